@@ -1,0 +1,2 @@
+//! The `zk` command.
+fn main() {}
