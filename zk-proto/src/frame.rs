@@ -1,0 +1,178 @@
+//! Frames: a length in front of each message, and the headers that most messages begin with.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+use crate::{
+    code::ErrorCode,
+    data::{Xid, Zxid},
+    jute::Encode,
+    op::OpCode,
+    record::record,
+};
+
+/// Bytes of the length in front of a frame.
+pub const LEN_PREFIX: usize = 4;
+
+/// Bytes of a [`RequestHeader`].
+const LEN_REQUEST_HEADER: usize = 8;
+
+/// Longest request, in bytes without the length prefix, that servers accept unless configured
+/// otherwise (`jute.maxbuffer`).
+pub const LEN_REQUEST_MAX: usize = 0xF_FFFF;
+
+/// Longest frame, in bytes without the length prefix, that is accepted from a server by default.
+///
+/// Servers do not limit their replies, and a listing of 18 000 lock nodes is already beyond the 1 MiB
+/// that Java clients accept; 64 MiB lists a million.
+pub const LEN_REPLY_MAX: usize = 64 << 20;
+
+record! {
+    /// In front of every request but the first.
+    #[derive(Copy)]
+    RequestHeader {
+        /// Echoed by the reply.
+        xid: Xid,
+        /// What is asked for.
+        #[cfg_attr(feature = "serde", serde(rename = "type"))]
+        op: OpCode,
+    }
+}
+
+record! {
+    /// In front of every reply but the first.
+    #[derive(Copy)]
+    ReplyHeader {
+        /// The request's.
+        xid: Xid,
+        /// Last transaction applied by the server; not meaningful in every kind of reply.
+        zxid: Zxid,
+        /// A body follows only if this is [`ErrorCode::OK`].
+        err: ErrorCode,
+    }
+}
+
+/// A length prefix that no frame may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("frame length {len} is outside 0..={len_max}")]
+pub struct FrameError {
+    /// The length from the wire.
+    pub len: i32,
+    /// The largest accepted one.
+    pub len_max: usize,
+}
+
+/// Takes the first whole frame off `buffer`, without its length prefix.
+///
+/// `Ok(None)` means that more bytes are needed. Nothing is allocated, and the length is judged as soon
+/// as its four bytes are there.
+///
+/// # Errors
+/// [`FrameError`] if the length is negative or above `len_max`; the stream cannot be read any further.
+pub fn split_frame(buffer: &mut BytesMut, len_max: usize) -> Result<Option<Bytes>, FrameError> {
+    let Some((prefix, rest)) = buffer.split_first_chunk::<LEN_PREFIX>() else {
+        return Ok(None);
+    };
+    let len = prefix.as_slice().get_i32();
+    let len = usize::try_from(len)
+        .ok()
+        .filter(|&len| len <= len_max)
+        .ok_or(FrameError { len, len_max })?;
+    if rest.len() < len {
+        return Ok(None);
+    }
+    buffer.advance(LEN_PREFIX);
+    Ok(Some(buffer.split_to(len).freeze()))
+}
+
+/// Appends `content` as a frame.
+pub fn encode_frame(content: &impl Encode, out: &mut BytesMut) {
+    encode_frame_with(out, |out| content.encode(out));
+}
+
+/// Appends a frame of whatever `write` appends.
+pub fn encode_frame_with(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) {
+    let start = out.len();
+    out.put_i32(0);
+    write(out);
+    let len = out.len().saturating_sub(start).saturating_sub(LEN_PREFIX);
+    if let Some(mut prefix) = out.get_mut(start..start.saturating_add(LEN_PREFIX)) {
+        prefix.put_i32(i32::try_from(len).unwrap_or(i32::MAX));
+    }
+}
+
+/// A request as a frame whose xid is still open: xids are given in the order of writing, which is
+/// not known yet where requests are encoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestFrame {
+    op: OpCode,
+    /// The body only; prefix and header are written together with the xid.
+    body: Bytes,
+}
+
+impl RequestFrame {
+    /// Encodes a request.
+    #[must_use]
+    pub fn new(op: OpCode, body: &impl Encode) -> Self {
+        let mut out = BytesMut::new();
+        body.encode(&mut out);
+        Self::from_body(op, out.freeze())
+    }
+
+    /// A request whose body has been encoded already.
+    #[must_use]
+    pub const fn from_body(op: OpCode, body: Bytes) -> Self {
+        Self { op, body }
+    }
+
+    /// What is asked for.
+    #[must_use]
+    pub const fn op(&self) -> OpCode {
+        self.op
+    }
+
+    /// Length on the wire in bytes, without the length prefix.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.body.len().saturating_add(LEN_REQUEST_HEADER)
+    }
+
+    /// Whether there is nothing behind the header.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.body.is_empty()
+    }
+
+    /// Appends the frame with its xid to what goes to the server.
+    pub fn write(&self, xid: Xid, out: &mut BytesMut) {
+        encode_frame_with(out, |out| {
+            RequestHeader { xid, op: self.op }.encode(out);
+            out.extend_from_slice(&self.body);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_split_only_when_whole_and_a_bad_length_is_refused_at_four_bytes() {
+        let mut buffer = BytesMut::from(&[0, 0, 0, 2, 7][..]);
+        assert_eq!(split_frame(&mut buffer, 8), Ok(None));
+        buffer.put_slice(&[8, 9]);
+        assert_eq!(
+            split_frame(&mut buffer, 8),
+            Ok(Some(Bytes::from_static(&[7, 8])))
+        );
+        assert_eq!(&buffer[..], [9]);
+
+        for len in [-1, i32::MIN, 9, i32::MAX] {
+            let mut buffer = BytesMut::new();
+            buffer.put_i32(len);
+            assert_eq!(
+                split_frame(&mut buffer, 8),
+                Err(FrameError { len, len_max: 8 })
+            );
+        }
+    }
+}

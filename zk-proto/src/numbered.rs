@@ -1,0 +1,62 @@
+//! `numbered!`: a list of names and numbers becomes a newtype that loses no number.
+
+/// Makes an `i32` newtype with a constant for each number that has a name.
+///
+/// Unknown numbers survive decoding and encoding; they print as the number.
+macro_rules! numbered {
+    ($(#[$meta:meta])* $type:ident { $($(#[$doc:meta])* $constant:ident = $number:literal $name:literal),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+        pub struct $type(pub i32);
+
+        impl $type {
+            $($(#[$doc])* pub const $constant: Self = Self($number);)*
+
+            /// All numbers that have a name here.
+            pub const KNOWN: &[Self] = &[$(Self::$constant),*];
+
+            /// The protocol's name for this number, if it has one.
+            #[must_use]
+            pub const fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $($number => Some($name),)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl core::fmt::Debug for $type {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                match self.name() {
+                    Some(name) => write!(f, "{name}({})", self.0),
+                    None => write!(f, "{}({})", stringify!($type), self.0),
+                }
+            }
+        }
+
+        impl core::fmt::Display for $type {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                match self.name() {
+                    Some(name) => f.write_str(name),
+                    None => write!(f, "{}", self.0),
+                }
+            }
+        }
+
+        impl crate::jute::Encode for $type {
+            fn encode(&self, out: &mut bytes::BytesMut) {
+                self.0.encode(out);
+            }
+        }
+
+        impl crate::jute::Decode<'_> for $type {
+            const LEN_MIN: usize = 4;
+            fn decode(reader: &mut crate::jute::Reader<'_>) -> Result<Self, crate::jute::DecodeError> {
+                i32::decode(reader).map(Self)
+            }
+        }
+    };
+}
+
+pub(crate) use numbered;

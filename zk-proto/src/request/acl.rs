@@ -1,0 +1,67 @@
+//! Access control lists, and who this connection is.
+
+use crate::{
+    data::{AclList, ClientInfo, Stat},
+    list::List,
+    record::record,
+    request::requests,
+    text::Str,
+};
+
+record! {
+    /// Read a node's access control list.
+    GetAclRequest<'a> {
+        /// Which.
+        path: Str<'a>,
+    }
+}
+
+record! {
+    /// A node's access control list.
+    GetAclResponse {
+        /// Digests are masked for those who may not change it.
+        acl: AclList,
+        /// The node's.
+        stat: Stat,
+    }
+}
+
+record! {
+    /// Replace a node's access control list.
+    SetAclRequest<'a> {
+        /// Which.
+        path: Str<'a>,
+        /// Null and empty are refused.
+        acl: AclList,
+        /// Expected version of the list (`aversion`); -1 for any.
+        version: i32,
+    }
+}
+
+record! {
+    /// Answer to a change of access.
+    SetAclResponse {
+        /// The node's, after the change.
+        stat: Stat,
+    }
+}
+
+record! {
+    /// The identities of this connection.
+    WhoAmIResponse {
+        /// In no order.
+        client_info: List<ClientInfo>,
+    }
+}
+
+/// Ask for the identities of this connection. Since 3.7.0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WhoAmIRequest;
+
+crate::request::empty_requests!(WhoAmIRequest);
+
+requests! {
+    GetAclRequest<'_> = GET_ACL -> GetAclResponse;
+    SetAclRequest<'_> = SET_ACL -> SetAclResponse;
+    WhoAmIRequest = WHO_AM_I -> WhoAmIResponse;
+}

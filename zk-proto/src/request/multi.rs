@@ -1,0 +1,426 @@
+//! Several operations in one request: a stream of headers and records that ends with a header.
+
+use core::fmt;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::{
+    code::ErrorCode,
+    jute::{Decode, DecodeError, DecodeErrorKind, Encode, Reader},
+    op::OpCode,
+    record::record,
+    request::{
+        Create2Response, CreateRequest, CreateResponse, CreateTtlRequest, DeleteRequest,
+        ErrorResponse, GetChildrenRequest, GetChildrenResponse, GetDataRequest, GetDataResponse,
+        Request, SetDataRequest, SetDataResponse,
+    },
+    text::Str,
+};
+
+record! {
+    /// In front of every operation and every result of a multi, and at the end of its stream.
+    #[derive(Copy)]
+    MultiHeader {
+        /// The operation, or of a result its kind: not always the operation's, since old servers
+        /// answer `create2` with the result of `create`.
+        #[cfg_attr(feature = "serde", serde(rename = "type"))]
+        op: OpCode,
+        /// Whether this is the end of the stream.
+        done: bool,
+        /// Of a result: its error. Of a request: -1 or 0, ignored.
+        err: ErrorCode,
+    }
+}
+
+impl MultiHeader {
+    /// What closes every stream.
+    pub const END: Self = Self {
+        op: OpCode::ERROR,
+        done: true,
+        err: ErrorCode(-1),
+    };
+}
+
+record! {
+    /// Insist on a version without writing.
+    CheckVersionRequest<'a> {
+        /// Of which node.
+        path: Str<'a>,
+        /// Expected data version; -1 only asks for existence.
+        version: i32,
+    }
+}
+
+/// One operation of a multi.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each variant is the operation of its name")]
+pub enum MultiOp<'a> {
+    Create(CreateRequest<'a>),
+    Create2(CreateRequest<'a>),
+    CreateContainer(CreateRequest<'a>),
+    CreateTtl(CreateTtlRequest<'a>),
+    Delete(DeleteRequest<'a>),
+    SetData(SetDataRequest<'a>),
+    Check(CheckVersionRequest<'a>),
+    /// Only in a [`MultiReadRequest`].
+    GetData(GetDataRequest<'a>),
+    /// Only in a [`MultiReadRequest`].
+    GetChildren(GetChildrenRequest<'a>),
+}
+
+/// The result of one operation of a multi.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[expect(
+    missing_docs,
+    reason = "each variant is the result of the operation of its name"
+)]
+pub enum MultiResult {
+    Create(CreateResponse),
+    /// Also of containers and of nodes with a time to live.
+    Create2(Create2Response),
+    Delete,
+    SetData(SetDataResponse),
+    Check,
+    GetData(GetDataResponse),
+    GetChildren(GetChildrenResponse),
+    /// In a failed multi every operation has one: 0 before the failing one, its code, and
+    /// [`ErrorCode::RUNTIME_INCONSISTENCY`] behind it.
+    Error(ErrorCode),
+}
+
+/// What follows the header in a stream.
+trait Item<'a>: Sized {
+    fn op(&self) -> OpCode;
+    fn decode_behind(header: MultiHeader, reader: &mut Reader<'a>) -> Result<Self, DecodeError>;
+    fn encode_body(&self, out: &mut BytesMut);
+}
+
+impl<'a> Item<'a> for MultiOp<'a> {
+    fn op(&self) -> OpCode {
+        match self {
+            Self::Create(_) => OpCode::CREATE,
+            Self::Create2(_) => OpCode::CREATE2,
+            Self::CreateContainer(_) => OpCode::CREATE_CONTAINER,
+            Self::CreateTtl(_) => OpCode::CREATE_TTL,
+            Self::Delete(_) => OpCode::DELETE,
+            Self::SetData(_) => OpCode::SET_DATA,
+            Self::Check(_) => OpCode::CHECK,
+            Self::GetData(_) => OpCode::GET_DATA,
+            Self::GetChildren(_) => OpCode::GET_CHILDREN,
+        }
+    }
+
+    fn decode_behind(header: MultiHeader, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(match header.op {
+            OpCode::CREATE => Self::Create(Decode::decode(reader)?),
+            OpCode::CREATE2 => Self::Create2(Decode::decode(reader)?),
+            OpCode::CREATE_CONTAINER => Self::CreateContainer(Decode::decode(reader)?),
+            OpCode::CREATE_TTL => Self::CreateTtl(Decode::decode(reader)?),
+            OpCode::DELETE => Self::Delete(Decode::decode(reader)?),
+            OpCode::SET_DATA => Self::SetData(Decode::decode(reader)?),
+            OpCode::CHECK => Self::Check(Decode::decode(reader)?),
+            OpCode::GET_DATA => Self::GetData(Decode::decode(reader)?),
+            OpCode::GET_CHILDREN => Self::GetChildren(Decode::decode(reader)?),
+            op => {
+                return Err(DecodeError::at(
+                    reader.offset(),
+                    DecodeErrorKind::NotInMulti(op.0),
+                ));
+            }
+        })
+    }
+
+    fn encode_body(&self, out: &mut BytesMut) {
+        match self {
+            Self::Create(create) | Self::Create2(create) | Self::CreateContainer(create) => {
+                create.encode(out);
+            }
+            Self::CreateTtl(create) => create.encode(out),
+            Self::Delete(delete) => delete.encode(out),
+            Self::SetData(set) => set.encode(out),
+            Self::Check(check) => check.encode(out),
+            Self::GetData(get) => get.encode(out),
+            Self::GetChildren(list) => list.encode(out),
+        }
+    }
+}
+
+impl<'a> Item<'a> for MultiResult {
+    fn op(&self) -> OpCode {
+        match self {
+            Self::Create(_) => OpCode::CREATE,
+            Self::Create2(_) => OpCode::CREATE2,
+            Self::Delete => OpCode::DELETE,
+            Self::SetData(_) => OpCode::SET_DATA,
+            Self::Check => OpCode::CHECK,
+            Self::GetData(_) => OpCode::GET_DATA,
+            Self::GetChildren(_) => OpCode::GET_CHILDREN,
+            Self::Error(_) => OpCode::ERROR,
+        }
+    }
+
+    fn decode_behind(header: MultiHeader, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(match header.op {
+            OpCode::CREATE => Self::Create(Decode::decode(reader)?),
+            OpCode::CREATE2 => Self::Create2(Decode::decode(reader)?),
+            OpCode::DELETE => Self::Delete,
+            OpCode::SET_DATA => Self::SetData(Decode::decode(reader)?),
+            OpCode::CHECK => Self::Check,
+            OpCode::GET_DATA => Self::GetData(Decode::decode(reader)?),
+            OpCode::GET_CHILDREN => Self::GetChildren(Decode::decode(reader)?),
+            OpCode::ERROR => Self::Error(ErrorResponse::decode(reader)?.err),
+            op => {
+                return Err(DecodeError::at(
+                    reader.offset(),
+                    DecodeErrorKind::NotInMulti(op.0),
+                ));
+            }
+        })
+    }
+
+    fn encode_body(&self, out: &mut BytesMut) {
+        match self {
+            Self::Create(created) => created.encode(out),
+            Self::Create2(created) => created.encode(out),
+            Self::Delete | Self::Check => {}
+            Self::SetData(set) => set.encode(out),
+            Self::GetData(data) => data.encode(out),
+            Self::GetChildren(children) => children.encode(out),
+            Self::Error(err) => err.encode(out),
+        }
+    }
+}
+
+impl MultiResult {
+    /// What the header in front of this result carries as `err`.
+    const fn err(&self) -> ErrorCode {
+        match self {
+            Self::Error(err) => *err,
+            _ => ErrorCode::OK,
+        }
+    }
+}
+
+/// Operations that are carried out together or not at all.
+///
+/// Kept encoded; iterate to read. An empty one is legal and answered with an empty result.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MultiRequest {
+    stream: Bytes,
+}
+
+/// Reads in one request; each succeeds or fails on its own. Since 3.6.0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct MultiReadRequest(pub MultiRequest);
+
+/// One result for each operation of a multi, in order.
+///
+/// Kept encoded; iterate to read.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MultiResponse {
+    stream: Bytes,
+}
+
+/// The items of a stream with the headers in front of them.
+#[derive(Clone, Debug)]
+pub struct Items<'a, I> {
+    reader: Reader<'a>,
+    of: core::marker::PhantomData<fn() -> I>,
+}
+
+impl<'a, I: Item<'a>> Iterator for Items<'a, I> {
+    type Item = (MultiHeader, I);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // An error cannot be: the stream was checked when it was made.
+        next_item(&mut self.reader).ok().flatten()
+    }
+}
+
+/// Reads a header and the item behind it; `None` at the closing header.
+fn next_item<'a, I: Item<'a>>(
+    reader: &mut Reader<'a>,
+) -> Result<Option<(MultiHeader, I)>, DecodeError> {
+    let header: MultiHeader = reader.field("Multi", "header")?;
+    if header.done {
+        return Ok(None);
+    }
+    let item = I::decode_behind(header, reader).map_err(|error| error.within("Multi", "op"))?;
+    Ok(Some((header, item)))
+}
+
+/// Checks a whole stream and takes it.
+fn take_stream<'a, I: Item<'a>>(reader: &mut Reader<'a>) -> Result<Bytes, DecodeError> {
+    let start = reader.offset();
+    while next_item::<I>(reader)?.is_some() {}
+    Ok(reader.since(start))
+}
+
+/// Encodes a whole stream.
+fn make_stream<'a, I: Item<'a>>(items: impl IntoIterator<Item = (ErrorCode, I)>) -> Bytes {
+    let mut out = BytesMut::new();
+    for (err, item) in items {
+        MultiHeader {
+            op: item.op(),
+            done: false,
+            err,
+        }
+        .encode(&mut out);
+        item.encode_body(&mut out);
+    }
+    MultiHeader::END.encode(&mut out);
+    out.freeze()
+}
+
+impl MultiRequest {
+    /// The operations in order, each with its header.
+    #[must_use]
+    pub const fn iter(&self) -> Items<'_, MultiOp<'_>> {
+        Items {
+            reader: Reader::new(&self.stream),
+            of: core::marker::PhantomData,
+        }
+    }
+}
+
+impl<'a> FromIterator<MultiOp<'a>> for MultiRequest {
+    fn from_iter<T: IntoIterator<Item = MultiOp<'a>>>(ops: T) -> Self {
+        let unset = ErrorCode(-1);
+        Self {
+            stream: make_stream(ops.into_iter().map(|op| (unset, op))),
+        }
+    }
+}
+
+impl MultiResponse {
+    /// The results in order, each with its header.
+    #[must_use]
+    pub const fn iter(&self) -> Items<'_, MultiResult> {
+        Items {
+            reader: Reader::new(&self.stream),
+            of: core::marker::PhantomData,
+        }
+    }
+}
+
+impl FromIterator<MultiResult> for MultiResponse {
+    fn from_iter<T: IntoIterator<Item = MultiResult>>(results: T) -> Self {
+        Self {
+            stream: make_stream(results.into_iter().map(|result| (result.err(), result))),
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a MultiRequest {
+    type Item = (MultiHeader, MultiOp<'a>);
+    type IntoIter = Items<'a, MultiOp<'a>>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a MultiResponse {
+    type Item = (MultiHeader, MultiResult);
+    type IntoIter = Items<'a, MultiResult>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl Encode for MultiRequest {
+    fn encode(&self, out: &mut BytesMut) {
+        out.extend_from_slice(&self.stream);
+    }
+}
+
+impl Decode<'_> for MultiRequest {
+    const LEN_MIN: usize = MultiHeader::LEN_MIN;
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        take_stream::<MultiOp<'_>>(reader).map(|stream| Self { stream })
+    }
+}
+
+impl Encode for MultiReadRequest {
+    fn encode(&self, out: &mut BytesMut) {
+        self.0.encode(out);
+    }
+}
+
+impl Decode<'_> for MultiReadRequest {
+    const LEN_MIN: usize = MultiHeader::LEN_MIN;
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        MultiRequest::decode(reader).map(Self)
+    }
+}
+
+impl Encode for MultiResponse {
+    fn encode(&self, out: &mut BytesMut) {
+        out.extend_from_slice(&self.stream);
+    }
+}
+
+impl Decode<'_> for MultiResponse {
+    const LEN_MIN: usize = MultiHeader::LEN_MIN;
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        take_stream::<MultiResult>(reader).map(|stream| Self { stream })
+    }
+}
+
+impl fmt::Debug for MultiRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.iter().map(|(_, op)| op))
+            .finish()
+    }
+}
+
+impl fmt::Debug for MultiResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.iter().map(|(_, result)| result))
+            .finish()
+    }
+}
+
+impl Request for MultiRequest {
+    const OP: OpCode = OpCode::MULTI;
+    type Response = MultiResponse;
+}
+
+impl Request for MultiReadRequest {
+    const OP: OpCode = OpCode::MULTI_READ;
+    type Response = MultiResponse;
+}
+
+/// `check` as a request of its own, for servers, proxies and tests.
+///
+/// **Clients must not send it**: it poisons the transaction log of servers before 3.8.5 and 3.9.3.
+/// It is here because it does occur on the wire.
+impl Request for CheckVersionRequest<'_> {
+    const OP: OpCode = OpCode::CHECK;
+    type Response = ();
+}
+
+/// The closing header of a stream: what real clients put there differs, and servers ignore it.
+#[cfg(feature = "serde")]
+pub(crate) fn end_of(stream: &Bytes) -> MultiHeader {
+    let start = stream.len().saturating_sub(MultiHeader::LEN_MIN);
+    crate::jute::decode_exact(&stream.slice(start..)).unwrap_or(MultiHeader::END)
+}
+
+#[cfg(feature = "serde")]
+impl MultiRequest {
+    pub(crate) const fn stream(&self) -> &Bytes {
+        &self.stream
+    }
+}
+
+#[cfg(feature = "serde")]
+impl MultiResponse {
+    pub(crate) const fn stream(&self) -> &Bytes {
+        &self.stream
+    }
+}
