@@ -160,19 +160,13 @@ mod tests {
         let mut buffer = BytesMut::from(&[0, 0, 0, 2, 7][..]);
         assert_eq!(split_frame(&mut buffer, 8), Ok(None));
         buffer.put_slice(&[8, 9]);
-        assert_eq!(
-            split_frame(&mut buffer, 8),
-            Ok(Some(Bytes::from_static(&[7, 8])))
-        );
+        assert_eq!(split_frame(&mut buffer, 8), Ok(Some(Bytes::from_static(&[7, 8]))));
         assert_eq!(&buffer[..], [9]);
 
         for len in [-1, i32::MIN, 9, i32::MAX] {
             let mut buffer = BytesMut::new();
             buffer.put_i32(len);
-            assert_eq!(
-                split_frame(&mut buffer, 8),
-                Err(FrameError { len, len_max: 8 })
-            );
+            assert_eq!(split_frame(&mut buffer, 8), Err(FrameError { len, len_max: 8 }));
         }
     }
 }

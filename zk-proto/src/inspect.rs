@@ -57,10 +57,7 @@ pub(crate) fn buffer<T: AsRef<[u8]>, S: Serializer>(
     buffer: &Option<T>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    buffer
-        .as_ref()
-        .map(|bytes| Hex(bytes.as_ref()))
-        .serialize(serializer)
+    buffer.as_ref().map(|bytes| Hex(bytes.as_ref())).serialize(serializer)
 }
 
 /// Secrets show: who serialises a record wants to see the wire.
@@ -98,9 +95,7 @@ fn stream<S: Serializer, T>(
 where
     Entry<T>: Serialize,
 {
-    let ops = ops
-        .map(|(header, item)| Entry { header, item })
-        .collect::<alloc::vec::Vec<_>>();
+    let ops = ops.map(|(header, item)| Entry { header, item }).collect::<alloc::vec::Vec<_>>();
     let mut multi = serializer.serialize_struct("Multi", 2)?;
     multi.serialize_field("ops", &ops)?;
     multi.serialize_field("end", &end_of(end))?;

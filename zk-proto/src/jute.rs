@@ -106,12 +106,7 @@ impl DecodeError {
     /// An error that does not know yet in which record and field it happened.
     #[must_use]
     pub(crate) const fn at(offset: usize, kind: DecodeErrorKind) -> Self {
-        Self {
-            record: "frame",
-            field: "",
-            offset,
-            kind,
-        }
+        Self { record: "frame", field: "", offset, kind }
     }
 
     /// Names record and field, unless an inner record has already done so.
@@ -170,10 +165,7 @@ impl<'a> Reader<'a> {
     pub fn finish(&self) -> Result<(), DecodeError> {
         match self.left() {
             0 => Ok(()),
-            left => Err(DecodeError::at(
-                self.offset,
-                DecodeErrorKind::TrailingBytes(left),
-            )),
+            left => Err(DecodeError::at(self.offset, DecodeErrorKind::TrailingBytes(left))),
         }
     }
 
@@ -184,10 +176,7 @@ impl<'a> Reader<'a> {
     pub fn take(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
         let end = self.offset.checked_add(len);
         let Some(taken) = end.and_then(|end| self.frame.get(self.offset..end)) else {
-            let kind = DecodeErrorKind::Truncated {
-                needed: len,
-                left: self.left(),
-            };
+            let kind = DecodeErrorKind::Truncated { needed: len, left: self.left() };
             return Err(DecodeError::at(self.offset, kind));
         };
         self.offset = self.offset.saturating_add(len);
@@ -214,10 +203,7 @@ impl<'a> Reader<'a> {
         match usize::try_from(count) {
             Ok(count) => Ok(Some(count)),
             Err(_) if count == -1 => Ok(None),
-            Err(_) => Err(DecodeError::at(
-                offset,
-                DecodeErrorKind::NegativeCount(count),
-            )),
+            Err(_) => Err(DecodeError::at(offset, DecodeErrorKind::NegativeCount(count))),
         }
     }
 

@@ -16,7 +16,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
-#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test may panic"))]
+#![cfg_attr(test, expect(clippy::unwrap_used, clippy::panic, reason = "a test may panic"))]
 
 extern crate alloc;
 
@@ -32,7 +32,10 @@ mod op;
 pub mod path;
 mod record;
 pub mod request;
+mod rng;
+pub mod session;
 mod text;
+mod time;
 
 pub use self::{
     code::ErrorCode,
@@ -44,4 +47,5 @@ pub use self::{
     op::OpCode,
     request::Request,
     text::{Secret, Str, Text},
+    time::Time,
 };

@@ -25,18 +25,10 @@ pub struct List<T> {
 
 impl<T> List<T> {
     /// The vector that is not there. Servers refuse most requests that carry one.
-    pub const NULL: Self = Self {
-        count: None,
-        elements: Bytes::new(),
-        of: PhantomData,
-    };
+    pub const NULL: Self = Self { count: None, elements: Bytes::new(), of: PhantomData };
 
     /// The vector without elements.
-    pub const EMPTY: Self = Self {
-        count: Some(0),
-        elements: Bytes::new(),
-        of: PhantomData,
-    };
+    pub const EMPTY: Self = Self { count: Some(0), elements: Bytes::new(), of: PhantomData };
 
     /// Number of elements; 0 if null.
     #[must_use]
@@ -61,11 +53,7 @@ impl<T: Encode> FromIterator<T> for List<T> {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         let mut out = BytesMut::new();
         let count = items.into_iter().map(|item| item.encode(&mut out)).count();
-        Self {
-            count: Some(count),
-            elements: out.freeze(),
-            of: PhantomData,
-        }
+        Self { count: Some(count), elements: out.freeze(), of: PhantomData }
     }
 }
 
@@ -73,10 +61,7 @@ impl<T: for<'a> Decode<'a>> List<T> {
     /// The elements in wire order.
     #[must_use]
     pub fn iter(&self) -> Iter<'_, T> {
-        Iter {
-            reader: Reader::new(&self.elements),
-            of: PhantomData,
-        }
+        Iter { reader: Reader::new(&self.elements), of: PhantomData }
     }
 
     /// The elements, decoded into a vector.
@@ -90,23 +75,13 @@ impl List<Text> {
     /// A list of strings, encoded without intermediate copies.
     pub fn of_strs<'a>(strs: impl IntoIterator<Item = &'a str>) -> Self {
         let mut out = BytesMut::new();
-        let count = strs
-            .into_iter()
-            .map(|text| Str::from(text).encode(&mut out))
-            .count();
-        Self {
-            count: Some(count),
-            elements: out.freeze(),
-            of: PhantomData,
-        }
+        let count = strs.into_iter().map(|text| Str::from(text).encode(&mut out)).count();
+        Self { count: Some(count), elements: out.freeze(), of: PhantomData }
     }
 
     /// The strings in wire order, borrowed from the frame.
     pub fn strs(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        let strs: Iter<'_, Str<'_>> = Iter {
-            reader: Reader::new(&self.elements),
-            of: PhantomData,
-        };
+        let strs: Iter<'_, Str<'_>> = Iter { reader: Reader::new(&self.elements), of: PhantomData };
         strs.map(Str::lossy)
     }
 }
@@ -123,9 +98,7 @@ impl<'a, T: Decode<'a>> Iterator for Iter<'a, T> {
 
     fn next(&mut self) -> Option<T> {
         // An error cannot be: the elements were checked when the list was made.
-        (self.reader.left() > 0)
-            .then(|| T::decode(&mut self.reader).ok())
-            .flatten()
+        (self.reader.left() > 0).then(|| T::decode(&mut self.reader).ok()).flatten()
     }
 }
 
@@ -156,30 +129,19 @@ impl<T: for<'b> Decode<'b>> Decode<'_> for List<T> {
         let left = reader.left();
         if count > left.checked_div(T::LEN_MIN).unwrap_or_default() {
             let count = i32::try_from(count).unwrap_or(i32::MAX);
-            return Err(DecodeError::at(
-                offset,
-                DecodeErrorKind::CountTooLarge { count, left },
-            ));
+            return Err(DecodeError::at(offset, DecodeErrorKind::CountTooLarge { count, left }));
         }
         let start = reader.offset();
         for _ in 0..count {
             T::skip(reader)?;
         }
-        Ok(Self {
-            count: Some(count),
-            elements: reader.since(start),
-            of: PhantomData,
-        })
+        Ok(Self { count: Some(count), elements: reader.since(start), of: PhantomData })
     }
 }
 
 impl<T> Clone for List<T> {
     fn clone(&self) -> Self {
-        Self {
-            count: self.count,
-            elements: self.elements.clone(),
-            of: PhantomData,
-        }
+        Self { count: self.count, elements: self.elements.clone(), of: PhantomData }
     }
 }
 

@@ -62,10 +62,7 @@ pub enum PathFault {
 pub fn check(path: &str, naming: Naming) -> Result<(), PathError> {
     match fault(path, naming) {
         None => Ok(()),
-        Some(fault) => Err(PathError {
-            path: path.to_owned(),
-            fault,
-        }),
+        Some(fault) => Err(PathError { path: path.to_owned(), fault }),
     }
 }
 
@@ -221,34 +218,12 @@ mod tests {
             ("/a//b", PathFault::EmptyComponent),
             ("/.", PathFault::RelativeComponent),
             ("/a/../b", PathFault::RelativeComponent),
-            (
-                "/a\0",
-                PathFault::Character {
-                    character: '\0',
-                    offset: 2,
-                },
-            ),
-            (
-                "/\u{1F600}",
-                PathFault::Character {
-                    character: '\u{1F600}',
-                    offset: 1,
-                },
-            ),
-            (
-                "/\u{FFF0}",
-                PathFault::Character {
-                    character: '\u{FFF0}',
-                    offset: 1,
-                },
-            ),
+            ("/a\0", PathFault::Character { character: '\0', offset: 2 }),
+            ("/\u{1F600}", PathFault::Character { character: '\u{1F600}', offset: 1 }),
+            ("/\u{FFF0}", PathFault::Character { character: '\u{FFF0}', offset: 1 }),
         ];
         for (path, fault) in refused {
-            assert_eq!(
-                check(path, Naming::Exact).unwrap_err().fault,
-                fault,
-                "{path:?}"
-            );
+            assert_eq!(check(path, Naming::Exact).unwrap_err().fault, fault, "{path:?}");
         }
     }
 
@@ -279,15 +254,9 @@ mod tests {
         ] {
             assert_eq!(parse_sequence(suffix), Some(number), "{suffix:?}");
         }
-        for suffix in [
-            "",
-            "12",
-            "+000000001",
-            "9999999999",
-            "00000000012",
-            "--00000001",
-            "x000000001",
-        ] {
+        for suffix in
+            ["", "12", "+000000001", "9999999999", "00000000012", "--00000001", "x000000001"]
+        {
             assert_eq!(parse_sequence(suffix), None, "{suffix:?}");
         }
     }

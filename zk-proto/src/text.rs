@@ -191,9 +191,7 @@ fn join_surrogates(mut bytes: &[u8]) -> String {
         let (valid, rest) = match core::str::from_utf8(bytes) {
             Ok(valid) => (valid, [].as_slice()),
             Err(error) => {
-                let (valid, rest) = bytes
-                    .split_at_checked(error.valid_up_to())
-                    .unwrap_or_default();
+                let (valid, rest) = bytes.split_at_checked(error.valid_up_to()).unwrap_or_default();
                 (core::str::from_utf8(valid).unwrap_or_default(), rest)
             }
         };
@@ -270,10 +268,7 @@ mod tests {
         assert_eq!(Str::from_bytes(&grin).lossy(), "\u{1F600}");
         assert_eq!(Str::from_bytes(b"a\xFFb").lossy(), "a\u{FFFD}b");
         let lone_half = [b'x', 0xED, 0xA0, 0xBD, b'y'];
-        assert_eq!(
-            Str::from_bytes(&lone_half).lossy(),
-            "x\u{FFFD}\u{FFFD}\u{FFFD}y"
-        );
+        assert_eq!(Str::from_bytes(&lone_half).lossy(), "x\u{FFFD}\u{FFFD}\u{FFFD}y");
         assert_eq!(Str::NULL.lossy(), "");
     }
 

@@ -34,11 +34,7 @@ record! {
 
 impl MultiHeader {
     /// What closes every stream.
-    pub const END: Self = Self {
-        op: OpCode::ERROR,
-        done: true,
-        err: ErrorCode(-1),
-    };
+    pub const END: Self = Self { op: OpCode::ERROR, done: true, err: ErrorCode(-1) };
 }
 
 record! {
@@ -72,10 +68,7 @@ pub enum MultiOp<'a> {
 /// The result of one operation of a multi.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-#[expect(
-    missing_docs,
-    reason = "each variant is the result of the operation of its name"
-)]
+#[expect(missing_docs, reason = "each variant is the result of the operation of its name")]
 pub enum MultiResult {
     Create(CreateResponse),
     /// Also of containers and of nodes with a time to live.
@@ -124,10 +117,7 @@ impl<'a> Item<'a> for MultiOp<'a> {
             OpCode::GET_DATA => Self::GetData(Decode::decode(reader)?),
             OpCode::GET_CHILDREN => Self::GetChildren(Decode::decode(reader)?),
             op => {
-                return Err(DecodeError::at(
-                    reader.offset(),
-                    DecodeErrorKind::NotInMulti(op.0),
-                ));
+                return Err(DecodeError::at(reader.offset(), DecodeErrorKind::NotInMulti(op.0)));
             }
         })
     }
@@ -172,10 +162,7 @@ impl<'a> Item<'a> for MultiResult {
             OpCode::GET_CHILDREN => Self::GetChildren(Decode::decode(reader)?),
             OpCode::ERROR => Self::Error(ErrorResponse::decode(reader)?.err),
             op => {
-                return Err(DecodeError::at(
-                    reader.offset(),
-                    DecodeErrorKind::NotInMulti(op.0),
-                ));
+                return Err(DecodeError::at(reader.offset(), DecodeErrorKind::NotInMulti(op.0)));
             }
         })
     }
@@ -263,12 +250,7 @@ fn take_stream<'a, I: Item<'a>>(reader: &mut Reader<'a>) -> Result<Bytes, Decode
 fn make_stream<'a, I: Item<'a>>(items: impl IntoIterator<Item = (ErrorCode, I)>) -> Bytes {
     let mut out = BytesMut::new();
     for (err, item) in items {
-        MultiHeader {
-            op: item.op(),
-            done: false,
-            err,
-        }
-        .encode(&mut out);
+        MultiHeader { op: item.op(), done: false, err }.encode(&mut out);
         item.encode_body(&mut out);
     }
     MultiHeader::END.encode(&mut out);
@@ -279,19 +261,14 @@ impl MultiRequest {
     /// The operations in order, each with its header.
     #[must_use]
     pub const fn iter(&self) -> Items<'_, MultiOp<'_>> {
-        Items {
-            reader: Reader::new(&self.stream),
-            of: core::marker::PhantomData,
-        }
+        Items { reader: Reader::new(&self.stream), of: core::marker::PhantomData }
     }
 }
 
 impl<'a> FromIterator<MultiOp<'a>> for MultiRequest {
     fn from_iter<T: IntoIterator<Item = MultiOp<'a>>>(ops: T) -> Self {
         let unset = ErrorCode(-1);
-        Self {
-            stream: make_stream(ops.into_iter().map(|op| (unset, op))),
-        }
+        Self { stream: make_stream(ops.into_iter().map(|op| (unset, op))) }
     }
 }
 
@@ -299,18 +276,13 @@ impl MultiResponse {
     /// The results in order, each with its header.
     #[must_use]
     pub const fn iter(&self) -> Items<'_, MultiResult> {
-        Items {
-            reader: Reader::new(&self.stream),
-            of: core::marker::PhantomData,
-        }
+        Items { reader: Reader::new(&self.stream), of: core::marker::PhantomData }
     }
 }
 
 impl FromIterator<MultiResult> for MultiResponse {
     fn from_iter<T: IntoIterator<Item = MultiResult>>(results: T) -> Self {
-        Self {
-            stream: make_stream(results.into_iter().map(|result| (result.err(), result))),
-        }
+        Self { stream: make_stream(results.into_iter().map(|result| (result.err(), result))) }
     }
 }
 
@@ -371,17 +343,13 @@ impl Decode<'_> for MultiResponse {
 
 impl fmt::Debug for MultiRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list()
-            .entries(self.iter().map(|(_, op)| op))
-            .finish()
+        f.debug_list().entries(self.iter().map(|(_, op)| op)).finish()
     }
 }
 
 impl fmt::Debug for MultiResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list()
-            .entries(self.iter().map(|(_, result)| result))
-            .finish()
+        f.debug_list().entries(self.iter().map(|(_, result)| result)).finish()
     }
 }
 

@@ -1,0 +1,76 @@
+//! The end of a session, wanted or not.
+
+use super::{
+    Session,
+    flight::Slot,
+    output::{Cause, Outcome, Output, Over, State, WatchNotice},
+    phase::Phase,
+    timer::Timer,
+    watches::Watcher,
+};
+use crate::{
+    frame::RequestFrame,
+    request::{CloseSession, Request as _},
+    time::Time,
+};
+
+impl<R, W: Watcher> Session<R, W> {
+    /// Ends the session, so that its ephemeral nodes go now and not when it expires.
+    ///
+    /// What was submitted before is still sent first; nothing can be submitted afterwards. Without a
+    /// connection the session goes on trying for one until [`close_timeout`](super::Config::close_timeout).
+    /// The token comes back answered if the server confirmed, otherwise as unknown or not sent; either way
+    /// the session is over then.
+    pub fn close(&mut self, now: Time, token: R) {
+        if let Some(over) = self.over_or_closing() {
+            self.reply(token, Outcome::NotSent(Cause::SessionOver(over)));
+        } else if self.identity.is_established() {
+            self.closing = true;
+            let frame = RequestFrame::new(CloseSession::OP, &CloseSession);
+            self.flight.push(Slot::Close { frame, token });
+            self.timers.set(Timer::Close, now.after(self.config.close_timeout));
+            self.send_waiting(now);
+        } else {
+            self.reply(token, Outcome::NotSent(Cause::SessionOver(Over::Closed)));
+            self.finish(Over::Closed);
+        }
+        self.check();
+    }
+
+    /// Ends this half of the session and leaves the servers' half as it is, for
+    /// [`credentials`](Session::credentials) taken before to be used elsewhere.
+    pub fn detach(&mut self) {
+        if self.phase.over().is_none() {
+            self.finish(Over::Closed);
+        }
+        self.check();
+    }
+
+    /// Nothing comes after this: everybody is told, once.
+    pub(super) fn finish(&mut self, over: Over) {
+        let cause = Cause::SessionOver(over);
+        if self.phase.has_link() {
+            self.outputs.push_back(Output::HangUp);
+        }
+        self.phase = Phase::Over(over);
+        self.timers.stop_all();
+        self.report_lost(&cause);
+        for slot in self.flight.take_waiting() {
+            let outcome = match &slot {
+                Slot::User { was_sent: true, .. } => Outcome::Unknown(cause.clone()),
+                _ => Outcome::NotSent(cause.clone()),
+            };
+            self.report(slot, outcome);
+        }
+        for credential in core::mem::take(&mut self.credentials) {
+            if let Some(token) = credential.token {
+                self.reply(token, Outcome::NotSent(cause.clone()));
+            }
+        }
+        for watcher in self.watches.take_all() {
+            self.outputs.push_back(Output::Watch { watcher, notice: WatchNotice::Over(over) });
+        }
+        self.link.close();
+        self.outputs.push_back(Output::State(State::Over(over)));
+    }
+}

@@ -1,0 +1,205 @@
+//! Requests on their way: not yet written, or written and unanswered.
+//!
+//! This is the only place that knows whether a request was sent, and so whether it may have been
+//! carried out.
+
+use alloc::collections::VecDeque;
+
+use super::{
+    link::Link,
+    output::{OnLoss, Outgoing},
+};
+use crate::{data::Xid, frame::RequestFrame, time::Time};
+
+/// What occupies a place in the order of requests.
+#[derive(Debug)]
+pub(crate) enum Slot<R, W> {
+    /// Submitted by a user.
+    User {
+        request: Outgoing<R, W>,
+        /// Whether it was sent over an earlier connection, so that it may have been carried out.
+        was_sent: bool,
+    },
+    /// Arms watches again on a new connection; never survives the connection.
+    Restore(RequestFrame),
+    /// The end of the session. Nothing follows it.
+    Close { frame: RequestFrame, token: R },
+}
+
+impl<R, W> Slot<R, W> {
+    const fn frame(&self) -> &RequestFrame {
+        match self {
+            Self::User { request: Outgoing { frame, .. }, .. }
+            | Self::Restore(frame)
+            | Self::Close { frame, .. } => frame,
+        }
+    }
+}
+
+/// A request that has an xid, since its bytes are on their way to the server.
+#[derive(Debug)]
+pub(crate) struct Sent<R, W> {
+    pub(crate) xid: Xid,
+    pub(crate) slot: Slot<R, W>,
+    /// When its bytes were handed out for writing: not later than when the server saw them.
+    pub(crate) at: Time,
+    /// Where in the connection's stream of bytes it begins.
+    start: u64,
+}
+
+/// Requests in the order of their submission, first the sent ones and behind them the waiting ones.
+#[derive(Debug)]
+pub(crate) struct Flight<R, W> {
+    sent: VecDeque<Sent<R, W>>,
+    waiting: VecDeque<Slot<R, W>>,
+    next_xid: Xid,
+    /// Bytes of all frames in both queues.
+    bytes: usize,
+}
+
+/// What a lost connection leaves behind.
+#[derive(Debug)]
+pub(crate) struct Lost<R, W> {
+    /// Sent, not answered, and not to be sent again. In order.
+    pub(crate) unknown: VecDeque<Slot<R, W>>,
+}
+
+impl<R, W> Flight<R, W> {
+    pub(crate) const fn new(next_xid: Xid) -> Self {
+        Self { sent: VecDeque::new(), waiting: VecDeque::new(), next_xid, bytes: 0 }
+    }
+
+    /// The xid that the next request to be sent will carry.
+    pub(crate) const fn next_xid(&self) -> Xid {
+        self.next_xid
+    }
+
+    /// Puts a request behind all others.
+    pub(crate) fn push(&mut self, slot: Slot<R, W>) {
+        self.bytes = self.bytes.saturating_add(slot.frame().len());
+        self.waiting.push_back(slot);
+    }
+
+    pub(crate) fn requests(&self) -> usize {
+        self.sent.len().saturating_add(self.waiting.len())
+    }
+
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether everything submitted has been answered.
+    #[cfg(debug_assertions)]
+    pub(crate) fn has_sent(&self) -> bool {
+        !self.sent.is_empty()
+    }
+
+    /// Gives all waiting requests their xids and appends them to the bytes for the server. Returns
+    /// whether there were any.
+    pub(crate) fn send_waiting(&mut self, now: Time, link: &mut Link) -> bool {
+        let any = !self.waiting.is_empty();
+        while let Some(slot) = self.waiting.pop_front() {
+            self.send(now, slot, link);
+        }
+        any
+    }
+
+    /// Sends a request ahead of the waiting ones.
+    pub(crate) fn send_first(&mut self, now: Time, slot: Slot<R, W>, link: &mut Link) {
+        self.bytes = self.bytes.saturating_add(slot.frame().len());
+        self.send(now, slot, link);
+    }
+
+    fn send(&mut self, now: Time, slot: Slot<R, W>, link: &mut Link) {
+        let xid = self.next_xid;
+        self.next_xid = xid.next();
+        let start = link.write(|out| slot.frame().write(xid, out));
+        self.sent.push_back(Sent { xid, slot, at: now, start });
+    }
+
+    /// Takes the request that a reply answers: the oldest sent one, if the reply carries its xid.
+    ///
+    /// # Errors
+    /// The xid that was due, if any.
+    pub(crate) fn answered(&mut self, xid: Xid) -> Result<Sent<R, W>, Option<Xid>> {
+        match self.sent.pop_front() {
+            Some(sent) if sent.xid == xid => {
+                self.forget(&sent.slot);
+                Ok(sent)
+            }
+            Some(sent) => {
+                let due = sent.xid;
+                self.sent.push_front(sent);
+                Err(Some(due))
+            }
+            None => Err(None),
+        }
+    }
+
+    /// Puts a request that a server certainly did not carry out back in front of all others.
+    pub(crate) fn unanswer(&mut self, sent: Sent<R, W>) {
+        self.bytes = self.bytes.saturating_add(sent.slot.frame().len());
+        self.sent.push_front(Sent { start: u64::MAX, ..sent });
+    }
+
+    /// Lets the oldest sent request be reported instead of sent again: its reply is what broke the
+    /// connection, and would break the next one too.
+    pub(crate) fn give_up_first(&mut self) {
+        if let Some(Sent { slot: Slot::User { request, .. }, .. }) = self.sent.front_mut() {
+            request.on_loss = OnLoss::Report;
+        }
+    }
+
+    /// Sorts out what was sent when the connection is lost after `written` bytes.
+    ///
+    /// Requests without a single written byte wait again, as do those that may be sent twice; both keep
+    /// their order. Replays of watches are dropped, to be made anew for the next connection.
+    pub(crate) fn link_lost(&mut self, written: u64) -> Lost<R, W> {
+        let mut unknown = VecDeque::new();
+        let mut again = VecDeque::new();
+        for Sent { mut slot, start, .. } in core::mem::take(&mut self.sent) {
+            let unwritten = start >= written;
+            let wait_again = match &mut slot {
+                Slot::Restore(_) => {
+                    self.forget(&slot);
+                    continue;
+                }
+                Slot::User { request, was_sent } => {
+                    *was_sent |= !unwritten;
+                    unwritten || request.on_loss == OnLoss::Resend
+                }
+                Slot::Close { .. } => unwritten,
+            };
+            if wait_again {
+                again.push_back(slot);
+            } else {
+                self.forget(&slot);
+                unknown.push_back(slot);
+            }
+        }
+        again.append(&mut self.waiting);
+        self.waiting = again;
+        Lost { unknown }
+    }
+
+    /// Takes everything that still waits, once there is nothing left to wait for.
+    pub(crate) fn take_waiting(&mut self) -> VecDeque<Slot<R, W>> {
+        self.bytes = 0;
+        core::mem::take(&mut self.waiting)
+    }
+
+    fn forget(&mut self, slot: &Slot<R, W>) {
+        self.bytes = self.bytes.saturating_sub(slot.frame().len());
+    }
+
+    /// Asserts that xids in flight follow each other.
+    #[cfg(debug_assertions)]
+    pub(crate) fn check(&self) {
+        let mut sent = self.sent.iter().peekable();
+        while let Some(first) = sent.next() {
+            if let Some(second) = sent.peek() {
+                debug_assert_eq!(first.xid.next(), second.xid, "xids in flight follow each other");
+            }
+        }
+    }
+}

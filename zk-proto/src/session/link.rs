@@ -1,0 +1,216 @@
+//! Connections: dialing, the bytes of one connection, losing it.
+
+use alloc::{collections::VecDeque, sync::Arc};
+use core::time::Duration;
+
+use bytes::BytesMut;
+
+use super::{
+    Session,
+    flight::{Lost, Slot},
+    output::{Cause, LinkError, Outcome, Output, Over, ProbeAnswer, State},
+    phase::Phase,
+    timer::Timer,
+    watches::Watcher,
+};
+use crate::{
+    frame::encode_frame,
+    request::{ConnectRequest, TrailingFlag},
+    text::Secret,
+    time::Time,
+};
+
+/// Shortest bound on a connection attempt, however many servers there are: a round trip and a
+/// handshake must fit.
+const DIAL_MIN: Duration = Duration::from_secs(1);
+
+/// First pause of the search for a server that takes writes; doubles with each try.
+pub(crate) const PROBE_PAUSE_MIN: Duration = Duration::from_millis(100);
+
+/// Longest pause of that search.
+const PROBE_PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// From this pause on, a server that does not say whether it takes writes is tried by connecting.
+const PROBE_PAUSE_BLIND: Duration = Duration::from_secs(10);
+
+/// What belongs to one connection and ends with it.
+#[derive(Debug, Default)]
+pub(crate) struct Link {
+    pub(crate) inbound: BytesMut,
+    pub(crate) outbound: BytesMut,
+    /// Bytes appended to `outbound` so far.
+    appended: u64,
+    /// Which credentials await an answer; those come in order.
+    pub(crate) auth_pending: VecDeque<usize>,
+    /// Who is on the other side.
+    server: Option<Arc<str>>,
+}
+
+impl Link {
+    /// Appends to what goes to the server. Returns where in the stream that begins.
+    pub(crate) fn write(&mut self, append: impl FnOnce(&mut BytesMut)) -> u64 {
+        let (start, before) = (self.appended, self.outbound.len());
+        append(&mut self.outbound);
+        let len = self.outbound.len().saturating_sub(before);
+        self.appended = start.saturating_add(len as u64);
+        start
+    }
+
+    /// Bytes that the driver has taken for writing; the server may have seen all of them.
+    pub(crate) fn written(&self) -> u64 {
+        self.appended.saturating_sub(self.outbound.len() as u64)
+    }
+
+    /// Forgets everything but the memory of the buffers.
+    fn reset(&mut self) {
+        self.inbound.clear();
+        self.outbound.clear();
+        self.appended = 0;
+        self.auth_pending.clear();
+    }
+
+    /// Gives the memory back too.
+    pub(crate) fn close(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl<R, W: Watcher> Session<R, W> {
+    /// The outcome of an [`Output::Dial`]. Ignored if none is under way any more.
+    pub fn dialed(&mut self, now: Time, outcome: Result<(), LinkError>) {
+        if self.phase == Phase::Dialing {
+            match outcome {
+                Ok(()) => self.greet(now),
+                Err(error) => self.lose_link(now, error),
+            }
+        }
+        self.check();
+    }
+
+    /// The connection is gone. Ignored if there is none any more.
+    pub fn hung_up(&mut self, now: Time, why: LinkError) {
+        if self.phase.has_stream() {
+            self.lose_link(now, why);
+        }
+        self.check();
+    }
+
+    /// The answer to an [`Output::Probe`]. Ignored unless the session is on a read-only server.
+    pub fn probed(&mut self, now: Time, server: &str, answer: ProbeAnswer) {
+        if let Phase::Up(up) = &mut self.phase
+            && up.negotiated.read_only
+        {
+            let blind = answer == ProbeAnswer::Unknown && up.probe_pause >= PROBE_PAUSE_BLIND;
+            let pause = up.probe_pause;
+            up.probe_pause = pause.saturating_mul(2).min(PROBE_PAUSE_MAX);
+            if answer == ProbeAnswer::ReadWrite || blind {
+                self.rotation.prefer(server);
+                self.drop_link(now, LinkError::Superseded);
+            } else {
+                self.timers.set(Timer::Probe, now.after(pause));
+            }
+        }
+        self.check();
+    }
+
+    /// Dials the next server.
+    pub(super) fn dial(&mut self, now: Time) {
+        let server = self.rotation.advance();
+        self.phase = Phase::Dialing;
+        self.link.server = Some(server.clone());
+        self.timers.stop(Timer::Retry);
+        self.timers.set(Timer::Dial, now.after(self.dial_bound()));
+        self.outputs.push_back(Output::Dial { server });
+    }
+
+    fn dial_bound(&self) -> Duration {
+        let servers = u32::try_from(self.rotation.len()).unwrap_or(u32::MAX);
+        let share = self.liveness.timeout().checked_div(servers).unwrap_or_default();
+        self.config.connect_timeout.unwrap_or_else(|| share.max(DIAL_MIN))
+    }
+
+    /// Looks for a server that takes writes.
+    pub(super) fn probe(&mut self) {
+        let server = self.rotation.advance();
+        self.outputs.push_back(Output::Probe { server });
+    }
+
+    /// Begins the handshake. Nothing may follow it before the answer: if the session has expired, the
+    /// server closes the connection behind its answer, and bytes that it has not read by then can turn
+    /// the close into a reset that overtakes the answer (ZOOKEEPER-1702).
+    fn greet(&mut self, now: Time) {
+        let shown = self.identity.shown();
+        let timeout = self.config.session_timeout.as_millis();
+        let request = ConnectRequest {
+            protocol_version: 0,
+            last_zxid_seen: shown.last_zxid,
+            time_out: i32::try_from(timeout).unwrap_or(i32::MAX),
+            session_id: shown.id,
+            passwd: Secret(Some(&shown.password.0)),
+            read_only: TrailingFlag(Some(self.config.read_only)),
+        };
+        self.link.write(|out| encode_frame(&request, out));
+        self.phase = Phase::Greeting { sent: now };
+    }
+
+    /// Leaves a connection that the driver still has.
+    pub(super) fn drop_link(&mut self, now: Time, why: LinkError) {
+        if self.phase.has_link() {
+            self.outputs.push_back(Output::HangUp);
+            self.lose_link(now, why);
+        }
+    }
+
+    /// Sorts out what a lost connection, or a failed attempt at one, leaves behind.
+    pub(super) fn lose_link(&mut self, now: Time, why: LinkError) {
+        let was_up = matches!(self.phase, Phase::Up(_));
+        for timer in [Timer::Dial, Timer::Ping, Timer::Silence, Timer::Probe] {
+            self.timers.stop(timer);
+        }
+        self.phase = Phase::Waiting;
+        if was_up {
+            self.identity.freeze_watches();
+            self.outputs.push_back(Output::State(State::Disconnected(why.clone())));
+        } else {
+            self.rotation.failed();
+            let server = self.link.server.take().unwrap_or_else(|| Arc::from(""));
+            self.outputs.push_back(Output::Failed { server, error: why.clone() });
+        }
+        let close_was_sent = self.report_lost(&Cause::LinkLost(why.clone()));
+        self.link.reset();
+        if close_was_sent {
+            self.finish(Over::Closed);
+        } else {
+            let pause = match why {
+                LinkError::Superseded => Duration::ZERO,
+                _ => self.pause(now),
+            };
+            self.timers.set(Timer::Retry, now.after(pause));
+        }
+    }
+
+    fn pause(&mut self, now: Time) -> Duration {
+        let left = self.timers.at(Timer::Expiry).map(|expiry| expiry.since(now));
+        self.rotation.pause(self.liveness.timeout(), left, &mut self.rng)
+    }
+
+    /// Reports what was sent and cannot be sent again. Returns whether a close was among it.
+    pub(super) fn report_lost(&mut self, cause: &Cause) -> bool {
+        let Lost { unknown } = self.flight.link_lost(self.link.written());
+        let mut close_was_sent = false;
+        for slot in unknown {
+            close_was_sent |= matches!(slot, Slot::Close { .. });
+            self.report(slot, Outcome::Unknown(cause.clone()));
+        }
+        close_was_sent
+    }
+
+    /// Reports one request to whoever submitted it.
+    pub(super) fn report(&mut self, slot: Slot<R, W>, outcome: Outcome) {
+        match slot {
+            Slot::User { request, .. } => self.reply(request.token, outcome),
+            Slot::Close { token, .. } => self.reply(token, outcome),
+            Slot::Restore(_) => {}
+        }
+    }
+}

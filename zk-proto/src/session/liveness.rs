@@ -1,0 +1,149 @@
+//! What is known about the other side being alive, and about what it knows of us.
+
+use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use crate::time::Time;
+
+/// Longest pause between two pings, whatever the session timeout: as in the Java client.
+const PING_INTERVAL_MAX: Duration = Duration::from_secs(10);
+
+/// The instants that the session's timers are computed from.
+#[derive(Clone, Debug)]
+pub(crate) struct Liveness {
+    /// Negotiated session timeout; the wished one until then.
+    timeout: Duration,
+    /// When a byte last came, on this connection.
+    heard: Time,
+    /// When a frame last came on an established connection; none before the first.
+    frame: Option<Time>,
+    /// When something was last sent.
+    sent: Time,
+    /// When the unanswered pings were sent, oldest first.
+    pings: VecDeque<Time>,
+    /// When the newest message was sent that has been answered.
+    proof: Option<Time>,
+}
+
+impl Liveness {
+    /// `since` is when a resumed session was last known to live; none for a new one.
+    pub(crate) const fn new(timeout: Duration, since: Option<Time>) -> Self {
+        let pings = VecDeque::new();
+        Self { timeout, heard: Time::ZERO, frame: since, sent: Time::ZERO, pings, proof: None }
+    }
+
+    /// A handshake was answered that was sent at `sent`.
+    pub(crate) fn greeted(&mut self, now: Time, sent: Time, timeout: Duration) {
+        self.timeout = timeout;
+        self.pings.clear();
+        self.heard(now);
+        self.frame = Some(now);
+        self.sent = now;
+        self.answered(sent);
+    }
+
+    pub(crate) const fn heard(&mut self, now: Time) {
+        self.heard = now;
+    }
+
+    pub(crate) const fn frame(&mut self, now: Time) {
+        self.frame = Some(now);
+    }
+
+    pub(crate) const fn sent(&mut self, now: Time) {
+        self.sent = now;
+    }
+
+    pub(crate) fn pinged(&mut self, now: Time) {
+        self.sent(now);
+        self.pings.push_back(now);
+    }
+
+    pub(crate) fn ponged(&mut self) {
+        if let Some(sent) = self.pings.pop_front() {
+            self.answered(sent);
+        }
+    }
+
+    /// Something sent at `sent` was answered.
+    pub(crate) fn answered(&mut self, sent: Time) {
+        self.proof = self.proof.max(Some(sent));
+    }
+
+    /// Negotiated session timeout; the wished one until then.
+    pub(crate) const fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// When the next ping is due: early enough for its answer to come before [`Liveness::silence`].
+    pub(crate) fn ping_due(&self) -> Time {
+        let third = self.timeout.checked_div(3).unwrap_or_default();
+        let second = Duration::from_secs(1);
+        let interval =
+            if third <= second { third } else { third.saturating_sub(second).max(second) };
+        self.sent.after(interval.min(PING_INTERVAL_MAX))
+    }
+
+    /// When silence is to be taken for a dead connection: two thirds of the timeout after the last byte,
+    /// which leaves a third to find another server.
+    ///
+    /// An unanswered ping has that limit too: a corrupt length can swallow every later answer as the
+    /// body of a frame that never ends, while bytes keep coming.
+    pub(crate) fn silence(&self) -> Time {
+        let limit = self.timeout.saturating_mul(2).checked_div(3).unwrap_or_default();
+        let ping = self.pings.front().map(|ping| ping.after(limit));
+        let heard = self.heard.after(limit);
+        ping.map_or(heard, |ping| ping.min(heard))
+    }
+
+    /// When the session must have expired, whatever the servers may say later: a third beyond its
+    /// timeout, for their rounding. None before the first handshake.
+    pub(crate) fn expiry(&self) -> Option<Time> {
+        let third = self.timeout.checked_div(3).unwrap_or_default();
+        self.frame.map(|frame| frame.after(self.timeout.saturating_add(third)))
+    }
+
+    /// Until when the server that answered last must keep the session. None before the first handshake.
+    pub(crate) fn lease(&self) -> Option<Time> {
+        self.proof.map(|proof| proof.after(self.timeout))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pings_come_thrice_a_timeout_a_second_early_but_not_hectically_and_at_least_every_ten_seconds()
+     {
+        for (timeout, interval) in [
+            (600, 200),
+            (3_000, 1_000),
+            (4_500, 1_000),
+            (6_000, 1_000),
+            (12_000, 3_000),
+            (90_000, 10_000),
+        ] {
+            let mut liveness = Liveness::new(Duration::from_millis(timeout), None);
+            liveness.sent(Time::ZERO);
+            assert_eq!(
+                liveness.ping_due(),
+                Time::new(Duration::from_millis(interval)),
+                "{timeout}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_unanswered_ping_limits_the_patience_even_while_bytes_come() {
+        let at = |seconds| Time::new(Duration::from_secs(seconds));
+        let mut liveness = Liveness::new(Duration::from_secs(9), None);
+        liveness.greeted(at(0), at(0), Duration::from_secs(9));
+        liveness.pinged(at(2));
+        liveness.heard(at(5));
+        assert_eq!(liveness.silence(), at(8));
+        liveness.ponged();
+        assert_eq!(liveness.silence(), at(11));
+        assert_eq!(liveness.lease(), Some(at(11)));
+    }
+}

@@ -1,0 +1,306 @@
+//! The client's half of a session: what survives a socket, as a value that never does I/O.
+//!
+//! Whoever drives a [`Session`] tells it what happened (`submit`, `dialed`, `received`, `hung_up`,
+//! `probed`, `elapsed`, `close`), each time with the present [`Time`], and then does what it says:
+//!
+//! 1. [`poll`](Session::poll) until there is nothing more, and do each [`Output`] in that order;
+//! 2. write the bytes in [`outbound`](Session::outbound) and take off what was written;
+//! 3. wait for bytes, for a dial, for a submission, or for [`deadline`](Session::deadline).
+//!
+//! The same inputs at the same times give the same outputs: chance comes from the seed.
+//!
+//! ```text
+//!            submit queues at any time; close sends its frame behind what is queued
+//!
+//!            +-------------------- retry timer --------------------+
+//!            v                                                     |
+//!  new -> Dialing --dialed--> Greeting --answer--> Up --loss--> Waiting
+//!            |                   |                  |              ^
+//!            +--- failed, dial timer, not served ---+--------------+
+//!                                |                  |
+//!                    refused: the session is        +-- close answered, credentials refused
+//!                    unknown to the servers         |
+//!                                v                  v
+//!          expiry or close timer, at any time ->  Over(why)      never left
+//! ```
+
+mod close;
+mod config;
+mod flight;
+mod link;
+mod liveness;
+mod output;
+mod phase;
+mod receive;
+mod reconnect;
+mod resume;
+mod timer;
+mod watches;
+
+use alloc::{collections::VecDeque, vec::Vec};
+
+use bytes::BytesMut;
+
+pub use self::{
+    config::{Auth, Config, Credentials},
+    output::{
+        Answer, Cause, LinkError, Negotiated, NodeEvent, OnLoss, Outcome, Outgoing, Output, Over,
+        ProbeAnswer, State, WatchBy, WatchIntent, WatchNotice,
+    },
+    watches::Watcher,
+};
+
+use self::{
+    flight::{Flight, Slot},
+    link::Link,
+    liveness::Liveness,
+    phase::{Identity, Phase},
+    reconnect::Rotation,
+    timer::{Timer, Timers},
+    watches::Watches,
+};
+use crate::{
+    data::Xid,
+    frame::RequestFrame,
+    request::{Ping, Request as _},
+    rng::Rng,
+    time::Time,
+};
+
+/// A session and everything that outlives its connections.
+///
+/// `R` is whatever waits for a reply, `W` whatever waits for a watch; the session only carries them.
+#[derive(Debug)]
+pub struct Session<R, W> {
+    config: Config,
+    phase: Phase,
+    identity: Identity,
+    link: Link,
+    flight: Flight<R, W>,
+    watches: Watches<W>,
+    credentials: Vec<Credential<R>>,
+    liveness: Liveness,
+    rotation: Rotation,
+    timers: Timers,
+    rng: Rng,
+    /// Set by `close`: nothing may be submitted any more.
+    closing: bool,
+    outputs: VecDeque<Output<R, W>>,
+}
+
+/// An identity, and whoever waits for the first word on it.
+#[derive(Debug)]
+struct Credential<R> {
+    auth: Auth,
+    token: Option<R>,
+}
+
+impl<R, W: Watcher> Session<R, W> {
+    /// A session that begins to dial at once. The seed decides the order of servers and all jitter.
+    #[must_use]
+    pub fn new(config: Config, seed: u64, now: Time) -> Self {
+        let mut rng = Rng::new(seed);
+        let resumed_since = config.resume.is_some().then_some(now);
+        let first_xid = config.resume.as_ref().map_or(Xid::FIRST, |resume| resume.next_xid);
+        let mut session = Self {
+            phase: Phase::Waiting,
+            identity: Identity::new(config.resume.clone()),
+            link: Link::default(),
+            flight: Flight::new(first_xid),
+            watches: Watches::new(),
+            credentials: Vec::new(),
+            liveness: Liveness::new(config.session_timeout, resumed_since),
+            rotation: Rotation::new(config.servers.clone(), &mut rng),
+            timers: Timers::default(),
+            rng,
+            closing: false,
+            outputs: VecDeque::new(),
+            config,
+        };
+        let auth = core::mem::take(&mut session.config.auth);
+        session.credentials =
+            auth.into_iter().map(|auth| Credential { auth, token: None }).collect();
+        session.watch_expiry();
+        session.dial(now);
+        session.check();
+        session
+    }
+
+    /// A request to be sent as soon as there is a connection, behind all earlier ones.
+    ///
+    /// Whatever becomes of it, its token comes back in exactly one [`Output::Reply`].
+    pub fn submit(&mut self, now: Time, request: Outgoing<R, W>) {
+        let (len, len_max) = (request.frame.len(), self.config.request_len_max);
+        let refusal = if let Some(over) = self.over_or_closing() {
+            Some(Cause::SessionOver(over))
+        } else if len > len_max {
+            Some(Cause::TooLarge { len, len_max })
+        } else {
+            None
+        };
+        if let Some(cause) = refusal {
+            self.reply(request.token, Outcome::NotSent(cause));
+        } else {
+            self.flight.push(Slot::User { request, was_sent: false });
+            self.send_waiting(now);
+        }
+        self.check();
+    }
+
+    /// An identity to be proved on this and every later connection. Answered like a request, once a
+    /// server has judged it; a refusal also ends the session.
+    pub fn add_auth(&mut self, now: Time, auth: Auth, token: R) {
+        if let Some(over) = self.over_or_closing() {
+            self.reply(token, Outcome::NotSent(Cause::SessionOver(over)));
+        } else {
+            self.credentials.push(Credential { auth, token: Some(token) });
+            if let Phase::Up(_) = self.phase {
+                let index = self.credentials.len().saturating_sub(1);
+                self.present(now, index);
+            }
+        }
+        self.check();
+    }
+
+    /// Forgets the watches that requests of kind `by` armed on `path` and that `gone` picks. Returns
+    /// whether the server's watch has no listener left, so that it should be removed there too.
+    pub fn unwatch(&mut self, by: WatchBy, path: &str, gone: impl FnMut(&W) -> bool) -> bool {
+        !self.watches.remove(by, path, gone)
+    }
+
+    /// The moment of [`deadline`](Session::deadline) has come. Harmless if it has not.
+    pub fn elapsed(&mut self, now: Time) {
+        while let Some(timer) = self.timers.expire(now) {
+            match timer {
+                Timer::Expiry => self.finish(Over::Expired),
+                Timer::Close => self.finish(Over::Closed),
+                Timer::Dial | Timer::Silence => self.drop_link(now, LinkError::TimedOut),
+                Timer::Ping => self.ping(now),
+                Timer::Retry => self.dial(now),
+                Timer::Probe => self.probe(),
+            }
+        }
+        self.check();
+    }
+
+    /// The next thing to do; `None` once there is nothing more.
+    pub fn poll(&mut self) -> Option<Output<R, W>> {
+        self.outputs.pop_front()
+    }
+
+    /// Bytes for the server. The driver takes off the front what it has written, and nothing else.
+    pub const fn outbound(&mut self) -> &mut BytesMut {
+        &mut self.link.outbound
+    }
+
+    /// Where the driver appends what it has read, before it calls [`received`](Session::received).
+    pub const fn inbound(&mut self) -> &mut BytesMut {
+        &mut self.link.inbound
+    }
+
+    /// When [`elapsed`](Session::elapsed) is due; `None` only once the session is over.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    /// Whether the limits of [`Config`] leave room for another request. Not enforced by `submit`.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.flight.requests() < self.config.requests_max
+            && self.flight.bytes() < self.config.request_bytes_max
+    }
+
+    /// Until when the server that answered last keeps this session, counted from when the newest
+    /// answered message was *sent*; `None` before the first handshake.
+    ///
+    /// Sound for a standalone server and for a leader. A follower that is cut off from its leader goes
+    /// on answering while the leader's clock runs out.
+    #[must_use]
+    pub fn lease(&self) -> Option<Time> {
+        self.liveness.lease()
+    }
+
+    /// Why the session is over, if it is.
+    #[must_use]
+    pub const fn over(&self) -> Option<Over> {
+        self.phase.over()
+    }
+
+    /// What it takes to go on with this session elsewhere; `None` if there is none.
+    #[must_use]
+    pub fn credentials(&self) -> Option<Credentials> {
+        let next_xid = self.flight.next_xid();
+        self.identity.credentials(next_xid).filter(|_| self.phase.over().is_none())
+    }
+
+    /// Sends a heartbeat.
+    fn ping(&mut self, now: Time) {
+        if let Phase::Up(_) = self.phase {
+            let ping = RequestFrame::new(Ping::OP, &Ping);
+            self.link.write(|out| ping.write(Xid::PING, out));
+            self.liveness.pinged(now);
+            self.watch_silence();
+        }
+    }
+
+    /// Presents an identity on this connection.
+    fn present(&mut self, now: Time, index: usize) {
+        if let Some(credential) = self.credentials.get(index) {
+            let auth = resume::auth(&credential.auth);
+            self.link.write(|out| auth.write(Xid::AUTH, out));
+            self.link.auth_pending.push_back(index);
+            self.liveness.sent(now);
+            self.watch_silence();
+        }
+    }
+
+    fn send_waiting(&mut self, now: Time) {
+        if let Phase::Up(_) = self.phase {
+            let sent = self.flight.send_waiting(now, &mut self.link);
+            if sent {
+                self.liveness.sent(now);
+                self.watch_silence();
+            }
+        }
+    }
+
+    fn watch_expiry(&mut self) {
+        if let Some(at) = self.liveness.expiry().filter(|_| self.identity.is_established()) {
+            self.timers.set(Timer::Expiry, at);
+        }
+    }
+
+    fn watch_silence(&mut self) {
+        self.timers.set(Timer::Ping, self.liveness.ping_due());
+        self.timers.set(Timer::Silence, self.liveness.silence());
+    }
+
+    const fn over_or_closing(&self) -> Option<Over> {
+        match self.phase.over() {
+            None if self.closing => Some(Over::Closed),
+            over => over,
+        }
+    }
+
+    fn reply(&mut self, token: R, outcome: Outcome) {
+        self.outputs.push_back(Output::Reply { token, outcome });
+    }
+
+    /// Asserts in debug builds what every input must leave true.
+    fn check(&self) {
+        #[cfg(debug_assertions)]
+        {
+            let up = matches!(self.phase, Phase::Up(_));
+            let over = self.phase.over().is_some();
+            self.flight.check();
+            debug_assert_eq!(self.timers.at(Timer::Ping).is_some(), up, "pings iff up");
+            debug_assert_eq!(self.timers.at(Timer::Silence).is_some(), up, "silence iff up");
+            let waiting = matches!(self.phase, Phase::Waiting);
+            debug_assert_eq!(self.timers.at(Timer::Retry).is_some(), waiting, "retry iff waiting");
+            debug_assert_eq!(self.timers.next().is_none(), over, "no timer iff over");
+            debug_assert!(up || !self.flight.has_sent(), "sent requests need a connection");
+            debug_assert!(self.phase.has_stream() || self.link.outbound.is_empty());
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! What a session asks of its driver and tells its users.
+
+use alloc::{string::String, sync::Arc};
+use core::time::Duration;
+
+use bytes::Bytes;
+
+use crate::{
+    code::ErrorCode,
+    data::{EventType, SessionId, Zxid},
+    frame::RequestFrame,
+};
+
+/// Something to do, in the order in which it is polled.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Output<R, W> {
+    /// Resolve `server` and connect to it; report with [`Session::dialed`](super::Session::dialed).
+    Dial {
+        /// `host:port`, as configured.
+        server: Arc<str>,
+    },
+    /// Drop the connection, or stop dialing. No report is due.
+    HangUp,
+    /// Ask `server` over a connection of its own whether it takes writes: send `isro`, read the answer;
+    /// report with [`Session::probed`](super::Session::probed).
+    Probe {
+        /// `host:port`, as configured.
+        server: Arc<str>,
+    },
+    /// An attempt to connect has failed; the next one is under way or on the retry timer.
+    Failed {
+        /// `host:port`, as configured.
+        server: Arc<str>,
+        /// Why.
+        error: LinkError,
+    },
+    /// Exactly one for each submitted request.
+    Reply {
+        /// What was submitted with the request.
+        token: R,
+        /// What became of it.
+        outcome: Outcome,
+    },
+    /// News for a watch.
+    Watch {
+        /// What was submitted with the request that armed the watch.
+        watcher: W,
+        /// The news.
+        notice: WatchNotice,
+    },
+    /// The state has changed.
+    State(State),
+}
+
+/// A request on its way into the session.
+#[derive(Debug)]
+pub struct Outgoing<R, W> {
+    /// The encoded request.
+    pub frame: RequestFrame,
+    /// Comes back with the outcome.
+    pub token: R,
+    /// The watch that the request arms if it is answered well.
+    pub watch: Option<WatchIntent<W>>,
+    /// What to do if the connection is lost with the request sent and unanswered.
+    pub on_loss: OnLoss,
+}
+
+/// What to do with a request that was sent when its connection was lost before the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnLoss {
+    /// Report [`Outcome::Unknown`]: carrying it out twice would not be the same.
+    Report,
+    /// Send it again on the next connection of the same session: carrying it out twice is harmless.
+    Resend,
+}
+
+/// A watch to be armed by the answer to a request.
+#[derive(Debug)]
+pub struct WatchIntent<W> {
+    /// The node, as the server knows it.
+    pub path: Arc<str>,
+    /// Which request arms it.
+    pub by: WatchBy,
+    /// Comes back with each notice.
+    pub watcher: W,
+}
+
+/// The requests that arm watches. They differ in when a watch is armed, and in what restores it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WatchBy {
+    /// `getData`: only if the node exists.
+    Data,
+    /// `exists`: whether or not the node exists.
+    Exists,
+    /// `getChildren`: only if the node exists.
+    Children,
+    /// `addWatch`, not recursive.
+    Persistent,
+    /// `addWatch`, recursive.
+    Recursive,
+}
+
+/// What became of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The server answered.
+    Answered(Answer),
+    /// The request has certainly not been carried out: no byte of it was given to a connection.
+    NotSent(Cause),
+    /// The request was sent and not answered: it may or may not have been carried out.
+    Unknown(Cause),
+}
+
+/// A server's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The state that the answer reflects.
+    pub zxid: Zxid,
+    /// Whether the request succeeded.
+    pub code: ErrorCode,
+    /// Empty unless it did.
+    pub body: Bytes,
+}
+
+/// Why a request was not answered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The connection was lost.
+    #[error("connection lost: {0}")]
+    LinkLost(LinkError),
+    /// The session is over.
+    #[error("session over: {0}")]
+    SessionOver(Over),
+    /// The request is longer than servers accept.
+    #[error("request of {len} bytes exceeds the limit of {len_max}")]
+    TooLarge {
+        /// Its length.
+        len: usize,
+        /// The limit.
+        len_max: usize,
+    },
+}
+
+/// Why a connection could not be made, or was lost. Errors of the operating system end here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// The server's name has no address.
+    #[error("name not resolved: {0}")]
+    Unresolved(String),
+    /// Nobody listens.
+    #[error("refused")]
+    Refused,
+    /// The connection was reset.
+    #[error("reset by peer")]
+    Reset,
+    /// The connection was closed.
+    #[error("closed by peer")]
+    Closed,
+    /// Nothing was heard in time.
+    #[error("timed out")]
+    TimedOut,
+    /// The server does not serve this session now: not part of a quorum, behind it, or full.
+    #[error("not served")]
+    NotServed,
+    /// What came is not ZooKeeper's protocol.
+    #[error("protocol violated: {0}")]
+    Protocol(String),
+    /// The session lives on another connection.
+    #[error("session moved")]
+    Moved,
+    /// Watches could not be armed again.
+    #[error("watches not restored: {0}")]
+    Unrestored(ErrorCode),
+    /// Left in favour of a server that takes writes.
+    #[error("left for a writable server")]
+    Superseded,
+    /// Any other error of the operating system.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// Why a session is over. Once over it stays over, and always for the same reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum Over {
+    /// The servers have forgotten the session, or must have by now. Its ephemeral nodes are gone, or
+    /// will be.
+    #[error("expired")]
+    Expired,
+    /// The servers refuse the credentials. The session's ephemeral nodes linger until it expires.
+    #[error("authentication failed")]
+    AuthFailed,
+    /// Closed by its user.
+    #[error("closed")]
+    Closed,
+}
+
+/// Where a session stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum State {
+    /// A server serves the session.
+    Connected(Negotiated),
+    /// No server does; the session lives on for a while. Reported once for each loss.
+    Disconnected(LinkError),
+    /// The session has ended.
+    Over(Over),
+}
+
+/// What a handshake has settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Negotiated {
+    /// The session.
+    pub id: SessionId,
+    /// How long servers keep the session without hearing from it.
+    pub timeout: Duration,
+    /// Whether the server is cut off from the quorum.
+    pub read_only: bool,
+}
+
+/// News for a watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WatchNotice {
+    /// Something happened to a node.
+    Event(NodeEvent),
+    /// Persistent watches only: the watch was armed again on a new connection. Servers do not say what
+    /// happened in between.
+    Gap,
+    /// Persistent watches only: the server that the session lives on now has no such watches. Last.
+    Unsupported,
+    /// The session is over. Last.
+    Over(Over),
+}
+
+/// Something happened to a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeEvent {
+    /// What.
+    pub kind: EventType,
+    /// To which node, as the server knows it.
+    pub path: Arc<str>,
+    /// The transaction that did it. Servers before 3.9 do not say, and none does for an event that was
+    /// missed while disconnected.
+    pub zxid: Option<Zxid>,
+}
+
+/// What a server said when it was asked whether it takes writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeAnswer {
+    /// It does.
+    ReadWrite,
+    /// It does not, or cannot be reached.
+    ReadOnly,
+    /// It answered something else: the question is not allowed there.
+    Unknown,
+}

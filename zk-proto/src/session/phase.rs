@@ -1,0 +1,137 @@
+//! Where a session stands, and who it is.
+
+use bytes::Bytes;
+use core::time::Duration;
+
+use super::{
+    config::Credentials,
+    output::{Negotiated, Over},
+};
+use crate::{
+    data::{SessionId, Xid, Zxid},
+    text::Secret,
+    time::Time,
+};
+
+/// Where a session stands. The diagram is in the documentation of the module above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// For the retry timer.
+    Waiting,
+    /// For the driver to connect.
+    Dialing,
+    /// For the answer to the handshake that was sent at this time.
+    Greeting { sent: Time },
+    /// For nothing: a server serves the session.
+    Up(Up),
+    /// Never left.
+    Over(Over),
+}
+
+/// What exists only while a server serves the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Up {
+    pub(crate) negotiated: Negotiated,
+    /// Frames of watch restoration that have not been answered.
+    pub(crate) restoring: usize,
+    /// Pause before the next search for a server that takes writes.
+    pub(crate) probe_pause: Duration,
+}
+
+impl Phase {
+    pub(crate) const fn over(self) -> Option<Over> {
+        match self {
+            Self::Over(over) => Some(over),
+            Self::Waiting | Self::Dialing | Self::Greeting { .. } | Self::Up(_) => None,
+        }
+    }
+
+    /// Whether there is a connection that bytes can be written to.
+    pub(crate) const fn has_stream(self) -> bool {
+        matches!(self, Self::Greeting { .. } | Self::Up(_))
+    }
+
+    /// Whether the driver has a connection or is making one.
+    pub(crate) const fn has_link(self) -> bool {
+        matches!(self, Self::Dialing) || self.has_stream()
+    }
+}
+
+/// Bytes of a session password.
+const PASSWORD_LEN: usize = 16;
+
+/// Who the session is to the servers, and what it has seen of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    id: SessionId,
+    password: Secret<Bytes>,
+    /// Newest transaction that a reply has shown; servers that are behind it are refused by themselves.
+    last_zxid: Zxid,
+    /// The same as of the last moment in which all watches were armed, while they are not.
+    ///
+    /// Replies to the first frame of a restoration move `last_zxid` on. If the connection is lost before
+    /// the last frame, that one's paths must be restored from where they were, or events are lost.
+    watch_zxid: Option<Zxid>,
+    /// Whether a server that takes writes has served the session. Before that its id is a read-only
+    /// server's own and means nothing to any other.
+    is_global: bool,
+}
+
+impl Identity {
+    pub(crate) fn new(resume: Option<Credentials>) -> Self {
+        let is_global = resume.is_some();
+        let Credentials { id, password, last_zxid, .. } = resume.unwrap_or_else(Self::nobody);
+        Self { id, password, last_zxid, watch_zxid: None, is_global }
+    }
+
+    const fn nobody() -> Credentials {
+        let password = Secret(Bytes::from_static(&[0; PASSWORD_LEN]));
+        Credentials { id: SessionId(0), password, last_zxid: Zxid(0), next_xid: Xid::FIRST }
+    }
+
+    /// Whether there is a session that could expire.
+    pub(crate) const fn is_established(&self) -> bool {
+        self.id.0 != 0
+    }
+
+    /// What to show in a handshake: nothing, as long as there is nothing that other servers know.
+    pub(crate) fn shown(&self) -> Credentials {
+        let all = self.is_global.then(|| self.credentials(Xid::FIRST)).flatten();
+        all.unwrap_or_else(Self::nobody)
+    }
+
+    /// What it takes to go on with the session elsewhere; `None` if there is none.
+    pub(crate) fn credentials(&self, next_xid: Xid) -> Option<Credentials> {
+        let (id, password) = (self.id, self.password.clone());
+        let all = Credentials { id, password, last_zxid: self.last_zxid, next_xid };
+        self.is_established().then_some(all)
+    }
+
+    /// A server serves the session under this name.
+    pub(crate) fn adopt(&mut self, negotiated: Negotiated, password: Option<Bytes>) {
+        self.id = negotiated.id;
+        self.password = Secret(password.unwrap_or_default());
+        self.is_global |= !negotiated.read_only;
+    }
+
+    /// A reply reflects this transaction.
+    ///
+    /// Not to be called for events: one transaction can have several, and what was missed of them after
+    /// the first could never be asked for again (ZOOKEEPER-4655).
+    pub(crate) fn saw(&mut self, zxid: Zxid) {
+        self.last_zxid = self.last_zxid.max(zxid);
+    }
+
+    pub(crate) fn freeze_watches(&mut self) {
+        self.watch_zxid.get_or_insert(self.last_zxid);
+    }
+
+    pub(crate) const fn thaw_watches(&mut self) {
+        self.watch_zxid = None;
+    }
+
+    /// Changes after this transaction may not have been reported to watches.
+    pub(crate) fn watches_since(&self) -> Zxid {
+        self.watch_zxid.unwrap_or(self.last_zxid)
+    }
+}

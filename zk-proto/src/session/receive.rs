@@ -1,0 +1,251 @@
+//! What a server says, frame by frame.
+
+use alloc::{string::ToString, sync::Arc};
+use core::time::Duration;
+
+use bytes::Bytes;
+
+use super::{
+    Session,
+    flight::{Sent, Slot},
+    link::PROBE_PAUSE_MIN,
+    output::{Answer, LinkError, Negotiated, NodeEvent, Outcome, Output, Over, State, WatchNotice},
+    phase::{Phase, Up},
+    resume,
+    timer::Timer,
+    watches::{Kind, Watcher},
+};
+use crate::{
+    code::ErrorCode,
+    data::{Xid, Zxid},
+    frame::{ReplyHeader, split_frame},
+    jute::{Decode, DecodeError, Reader},
+    op::OpCode,
+    request::{ConnectResponse, LEN_CONNECT_RESPONSE_MIN, WatcherEvent},
+    time::Time,
+};
+
+/// Why a connection must be left because of something that came over it.
+enum Broken {
+    /// It cannot be understood, or must not be trusted any further.
+    Link(LinkError),
+    /// It ends the session.
+    Session(Over),
+}
+
+impl From<DecodeError> for Broken {
+    fn from(error: DecodeError) -> Self {
+        Self::Link(LinkError::Protocol(error.to_string()))
+    }
+}
+
+impl<R, W: Watcher> Session<R, W> {
+    /// Bytes have been appended to [`inbound`](Session::inbound). Ignored without a connection.
+    pub fn received(&mut self, now: Time) {
+        self.liveness.heard(now);
+        while self.phase.has_stream() {
+            let outcome = match split_frame(&mut self.link.inbound, self.config.reply_len_max) {
+                Ok(Some(frame)) => self.frame(now, &frame),
+                Ok(None) => break,
+                Err(error) => {
+                    self.flight.give_up_first();
+                    Err(Broken::Link(LinkError::Protocol(error.to_string())))
+                }
+            };
+            match outcome {
+                Ok(()) => {}
+                Err(Broken::Link(why)) => self.drop_link(now, why),
+                Err(Broken::Session(over)) => self.finish(over),
+            }
+        }
+        if let Phase::Up(_) = self.phase {
+            self.watch_silence();
+            self.watch_expiry();
+        }
+        self.check();
+    }
+
+    fn frame(&mut self, now: Time, frame: &Bytes) -> Result<(), Broken> {
+        match self.phase {
+            Phase::Greeting { sent } => self.greeted(now, sent, frame),
+            Phase::Up(_) => {
+                self.liveness.frame(now);
+                let mut reader = Reader::new(frame);
+                let header = ReplyHeader::decode(&mut reader)?;
+                let body = frame.slice(reader.offset()..);
+                if header.err == ErrorCode::SESSION_CLOSED_REQUIRE_AUTH {
+                    return Err(Broken::Session(Over::AuthFailed));
+                }
+                match header.xid {
+                    Xid::NOTIFICATION => self.event(header.zxid, &body),
+                    Xid::PING => {
+                        self.liveness.ponged();
+                        Ok(())
+                    }
+                    Xid::AUTH => self.auth_judged(header.err),
+                    _ => self.answer(header, body),
+                }
+            }
+            Phase::Waiting | Phase::Dialing | Phase::Over(_) => Ok(()),
+        }
+    }
+
+    /// The answer to the handshake.
+    fn greeted(&mut self, now: Time, sent: Time, frame: &Bytes) -> Result<(), Broken> {
+        if frame.len() < LEN_CONNECT_RESPONSE_MIN {
+            // A read-only server that cannot make sessions says so in a bare reply header, and leaves
+            // the connection open.
+            return Err(Broken::Link(LinkError::NotServed));
+        }
+        let response = ConnectResponse::decode(&mut Reader::new(frame))?;
+        let shown = self.identity.shown().id;
+        let resuming = shown.0 != 0;
+        let timeout = u64::try_from(response.time_out).unwrap_or_default();
+        match timeout {
+            0 if resuming => return Err(Broken::Session(Over::Expired)),
+            0 => return Err(Broken::Link(LinkError::NotServed)),
+            // Some servers hand out another session instead of saying that ours is gone.
+            _ if resuming && response.session_id != shown => {
+                return Err(Broken::Session(Over::Expired));
+            }
+            _ => {}
+        }
+        let negotiated = Negotiated {
+            id: response.session_id,
+            timeout: Duration::from_millis(timeout),
+            read_only: response.read_only.0.unwrap_or_default(),
+        };
+        self.identity.adopt(negotiated, response.passwd.0);
+        self.liveness.greeted(now, sent, negotiated.timeout);
+        self.rotation.succeeded();
+        self.timers.stop(Timer::Dial);
+        self.phase = Phase::Up(Up { negotiated, restoring: 0, probe_pause: PROBE_PAUSE_MIN });
+        self.outputs.push_back(Output::State(State::Connected(negotiated)));
+        if negotiated.read_only {
+            self.timers.set(Timer::Probe, now.after(PROBE_PAUSE_MIN));
+        }
+        self.catch_up(now);
+        Ok(())
+    }
+
+    /// Everything that a new connection has to be told, in the order that servers need: who we are, what
+    /// we watch, and only then what users want.
+    fn catch_up(&mut self, now: Time) {
+        for index in 0..self.credentials.len() {
+            self.present(now, index);
+        }
+        let frames = resume::set_watches(&mut self.watches, self.identity.watches_since());
+        if let Phase::Up(up) = &mut self.phase {
+            up.restoring = frames.len();
+        }
+        if frames.is_empty() {
+            self.identity.thaw_watches();
+        }
+        for frame in frames {
+            self.flight.send_first(now, Slot::Restore(frame), &mut self.link);
+        }
+        self.send_waiting(now);
+        self.watch_silence();
+        self.watch_expiry();
+    }
+
+    fn event(&mut self, zxid: Zxid, body: &Bytes) -> Result<(), Broken> {
+        let event = WatcherEvent::decode(&mut Reader::new(body))?;
+        let event = NodeEvent {
+            kind: event.kind,
+            path: Arc::from(&*event.path.lossy()),
+            zxid: (zxid.0 > 0).then_some(zxid),
+        };
+        let outputs = &mut self.outputs;
+        self.watches.fire(&event, |watcher, notice| {
+            outputs.push_back(Output::Watch { watcher, notice });
+        });
+        Ok(())
+    }
+
+    /// A server has judged the credentials presented longest ago.
+    fn auth_judged(&mut self, err: ErrorCode) -> Result<(), Broken> {
+        let credential =
+            self.link.auth_pending.pop_front().and_then(|index| self.credentials.get_mut(index));
+        let token = credential.and_then(|credential| credential.token.take());
+        if let Some(token) = token {
+            let answer = Answer { zxid: Zxid(0), code: err, body: Bytes::new() };
+            self.reply(token, Outcome::Answered(answer));
+        }
+        if err.is_ok() { Ok(()) } else { Err(Broken::Session(Over::AuthFailed)) }
+    }
+
+    /// A reply to an ordinary request.
+    fn answer(&mut self, header: ReplyHeader, body: Bytes) -> Result<(), Broken> {
+        let ReplyHeader { xid, zxid, err } = header;
+        let sent = self.flight.answered(xid).map_err(|due| {
+            let due = due.map_or(Xid(0), |due| due);
+            let text = alloc::format!("reply to xid {xid} where {due} was due (0: none)");
+            Broken::Link(LinkError::Protocol(text))
+        })?;
+        if err == ErrorCode::SESSION_MOVED {
+            self.flight.unanswer(sent);
+            return Err(Broken::Link(LinkError::Moved));
+        }
+        let Sent { slot, at, .. } = sent;
+        self.liveness.answered(at);
+        self.note_zxid(zxid);
+        match slot {
+            Slot::User { request, .. } => {
+                if let Some(watch) = request.watch
+                    && let Some(kind) = Kind::armed(watch.by, err)
+                {
+                    self.watches.arm(kind, watch.path, watch.watcher);
+                }
+                self.reply(request.token, Outcome::Answered(Answer { zxid, code: err, body }));
+            }
+            Slot::Restore(frame) => return self.restored(frame.op(), err),
+            Slot::Close { token, .. } => {
+                self.reply(token, Outcome::Answered(Answer { zxid, code: err, body }));
+                return Err(Broken::Session(Over::Closed));
+            }
+        }
+        // The server will close the connection; the next handshake brings certainty.
+        if err.ends_session() { Err(Broken::Link(LinkError::NotServed)) } else { Ok(()) }
+    }
+
+    /// Remembers what has been seen, so as not to go back behind it on another server.
+    ///
+    /// A read-only server may have seen transactions that the ensemble later discards; what it shows is
+    /// not held against others.
+    fn note_zxid(&mut self, zxid: Zxid) {
+        if let Phase::Up(up) = self.phase
+            && !up.negotiated.read_only
+        {
+            self.identity.saw(zxid);
+        }
+    }
+
+    /// One frame of watch restoration has been answered.
+    fn restored(&mut self, op: OpCode, err: ErrorCode) -> Result<(), Broken> {
+        if !err.is_ok() {
+            if err == ErrorCode::UNIMPLEMENTED && op == OpCode::SET_WATCHES2 {
+                // An older server has joined the ensemble. Its connection is lost with this answer;
+                // without the persistent watches the next one will not be.
+                self.tell_persistent(&WatchNotice::Unsupported);
+                self.watches.drop_persistent();
+            }
+            return Err(Broken::Link(LinkError::Unrestored(err)));
+        }
+        if let Phase::Up(up) = &mut self.phase {
+            up.restoring = up.restoring.saturating_sub(1);
+            if up.restoring == 0 {
+                self.identity.thaw_watches();
+                self.tell_persistent(&WatchNotice::Gap);
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_persistent(&mut self, notice: &WatchNotice) {
+        let outputs = &mut self.outputs;
+        self.watches.tell_persistent(notice, |watcher, notice| {
+            outputs.push_back(Output::Watch { watcher, notice });
+        });
+    }
+}

@@ -1,0 +1,138 @@
+//! Which server next, and when.
+
+use alloc::{sync::Arc, vec::Vec};
+use core::time::Duration;
+
+use crate::rng::Rng;
+
+/// Longest pause before the first attempt after an established connection was lost, for sessions that
+/// live long enough: as long as in other clients, so that a server's clients do not come back as one.
+const SPREAD_MAX: Duration = Duration::from_secs(1);
+
+/// Pause after the first round in which no server could be had; doubles with each further round.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+
+/// Longest pause between rounds.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// The servers in the order of this session, and how attempts have been going.
+#[derive(Clone, Debug)]
+pub(crate) struct Rotation {
+    servers: Vec<Arc<str>>,
+    /// Index of the next one to try.
+    next: usize,
+    /// Attempts since the last one that led to a session.
+    failures: u32,
+}
+
+impl Rotation {
+    pub(crate) fn new(mut servers: Vec<Arc<str>>, rng: &mut Rng) -> Self {
+        rng.shuffle(&mut servers);
+        Self { servers, next: 0, failures: 0 }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.servers.len()
+    }
+
+    /// The next server in turn; goes round.
+    pub(crate) fn advance(&mut self) -> Arc<str> {
+        let server = self.servers.get(self.next).cloned().unwrap_or_else(|| Arc::from(""));
+        self.next = self.next.saturating_add(1).checked_rem(self.servers.len()).unwrap_or_default();
+        server
+    }
+
+    /// Makes `server` the next one.
+    pub(crate) fn prefer(&mut self, server: &str) {
+        if let Some(index) = self.servers.iter().position(|known| &**known == server) {
+            self.next = index;
+        }
+    }
+
+    pub(crate) const fn failed(&mut self) {
+        self.failures = self.failures.saturating_add(1);
+    }
+
+    pub(crate) const fn succeeded(&mut self) {
+        self.failures = 0;
+    }
+
+    /// How long to wait before the next attempt.
+    ///
+    /// After a loss a random part of a twentieth of the session's life; none between the servers of a
+    /// round; after each round twice the pause of the one before, half of it random. Never more than a
+    /// quarter of what the session has `left`: better to dial in vain than to let it die waiting.
+    pub(crate) fn pause(
+        &self,
+        timeout: Duration,
+        left: Option<Duration>,
+        rng: &mut Rng,
+    ) -> Duration {
+        let servers = u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
+        let rounds = self.failures.checked_div(servers).unwrap_or_default();
+        let round_is_over = self.failures.checked_rem(servers) == Some(0);
+        let pause = match (self.failures, round_is_over) {
+            (0, _) => {
+                rng.duration_up_to(timeout.checked_div(20).unwrap_or_default().min(SPREAD_MAX))
+            }
+            (_, false) => Duration::ZERO,
+            (_, true) => {
+                let doublings = rounds.saturating_sub(1).min(16);
+                let half = PAUSE_MIN
+                    .saturating_mul(1_u32.wrapping_shl(doublings))
+                    .min(PAUSE_MAX)
+                    .checked_div(2)
+                    .unwrap_or_default();
+                half.saturating_add(rng.duration_up_to(half))
+            }
+        };
+        let bound = left.and_then(|left| left.checked_div(4)).unwrap_or(Duration::MAX);
+        pause.min(bound)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rotation(servers: &[&str]) -> (Rotation, Rng) {
+        let mut rng = Rng::new(7);
+        let servers = servers.iter().map(|&server| Arc::from(server)).collect();
+        (Rotation::new(servers, &mut rng), rng)
+    }
+
+    #[test]
+    fn every_server_gets_its_turn_before_any_is_tried_twice() {
+        let (mut rotation, _) = rotation(&["a", "b", "c"]);
+        let first: alloc::collections::BTreeSet<_> = (0..3).map(|_| rotation.advance()).collect();
+        assert_eq!(first.len(), 3);
+        let again = (0..3).map(|_| rotation.advance()).collect();
+        assert_eq!(first, again);
+    }
+
+    #[test]
+    fn there_is_no_pause_within_a_round_and_a_growing_bounded_one_between_rounds() {
+        let (mut rotation, mut rng) = rotation(&["a", "b"]);
+        let timeout = Duration::from_secs(30);
+        let mut pauses = Vec::new();
+        for _ in 0..40 {
+            rotation.failed();
+            assert_eq!(rotation.pause(timeout, None, &mut rng), Duration::ZERO);
+            rotation.failed();
+            pauses.push(rotation.pause(timeout, None, &mut rng));
+        }
+        let [first, .., last] = *pauses else { panic!("forty rounds have forty pauses") };
+        assert!(first >= PAUSE_MIN / 2 && first <= PAUSE_MIN, "{pauses:?}");
+        assert!(last >= PAUSE_MAX / 2 && last <= PAUSE_MAX, "{pauses:?}");
+    }
+
+    #[test]
+    fn a_pause_leaves_the_session_three_quarters_of_its_life() {
+        let (mut rotation, mut rng) = rotation(&["a"]);
+        for _ in 0..20 {
+            rotation.failed();
+        }
+        let left = Duration::from_millis(400);
+        assert!(rotation.pause(Duration::from_secs(30), Some(left), &mut rng) <= left / 4);
+    }
+}

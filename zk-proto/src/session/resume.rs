@@ -1,0 +1,93 @@
+//! What precedes user traffic on a new connection: credentials, then watches.
+
+use alloc::{sync::Arc, vec::Vec};
+
+use super::{
+    config::Auth,
+    watches::{Kind, Watcher, Watches},
+};
+use crate::{
+    data::Zxid,
+    frame::RequestFrame,
+    list::List,
+    op::OpCode,
+    request::{AuthPacket, Request as _, SetWatches, SetWatches2},
+    text::{Secret, Str, Text},
+};
+
+/// Bytes of paths in one frame of watch restoration, as in the Java client: far below what servers
+/// accept, so that ten thousand watches cannot make them drop the connection (ZOOKEEPER-706).
+const BATCH_LEN_MAX: usize = 128 << 10;
+
+/// Bytes that a path occupies besides its characters.
+const PATH_OVERHEAD: usize = 4;
+
+pub(crate) fn auth(auth: &Auth) -> RequestFrame {
+    let packet =
+        AuthPacket { kind: 0, scheme: Str::from(&*auth.scheme), auth: Secret(Some(&auth.auth.0)) };
+    RequestFrame::new(AuthPacket::OP, &packet)
+}
+
+/// The frames that arm all watches again, in batches.
+///
+/// A batch without persistent watches uses the operation that servers of all versions have.
+pub(crate) fn set_watches<W: Watcher>(watches: &mut Watches<W>, since: Zxid) -> Vec<RequestFrame> {
+    let mut frames = Vec::new();
+    let mut batch = Batch::default();
+    for (kind, path) in watches.list() {
+        let len = path.len().saturating_add(PATH_OVERHEAD);
+        if batch.len > 0 && batch.len.saturating_add(len) > BATCH_LEN_MAX {
+            frames.push(core::mem::take(&mut batch).frame(since));
+        }
+        batch.len = batch.len.saturating_add(len);
+        batch.paths(kind).push(path.clone());
+    }
+    if batch.len > 0 {
+        frames.push(batch.frame(since));
+    }
+    frames
+}
+
+#[derive(Default)]
+struct Batch {
+    len: usize,
+    data: Vec<Arc<str>>,
+    exist: Vec<Arc<str>>,
+    child: Vec<Arc<str>>,
+    persistent: Vec<Arc<str>>,
+    recursive: Vec<Arc<str>>,
+}
+
+impl Batch {
+    const fn paths(&mut self, kind: Kind) -> &mut Vec<Arc<str>> {
+        match kind {
+            Kind::Data => &mut self.data,
+            Kind::Exist => &mut self.exist,
+            Kind::Child => &mut self.child,
+            Kind::Persistent => &mut self.persistent,
+            Kind::Recursive => &mut self.recursive,
+        }
+    }
+
+    fn frame(self, relative_zxid: Zxid) -> RequestFrame {
+        fn list(paths: &[Arc<str>]) -> List<Text> {
+            List::of_strs(paths.iter().map(|path| &**path))
+        }
+        let data_watches = list(&self.data);
+        let exist_watches = list(&self.exist);
+        let child_watches = list(&self.child);
+        if self.persistent.is_empty() && self.recursive.is_empty() {
+            let set = SetWatches { relative_zxid, data_watches, exist_watches, child_watches };
+            return RequestFrame::new(OpCode::SET_WATCHES, &set);
+        }
+        let set = SetWatches2 {
+            relative_zxid,
+            data_watches,
+            exist_watches,
+            child_watches,
+            persistent_watches: list(&self.persistent),
+            persistent_recursive_watches: list(&self.recursive),
+        };
+        RequestFrame::new(OpCode::SET_WATCHES2, &set)
+    }
+}

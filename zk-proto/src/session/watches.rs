@@ -1,0 +1,236 @@
+//! Who waits for what, as far as this session knows: armed by replies, fired by events, and listed
+//! when a new connection has to be told.
+
+use alloc::{collections::BTreeMap, string::String, sync::Arc, vec::Vec};
+
+use super::output::{NodeEvent, WatchBy, WatchNotice};
+use crate::{code::ErrorCode, data::EventType, path};
+
+/// Whatever waits for a watch. The session only carries it.
+pub trait Watcher: Clone {
+    /// Whether nobody listens any more, so that the session may forget it.
+    fn is_gone(&self) -> bool {
+        false
+    }
+}
+
+/// What a server keeps a watch as, and so what it must be told to arm it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// On the data of a node that existed.
+    Data,
+    /// On a node that was missing.
+    Exist,
+    /// On the set of children.
+    Child,
+    /// Persistent.
+    Persistent,
+    /// Persistent and recursive.
+    Recursive,
+}
+
+impl Kind {
+    pub(crate) const fn is_persistent(self) -> bool {
+        matches!(self, Self::Persistent | Self::Recursive)
+    }
+
+    /// What a request arms if it is answered with `code`; `None` if nothing.
+    pub(crate) const fn armed(by: WatchBy, code: ErrorCode) -> Option<Self> {
+        match (by, code) {
+            (WatchBy::Data | WatchBy::Exists, ErrorCode::OK) => Some(Self::Data),
+            (WatchBy::Exists, ErrorCode::NO_NODE) => Some(Self::Exist),
+            (WatchBy::Children, ErrorCode::OK) => Some(Self::Child),
+            (WatchBy::Persistent, ErrorCode::OK) => Some(Self::Persistent),
+            (WatchBy::Recursive, ErrorCode::OK) => Some(Self::Recursive),
+            _ => None,
+        }
+    }
+}
+
+/// Paths are those of the server, without regard to any chroot. Ordered, so that what is sent after a
+/// reconnect does not depend on chance.
+#[derive(Clone, Debug)]
+pub(crate) struct Watches<W>(BTreeMap<(Kind, Arc<str>), Vec<W>>);
+
+impl<W: Watcher> Watches<W> {
+    pub(crate) const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    /// Registers a watch that the server has armed.
+    pub(crate) fn arm(&mut self, kind: Kind, path: Arc<str>, watcher: W) {
+        let watchers = self.0.entry((kind, path)).or_default();
+        // Watchers come and go on nodes that never change; nothing else would ever forget them.
+        watchers.retain(|watcher| !watcher.is_gone());
+        watchers.push(watcher);
+    }
+
+    /// Passes an event to everybody whom it concerns. One-shot watches are gone afterwards.
+    pub(crate) fn fire(&mut self, event: &NodeEvent, mut notify: impl FnMut(W, WatchNotice)) {
+        let one_shot: &[Kind] = match event.kind {
+            EventType::NODE_CREATED | EventType::NODE_DATA_CHANGED => &[Kind::Data, Kind::Exist],
+            EventType::NODE_DELETED => &[Kind::Data, Kind::Exist, Kind::Child],
+            EventType::NODE_CHILDREN_CHANGED => &[Kind::Child],
+            _ => return,
+        };
+        let notice = WatchNotice::Event(event.clone());
+        for &kind in one_shot {
+            for watcher in self.0.remove(&(kind, event.path.clone())).unwrap_or_default() {
+                notify(watcher, notice.clone());
+            }
+        }
+        for watcher in self.at(Kind::Persistent, &event.path) {
+            notify(watcher.clone(), notice.clone());
+        }
+        // Sets of children do not concern recursive watches: such an event belongs to another watch
+        // of this connection (ZOOKEEPER-4475).
+        if event.kind != EventType::NODE_CHILDREN_CHANGED {
+            let ancestors = core::iter::successors(Some(&*event.path), |path| path::parent(path));
+            for watcher in ancestors.flat_map(|path| self.at(Kind::Recursive, path)) {
+                notify(watcher.clone(), notice.clone());
+            }
+        }
+    }
+
+    fn at(&self, kind: Kind, path: &str) -> &[W] {
+        self.0.get(&(kind, Arc::from(path))).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Every path that a new connection must be told of, with the kind of its watch. Forgets those that
+    /// nobody waits for any more.
+    pub(crate) fn list(&mut self) -> impl Iterator<Item = (Kind, &Arc<str>)> {
+        self.0.retain(|_, watchers| {
+            watchers.retain(|watcher| !watcher.is_gone());
+            !watchers.is_empty()
+        });
+        self.0.keys().map(|(kind, path)| (*kind, path))
+    }
+
+    /// Tells every persistent watch something.
+    pub(crate) fn tell_persistent(
+        &self,
+        notice: &WatchNotice,
+        mut notify: impl FnMut(W, WatchNotice),
+    ) {
+        let persistent = self.0.iter().filter(|((kind, _), _)| kind.is_persistent());
+        for watcher in persistent.flat_map(|(_, watchers)| watchers) {
+            notify(watcher.clone(), notice.clone());
+        }
+    }
+
+    /// Forgets every persistent watch.
+    pub(crate) fn drop_persistent(&mut self) {
+        self.0.retain(|(kind, _), _| !kind.is_persistent());
+    }
+
+    /// Forgets the watches armed by `by` on `path` that `gone` picks. Returns whether others of that kind
+    /// remain there, so that the server's must stay.
+    pub(crate) fn remove(
+        &mut self,
+        by: WatchBy,
+        path: &str,
+        mut gone: impl FnMut(&W) -> bool,
+    ) -> bool {
+        let kinds: &[Kind] = match by {
+            WatchBy::Data | WatchBy::Exists => &[Kind::Data, Kind::Exist],
+            WatchBy::Children => &[Kind::Child],
+            WatchBy::Persistent => &[Kind::Persistent],
+            WatchBy::Recursive => &[Kind::Recursive],
+        };
+        let mut remain = false;
+        for &kind in kinds {
+            let key = (kind, Arc::from(path));
+            if let Some(watchers) = self.0.get_mut(&key) {
+                watchers.retain(|watcher| !gone(watcher));
+                if watchers.is_empty() {
+                    self.0.remove(&key);
+                } else {
+                    remain = true;
+                }
+            }
+        }
+        remain
+    }
+
+    /// Takes everybody, in order, to be told the last news.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = W> + use<W> {
+        core::mem::take(&mut self.0).into_values().flatten()
+    }
+}
+
+/// Plain values, as used by simulators and tests, are always listening.
+impl Watcher for u64 {}
+impl Watcher for String {}
+impl Watcher for () {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: EventType, path: &str) -> NodeEvent {
+        NodeEvent { kind, path: path.into(), zxid: None }
+    }
+
+    /// Fires one event at a registry that has one watcher of each kind on `watched`.
+    #[track_caller]
+    fn check(kind: EventType, at: &str, watched: &str, fired: &[&str], kept: &[&str]) {
+        let mut watches = Watches::new();
+        for (kind, name) in [
+            (Kind::Data, "data"),
+            (Kind::Exist, "exist"),
+            (Kind::Child, "child"),
+            (Kind::Persistent, "persistent"),
+            (Kind::Recursive, "recursive"),
+        ] {
+            watches.arm(kind, watched.into(), String::from(name));
+        }
+        let mut told = Vec::new();
+        watches.fire(&event(kind, at), |watcher, _| told.push(watcher));
+        assert_eq!(told, fired);
+        assert_eq!(watches.take_all().collect::<Vec<_>>(), kept);
+    }
+
+    #[test]
+    fn events_reach_the_kinds_of_the_dispatch_table_and_consume_the_one_shot_ones() {
+        let all = ["data", "exist", "child", "persistent", "recursive"];
+        let created = ["data", "exist", "persistent", "recursive"];
+        let created_kept = ["child", "persistent", "recursive"];
+        check(EventType::NODE_CREATED, "/a", "/a", &created, &created_kept);
+        check(EventType::NODE_DATA_CHANGED, "/a", "/a", &created, &created_kept);
+        check(EventType::NODE_DELETED, "/a", "/a", &all, &["persistent", "recursive"]);
+        let children_kept = ["data", "exist", "persistent", "recursive"];
+        check(
+            EventType::NODE_CHILDREN_CHANGED,
+            "/a",
+            "/a",
+            &["child", "persistent"],
+            &children_kept,
+        );
+    }
+
+    #[test]
+    fn recursive_watches_see_descendants_and_nothing_beside_them() {
+        let all = ["data", "exist", "child", "persistent", "recursive"];
+        check(EventType::NODE_CREATED, "/a/b/c", "/a", &["recursive"], &all);
+        check(EventType::NODE_CREATED, "/a/b/c", "/", &["recursive"], &all);
+        check(EventType::NODE_CREATED, "/ab", "/a", &[], &all);
+        check(EventType::NODE_CHILDREN_CHANGED, "/a/b", "/a", &[], &all);
+    }
+
+    #[test]
+    fn watchers_that_are_gone_are_forgotten_when_the_next_one_comes() {
+        #[derive(Clone)]
+        struct Gone;
+        impl Watcher for Gone {
+            fn is_gone(&self) -> bool {
+                true
+            }
+        }
+        let mut watches = Watches::new();
+        for _ in 0..1000 {
+            watches.arm(Kind::Data, "/a".into(), Gone);
+        }
+        assert_eq!(watches.list().count(), 0);
+        assert_eq!(watches.take_all().count(), 0);
+    }
+}
