@@ -1,1 +1,80 @@
-//! Placeholder until the crate's first module lands.
+//! A ZooKeeper client for tokio that says what it knows and what it does not.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), zk_client::Error> {
+//! use zk_client::{Client, CreateMode, Rejection, WriteError};
+//!
+//! let zk = Client::connect("zk1:2181,zk2:2181/app").await?;
+//!
+//! // Every operation is a builder. Await it...
+//! let ((config, _stat), changed) = zk.get("/config").watch().await?;
+//! // ...or have it under way now, in this order, and await the results later.
+//! let a = zk.get("/a").submit();
+//! let b = zk.get("/b").submit();
+//! let (a, b) = (a.await?, b.await?);
+//!
+//! // Writes tell apart: rejected, certainly not applied, and in doubt.
+//! match zk.create("/jobs/1", b"payload").mode(CreateMode::Ephemeral).await {
+//!     Ok(_) | Err(WriteError::Rejected(Rejection::NodeExists)) => {}
+//!     Err(WriteError::InDoubt(_)) => {
+//!         // From here on a read is conclusive.
+//!         zk.settle().await?;
+//!         let _created = zk.exists("/jobs/1").await?.is_some();
+//!     }
+//!     Err(error) => return Err(error.into()),
+//! }
+//! # drop((config, changed, a, b));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A [`Client`] is one session. When the session is over, the client is too: it never slips a new session
+//! under its users, whose ephemeral nodes and locks went with the old one. Connections, on the other
+//! hand, come and go: reads are sent again, requests that were not sent wait, watches are armed again.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod attempt;
+mod call;
+mod chroot;
+mod client;
+mod clock;
+mod create;
+mod driver;
+mod error;
+mod link;
+mod node;
+mod operations;
+mod options;
+mod servers;
+mod session;
+mod sweep;
+mod transaction;
+mod watch;
+
+pub use bytes;
+pub use zk_proto::{
+    Acl, AclList, ErrorCode, EventType, Id, OpCode, Perms, SessionId, Stat, Text, Xid, Zxid,
+    path::{PathError, PathFault, ZkPath},
+    session::{Credentials, LinkError},
+};
+
+pub use self::{
+    call::Pending,
+    client::{Client, CloseError, Cork},
+    clock::{Clock, TokioClock},
+    create::{Create, CreateMode, CreateProtected, Created, PendingNode},
+    error::{
+        Cause, ConnectError, Error, InDoubt, ReadError, Rejection, ServersError, SessionEnd,
+        WriteError,
+    },
+    link::{Connect, Dial, Stream, TcpConnect},
+    node::OwnedNode,
+    operations::{
+        Children, ChildrenWatched, Delete, Exists, ExistsWatched, Get, GetWatched, Set, Sync,
+    },
+    options::ConnectOptions,
+    session::{Session, SessionState},
+    transaction::{Multi, MultiError, MultiOutcome, OpResult},
+    watch::{NodeEvent, Watch},
+};

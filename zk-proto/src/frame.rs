@@ -8,6 +8,7 @@ use crate::{
     jute::Encode,
     op::OpCode,
     record::record,
+    request::Request,
 };
 
 /// Bytes of the length in front of a frame.
@@ -111,6 +112,12 @@ pub struct RequestFrame {
 
 impl RequestFrame {
     /// Encodes a request.
+    #[must_use]
+    pub fn of<R: Request>(request: &R) -> Self {
+        Self::new(R::OP, request)
+    }
+
+    /// Encodes a body as a request of this operation.
     #[must_use]
     pub fn new(op: OpCode, body: &impl Encode) -> Self {
         let mut out = BytesMut::new();

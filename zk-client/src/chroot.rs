@@ -1,0 +1,74 @@
+//! A client's root somewhere below the servers' root: prefix on, prefix off, and nowhere else.
+
+use std::{borrow::Cow, sync::Arc};
+
+use zk_proto::path::{self, PathError, ZkPath};
+
+/// What all paths of a client are relative to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Chroot(Option<Arc<str>>);
+
+impl Chroot {
+    pub(crate) fn new(path: &ZkPath) -> Self {
+        Self((path.as_str() != "/").then(|| Arc::from(path.as_str())))
+    }
+
+    /// A chroot below this one.
+    pub(crate) fn below(&self, path: &str) -> Result<Self, PathError> {
+        let path: ZkPath = path.parse()?;
+        Ok(Self::new(&self.absolute(&path).parse()?))
+    }
+
+    /// The path as servers know it.
+    pub(crate) fn absolute<'a>(&self, path: &'a str) -> Cow<'a, str> {
+        match &self.0 {
+            None => Cow::Borrowed(path),
+            Some(root) if path == "/" => Cow::Owned(root.to_string()),
+            Some(root) => Cow::Owned([root, path].concat()),
+        }
+    }
+
+    /// The path as this client knows it; unchanged if it is outside.
+    pub(crate) fn relative<'a>(&self, path: &'a str) -> &'a str {
+        let Some(root) = &self.0 else { return path };
+        match path.strip_prefix(&**root) {
+            Some("") => "/",
+            Some(below) if below.starts_with('/') => below,
+            _ => path,
+        }
+    }
+
+    /// Checks a user's path and makes it absolute.
+    pub(crate) fn resolve<'a>(
+        &self,
+        path: &'a str,
+        naming: path::Naming,
+    ) -> Result<Cow<'a, str>, PathError> {
+        path::check(path, naming)?;
+        Ok(self.absolute(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chroot_is_put_on_and_taken_off_at_component_boundaries() {
+        let app = Chroot::new(&"/app".parse().unwrap());
+        for (inside, outside) in [("/", "/app"), ("/a/b", "/app/a/b")] {
+            assert_eq!(app.absolute(inside), outside);
+            assert_eq!(app.relative(outside), inside);
+        }
+        assert_eq!(app.relative("/apple"), "/apple");
+        assert_eq!(app.relative("/"), "/");
+        assert_eq!(app.below("/x").unwrap().absolute("/y"), "/app/x/y");
+        assert_eq!(app.below("/").unwrap(), app);
+    }
+
+    #[test]
+    fn without_a_chroot_paths_stay_as_they_are() {
+        let root = Chroot::new(&ZkPath::root());
+        assert_eq!((root.absolute("/a"), root.relative("/a")), ("/a".into(), "/a"));
+    }
+}

@@ -1,0 +1,241 @@
+//! The client: one documented method for each operation.
+
+use std::{
+    ops::Deref,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tracing::Instrument as _;
+use zk_proto::{
+    SessionId, Time, Zxid,
+    path::PathError,
+    session::{Outcome, Session as Machine},
+};
+
+use crate::{
+    call::{Command, Handle},
+    create::Create,
+    driver::{Driver, Parts},
+    error::{ConnectError, ReadError, SessionEnd},
+    operations::{Children, Delete, Exists, Get, Set, Sync},
+    options::ConnectOptions,
+    session::{Lease, Published, Session, SessionState},
+    transaction::Multi,
+};
+
+/// A client of one session. Cheap to clone; all clones share the session.
+///
+/// Requests are carried out in the order of their submission, each client's and across clones as far as
+/// they are ordered at all. Every operation is a builder: await it, or
+/// [`submit`](crate::Get::submit) it to have it under way now and await the result later.
+///
+/// When the last clone is dropped, and with it all [`OwnedNode`](crate::OwnedNode)s, the session is closed
+/// in the background; [`close`](Client::close) waits for that.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub(crate) handle: Handle,
+    session: Session,
+}
+
+impl Client {
+    /// Connects with default options: see [`ConnectOptions`].
+    ///
+    /// # Errors
+    /// [`ConnectError`] if the string makes no sense or if no session can be had.
+    pub async fn connect(servers: &str) -> Result<Self, ConnectError> {
+        ConnectOptions::new(servers)?.connect().await
+    }
+
+    pub(crate) async fn start(options: ConnectOptions) -> Result<Self, ConnectError> {
+        let ConnectOptions { config, chroot, connect_deadline, connector, clock, seed } = options;
+        let seed = match seed {
+            Some(seed) => seed,
+            None => getrandom::u64().map_err(|error| ConnectError::Entropy(error.to_string()))?,
+        };
+        let first = Published {
+            state: SessionState::Connecting,
+            epoch: 0,
+            id: SessionId(0),
+            timeout: config.session_timeout,
+        };
+        let permits = Arc::new(Semaphore::new(config.requests_max.min(Semaphore::MAX_PERMITS)));
+        let (commands, inbox) = mpsc::unbounded_channel();
+        let (publisher, published) = watch::channel(first);
+        let (failure, last_failure) = watch::channel(None);
+        let lease = Arc::new(Lease::default());
+        let driver = Driver::new(Parts {
+            session: Machine::new(config, seed, Time::new(clock.now())),
+            weak_commands: commands.downgrade(),
+            commands: inbox,
+            connector,
+            clock: clock.clone(),
+            published: publisher,
+            lease: lease.clone(),
+            last_failure: failure,
+        });
+        let span = tracing::info_span!(parent: None, "zk.session");
+        tokio::spawn(driver.run().instrument(span));
+
+        let session = Session::new(published.clone(), lease, clock);
+        let client =
+            Self { handle: Handle { commands, published, permits, chroot, held: None }, session };
+        // Dropping the client, here or with the future, ends the driver.
+        let connected = client.connected();
+        let last = || ConnectError::TimedOut { last: last_failure.borrow().clone() };
+        match connect_deadline {
+            Some(deadline) => {
+                tokio::time::timeout(deadline, connected).await.map_err(|_| last())??;
+            }
+            None => connected.await?,
+        }
+        Ok(client)
+    }
+
+    async fn connected(&self) -> Result<(), ConnectError> {
+        let mut session = self.session.clone();
+        let mut state = session.state();
+        loop {
+            match state {
+                SessionState::Connected { .. } => return Ok(()),
+                SessionState::Ended(end) => return Err(ConnectError::SessionEnded(end)),
+                SessionState::Connecting | SessionState::Disconnected => {}
+            }
+            state = session.changed().await;
+        }
+    }
+
+    /// A view of the session: where it stands, and how long it is sure to last.
+    #[must_use]
+    pub fn session(&self) -> Session {
+        self.session.clone()
+    }
+
+    /// A client of the same session whose paths are relative to `path`. The node is not created.
+    ///
+    /// # Errors
+    /// [`PathError`] if `path` is not a valid path.
+    pub fn chrooted(&self, path: &str) -> Result<Self, PathError> {
+        let mut client = self.clone();
+        client.handle.chroot = self.handle.chroot.below(path)?;
+        Ok(client)
+    }
+
+    /// A client of the same session that holds its submissions back until it is dropped, for them to
+    /// leave together in one write: with nobody else's in between, and with one wake-up for all.
+    #[must_use = "dropping it lets go"]
+    pub fn cork(&self) -> Cork {
+        let mut client = self.clone();
+        client.handle.held = Some(Arc::new(Mutex::new(Vec::new())));
+        Cork(client)
+    }
+
+    /// Waits until no write of this session that is in doubt can happen any more: until the same session
+    /// is connected (again) and a `sync` sent after that has been answered. A read submitted after this has
+    /// returned is conclusive about them.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the session ends before that, or if the server does not do `sync` (a read-only one
+    /// does not).
+    pub async fn settle(&self) -> Result<Zxid, ReadError> {
+        Sync::new(&self.handle, "/").submit_for_zxid().await
+    }
+
+    /// Ends the session: its ephemeral nodes go, its watches resolve with [`SessionEnd::Closed`], and
+    /// nothing can be submitted any more, by any clone. Requests submitted before are sent first.
+    ///
+    /// Returns once a server has confirmed, or after two seconds if none can be reached; the session then
+    /// ends by itself when it expires. Closing twice is fine. Dropping the future does not stop it once
+    /// it has been polled.
+    ///
+    /// # Errors
+    /// [`CloseError`] if no server has confirmed.
+    pub async fn close(&self) -> Result<(), CloseError> {
+        let (done, closed) = oneshot::channel();
+        if self.handle.commands.send(Command::Close(done)).is_ok()
+            && let Ok(Outcome::Answered(_)) = closed.await
+        {
+            return Ok(());
+        }
+        match self.session.ended().await {
+            // By another clone, which has the answer; or without one.
+            SessionEnd::Closed => Err(CloseError::Unconfirmed),
+            end => Err(CloseError::Ended(end)),
+        }
+    }
+
+    /// Reads a node's data.
+    pub fn get<'a>(&'a self, path: &'a str) -> Get<'a> {
+        Get::new(&self.handle, path)
+    }
+
+    /// Whether a node exists, and its [`Stat`](crate::Stat) if it does.
+    pub fn exists<'a>(&'a self, path: &'a str) -> Exists<'a> {
+        Exists::new(&self.handle, path)
+    }
+
+    /// The names of a node's children, in no order.
+    pub fn children<'a>(&'a self, path: &'a str) -> Children<'a> {
+        Children::new(&self.handle, path)
+    }
+
+    /// Waits until this server has caught up with what the leader had committed when it was asked. A read
+    /// submitted after it, even before its answer, sees at least that.
+    pub fn sync<'a>(&'a self, path: &'a str) -> Sync<'a> {
+        Sync::new(&self.handle, path)
+    }
+
+    /// Creates a node.
+    pub fn create<'a>(&'a self, path: &'a str, data: &'a [u8]) -> Create<'a> {
+        Create::new(&self.handle, path, data)
+    }
+
+    /// Replaces a node's data.
+    pub fn set<'a>(&'a self, path: &'a str, data: &'a [u8]) -> Set<'a> {
+        Set::new(&self.handle, path, data)
+    }
+
+    /// Deletes a node without children.
+    pub fn delete<'a>(&'a self, path: &'a str) -> Delete<'a> {
+        Delete::new(&self.handle, path)
+    }
+
+    /// Several writes and checks, all or nothing.
+    pub fn multi(&self) -> Multi<'_> {
+        Multi::new(&self.handle)
+    }
+}
+
+/// Why a close was not confirmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CloseError {
+    /// The session had ended otherwise.
+    #[error("{0}")]
+    Ended(SessionEnd),
+    /// No server has confirmed; the session ends when it expires, if it has not been closed before.
+    #[error("no server has confirmed the close")]
+    Unconfirmed,
+}
+
+/// A [`Client`] that holds its submissions back: see [`Client::cork`].
+#[derive(Debug)]
+pub struct Cork(Client);
+
+impl Deref for Cork {
+    type Target = Client;
+    fn deref(&self) -> &Client {
+        &self.0
+    }
+}
+
+impl Drop for Cork {
+    fn drop(&mut self) {
+        let Some(held) = &self.0.handle.held else { return };
+        let batch = std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner));
+        if !batch.is_empty() {
+            // Without a driver, whoever waits for these finds out from their channels.
+            let _ = self.0.handle.commands.send(Command::Batch(batch));
+        }
+    }
+}

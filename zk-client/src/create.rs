@@ -1,0 +1,288 @@
+//! Creating nodes.
+
+use std::{future::IntoFuture, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+use zk_proto::{
+    Acl, AclList, CreateFlags, Stat, Str,
+    frame::RequestFrame,
+    path::{self, Naming, parse_sequence},
+    request::{
+        Create2Request, Create2Response, CreateContainerRequest, CreateRequest, CreateTtlRequest,
+    },
+};
+
+use crate::{
+    attempt::ProtectedCreate,
+    call::{CallError as _, Handle, Pending, ReplyContext, Submission, Unread, body},
+    error::{Cause, SessionEnd, WriteError},
+    node::OwnedNode,
+    operations::{awaitable, write},
+};
+
+/// What kind of node to create.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CreateMode {
+    /// Lives until deleted.
+    #[default]
+    Persistent,
+    /// Persistent, with a sequence number appended to its name.
+    PersistentSequential,
+    /// Lives as long as the session; cannot have children.
+    Ephemeral,
+    /// Ephemeral, with a sequence number appended to its name.
+    EphemeralSequential,
+    /// Deleted by the servers some time after its last child, by default within a minute or two. Since
+    /// 3.5.1.
+    Container,
+    /// Deleted by the servers once it has had no children and no write for this long, 1 ms to about 34
+    /// years. Since 3.5.4, and only if the servers allow it (`extendedTypesEnabled`).
+    PersistentTtl(Duration),
+    /// The same, with a sequence number appended to its name.
+    PersistentSequentialTtl(Duration),
+}
+
+impl CreateMode {
+    const fn flags(self) -> CreateFlags {
+        match self {
+            Self::Persistent => CreateFlags::PERSISTENT,
+            Self::PersistentSequential => CreateFlags::PERSISTENT_SEQUENTIAL,
+            Self::Ephemeral => CreateFlags::EPHEMERAL,
+            Self::EphemeralSequential => CreateFlags::EPHEMERAL_SEQUENTIAL,
+            Self::Container => CreateFlags::CONTAINER,
+            Self::PersistentTtl(_) => CreateFlags::PERSISTENT_TTL,
+            Self::PersistentSequentialTtl(_) => CreateFlags::PERSISTENT_SEQUENTIAL_TTL,
+        }
+    }
+
+    pub(crate) const fn naming(self) -> Naming {
+        match self {
+            Self::PersistentSequential
+            | Self::EphemeralSequential
+            | Self::PersistentSequentialTtl(_) => Naming::Sequential,
+            Self::Persistent | Self::Ephemeral | Self::Container | Self::PersistentTtl(_) => {
+                Naming::Exact
+            }
+        }
+    }
+
+    const fn is_ephemeral(self) -> bool {
+        matches!(self, Self::Ephemeral | Self::EphemeralSequential)
+    }
+
+    /// The operation that servers demand for the mode, and its arguments. Nothing else decides on it.
+    pub(crate) fn operation<'a>(
+        self,
+        path: Str<'a>,
+        data: &'a [u8],
+        acl: AclList,
+    ) -> CreateOperation<'a> {
+        let (data, flags) = (Some(data), self.flags());
+        match self {
+            Self::PersistentTtl(ttl) | Self::PersistentSequentialTtl(ttl) => {
+                let ttl = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX);
+                CreateOperation::Ttl(CreateTtlRequest { path, data, acl, flags, ttl })
+            }
+            Self::Container => CreateOperation::Container(CreateRequest { path, data, acl, flags }),
+            Self::Persistent
+            | Self::PersistentSequential
+            | Self::Ephemeral
+            | Self::EphemeralSequential => {
+                CreateOperation::Plain(CreateRequest { path, data, acl, flags })
+            }
+        }
+    }
+}
+
+/// The three operations that create nodes.
+pub(crate) enum CreateOperation<'a> {
+    Plain(CreateRequest<'a>),
+    Container(CreateRequest<'a>),
+    Ttl(CreateTtlRequest<'a>),
+}
+
+impl CreateOperation<'_> {
+    fn frame(self) -> RequestFrame {
+        match self {
+            CreateOperation::Plain(create) => RequestFrame::of(&Create2Request(create)),
+            CreateOperation::Container(create) => RequestFrame::of(&CreateContainerRequest(create)),
+            CreateOperation::Ttl(create) => RequestFrame::of(&create),
+        }
+    }
+}
+
+/// A node that has been created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Created {
+    /// Its path, with its sequence number, relative to the client's chroot.
+    pub path: String,
+    /// Its metadata at birth.
+    pub stat: Stat,
+}
+
+/// Creates a node; resolves to its path and [`Stat`]. See [`CreateMode`] for what can be created.
+///
+/// Everybody may do everything with the node unless [`acl`](Create::acl) says otherwise.
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens until it is awaited or submitted"]
+pub struct Create<'a> {
+    handle: &'a Handle,
+    path: &'a str,
+    data: &'a [u8],
+    mode: CreateMode,
+    acl: AclList,
+}
+
+awaitable! {
+    Create: Created, WriteError;
+}
+
+impl<'a> Create<'a> {
+    pub(crate) fn new(handle: &'a Handle, path: &'a str, data: &'a [u8]) -> Self {
+        let acl = open_acl();
+        Self { handle, path, data, mode: CreateMode::Persistent, acl }
+    }
+
+    /// What kind of node. Default: persistent.
+    pub const fn mode(mut self, mode: CreateMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Who may do what with the node.
+    pub fn acl(mut self, acl: &AclList) -> Self {
+        self.acl = acl.clone();
+        self
+    }
+
+    /// Lets the session see to it that there is exactly one node, whatever happens to replies, and no node
+    /// once the returned [`OwnedNode`] is gone. Only for ephemeral modes.
+    ///
+    /// The last component of the path gets the prefix `_c_<uuid>-`, by which the node is found again.
+    pub const fn protected(self) -> CreateProtected<'a> {
+        CreateProtected(self)
+    }
+
+    /// Submits the create now.
+    pub fn submit(self) -> Pending<Created, WriteError> {
+        let Self { handle, path, data, mode, acl } = self;
+        let frame = |path: Str<'_>| mode.operation(path, data, acl).frame();
+        write(handle, path, mode.naming(), frame, |answer, context: ReplyContext| {
+            let Create2Response { path, stat } = body(&answer)?;
+            let path = context.chroot.relative(&path.lossy()).to_owned();
+            Ok::<_, Unread>(Created { path, stat })
+        })
+    }
+}
+
+/// Everybody may do everything, encoded without allocation.
+pub(crate) fn open_acl() -> AclList {
+    AclList::from_iter([Acl::open_unsafe()])
+}
+
+/// A create that survives a lost reply: see [`Create::protected`].
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens until it is awaited or submitted"]
+pub struct CreateProtected<'a>(Create<'a>);
+
+impl CreateProtected<'_> {
+    /// Submits the create now.
+    pub fn submit(self) -> PendingNode {
+        match self.attempt() {
+            Ok(node) => PendingNode(Ok(node)),
+            Err(cause) => PendingNode(Err(Some(WriteError::not_sent(cause)))),
+        }
+    }
+
+    fn attempt(self) -> Result<oneshot::Receiver<Result<OwnedNode, WriteError>>, Cause> {
+        let Create { handle, path, data, mode, acl } = self.0;
+        if !mode.is_ephemeral() {
+            return Err(Cause::InvalidArgument("only ephemeral nodes can be protected"));
+        }
+        let absolute = handle.chroot.resolve(path, mode.naming())?;
+        let parent =
+            path::parent(&absolute).ok_or(Cause::InvalidArgument("the root has no name"))?;
+        let (done, node) = oneshot::channel();
+        let create = ProtectedCreate {
+            parent: Arc::from(parent),
+            name: format!("_c_{}-{}", uuid()?, path::name(&absolute)),
+            data: Bytes::copy_from_slice(data),
+            acl,
+            flags: mode.flags(),
+            chroot: handle.chroot.clone(),
+            done,
+        };
+        match handle.send(Submission::Create(Box::new(create))) {
+            Ok(()) => Ok(node),
+            Err(_) => Err(Cause::SessionEnded(handle.end())),
+        }
+    }
+}
+
+impl IntoFuture for CreateProtected<'_> {
+    type Output = Result<OwnedNode, WriteError>;
+    type IntoFuture = PendingNode;
+    fn into_future(self) -> PendingNode {
+        self.submit()
+    }
+}
+
+/// A protected create under way; resolves to the node.
+///
+/// Dropping it leaves no node: the session finds out what became of the create and deletes what it made.
+#[derive(Debug)]
+#[must_use = "dropping it deletes the node"]
+pub struct PendingNode(
+    Result<oneshot::Receiver<Result<OwnedNode, WriteError>>, Option<WriteError>>,
+);
+
+impl Future for PendingNode {
+    type Output = Result<OwnedNode, WriteError>;
+
+    fn poll(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Self::Output> {
+        let closed = WriteError::NotApplied(Cause::SessionEnded(SessionEnd::Closed));
+        match &mut self.0 {
+            Ok(node) => std::pin::Pin::new(node).poll(cx).map(|node| node.unwrap_or(Err(closed))),
+            Err(error) => std::task::Poll::Ready(Err(error.take().unwrap_or(closed))),
+        }
+    }
+}
+
+/// A random (version 4) UUID in its canonical form. It must be unique across processes and machines: lost
+/// creates are found by it.
+fn uuid() -> Result<String, Cause> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|_| Cause::InvalidArgument("the system has no randomness"))?;
+    bytes[6] = bytes[6] & 0x0F | 0x40;
+    bytes[8] = bytes[8] & 0x3F | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
+}
+
+impl Created {
+    /// The number that the server has put behind the `requested` path.
+    #[must_use]
+    pub fn sequence(&self, requested: &str) -> Option<i32> {
+        self.path.strip_prefix(requested).and_then(parse_sequence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn uuids_are_canonical_random_ones_and_differ() {
+        let (one, other) = (super::uuid().unwrap(), super::uuid().unwrap());
+        assert_ne!(one, other);
+        let shape: String = one.chars().map(|c| if c == '-' { '-' } else { 'x' }).collect();
+        assert_eq!(shape, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx");
+        assert_eq!(&one[14..15], "4");
+        assert!("89ab".contains(&one[19..20]));
+    }
+}

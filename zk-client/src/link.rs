@@ -1,0 +1,175 @@
+//! Connections: the only place that touches a socket.
+
+use std::{
+    fmt,
+    future::Future,
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::{Buf, BytesMut};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
+    net::{TcpStream, lookup_host},
+};
+use tokio_util::io::poll_read_buf;
+use zk_proto::session::{LinkError, ProbeAnswer};
+
+/// Any stream of bytes that a session can be carried over.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// A connection being made. Dropping it gives up.
+pub type Dial = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send>>;
+
+/// How connections are made: over TCP, unless [`ConnectOptions::connector`] says otherwise.
+///
+/// [`ConnectOptions::connector`]: crate::ConnectOptions::connector
+pub trait Connect: Send + Sync + 'static {
+    /// Begins to connect to `server`, given as `host:port` as in the connection string. Called anew for
+    /// each attempt, so that names are resolved anew each time. The session bounds the time.
+    fn connect(&self, server: &str) -> Dial;
+}
+
+/// Connections over TCP.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TcpConnect;
+
+impl Connect for TcpConnect {
+    fn connect(&self, server: &str) -> Dial {
+        let server = server.to_owned();
+        Box::pin(async move {
+            let mut last = None;
+            for address in lookup_host(&*server).await? {
+                match TcpStream::connect(address).await {
+                    Ok(stream) => {
+                        stream.set_nodelay(true)?;
+                        return Ok(Box::new(stream) as Box<dyn Stream>);
+                    }
+                    Err(error) => last = Some(error),
+                }
+            }
+            let unresolved = || io::Error::new(io::ErrorKind::NotFound, "name has no address");
+            Err(last.unwrap_or_else(unresolved))
+        })
+    }
+}
+
+/// Fewest free bytes in the buffer before a read: enough for a batch of small replies.
+const READ_LEN_MIN: usize = 16 << 10;
+
+/// What the driver has of a connection.
+pub(crate) enum Link {
+    Down,
+    Dialing(Dial),
+    Up(Box<dyn Stream>),
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Down => "Down",
+            Self::Dialing(_) => "Dialing",
+            Self::Up(_) => "Up",
+        })
+    }
+}
+
+impl Link {
+    /// Whether the dial has ended; pending if there is none.
+    pub(crate) fn poll_dial(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        let Self::Dialing(dial) = self else { return Poll::Pending };
+        match ready!(dial.as_mut().poll(cx)) {
+            Ok(stream) => {
+                *self = Self::Up(stream);
+                Poll::Ready(Ok(()))
+            }
+            Err(error) => {
+                *self = Self::Down;
+                Poll::Ready(Err(link_error(&error)))
+            }
+        }
+    }
+
+    /// Appends what has come to `inbound`; pending without a connection.
+    pub(crate) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        inbound: &mut BytesMut,
+    ) -> Poll<Result<(), LinkError>> {
+        let Self::Up(stream) = self else { return Poll::Pending };
+        inbound.reserve(READ_LEN_MIN);
+        let outcome = match ready!(poll_read_buf(Pin::new(stream), cx, inbound)) {
+            Ok(0) => Err(LinkError::Closed),
+            Ok(_) => Ok(()),
+            Err(error) => Err(link_error(&error)),
+        };
+        self.down_on_error(&outcome);
+        Poll::Ready(outcome)
+    }
+
+    /// Writes as much of `outbound` as the connection takes, and takes it off.
+    pub(crate) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        outbound: &mut BytesMut,
+    ) -> Poll<Result<(), LinkError>> {
+        let Self::Up(stream) = self else { return Poll::Pending };
+        let outcome = loop {
+            if outbound.is_empty() {
+                break ready!(Pin::new(stream).poll_flush(cx)).map_err(|error| link_error(&error));
+            }
+            match ready!(Pin::new(&mut *stream).poll_write(cx, outbound)) {
+                Ok(0) => break Err(LinkError::Closed),
+                Ok(len) => outbound.advance(len),
+                Err(error) => break Err(link_error(&error)),
+            }
+        };
+        self.down_on_error(&outcome);
+        Poll::Ready(outcome)
+    }
+
+    fn down_on_error(&mut self, outcome: &Result<(), LinkError>) {
+        if outcome.is_err() {
+            *self = Self::Down;
+        }
+    }
+}
+
+/// Errors of the operating system, in the session's words.
+fn link_error(error: &io::Error) -> LinkError {
+    use io::ErrorKind as Kind;
+    match error.kind() {
+        Kind::ConnectionRefused => LinkError::Refused,
+        Kind::ConnectionReset | Kind::BrokenPipe | Kind::ConnectionAborted => LinkError::Reset,
+        Kind::UnexpectedEof => LinkError::Closed,
+        Kind::TimedOut => LinkError::TimedOut,
+        Kind::NotFound => LinkError::Unresolved(error.to_string()),
+        _ => LinkError::Other(error.to_string()),
+    }
+}
+
+/// Longest time to wait for the answer to a probe, as in the Java client.
+const PROBE_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Asks a server over a connection of its own whether it takes writes.
+pub(crate) async fn probe(dial: Dial) -> ProbeAnswer {
+    let ask = async {
+        let mut stream = dial.await?;
+        stream.write_all(b"isro").await?;
+        let mut answer = Vec::new();
+        // Longer than any of the answers; a refusal in words is cut off, and means nothing either way.
+        stream.take(8).read_to_end(&mut answer).await?;
+        io::Result::Ok(answer)
+    };
+    match tokio::time::timeout(PROBE_TIME_MAX, ask).await {
+        Ok(Ok(answer)) => match answer.trim_ascii() {
+            b"rw" => ProbeAnswer::ReadWrite,
+            b"ro" | b"null" => ProbeAnswer::ReadOnly,
+            _ => ProbeAnswer::Unknown,
+        },
+        Ok(Err(_)) | Err(_) => ProbeAnswer::ReadOnly,
+    }
+}

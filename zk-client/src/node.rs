@@ -1,0 +1,103 @@
+//! Nodes that go when their owner goes.
+
+use std::{fmt, sync::Arc};
+
+use tokio::sync::{mpsc, oneshot};
+use zk_proto::{Stat, path};
+
+use crate::{
+    call::{Command, Submission},
+    chroot::Chroot,
+    error::{Cause, SessionEnd, WriteError},
+    sweep::Sweep,
+};
+
+/// An ephemeral node made by a protected create: it is deleted when this value goes.
+///
+/// The delete is carried out by the session: nobody need wait for it, it is repeated over lost
+/// connections, and it is given up only with the session, which takes the node with it. The value keeps
+/// the session alive.
+#[must_use = "dropping it deletes the node"]
+pub struct OwnedNode {
+    absolute: Arc<str>,
+    stat: Stat,
+    sequence: Option<i32>,
+    chroot: Chroot,
+    /// `None` once the delete has been submitted.
+    commands: Option<mpsc::UnboundedSender<Command>>,
+}
+
+impl OwnedNode {
+    pub(crate) const fn new(
+        absolute: Arc<str>,
+        stat: Stat,
+        sequence: Option<i32>,
+        chroot: Chroot,
+        commands: mpsc::UnboundedSender<Command>,
+    ) -> Self {
+        Self { absolute, stat, sequence, chroot, commands: Some(commands) }
+    }
+
+    /// The node's path, relative to the client's chroot.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.chroot.relative(&self.absolute)
+    }
+
+    /// The last component of the path, with its sequence number.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        path::name(&self.absolute)
+    }
+
+    /// The node as it was when it was created or, after a lost reply, found. From servers before 3.5 only
+    /// the transactions, the owner and the length are known.
+    #[must_use]
+    pub const fn stat(&self) -> &Stat {
+        &self.stat
+    }
+
+    /// The number that the server has put behind the name, if it was asked to.
+    #[must_use]
+    pub const fn sequence(&self) -> Option<i32> {
+        self.sequence
+    }
+
+    /// Deletes the node and waits until it is certainly gone. It is also fine if it was gone already.
+    ///
+    /// The delete is under way when this returns the future: dropping the future does not stop it.
+    ///
+    /// # Errors
+    /// [`WriteError::Rejected`] if the server refuses; otherwise the session has ended, and the node goes
+    /// when the servers notice.
+    pub fn delete(mut self) -> impl Future<Output = Result<(), WriteError>> + Send + 'static {
+        let (done, deleted) = oneshot::channel();
+        let submitted = self.sweep(Some(done));
+        async move {
+            let closed = WriteError::NotApplied(Cause::SessionEnded(SessionEnd::Closed));
+            if submitted { deleted.await.unwrap_or(Err(closed)) } else { Err(closed) }
+        }
+    }
+
+    /// Submits the delete, once. Returns whether there was a session to submit it to.
+    fn sweep(&mut self, done: Option<oneshot::Sender<Result<(), WriteError>>>) -> bool {
+        let Some(commands) = self.commands.take() else { return false };
+        let sweep = Sweep { path: self.absolute.clone(), done };
+        commands.send(Command::Submit(Submission::Sweep(sweep))).is_ok()
+    }
+}
+
+impl Drop for OwnedNode {
+    fn drop(&mut self) {
+        self.sweep(None);
+    }
+}
+
+impl fmt::Debug for OwnedNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnedNode")
+            .field("path", &self.path())
+            .field("czxid", &self.stat.czxid)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,162 @@
+//! What a client can be told before it connects.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use zk_proto::{
+    Secret,
+    session::{Auth, Config, Credentials},
+};
+
+use crate::{
+    Client,
+    chroot::Chroot,
+    clock::{self, Clock},
+    error::{ConnectError, ServersError},
+    link::{Connect, TcpConnect},
+    servers::Servers,
+};
+
+/// What a client can be told before it connects.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), zk_client::ConnectError> {
+/// use std::time::Duration;
+/// use zk_client::ConnectOptions;
+///
+/// let zk = ConnectOptions::new("zk1:2181,zk2:2181/app")?
+///     .session_timeout(Duration::from_secs(15))
+///     .connect()
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "options do nothing until `connect` is called"]
+pub struct ConnectOptions {
+    pub(crate) config: Config,
+    pub(crate) chroot: Chroot,
+    pub(crate) connect_deadline: Option<Duration>,
+    pub(crate) connector: Arc<dyn Connect>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) seed: Option<u64>,
+}
+
+impl ConnectOptions {
+    /// Options for a connection string `host:port,host:port/chroot`. The port defaults to 2181, IPv6
+    /// addresses stand in brackets, and without a chroot paths are the servers' own.
+    ///
+    /// # Errors
+    /// [`ServersError`] if the string is anything else.
+    pub fn new(servers: &str) -> Result<Self, ServersError> {
+        let Servers { addresses, chroot } = servers.parse()?;
+        Ok(Self {
+            config: Config::new(addresses),
+            chroot: Chroot::new(&chroot),
+            connect_deadline: Some(Duration::from_secs(30)),
+            connector: Arc::new(TcpConnect),
+            clock: clock::production(),
+            seed: None,
+        })
+    }
+
+    /// Wished session timeout: how long servers keep the session, its ephemeral nodes and its locks
+    /// without hearing from it. Servers clamp it, by default to 2 to 20 of their ticks. Default 10 s.
+    pub const fn session_timeout(mut self, timeout: Duration) -> Self {
+        self.config.session_timeout = timeout;
+        self
+    }
+
+    /// Bound on one connection attempt, handshake included. Default: the session timeout divided by the
+    /// number of servers, at least 1 s.
+    pub const fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.config.connect_timeout = Some(timeout);
+        self
+    }
+
+    /// How long [`connect`](Self::connect) tries before it gives up; `None` for ever. Default 30 s.
+    pub const fn connect_deadline(mut self, deadline: Option<Duration>) -> Self {
+        self.connect_deadline = deadline;
+        self
+    }
+
+    /// Whether a server that is cut off from the quorum will do until a better one is found. Reads may
+    /// then be stale, and writes are rejected with [`ReadOnly`](crate::Rejection::ReadOnly).
+    pub const fn read_only(mut self, allowed: bool) -> Self {
+        self.config.read_only = allowed;
+        self
+    }
+
+    /// An identity to be proved on every connection, before anything else. For the scheme `digest` the
+    /// bytes are `user:password`; they go over the network as they are.
+    pub fn auth(mut self, scheme: &str, auth: impl Into<Bytes>) -> Self {
+        self.config.auth.push(Auth { scheme: scheme.into(), auth: Secret(auth.into()) });
+        self
+    }
+
+    /// Goes on with a session that another client has left, instead of making a new one.
+    pub fn resume(mut self, credentials: Credentials) -> Self {
+        self.config.resume = Some(credentials);
+        self
+    }
+
+    /// Requests that may wait or be in flight; above that they fail with
+    /// [`QueueFull`](crate::Cause::QueueFull). Default 65 536.
+    pub const fn requests_max(mut self, requests: usize) -> Self {
+        self.config.requests_max = requests;
+        self
+    }
+
+    /// Longest reply that is accepted, in bytes. Default 64 MiB: servers do not limit their listings.
+    pub const fn reply_len_max(mut self, len: usize) -> Self {
+        self.config.reply_len_max = len;
+        self
+    }
+
+    /// Longest request that is sent, in bytes; longer ones fail with [`TooLarge`](crate::Cause::TooLarge).
+    /// Default 1 MiB less one: what servers accept unless `jute.maxbuffer` says otherwise.
+    pub const fn request_len_max(mut self, len: usize) -> Self {
+        self.config.request_len_max = len;
+        self
+    }
+
+    /// How connections are made. Default: TCP, with names resolved at each attempt.
+    pub fn connector(mut self, connector: impl Connect) -> Self {
+        self.connector = Arc::new(connector);
+        self
+    }
+
+    /// The clock that leases are measured with. Default: one that goes on while the machine sleeps.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Where chance comes from: order of servers, jitter. Default: the system. For simulations.
+    pub const fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Connects, and waits for the session.
+    ///
+    /// Must be called within a tokio runtime, where the session's task is spawned. Dropping the future
+    /// gives up and leaves nothing behind.
+    ///
+    /// # Errors
+    /// [`ConnectError`] if there is no session by the [deadline](Self::connect_deadline), or if the
+    /// servers refuse one for good.
+    pub async fn connect(self) -> Result<Client, ConnectError> {
+        Client::start(self).await
+    }
+}
+
+impl fmt::Debug for ConnectOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectOptions")
+            .field("config", &self.config)
+            .field("chroot", &self.chroot)
+            .field("connect_deadline", &self.connect_deadline)
+            .finish_non_exhaustive()
+    }
+}

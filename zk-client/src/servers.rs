@@ -1,0 +1,103 @@
+//! The connection string: `host1:2181,[::1]:2182,host3/chroot`.
+
+use std::{str::FromStr, sync::Arc};
+
+use zk_proto::path::ZkPath;
+
+use crate::error::ServersError;
+
+/// Where ZooKeeper listens unless told otherwise.
+const PORT_DEFAULT: u16 = 2181;
+
+/// Servers and, behind them, the node that all paths are relative to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Servers {
+    /// Each `host:port`.
+    pub(crate) addresses: Vec<Arc<str>>,
+    pub(crate) chroot: ZkPath,
+}
+
+impl FromStr for Servers {
+    type Err = ServersError;
+
+    fn from_str(text: &str) -> Result<Self, ServersError> {
+        let (servers, chroot) = match text.find('/') {
+            Some(slash) => text.split_at(slash),
+            None => (text, "/"),
+        };
+        let addresses = servers
+            .split(',')
+            .map(str::trim)
+            .filter(|server| !server.is_empty())
+            .map(|server| with_port(server).ok_or_else(|| ServersError::Address(server.to_owned())))
+            .collect::<Result<Vec<_>, _>>()?;
+        if addresses.is_empty() {
+            return Err(ServersError::Empty);
+        }
+        Ok(Self { addresses, chroot: chroot.trim_end().parse()? })
+    }
+}
+
+/// `host:port`, with brackets around an IPv6 address and the default port filled in.
+fn with_port(server: &str) -> Option<Arc<str>> {
+    let is_ipv6 = |host: &str| host.parse::<std::net::Ipv6Addr>().is_ok();
+    let (host, port) = match server.strip_prefix('[') {
+        Some(bracketed) => {
+            let (host, behind) = bracketed.split_once(']').filter(|(host, _)| is_ipv6(host))?;
+            (
+                format!("[{host}]"),
+                behind.strip_prefix(':').or_else(|| behind.is_empty().then_some(""))?,
+            )
+        }
+        None if is_ipv6(server) => (format!("[{server}]"), ""),
+        None => match server.split_once(':') {
+            Some((_, "")) => return None,
+            Some((host, port)) => (host.to_owned(), port),
+            None => (server.to_owned(), ""),
+        },
+    };
+    let is_name = |c: char| !c.is_whitespace() && !c.is_control() && c != ':' && c != '@';
+    let name_is_sound = host.starts_with('[') || (!host.is_empty() && host.chars().all(is_name));
+    let port = match port {
+        "" => PORT_DEFAULT,
+        port => port.parse().ok().filter(|&port| port != 0)?,
+    };
+    name_is_sound.then(|| Arc::from(format!("{host}:{port}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, addresses: &[&str], chroot: &str) {
+        let servers: Servers = text.parse().unwrap();
+        let found: Vec<&str> = servers.addresses.iter().map(|address| &**address).collect();
+        assert_eq!((found.as_slice(), servers.chroot.as_str()), (addresses, chroot), "{text:?}");
+    }
+
+    #[test]
+    fn hosts_ports_and_a_chroot_are_told_apart() {
+        check("a", &["a:2181"], "/");
+        check(" a:1 , b ,, c:3 ", &["a:1", "b:2181", "c:3"], "/");
+        check("a/", &["a:2181"], "/");
+        check("a:1,b:2/app/x", &["a:1", "b:2"], "/app/x");
+        check("[::1]:5,[fe80::1],::1", &["[::1]:5", "[fe80::1]:2181", "[::1]:2181"], "/");
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_a_reason() {
+        for text in ["", " , ", "/app"] {
+            assert_eq!(text.parse::<Servers>(), Err(ServersError::Empty), "{text:?}");
+        }
+        for text in ["a:", "a:0", "a:x", "a:99999", ":1", "[::1", "[a]:1", "[::1]x", "a b", "a:1:2"]
+        {
+            let error = text.parse::<Servers>().unwrap_err();
+            assert!(matches!(error, ServersError::Address(_)), "{text:?}: {error:?}");
+        }
+        for text in ["a//", "a/x/", "a/../b"] {
+            let error = text.parse::<Servers>().unwrap_err();
+            assert!(matches!(error, ServersError::Chroot(_)), "{text:?}: {error:?}");
+        }
+    }
+}

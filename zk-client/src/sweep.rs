@@ -1,0 +1,60 @@
+//! Deletes that the session carries out whether or not anybody waits for them.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use zk_proto::{
+    ErrorCode, OpCode, Request as _, Str,
+    frame::RequestFrame,
+    request::DeleteRequest,
+    session::{Answer, OnLoss, Outcome, Outgoing},
+};
+
+use crate::{
+    call::{CallError as _, Token},
+    error::WriteError,
+    watch::Listener,
+};
+
+/// A node to be deleted, by whoever has gone or still waits.
+///
+/// Only for nodes whose names nobody else will ever use: then a delete may be repeated until there is an
+/// answer. It dies with the session, as the (ephemeral) node does; it never moves to another session.
+#[derive(Debug)]
+pub(crate) struct Sweep {
+    /// Absolute.
+    pub(crate) path: Arc<str>,
+    pub(crate) done: Option<oneshot::Sender<Result<(), WriteError>>>,
+}
+
+impl Sweep {
+    pub(crate) fn request(self) -> Outgoing<Token, Listener> {
+        let delete = DeleteRequest { path: Str::from(&*self.path), version: -1 };
+        Outgoing {
+            frame: RequestFrame::new(DeleteRequest::OP, &delete),
+            token: Token::Sweep(self),
+            watch: None,
+            on_loss: OnLoss::Resend,
+        }
+    }
+
+    /// What comes of an outcome; gives the sweep back if it has to be tried again a little later.
+    pub(crate) fn concluded(self, outcome: Outcome) -> Option<Self> {
+        let result = match outcome {
+            Outcome::Answered(Answer { code: ErrorCode::OK | ErrorCode::NO_NODE, .. }) => Ok(()),
+            Outcome::Answered(Answer {
+                code: ErrorCode::THROTTLED_OP | ErrorCode::NOT_READ_ONLY,
+                ..
+            }) => return Some(self),
+            Outcome::Answered(Answer { code, .. }) => {
+                tracing::warn!(path = &*self.path, %code, "cannot delete own node");
+                Err(WriteError::answered(OpCode::DELETE, code))
+            }
+            Outcome::NotSent(cause) => Err(WriteError::not_sent(cause.into())),
+            Outcome::Unknown(cause) => Err(WriteError::unknown(OpCode::DELETE, cause.into())),
+        };
+        // Whoever waited may have gone.
+        let _ = self.done.map(|done| done.send(result));
+        None
+    }
+}

@@ -1,0 +1,236 @@
+//! Several writes and checks that happen together or not at all.
+
+use std::future::IntoFuture;
+
+use zk_proto::{
+    AclList, ErrorCode, Stat, Str,
+    frame::RequestFrame,
+    path::Naming,
+    request::{
+        CheckVersionRequest, Create2Response, CreateResponse, DeleteRequest, MultiOp, MultiRequest,
+        MultiResponse, MultiResult, SetDataRequest, SetDataResponse,
+    },
+    session::{Answer, OnLoss},
+};
+
+use crate::{
+    call::{Call, CallError as _, Handle, Pending, ReplyContext, Unread, body},
+    create::{CreateMode, CreateOperation, Created, open_acl},
+    error::{Cause, Rejection, WriteError},
+    operations::ANY_VERSION,
+};
+
+/// Collects operations that happen together or not at all; resolves to their results, in order.
+///
+/// A failed transaction resolves to [`Err`] inside of `Ok`: a server has answered, and nothing was written.
+/// An empty one succeeds without asking.
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens until it is awaited or submitted"]
+pub struct Multi<'a> {
+    handle: &'a Handle,
+    ops: Vec<Op<'a>>,
+}
+
+#[derive(Clone, Debug)]
+enum Op<'a> {
+    Create { path: &'a str, data: &'a [u8], mode: CreateMode, acl: Option<AclList> },
+    Set { path: &'a str, data: &'a [u8], version: i32 },
+    Delete { path: &'a str, version: i32 },
+    Check { path: &'a str, version: i32 },
+}
+
+/// What one operation of a transaction has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OpResult {
+    /// A node was created. Servers before 3.7.2, 3.8.2 and 3.9.0 do not tell its [`Stat`].
+    Created {
+        /// Its path, with its sequence number, relative to the client's chroot.
+        path: String,
+        /// Its metadata at birth.
+        stat: Option<Stat>,
+    },
+    /// Data was written.
+    Set(Stat),
+    /// A node was deleted.
+    Deleted,
+    /// A version was as expected.
+    Checked,
+}
+
+/// Which operation has stopped a transaction, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("operation {index} {rejection}")]
+pub struct MultiError {
+    /// Its place among the operations, from 0.
+    pub index: usize,
+    /// What the server said.
+    pub rejection: Rejection,
+}
+
+/// What becomes of a transaction that a server has answered.
+pub type MultiOutcome = Result<Vec<OpResult>, MultiError>;
+
+impl<'a> Multi<'a> {
+    pub(crate) const fn new(handle: &'a Handle) -> Self {
+        Self { handle, ops: Vec::new() }
+    }
+
+    fn with(mut self, op: Op<'a>) -> Self {
+        self.ops.push(op);
+        self
+    }
+
+    /// Creates a node that everybody may do everything with.
+    pub fn create(self, path: &'a str, data: &'a [u8], mode: CreateMode) -> Self {
+        self.with(Op::Create { path, data, mode, acl: None })
+    }
+
+    /// Creates a node.
+    pub fn create_with_acl(
+        self,
+        path: &'a str,
+        data: &'a [u8],
+        mode: CreateMode,
+        acl: &AclList,
+    ) -> Self {
+        self.with(Op::Create { path, data, mode, acl: Some(acl.clone()) })
+    }
+
+    /// Replaces a node's data.
+    pub fn set(self, path: &'a str, data: &'a [u8]) -> Self {
+        self.with(Op::Set { path, data, version: ANY_VERSION })
+    }
+
+    /// Replaces a node's data if it has this version.
+    pub fn set_version(self, path: &'a str, data: &'a [u8], version: i32) -> Self {
+        self.with(Op::Set { path, data, version })
+    }
+
+    /// Deletes a node.
+    pub fn delete(self, path: &'a str) -> Self {
+        self.with(Op::Delete { path, version: ANY_VERSION })
+    }
+
+    /// Deletes a node if its data has this version.
+    pub fn delete_version(self, path: &'a str, version: i32) -> Self {
+        self.with(Op::Delete { path, version })
+    }
+
+    /// Insists that a node exists.
+    pub fn check(self, path: &'a str) -> Self {
+        self.with(Op::Check { path, version: ANY_VERSION })
+    }
+
+    /// Insists that a node exists and that its data has this version.
+    pub fn check_version(self, path: &'a str, version: i32) -> Self {
+        self.with(Op::Check { path, version })
+    }
+
+    /// Submits the transaction now.
+    pub fn submit(self) -> Pending<MultiOutcome, WriteError> {
+        let writes = self.ops.iter().any(|op| !matches!(op, Op::Check { .. }));
+        match self.encode() {
+            Ok(multi) => self.handle.call(Call {
+                frame: RequestFrame::of(&multi),
+                on_loss: if writes { OnLoss::Report } else { OnLoss::Resend },
+                watch: None,
+                read,
+            }),
+            Err(cause) => Pending::failed(WriteError::not_sent(cause)),
+        }
+    }
+
+    fn encode(&self) -> Result<MultiRequest, Cause> {
+        let chroot = &self.handle.chroot;
+        let paths = self
+            .ops
+            .iter()
+            .map(|op| chroot.resolve(op.path(), op.naming()))
+            .collect::<Result<Vec<_>, _>>()?;
+        let ops = self.ops.iter().zip(&paths);
+        Ok(ops.map(|(op, path)| op.encode(Str::from(&**path))).collect())
+    }
+}
+
+impl Op<'_> {
+    const fn path(&self) -> &str {
+        match self {
+            Self::Create { path, .. }
+            | Self::Set { path, .. }
+            | Self::Delete { path, .. }
+            | Self::Check { path, .. } => path,
+        }
+    }
+
+    const fn naming(&self) -> Naming {
+        match self {
+            Self::Create { mode, .. } => mode.naming(),
+            Self::Set { .. } | Self::Delete { .. } | Self::Check { .. } => Naming::Exact,
+        }
+    }
+
+    fn encode<'a>(&'a self, path: Str<'a>) -> MultiOp<'a> {
+        match self {
+            Self::Create { data, mode, acl, .. } => {
+                match mode.operation(path, data, acl.clone().unwrap_or_else(open_acl)) {
+                    CreateOperation::Plain(create) => MultiOp::Create2(create),
+                    CreateOperation::Container(create) => MultiOp::CreateContainer(create),
+                    CreateOperation::Ttl(create) => MultiOp::CreateTtl(create),
+                }
+            }
+            Self::Set { data, version, .. } => {
+                MultiOp::SetData(SetDataRequest { path, data: Some(data), version: *version })
+            }
+            Self::Delete { version, .. } => {
+                MultiOp::Delete(DeleteRequest { path, version: *version })
+            }
+            Self::Check { version, .. } => {
+                MultiOp::Check(CheckVersionRequest { path, version: *version })
+            }
+        }
+    }
+}
+
+impl IntoFuture for Multi<'_> {
+    type Output = Result<MultiOutcome, WriteError>;
+    type IntoFuture = Pending<MultiOutcome, WriteError>;
+    fn into_future(self) -> Self::IntoFuture {
+        self.submit()
+    }
+}
+
+/// Reads the results. The header of a failed transaction carries no error; the results do: 0 in front of
+/// the operation that failed, and "runtime inconsistency" behind it.
+fn read(answer: Answer, context: ReplyContext) -> Result<MultiOutcome, Unread> {
+    let response: MultiResponse = body(&answer)?;
+    let failure = response.iter().enumerate().find_map(|(index, (_, result))| match result {
+        MultiResult::Error(code) if !code.is_ok() && code != ErrorCode::RUNTIME_INCONSISTENCY => {
+            Some(MultiError { index, rejection: code.into() })
+        }
+        _ => None,
+    });
+    if let Some(failure) = failure {
+        return Ok(Err(failure));
+    }
+    let relative = |path: &zk_proto::Text| context.chroot.relative(&path.lossy()).to_owned();
+    let results = response.iter().map(|(_, result)| match result {
+        MultiResult::Create(CreateResponse { path }) => {
+            Ok(OpResult::Created { path: relative(&path), stat: None })
+        }
+        MultiResult::Create2(Create2Response { path, stat }) => {
+            Ok(OpResult::Created { path: relative(&path), stat: Some(stat) })
+        }
+        MultiResult::SetData(SetDataResponse { stat }) => Ok(OpResult::Set(stat)),
+        MultiResult::Delete => Ok(OpResult::Deleted),
+        MultiResult::Check => Ok(OpResult::Checked),
+        _ => Err(Unread::Code(ErrorCode::DATA_INCONSISTENCY)),
+    });
+    results.collect::<Result<Vec<_>, _>>().map(Ok)
+}
+
+impl From<Created> for OpResult {
+    fn from(created: Created) -> Self {
+        Self::Created { path: created.path, stat: Some(created.stat) }
+    }
+}
