@@ -39,15 +39,8 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Asks a server; `None` if it is not serving, or is down.
-    pub(super) async fn of(server: SocketAddr, limit: Duration) -> Option<Self> {
-        let answer = timeout(limit, ask(server, "srvr")).await.ok()?.ok()?;
-        Self::in_answer(&answer)
-    }
-
-    fn in_answer(srvr: &str) -> Option<Self> {
-        let mode = srvr.lines().find_map(|line| line.strip_prefix("Mode: "))?;
-        match mode.trim() {
+    fn named(name: &str) -> Option<Self> {
+        match name {
             "standalone" => Some(Self::Standalone),
             "leader" => Some(Self::Leader),
             "follower" => Some(Self::Follower),
@@ -58,15 +51,42 @@ impl Mode {
     }
 }
 
+/// A serving server's mode, and how far it has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Standing {
+    pub(super) mode: Mode,
+    /// The last transaction that it knows of; the upper half is the leader's epoch.
+    pub(super) zxid: i64,
+}
+
+impl Standing {
+    /// Asks a server; `None` if it is not serving, or is down, or takes longer than `limit`.
+    pub(super) async fn of(server: SocketAddr, limit: Duration) -> Option<Self> {
+        let answer = timeout(limit, ask(server, "srvr")).await.ok()?.ok()?;
+        Self::in_answer(&answer)
+    }
+
+    fn in_answer(srvr: &str) -> Option<Self> {
+        let field = |name| srvr.lines().find_map(|line| line.strip_prefix(name));
+        let zxid = field("Zxid: 0x")?.trim();
+        Some(Self {
+            mode: Mode::named(field("Mode: ")?.trim())?,
+            zxid: i64::from_str_radix(zxid, 16).ok()?,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_mode_is_read_from_the_answer_to_srvr() {
-        let answer = "Zookeeper version: 3.9.3\nLatency min/avg/max: 0/0.0/0\nMode: leader\n";
-        assert_eq!(Mode::in_answer(answer), Some(Mode::Leader));
+    fn mode_and_epoch_are_read_from_the_answer_to_srvr() {
+        let answer = "Zookeeper version: 3.9.3\nZxid: 0x200000001\nMode: leader\n";
+        let standing = Standing::in_answer(answer).expect("a serving server");
+        assert_eq!(standing.mode, Mode::Leader);
+        assert_eq!(standing.zxid, (2 << 32) + 1);
         let starting = "This ZooKeeper instance is not currently serving requests\n";
-        assert_eq!(Mode::in_answer(starting), None);
+        assert_eq!(Standing::in_answer(starting), None);
     }
 }

@@ -8,6 +8,7 @@
 //! | `config` | `zoo.cfg`, Java's arguments |
 //! | `process` | the child process, and the watchdog that cleans up after us |
 //! | `server`, `builder` | one server |
+//! | `ensemble` | several that elect a leader |
 //! | `four_letter` | asking a server how it is |
 //!
 //! Waiting for another process is done by asking it again and again; every such wait has a
@@ -18,6 +19,7 @@ mod command;
 mod config;
 mod debian;
 mod distribution;
+mod ensemble;
 mod error;
 mod four_letter;
 mod install;
@@ -29,6 +31,7 @@ mod server;
 
 pub use builder::ServerBuilder;
 pub use distribution::{Distribution, Source};
+pub use ensemble::{Ensemble, EnsembleBuilder};
 pub use error::Error;
 pub use four_letter::Mode;
 pub use install::Install;

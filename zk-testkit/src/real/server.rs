@@ -14,7 +14,7 @@ use super::builder::ServerBuilder;
 use super::config::{self, Settings};
 use super::distribution::Distribution;
 use super::error::Error;
-use super::four_letter::{self, Mode};
+use super::four_letter::{self, Mode, Standing};
 use super::process::{Process, Watchdog};
 use super::release::{Release, Version, Wanted};
 use crate::port::HeldPort;
@@ -180,7 +180,8 @@ impl Server {
 
     /// What the server says it is doing; `None` if it is down, paused, or without a quorum.
     pub async fn mode(&self) -> Option<Mode> {
-        Mode::of(self.addr(), MODE_LIMIT).await
+        let standing = Standing::of(self.addr(), MODE_LIMIT).await;
+        standing.map(|standing| standing.mode)
     }
 
     /// Sends a four-letter word, such as `mntr`, and returns the answer.
