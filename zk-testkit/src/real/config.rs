@@ -39,7 +39,7 @@ impl Default for Settings {
 const SESSION_TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
 /// Makes a fresh server start in a fraction of a second, and stay small.
-const JVM_OPTIONS: [&str; 6] = [
+const JVM_OPTIONS: [&str; 8] = [
     "-Xmx192m",
     "-XX:+UseSerialGC",
     // The optimising compiler would cost more than it gives in a server's short life.
@@ -47,6 +47,10 @@ const JVM_OPTIONS: [&str; 6] = [
     "-XX:-UsePerfData",
     "-Djava.net.preferIPv4Stack=true",
     "-Dzookeeper.jmx.log4j.disable=true",
+    // Followers usually find their leader a few milliseconds before it listens.
+    "-Dzookeeper.leaderConnectDelayDuringRetryMs=10",
+    // Members that have been without a quorum for long would otherwise look for one every minute.
+    "-Dzookeeper.fastleader.maxNotificationInterval=1000",
 ];
 
 const MAIN_CLASS: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";

@@ -14,7 +14,7 @@ use super::four_letter::{Mode, Standing};
 use super::install::Install;
 use super::locate::Locator;
 use super::release::{Version, Wanted};
-use super::server::{Blueprint, MODE_LIMIT, READY_LIMIT, READY_POLL, Server};
+use super::server::{Blueprint, MODE_LIMIT, Patience, READY_LIMIT, READY_POLL, Server};
 use crate::port::HeldPort;
 
 /// Several real ZooKeeper servers that form one ensemble on loopback.
@@ -184,8 +184,10 @@ impl Ensemble {
         enough: impl Fn(usize) -> bool,
     ) -> Result<usize, Error> {
         let started = Instant::now();
+        let mut patience = Patience::new();
         loop {
-            let standings = self.standings_until(&enough).await;
+            let standings = patience.ask(async |limit| self.standings_until(limit, &enough).await);
+            let standings = standings.await;
             if let Some(leader) = leader_if(&standings, &enough) {
                 return Ok(leader);
             }
@@ -203,16 +205,21 @@ impl Ensemble {
 
     /// What each member says it is doing.
     async fn standings(&self) -> Vec<Option<Standing>> {
-        self.standings_until(&|serving| serving == self.len()).await
+        self.standings_until(MODE_LIMIT, &|serving| serving == self.len())
+            .await
     }
 
     /// Asks all members at once, and stops listening when enough have answered: a paused member
     /// would only answer by silence.
-    async fn standings_until(&self, enough: &impl Fn(usize) -> bool) -> Vec<Option<Standing>> {
+    async fn standings_until(
+        &self,
+        limit: Duration,
+        enough: &impl Fn(usize) -> bool,
+    ) -> Vec<Option<Standing>> {
         let mut asking = JoinSet::new();
         for (index, member) in self.members.iter().enumerate() {
             let addr = member.addr();
-            asking.spawn(async move { (index, Standing::of(addr, MODE_LIMIT).await) });
+            asking.spawn(async move { (index, Standing::of(addr, limit).await) });
         }
         let mut standings = vec![None; self.len()];
         while let Some(answer) = asking.join_next().await {

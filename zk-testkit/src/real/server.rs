@@ -28,6 +28,29 @@ pub(super) const READY_POLL: Duration = Duration::from_millis(10);
 /// How long a server may take to answer that question.
 pub(super) const MODE_LIMIT: Duration = Duration::from_secs(1);
 
+/// How long servers may take to answer, when they are asked again and again.
+///
+/// A question that arrives in the middle of a start may never be answered, but the next one will
+/// be: so patience is short at first, and grows only if it has run out.
+#[derive(Debug)]
+pub(super) struct Patience(Duration);
+
+impl Patience {
+    pub(super) fn new() -> Self {
+        Self(Duration::from_millis(50))
+    }
+
+    /// Asks once, with the present limit.
+    pub(super) async fn ask<T>(&mut self, question: impl AsyncFnOnce(Duration) -> T) -> T {
+        let asked = Instant::now();
+        let answer = question(self.0).await;
+        if asked.elapsed() >= self.0 {
+            self.0 = MODE_LIMIT.min(2 * self.0);
+        }
+        answer
+    }
+}
+
 /// How often a dying process is asked whether it is dead.
 const GONE_POLL: Duration = Duration::from_millis(2);
 
@@ -180,8 +203,7 @@ impl Server {
 
     /// What the server says it is doing; `None` if it is down, paused, or without a quorum.
     pub async fn mode(&self) -> Option<Mode> {
-        let standing = Standing::of(self.addr(), MODE_LIMIT).await;
-        standing.map(|standing| standing.mode)
+        self.mode_within(MODE_LIMIT).await
     }
 
     /// Sends a four-letter word, such as `mntr`, and returns the answer.
@@ -291,8 +313,10 @@ impl Server {
     /// [`Error::NotRunning`].
     pub async fn wait_until_serving(&self) -> Result<(), Error> {
         let started = Instant::now();
+        let mut patience = Patience::new();
         loop {
-            if self.mode().await.is_some() {
+            let mode = patience.ask(async |limit| self.mode_within(limit).await);
+            if mode.await.is_some() {
                 return Ok(());
             }
             self.check_alive()?;
@@ -324,6 +348,11 @@ impl Server {
                 })
             }
         }
+    }
+
+    async fn mode_within(&self, limit: Duration) -> Option<Mode> {
+        let standing = Standing::of(self.addr(), limit).await;
+        standing.map(|standing| standing.mode)
     }
 
     pub(super) fn log_of_this_life(&self) -> String {
