@@ -1,1 +1,16 @@
-//! Placeholder until the crate's first module lands.
+//! What tests of ZooKeeper clients need: [real servers](real), alone or as an ensemble.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), zk_testkit::real::Error> {
+//! use zk_testkit::real::{Server, Wanted};
+//!
+//! let server = Server::start(Wanted::Any).await?;
+//! println!("{}", server.four_letter("srvr").await?);
+//! # Ok(())
+//! # }
+//! ```
+
+#[cfg(unix)]
+mod port;
+#[cfg(unix)]
+pub mod real;

@@ -1,0 +1,108 @@
+//! Loopback ports that stay ours while nobody listens on them.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use socket2::{Domain, SockAddr, Socket, Type};
+
+/// A loopback port, reserved until dropped.
+///
+/// On Linux a socket is bound to the port but never listens, with `SO_REUSEADDR` set. Linux then
+/// gives the port to nobody who asks for *any* port, for listening or as the near end of a
+/// connection; but a server that asks for this very port, with `SO_REUSEADDR` as Java sets it,
+/// gets it. So a server keeps its port while it is down, and nothing else appears there
+/// meanwhile. Elsewhere the port is only looked up, and can be lost to a race.
+#[derive(Debug)]
+pub(crate) struct HeldPort {
+    addr: SocketAddr,
+    _held: Option<Socket>,
+}
+
+impl HeldPort {
+    /// Takes any free port.
+    pub(crate) fn any() -> io::Result<Self> {
+        Self::bind(0)
+    }
+
+    /// Takes this port.
+    pub(crate) fn exactly(port: u16) -> io::Result<Self> {
+        Self::bind(port)
+    }
+
+    fn bind(port: u16) -> io::Result<Self> {
+        let socket = reusable_socket((Ipv4Addr::LOCALHOST, port).into())?;
+        let addr = local_addr(&socket)?;
+        Ok(Self {
+            addr,
+            _held: cfg!(target_os = "linux").then_some(socket),
+        })
+    }
+
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Starts listening on the port.
+    #[cfg(test)]
+    pub(crate) fn listen(&self) -> io::Result<std::net::TcpListener> {
+        let socket = reusable_socket(self.addr)?;
+        socket.listen(LISTEN_BACKLOG)?;
+        Ok(socket.into())
+    }
+}
+
+#[cfg(test)]
+/// Connections that may wait to be accepted; tests with thousands of clients exist.
+const LISTEN_BACKLOG: i32 = 1024;
+
+fn reusable_socket(addr: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&SockAddr::from(addr))?;
+    Ok(socket)
+}
+
+fn local_addr(socket: &Socket) -> io::Result<SocketAddr> {
+    socket
+        .local_addr()?
+        .as_socket()
+        .ok_or_else(|| io::Error::other("an IPv4 socket has no IPv4 address"))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn a_held_port_refuses_connections_until_somebody_listens() {
+        let port = HeldPort::any().expect("a port");
+        let refused = TcpStream::connect(port.addr()).expect_err("nobody listens");
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        let _listener = port.listen().expect("the port is ours");
+        TcpStream::connect(port.addr()).expect("somebody listens");
+    }
+
+    #[test]
+    fn a_held_port_can_be_listened_on_again_and_again() {
+        let port = HeldPort::any().expect("a port");
+        for _ in 0..3 {
+            let listener = port.listen().expect("the port is ours");
+            let client = TcpStream::connect(port.addr()).expect("somebody listens");
+            drop((listener, client));
+        }
+    }
+
+    /// Half of the whole range is asked for, so a port that was not reserved would be hit.
+    #[test]
+    fn the_kernel_gives_a_held_port_to_nobody_else() {
+        let port = HeldPort::any().expect("a port");
+        let others: Vec<_> = (0..800)
+            .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("another port"))
+            .collect();
+        for other in &others {
+            assert_ne!(other.local_addr().expect("an address"), port.addr());
+        }
+    }
+}

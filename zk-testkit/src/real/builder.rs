@@ -1,0 +1,150 @@
+use std::time::Duration;
+
+use super::config::Settings;
+use super::distribution::Distribution;
+use super::error::Error;
+use super::install::Install;
+use super::locate::Locator;
+use super::release::Wanted;
+use super::server::{Blueprint, Server};
+use crate::port::HeldPort;
+
+/// How many ports are tried for one server. On Linux ports are held, so one is enough there.
+pub(super) const PORT_ATTEMPTS: usize = 5;
+
+/// Which ZooKeeper to start, and where to look for it.
+#[derive(Clone, Debug)]
+pub(super) struct Choice {
+    pub(super) wanted: Wanted,
+    pub(super) locator: Locator,
+}
+
+impl Default for Choice {
+    fn default() -> Self {
+        Self {
+            wanted: Wanted::Any,
+            locator: Locator::from_env(),
+        }
+    }
+}
+
+impl Choice {
+    /// Looks for it, and fetches it if need be, beside the runtime's own threads.
+    pub(super) async fn locate(&self) -> Result<Distribution, Error> {
+        let Self { wanted, locator } = self.clone();
+        let located = tokio::task::spawn_blocking(move || locator.locate(wanted)).await;
+        Ok(located.expect("locating neither panics nor is cancelled")?)
+    }
+}
+
+/// Settings for a [`Server`].
+///
+/// Not set here, and made for tests: a heap of 192 MB, no admin server, all four-letter words,
+/// any number of connections, containers and nodes with time to live, sessions between two
+/// ticks and a minute.
+#[derive(Clone, Debug, Default)]
+#[must_use = "a builder does nothing until start is called"]
+pub struct ServerBuilder {
+    choice: Choice,
+    settings: Settings,
+    port: Option<u16>,
+}
+
+impl ServerBuilder {
+    /// Asks for a release line; any will do by default.
+    pub fn release(mut self, wanted: impl Into<Wanted>) -> Self {
+        self.choice.wanted = wanted.into();
+        self
+    }
+
+    /// Looks for ZooKeeper in another way than the environment says.
+    pub fn locator(mut self, locator: Locator) -> Self {
+        self.choice.locator = locator;
+        self
+    }
+
+    /// Allows or forbids installing packages if no ZooKeeper is found.
+    pub fn install(mut self, install: Install) -> Self {
+        self.choice.locator = self.choice.locator.install(install);
+        self
+    }
+
+    /// The unit of the server's time, 200 ms by default. Sessions last at least two ticks.
+    pub fn tick_time(mut self, tick_time: Duration) -> Self {
+        self.settings.tick_time = tick_time;
+        self
+    }
+
+    /// Adds a line to `zoo.cfg`, such as `"snapCount=100"`. Later lines override earlier ones.
+    pub fn config(mut self, line: impl Into<String>) -> Self {
+        self.settings.lines.push(line.into());
+        self
+    }
+
+    /// Sets a Java system property, such as `jute.maxbuffer`.
+    pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.settings.properties.push((name.into(), value.into()));
+        self
+    }
+
+    /// Lets the server serve reads to clients that accept it while it has no quorum.
+    pub fn read_only_mode(mut self, enabled: bool) -> Self {
+        self.settings.read_only_mode = enabled;
+        self
+    }
+
+    /// Waits for the disk at each write, as servers in production do. Off by default: data
+    /// survive the death of a process without it.
+    pub fn force_sync(mut self, enabled: bool) -> Self {
+        self.settings.force_sync = enabled;
+        self
+    }
+
+    /// Uses this loopback port instead of a free one.
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = Some(port);
+        self
+    }
+
+    /// Starts the server and waits until it serves.
+    ///
+    /// Dropping the future kills a server that has been started. A fetch or an installation that
+    /// is under way goes on to its end, for the next caller.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Locate`] if there is no ZooKeeper; [`Error::Exited`] or [`Error::NotServing`]
+    /// with the server's log if it does not come up; [`Error::Io`].
+    pub async fn start(self) -> Result<Server, Error> {
+        let distribution = self.choice.locate().await?;
+        let mut attempt = 1;
+        loop {
+            match self.start_once(&distribution).await {
+                Err(error) if error.is_port_taken() && self.may_try_again(attempt) => attempt += 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn may_try_again(&self, attempt: usize) -> bool {
+        self.port.is_none() && attempt < PORT_ATTEMPTS
+    }
+
+    async fn start_once(&self, distribution: &Distribution) -> Result<Server, Error> {
+        let port = match self.port {
+            Some(port) => HeldPort::exactly(port),
+            None => HeldPort::any(),
+        };
+        let server = Server::prepare(Blueprint {
+            distribution,
+            settings: &self.settings,
+            port: port.map_err(Error::io("take a port"))?,
+            ensemble: String::new(),
+            member_id: None,
+            further_ports: Vec::new(),
+        })?;
+        server.launch()?;
+        server.wait_until_serving().await?;
+        Ok(server)
+    }
+}

@@ -1,0 +1,92 @@
+//! ZooKeeper's four-letter words, and what the answer to `srvr` tells.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// A paused server accepts (its kernel does) and never answers.
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+
+/// Sends one word and reads the answer to its end.
+pub(super) async fn ask(server: SocketAddr, word: &str) -> io::Result<String> {
+    let exchange = async {
+        let mut stream = TcpStream::connect(server).await?;
+        stream.write_all(word.as_bytes()).await?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await?;
+        Ok(String::from_utf8_lossy(&answer).into_owned())
+    };
+    timeout(ANSWER_LIMIT, exchange).await?
+}
+
+/// What a server says it is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Serving alone.
+    Standalone,
+    /// Leading an ensemble.
+    Leader,
+    /// Following a leader.
+    Follower,
+    /// Following a leader without a vote.
+    Observer,
+    /// Cut off from the quorum, and serving reads only.
+    ReadOnly,
+}
+
+impl Mode {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "standalone" => Some(Self::Standalone),
+            "leader" => Some(Self::Leader),
+            "follower" => Some(Self::Follower),
+            "observer" => Some(Self::Observer),
+            "read-only" => Some(Self::ReadOnly),
+            _ => None,
+        }
+    }
+}
+
+/// A serving server's mode, and how far it has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Standing {
+    pub(super) mode: Mode,
+    /// The last transaction that it knows of; the upper half is the leader's epoch.
+    pub(super) zxid: i64,
+}
+
+impl Standing {
+    /// Asks a server; `None` if it is not serving, or is down, or takes longer than `limit`.
+    pub(super) async fn of(server: SocketAddr, limit: Duration) -> Option<Self> {
+        let answer = timeout(limit, ask(server, "srvr")).await.ok()?.ok()?;
+        Self::in_answer(&answer)
+    }
+
+    fn in_answer(srvr: &str) -> Option<Self> {
+        let field = |name| srvr.lines().find_map(|line| line.strip_prefix(name));
+        let zxid = field("Zxid: 0x")?.trim();
+        Some(Self {
+            mode: Mode::named(field("Mode: ")?.trim())?,
+            zxid: i64::from_str_radix(zxid, 16).ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mode_and_epoch_are_read_from_the_answer_to_srvr() {
+        let answer = "Zookeeper version: 3.9.3\nZxid: 0x200000001\nMode: leader\n";
+        let standing = Standing::in_answer(answer).expect("a serving server");
+        assert_eq!(standing.mode, Mode::Leader);
+        assert_eq!(standing.zxid, (2 << 32) + 1);
+        let starting = "This ZooKeeper instance is not currently serving requests\n";
+        assert_eq!(Standing::in_answer(starting), None);
+    }
+}

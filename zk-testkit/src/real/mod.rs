@@ -1,0 +1,40 @@
+//! Real ZooKeeper servers in processes of their own: find one, start it, hurt it.
+//!
+//! | module | concern |
+//! |---|---|
+//! | `locate` | in which order places are tried; the error that lists them |
+//! | `maven`, `debian`, `install` | the places |
+//! | `release`, `distribution` | what was wanted, and what was found |
+//! | `config` | `zoo.cfg`, Java's arguments |
+//! | `process` | the child process, and the watchdog that cleans up after us |
+//! | `server`, `builder` | one server |
+//! | `ensemble` | several that elect a leader |
+//! | `four_letter` | asking a server how it is |
+//!
+//! Waiting for another process is done by asking it again and again; every such wait has a
+//! limit, after which the error carries the end of the server's log.
+
+mod builder;
+mod command;
+mod config;
+mod debian;
+mod distribution;
+mod ensemble;
+mod error;
+mod four_letter;
+mod install;
+mod locate;
+mod maven;
+mod process;
+mod release;
+mod server;
+
+pub use builder::ServerBuilder;
+pub use distribution::{Distribution, Source};
+pub use ensemble::{Ensemble, EnsembleBuilder};
+pub use error::Error;
+pub use four_letter::Mode;
+pub use install::Install;
+pub use locate::{Attempt, LocateError, Locator};
+pub use release::{Release, ReleaseError, Version, Wanted};
+pub use server::Server;
