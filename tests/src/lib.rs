@@ -1,1 +1,1 @@
-//! Placeholder until the first test lands.
+//! Nothing but tests, one binary for each area in the folders beside this one.

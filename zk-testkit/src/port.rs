@@ -32,10 +32,7 @@ impl HeldPort {
     fn bind(port: u16) -> io::Result<Self> {
         let socket = reusable_socket((Ipv4Addr::LOCALHOST, port).into())?;
         let addr = local_addr(&socket)?;
-        Ok(Self {
-            addr,
-            _held: cfg!(target_os = "linux").then_some(socket),
-        })
+        Ok(Self { addr, _held: cfg!(target_os = "linux").then_some(socket) })
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {

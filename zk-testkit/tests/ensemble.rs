@@ -8,11 +8,7 @@ use zk_testkit::real::{Ensemble, Mode, Wanted};
 async fn an_ensemble_elects_one_leader_and_survives_its_death() {
     let before = Instant::now();
     let ensemble = Ensemble::start(Wanted::Any).await.expect("an ensemble");
-    println!(
-        "{} x 3 serve after {:?}",
-        ensemble.version(),
-        before.elapsed()
-    );
+    println!("{} x 3 serve after {:?}", ensemble.version(), before.elapsed());
     let leader = ensemble.leader().await.expect("a leader");
     assert_eq!(ensemble.followers().await.len(), 2);
 
