@@ -1,1 +1,50 @@
-//! Placeholder until the crate's first module lands.
+//! Distributed locks on ZooKeeper, with fencing tokens and honest losses.
+//!
+//! ```no_run
+//! # async fn run_report(_: zk_locks::FencingToken) {}
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use zk_locks::{Client, Lock};
+//!
+//! let zk = Client::connect("zk1:2181,zk2:2181").await?;
+//! let lock = Lock::new(&zk, "/locks/report");
+//!
+//! let guard = lock.acquire().await?;
+//! // Stops as soon as the lock is not certain any more; the token is for what the report writes to.
+//! guard.scope(run_report(guard.token())).await?;
+//! guard.release().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What a lock promises
+//!
+//! * Grants are in the order of asking, and every grant has a larger [`FencingToken`] than the one before.
+//! * An [`acquire`](Lock::acquire) that is dropped, fails or times out leaves no node behind; neither does a
+//!   [`Guard`] that is dropped.
+//! * A holder learns of its loss: [`Guard::lost`], [`Guard::status`], [`Guard::scope`].
+//!
+//! What no lock promises: that a process which is stopped at the wrong moment does not act on a lock that it
+//! has lost meanwhile. Only the resource can refuse it, by the token.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod error;
+mod guard;
+mod identity;
+mod line;
+mod lock;
+mod queue;
+mod ticket;
+
+pub use zk_client::{
+    self, Acl, AclList, Client, ConnectError, ConnectOptions, Perms, ReadError, Rejection,
+    SessionEnd, SessionId,
+};
+
+pub use self::{
+    error::{AcquireError, CheckError, Lost, ReleaseError},
+    guard::{FencingToken, Guard, Status},
+    lock::{Lock, LockBuilder},
+    queue::Contender,
+    ticket::Kind,
+};

@@ -1,0 +1,123 @@
+//! Why there is no lock, or no lock any more.
+
+use zk_client::{Cause, Error, PathError, ReadError, Rejection, SessionEnd, WriteError};
+
+/// Why a lock was not acquired. Whatever the reason, no node of the attempt stays behind.
+///
+/// There is no doubt in it: what became of a lost create is found out before anything is reported.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AcquireError {
+    /// The time allowed has passed.
+    #[error("not acquired in time")]
+    TimedOut,
+    /// A server said no: most likely this client lacks a permission on the lock's path, or on the node
+    /// of the contender in front.
+    #[error("{0}")]
+    Rejected(Rejection),
+    /// The session ended, and with it the place in the queue.
+    #[error("{0}")]
+    SessionEnded(SessionEnd),
+    /// The lock was granted while the servers could not be counted on any more to keep the session.
+    #[error("servers not heard of for the session timeout")]
+    LeaseRanOut,
+    /// Somebody has deleted this attempt's node from the queue.
+    #[error("own node was deleted by somebody else")]
+    NodeDeleted,
+    /// The lock's path has used up its sequence numbers; nobody can be told apart behind this one.
+    /// Delete the path (and let it be created anew) when the queue is empty.
+    #[error("sequence numbers of the path are exhausted (at {sequence})")]
+    SequenceExhausted {
+        /// The number that the server gave out.
+        sequence: i32,
+    },
+    /// The lock's path is not a path.
+    #[error("{0}")]
+    InvalidPath(PathError),
+    /// Anything else that kept an operation from being answered.
+    #[error("{0}")]
+    Unavailable(Cause),
+}
+
+impl From<ReadError> for AcquireError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Rejected(rejection) => Self::Rejected(rejection),
+            ReadError::Unavailable(cause) => cause.into(),
+            other => Self::Unavailable(Cause::Disconnected(describe(&other))),
+        }
+    }
+}
+
+impl From<WriteError> for AcquireError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Rejected(rejection) => Self::Rejected(rejection),
+            WriteError::NotApplied(cause) => cause.into(),
+            WriteError::InDoubt(doubt) => doubt.cause.into(),
+            other => Self::Unavailable(Cause::Disconnected(describe(&other))),
+        }
+    }
+}
+
+fn describe(error: &dyn std::error::Error) -> zk_client::LinkError {
+    zk_client::LinkError::Other(error.to_string())
+}
+
+impl From<Cause> for AcquireError {
+    fn from(cause: Cause) -> Self {
+        match cause {
+            Cause::SessionEnded(end) => Self::SessionEnded(end),
+            Cause::InvalidPath(error) => Self::InvalidPath(error),
+            cause => Self::Unavailable(cause),
+        }
+    }
+}
+
+/// Why a lock that was held is not held any more. It never comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum Lost {
+    /// The session has ended.
+    #[error("lock lost: {0}")]
+    SessionEnded(SessionEnd),
+    /// The servers have not been heard of for so long that they may have given the lock to somebody else.
+    #[error("lock lost: servers not heard of for the session timeout")]
+    LeaseRanOut,
+    /// Somebody has deleted the lock's node.
+    #[error("lock lost: own node was deleted by somebody else")]
+    NodeDeleted,
+}
+
+/// What a [`check`](crate::Guard::check) found out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckError {
+    /// The lock is not held any more.
+    #[error("{0}")]
+    Lost(#[from] Lost),
+    /// The servers could not be asked. The lock may still be held.
+    #[error("ownership not confirmed")]
+    Unavailable(#[source] WriteError),
+}
+
+/// Why a release was not confirmed. The lock is not held any more in any case.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReleaseError {
+    /// The session has ended: the node goes, or has gone, with it.
+    #[error("{0}")]
+    SessionEnded(SessionEnd),
+    /// The server refuses to delete the node: it stays until the session ends.
+    #[error("{0}")]
+    Refused(Error),
+}
+
+impl From<WriteError> for ReleaseError {
+    fn from(error: WriteError) -> Self {
+        match error.session_end() {
+            Some(end) => Self::SessionEnded(end),
+            None => Self::Refused(error.into()),
+        }
+    }
+}
