@@ -32,10 +32,7 @@ impl HeldPort {
     fn bind(port: u16) -> io::Result<Self> {
         let socket = reusable_socket((Ipv4Addr::LOCALHOST, port).into())?;
         let addr = local_addr(&socket)?;
-        Ok(Self {
-            addr,
-            _held: cfg!(target_os = "linux").then_some(socket),
-        })
+        Ok(Self { addr, _held: cfg!(target_os = "linux").then_some(socket) })
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
@@ -43,7 +40,6 @@ impl HeldPort {
     }
 
     /// Starts listening on the port.
-    #[cfg(test)]
     pub(crate) fn listen(&self) -> io::Result<std::net::TcpListener> {
         let socket = reusable_socket(self.addr)?;
         socket.listen(LISTEN_BACKLOG)?;
@@ -51,7 +47,6 @@ impl HeldPort {
     }
 }
 
-#[cfg(test)]
 /// Connections that may wait to be accepted; tests with thousands of clients exist.
 const LISTEN_BACKLOG: i32 = 1024;
 

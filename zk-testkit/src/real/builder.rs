@@ -21,10 +21,7 @@ pub(super) struct Choice {
 
 impl Default for Choice {
     fn default() -> Self {
-        Self {
-            wanted: Wanted::Any,
-            locator: Locator::from_env(),
-        }
+        Self { wanted: Wanted::Any, locator: Locator::from_env() }
     }
 }
 

@@ -45,9 +45,7 @@ pub(super) fn run(mut command: Command, limit: Duration) -> Result<(), String> {
 
 fn tail(output: &mut File) -> String {
     let mut bytes = Vec::new();
-    let read = output
-        .rewind()
-        .and_then(|()| output.read_to_end(&mut bytes));
+    let read = output.rewind().and_then(|()| output.read_to_end(&mut bytes));
     match read {
         Ok(_) => {
             let start = bytes.len().saturating_sub(OUTPUT_LEN_MAX);

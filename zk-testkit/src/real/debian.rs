@@ -24,9 +24,5 @@ pub(super) fn installed(_: &Locator, _: Wanted) -> Result<Jars, String> {
         .ok_or_else(|| format!("{} does not tell its version", real.display()))?;
     let mut files = vec![server.to_owned()];
     files.extend(Some(PathBuf::from(LOGGING_JAR)).filter(|jar| jar.exists()));
-    Ok(Jars {
-        version,
-        source: Source::Debian,
-        files,
-    })
+    Ok(Jars { version, source: Source::Debian, files })
 }

@@ -70,11 +70,7 @@ impl Jars {
             .filter_map(|file| Version::of_jar(file.file_name()?.to_str()?))
             .max()
             .ok_or_else(|| format!("{} holds no zookeeper-<version>.jar", dir.display()))?;
-        Ok(Self {
-            version,
-            source,
-            files,
-        })
+        Ok(Self { version, source, files })
     }
 }
 
@@ -108,11 +104,7 @@ mod tests {
 
     #[test]
     fn an_unpacked_distribution_is_recognised_by_the_jar_in_lib() {
-        let home = directory(&[
-            "bin/zkServer.sh",
-            "lib/zookeeper-3.6.4.jar",
-            "lib/slf4j.jar",
-        ]);
+        let home = directory(&["bin/zkServer.sh", "lib/zookeeper-3.6.4.jar", "lib/slf4j.jar"]);
         let jars = Jars::in_dir(home.path(), Source::Home).expect("jars");
         assert_eq!(jars.version.release(), Release::V3_6);
         assert_eq!(jars.files.len(), 2);

@@ -174,8 +174,7 @@ impl Ensemble {
     ///
     /// As [`wait_for_quorum`](Self::wait_for_quorum).
     pub async fn wait_for_all(&self) -> Result<usize, Error> {
-        self.wait("all members to serve", |serving| serving == self.len())
-            .await
+        self.wait("all members to serve", |serving| serving == self.len()).await
     }
 
     async fn wait(
@@ -205,8 +204,7 @@ impl Ensemble {
 
     /// What each member says it is doing.
     async fn standings(&self) -> Vec<Option<Standing>> {
-        self.standings_until(MODE_LIMIT, &|serving| serving == self.len())
-            .await
+        self.standings_until(MODE_LIMIT, &|serving| serving == self.len()).await
     }
 
     /// Asks all members at once, and stops listening when enough have answered: a paused member
@@ -250,10 +248,7 @@ impl Ensemble {
             let running = member.is_running();
             let log = member.log_of_this_life();
             // Writing to a string cannot fail.
-            let _ = writeln!(
-                report,
-                "member {index}: {mode:?}, running: {running}\n{log}"
-            );
+            let _ = writeln!(report, "member {index}: {mode:?}, running: {running}\n{log}");
         }
         report
     }
@@ -264,23 +259,17 @@ fn mode(standing: Option<Standing>) -> Option<Mode> {
 }
 
 fn leader_of(standings: &[Option<Standing>]) -> Option<usize> {
-    let leaders = standings
-        .iter()
-        .enumerate()
-        .filter_map(|(index, standing)| {
-            let Standing { mode, zxid } = (*standing)?;
-            (mode == Mode::Leader).then_some((zxid, index))
-        });
+    let leaders = standings.iter().enumerate().filter_map(|(index, standing)| {
+        let Standing { mode, zxid } = (*standing)?;
+        (mode == Mode::Leader).then_some((zxid, index))
+    });
     leaders.max().map(|(_, index)| index)
 }
 
 /// The leader, if there is one and enough members serve the ensemble.
 fn leader_if(standings: &[Option<Standing>], enough: &impl Fn(usize) -> bool) -> Option<usize> {
     let serves = |standing: &&Option<Standing>| {
-        matches!(
-            mode(**standing),
-            Some(Mode::Leader | Mode::Follower | Mode::Standalone)
-        )
+        matches!(mode(**standing), Some(Mode::Leader | Mode::Follower | Mode::Standalone))
     };
     let serving = standings.iter().filter(serves).count();
     let leader = leader_of(standings)
@@ -430,9 +419,7 @@ impl EnsembleBuilder {
             })
         };
         let members = ports.drain(..).enumerate().map(member);
-        let ensemble = Ensemble {
-            members: members.collect::<Result<_, _>>()?,
-        };
+        let ensemble = Ensemble { members: members.collect::<Result<_, _>>()? };
         for member in ensemble.members() {
             member.launch()?;
         }
@@ -441,10 +428,7 @@ impl EnsembleBuilder {
     }
 
     fn ensemble_lines(&self, ports: &[MemberPorts]) -> String {
-        let mut lines = format!(
-            "initLimit={}\nsyncLimit={}\n",
-            self.init_limit, self.sync_limit
-        );
+        let mut lines = format!("initLimit={}\nsyncLimit={}\n", self.init_limit, self.sync_limit);
         for (index, ports) in ports.iter().enumerate() {
             let id = index + 1;
             // Writing to a string cannot fail.
@@ -463,19 +447,11 @@ struct MemberPorts {
 
 impl MemberPorts {
     fn any() -> io::Result<Self> {
-        Ok(Self {
-            client: HeldPort::any()?,
-            quorum: HeldPort::any()?,
-            election: HeldPort::any()?,
-        })
+        Ok(Self { client: HeldPort::any()?, quorum: HeldPort::any()?, election: HeldPort::any()? })
     }
 
     fn server_line(&self) -> String {
         let addr: SocketAddr = self.quorum.addr();
-        format!(
-            "{addr}:{};{}",
-            self.election.addr().port(),
-            self.client.addr()
-        )
+        format!("{addr}:{};{}", self.election.addr().port(), self.client.addr())
     }
 }

@@ -52,10 +52,7 @@ pub(super) fn java(locator: &Locator) -> Result<PathBuf, String> {
         return if is_executable(&java) {
             Ok(java)
         } else {
-            Err(format!(
-                "JAVA_HOME is set, but {} is no program",
-                java.display()
-            ))
+            Err(format!("JAVA_HOME is set, but {} is no program", java.display()))
         };
     }
     let on_path = || locator.command("java");
@@ -74,9 +71,8 @@ fn apt(locator: &Locator, packages: &[&str]) -> Result<(), String> {
     if !rustix::process::geteuid().is_root() {
         return Err("only root can install packages".into());
     }
-    let apt_get = locator
-        .command("apt-get")
-        .ok_or_else(|| String::from("apt-get is not on the PATH"))?;
+    let apt_get =
+        locator.command("apt-get").ok_or_else(|| String::from("apt-get is not on the PATH"))?;
     let _lock = CacheLock::acquire(&locator.cache)?;
     eprintln!("zk-testkit: installing {} with apt-get", packages.join(" "));
     run(apt_command(&apt_get, &["update"]), APT_LIMIT)?;

@@ -115,10 +115,7 @@ impl Locator {
     /// [`LocateError`] lists every place and why it would not do. A home directory that was
     /// named but holds no ZooKeeper is an error even if another place has one.
     pub fn locate(&self, wanted: impl Into<Wanted>) -> Result<Distribution, LocateError> {
-        let mut error = LocateError {
-            wanted: wanted.into(),
-            attempts: Vec::new(),
-        };
+        let mut error = LocateError { wanted: wanted.into(), attempts: Vec::new() };
         match self.jars(&mut error) {
             Some(jars) => match install::java(self) {
                 Ok(java) => Ok(Distribution { jars, java }),
@@ -137,10 +134,8 @@ impl Locator {
         for home in &self.homes {
             match Jars::in_dir(home, Source::Home) {
                 Ok(jars) if wanted.admits(&jars.version) => return Some(jars),
-                Ok(jars) => error.note(
-                    "ZK_TESTKIT_HOME",
-                    format!("{} holds {}", home.display(), jars.version),
-                ),
+                Ok(jars) => error
+                    .note("ZK_TESTKIT_HOME", format!("{} holds {}", home.display(), jars.version)),
                 Err(why) => {
                     error.note("ZK_TESTKIT_HOME", why);
                     return None;
@@ -174,16 +169,13 @@ impl Locator {
 
     /// The first executable of this name on the search path.
     pub(super) fn command(&self, name: &str) -> Option<PathBuf> {
-        env::split_paths(&self.path)
-            .map(|dir| dir.join(name))
-            .find(|file| is_executable(file))
+        env::split_paths(&self.path).map(|dir| dir.join(name)).find(|file| is_executable(file))
     }
 }
 
 pub(super) fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    file.metadata()
-        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 /// No ZooKeeper could be found or fetched.

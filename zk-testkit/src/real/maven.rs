@@ -27,12 +27,9 @@ pub(super) fn cached(locator: &Locator, wanted: Wanted) -> Result<Jars, String> 
 
 /// Fetches a line; for any line, the newest.
 pub(super) fn fetch(locator: &Locator, wanted: Wanted) -> Result<Jars, String> {
-    let mvn = locator
-        .command("mvn")
-        .ok_or_else(|| String::from("mvn is not on the PATH"))?;
-    let line = *lines(wanted)
-        .last()
-        .ok_or_else(|| format!("only {:?} can be fetched", Release::ALL))?;
+    let mvn = locator.command("mvn").ok_or_else(|| String::from("mvn is not on the PATH"))?;
+    let line =
+        *lines(wanted).last().ok_or_else(|| format!("only {:?} can be fetched", Release::ALL))?;
     let target = directory(locator, line);
     let _lock = CacheLock::acquire(&locator.cache)?;
     // Another process may have fetched it while this one waited for the lock.

@@ -83,11 +83,7 @@ impl Version {
 
     /// Reads the version out of a file name such as `zookeeper-3.9.3.jar`.
     pub(super) fn of_jar(file_name: &str) -> Option<Self> {
-        file_name
-            .strip_prefix("zookeeper-")?
-            .strip_suffix(".jar")?
-            .parse()
-            .ok()
+        file_name.strip_prefix("zookeeper-")?.strip_suffix(".jar")?.parse().ok()
     }
 }
 
@@ -98,19 +94,13 @@ impl FromStr for Version {
         let not_a_version = || ReleaseError { found: text.into() };
         let release = text.parse()?;
         let rest = text.splitn(3, '.').nth(2).ok_or_else(not_a_version)?;
-        let digits = rest
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(rest.len());
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
         let (patch, suffix) = rest.split_at(digits);
         // "3.9.3-SNAPSHOT" is a version; "3.9.3.1" and "3.9.3tests" are not.
         if !(suffix.is_empty() || suffix.starts_with('-')) || suffix.ends_with("tests") {
             return Err(not_a_version());
         }
-        Ok(Self {
-            release,
-            patch: patch.parse().map_err(|_| not_a_version())?,
-            text: text.into(),
-        })
+        Ok(Self { release, patch: patch.parse().map_err(|_| not_a_version())?, text: text.into() })
     }
 }
 

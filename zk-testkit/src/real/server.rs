@@ -142,11 +142,7 @@ impl Server {
             if let Some(id) = blueprint.member_id {
                 fs::write(config::data_dir(dir.path()).join("myid"), id.to_string())?;
             }
-            let life = Life {
-                process: None,
-                watchdog: Watchdog::start(dir.path())?,
-                log_start: 0,
-            };
+            let life = Life { process: None, watchdog: Watchdog::start(dir.path())?, log_start: 0 };
             Ok(Self {
                 life: Mutex::new(life),
                 java: blueprint.distribution.java().to_owned(),
@@ -212,9 +208,7 @@ impl Server {
     ///
     /// The server is down, or did not answer within five seconds.
     pub async fn four_letter(&self, word: &str) -> Result<String, Error> {
-        four_letter::ask(self.addr(), word)
-            .await
-            .map_err(Error::io("ask the server"))
+        four_letter::ask(self.addr(), word).await.map_err(Error::io("ask the server"))
     }
 
     /// The last lines of the server's log, all its lives together.
@@ -261,9 +255,7 @@ impl Server {
     /// [`Error::NotRunning`], or the operating system refused.
     pub fn pause(&self) -> Result<(), Error> {
         let mut life = self.life();
-        life.running()?
-            .pause()
-            .map_err(Error::io("pause the server"))
+        life.running()?.pause().map_err(Error::io("pause the server"))
     }
 
     /// Lets a paused process go on (`SIGCONT`).
@@ -273,9 +265,7 @@ impl Server {
     /// [`Error::NotRunning`], or the operating system refused.
     pub fn resume(&self) -> Result<(), Error> {
         let mut life = self.life();
-        life.running()?
-            .signal(Signal::CONT)
-            .map_err(Error::io("resume the server"))
+        life.running()?.signal(Signal::CONT).map_err(Error::io("resume the server"))
     }
 
     /// Kills the process if there is one, starts a new one on the same port and data, and waits
@@ -300,9 +290,7 @@ impl Server {
     ///
     /// The operating system refused.
     pub fn launch(&self) -> Result<(), Error> {
-        self.life()
-            .launch(self)
-            .map_err(Error::io("start the server"))
+        self.life().launch(self).map_err(Error::io("start the server"))
     }
 
     /// Waits until the server serves requests.
@@ -333,19 +321,13 @@ impl Server {
     /// Fails if the process has ended by itself.
     pub(super) fn check_alive(&self) -> Result<(), Error> {
         let mut life = self.life();
-        let ended = life
-            .running()?
-            .ended()
-            .map_err(Error::io("ask for the server's process"))?;
+        let ended = life.running()?.ended().map_err(Error::io("ask for the server's process"))?;
         match ended {
             None => Ok(()),
             Some(status) => {
                 life.forget();
                 drop(life);
-                Err(Error::Exited {
-                    status,
-                    log: self.log_of_this_life(),
-                })
+                Err(Error::Exited { status, log: self.log_of_this_life() })
             }
         }
     }
@@ -370,9 +352,7 @@ impl Server {
     fn signal_if_running(&self, signal: Signal) -> Result<(), Error> {
         let mut life = self.life();
         match life.running() {
-            Ok(process) => process
-                .signal(signal)
-                .map_err(Error::io("signal the server")),
+            Ok(process) => process.signal(signal).map_err(Error::io("signal the server")),
             Err(_) => Ok(()),
         }
     }
@@ -398,10 +378,7 @@ impl Life {
         if !self.reap()? {
             return Ok(());
         }
-        let log = File::options()
-            .append(true)
-            .create(true)
-            .open(&server.log)?;
+        let log = File::options().append(true).create(true).open(&server.log)?;
         self.log_start = log.metadata()?.len();
         let process = Process::start(&server.java, &server.arguments, &log, &mut self.watchdog)?;
         self.process = Some(process);
