@@ -1,4 +1,5 @@
-//! What tests of ZooKeeper clients need: [real servers](real), alone or as an ensemble.
+//! What tests of ZooKeeper clients need: [real servers](real), alone or as an ensemble, and a
+//! [proxy] in front of them that knows the protocol.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), zk_testkit::real::Error> {
@@ -12,5 +13,7 @@
 
 #[cfg(unix)]
 mod port;
+#[cfg(unix)]
+pub mod proxy;
 #[cfg(unix)]
 pub mod real;

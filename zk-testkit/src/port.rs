@@ -40,7 +40,6 @@ impl HeldPort {
     }
 
     /// Starts listening on the port.
-    #[cfg(test)]
     pub(crate) fn listen(&self) -> io::Result<std::net::TcpListener> {
         let socket = reusable_socket(self.addr)?;
         socket.listen(LISTEN_BACKLOG)?;
@@ -48,7 +47,6 @@ impl HeldPort {
     }
 }
 
-#[cfg(test)]
 /// Connections that may wait to be accepted; tests with thousands of clients exist.
 const LISTEN_BACKLOG: i32 = 1024;
 

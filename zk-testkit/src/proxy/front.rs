@@ -1,0 +1,257 @@
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::connection::Connection;
+use super::frame::{Direction, Frame};
+use super::handle::On;
+use super::log::{Counts, Frames, Mark};
+use super::rule::{Forward, Match};
+use super::shared::{Door, Ending, Shared};
+use crate::port::HeldPort;
+
+/// A proxy on a loopback port in front of one server.
+///
+/// It runs on the runtime that started it, and closes all its connections when dropped. See the
+/// [module](super) for what it can do.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use zk_proto::OpCode;
+/// use zk_testkit::proxy::{Match, Proxy};
+/// use zk_testkit::real::{Release, Server};
+///
+/// let server = Server::start(Release::V3_9).await?;
+/// let proxy = Proxy::start(server.addr()).await?;
+/// // The third node is created, but its creator never hears of it.
+/// let rule = proxy.on(Match::reply(OpCode::CREATE2).nth(3)).reset();
+/// // ... a client at proxy.connect_string() creates nodes ...
+/// println!("lost: {}", rule.fired().await);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Proxy {
+    shared: Arc<Shared>,
+    addr: SocketAddr,
+    accepting: AbortHandle,
+}
+
+impl Proxy {
+    /// Starts a proxy on any free loopback port.
+    ///
+    /// The target need not exist yet: it is connected to once for each connection that is
+    /// accepted. If it cannot be reached, that connection is reset.
+    ///
+    /// # Errors
+    ///
+    /// There is no free port.
+    pub async fn start(target: SocketAddr) -> io::Result<Self> {
+        let port = HeldPort::any()?;
+        let addr = port.addr();
+        let listener = listen(&port)?;
+        let shared = Arc::new(Shared::new(target));
+        let accepting = tokio::spawn(accept(port, listener, Arc::clone(&shared)));
+        Ok(Self { shared, addr, accepting: accepting.abort_handle() })
+    }
+
+    /// Where clients connect.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// [`addr`](Self::addr) as a client's connection string.
+    pub fn connect_string(&self) -> String {
+        self.addr.to_string()
+    }
+
+    /// Begins a rule about these frames. Of several rules about a frame, the oldest counts.
+    pub fn on(&self, condition: Match) -> On<'_> {
+        On { shared: &self.shared, condition, forward: Forward::default() }
+    }
+
+    /// Connects further clients to another server. Open connections stay where they are.
+    pub fn set_target(&self, target: SocketAddr) {
+        self.shared.state().target = target;
+    }
+
+    /// Stops sending on anything, both ways, on open and on new connections; also the news that
+    /// a peer has gone. Bytes are still taken in, as by a network that loses its packets: they
+    /// are sent on after [`resume`](Self::resume), as TCP would repeat them.
+    pub fn silence(&self) {
+        self.shared.order(|state| {
+            state.silence(Direction::ToServer);
+            state.silence(Direction::ToClient);
+        });
+    }
+
+    /// As [`silence`](Self::silence), one way only.
+    pub fn silence_way(&self, direction: Direction) {
+        self.shared.order(|state| state.silence(direction));
+    }
+
+    /// Ends every silence, those made by rules too, and sends on what was kept back.
+    pub fn resume(&self) {
+        self.shared.order(super::shared::State::resume);
+    }
+
+    /// Ends all open connections in order (FIN), both sides. What was being held, delayed or
+    /// silenced is lost.
+    pub fn cut_all(&self) {
+        self.shared.order(|state| state.end_all(Ending::Cut));
+    }
+
+    /// Ends all open connections, with a reset (RST) for the clients. What was being held,
+    /// delayed or silenced is lost.
+    pub fn reset_all(&self) {
+        self.shared.order(|state| state.end_all(Ending::Reset));
+    }
+
+    /// Stops listening: from when this returns, new connections are refused by the kernel. Open
+    /// ones go on.
+    pub async fn refuse_connections(&self) {
+        self.set_door(Door::Closed).await;
+    }
+
+    /// Listens again, on the same port.
+    pub async fn accept_connections(&self) {
+        self.set_door(Door::Open).await;
+    }
+
+    async fn set_door(&self, door: Door) {
+        self.shared.order(|state| state.door = door);
+        let mut now = self.shared.door.subscribe();
+        // The sender lives as long as `self.shared`, so this never fails.
+        let _ = now.wait_for(|now| *now == door).await;
+    }
+
+    /// How many connections have been accepted so far; that is also the number of the latest.
+    pub fn accepted(&self) -> u64 {
+        self.shared.state().accepted
+    }
+
+    /// How many connections are open. One that was ended counts until its server, too, has
+    /// closed it, or two seconds have passed.
+    pub fn open_connections(&self) -> usize {
+        self.shared.state().open_connections()
+    }
+
+    /// The place in the log behind everything that has arrived.
+    pub fn mark(&self) -> Mark {
+        Mark(self.shared.state().log.next_sequence())
+    }
+
+    /// All frames in the log: the last 131 072 since the start, or since
+    /// [`clear_log`](Self::clear_log).
+    pub fn frames(&self) -> Frames {
+        self.frames_since(Mark(0))
+    }
+
+    /// The frames that arrived after a mark.
+    pub fn frames_since(&self, mark: Mark) -> Frames {
+        self.shared.state().log.since(mark).cloned().collect()
+    }
+
+    /// How many frames of each sort have arrived since the start, or since
+    /// [`clear_log`](Self::clear_log).
+    pub fn counts(&self) -> Counts {
+        self.shared.state().log.counts().clone()
+    }
+
+    /// Empties the log and sets the counts to zero. Marks stay valid.
+    pub fn clear_log(&self) {
+        self.shared.state().log.clear();
+    }
+
+    /// Waits for a frame, which may be in the log already.
+    ///
+    /// The predicate must not call the proxy. Waits for ever if there never is such a frame: put
+    /// a limit on the test.
+    pub async fn wait_for(&self, wanted: impl Fn(&Frame) -> bool) -> Frame {
+        self.wait_for_since(Mark(0), wanted).await
+    }
+
+    /// Waits for a frame that arrived, or will arrive, after a mark.
+    pub async fn wait_for_since(&self, mark: Mark, wanted: impl Fn(&Frame) -> bool) -> Frame {
+        let mut logged = self.shared.frames_logged();
+        let mut unseen = mark;
+        loop {
+            logged.mark_unchanged();
+            if let Some(frame) = self.find(&mut unseen, &wanted) {
+                return frame;
+            }
+            // The sender lives as long as `self.shared`, so this never fails.
+            let _ = logged.changed().await;
+        }
+    }
+
+    fn find(&self, unseen: &mut Mark, wanted: &impl Fn(&Frame) -> bool) -> Option<Frame> {
+        let state = self.shared.state();
+        let found = state.log.since(*unseen).find(|frame| wanted(frame)).cloned();
+        *unseen = Mark(state.log.next_sequence());
+        found
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        // The task owns the tasks of all connections, which end with it.
+        self.accepting.abort();
+    }
+}
+
+async fn accept(port: HeldPort, listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    let mut orders = shared.orders();
+    let mut listener = Some(listener);
+    loop {
+        adjust_door(&port, &mut listener, &mut orders, &shared);
+        tokio::select! {
+            _ = orders.changed() => {}
+            Some(client) = next_client(listener.as_ref()) => {
+                let (number, target) = {
+                    let mut state = shared.state();
+                    (state.accept(), state.target)
+                };
+                let shared = Arc::clone(&shared);
+                connections.spawn(Connection::run(number, client, target, shared));
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+/// Opens or closes the listening socket, if the test wants that.
+fn adjust_door(
+    port: &HeldPort,
+    listener: &mut Option<TcpListener>,
+    orders: &mut watch::Receiver<()>,
+    shared: &Shared,
+) {
+    orders.mark_unchanged();
+    let wanted = shared.state().door;
+    if *shared.door.borrow() == wanted {
+        return;
+    }
+    *listener = match wanted {
+        Door::Open => Some(listen(port).expect("a held port can be listened on again")),
+        Door::Closed => None,
+    };
+    shared.door.send_replace(wanted);
+}
+
+fn listen(port: &HeldPort) -> io::Result<TcpListener> {
+    TcpListener::from_std(port.listen()?)
+}
+
+async fn next_client(listener: Option<&TcpListener>) -> Option<TcpStream> {
+    match listener {
+        // A client that is gone before it was accepted is none of our business.
+        Some(listener) => listener.accept().await.ok().map(|(client, _)| client),
+        None => std::future::pending().await,
+    }
+}

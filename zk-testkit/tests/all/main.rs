@@ -1,0 +1,6 @@
+//! Servers, ensembles and the proxy, in one binary: real processes, real sockets.
+
+mod peer;
+mod proxy;
+mod real;
+mod support;

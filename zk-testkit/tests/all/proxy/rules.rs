@@ -1,0 +1,252 @@
+//! Each condition and each reaction.
+
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use zk_proto::frame::ReplyHeader;
+use zk_proto::jute::{Encode, decode_prefix};
+use zk_proto::{ErrorCode, OpCode, Xid};
+use zk_testkit::proxy::{Direction, Fate, Kind, Match, Proxy};
+
+use super::trio;
+use crate::peer::{EVENT_PATH, EchoPeer, Seen};
+use crate::support::{RawClient, connect_request, create2, exists, within_limit};
+
+/// Long enough to notice a frame that should not have come, short enough to be worth it.
+const QUIET: Duration = Duration::from_millis(100);
+
+#[tokio::test]
+async fn a_delayed_frame_arrives_late_and_what_follows_stays_behind_it() {
+    let (_peer, proxy, mut client) = trio().await;
+    let delay = Duration::from_millis(120);
+    let rule = proxy.on(Match::reply(OpCode::CREATE2)).delay(delay);
+    let before = Instant::now();
+    let first = client.ask(&create2("/a")).await;
+    let second = client.ask(&exists("/b")).await;
+    let (reply, _) = client.reply().await.expect("a reply");
+    assert!(before.elapsed() >= delay, "{:?}", before.elapsed());
+    assert_eq!(reply.xid, first);
+    let (reply, _) = client.reply().await.expect("a reply");
+    assert_eq!(reply.xid, second);
+    assert_eq!(rule.times_fired(), 1);
+}
+
+/// A delay for all frames is a longer line: ten requests at once take one delay, not ten.
+#[tokio::test]
+async fn delays_of_frames_that_follow_each_other_run_at_the_same_time() {
+    let (_peer, proxy, mut client) = trio().await;
+    let delay = Duration::from_millis(200);
+    let _rule = proxy.on(Match::going(Direction::ToServer)).delay(delay);
+    let before = Instant::now();
+    for _ in 0..10 {
+        client.ask(&exists("/a")).await;
+    }
+    for _ in 0..10 {
+        client.reply().await.expect("a reply");
+    }
+    assert!(before.elapsed() < 2 * delay, "{:?}", before.elapsed());
+}
+
+#[tokio::test]
+async fn a_dropped_request_never_arrives() {
+    let (peer, proxy, mut client) = trio().await;
+    let _rule = proxy.on(Match::request(OpCode::CREATE2)).drop_frame();
+    client.ask(&create2("/a")).await;
+    let second = client.ask(&exists("/b")).await;
+    let (reply, _) = client.reply().await.expect("a reply");
+    assert_eq!(reply.xid, second);
+    assert_eq!(peer.seen(), [Seen::Handshake, Seen::Request(OpCode::EXISTS)]);
+}
+
+#[tokio::test]
+async fn a_cut_ends_both_sides_in_order_and_the_frame_is_lost() {
+    let (peer, proxy, mut client) = trio().await;
+    let rule = proxy.on(Match::request(OpCode::CREATE2)).cut();
+    client.ask(&create2("/a")).await;
+    assert_eq!(client.end().await, ErrorKind::UnexpectedEof);
+    peer.wait_for(Seen::End).await;
+    assert_eq!(peer.seen(), [Seen::Handshake, Seen::End]);
+    assert_eq!(rule.fired().await.fate, Fate::EndedConnection);
+}
+
+#[tokio::test]
+async fn a_reset_of_a_request_reaches_the_client_and_not_the_server() {
+    let (peer, proxy, mut client) = trio().await;
+    let _rule = proxy.on(Match::request(OpCode::CREATE2)).reset();
+    client.ask(&create2("/a")).await;
+    assert_eq!(client.end().await, ErrorKind::ConnectionReset);
+    peer.wait_for(Seen::End).await;
+    assert_eq!(peer.seen(), [Seen::Handshake, Seen::End]);
+}
+
+#[tokio::test]
+async fn a_request_that_is_forwarded_before_the_reset_arrives_though_its_reply_does_not() {
+    let (peer, proxy, mut client) = trio().await;
+    let condition = Match::request(OpCode::CREATE2);
+    let _rule = proxy.on(condition).after_forwarding().reset();
+    client.ask(&create2("/a")).await;
+    assert_eq!(client.end().await, ErrorKind::ConnectionReset);
+    peer.wait_for(Seen::Request(OpCode::CREATE2)).await;
+    let answer = within_limit(proxy.wait_for(|frame| frame.is_reply(OpCode::CREATE2))).await;
+    assert_eq!(answer.fate, Fate::Discarded);
+}
+
+#[tokio::test]
+async fn a_reply_can_be_cut_off_in_the_middle_of_its_length_prefix() {
+    let (_peer, proxy, mut client) = trio().await;
+    let condition = Match::reply(OpCode::EXISTS);
+    let _rule = proxy.on(condition).after_forwarding_bytes(3).cut();
+    client.ask(&exists("/a")).await;
+    assert_eq!(client.end().await, ErrorKind::UnexpectedEof);
+    assert_eq!(client.rest(), [0, 0, 0]);
+}
+
+#[tokio::test]
+async fn a_silence_by_rule_keeps_everything_back_until_the_proxy_resumes() {
+    let (peer, proxy, mut client) = trio().await;
+    let rule = proxy.on(Match::request(OpCode::CREATE2)).silence();
+    client.ask(&create2("/a")).await;
+    client.ask(&exists("/b")).await;
+    within_limit(rule.fired()).await;
+    assert!(client.hears_nothing_for(QUIET).await);
+    assert_eq!(peer.seen(), [Seen::Handshake]);
+    let kept = proxy.frames().requests();
+    assert!(kept.iter().all(|f| f.fate == Fate::Silenced), "{kept}");
+
+    proxy.resume();
+    assert_eq!(client.reply().await.expect("a reply").0.xid, Xid(1));
+    assert_eq!(client.reply().await.expect("a reply").0.xid, Xid(2));
+}
+
+#[tokio::test]
+async fn a_silence_one_way_lets_the_other_way_through() {
+    let (peer, proxy, mut client) = trio().await;
+    let condition = Match::reply(OpCode::CREATE2);
+    let _rule = proxy.on(condition).after_forwarding().silence_this_way();
+    client.call(&create2("/a")).await.expect("this reply is forwarded");
+    client.ask(&exists("/b")).await;
+    peer.wait_for(Seen::Request(OpCode::EXISTS)).await;
+    assert!(client.hears_nothing_for(QUIET).await);
+}
+
+#[tokio::test]
+async fn a_held_frame_waits_for_its_release_and_the_rule_ends_with_it() {
+    let (_peer, proxy, mut client) = trio().await;
+    let rule = proxy.on(Match::reply(OpCode::CREATE2)).hold();
+    client.ask(&create2("/a")).await;
+    client.ask(&exists("/b")).await;
+    let held = within_limit(rule.fired()).await;
+    assert_eq!(held.path.as_deref(), Some("/a"));
+    assert!(client.hears_nothing_for(QUIET).await);
+    rule.release();
+    client.reply().await.expect("the held reply");
+    client.reply().await.expect("the one behind it");
+    client.call(&create2("/c")).await.expect("no longer held");
+    assert_eq!(rule.times_fired(), 1);
+}
+
+#[tokio::test]
+async fn dropping_a_rule_releases_what_it_holds() {
+    let (_peer, proxy, mut client) = trio().await;
+    let rule = proxy.on(Match::request(OpCode::EXISTS)).hold();
+    client.ask(&exists("/a")).await;
+    within_limit(rule.fired()).await;
+    drop(rule);
+    client.reply().await.expect("the held request's reply");
+}
+
+#[tokio::test]
+async fn a_reply_can_be_rewritten() {
+    let (_peer, proxy, mut client) = trio().await;
+    let rewrite = |payload: &mut Vec<u8>| {
+        let reply = Bytes::copy_from_slice(payload);
+        let header: ReplyHeader = decode_prefix(&reply).expect("a reply header");
+        let refusal = ReplyHeader { err: ErrorCode::NODE_EXISTS, ..header };
+        let mut refused = BytesMut::new();
+        refusal.encode(&mut refused);
+        *payload = refused.to_vec();
+    };
+    let _rule = proxy.on(Match::reply(OpCode::CREATE2)).rewrite(rewrite);
+    let err = client.call(&create2("/a")).await.expect("a reply");
+    assert_eq!(err, ErrorCode::NODE_EXISTS);
+}
+
+#[tokio::test]
+async fn the_nth_match_alone_fires() {
+    let (_peer, proxy, mut client) = trio().await;
+    let rule = proxy.on(Match::reply(OpCode::CREATE2).nth(3)).reset();
+    for path in ["/a", "/b"] {
+        client.call(&exists(path)).await.expect("another operation");
+        client.call(&create2(path)).await.expect("an earlier match");
+    }
+    assert_eq!(rule.times_fired(), 0);
+    let lost = client.call(&create2("/c")).await;
+    assert_eq!(lost.expect_err("the third is lost").kind(), ErrorKind::ConnectionReset);
+    let mut other = RawClient::connect(proxy.addr()).await;
+    other.call(&create2("/d")).await.expect("once only");
+    assert_eq!(rule.fired().await.path.as_deref(), Some("/c"));
+}
+
+#[tokio::test]
+async fn conditions_on_path_connection_and_predicate_must_all_hold() {
+    let (_peer, proxy, mut first) = trio().await;
+    let mut second = RawClient::connect(proxy.addr()).await;
+    let condition = Match::request(OpCode::CREATE2)
+        .path("/locks/")
+        .connection(2)
+        .when(|frame| frame.len < 1_000);
+    let rule = proxy.on(condition).watch();
+    first.call(&create2("/locks/a")).await.expect("a reply");
+    second.call(&create2("/other")).await.expect("a reply");
+    second.call(&exists("/locks/a")).await.expect("a reply");
+    assert_eq!(rule.times_fired(), 0);
+    second.call(&create2("/locks/b")).await.expect("a reply");
+    assert_eq!(rule.times_fired(), 1);
+    assert_eq!(rule.fired().await.connection, 2);
+}
+
+#[tokio::test]
+async fn of_two_rules_about_a_frame_the_older_one_counts() {
+    let (_peer, proxy, mut client) = trio().await;
+    let older = proxy.on(Match::request(OpCode::EXISTS).once()).watch();
+    let newer = proxy.on(Match::request(OpCode::EXISTS)).watch();
+    client.call(&exists("/a")).await.expect("a reply");
+    assert_eq!((older.times_fired(), newer.times_fired()), (1, 0));
+    client.call(&exists("/a")).await.expect("a reply");
+    assert_eq!((older.times_fired(), newer.times_fired()), (1, 1));
+}
+
+#[tokio::test]
+async fn notifications_are_told_from_replies() {
+    let (_peer, proxy, mut client) = trio().await;
+    let rule = proxy.on(Match::notification()).drop_frame();
+    client.ask(&exists(EVENT_PATH)).await;
+    let frame = client.frame().await.expect("the reply, without the event");
+    assert_eq!(frame[..4], [0, 0, 0, 1]);
+    let event = rule.fired().await;
+    assert_eq!(event.path.as_deref(), Some(EVENT_PATH));
+    assert_eq!(event.kind, Kind::Notification);
+}
+
+#[tokio::test]
+async fn both_halves_of_the_handshake_can_be_hit() {
+    let peer = EchoPeer::start().await;
+    let proxy = Proxy::start(peer.addr()).await.expect("a proxy");
+    {
+        let _rule = proxy.on(Match::connect_request()).cut();
+        let mut client = RawClient::dial(proxy.addr()).await.expect("a connection");
+        client.send(&connect_request()).await;
+        assert_eq!(client.end().await, ErrorKind::UnexpectedEof);
+        peer.wait_for(Seen::End).await;
+        assert_eq!(peer.seen(), [Seen::End]);
+    }
+    {
+        let _rule = proxy.on(Match::connect_response()).reset();
+        let mut client = RawClient::dial(proxy.addr()).await.expect("a connection");
+        client.send(&connect_request()).await;
+        assert_eq!(client.end().await, ErrorKind::ConnectionReset);
+        peer.wait_for(Seen::Handshake).await;
+    }
+    RawClient::connect(proxy.addr()).await;
+}

@@ -1,0 +1,124 @@
+//! What acts on all connections at once.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use zk_proto::OpCode;
+use zk_testkit::proxy::{Direction, Proxy};
+
+use super::trio;
+use crate::peer::{EchoPeer, Seen};
+use crate::support::{LIMIT, RawClient, connect_request, exists};
+
+const QUIET: Duration = Duration::from_millis(100);
+
+#[tokio::test]
+async fn a_silent_proxy_accepts_but_delivers_only_after_it_resumes() {
+    let (peer, proxy, mut old) = trio().await;
+    proxy.silence();
+    old.ask(&exists("/a")).await;
+    let mut new = RawClient::dial(proxy.addr()).await.expect("accepted");
+    new.send(&connect_request()).await;
+    assert!(old.hears_nothing_for(QUIET).await);
+    assert!(new.hears_nothing_for(QUIET).await);
+    assert_eq!(peer.seen(), [Seen::Handshake]);
+    proxy.resume();
+    old.reply().await.expect("a reply");
+    new.frame().await.expect("a connect response");
+}
+
+#[tokio::test]
+async fn silence_towards_the_client_still_delivers_its_requests() {
+    let (peer, proxy, mut client) = trio().await;
+    proxy.silence_way(Direction::ToClient);
+    client.ask(&exists("/a")).await;
+    peer.wait_for(Seen::Request(OpCode::EXISTS)).await;
+    assert!(client.hears_nothing_for(QUIET).await);
+}
+
+#[tokio::test]
+async fn cutting_or_resetting_all_ends_every_open_connection_and_no_later_one() {
+    let (_peer, proxy, mut first) = trio().await;
+    let mut second = RawClient::connect(proxy.addr()).await;
+    proxy.cut_all();
+    assert_eq!(first.end().await, ErrorKind::UnexpectedEof);
+    assert_eq!(second.end().await, ErrorKind::UnexpectedEof);
+    let mut third = RawClient::connect(proxy.addr()).await;
+    third.call(&exists("/a")).await.expect("a reply");
+    proxy.reset_all();
+    assert_eq!(third.end().await, ErrorKind::ConnectionReset);
+    assert_eq!(proxy.accepted(), 3);
+}
+
+/// A connection that holds frames back ends no later for that.
+#[tokio::test]
+async fn a_silent_connection_can_be_reset() {
+    let (_peer, proxy, mut client) = trio().await;
+    proxy.silence();
+    client.ask(&exists("/a")).await;
+    proxy.reset_all();
+    assert_eq!(client.end().await, ErrorKind::ConnectionReset);
+}
+
+#[tokio::test]
+async fn a_closed_door_refuses_new_connections_and_keeps_old_ones() {
+    let (_peer, proxy, mut old) = trio().await;
+    proxy.refuse_connections().await;
+    let refused = RawClient::dial(proxy.addr()).await.expect_err("refused");
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+    old.call(&exists("/a")).await.expect("a reply");
+    proxy.accept_connections().await;
+    RawClient::connect(proxy.addr()).await;
+}
+
+#[tokio::test]
+async fn a_new_target_is_for_new_connections() {
+    let (first, proxy, mut old) = trio().await;
+    let second = EchoPeer::start().await;
+    proxy.set_target(second.addr());
+    let mut new = RawClient::connect(proxy.addr()).await;
+    new.call(&exists("/a")).await.expect("a reply");
+    old.call(&exists("/a")).await.expect("a reply");
+    let expected = [Seen::Handshake, Seen::Request(OpCode::EXISTS)];
+    assert_eq!(first.seen(), expected);
+    assert_eq!(second.seen(), expected);
+}
+
+#[tokio::test]
+async fn a_client_of_an_unreachable_server_is_reset() {
+    let peer = EchoPeer::start().await;
+    let proxy = Proxy::start(peer.addr()).await.expect("a proxy");
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let nowhere = nobody.local_addr().expect("an address");
+    drop(nobody);
+    proxy.set_target(nowhere);
+    let mut client = RawClient::dial(proxy.addr()).await.expect("accepted");
+    assert_eq!(client.end().await, ErrorKind::ConnectionReset);
+}
+
+#[tokio::test]
+async fn the_end_of_either_side_is_passed_on() {
+    let (peer, proxy, client) = trio().await;
+    drop(client);
+    peer.wait_for(Seen::End).await;
+
+    let mut word = RawClient::dial(proxy.addr()).await.expect("a connection");
+    word.send(b"ruok").await;
+    assert_eq!(word.read_to_end().await, b"imok");
+}
+
+/// Connections of a dropped proxy end; they do not linger until the runtime does.
+#[tokio::test]
+async fn dropping_the_proxy_ends_its_connections_and_frees_its_port() {
+    let (peer, proxy, mut client) = trio().await;
+    let addr = proxy.addr();
+    drop(proxy);
+    client.end().await;
+    peer.wait_for(Seen::End).await;
+    let freed = tokio::time::timeout(LIMIT, async {
+        while RawClient::dial(addr).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    });
+    freed.await.expect("nobody listens any more");
+}
