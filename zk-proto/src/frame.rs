@@ -46,7 +46,8 @@ record! {
         xid: Xid,
         /// Last transaction applied by the server; not meaningful in every kind of reply.
         zxid: Zxid,
-        /// A body follows only if this is [`ErrorCode::OK`].
+        /// A body that means something follows only if this is [`ErrorCode::OK`]. Refusals of SASL
+        /// have one too, to be ignored.
         err: ErrorCode,
     }
 }
