@@ -32,6 +32,8 @@ mod op;
 pub mod path;
 mod record;
 pub mod request;
+#[cfg(feature = "proptest")]
+pub mod strategy;
 mod text;
 
 pub use self::{
