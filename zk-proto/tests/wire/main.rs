@@ -7,6 +7,8 @@ mod message;
 mod rebuild;
 mod recording;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use bytes::{Bytes, BytesMut};
 use zk_proto::{
     Xid,
@@ -48,6 +50,38 @@ fn every_frame_decodes_to_its_fields_and_encodes_to_its_bytes() {
         }
     }
     println!("{} frames decoded, compared and encoded", frames.len());
+}
+
+#[test]
+fn every_operation_was_recorded_as_a_request_and_with_a_reply() {
+    use zk_proto::{OpCode, request::dispatch};
+
+    let frames = frames();
+    let with_request: BTreeSet<OpCode> = OpCode::KNOWN
+        .iter()
+        .copied()
+        .filter(|&op| dispatch(op, message::HasRequest).is_some())
+        .collect();
+    let requested: BTreeSet<_> = frames
+        .iter()
+        .filter_map(|frame| match frame.message {
+            Message::Request(op) => Some(op),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(requested, with_request);
+
+    let answered: BTreeSet<_> = frames
+        .iter()
+        .filter_map(|frame| match frame.message {
+            Message::Reply(op) => Some(op),
+            _ => None,
+        })
+        .collect();
+    // Internal to servers, who refuse them to clients.
+    let refused = BTreeSet::from([OpCode::CHECK, OpCode::DELETE_CONTAINER]);
+    assert_eq!(&answered | &refused, with_request);
+    assert!(answered.is_disjoint(&refused));
 }
 
 #[test]
@@ -123,7 +157,7 @@ fn a_stream_is_cut_into_the_same_frames_whatever_the_sizes_of_reads() {
 
 /// The frames of each connection and direction.
 fn streams(frames: &[Frame]) -> Vec<Vec<&Frame>> {
-    let mut streams = std::collections::BTreeMap::<(&str, Direction), Vec<&Frame>>::new();
+    let mut streams = BTreeMap::<(&str, Direction), Vec<&Frame>>::new();
     for frame in frames {
         let stream = (frame.connection.as_str(), frame.direction);
         streams.entry(stream).or_default().push(frame);

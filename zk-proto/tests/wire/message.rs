@@ -126,6 +126,14 @@ impl<'a, V: Visit<'a>> RequestVisitor<'a> for OfReply<V> {
     }
 }
 
+/// Whether an operation has a request.
+pub(crate) struct HasRequest;
+
+impl RequestVisitor<'_> for HasRequest {
+    type Output = ();
+    fn visit<R: Request>(self) {}
+}
+
 struct Describe<'a>(&'a Bytes);
 
 impl<'a> Visit<'a> for Describe<'a> {
