@@ -167,6 +167,14 @@ mod tests {
         );
         assert_eq!(&buffer[..], [9]);
 
+        let mut longest = BytesMut::from(&[0, 0, 0, 1, 5][..]);
+        assert_eq!(
+            split_frame(&mut longest, 1),
+            Ok(Some(Bytes::from_static(&[5])))
+        );
+        let mut shortest = BytesMut::from(&[0; 4][..]);
+        assert_eq!(split_frame(&mut shortest, 0), Ok(Some(Bytes::new())));
+
         for len in [-1, i32::MIN, 9, i32::MAX] {
             let mut buffer = BytesMut::new();
             buffer.put_i32(len);

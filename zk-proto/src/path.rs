@@ -261,6 +261,33 @@ mod tests {
     }
 
     #[test]
+    fn characters_are_refused_up_to_the_ends_of_the_ranges_that_servers_refuse() {
+        let check = |character: char| check(&join("/", &character.to_string()), Naming::Exact);
+        for allowed in [' ', '~', '\u{A0}', '\u{D7FF}', '\u{F900}', '\u{FFEF}'] {
+            assert_eq!(check(allowed), Ok(()), "{allowed:?}");
+        }
+        for refused in [
+            '\0',
+            '\u{1}',
+            '\u{1F}',
+            '\u{7F}',
+            '\u{9F}',
+            '\u{E000}',
+            '\u{F8FF}',
+            '\u{FFF0}',
+            '\u{FFFF}',
+            '\u{1_0000}',
+            char::MAX,
+        ] {
+            let fault = PathFault::Character {
+                character: refused,
+                offset: 1,
+            };
+            assert_eq!(check(refused).unwrap_err().fault, fault);
+        }
+    }
+
+    #[test]
     fn the_last_component_of_a_sequential_path_is_completed_by_digits() {
         for path in ["/a/", "/.", "/a/.."] {
             assert_eq!(check(path, Naming::Sequential), Ok(()), "{path:?}");

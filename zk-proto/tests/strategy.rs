@@ -1,6 +1,10 @@
 //! The strategies themselves: what they promise, whoever fuzzes with them relies on.
 
-use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
+use proptest::{
+    prelude::*,
+    strategy::ValueTree,
+    test_runner::{FileFailurePersistence, TestRunner},
+};
 use zk_proto::{
     Xid, Zxid,
     frame::{LEN_REPLY_MAX, ReplyHeader, RequestHeader, split_frame},
@@ -13,7 +17,17 @@ use zk_proto::{
     },
 };
 
+/// Keeps the seeds of failures in a file beside this one.
+fn config() -> ProptestConfig {
+    ProptestConfig {
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
+    #![proptest_config(config())]
+
     #[test]
     fn valid_paths_are_valid(path in any::<ZkPath>()) {
         prop_assert_eq!(check(&path, Naming::Exact), Ok(()));

@@ -1,16 +1,16 @@
 //! Bytes that nobody's codec wrote: whoever controls a connection must not be able to end the process
 //! or to fill its memory.
 
-use std::{any::type_name, hint::black_box};
+use std::{any::type_name, fmt::Debug, hint::black_box};
 
 use allocation_counter::measure;
 use bytes::{Bytes, BytesMut};
 use proptest::{collection::vec, prelude::*};
 use serde::Serialize;
 use zk_proto::{
-    List, OpCode, Text,
+    List, OpCode, Str, Text,
     frame::{LEN_REPLY_MAX, split_frame},
-    jute::{Decode, DecodeError, Encode, Reader, decode_exact, decode_prefix},
+    jute::{Decode, DecodeError, DecodeErrorKind, Encode, Reader, decode_exact, decode_prefix},
     request::{GetChildrenResponse, MultiOp, MultiRequest, MultiResponse},
     strategy::{AsRecord, Frame, Mutation, malformed},
 };
@@ -131,6 +131,34 @@ fn a_damaged_stream_is_cut_up_or_refused_without_allocating() {
             Ok(())
         },
     );
+}
+
+#[test]
+fn counts_that_are_negative_or_beyond_the_frame_are_errors_that_say_so() {
+    fn refusal<'a, T: Decode<'a> + Debug>(frame: &'a Bytes) -> DecodeErrorKind {
+        let error = decode_prefix::<T>(frame).unwrap_err();
+        assert_eq!(error.offset, 0, "{error}");
+        error.kind
+    }
+    let frame = |count: i32| Bytes::from([&encode(&count)[..], &[0; 24]].concat());
+
+    for count in [-2, i32::MIN] {
+        let frame = frame(count);
+        let expected = DecodeErrorKind::NegativeCount(count);
+        assert_eq!(refusal::<Text>(&frame), expected);
+        assert_eq!(refusal::<Str<'_>>(&frame), expected);
+        assert_eq!(refusal::<Option<Bytes>>(&frame), expected);
+        assert_eq!(refusal::<Option<&[u8]>>(&frame), expected);
+        assert_eq!(refusal::<List<Text>>(&frame), expected);
+    }
+    // Each element has at least a count of four bytes, or of an access control list twelve bytes.
+    for count in [7, i32::MAX] {
+        let expected = DecodeErrorKind::CountTooLarge { count, left: 24 };
+        assert_eq!(refusal::<List<Text>>(&frame(count)), expected);
+    }
+    let expected = DecodeErrorKind::CountTooLarge { count: 3, left: 24 };
+    assert_eq!(refusal::<List<zk_proto::Acl>>(&frame(3)), expected);
+    assert_eq!(decode_exact(&frame(6)), Ok(List::of_strs([""; 6])));
 }
 
 /// The largest counts that fit in front of the most bytes that a frame may have.
