@@ -47,7 +47,8 @@ record! {
         xid: Xid,
         /// Last transaction applied by the server; not meaningful in every kind of reply.
         zxid: Zxid,
-        /// A body follows only if this is [`ErrorCode::OK`].
+        /// A body that means something follows only if this is [`ErrorCode::OK`]. Refusals of SASL
+        /// have one too, to be ignored.
         err: ErrorCode,
     }
 }
@@ -169,6 +170,11 @@ mod tests {
         buffer.put_slice(&[8, 9]);
         assert_eq!(split_frame(&mut buffer, 8), Ok(Some(Bytes::from_static(&[7, 8]))));
         assert_eq!(&buffer[..], [9]);
+
+        let mut longest = BytesMut::from(&[0, 0, 0, 1, 5][..]);
+        assert_eq!(split_frame(&mut longest, 1), Ok(Some(Bytes::from_static(&[5]))));
+        let mut shortest = BytesMut::from(&[0; 4][..]);
+        assert_eq!(split_frame(&mut shortest, 0), Ok(Some(Bytes::new())));
 
         for len in [-1, i32::MIN, 9, i32::MAX] {
             let mut buffer = BytesMut::new();

@@ -61,9 +61,9 @@ pub fn decode_exact<'a, T: Decode<'a>>(frame: &'a Bytes) -> Result<T, DecodeErro
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{record}.{field} at byte {offset}: {kind}")]
 pub struct DecodeError {
-    /// Innermost record being read, as the protocol names it; `"frame"` outside of records.
+    /// Innermost record being read, by the name of its type here; `"frame"` outside of records.
     pub record: &'static str,
-    /// Field of that record; empty where the record itself is at fault.
+    /// Field of that record, by its name here; empty outside of records.
     pub field: &'static str,
     /// Where in the frame (without its length prefix) the offending value begins, in bytes.
     pub offset: usize,

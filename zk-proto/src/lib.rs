@@ -34,6 +34,8 @@ mod record;
 pub mod request;
 mod rng;
 pub mod session;
+#[cfg(feature = "proptest")]
+pub mod strategy;
 mod text;
 mod time;
 

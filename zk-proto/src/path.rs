@@ -128,13 +128,14 @@ pub fn join(parent: &str, name: &str) -> String {
 /// Reads the number that a server appended to a sequential node's name.
 ///
 /// It is a signed 32-bit counter printed as `%010d`: ten digits, or a sign with nine or ten digits once
-/// it has wrapped (servers before 3.6). `None` if `suffix` is anything else.
+/// it has wrapped (servers before 3.6). `None` if `suffix` is anything that no counter is printed as,
+/// so that different suffixes are different numbers.
 #[must_use]
 pub fn parse_sequence(suffix: &str) -> Option<i32> {
     let digits = suffix.strip_prefix('-').unwrap_or(suffix);
     let len_is_right = match suffix.len() {
-        10 => true,
-        11 => digits.len() == 10,
+        10 => suffix != "-000000000",
+        11 => digits.len() == 10 && !digits.starts_with('0'),
         _ => false,
     };
     let is_number = len_is_right && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -171,6 +172,10 @@ impl ZkPath {
     /// # Errors
     /// [`PathError`] if `relative` is not one or more valid components.
     pub fn join(&self, relative: &str) -> Result<Self, PathError> {
+        if relative.is_empty() {
+            // Below the root, joining would give the root itself.
+            return Err(PathError { path: relative.to_owned(), fault: PathFault::EmptyComponent });
+        }
         join(&self.0, relative).parse()
     }
 }
@@ -228,6 +233,30 @@ mod tests {
     }
 
     #[test]
+    fn characters_are_refused_up_to_the_ends_of_the_ranges_that_servers_refuse() {
+        let check = |character: char| check(&join("/", &character.to_string()), Naming::Exact);
+        for allowed in [' ', '~', '\u{A0}', '\u{D7FF}', '\u{F900}', '\u{FFEF}'] {
+            assert_eq!(check(allowed), Ok(()), "{allowed:?}");
+        }
+        for refused in [
+            '\0',
+            '\u{1}',
+            '\u{1F}',
+            '\u{7F}',
+            '\u{9F}',
+            '\u{E000}',
+            '\u{F8FF}',
+            '\u{FFF0}',
+            '\u{FFFF}',
+            '\u{1_0000}',
+            char::MAX,
+        ] {
+            let fault = PathFault::Character { character: refused, offset: 1 };
+            assert_eq!(check(refused).unwrap_err().fault, fault);
+        }
+    }
+
+    #[test]
     fn the_last_component_of_a_sequential_path_is_completed_by_digits() {
         for path in ["/a/", "/.", "/a/.."] {
             assert_eq!(check(path, Naming::Sequential), Ok(()), "{path:?}");
@@ -245,6 +274,17 @@ mod tests {
     }
 
     #[test]
+    fn nothing_joined_to_a_path_is_not_a_path_below_it() {
+        let below: ZkPath = "/a".parse().unwrap();
+        for path in [ZkPath::root(), below] {
+            for relative in ["", "/", "/b", "b/", "."] {
+                assert!(path.join(relative).is_err(), "{path} and {relative:?}");
+            }
+            assert_eq!(path.join("b/c").unwrap().name(), "c");
+        }
+    }
+
+    #[test]
     fn a_sequence_number_is_ten_digits_and_perhaps_a_sign() {
         for (suffix, number) in [
             ("0000000012", 12),
@@ -254,9 +294,17 @@ mod tests {
         ] {
             assert_eq!(parse_sequence(suffix), Some(number), "{suffix:?}");
         }
-        for suffix in
-            ["", "12", "+000000001", "9999999999", "00000000012", "--00000001", "x000000001"]
-        {
+        for suffix in [
+            "",
+            "12",
+            "+000000001",
+            "9999999999",
+            "00000000012",
+            "--00000001",
+            "x000000001",
+            "-000000000",
+            "-0000000001",
+        ] {
             assert_eq!(parse_sequence(suffix), None, "{suffix:?}");
         }
     }

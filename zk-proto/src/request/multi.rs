@@ -117,7 +117,7 @@ impl<'a> Item<'a> for MultiOp<'a> {
             OpCode::GET_DATA => Self::GetData(Decode::decode(reader)?),
             OpCode::GET_CHILDREN => Self::GetChildren(Decode::decode(reader)?),
             op => {
-                return Err(DecodeError::at(reader.offset(), DecodeErrorKind::NotInMulti(op.0)));
+                return Err(not_in_multi(op, reader));
             }
         })
     }
@@ -162,7 +162,7 @@ impl<'a> Item<'a> for MultiResult {
             OpCode::GET_CHILDREN => Self::GetChildren(Decode::decode(reader)?),
             OpCode::ERROR => Self::Error(ErrorResponse::decode(reader)?.err),
             op => {
-                return Err(DecodeError::at(reader.offset(), DecodeErrorKind::NotInMulti(op.0)));
+                return Err(not_in_multi(op, reader));
             }
         })
     }
@@ -178,6 +178,12 @@ impl<'a> Item<'a> for MultiResult {
             Self::Error(err) => err.encode(out),
         }
     }
+}
+
+/// The error for an operation in a header that has just been read.
+fn not_in_multi(op: OpCode, behind: &Reader<'_>) -> DecodeError {
+    let header = behind.offset().saturating_sub(MultiHeader::LEN_MIN);
+    DecodeError::at(header, DecodeErrorKind::NotInMulti(op.0)).within("MultiHeader", "op")
 }
 
 impl MultiResult {
@@ -390,5 +396,29 @@ impl MultiRequest {
 impl MultiResponse {
     pub(crate) const fn stream(&self) -> &Bytes {
         &self.stream
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jute::decode_exact;
+
+    #[test]
+    fn an_operation_that_multis_do_not_have_is_reported_where_it_stands() {
+        let mut stream = BytesMut::new();
+        let header = |op| MultiHeader { op, done: false, err: ErrorCode::OK };
+        header(OpCode::DELETE).encode(&mut stream);
+        MultiOp::Delete(DeleteRequest { path: "/a".into(), version: 0 }).encode_body(&mut stream);
+        let offset = stream.len();
+        header(OpCode::SYNC).encode(&mut stream);
+
+        let expected = DecodeError {
+            record: "MultiHeader",
+            field: "op",
+            offset,
+            kind: DecodeErrorKind::NotInMulti(OpCode::SYNC.0),
+        };
+        assert_eq!(decode_exact::<MultiRequest>(&stream.freeze()), Err(expected));
     }
 }

@@ -1,0 +1,186 @@
+//! Every record there is: encoded and decoded again, cut short, followed by more, and given bytes
+//! that are none.
+
+mod hostile;
+mod records;
+
+use std::{any::type_name, collections::BTreeSet, fmt::Debug};
+
+use bytes::{Bytes, BytesMut};
+use proptest::{
+    prelude::*,
+    test_runner::{FileFailurePersistence, TestRunner},
+};
+use zk_proto::{
+    OpCode, Request,
+    jute::{Decode, DecodeError, DecodeErrorKind, Encode, Reader, decode_exact, decode_prefix},
+    request::{RequestVisitor, dispatch},
+    strategy::{AsRecord, Frame, FrameKind, request, response},
+};
+
+use self::records::{for_every_record, record_name};
+
+/// A runner that keeps the seeds of failures in a file beside this one.
+fn runner(cases: u32) -> TestRunner {
+    TestRunner::new(ProptestConfig {
+        cases,
+        source_file: Some(file!()),
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        ..ProptestConfig::default()
+    })
+}
+
+#[track_caller]
+fn check<S: Strategy>(
+    subject: &str,
+    strategy: S,
+    cases: u32,
+    test: impl Fn(S::Value) -> Result<(), TestCaseError>,
+) {
+    if let Err(error) = runner(cases).run(&strategy, test) {
+        panic!("{subject}: {error}");
+    }
+}
+
+#[test]
+fn every_record_decodes_to_what_was_encoded() {
+    fn round_trip<O: Arbitrary + AsRecord>() {
+        check(type_name::<O>(), any::<O>(), 256, |value| {
+            let bytes = value.encoded();
+            prop_assert!(bytes.len() >= <O::Record<'_> as Decode<'_>>::LEN_MIN);
+            let decoded = decode_exact::<O::Record<'_>>(&bytes)?;
+            prop_assert_eq!(encode(&decoded), &bytes);
+            prop_assert_eq!(decoded, value.as_record());
+
+            let mut reader = Reader::new(&bytes);
+            <O::Record<'_> as Decode<'_>>::skip(&mut reader)?;
+            prop_assert_eq!(reader.offset(), bytes.len(), "skipped");
+            Ok(())
+        });
+    }
+    macro_rules! call {
+        ($($record:ty),*) => { $(round_trip::<$record>();)* };
+    }
+    for_every_record!(call);
+}
+
+#[test]
+fn a_record_cut_short_is_never_taken_for_a_whole_one() {
+    fn cut<O: Arbitrary + AsRecord>() {
+        check(type_name::<O>(), any::<O>(), 64, |value| {
+            let bytes = value.encoded();
+            for len in 0..bytes.len() {
+                let short = bytes.slice(..len);
+                match decode_exact::<O::Record<'_>>(&short) {
+                    Err(DecodeError { offset, kind, .. }) => {
+                        prop_assert!(offset <= len, "{offset} of {len}");
+                        let lacks_bytes = matches!(
+                            kind,
+                            DecodeErrorKind::Truncated { .. }
+                                | DecodeErrorKind::CountTooLarge { .. }
+                        );
+                        prop_assert!(lacks_bytes, "{kind}");
+                    }
+                    // Without the handshake's flag at the end, that is another record.
+                    Ok(other) => {
+                        prop_assert_eq!(encode(&other), &short);
+                        prop_assert_eq!(len + 1, bytes.len());
+                    }
+                }
+            }
+            Ok(())
+        });
+    }
+    macro_rules! call {
+        ($($record:ty),*) => { $(cut::<$record>();)* };
+    }
+    for_every_record!(call);
+}
+
+/// Servers may append fields to any record; real clients and servers ignore them.
+#[test]
+fn what_follows_a_record_is_ignored_or_reported_as_asked() {
+    fn extend<O: Arbitrary + AsRecord + 'static>() {
+        let more = prop::collection::vec(any::<u8>(), 1..9);
+        check(type_name::<O>(), (any::<O>(), more), 64, |(value, more)| {
+            let bytes = value.encoded();
+            let longer = Bytes::from([&bytes[..], &more[..]].concat());
+            // Where the handshake's flag is missing, what follows would be it.
+            let is_complete = decode_prefix::<O::Record<'_>>(&longer)
+                .is_ok_and(|decoded| encode(&decoded) == bytes);
+            prop_assert!(is_complete || may_lack_flag::<O>());
+            if is_complete {
+                let left = DecodeErrorKind::TrailingBytes(more.len());
+                let error = decode_exact::<O::Record<'_>>(&longer).map(drop).unwrap_err();
+                prop_assert_eq!((error.kind, error.offset), (left, bytes.len()));
+            }
+            Ok(())
+        });
+    }
+    macro_rules! call {
+        ($($record:ty),*) => { $(extend::<$record>();)* };
+    }
+    for_every_record!(call);
+}
+
+fn may_lack_flag<O: AsRecord + 'static>() -> bool {
+    ["ConnectRequest", "ConnectResponse", "TrailingFlag"].contains(&record_name::<O>().as_str())
+}
+
+#[test]
+fn every_operation_with_a_request_is_covered_here_with_its_response() {
+    struct Names;
+    impl<'a> RequestVisitor<'a> for Names {
+        type Output = [&'static str; 2];
+        fn visit<R: Request + Decode<'a> + Debug + PartialEq + serde::Serialize>(
+            self,
+        ) -> Self::Output {
+            [type_name::<R>(), type_name::<R::Response>()]
+        }
+    }
+
+    let mut covered = BTreeSet::new();
+    macro_rules! call {
+        ($($record:ty),*) => { $(covered.insert(record_name::<$record>());)* };
+    }
+    for_every_record!(call);
+
+    for &op in OpCode::KNOWN {
+        let names = dispatch(op, Names);
+        assert_eq!(names.is_some(), request(op).is_some(), "{op}: request strategy");
+        assert_eq!(names.is_some(), response(op).is_some(), "{op}: response strategy");
+        for name in names.into_iter().flatten().map(records::short) {
+            assert!(covered.contains(&name), "{op}: {name} is not among {covered:?}");
+        }
+    }
+}
+
+#[test]
+fn requests_and_responses_of_every_operation_decode_as_that_operations() {
+    for &op in OpCode::KNOWN {
+        let Some((requests, responses)) = request(op).zip(response(op)) else {
+            continue;
+        };
+        check(op.name().unwrap_or_default(), requests, 64, |request| {
+            prop_assert_eq!(request.op(), op);
+            let frame = request.frame(zk_proto::Xid(1));
+            prop_assert_eq!(frame.kind, FrameKind::Request(op));
+            Ok(frame.kind.check(&frame.content())?)
+        });
+        check(op.name().unwrap_or_default(), responses, 64, |body| {
+            let header = zk_proto::frame::ReplyHeader {
+                xid: zk_proto::Xid(1),
+                zxid: zk_proto::Zxid(1),
+                err: zk_proto::ErrorCode::OK,
+            };
+            let frame = Frame::reply(op, header, &body);
+            Ok(frame.kind.check(&frame.content())?)
+        });
+    }
+}
+
+fn encode(record: &impl Encode) -> Bytes {
+    let mut out = BytesMut::new();
+    record.encode(&mut out);
+    out.freeze()
+}

@@ -1,0 +1,193 @@
+//! The strategies themselves: what they promise, whoever fuzzes with them relies on.
+
+use proptest::{
+    prelude::*,
+    strategy::ValueTree,
+    test_runner::{FileFailurePersistence, TestRunner},
+};
+use zk_proto::{
+    Xid, Zxid,
+    frame::{LEN_REPLY_MAX, ReplyHeader, RequestHeader, split_frame},
+    jute::{Decode, Reader},
+    path::{Naming, ZkPath, check},
+    request::{MultiOp, MultiReadRequest, MultiRequest, MultiResult},
+    strategy::{
+        AnyRequest, Conversation, Frame, FrameKind, Malformed, Mutation, client_frame, malformed,
+        multi_read_response, multi_response, path, server_frame,
+    },
+};
+
+/// Keeps the seeds of failures in a file beside this one.
+fn config() -> ProptestConfig {
+    ProptestConfig {
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn valid_paths_are_valid(path in any::<ZkPath>()) {
+        prop_assert_eq!(check(&path, Naming::Exact), Ok(()));
+        prop_assert_eq!(check(&path, Naming::Sequential), Ok(()));
+        let again = path.parent().map(|parent| parent.join(path.name()));
+        prop_assert_eq!(again.unwrap_or_else(|| Ok(ZkPath::root())), Ok(path));
+    }
+
+    #[test]
+    fn invalid_paths_have_the_fault_that_they_claim(invalid in path::invalid_path()) {
+        let error = check(&invalid.path, Naming::Exact).map_err(|error| error.fault);
+        prop_assert_eq!(error, Err(invalid.fault));
+    }
+
+    #[test]
+    fn paths_that_await_a_number_are_valid_only_then(path in path::sequential_only()) {
+        prop_assert!(check(&path, Naming::Exact).is_err());
+        prop_assert_eq!(check(&path, Naming::Sequential), Ok(()));
+        let completed = format!("{path}0000000001");
+        prop_assert_eq!(check(&completed, Naming::Exact), Ok(()));
+    }
+
+    #[test]
+    fn frames_are_what_they_claim(frame in any::<Frame>()) {
+        frame.kind.check(&frame.content())?;
+        prop_assert_eq!(split(&frame), Some(frame.content()));
+    }
+
+    #[test]
+    fn clients_and_servers_send_frames_of_their_own(
+        from_client in client_frame(),
+        from_server in server_frame(),
+    ) {
+        let is_client = |frame: &Frame| {
+            matches!(frame.kind, FrameKind::ConnectRequest | FrameKind::Request(_))
+        };
+        prop_assert!(is_client(&from_client) && !is_client(&from_server));
+    }
+
+    #[test]
+    fn a_multi_is_answered_with_a_result_for_each_operation(
+        (multi, response) in any::<MultiRequest>()
+            .prop_flat_map(|multi| (Just(multi.clone()), multi_response(&multi)))
+    ) {
+        prop_assert_eq!(response.iter().count(), multi.iter().count());
+    }
+
+    #[test]
+    fn a_read_of_several_blames_nothing_on_its_neighbours(
+        (multi, response) in any::<MultiReadRequest>()
+            .prop_flat_map(|multi| (Just(multi.clone()), multi_read_response(&multi)))
+    ) {
+        let mut results = response.iter();
+        for (_, op) in &multi.0 {
+            let (_, result) = results.next().unwrap();
+            let fits = matches!(
+                (op, &result),
+                (_, MultiResult::Error(_))
+                    | (MultiOp::GetData(_), MultiResult::GetData(_))
+                    | (MultiOp::GetChildren(_), MultiResult::GetChildren(_))
+            );
+            prop_assert!(fits, "{result:?}");
+        }
+        prop_assert_eq!(results.next(), None);
+    }
+
+    #[test]
+    fn every_request_of_a_conversation_is_answered_in_its_turn(conversation in any::<Conversation>()) {
+        for frame in conversation.client.iter().chain(&conversation.server) {
+            frame.kind.check(&frame.content())?;
+        }
+        let [hello, requests @ ..] = &conversation.client[..] else { unreachable!() };
+        let [welcome, replies @ ..] = &conversation.server[..] else { unreachable!() };
+        prop_assert_eq!(hello.kind, FrameKind::ConnectRequest);
+        prop_assert_eq!(welcome.kind, FrameKind::ConnectResponse);
+
+        let mut zxid_last = Zxid(0);
+        let mut answers = Vec::new();
+        for reply in replies {
+            let header: ReplyHeader = header(reply)?;
+            prop_assert!(header.zxid >= zxid_last);
+            zxid_last = header.zxid;
+            if let FrameKind::Reply(op) = reply.kind {
+                answers.push((header.xid, op));
+            }
+        }
+        let mut questions = Vec::new();
+        for request in requests {
+            let RequestHeader { xid, op } = header(request)?;
+            questions.push((xid, op));
+        }
+        prop_assert_eq!(answers, &questions[..]);
+
+        let ordinary: Vec<_> = questions.iter().map(|&(xid, _)| xid).filter(|xid| xid.0 > 0).collect();
+        let expected: Vec<_> = (1..).map(Xid).take(ordinary.len()).collect();
+        prop_assert_eq!(ordinary, expected);
+    }
+
+    #[test]
+    fn damage_is_the_sum_of_the_mutations(broken in malformed(any::<Frame>())) {
+        let Malformed { original, mutations, frame } = broken;
+        let bytes = mutations.iter().fold(original.bytes, |bytes, mutation| mutation.apply(&bytes));
+        prop_assert_eq!(bytes, frame.bytes);
+        prop_assert_eq!(original.kind, frame.kind);
+    }
+
+    #[test]
+    fn mutations_bear_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..12), mutation in any::<Mutation>()) {
+        let _ = mutation.apply(&bytes.into());
+    }
+}
+
+fn header<H: for<'a> Decode<'a>>(frame: &Frame) -> Result<H, TestCaseError> {
+    Ok(H::decode(&mut Reader::new(&frame.content()))?)
+}
+
+fn split(frame: &Frame) -> Option<bytes::Bytes> {
+    let mut buffer = bytes::BytesMut::from(&frame.bytes[..]);
+    let content = split_frame(&mut buffer, LEN_REPLY_MAX).ok()?;
+    content.filter(|_| buffer.is_empty())
+}
+
+/// Damage that nobody notices is as useless to a fuzzer as damage that everybody refuses at once.
+#[test]
+fn every_kind_of_damage_is_refused_often_and_what_leaves_the_frame_whole_not_always() {
+    let mut runner = TestRunner::deterministic();
+    let mut seen = std::collections::BTreeMap::<_, [u32; 2]>::new();
+    for _ in 0..4000 {
+        let damage = (any::<Frame>(), any::<Mutation>());
+        let (frame, mutation) = damage.new_tree(&mut runner).unwrap().current();
+        let kind = match mutation {
+            Mutation::Truncate { .. } => "truncated",
+            Mutation::Count { .. } => "another count",
+            Mutation::FlipBit { .. } => "a flipped bit",
+            Mutation::Insert { .. } => "more bytes",
+            Mutation::Remove { .. } => "fewer bytes",
+            Mutation::CutOff { .. } => "cut off",
+            Mutation::LengthLie { .. } => "another length",
+            _ => "something new",
+        };
+        let bytes = mutation.apply(&frame.bytes);
+        let damaged = Frame { bytes, ..frame };
+        let is_refused =
+            split(&damaged).is_none_or(|content| damaged.kind.check(&content).is_err());
+        seen.entry(kind).or_default()[usize::from(is_refused)] += 1;
+    }
+    println!("[taken, refused]: {seen:#?}");
+    assert_eq!(seen.len(), 7);
+    for (kind, [taken, refused]) in seen {
+        let never_whole = ["truncated", "cut off", "another length"].contains(&kind);
+        assert!(refused >= 50, "{kind}: {refused} refused");
+        assert!(taken >= 5 || never_whole, "{kind}: {taken} taken");
+    }
+}
+
+#[test]
+fn any_request_is_any_operation() {
+    let mut runner = TestRunner::deterministic();
+    let ops: std::collections::BTreeSet<_> = (0..2000)
+        .map(|_| any::<AnyRequest>().new_tree(&mut runner).unwrap().current().op())
+        .collect();
+    assert_eq!(ops.len(), 30, "{ops:?}");
+}
