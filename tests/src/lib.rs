@@ -1,1 +1,3 @@
-//! Nothing but tests, one binary for each area in the folders beside this one.
+//! What the test binaries in the folders beside this one share.
+
+pub mod register;

@@ -68,7 +68,8 @@ impl ConnectOptions {
     }
 
     /// Bound on one connection attempt, handshake included. Default: the session timeout divided by the
-    /// number of servers, at least 1 s.
+    /// number of servers, and by three once there is a session to lose, so that every server gets several
+    /// turns within its life; at least 1 s or a third of the session timeout.
     pub const fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.config.connect_timeout = Some(timeout);
         self

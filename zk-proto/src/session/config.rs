@@ -23,8 +23,8 @@ pub struct Config {
     /// settings, short enough that a crashed lock holder blocks nobody for half a minute.
     pub session_timeout: Duration,
     /// Bound on one connection attempt, from dialing to the end of the handshake. `None`: the session
-    /// timeout divided by the number of servers, at least 1 s, so that every server gets its turn
-    /// within the session's life.
+    /// timeout divided by the number of servers, and by three once there is a session to lose, so that
+    /// every server gets several turns within its life; at least 1 s or a third of the session timeout.
     pub connect_timeout: Option<Duration>,
     /// How long [`Session::close`](super::Session::close) may take. Default 2 s.
     pub close_timeout: Duration,

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Shortest bound on a connection attempt, however many servers there are: a round trip and a
-/// handshake must fit.
+/// handshake must fit. Only sessions that live less than three times as long have less.
 const DIAL_MIN: Duration = Duration::from_secs(1);
 
 /// First pause of the search for a server that takes writes; doubles with each try.
@@ -123,10 +123,16 @@ impl<R, W: Watcher> Session<R, W> {
         self.outputs.push_back(Output::Dial { server });
     }
 
+    /// How long an attempt may take. With a session at stake every server gets three turns within its
+    /// life: one that is starting can accept a handshake and never answer it. A new session has nothing
+    /// to lose, and needs the agreement of a quorum that may be slow.
     fn dial_bound(&self) -> Duration {
+        let timeout = self.liveness.timeout();
+        let turns = if self.identity.is_established() { 3 } else { 1_u32 };
         let servers = u32::try_from(self.rotation.len()).unwrap_or(u32::MAX);
-        let share = self.liveness.timeout().checked_div(servers).unwrap_or_default();
-        self.config.connect_timeout.unwrap_or_else(|| share.max(DIAL_MIN))
+        let share = timeout.checked_div(servers.saturating_mul(turns)).unwrap_or_default();
+        let least = DIAL_MIN.min(timeout.checked_div(3).unwrap_or_default());
+        self.config.connect_timeout.unwrap_or_else(|| share.max(least))
     }
 
     /// Looks for a server that takes writes.

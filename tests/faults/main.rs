@@ -1,0 +1,153 @@
+//! Locks while servers are killed.
+//!
+//! Fifty contenders, each with its own session, stand in one queue when it happens. What must come out: all
+//! of them are granted, one after the other, with growing tokens, and nothing stays behind.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
+use zk_locks::{Client, ConnectOptions, Lock, Lost};
+use zk_testkit::real::{Ensemble, Release, Server};
+use zk_tests::register::Register;
+
+const CONTENDERS: usize = 50;
+const PATH: &str = "/locks/faults";
+
+/// Longer than any outage in these tests, so that no session may be lost.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Bound on a whole test; a stuck waiter is a failure and not a hang.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A queue of contenders that hold the lock one after the other, each until it is given a turn.
+struct Queue {
+    register: Arc<Register>,
+    turns: Arc<Semaphore>,
+    contenders: JoinSet<()>,
+}
+
+impl Queue {
+    /// All contenders have joined the queue when this returns.
+    async fn form(servers: &str) -> Self {
+        let register = Arc::new(Register::default());
+        let turns = Arc::new(Semaphore::new(0));
+        let mut contenders = JoinSet::new();
+        for number in 0..CONTENDERS {
+            let zk = connect(servers).await;
+            let (register, turns) = (register.clone(), turns.clone());
+            contenders.spawn(async move {
+                let name = format!("contender {number}");
+                let lock = Lock::builder(&zk, PATH).description(&name).build();
+                let guard = lock.acquire().await.unwrap();
+                let token = guard.token().get();
+                register.enter(token);
+                let turn = guard.scope(turns.acquire()).await;
+                turn.expect("no lock may be lost").unwrap().forget();
+                register.leave(token);
+                guard.release().await.unwrap();
+                // Its confirmation may fall victim to the next kill; the release did not.
+                let _ = zk.close().await;
+            });
+        }
+        let observer = connect(servers).await;
+        let queue = Lock::new(&observer, PATH);
+        while queue.contenders().await.unwrap().len() < CONTENDERS {
+            tokio::task::yield_now().await;
+        }
+        observer.close().await.unwrap();
+        Self { register, turns, contenders }
+    }
+
+    /// Lets so many more contenders have their turn.
+    fn give_turns(&self, turns: usize) {
+        self.turns.add_permits(turns);
+    }
+
+    /// Waits until so many have had the lock, or have it.
+    async fn entered(&self, count: usize) {
+        while self.register.entered() < count {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Waits for everybody, and looks at what they have left.
+    async fn finish(mut self, servers: &str) {
+        while let Some(contender) = self.contenders.join_next().await {
+            contender.unwrap();
+        }
+        self.register.assert_clean();
+        assert_eq!(self.register.entered(), CONTENDERS);
+        let observer = connect(servers).await;
+        observer.sync("/").await.unwrap();
+        assert_eq!(Lock::new(&observer, PATH).contenders().await.unwrap(), []);
+        observer.close().await.unwrap();
+    }
+}
+
+async fn connect(servers: &str) -> Client {
+    let options = ConnectOptions::new(servers).unwrap().session_timeout(SESSION_TIMEOUT);
+    options.connect().await.unwrap()
+}
+
+async fn killed_standalone(release: Release) {
+    let server = Server::start(release).await.unwrap();
+    let servers = server.connect_string();
+    let queue = Queue::form(&servers).await;
+    for (given, next) in [(10, 11), (15, 26)] {
+        queue.give_turns(given);
+        queue.entered(next).await;
+        server.kill().await.unwrap();
+        server.restart().await.unwrap();
+    }
+    queue.give_turns(CONTENDERS);
+    queue.finish(&servers).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_3_8_server_killed_and_restarted_under_a_queue_costs_nobody_the_lock() {
+    timeout(PATIENCE, killed_standalone(Release::V3_8)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_3_9_server_killed_and_restarted_under_a_queue_costs_nobody_the_lock() {
+    timeout(PATIENCE, killed_standalone(Release::V3_9)).await.unwrap();
+}
+
+async fn killed_leader(release: Release) {
+    let ensemble = Ensemble::start(release).await.unwrap();
+    let servers = ensemble.connect_string();
+    let queue = Queue::form(&servers).await;
+    for (given, next) in [(10, 11), (15, 26)] {
+        queue.give_turns(given);
+        queue.entered(next).await;
+        let leader = ensemble.wait_for_quorum().await.unwrap();
+        ensemble.kill(leader).await.unwrap();
+        ensemble.wait_for_quorum().await.unwrap();
+        ensemble.restart(leader).await.unwrap();
+        ensemble.wait_for_all().await.unwrap();
+    }
+    queue.give_turns(CONTENDERS);
+    queue.finish(&servers).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_leader_of_three_3_8_servers_killed_under_a_queue_costs_nobody_the_lock() {
+    timeout(PATIENCE, killed_leader(Release::V3_8)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_leader_of_three_3_9_servers_killed_under_a_queue_costs_nobody_the_lock() {
+    timeout(PATIENCE, killed_leader(Release::V3_9)).await.unwrap();
+}
+
+/// The servers cannot tell the holder: the holder must know by its own clock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_holder_whose_servers_stay_away_counts_its_lock_as_lost_when_the_lease_runs_out() {
+    let server = Server::start(Release::V3_9).await.unwrap();
+    let options = ConnectOptions::new(&server.connect_string()).unwrap();
+    let zk = options.session_timeout(Duration::from_secs(1)).connect().await.unwrap();
+    let guard = Lock::new(&zk, PATH).acquire().await.unwrap();
+    server.kill().await.unwrap();
+    let lost = timeout(PATIENCE, guard.lost()).await.unwrap();
+    assert_eq!(lost, Lost::LeaseRanOut);
+}
