@@ -74,7 +74,7 @@ impl Jars {
     }
 }
 
-fn jars_directly_in(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
+pub(super) fn jars_directly_in(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut jars = Vec::new();
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
