@@ -42,7 +42,7 @@ impl Distribution {
 /// Where a [`Distribution`] came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A directory named by `ZK_TESTKIT_HOME` or [`Locator::home`](super::Locator::home).
+    /// A directory named by `ZK_TESTKIT_HOME` or [`Locator::homes`](super::Locator::homes).
     Home,
     /// Fetched by Maven, now or earlier.
     Maven,

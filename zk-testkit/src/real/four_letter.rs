@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -10,6 +10,35 @@ use tokio::time::timeout;
 
 /// A paused server accepts (its kernel does) and never answers.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long a server may take to say what it is doing.
+pub(super) const MODE_LIMIT: Duration = Duration::from_secs(1);
+
+/// How often a starting server is asked that.
+pub(super) const READY_POLL: Duration = Duration::from_millis(10);
+
+/// How long servers may take to answer, when they are asked again and again.
+///
+/// A question that arrives in the middle of a start may never be answered, but the next one will
+/// be: so patience is short at first, and grows only if it has run out.
+#[derive(Debug)]
+pub(super) struct Patience(Duration);
+
+impl Patience {
+    pub(super) fn new() -> Self {
+        Self(Duration::from_millis(50))
+    }
+
+    /// Asks once, with the present limit.
+    pub(super) async fn ask<T>(&mut self, question: impl AsyncFnOnce(Duration) -> T) -> T {
+        let asked = Instant::now();
+        let answer = question(self.0).await;
+        if asked.elapsed() >= self.0 {
+            self.0 = MODE_LIMIT.min(2 * self.0);
+        }
+        answer
+    }
+}
 
 /// Sends one word and reads the answer to its end.
 pub(super) async fn ask(server: SocketAddr, word: &str) -> io::Result<String> {

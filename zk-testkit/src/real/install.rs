@@ -30,16 +30,16 @@ pub enum Install {
 
 /// Installs what `wanted` needs, then looks again.
 pub(super) fn jars(locator: &Locator, wanted: Wanted) -> Result<Jars, String> {
+    let mvn = || locator.command("mvn").ok_or("mvn is not on the PATH");
     match wanted {
         Wanted::Any => {
-            apt(locator, &[ZOOKEEPER_PACKAGE, JAVA_PACKAGE])?;
-            debian::installed(locator, wanted)
+            apt(locator, &[ZOOKEEPER_PACKAGE, JAVA_PACKAGE], || debian::installed(locator, wanted))
         }
-        Wanted::Line(_) if locator.command("mvn").is_some() => {
+        Wanted::Line(_) if mvn().is_ok() => {
             Err("Maven is there, so nothing is left to install".into())
         }
         Wanted::Line(_) => {
-            apt(locator, &["maven", JAVA_PACKAGE])?;
+            apt(locator, &["maven", JAVA_PACKAGE], || Ok(mvn()?))?;
             maven::fetch(locator, wanted)
         }
     }
@@ -55,16 +55,22 @@ pub(super) fn java(locator: &Locator) -> Result<PathBuf, String> {
             Err(format!("JAVA_HOME is set, but {} is no program", java.display()))
         };
     }
-    let on_path = || locator.command("java");
-    let missing = || String::from("java is not on the PATH, and JAVA_HOME is not set");
-    if let Some(java) = on_path() {
-        return Ok(java);
-    }
-    apt(locator, &[JAVA_PACKAGE]).map_err(|why| format!("{}; {why}", missing()))?;
-    on_path().ok_or_else(missing)
+    let on_path = || {
+        let missing = "java is not on the PATH, and JAVA_HOME is not set";
+        locator.command("java").ok_or_else(|| String::from(missing))
+    };
+    on_path().or_else(|missing| {
+        apt(locator, &[JAVA_PACKAGE], on_path).map_err(|why| format!("{missing}; {why}"))
+    })
 }
 
-fn apt(locator: &Locator, packages: &[&str]) -> Result<(), String> {
+/// Installs packages, unless `look` finds what they bring; another process may have installed
+/// them while this one waited for its turn.
+fn apt<T>(
+    locator: &Locator,
+    packages: &[&str],
+    look: impl Fn() -> Result<T, String>,
+) -> Result<T, String> {
     if locator.install == Install::Forbidden {
         return Err("not allowed (ZK_TESTKIT_INSTALL=1 allows it)".into());
     }
@@ -74,10 +80,14 @@ fn apt(locator: &Locator, packages: &[&str]) -> Result<(), String> {
     let apt_get =
         locator.command("apt-get").ok_or_else(|| String::from("apt-get is not on the PATH"))?;
     let _lock = CacheLock::acquire(&locator.cache)?;
+    if let Ok(found) = look() {
+        return Ok(found);
+    }
     eprintln!("zk-testkit: installing {} with apt-get", packages.join(" "));
     run(apt_command(&apt_get, &["update"]), APT_LIMIT)?;
     let install = [&["install", "-y", "--no-install-recommends"], packages].concat();
-    run(apt_command(&apt_get, &install), APT_LIMIT)
+    run(apt_command(&apt_get, &install), APT_LIMIT)?;
+    look()
 }
 
 fn apt_command(apt_get: &Path, arguments: &[&str]) -> Command {

@@ -14,8 +14,9 @@ use super::{debian, maven};
 ///
 /// 1. the directories in `ZK_TESTKIT_HOME` (separated like `PATH`), each an unpacked ZooKeeper
 ///    distribution or a directory of jars;
-/// 2. what Maven fetched earlier, kept in the cache directory (for [`Wanted::Any`] the newest);
-/// 3. Maven, if `mvn` is on the `PATH`: from its own repository first, then from the network;
+/// 2. what Maven fetched earlier, kept in the cache directory ([`Wanted::Any`] is the newest line);
+/// 3. Maven, if `mvn` is on the `PATH`: from its own repository first, then from the network (for
+///    [`Wanted::Any`] an older line in the cache will do if that fails);
 /// 4. Debian's package, if it is installed;
 /// 5. if installing is allowed, this process is root's, and `apt-get` exists: Debian's package
 ///    for [`Wanted::Any`], otherwise Maven, followed by step 3.
@@ -77,10 +78,10 @@ impl Locator {
         }
     }
 
-    /// Adds a directory to look in before all others.
+    /// Looks first in these directories, instead of those in `ZK_TESTKIT_HOME`.
     #[must_use]
-    pub fn home(mut self, dir: impl Into<PathBuf>) -> Self {
-        self.homes.insert(0, dir.into());
+    pub fn homes<P: Into<PathBuf>>(mut self, dirs: impl IntoIterator<Item = P>) -> Self {
+        self.homes = dirs.into_iter().map(Into::into).collect();
         self
     }
 
@@ -143,7 +144,7 @@ impl Locator {
             }
         }
         if self.homes.is_empty() {
-            error.note("ZK_TESTKIT_HOME", "not set".into());
+            error.note("ZK_TESTKIT_HOME", "names no directory".into());
         }
         for (place, look) in PLACES {
             match look(self, wanted) {

@@ -1,5 +1,6 @@
 //! Servers from Maven, one directory of jars per release line.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,20 +17,34 @@ const POM: &str = include_str!("../../servers/pom.xml");
 /// Some 7 MB over a slow line, and Maven's own plugins before that.
 const FETCH_LIMIT: Duration = Duration::from_secs(600);
 
-/// Looks for a line that was fetched before; for any line, the newest.
+/// Looks for a line that was fetched before; for any line, only for the newest.
+///
+/// Otherwise "any" would depend on which test of a suite came first to an empty cache.
 pub(super) fn cached(locator: &Locator, wanted: Wanted) -> Result<Jars, String> {
-    lines(wanted)
-        .iter()
-        .rev()
-        .find_map(|line| Jars::in_dir(&directory(locator, *line), Source::Maven).ok())
-        .ok_or_else(|| format!("nothing suitable in {}", locator.cache.display()))
+    Jars::in_dir(&directory(locator, line(wanted)), Source::Maven)
 }
 
-/// Fetches a line; for any line, the newest.
+/// Fetches a line; for any line, the newest, or if that fails, the newest that was fetched before.
 pub(super) fn fetch(locator: &Locator, wanted: Wanted) -> Result<Jars, String> {
+    let cached = |line: &Release| cached(locator, Wanted::Line(*line)).ok();
+    fetch_line(locator, line(wanted)).or_else(|why| match wanted {
+        Wanted::Any => Release::ALL.iter().rev().find_map(cached).ok_or(why),
+        Wanted::Line(_) => Err(why),
+    })
+}
+
+fn line(wanted: Wanted) -> Release {
+    match wanted {
+        Wanted::Any => Release::NEWEST,
+        Wanted::Line(line) => line,
+    }
+}
+
+fn fetch_line(locator: &Locator, line: Release) -> Result<Jars, String> {
     let mvn = locator.command("mvn").ok_or_else(|| String::from("mvn is not on the PATH"))?;
-    let line =
-        *lines(wanted).last().ok_or_else(|| format!("only {:?} can be fetched", Release::ALL))?;
+    if !Release::ALL.contains(&line) {
+        return Err(format!("only {:?} can be fetched", Release::ALL));
+    }
     let target = directory(locator, line);
     let _lock = CacheLock::acquire(&locator.cache)?;
     // Another process may have fetched it while this one waited for the lock.
@@ -59,7 +74,7 @@ fn copy_dependencies(
     pom: &Path,
     jars: &Path,
 ) -> Result<(), String> {
-    let mut output = std::ffi::OsString::from("-DoutputDirectory=");
+    let mut output = OsString::from("-DoutputDirectory=");
     output.push(jars);
     let mut command = Command::new(mvn);
     command
@@ -73,13 +88,6 @@ fn copy_dependencies(
     run(command, FETCH_LIMIT)
 }
 
-fn lines(wanted: Wanted) -> Vec<Release> {
-    Release::ALL
-        .into_iter()
-        .filter(|line| wanted == Wanted::Any || wanted == Wanted::Line(*line))
-        .collect()
-}
-
 /// The name carries a digest of the pom, so that a newer testkit does not use an older server.
 fn directory(locator: &Locator, line: Release) -> PathBuf {
     locator.cache.join(format!("{line}-{:016x}", digest(POM)))
@@ -90,4 +98,27 @@ fn digest(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_is_the_newest_line_and_an_older_one_only_if_that_cannot_be_fetched() {
+        let cache = tempfile::tempdir().expect("a directory");
+        let locator = Locator::from_env().cache_dir(cache.path()).search_path("");
+        let keep = |line: Release| {
+            let directory = directory(&locator, line);
+            fs::create_dir(&directory).expect("a directory");
+            fs::write(directory.join(format!("zookeeper-{line}.0.jar")), b"").expect("a file");
+        };
+        keep(Release::V3_5);
+        cached(&locator, Wanted::Any).expect_err("the newest is not there");
+        let fallback = fetch(&locator, Wanted::Any).expect("without Maven, what there is");
+        assert_eq!(fallback.version.release(), Release::V3_5);
+        keep(Release::NEWEST);
+        let newest = cached(&locator, Wanted::Any).expect("the newest is there");
+        assert_eq!(newest.version.release(), Release::NEWEST);
+    }
 }

@@ -6,9 +6,9 @@
 //! | `maven`, `debian`, `install` | the places |
 //! | `release`, `distribution` | what was wanted, and what was found |
 //! | `config` | `zoo.cfg`, Java's arguments |
-//! | `process` | the child process, and the watchdog that cleans up after us |
+//! | `process`, `life` | the child process, and the watchdog that cleans up after us |
 //! | `server`, `builder` | one server |
-//! | `ensemble` | several that elect a leader |
+//! | `ensemble`, `ensemble_builder` | several that elect a leader |
 //! | `four_letter` | asking a server how it is |
 //!
 //! Waiting for another process is done by asking it again and again; every such wait has a
@@ -20,9 +20,11 @@ mod config;
 mod debian;
 mod distribution;
 mod ensemble;
+mod ensemble_builder;
 mod error;
 mod four_letter;
 mod install;
+mod life;
 mod locate;
 mod maven;
 mod process;
@@ -31,7 +33,8 @@ mod server;
 
 pub use builder::ServerBuilder;
 pub use distribution::{Distribution, Source};
-pub use ensemble::{Ensemble, EnsembleBuilder};
+pub use ensemble::Ensemble;
+pub use ensemble_builder::EnsembleBuilder;
 pub use error::Error;
 pub use four_letter::Mode;
 pub use install::Install;

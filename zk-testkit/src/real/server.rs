@@ -1,6 +1,5 @@
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io;
+use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,42 +13,13 @@ use super::builder::ServerBuilder;
 use super::config::{self, Settings};
 use super::distribution::Distribution;
 use super::error::Error;
-use super::four_letter::{self, Mode, Standing};
-use super::process::{Process, Watchdog};
+use super::four_letter::{self, MODE_LIMIT, Mode, Patience, READY_POLL, Standing};
+use super::life::Life;
 use super::release::{Release, Version, Wanted};
 use crate::port::HeldPort;
 
 /// A server that is not ready by then has a problem; on an idle machine it takes half a second.
 pub(super) const READY_LIMIT: Duration = Duration::from_secs(60);
-
-/// How often a starting server is asked whether it serves.
-pub(super) const READY_POLL: Duration = Duration::from_millis(10);
-
-/// How long a server may take to answer that question.
-pub(super) const MODE_LIMIT: Duration = Duration::from_secs(1);
-
-/// How long servers may take to answer, when they are asked again and again.
-///
-/// A question that arrives in the middle of a start may never be answered, but the next one will
-/// be: so patience is short at first, and grows only if it has run out.
-#[derive(Debug)]
-pub(super) struct Patience(Duration);
-
-impl Patience {
-    pub(super) fn new() -> Self {
-        Self(Duration::from_millis(50))
-    }
-
-    /// Asks once, with the present limit.
-    pub(super) async fn ask<T>(&mut self, question: impl AsyncFnOnce(Duration) -> T) -> T {
-        let asked = Instant::now();
-        let answer = question(self.0).await;
-        if asked.elapsed() >= self.0 {
-            self.0 = MODE_LIMIT.min(2 * self.0);
-        }
-        answer
-    }
-}
 
 /// How often a dying process is asked whether it is dead.
 const GONE_POLL: Duration = Duration::from_millis(2);
@@ -90,15 +60,6 @@ pub struct Server {
     dir: TempDir,
     port: HeldPort,
     _further_ports: Vec<HeldPort>,
-}
-
-/// The process, if there is one, and its watchdog. The process is dropped first.
-#[derive(Debug)]
-struct Life {
-    process: Option<Process>,
-    watchdog: Watchdog,
-    /// How long the log was when the process started.
-    log_start: u64,
 }
 
 /// What a server is made of, beyond its settings.
@@ -142,7 +103,7 @@ impl Server {
             if let Some(id) = blueprint.member_id {
                 fs::write(config::data_dir(dir.path()).join("myid"), id.to_string())?;
             }
-            let life = Life { process: None, watchdog: Watchdog::start(dir.path())?, log_start: 0 };
+            let life = Life::new(dir.path())?;
             Ok(Self {
                 life: Mutex::new(life),
                 java: blueprint.distribution.java().to_owned(),
@@ -189,7 +150,7 @@ impl Server {
         if life.reap().unwrap_or(true) {
             return None;
         }
-        life.process.as_ref().map(Process::id)
+        life.process_id()
     }
 
     /// Whether there is a process; a paused one counts.
@@ -290,7 +251,8 @@ impl Server {
     ///
     /// The operating system refused.
     pub fn launch(&self) -> Result<(), Error> {
-        self.life().launch(self).map_err(Error::io("start the server"))
+        let launched = self.life().launch(&self.java, &self.arguments, &self.log);
+        launched.map_err(Error::io("start the server"))
     }
 
     /// Waits until the server serves requests.
@@ -338,7 +300,7 @@ impl Server {
     }
 
     pub(super) fn log_of_this_life(&self) -> String {
-        let start = self.life().log_start;
+        let start = self.life().log_start();
         tail(&self.read_log(start), LOG_LINES)
     }
 
@@ -370,40 +332,6 @@ impl Server {
     fn life(&self) -> MutexGuard<'_, Life> {
         // Whatever panicked, the process in there is still ours.
         self.life.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Life {
-    fn launch(&mut self, server: &Server) -> io::Result<()> {
-        if !self.reap()? {
-            return Ok(());
-        }
-        let log = File::options().append(true).create(true).open(&server.log)?;
-        self.log_start = log.metadata()?.len();
-        let process = Process::start(&server.java, &server.arguments, &log, &mut self.watchdog)?;
-        self.process = Some(process);
-        Ok(())
-    }
-
-    fn running(&mut self) -> Result<&mut Process, Error> {
-        self.process.as_mut().ok_or(Error::NotRunning)
-    }
-
-    /// Notices the end of the process; true if there is none (any more).
-    fn reap(&mut self) -> io::Result<bool> {
-        let Some(process) = &mut self.process else {
-            return Ok(true);
-        };
-        if process.ended()?.is_none() {
-            return Ok(false);
-        }
-        self.forget();
-        Ok(true)
-    }
-
-    fn forget(&mut self) {
-        self.process = None;
-        self.watchdog.forget();
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the proxy remembers, and how it passes on what it does not touch.
 
+use std::collections::BTreeSet;
+
 use bytes::BytesMut;
 use zk_proto::{ErrorCode, OpCode, SessionId};
 use zk_testkit::proxy::{Direction, Kind, Match, Proxy};
@@ -159,4 +161,38 @@ async fn a_frame_that_is_still_to_come_can_be_waited_for() {
     let (frame, outcome) = within_limit(async { tokio::join!(waiting, calling) }).await;
     outcome.expect("a reply");
     assert_eq!(frame.path.as_deref(), Some("/late"));
+}
+
+/// The frames of all connections pass through one log, in whatever order; each connection's own
+/// must stay whole and in order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_connections_at_once_keep_their_replies_apart() {
+    const CLIENTS: u64 = 20;
+    const REQUESTS: usize = 50;
+    let peer = EchoPeer::start().await;
+    let proxy = Proxy::start(peer.addr()).await.expect("a proxy");
+    let addr = proxy.addr();
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|number| {
+            tokio::spawn(async move {
+                let mut client = RawClient::connect(addr).await;
+                let path = format!("/of/{number}");
+                for _ in 0..REQUESTS {
+                    client.call(&exists(&path)).await.expect("a reply");
+                }
+            })
+        })
+        .collect();
+    for client in clients {
+        client.await.expect("no panic");
+    }
+    let frames = proxy.frames();
+    assert!(frames.windows(2).all(|two| two[0].sequence < two[1].sequence));
+    for connection in 1..=CLIENTS {
+        let own = frames.of_connection(connection);
+        assert_eq!(own.len(), 2 + 2 * REQUESTS);
+        assert_eq!(own.round_trips(), REQUESTS, "{own}");
+        let paths: BTreeSet<_> = own[2..].iter().map(|frame| frame.path.as_deref()).collect();
+        assert_eq!(paths.len(), 1, "{own}");
+    }
 }

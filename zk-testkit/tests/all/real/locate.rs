@@ -1,8 +1,9 @@
 //! Finding a server, and saying why there is none.
 
+use std::path::PathBuf;
 use std::thread;
 
-use zk_testkit::real::{Error, Install, Locator, Release, Server, Source, Wanted};
+use zk_testkit::real::{Error, Install, Locator, Release, Server, Source};
 
 #[test]
 fn a_failure_lists_every_place_and_what_to_install() {
@@ -27,15 +28,15 @@ fn a_failure_lists_every_place_and_what_to_install() {
 fn a_home_of_another_line_is_passed_over_but_a_home_without_server_is_an_error() {
     let home = tempfile::tempdir().expect("a directory");
     let error =
-        Locator::from_env().home(home.path()).locate(Release::V3_9).expect_err("an empty home");
+        Locator::from_env().homes([home.path()]).locate(Release::V3_9).expect_err("an empty home");
     assert_eq!(error.attempts().len(), 1, "{error}");
 
     std::fs::write(home.path().join("zookeeper-3.5.10.jar"), b"").expect("a file");
-    let locator = Locator::from_env().home(home.path());
+    let locator = Locator::from_env().homes([home.path()]);
     let other = locator.locate(Release::V3_9).expect("from elsewhere");
     assert_eq!(other.version().release(), Release::V3_9);
     assert_ne!(other.source(), Source::Home);
-    let this = locator.locate(Wanted::Any).expect("the home");
+    let this = locator.locate(Release::V3_5).expect("the home");
     assert_eq!(this.source(), Source::Home);
 }
 
@@ -44,7 +45,8 @@ fn a_home_of_another_line_is_passed_over_but_a_home_without_server_is_an_error()
 fn two_that_fetch_at_the_same_time_do_not_trip_over_each_other() {
     let cache = tempfile::tempdir().expect("a directory");
     let locate = || {
-        let locator = Locator::from_env().cache_dir(cache.path());
+        let no_home = Vec::<PathBuf>::new();
+        let locator = Locator::from_env().homes(no_home).cache_dir(cache.path());
         locator.locate(Release::V3_8).expect("a distribution")
     };
     let versions = thread::scope(|scope| {
@@ -59,7 +61,7 @@ fn two_that_fetch_at_the_same_time_do_not_trip_over_each_other() {
 #[tokio::test]
 async fn a_server_that_cannot_be_found_is_a_typed_error() {
     let empty = tempfile::tempdir().expect("a directory");
-    let locator = Locator::from_env().home(empty.path());
+    let locator = Locator::from_env().homes([empty.path()]);
     let outcome = Server::builder().locator(locator).start().await;
     assert!(matches!(outcome, Err(Error::Locate(_))), "{outcome:?}");
 }

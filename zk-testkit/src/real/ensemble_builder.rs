@@ -1,0 +1,187 @@
+use std::fmt::Write as _;
+use std::io;
+use std::time::Duration;
+
+use super::builder::{Choice, PORT_ATTEMPTS};
+use super::config::Settings;
+use super::distribution::Distribution;
+use super::ensemble::Ensemble;
+use super::error::Error;
+use super::install::Install;
+use super::locate::Locator;
+use super::release::Wanted;
+use super::server::{Blueprint, Server};
+use crate::port::HeldPort;
+
+/// Settings for an [`Ensemble`].
+///
+/// Not set here: the same as for a [`ServerBuilder`](super::ServerBuilder).
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until start is called"]
+pub struct EnsembleBuilder {
+    choice: Choice,
+    settings: Settings,
+    members: usize,
+    init_limit: u32,
+    sync_limit: u32,
+}
+
+impl Default for EnsembleBuilder {
+    fn default() -> Self {
+        Self {
+            choice: Choice::default(),
+            settings: Settings::default(),
+            members: 3,
+            // Ten seconds at the default tick: three JVMs may have to share one busy core.
+            init_limit: 50,
+            // Two seconds: long enough for a stutter, short enough for tests that pause a leader.
+            sync_limit: 10,
+        }
+    }
+}
+
+impl EnsembleBuilder {
+    /// Asks for a release line; any will do by default.
+    pub fn release(mut self, wanted: impl Into<Wanted>) -> Self {
+        self.choice.wanted = wanted.into();
+        self
+    }
+
+    /// Looks for ZooKeeper in another way than the environment says.
+    pub fn locator(mut self, locator: Locator) -> Self {
+        self.choice.locator = locator;
+        self
+    }
+
+    /// Allows or forbids installing packages if no ZooKeeper is found.
+    pub fn install(mut self, install: Install) -> Self {
+        self.choice.locator = self.choice.locator.install(install);
+        self
+    }
+
+    /// How many members vote; three by default.
+    ///
+    /// # Panics
+    ///
+    /// If it is none.
+    pub fn members(mut self, members: usize) -> Self {
+        assert!(members > 0, "an ensemble has members");
+        self.members = members;
+        self
+    }
+
+    /// The unit of the servers' time, 200 ms by default. Sessions last at least two ticks.
+    pub fn tick_time(mut self, tick_time: Duration) -> Self {
+        self.settings.tick_time = tick_time;
+        self
+    }
+
+    /// Ticks that a follower may take to find its leader and catch up; 50 by default.
+    pub fn init_limit(mut self, ticks: u32) -> Self {
+        self.init_limit = ticks;
+        self
+    }
+
+    /// Ticks after which a silent leader or follower is given up; 10 by default, which is two
+    /// seconds. (One that is killed is noticed at once.)
+    pub fn sync_limit(mut self, ticks: u32) -> Self {
+        self.sync_limit = ticks;
+        self
+    }
+
+    /// Adds a line to every member's `zoo.cfg`. Later lines override earlier ones.
+    pub fn config(mut self, line: impl Into<String>) -> Self {
+        self.settings.lines.push(line.into());
+        self
+    }
+
+    /// Sets a Java system property for every member.
+    pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.settings.properties.push((name.into(), value.into()));
+        self
+    }
+
+    /// Lets members without a quorum serve reads to clients that accept it.
+    pub fn read_only_mode(mut self, enabled: bool) -> Self {
+        self.settings.read_only_mode = enabled;
+        self
+    }
+
+    /// Waits for the disk at each write; off by default.
+    pub fn force_sync(mut self, enabled: bool) -> Self {
+        self.settings.force_sync = enabled;
+        self
+    }
+
+    /// Starts all members and waits until all of them serve.
+    ///
+    /// Dropping the future kills those that have been started.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Locate`] if there is no ZooKeeper; [`Error::Exited`] or [`Error::Ensemble`] with
+    /// the members' logs if they do not come up; [`Error::Io`].
+    pub async fn start(self) -> Result<Ensemble, Error> {
+        let distribution = self.choice.locate().await?;
+        let mut attempt = 1;
+        loop {
+            match self.start_once(&distribution).await {
+                Err(error) if error.is_port_taken() && attempt < PORT_ATTEMPTS => attempt += 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn start_once(&self, distribution: &Distribution) -> Result<Ensemble, Error> {
+        let mut ports = (0..self.members)
+            .map(|_| MemberPorts::any())
+            .collect::<io::Result<Vec<_>>>()
+            .map_err(Error::io("take ports"))?;
+        let ensemble = self.ensemble_lines(&ports);
+        let member = |(index, ports): (usize, MemberPorts)| {
+            Server::prepare(Blueprint {
+                distribution,
+                settings: &self.settings,
+                port: ports.client,
+                ensemble: ensemble.clone(),
+                member_id: Some(index + 1),
+                further_ports: vec![ports.quorum, ports.election],
+            })
+        };
+        let members = ports.drain(..).enumerate().map(member);
+        let ensemble = Ensemble { members: members.collect::<Result<_, _>>()? };
+        for member in ensemble.members() {
+            member.launch()?;
+        }
+        ensemble.wait_for_all().await?;
+        Ok(ensemble)
+    }
+
+    fn ensemble_lines(&self, ports: &[MemberPorts]) -> String {
+        let mut lines = format!("initLimit={}\nsyncLimit={}\n", self.init_limit, self.sync_limit);
+        for (index, ports) in ports.iter().enumerate() {
+            let id = index + 1;
+            // Writing to a string cannot fail.
+            let _ = writeln!(lines, "server.{id}={}", ports.server_line());
+        }
+        lines
+    }
+}
+
+/// The ports of one member.
+struct MemberPorts {
+    client: HeldPort,
+    quorum: HeldPort,
+    election: HeldPort,
+}
+
+impl MemberPorts {
+    fn any() -> io::Result<Self> {
+        Ok(Self { client: HeldPort::any()?, quorum: HeldPort::any()?, election: HeldPort::any()? })
+    }
+
+    fn server_line(&self) -> String {
+        let addr = self.quorum.addr();
+        format!("{addr}:{};{}", self.election.addr().port(), self.client.addr())
+    }
+}
