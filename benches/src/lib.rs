@@ -1,1 +1,1 @@
-//! Placeholder until the first test lands.
+//! Nothing but benchmarks, in `benches/`.

@@ -1,0 +1,109 @@
+//! House rules that a program can check.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Lines of a source file from which on it hides a module that wants out.
+const LINES_MAX: usize = 450;
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+/// Every file below a folder, but for what builds leave behind.
+fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.is_dir() && name != "target" && !name.starts_with('.') {
+            found.extend(files(&path, ending));
+        } else if name.ends_with(ending) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+fn sources() -> Vec<(PathBuf, String)> {
+    let read = |path: PathBuf| (path.clone(), fs::read_to_string(&path).unwrap());
+    let sources: Vec<_> = files(root(), ".rs").into_iter().map(read).collect();
+    assert!(sources.len() > 50, "the sources are not where this test looks");
+    sources
+}
+
+#[test]
+fn no_source_file_outgrows_its_reader() {
+    let long: Vec<_> =
+        sources().into_iter().filter(|(_, text)| text.lines().count() > LINES_MAX).collect();
+    let names: Vec<_> = long.iter().map(|(path, _)| path).collect();
+    assert!(names.is_empty(), "longer than {LINES_MAX} lines: {names:?}");
+}
+
+#[test]
+fn nothing_is_ignored_slept_over_or_left_to_do() {
+    // Written apart, so that this file does not find itself.
+    let banned = [
+        concat!("#[ign", "ore"),
+        concat!("std::thread::sl", "eep"),
+        concat!("thread::sl", "eep("),
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("db", "g!("),
+        concat!("#[all", "ow("),
+    ];
+    for (path, text) in sources() {
+        for (number, line) in text.lines().enumerate() {
+            let found = banned.iter().find(|banned| line.contains(*banned));
+            assert_eq!(found, None, "{}:{}: {line}", path.display(), number + 1);
+        }
+    }
+}
+
+#[test]
+fn the_architecture_names_every_package_and_every_module_of_the_core() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    for package in ["zk-proto", "zk-client", "zk-locks", "zk-testkit", "zk-cli", "tests", "benches"]
+    {
+        assert!(text.contains(&format!("`{package}`")), "ARCHITECTURE.md does not name {package}");
+        assert!(root().join(package).join("Cargo.toml").exists());
+    }
+    for core in ["zk-proto", "zk-client", "zk-locks"] {
+        for source in files(&root().join(core).join("src"), ".rs") {
+            let module = source.file_stem().unwrap().to_str().unwrap();
+            let named = module == "mod" || module == "lib" || text.contains(&format!("`{module}`"));
+            let folder = source.parent().unwrap().file_name().unwrap().to_str().unwrap();
+            let folder_named = folder != "src" && text.contains(&format!("`{folder}`"));
+            assert!(named || folder_named, "ARCHITECTURE.md does not name {}", source.display());
+        }
+    }
+}
+
+/// What depends on what it should not is refused by cargo only if nobody adds it to a manifest.
+#[test]
+fn dependencies_point_one_way() {
+    let manifest = |package: &str| {
+        let text = fs::read_to_string(root().join(package).join("Cargo.toml")).unwrap();
+        // Dependencies of tests may point anywhere.
+        text.split("[dev-dependencies]").next().unwrap().to_owned()
+    };
+    let refused = [
+        ("zk-proto", &["tokio", "zk-client", "zk-locks", "zk-testkit"][..]),
+        ("zk-client", &["zk-locks", "zk-testkit"]),
+        ("zk-locks", &["zk-proto", "zk-testkit"]),
+        ("zk-testkit", &["zk-locks"]),
+    ];
+    for (package, refused) in refused {
+        for dependency in refused {
+            let depends = manifest(package).lines().any(|line| {
+                line.starts_with(&format!("{dependency}."))
+                    || line.starts_with(&format!("{dependency} "))
+            });
+            assert!(!depends, "{package} depends on {dependency}");
+        }
+    }
+    let lib = fs::read_to_string(root().join("zk-proto/src/lib.rs")).unwrap();
+    assert!(lib.contains("#![no_std]"), "zk-proto must stay without std");
+}
