@@ -1,15 +1,8 @@
 //! What the README shows is what compiles and runs.
 
-/// The program as it stands, with a way in beside its `main`.
-mod quick_start {
-    #![expect(dead_code, reason = "its `main` would talk to a server of the user's")]
-
-    include!("../../zk-locks/examples/quick_start.rs");
-
-    pub(super) async fn start(servers: &str) -> Result<(), Box<dyn std::error::Error>> {
-        run(servers).await
-    }
-}
+#[expect(dead_code, unreachable_pub, reason = "a program, of which only the inner half runs here")]
+#[path = "../../zk-locks/examples/quick_start.rs"]
+mod quick_start;
 
 use zk_testkit::real::{Server, Wanted};
 
@@ -24,5 +17,5 @@ fn the_quick_start_is_the_example() {
 #[tokio::test]
 async fn the_quick_start_runs() {
     let server = Server::start(Wanted::Any).await.unwrap();
-    quick_start::start(&server.connect_string()).await.unwrap();
+    quick_start::run(&server.connect_string()).await.unwrap();
 }

@@ -1,3 +1,5 @@
+//! Takes a lock, works under it, gives it back.
+
 use zk_locks::{Client, Lock};
 
 #[tokio::main]
@@ -5,7 +7,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     run("127.0.0.1:2181").await
 }
 
-async fn run(servers: &str) -> Result<(), Box<dyn std::error::Error>> {
+/// The program, for servers of one's choice.
+pub async fn run(servers: &str) -> Result<(), Box<dyn std::error::Error>> {
     let zk = Client::connect(servers).await?;
     let lock = Lock::new(&zk, "/locks/report");
 

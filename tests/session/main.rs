@@ -1,0 +1,66 @@
+//! The session state machine, driven by hand.
+//!
+//! `scripts/` holds transcripts: what a driver does, and what the session says to it. They are meant
+//! to be read; see [`script`] for their form and [`world`] for the commands. To write their outputs
+//! anew after a change of behaviour: `REWRITE=1 cargo test -p zk-tests --test session`.
+
+mod command;
+mod request;
+mod script;
+mod serve;
+mod show;
+mod wire;
+mod world;
+
+/// Makes a test of each script, and a test that there are no others.
+macro_rules! scripts {
+    ($($name:ident)*) => {
+        $(#[test]
+        fn $name() {
+            script::run(stringify!($name));
+        })*
+
+        #[test]
+        fn every_script_is_run() {
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/session/scripts");
+            let listed = [$(stringify!($name)),*].map(|name| format!("{name}.txt"));
+            let mut there = std::fs::read_dir(folder)
+                .expect("there are scripts")
+                .map(|entry| entry.expect("they can be listed").file_name())
+                .filter(|name| !listed.iter().any(|listed| name == &**listed))
+                .peekable();
+            assert!(there.peek().is_none(), "not listed in main.rs: {:?}", there.collect::<Vec<_>>());
+        }
+    };
+}
+
+scripts! {
+    a_fresh_session_connects
+    a_lease_begins_when_the_answered_message_was_sent
+    a_link_lost_during_restoration_loses_no_event
+    a_lost_link_tells_requests_apart
+    a_moved_session_sends_again_what_was_refused
+    a_name_that_does_not_resolve_costs_one_attempt
+    a_new_session_is_tried_for_without_end
+    a_read_only_server_without_sessions_refuses_in_sixteen_bytes
+    a_server_behind_the_client_closes_without_a_word
+    a_server_that_hangs_is_left
+    a_session_is_resumed
+    a_silent_server_is_left
+    a_slow_reply_keeps_the_link_as_long_as_pings_are_answered_in_time
+    a_wrong_password_ends_like_an_expiry
+    an_event_is_heard_before_the_reply_behind_it
+    an_older_server_does_not_know_persistent_watches
+    an_unanswered_ping_ends_the_link_although_bytes_trickle
+    another_session_id_means_that_ours_has_expired
+    closing_waits_for_what_was_submitted_before
+    credentials_precede_watches_precede_requests
+    frames_are_those_of_real_servers_and_clients
+    late_timers_fire_in_the_order_of_their_weight
+    pauses_grow_with_each_round
+    persistent_watches_hear_of_the_gap
+    pings_come_when_nothing_else_is_sent
+    requests_too_large_are_refused_at_once
+    ten_thousand_watches_are_restored_in_batches
+    there_is_room_for_so_many_requests
+}

@@ -1,0 +1,93 @@
+//! Requests as scripts write them: `get /a as=g1 resend watch=w1`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use zk_proto::{
+    Acl, AclList, AddWatchMode, CreateFlags, OpCode, Str,
+    frame::RequestFrame,
+    request::{
+        AddWatchRequest, Create2Request, CreateRequest, DeleteRequest, ExistsRequest,
+        GetChildren2Request, GetDataRequest, Request, SetDataRequest, SyncRequest,
+    },
+    session::{OnLoss, Outgoing, WatchBy, WatchIntent},
+};
+
+use crate::command::{Args, Error, int};
+
+fn frame<R: Request>(request: &R) -> RequestFrame {
+    RequestFrame::new(R::OP, request)
+}
+
+/// `OPERATION PATH [watch=WATCHER] [as=TOKEN] [resend] [data=TEXT] [size=BYTES] [version=N] [FLAGS]`
+///
+/// The token is the operation with its path unless it is given.
+pub(crate) fn outgoing(args: &mut Args<'_>) -> Result<Outgoing<String, String>, Error> {
+    let on_loss = if args.flag("resend") { OnLoss::Resend } else { OnLoss::Report };
+    let op = args.word("the operation")?;
+    let path = args.word("the path")?;
+    let token = args.option("as").map_or_else(|| format!("{op} {path}"), String::from);
+    let watcher = args.option("watch");
+    let (frame, by) = encode(op, path, watcher.is_some(), args)?;
+    let watch = match (watcher, by) {
+        (None, _) => None,
+        (Some(_), None) => return Err(format!("{op} arms no watch")),
+        (Some(watcher), Some(by)) => {
+            Some(WatchIntent { path: Arc::from(path), by, watcher: watcher.into() })
+        }
+    };
+    Ok(Outgoing { frame, token, watch, on_loss })
+}
+
+fn encode(
+    op: &str,
+    path: &str,
+    watch: bool,
+    args: &mut Args<'_>,
+) -> Result<(RequestFrame, Option<WatchBy>), Error> {
+    let size = usize::try_from(args.number("size")?.unwrap_or_default());
+    let size = size.map_err(|error| error.to_string())?;
+    let data = args.option("data").map_or_else(|| vec![b'x'; size], Vec::from);
+    let version = int(args.number("version")?.unwrap_or(-1))?;
+    let path = Str::from(path);
+    Ok(match op {
+        "get" => (frame(&GetDataRequest { path, watch }), Some(WatchBy::Data)),
+        "exists" => (frame(&ExistsRequest { path, watch }), Some(WatchBy::Exists)),
+        "children" => (frame(&GetChildren2Request { path, watch }), Some(WatchBy::Children)),
+        "add-watch" if args.flag("recursive") => {
+            let mode = AddWatchMode::PERSISTENT_RECURSIVE;
+            (frame(&AddWatchRequest { path, mode }), Some(WatchBy::Recursive))
+        }
+        "add-watch" => {
+            let mode = AddWatchMode::PERSISTENT;
+            (frame(&AddWatchRequest { path, mode }), Some(WatchBy::Persistent))
+        }
+        "create" | "create2" => {
+            let flags = CreateFlags::KNOWN.iter().find(|flags| args.flag(&flags.to_string()));
+            let flags = flags.copied().unwrap_or(CreateFlags::PERSISTENT);
+            let acl = AclList::from_iter([Acl::open_unsafe()]);
+            let create = CreateRequest { path, data: Some(&data), acl, flags };
+            let create =
+                if op == "create" { frame(&create) } else { frame(&Create2Request(create)) };
+            (create, None)
+        }
+        "set" => (frame(&SetDataRequest { path, data: Some(&data), version }), None),
+        "delete" => (frame(&DeleteRequest { path, version }), None),
+        "sync" => (frame(&SyncRequest { path }), None),
+        // A number that no server knows.
+        "unheard-of" => (RequestFrame::from_body(OpCode(4711), Bytes::new()), None),
+        _ => return Err(format!("no operation {op}")),
+    })
+}
+
+/// The request that arms a watch of a kind as [`WatchBy`] has them, by its script name.
+pub(crate) fn watch_by(kind: &str) -> Result<WatchBy, Error> {
+    match kind {
+        "data" => Ok(WatchBy::Data),
+        "exists" => Ok(WatchBy::Exists),
+        "children" => Ok(WatchBy::Children),
+        "persistent" => Ok(WatchBy::Persistent),
+        "recursive" => Ok(WatchBy::Recursive),
+        _ => Err(format!("no watch {kind}")),
+    }
+}
