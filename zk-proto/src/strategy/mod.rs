@@ -6,11 +6,11 @@
 //!
 //! * One record: `any::<T>()`, with the choices in [`mod@text`] and [`mod@number`].
 //! * A request or a response of an operation that is known only at run time: [`AnyRequest`],
-//!   [`request`], [`response`], [`response_to`].
+//!   [`request()`], [`response()`], [`response_to`].
 //! * Paths: [`mod@path`].
 //! * Whole frames, with what one must know to decode them: [`Frame`], [`client_frame`],
 //!   [`server_frame`].
-//! * Frames that are broken: [`malformed`], [`Mutation`].
+//! * Frames that are broken: [`malformed()`], [`Mutation`].
 //! * What a client and a server say to each other: [`Conversation`], [`replies_to`].
 //!
 //! Values are legal on the wire but not tame: strings need not be UTF-8, numbers need not have names,
