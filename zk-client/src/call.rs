@@ -13,7 +13,7 @@ use zk_proto::{
     ErrorCode, OpCode,
     frame::RequestFrame,
     jute::{Decode, DecodeError, decode_prefix},
-    session::{self, Answer, OnLoss, Outcome, Outgoing, WatchBy, WatchIntent},
+    session::{self, Answer, Credentials, OnLoss, Outcome, Outgoing, WatchBy, WatchIntent},
 };
 
 use crate::{
@@ -32,6 +32,7 @@ pub(crate) enum Command {
     /// To leave in one write.
     Batch(Vec<Submission>),
     Close(oneshot::Sender<Outcome>),
+    Detach(oneshot::Sender<Option<Credentials>>),
 }
 
 /// Something that ends up as a request, or as several.
@@ -76,7 +77,7 @@ impl Handle {
         }
         self.commands.send(Command::Submit(submission)).map_err(|refused| match refused.0 {
             Command::Submit(submission) => submission,
-            Command::Batch(_) | Command::Close(_) => unreachable!("the command sent above"),
+            _ => unreachable!("the command sent above"),
         })
     }
 

@@ -10,7 +10,7 @@ use tracing::Instrument as _;
 use zk_proto::{
     SessionId, Time, Zxid,
     path::PathError,
-    session::{Outcome, Session as Machine},
+    session::{Credentials, Outcome, Session as Machine},
 };
 
 use crate::{
@@ -162,6 +162,17 @@ impl Client {
             SessionEnd::Closed => Err(CloseError::Unconfirmed),
             end => Err(CloseError::Ended(end)),
         }
+    }
+
+    /// Leaves the session without ending it, for another client to [resume](ConnectOptions::resume): its
+    /// ephemeral nodes stay as long as servers keep it. `None` if there is no session to leave.
+    ///
+    /// Everything that is submitted or under way ends as if the session were closed; what was sent may still
+    /// be carried out. Ends all clones.
+    pub async fn detach(self) -> Option<Credentials> {
+        let (credentials, left) = oneshot::channel();
+        self.handle.commands.send(Command::Detach(credentials)).ok()?;
+        left.await.ok().flatten()
     }
 
     /// Reads a node's data.

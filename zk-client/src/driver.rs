@@ -139,15 +139,7 @@ impl Driver {
         let polled = self.parts.commands.poll_recv_many(cx, &mut inbox, COMMANDS_PER_TURN);
         let now = self.now();
         for command in inbox.drain(..) {
-            match command {
-                Command::Submit(submission) => self.submit(now, submission),
-                Command::Batch(submissions) => {
-                    for submission in submissions {
-                        self.submit(now, submission);
-                    }
-                }
-                Command::Close(done) => self.parts.session.close(now, Token::Closer(done)),
-            }
+            self.obey(now, command);
         }
         self.inbox = inbox;
         match polled {
@@ -158,6 +150,19 @@ impl Driver {
             }
             Poll::Ready(taken) => taken > 0,
             Poll::Pending => false,
+        }
+    }
+
+    fn obey(&mut self, now: Time, command: Command) {
+        match command {
+            Command::Submit(submission) => self.submit(now, submission),
+            Command::Batch(batch) => batch.into_iter().for_each(|one| self.submit(now, one)),
+            Command::Close(done) => self.parts.session.close(now, Token::Closer(done)),
+            Command::Detach(credentials) => {
+                // Whoever asked may have gone; the session is left all the same.
+                let _ = credentials.send(self.parts.session.credentials());
+                self.parts.session.detach();
+            }
         }
     }
 
@@ -327,11 +332,7 @@ impl Driver {
         let now = self.now();
         self.parts.commands.close();
         while let Ok(command) = self.parts.commands.try_recv() {
-            match command {
-                Command::Submit(submission) => self.submit(now, submission),
-                Command::Batch(batch) => batch.into_iter().for_each(|one| self.submit(now, one)),
-                Command::Close(done) => self.parts.session.close(now, Token::Closer(done)),
-            }
+            self.obey(now, command);
         }
         for (_, parked) in std::mem::take(&mut self.parked) {
             if let Parked::Sweep(sweep) = parked {

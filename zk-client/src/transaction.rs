@@ -23,7 +23,7 @@ use crate::{
 /// Collects operations that happen together or not at all; resolves to their results, in order.
 ///
 /// A failed transaction resolves to [`Err`] inside of `Ok`: a server has answered, and nothing was written.
-/// An empty one succeeds without asking.
+/// An empty one succeeds.
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
 pub struct Multi<'a> {

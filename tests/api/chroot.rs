@@ -1,0 +1,36 @@
+//! Clients whose root is somewhere below the servers'.
+
+use zk_client::{ConnectOptions, CreateMode, OpResult, Rejection, WriteError};
+
+use crate::{client, on_each_release};
+
+#[tokio::test]
+async fn a_chroot_is_put_on_every_path_and_taken_off_every_answer() {
+    on_each_release(async |server| {
+        let root = client(server).await;
+        let servers = format!("{}/app/x", server.connect_string());
+        let zk = ConnectOptions::new(&servers).unwrap().connect().await.unwrap();
+        let missing = WriteError::Rejected(Rejection::NoNode);
+        assert_eq!(zk.create("/a", b"").await, Err(missing), "the chroot is not created");
+        root.create("/app", b"").await.unwrap();
+        zk.create("/", b"top").await.unwrap();
+
+        let (_, watch) = zk.exists("/a-0000000000").watch().await.unwrap();
+        let a = zk.create("/a-", b"").mode(CreateMode::EphemeralSequential).await.unwrap();
+        assert_eq!(a.path, "/a-0000000000");
+        assert_eq!(watch.await.unwrap().path, "/a-0000000000");
+        assert!(root.exists("/app/x/a-0000000000").await.unwrap().is_some());
+
+        let node = zk.create("/p", b"").mode(CreateMode::Ephemeral).protected().await.unwrap();
+        assert_eq!(node.path(), format!("/{}", node.name()));
+        let results = zk.multi().create("/m", b"", CreateMode::Persistent).await.unwrap().unwrap();
+        assert!(matches!(&results[..], [OpResult::Created { path, .. }] if path == "/m"));
+
+        assert_eq!(&*zk.get("/").await.unwrap().0, b"top");
+        let deeper = zk.chrooted("/m").unwrap();
+        deeper.create("/n", b"").await.unwrap();
+        assert!(root.exists("/app/x/m/n").await.unwrap().is_some());
+        assert_eq!(deeper.session().id(), zk.session().id());
+    })
+    .await;
+}

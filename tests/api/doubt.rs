@@ -1,0 +1,84 @@
+//! Lost replies: what is known afterwards, and what is not.
+
+use zk_client::{ConnectOptions, CreateMode, OpCode, WriteError};
+use zk_testkit::proxy::{Match, Proxy};
+
+use crate::on_each_release;
+
+#[tokio::test]
+async fn a_write_whose_reply_is_lost_is_in_doubt_and_settled_by_a_read() {
+    on_each_release(async |server| {
+        let proxy = Proxy::start(server.addr()).await.unwrap();
+        let options = ConnectOptions::new(&proxy.connect_string()).unwrap();
+        let zk = options.connect().await.unwrap();
+
+        let lost = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
+        let error = zk.create("/a", b"").await.unwrap_err();
+        assert_eq!(lost.times_fired(), 1);
+        let WriteError::InDoubt(doubt) = error else { panic!("{error:?}") };
+        assert_eq!(doubt.op, OpCode::CREATE2);
+        zk.settle().await.unwrap();
+        assert!(zk.exists("/a").await.unwrap().is_some(), "the server had carried it out");
+
+        let lost = proxy.on(Match::request(OpCode::CREATE2).once()).reset();
+        let error = zk.create("/b", b"").await.unwrap_err();
+        assert_eq!(lost.times_fired(), 1);
+        assert!(matches!(error, WriteError::InDoubt(_)), "{error:?}");
+        zk.settle().await.unwrap();
+        assert_eq!(zk.exists("/b").await.unwrap(), None, "the server had never seen it");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_read_whose_reply_is_lost_is_asked_again() {
+    on_each_release(async |server| {
+        let proxy = Proxy::start(server.addr()).await.unwrap();
+        let options = ConnectOptions::new(&proxy.connect_string()).unwrap();
+        let zk = options.connect().await.unwrap();
+        let lost = proxy.on(Match::reply(OpCode::GET_DATA).once()).cut();
+        let epoch = zk.session().epoch();
+        zk.get("/").await.unwrap();
+        assert_eq!((lost.times_fired(), zk.session().epoch()), (1, epoch + 1));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_write_that_was_never_sent_waits_for_the_next_connection() {
+    on_each_release(async |server| {
+        let proxy = Proxy::start(server.addr()).await.unwrap();
+        let options = ConnectOptions::new(&proxy.connect_string()).unwrap();
+        let zk = options.connect().await.unwrap();
+        let mut session = zk.session();
+        proxy.refuse_connections().await;
+        proxy.cut_all();
+        while zk.session().state() != zk_client::SessionState::Disconnected {
+            session.changed().await;
+        }
+        let create = zk.create("/a", b"").submit();
+        proxy.accept_connections().await;
+        assert_eq!(create.await.unwrap().path, "/a");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_protected_create_whose_reply_is_lost_makes_exactly_one_node() {
+    on_each_release(async |server| {
+        let proxy = Proxy::start(server.addr()).await.unwrap();
+        let options = ConnectOptions::new(&proxy.connect_string()).unwrap();
+        let zk = options.connect().await.unwrap();
+        zk.create("/q", b"").await.unwrap();
+        for part in [Match::reply(OpCode::CREATE2), Match::request(OpCode::CREATE2)] {
+            let lost = proxy.on(part.once()).reset();
+            let mode = CreateMode::EphemeralSequential;
+            let node = zk.create("/q/p-", b"x").mode(mode).protected().await.unwrap();
+            assert_eq!(lost.times_fired(), 1);
+            assert_eq!(zk.children("/q").await.unwrap().0, [node.name()]);
+            assert_eq!(zk.exists(node.path()).await.unwrap().as_ref(), Some(node.stat()));
+            node.delete().await.unwrap();
+        }
+    })
+    .await;
+}

@@ -1,0 +1,141 @@
+//! Sessions: made, left, resumed, closed, refused.
+
+use std::time::Duration;
+
+use zk_client::{
+    Cause, CloseError, ConnectError, ConnectOptions, CreateMode, LinkError, ReadError, SessionEnd,
+    SessionState, WriteError,
+};
+use zk_testkit::proxy::Proxy;
+
+use crate::{client, on_each_release, options};
+
+#[tokio::test]
+async fn a_closed_session_takes_its_ephemeral_nodes_along_and_refuses_everything_after() {
+    on_each_release(async |server| {
+        let (zk, other) = (client(server).await, client(server).await);
+        assert_eq!(zk.session().state(), SessionState::Connected { read_only: false });
+        zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
+        let submitted = zk.set("/e", b"last words").submit();
+        zk.close().await.unwrap();
+        submitted.await.unwrap();
+        assert_eq!(zk.session().state(), SessionState::Ended(SessionEnd::Closed));
+        assert_eq!(zk.session().ended().await, SessionEnd::Closed);
+        other.sync("/").await.unwrap();
+        assert_eq!(other.exists("/e").await.unwrap(), None);
+
+        let ended = Cause::SessionEnded(SessionEnd::Closed);
+        assert_eq!(zk.get("/").await.unwrap_err(), ReadError::Unavailable(ended.clone()));
+        assert_eq!(zk.set("/", b"").await, Err(WriteError::NotApplied(ended)));
+        assert_eq!(zk.close().await, Err(CloseError::Unconfirmed));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_last_client_to_go_closes_the_session() {
+    on_each_release(async |server| {
+        let (zk, other) = (client(server).await, client(server).await);
+        zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
+        let (stat, gone) = other.exists("/e").watch().await.unwrap();
+        assert!(stat.is_some());
+        let session = zk.session();
+        drop(zk.clone());
+        assert_eq!(other.exists("/e").await.unwrap(), stat, "a clone is left");
+        drop(zk);
+        assert_eq!(session.ended().await, SessionEnd::Closed);
+        gone.await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_session_can_be_left_and_resumed_with_its_nodes() {
+    on_each_release(async |server| {
+        let zk = client(server).await;
+        let id = zk.session().id();
+        zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
+        let credentials = zk.detach().await.unwrap();
+        let shown = format!("{credentials:?}");
+        let zk = options(server).resume(credentials).connect().await.unwrap();
+        assert_eq!(zk.session().id(), id);
+        assert_eq!(zk.exists("/e").await.unwrap().unwrap().ephemeral_owner, id);
+        assert!(shown.contains('\u{2022}'), "passwords do not print: {shown}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_session_that_the_servers_do_not_know_cannot_be_resumed() {
+    on_each_release(async |server| {
+        let zk = client(server).await;
+        let mut credentials = zk.clone().detach().await.unwrap();
+        credentials.id.0 += 1;
+        let error = options(server).resume(credentials).connect().await.unwrap_err();
+        assert_eq!(error, ConnectError::SessionEnded(SessionEnd::Expired));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn refused_credentials_end_the_session() {
+    on_each_release(async |server| {
+        let zk = options(server).auth("nonsense", "x").connect().await;
+        // The servers judge credentials behind the handshake, so the client may be there already.
+        let end = match zk {
+            Ok(zk) => zk.session().ended().await,
+            Err(ConnectError::SessionEnded(end)) => end,
+            Err(error) => panic!("{error:?}"),
+        };
+        assert_eq!(end, SessionEnd::AuthFailed);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn connecting_to_nobody_fails_in_time_and_says_why() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let options = ConnectOptions::new(&address).unwrap();
+    let options = options.connect_deadline(Some(Duration::from_millis(300)));
+    let Err(ConnectError::TimedOut { last: Some((server, error)) }) = options.connect().await
+    else {
+        panic!("a session from nobody")
+    };
+    assert_eq!((&*server, error), (&*address, LinkError::Refused));
+}
+
+#[tokio::test]
+async fn an_unreachable_server_in_the_list_is_passed_over() {
+    on_each_release(async |server| {
+        let servers = format!("127.0.0.1:1,unresolvable.invalid,{}", server.connect_string());
+        let options = ConnectOptions::new(&servers).unwrap();
+        let zk = options.connect().await.unwrap();
+        zk.get("/").await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_session_that_expires_while_cut_off_is_over_and_stays_over() {
+    on_each_release(async |server| {
+        let proxy = Proxy::start(server.addr()).await.unwrap();
+        let options = ConnectOptions::new(&proxy.connect_string()).unwrap();
+        let zk = options.session_timeout(Duration::from_millis(800)).connect().await.unwrap();
+        let session = zk.session();
+        assert!(!session.lease_left().is_zero() && session.lease_left() <= session.timeout());
+        let pending = zk.get("/").await.map(|_| zk.get("/").submit()).unwrap();
+        pending.await.unwrap();
+        proxy.silence();
+        let write = zk.set("/", b"?").submit();
+        assert_eq!(session.ended().await, SessionEnd::Expired);
+        assert!(session.lease_left().is_zero());
+        let error = write.await.unwrap_err();
+        assert!(matches!(error, WriteError::InDoubt(_)), "it was sent: {error:?}");
+        proxy.resume();
+        let ended = Cause::SessionEnded(SessionEnd::Expired);
+        assert_eq!(zk.get("/").await.unwrap_err(), ReadError::Unavailable(ended));
+    })
+    .await;
+}
