@@ -139,3 +139,22 @@ async fn a_session_that_expires_while_cut_off_is_over_and_stays_over() {
     })
     .await;
 }
+
+/// A driver that has nothing to do must sleep, also while it waits for a close that nobody answers.
+#[tokio::test]
+async fn an_abandoned_session_gives_up_closing_after_a_while_and_does_not_spin_meanwhile() {
+    on_each_release(async |server| {
+        let proxy = Proxy::start(server.addr()).await.unwrap();
+        let zk = ConnectOptions::new(&proxy.connect_string()).unwrap().connect().await.unwrap();
+        let session = zk.session();
+        proxy.silence();
+        let metrics = tokio::runtime::Handle::current().metrics();
+        let busy = || metrics.worker_total_busy_duration(0);
+        drop(zk);
+        let before = busy();
+        assert_eq!(session.ended().await, SessionEnd::Closed);
+        let worked = busy() - before;
+        assert!(worked < Duration::from_millis(500), "worked {worked:?} to wait for two seconds");
+    })
+    .await;
+}

@@ -58,6 +58,8 @@ pub(crate) struct Driver {
     /// What `sleep` is set to.
     sleeping_until: Option<Time>,
     inbox: Vec<Command>,
+    /// Whether all clients are gone.
+    abandoned: bool,
     /// What a server would not do just now, to be tried again at that time.
     parked: Vec<(Time, Parked)>,
 }
@@ -83,6 +85,7 @@ impl Driver {
             sleep: Box::pin(tokio::time::sleep(std::time::Duration::ZERO)),
             sleeping_until: None,
             inbox: Vec::new(),
+            abandoned: false,
             parked: Vec::new(),
         }
     }
@@ -132,7 +135,7 @@ impl Driver {
     }
 
     fn take_commands(&mut self, cx: &mut Context<'_>) -> bool {
-        if !self.parts.session.has_room() {
+        if self.abandoned || !self.parts.session.has_room() {
             return false;
         }
         let mut inbox = std::mem::take(&mut self.inbox);
@@ -143,12 +146,13 @@ impl Driver {
         }
         self.inbox = inbox;
         match polled {
-            Poll::Ready(0) if self.parts.session.over().is_none() => {
+            Poll::Ready(0) => {
                 // Nobody can submit anything any more: all clients are gone.
+                self.abandoned = true;
                 self.parts.session.close(now, Token::Nobody);
-                false
+                true
             }
-            Poll::Ready(taken) => taken > 0,
+            Poll::Ready(_) => true,
             Poll::Pending => false,
         }
     }
