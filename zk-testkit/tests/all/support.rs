@@ -125,6 +125,12 @@ impl RawClient {
         bytes
     }
 
+    /// Ends the connection without an orderly close.
+    pub(crate) fn reset(self) {
+        let socket = socket2::SockRef::from(&self.stream);
+        socket.set_linger(Some(Duration::ZERO)).expect("an open socket");
+    }
+
     /// Whether nothing arrives for a while.
     pub(crate) async fn hears_nothing_for(&mut self, time: Duration) -> bool {
         timeout(time, self.stream.read_buf(&mut self.inbox)).await.is_err()

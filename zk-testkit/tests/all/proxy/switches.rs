@@ -8,7 +8,7 @@ use zk_testkit::proxy::{Direction, Proxy};
 
 use super::trio;
 use crate::peer::{EchoPeer, Seen};
-use crate::support::{LIMIT, RawClient, connect_request, exists};
+use crate::support::{LIMIT, RawClient, connect_request, exists, within_limit};
 
 const QUIET: Duration = Duration::from_millis(100);
 
@@ -105,6 +105,36 @@ async fn the_end_of_either_side_is_passed_on() {
     let mut word = RawClient::dial(proxy.addr()).await.expect("a connection");
     word.send(b"ruok").await;
     assert_eq!(word.read_to_end().await, b"imok");
+}
+
+#[tokio::test]
+async fn a_reset_by_the_server_is_passed_on_and_ends_the_connection() {
+    let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let proxy = Proxy::start(server.local_addr().expect("an address")).await.expect("a proxy");
+    let mut client = RawClient::dial(proxy.addr()).await.expect("a connection");
+    client.send(&connect_request()).await;
+    let (stream, _) = within_limit(server.accept()).await.expect("the proxy");
+    within_limit(stream.peek(&mut [0])).await.expect("the handshake");
+    let socket = socket2::SockRef::from(&stream);
+    socket.set_linger(Some(Duration::ZERO)).expect("an open socket");
+    drop(stream);
+    assert_eq!(client.end().await, ErrorKind::ConnectionReset);
+    within_limit(all_closed(&proxy)).await;
+}
+
+#[tokio::test]
+async fn a_client_that_resets_ends_the_connection() {
+    let (peer, proxy, client) = trio().await;
+    client.reset();
+    peer.wait_for(Seen::End).await;
+    within_limit(all_closed(&proxy)).await;
+}
+
+/// The proxy does not announce the end of a connection, so it is asked again and again.
+async fn all_closed(proxy: &Proxy) {
+    while proxy.open_connections() > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 /// Connections of a dropped proxy end; they do not linger until the runtime does.
