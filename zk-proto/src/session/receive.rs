@@ -60,7 +60,6 @@ impl<R, W: Watcher> Session<R, W> {
         }
         if let Phase::Up(_) = self.phase {
             self.watch_silence();
-            self.watch_expiry();
         }
         self.check();
     }
@@ -70,6 +69,8 @@ impl<R, W: Watcher> Session<R, W> {
             Phase::Greeting { sent } => self.greeted(now, sent, frame),
             Phase::Up(_) => {
                 self.liveness.frame(now);
+                // Before anything else: this frame may be the last one of its connection.
+                self.watch_expiry();
                 let mut reader = Reader::new(frame);
                 let header = ReplyHeader::decode(&mut reader)?;
                 let body = frame.slice(reader.offset()..);
