@@ -50,6 +50,7 @@ scripts! {
     a_silent_server_is_left
     a_slow_reply_keeps_the_link_as_long_as_pings_are_answered_in_time
     a_wrong_password_ends_like_an_expiry
+    after_a_long_sleep_the_session_has_expired_before_anything_else
     an_event_is_heard_before_the_reply_behind_it
     an_older_server_does_not_know_persistent_watches
     an_unanswered_ping_ends_the_link_although_bytes_trickle

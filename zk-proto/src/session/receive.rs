@@ -42,6 +42,11 @@ impl From<DecodeError> for Broken {
 impl<R, W: Watcher> Session<R, W> {
     /// Bytes have been appended to [`inbound`](Session::inbound). Ignored without a connection.
     pub fn received(&mut self, now: Time) {
+        // Bytes that lay there while the machine slept would pass for signs of life. The session's end
+        // cannot wait for its timer: drivers read first.
+        if self.timers.at(Timer::Expiry).is_some_and(|expiry| expiry <= now) {
+            self.finish(Over::Expired);
+        }
         self.liveness.heard(now);
         while self.phase.has_stream() {
             let outcome = match split_frame(&mut self.link.inbound, self.config.reply_len_max) {
