@@ -55,6 +55,7 @@ scripts! {
     an_older_server_does_not_know_persistent_watches
     an_unanswered_ping_ends_the_link_although_bytes_trickle
     another_session_id_means_that_ours_has_expired
+    bytes_of_a_lost_link_do_not_reach_the_next_one
     closing_waits_for_what_was_submitted_before
     credentials_precede_watches_precede_requests
     frames_are_those_of_real_servers_and_clients

@@ -66,6 +66,10 @@ impl<R, W: Watcher> Session<R, W> {
         if let Phase::Up(_) = self.phase {
             self.watch_silence();
         }
+        if !self.phase.has_stream() {
+            // They are of a connection that the driver did not know to be left.
+            self.link.inbound.clear();
+        }
         self.check();
     }
 
