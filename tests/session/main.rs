@@ -43,8 +43,11 @@ scripts! {
     a_moved_session_sends_again_what_was_refused
     a_name_that_does_not_resolve_costs_one_attempt
     a_new_session_is_tried_for_without_end
+    a_ping_may_be_answered_by_an_error
     a_read_only_server_without_sessions_refuses_in_sixteen_bytes
+    a_reply_can_say_that_the_session_is_gone
     a_server_behind_the_client_closes_without_a_word
+    a_server_says_that_the_session_has_expired
     a_server_that_hangs_is_left
     a_session_is_resumed
     a_silent_server_is_left
@@ -56,8 +59,10 @@ scripts! {
     an_unanswered_ping_ends_the_link_although_bytes_trickle
     another_session_id_means_that_ours_has_expired
     bytes_of_a_lost_link_do_not_reach_the_next_one
+    closing_idle_takes_one_round_trip
     closing_waits_for_what_was_submitted_before
     credentials_precede_watches_precede_requests
+    detaching_leaves_the_session_to_others
     frames_are_those_of_real_servers_and_clients
     late_timers_fire_in_the_order_of_their_weight
     pauses_grow_with_each_round

@@ -53,6 +53,7 @@ impl<R, W: Watcher> Session<R, W> {
             self.outputs.push_back(Output::HangUp);
         }
         self.phase = Phase::Over(over);
+        self.liveness.disowned();
         self.timers.stop_all();
         self.report_lost(&cause);
         for slot in self.flight.take_waiting() {

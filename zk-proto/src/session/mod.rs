@@ -212,7 +212,8 @@ impl<R, W: Watcher> Session<R, W> {
     }
 
     /// Until when the server that answered last keeps this session, counted from when the newest
-    /// answered message was *sent*; `None` before the first handshake.
+    /// answered message was *sent*; `None` before the first handshake, once the session is over, and
+    /// while it seems to be: when a reply said so, and no handshake has settled it yet.
     ///
     /// Sound for a standalone server and for a leader. A follower that is cut off from its leader goes
     /// on answering while the leader's clock runs out.

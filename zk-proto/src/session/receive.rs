@@ -88,10 +88,7 @@ impl<R, W: Watcher> Session<R, W> {
                 }
                 match header.xid {
                     Xid::NOTIFICATION => self.event(header.zxid, &body),
-                    Xid::PING => {
-                        self.liveness.ponged();
-                        Ok(())
-                    }
+                    Xid::PING => self.pong(header.err),
                     Xid::AUTH => self.auth_judged(header.err),
                     _ => self.answer(header, body),
                 }
@@ -173,6 +170,19 @@ impl<R, W: Watcher> Session<R, W> {
         Ok(())
     }
 
+    /// The answer to the oldest ping. An error is no sign of life.
+    fn pong(&mut self, err: ErrorCode) -> Result<(), Broken> {
+        if err.is_ok() {
+            self.liveness.ponged();
+            return Ok(());
+        }
+        if err.ends_session() {
+            self.liveness.disowned();
+        }
+        let moved = err == ErrorCode::SESSION_MOVED;
+        Err(Broken::Link(if moved { LinkError::Moved } else { LinkError::NotServed }))
+    }
+
     /// A server has judged the credentials presented longest ago.
     fn auth_judged(&mut self, err: ErrorCode) -> Result<(), Broken> {
         let credential =
@@ -198,7 +208,11 @@ impl<R, W: Watcher> Session<R, W> {
             return Err(Broken::Link(LinkError::Moved));
         }
         let Sent { slot, at, .. } = sent;
-        self.liveness.answered(at);
+        if err.ends_session() {
+            self.liveness.disowned();
+        } else {
+            self.liveness.answered(at);
+        }
         self.note_zxid(zxid);
         match slot {
             Slot::User { request, .. } => {
