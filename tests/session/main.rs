@@ -44,7 +44,9 @@ scripts! {
     a_name_that_does_not_resolve_costs_one_attempt
     a_new_session_is_tried_for_without_end
     a_ping_may_be_answered_by_an_error
+    a_read_only_server_is_left_for_a_writable_one
     a_read_only_server_without_sessions_refuses_in_sixteen_bytes
+    a_read_only_servers_session_is_shown_to_nobody
     a_reply_can_say_that_the_session_is_gone
     a_server_behind_the_client_closes_without_a_word
     a_server_says_that_the_session_has_expired

@@ -228,7 +228,8 @@ impl<R, W: Watcher> Session<R, W> {
         self.phase.over()
     }
 
-    /// What it takes to go on with this session elsewhere; `None` if there is none.
+    /// What it takes to go on with this session elsewhere; `None` if there is none, or none that any
+    /// server but a read-only one has heard of.
     #[must_use]
     pub fn credentials(&self) -> Option<Credentials> {
         let next_xid = self.flight.next_xid();
