@@ -73,5 +73,6 @@ scripts! {
     requests_too_large_are_refused_at_once
     ten_thousand_watches_are_restored_in_batches
     there_is_room_for_so_many_requests
+    where_nobody_may_ask_for_writable_servers_they_are_tried
     without_any_server_the_session_expires_in_time
 }

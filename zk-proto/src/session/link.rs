@@ -95,10 +95,12 @@ impl<R, W: Watcher> Session<R, W> {
         self.check();
     }
 
-    /// The answer to an [`Output::Probe`]. Ignored unless the session is on a read-only server.
+    /// The answer to an [`Output::Probe`]. Ignored unless the session is on a read-only server, and
+    /// once it is being closed.
     pub fn probed(&mut self, now: Time, server: &str, answer: ProbeAnswer) {
         if let Phase::Up(up) = &mut self.phase
             && up.negotiated.read_only
+            && !self.closing
         {
             let blind = answer == ProbeAnswer::Unknown && up.probe_pause >= PROBE_PAUSE_BLIND;
             let pause = up.probe_pause;
@@ -135,9 +137,12 @@ impl<R, W: Watcher> Session<R, W> {
         self.config.connect_timeout.unwrap_or_else(|| share.max(least))
     }
 
-    /// Looks for a server that takes writes.
+    /// Looks for a server that takes writes, other than the present one.
     pub(super) fn probe(&mut self) {
-        let server = self.rotation.advance();
+        let mut server = self.rotation.advance();
+        if self.link.server.as_ref() == Some(&server) {
+            server = self.rotation.advance();
+        }
         self.outputs.push_back(Output::Probe { server });
     }
 
