@@ -61,12 +61,15 @@ scripts! {
     an_unanswered_ping_ends_the_link_although_bytes_trickle
     another_session_id_means_that_ours_has_expired
     bytes_of_a_lost_link_do_not_reach_the_next_one
+    closing_ends_in_time_or_with_the_link
     closing_idle_takes_one_round_trip
     closing_waits_for_what_was_submitted_before
+    closing_without_a_session_has_nothing_to_do
     credentials_precede_watches_precede_requests
     detaching_leaves_the_session_to_others
     frames_are_those_of_real_servers_and_clients
     late_timers_fire_in_the_order_of_their_weight
+    outcomes_come_in_the_order_of_submission
     pauses_grow_with_each_round
     persistent_watches_hear_of_the_gap
     pings_come_when_nothing_else_is_sent

@@ -24,14 +24,15 @@ impl<R, W: Watcher> Session<R, W> {
     pub fn close(&mut self, now: Time, token: R) {
         if let Some(over) = self.over_or_closing() {
             self.reply(token, Outcome::NotSent(Cause::SessionOver(over)));
-        } else if self.identity.is_established() {
+            return;
+        }
+        let frame = RequestFrame::new(CloseSession::OP, &CloseSession);
+        self.flight.push(Slot::Close { frame, token });
+        if self.identity.is_established() {
             self.closing = true;
-            let frame = RequestFrame::new(CloseSession::OP, &CloseSession);
-            self.flight.push(Slot::Close { frame, token });
             self.timers.set(Timer::Close, now.after(self.config.close_timeout));
             self.send_waiting(now);
         } else {
-            self.reply(token, Outcome::NotSent(Cause::SessionOver(Over::Closed)));
             self.finish(Over::Closed);
         }
         self.check();
@@ -48,20 +49,19 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Nothing comes after this: everybody is told, once.
     pub(super) fn finish(&mut self, over: Over) {
-        let cause = Cause::SessionOver(over);
+        self.finish_because(over, &Cause::SessionOver(over));
+    }
+
+    /// The same, for a reason that says more than that the session is over.
+    pub(super) fn finish_because(&mut self, over: Over, cause: &Cause) {
         if self.phase.has_link() {
             self.outputs.push_back(Output::HangUp);
         }
         self.phase = Phase::Over(over);
         self.liveness.disowned();
         self.timers.stop_all();
-        self.report_lost(&cause);
-        for slot in self.flight.take_waiting() {
-            let outcome = match &slot {
-                Slot::User { was_sent: true, .. } => Outcome::Unknown(cause.clone()),
-                _ => Outcome::NotSent(cause.clone()),
-            };
-            self.report(slot, outcome);
+        for (slot, fate) in self.flight.take_all(self.link.written()) {
+            self.report(slot, fate, cause);
         }
         for credential in core::mem::take(&mut self.credentials) {
             if let Some(token) = credential.token {

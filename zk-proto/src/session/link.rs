@@ -7,7 +7,7 @@ use bytes::BytesMut;
 
 use super::{
     Session,
-    flight::{Lost, Slot},
+    flight::{Fate, Slot},
     output::{Cause, LinkError, Outcome, Output, Over, ProbeAnswer, State},
     phase::Phase,
     timer::Timer,
@@ -187,17 +187,22 @@ impl<R, W: Watcher> Session<R, W> {
             let server = self.link.server.take().unwrap_or_else(|| Arc::from(""));
             self.outputs.push_back(Output::Failed { server, error: why.clone() });
         }
-        let close_was_sent = self.report_lost(&Cause::LinkLost(why.clone()));
-        self.link.reset();
-        if close_was_sent {
-            self.finish(Over::Closed);
-        } else {
-            let pause = match why {
-                LinkError::Superseded => Duration::ZERO,
-                _ => self.pause(now),
-            };
-            self.timers.set(Timer::Retry, now.after(pause));
+        let cause = Cause::LinkLost(why);
+        let written = self.link.written();
+        if self.flight.close_was_sent(written) {
+            // The server may well have closed the session, and the connection behind it.
+            self.finish_because(Over::Closed, &cause);
+            return;
         }
+        for slot in self.flight.link_lost(written) {
+            self.report(slot, Fate::Unknown, &cause);
+        }
+        self.link.reset();
+        let pause = match cause {
+            Cause::LinkLost(LinkError::Superseded) => Duration::ZERO,
+            _ => self.pause(now),
+        };
+        self.timers.set(Timer::Retry, now.after(pause));
     }
 
     fn pause(&mut self, now: Time) -> Duration {
@@ -205,23 +210,17 @@ impl<R, W: Watcher> Session<R, W> {
         self.rotation.pause(self.liveness.timeout(), left, &mut self.rng)
     }
 
-    /// Reports what was sent and cannot be sent again. Returns whether a close was among it.
-    pub(super) fn report_lost(&mut self, cause: &Cause) -> bool {
-        let Lost { unknown } = self.flight.link_lost(self.link.written());
-        let mut close_was_sent = false;
-        for slot in unknown {
-            close_was_sent |= matches!(slot, Slot::Close { .. });
-            self.report(slot, Outcome::Unknown(cause.clone()));
-        }
-        close_was_sent
-    }
-
-    /// Reports one request to whoever submitted it.
-    pub(super) fn report(&mut self, slot: Slot<R, W>, outcome: Outcome) {
-        match slot {
-            Slot::User { request, .. } => self.reply(request.token, outcome),
-            Slot::Close { token, .. } => self.reply(token, outcome),
-            Slot::Restore(_) => {}
-        }
+    /// Reports a request that will not be answered to whoever submitted it.
+    pub(super) fn report(&mut self, slot: Slot<R, W>, fate: Fate, cause: &Cause) {
+        let token = match slot {
+            Slot::User { request, .. } => request.token,
+            Slot::Close { token, .. } => token,
+            Slot::Restore(_) => return,
+        };
+        let outcome = match fate {
+            Fate::NotSent => Outcome::NotSent(cause.clone()),
+            Fate::Unknown => Outcome::Unknown(cause.clone()),
+        };
+        self.reply(token, outcome);
     }
 }
