@@ -64,6 +64,7 @@ scripts! {
     closing_ends_in_time_or_with_the_link
     closing_idle_takes_one_round_trip
     closing_waits_for_what_was_submitted_before
+    closing_without_a_connection_tries_for_one
     closing_without_a_session_has_nothing_to_do
     credentials_precede_watches_precede_requests
     detaching_leaves_the_session_to_others

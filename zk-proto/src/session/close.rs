@@ -18,7 +18,8 @@ impl<R, W: Watcher> Session<R, W> {
     /// Ends the session, so that its ephemeral nodes go now and not when it expires.
     ///
     /// What was submitted before is still sent first; nothing can be submitted afterwards. Without a
-    /// connection the session goes on trying for one until [`close_timeout`](super::Config::close_timeout).
+    /// connection the session tries for one, at once and until
+    /// [`close_timeout`](super::Config::close_timeout).
     /// The token comes back answered if the server confirmed, otherwise as unknown or not sent; either way
     /// the session is over then.
     pub fn close(&mut self, now: Time, token: R) {
@@ -28,12 +29,14 @@ impl<R, W: Watcher> Session<R, W> {
         }
         let frame = RequestFrame::new(CloseSession::OP, &CloseSession);
         self.flight.push(Slot::Close { frame, token });
-        if self.identity.is_established() {
-            self.closing = true;
-            self.timers.set(Timer::Close, now.after(self.config.close_timeout));
-            self.send_waiting(now);
-        } else {
-            self.finish(Over::Closed);
+        self.closing = true;
+        self.timers.set(Timer::Close, now.after(self.config.close_timeout));
+        match self.phase {
+            Phase::Up(_) => self.send_waiting(now),
+            // No server that could be reached knows of a session.
+            _ if !self.identity.is_global() => self.finish(Over::Closed),
+            Phase::Waiting => self.dial(now),
+            Phase::Dialing | Phase::Greeting { .. } | Phase::Over(_) => {}
         }
         self.check();
     }

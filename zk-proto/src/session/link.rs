@@ -206,7 +206,8 @@ impl<R, W: Watcher> Session<R, W> {
     }
 
     fn pause(&mut self, now: Time) -> Duration {
-        let left = self.timers.at(Timer::Expiry).map(|expiry| expiry.since(now));
+        let ends = [Timer::Expiry, Timer::Close].into_iter().filter_map(|end| self.timers.at(end));
+        let left = ends.min().map(|end| end.since(now));
         self.rotation.pause(self.liveness.timeout(), left, &mut self.rng)
     }
 

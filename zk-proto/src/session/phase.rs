@@ -94,6 +94,11 @@ impl Identity {
         self.id.0 != 0
     }
 
+    /// Whether there is a session that more than one server knows.
+    pub(crate) const fn is_global(&self) -> bool {
+        self.is_global && self.is_established()
+    }
+
     /// What to show in a handshake.
     pub(crate) fn shown(&self) -> Credentials {
         self.credentials(Xid::FIRST).unwrap_or_else(Self::nobody)
@@ -104,7 +109,7 @@ impl Identity {
     pub(crate) fn credentials(&self, next_xid: Xid) -> Option<Credentials> {
         let (id, password) = (self.id, self.password.clone());
         let all = Credentials { id, password, last_zxid: self.last_zxid, next_xid };
-        (self.is_global && self.is_established()).then_some(all)
+        self.is_global().then_some(all)
     }
 
     /// A server serves the session under this name.
