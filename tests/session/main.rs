@@ -74,6 +74,7 @@ scripts! {
     pauses_grow_with_each_round
     persistent_watches_hear_of_the_gap
     pings_come_when_nothing_else_is_sent
+    refused_credentials_end_the_session
     requests_too_large_are_refused_at_once
     ten_thousand_watches_are_restored_in_batches
     there_is_room_for_so_many_requests

@@ -2,7 +2,7 @@
 
 use super::{
     Session,
-    flight::Slot,
+    flight::{Fate, Slot},
     output::{Cause, Outcome, Output, Over, State, WatchNotice},
     phase::Phase,
     timer::Timer,
@@ -68,7 +68,8 @@ impl<R, W: Watcher> Session<R, W> {
         }
         for credential in core::mem::take(&mut self.credentials) {
             if let Some(token) = credential.token {
-                self.reply(token, Outcome::NotSent(cause.clone()));
+                let fate = if credential.was_sent { Fate::Unknown } else { Fate::NotSent };
+                self.reply(token, fate.outcome(cause));
             }
         }
         for watcher in self.watches.take_all() {

@@ -7,7 +7,7 @@ use alloc::collections::VecDeque;
 
 use super::{
     link::Link,
-    output::{OnLoss, Outgoing},
+    output::{Cause, OnLoss, Outcome, Outgoing},
 };
 use crate::{data::Xid, frame::RequestFrame, time::Time};
 
@@ -64,6 +64,15 @@ pub(crate) enum Fate {
     NotSent,
     /// Nothing.
     Unknown,
+}
+
+impl Fate {
+    pub(crate) fn outcome(self, cause: &Cause) -> Outcome {
+        match self {
+            Self::NotSent => Outcome::NotSent(cause.clone()),
+            Self::Unknown => Outcome::Unknown(cause.clone()),
+        }
+    }
 }
 
 impl<R, W> Flight<R, W> {

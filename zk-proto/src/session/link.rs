@@ -8,7 +8,7 @@ use bytes::BytesMut;
 use super::{
     Session,
     flight::{Fate, Slot},
-    output::{Cause, LinkError, Outcome, Output, Over, ProbeAnswer, State},
+    output::{Cause, LinkError, Output, Over, ProbeAnswer, State},
     phase::Phase,
     timer::Timer,
     watches::Watcher,
@@ -218,10 +218,6 @@ impl<R, W: Watcher> Session<R, W> {
             Slot::Close { token, .. } => token,
             Slot::Restore(_) => return,
         };
-        let outcome = match fate {
-            Fate::NotSent => Outcome::NotSent(cause.clone()),
-            Fate::Unknown => Outcome::Unknown(cause.clone()),
-        };
-        self.reply(token, outcome);
+        self.reply(token, fate.outcome(cause));
     }
 }

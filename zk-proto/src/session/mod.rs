@@ -93,6 +93,14 @@ pub struct Session<R, W> {
 struct Credential<R> {
     auth: Auth,
     token: Option<R>,
+    /// Whether it has been presented on any connection.
+    was_sent: bool,
+}
+
+impl<R> Credential<R> {
+    const fn new(auth: Auth, token: Option<R>) -> Self {
+        Self { auth, token, was_sent: false }
+    }
 }
 
 impl<R, W: Watcher> Session<R, W> {
@@ -118,8 +126,7 @@ impl<R, W: Watcher> Session<R, W> {
             config,
         };
         let auth = core::mem::take(&mut session.config.auth);
-        session.credentials =
-            auth.into_iter().map(|auth| Credential { auth, token: None }).collect();
+        session.credentials = auth.into_iter().map(|auth| Credential::new(auth, None)).collect();
         session.watch_expiry();
         session.dial(now);
         session.check();
@@ -153,7 +160,7 @@ impl<R, W: Watcher> Session<R, W> {
         if let Some(over) = self.over_or_closing() {
             self.reply(token, Outcome::NotSent(Cause::SessionOver(over)));
         } else {
-            self.credentials.push(Credential { auth, token: Some(token) });
+            self.credentials.push(Credential::new(auth, Some(token)));
             if let Phase::Up(_) = self.phase {
                 let index = self.credentials.len().saturating_sub(1);
                 self.present(now, index);
@@ -248,7 +255,8 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Presents an identity on this connection.
     fn present(&mut self, now: Time, index: usize) {
-        if let Some(credential) = self.credentials.get(index) {
+        if let Some(credential) = self.credentials.get_mut(index) {
+            credential.was_sent = true;
             let auth = resume::auth(&credential.auth);
             self.link.write(|out| auth.write(Xid::AUTH, out));
             self.link.auth_pending.push_back(index);
