@@ -35,6 +35,7 @@ macro_rules! scripts {
 }
 
 scripts! {
+    a_demand_for_credentials_can_answer_anything
     a_frame_counts_even_if_it_breaks_the_link
     a_fresh_session_connects
     a_lease_begins_when_the_answered_message_was_sent

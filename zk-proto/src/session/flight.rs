@@ -34,6 +34,15 @@ impl<R, W> Slot<R, W> {
             | Self::Close { frame, .. } => frame,
         }
     }
+
+    /// Whoever waits for the outcome, if that is not the session itself.
+    pub(crate) fn into_token(self) -> Option<R> {
+        match self {
+            Self::User { request, .. } => Some(request.token),
+            Self::Close { token, .. } => Some(token),
+            Self::Restore(_) => None,
+        }
+    }
 }
 
 /// A request that has an xid, since its bytes are on their way to the server.

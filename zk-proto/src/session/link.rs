@@ -213,11 +213,8 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Reports a request that will not be answered to whoever submitted it.
     pub(super) fn report(&mut self, slot: Slot<R, W>, fate: Fate, cause: &Cause) {
-        let token = match slot {
-            Slot::User { request, .. } => request.token,
-            Slot::Close { token, .. } => token,
-            Slot::Restore(_) => return,
-        };
-        self.reply(token, fate.outcome(cause));
+        if let Some(token) = slot.into_token() {
+            self.reply(token, fate.outcome(cause));
+        }
     }
 }

@@ -84,7 +84,7 @@ impl<R, W: Watcher> Session<R, W> {
                 let header = ReplyHeader::decode(&mut reader)?;
                 let body = frame.slice(reader.offset()..);
                 if header.err == ErrorCode::SESSION_CLOSED_REQUIRE_AUTH {
-                    return Err(Broken::Session(Over::AuthFailed));
+                    return Err(self.unauthenticated(header));
                 }
                 match header.xid {
                     Xid::NOTIFICATION => self.event(header.zxid, &body),
@@ -181,6 +181,18 @@ impl<R, W: Watcher> Session<R, W> {
         }
         let moved = err == ErrorCode::SESSION_MOVED;
         Err(Broken::Link(if moved { LinkError::Moved } else { LinkError::NotServed }))
+    }
+
+    /// A server serves nobody without credentials, in answer to anything. If it is the request that
+    /// was due for an answer, that one has certainly not been carried out.
+    fn unauthenticated(&mut self, header: ReplyHeader) -> Broken {
+        let ReplyHeader { xid, zxid, err } = header;
+        let refused = self.flight.answered(xid).ok();
+        if let Some(token) = refused.and_then(|sent| sent.slot.into_token()) {
+            let answer = Answer { zxid, code: err, body: Bytes::new() };
+            self.reply(token, Outcome::Answered(answer));
+        }
+        Broken::Session(Over::AuthFailed)
     }
 
     /// A server has judged the credentials presented longest ago.
