@@ -49,6 +49,7 @@ scripts! {
     a_read_only_server_without_sessions_refuses_in_sixteen_bytes
     a_read_only_servers_session_is_shown_to_nobody
     a_reply_can_say_that_the_session_is_gone
+    a_reply_that_was_not_due_breaks_the_link
     a_server_behind_the_client_closes_without_a_word
     a_server_says_that_the_session_has_expired
     a_server_that_hangs_is_left
@@ -70,6 +71,7 @@ scripts! {
     credentials_precede_watches_precede_requests
     detaching_leaves_the_session_to_others
     frames_are_those_of_real_servers_and_clients
+    frames_that_cannot_be_read_break_the_link
     late_timers_fire_in_the_order_of_their_weight
     outcomes_come_in_the_order_of_submission
     pauses_grow_with_each_round
@@ -81,4 +83,5 @@ scripts! {
     there_is_room_for_so_many_requests
     where_nobody_may_ask_for_writable_servers_they_are_tried
     without_any_server_the_session_expires_in_time
+    xids_wrap_to_one
 }

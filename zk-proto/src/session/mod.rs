@@ -109,12 +109,13 @@ impl<R, W: Watcher> Session<R, W> {
     pub fn new(config: Config, seed: u64, now: Time) -> Self {
         let mut rng = Rng::new(seed);
         let resumed_since = config.resume.is_some().then_some(now);
-        let first_xid = config.resume.as_ref().map_or(Xid::FIRST, |resume| resume.next_xid);
+        let next_xid = config.resume.as_ref().map_or(Xid::FIRST, |resume| resume.next_xid);
         let mut session = Self {
             phase: Phase::Waiting,
             identity: Identity::new(config.resume.clone()),
             link: Link::default(),
-            flight: Flight::new(first_xid),
+            // From zero down they have meanings of their own.
+            flight: Flight::new(next_xid.max(Xid::FIRST)),
             watches: Watches::new(),
             credentials: Vec::new(),
             liveness: Liveness::new(config.session_timeout, resumed_since),

@@ -1,6 +1,6 @@
 //! What a server says, frame by frame.
 
-use alloc::{string::ToString, sync::Arc};
+use alloc::{format, string::ToString, sync::Arc};
 use core::time::Duration;
 
 use bytes::Bytes;
@@ -115,6 +115,10 @@ impl<R, W: Watcher> Session<R, W> {
             _ if resuming && response.session_id != shown => {
                 return Err(Broken::Session(Over::Expired));
             }
+            // It would count as none at the next handshake, and its expiry would go unnoticed.
+            _ if response.session_id.0 == 0 => {
+                return Err(Broken::Link(LinkError::Protocol("session without an id".into())));
+            }
             _ => {}
         }
         let negotiated = Negotiated {
@@ -211,9 +215,10 @@ impl<R, W: Watcher> Session<R, W> {
     fn answer(&mut self, header: ReplyHeader, body: Bytes) -> Result<(), Broken> {
         let ReplyHeader { xid, zxid, err } = header;
         let sent = self.flight.answered(xid).map_err(|due| {
-            let due = due.map_or(Xid(0), |due| due);
-            let text = alloc::format!("reply to xid {xid} where {due} was due (0: none)");
-            Broken::Link(LinkError::Protocol(text))
+            Broken::Link(LinkError::Protocol(match due {
+                Some(due) => format!("reply to xid {xid} where {due} was due"),
+                None => format!("reply to xid {xid} where none was due"),
+            }))
         })?;
         if err == ErrorCode::SESSION_MOVED {
             self.flight.unanswer(sent);
