@@ -175,6 +175,9 @@ impl<R, W: Watcher> Session<R, W> {
     /// Sorts out what a lost connection, or a failed attempt at one, leaves behind.
     pub(super) fn lose_link(&mut self, now: Time, why: LinkError) {
         let was_up = matches!(self.phase, Phase::Up(_));
+        if !matches!(self.phase, Phase::Up(up) if up.restoring == 0) {
+            self.rotation.failed();
+        }
         for timer in [Timer::Dial, Timer::Ping, Timer::Silence, Timer::Probe] {
             self.timers.stop(timer);
         }
@@ -183,7 +186,6 @@ impl<R, W: Watcher> Session<R, W> {
             self.identity.freeze_watches();
             self.outputs.push_back(Output::State(State::Disconnected(why.clone())));
         } else {
-            self.rotation.failed();
             let server = self.link.server.take().unwrap_or_else(|| Arc::from(""));
             self.outputs.push_back(Output::Failed { server, error: why.clone() });
         }

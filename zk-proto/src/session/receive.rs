@@ -128,7 +128,6 @@ impl<R, W: Watcher> Session<R, W> {
         };
         self.identity.adopt(negotiated, response.passwd.0);
         self.liveness.greeted(now, sent, negotiated.timeout);
-        self.rotation.succeeded();
         self.timers.stop(Timer::Dial);
         self.phase = Phase::Up(Up { negotiated, restoring: 0, probe_pause: PROBE_PAUSE_MIN });
         self.outputs.push_back(Output::State(State::Connected(negotiated)));
@@ -150,7 +149,7 @@ impl<R, W: Watcher> Session<R, W> {
             up.restoring = frames.len();
         }
         if frames.is_empty() {
-            self.identity.thaw_watches();
+            self.settled();
         }
         for frame in frames {
             self.flight.send_first(now, Slot::Restore(frame), &mut self.link);
@@ -158,6 +157,13 @@ impl<R, W: Watcher> Session<R, W> {
         self.send_waiting(now);
         self.watch_silence();
         self.watch_expiry();
+    }
+
+    /// All watches are armed; only now has the attempt to connect succeeded. A server that accepts
+    /// sessions and then refuses their watches would otherwise be dialed without growing pauses.
+    const fn settled(&mut self) {
+        self.identity.thaw_watches();
+        self.rotation.succeeded();
     }
 
     fn event(&mut self, zxid: Zxid, body: &Bytes) -> Result<(), Broken> {
@@ -276,7 +282,7 @@ impl<R, W: Watcher> Session<R, W> {
         if let Phase::Up(up) = &mut self.phase {
             up.restoring = up.restoring.saturating_sub(1);
             if up.restoring == 0 {
-                self.identity.thaw_watches();
+                self.settled();
                 self.tell_persistent(&WatchNotice::Gap);
             }
         }

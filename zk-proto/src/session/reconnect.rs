@@ -21,7 +21,7 @@ pub(crate) struct Rotation {
     servers: Vec<Arc<str>>,
     /// Index of the next one to try.
     next: usize,
-    /// Attempts since the last one that led to a session.
+    /// Attempts since the last one that led to a session with all its watches.
     failures: u32,
 }
 
