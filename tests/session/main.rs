@@ -57,6 +57,7 @@ scripts! {
     a_session_is_resumed
     a_silent_server_is_left
     a_slow_reply_keeps_the_link_as_long_as_pings_are_answered_in_time
+    a_watch_that_others_need_is_not_removed
     a_wrong_password_ends_like_an_expiry
     after_a_long_sleep_the_session_has_expired_before_anything_else
     an_event_is_heard_before_the_reply_behind_it

@@ -7,7 +7,8 @@ use alloc::collections::VecDeque;
 
 use super::{
     link::Link,
-    output::{Cause, OnLoss, Outcome, Outgoing},
+    output::{Cause, OnLoss, Outcome, Outgoing, WatchBy, WatchIntent},
+    watches::Kind,
 };
 use crate::{data::Xid, frame::RequestFrame, time::Time};
 
@@ -207,6 +208,29 @@ impl<R, W> Flight<R, W> {
         again.append(&mut self.waiting);
         self.waiting = again;
         unknown
+    }
+
+    /// Keeps unanswered requests from arming watches on `path` that `gone` picks. Returns whether others
+    /// will arm the server's watch that `by` stands for.
+    pub(crate) fn disarm(
+        &mut self,
+        by: WatchBy,
+        path: &str,
+        mut gone: impl FnMut(&W) -> bool,
+    ) -> bool {
+        let mut remain = false;
+        let sent = self.sent.iter_mut().map(|sent| &mut sent.slot);
+        for slot in sent.chain(&mut self.waiting) {
+            let Slot::User { request: Outgoing { watch, .. }, .. } = slot else { continue };
+            let is_there = |watch: &WatchIntent<W>| {
+                Kind::armed_by(watch.by) == Kind::armed_by(by) && *watch.path == *path
+            };
+            if let Some(there) = watch.take_if(|watch| is_there(watch)) {
+                *watch = (!gone(&there.watcher)).then_some(there);
+                remain |= watch.is_some();
+            }
+        }
+        remain
     }
 
     /// Takes everything in the order of submission, when there is nothing left to wait for after

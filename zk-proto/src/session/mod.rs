@@ -170,10 +170,14 @@ impl<R, W: Watcher> Session<R, W> {
         self.check();
     }
 
-    /// Forgets the watches that requests of kind `by` armed on `path` and that `gone` picks. Returns
-    /// whether the server's watch has no listener left, so that it should be removed there too.
-    pub fn unwatch(&mut self, by: WatchBy, path: &str, gone: impl FnMut(&W) -> bool) -> bool {
-        !self.watches.remove(by, path, gone)
+    /// Forgets the watches that requests of kind `by` arm on `path`, or have armed, and that `gone`
+    /// picks. Returns whether the server's watch has no listener left, so that it should be removed there
+    /// too. That request must then be the next one to be submitted: it takes away what those before it
+    /// arm.
+    pub fn unwatch(&mut self, by: WatchBy, path: &str, mut gone: impl FnMut(&W) -> bool) -> bool {
+        let armed = self.watches.remove(by, path, &mut gone);
+        let to_be_armed = self.flight.disarm(by, path, gone);
+        !armed && !to_be_armed
     }
 
     /// The moment of [`deadline`](Session::deadline) has come. Harmless if it has not.
