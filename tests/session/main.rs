@@ -81,6 +81,7 @@ scripts! {
     pings_come_when_nothing_else_is_sent
     refused_credentials_end_the_session
     requests_too_large_are_refused_at_once
+    restoration_keeps_to_the_limit_for_requests
     ten_thousand_watches_are_restored_in_batches
     there_is_room_for_so_many_requests
     where_nobody_may_ask_for_writable_servers_they_are_tried

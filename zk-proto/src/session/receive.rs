@@ -144,7 +144,8 @@ impl<R, W: Watcher> Session<R, W> {
         for index in 0..self.credentials.len() {
             self.present(now, index);
         }
-        let frames = resume::set_watches(&mut self.watches, self.identity.watches_since());
+        let (since, len_max) = (self.identity.watches_since(), self.config.request_len_max);
+        let frames = resume::set_watches(&mut self.watches, since, len_max);
         if let Phase::Up(up) = &mut self.phase {
             up.restoring = frames.len();
         }
