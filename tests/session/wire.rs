@@ -59,7 +59,7 @@ fn request(reader: &mut Reader<'_>) -> Result<String, DecodeError> {
         Xid::PING | Xid::AUTH => String::new(),
         xid => format!("#{xid} "),
     };
-    let len = if len > 1024 { format!(" ({len} bytes)") } else { String::new() };
+    let len = if len > 500 { format!(" ({len} bytes)") } else { String::new() };
     Ok(format!("{xid}{op}{arguments}{len}"))
 }
 

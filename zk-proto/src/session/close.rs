@@ -2,7 +2,7 @@
 
 use super::{
     Session,
-    flight::Slot,
+    flight::{Fate, Slot},
     output::{Cause, Outcome, Output, Over, State, WatchNotice},
     phase::Phase,
     timer::Timer,
@@ -18,21 +18,25 @@ impl<R, W: Watcher> Session<R, W> {
     /// Ends the session, so that its ephemeral nodes go now and not when it expires.
     ///
     /// What was submitted before is still sent first; nothing can be submitted afterwards. Without a
-    /// connection the session goes on trying for one until [`close_timeout`](super::Config::close_timeout).
+    /// connection the session tries for one, at once and until
+    /// [`close_timeout`](super::Config::close_timeout).
     /// The token comes back answered if the server confirmed, otherwise as unknown or not sent; either way
     /// the session is over then.
     pub fn close(&mut self, now: Time, token: R) {
         if let Some(over) = self.over_or_closing() {
             self.reply(token, Outcome::NotSent(Cause::SessionOver(over)));
-        } else if self.identity.is_established() {
-            self.closing = true;
-            let frame = RequestFrame::new(CloseSession::OP, &CloseSession);
-            self.flight.push(Slot::Close { frame, token });
-            self.timers.set(Timer::Close, now.after(self.config.close_timeout));
-            self.send_waiting(now);
-        } else {
-            self.reply(token, Outcome::NotSent(Cause::SessionOver(Over::Closed)));
-            self.finish(Over::Closed);
+            return;
+        }
+        let frame = RequestFrame::new(CloseSession::OP, &CloseSession);
+        self.flight.push(Slot::Close { frame, token });
+        self.closing = true;
+        self.timers.set(Timer::Close, now.after(self.config.close_timeout));
+        match self.phase {
+            Phase::Up(_) => self.send_waiting(now),
+            // No server that could be reached knows of a session.
+            _ if !self.identity.is_global() => self.finish(Over::Closed),
+            Phase::Waiting => self.dial(now),
+            Phase::Dialing | Phase::Greeting { .. } | Phase::Over(_) => {}
         }
         self.check();
     }
@@ -48,23 +52,24 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Nothing comes after this: everybody is told, once.
     pub(super) fn finish(&mut self, over: Over) {
-        let cause = Cause::SessionOver(over);
+        self.finish_because(over, &Cause::SessionOver(over));
+    }
+
+    /// The same, for a reason that says more than that the session is over.
+    pub(super) fn finish_because(&mut self, over: Over, cause: &Cause) {
         if self.phase.has_link() {
             self.outputs.push_back(Output::HangUp);
         }
         self.phase = Phase::Over(over);
+        self.liveness.disowned();
         self.timers.stop_all();
-        self.report_lost(&cause);
-        for slot in self.flight.take_waiting() {
-            let outcome = match &slot {
-                Slot::User { was_sent: true, .. } => Outcome::Unknown(cause.clone()),
-                _ => Outcome::NotSent(cause.clone()),
-            };
-            self.report(slot, outcome);
+        for (slot, fate) in self.flight.take_all(self.link.written()) {
+            self.report(slot, fate, cause);
         }
         for credential in core::mem::take(&mut self.credentials) {
             if let Some(token) = credential.token {
-                self.reply(token, Outcome::NotSent(cause.clone()));
+                let fate = if credential.was_sent { Fate::Unknown } else { Fate::NotSent };
+                self.reply(token, fate.outcome(cause));
             }
         }
         for watcher in self.watches.take_all() {

@@ -7,7 +7,8 @@ use alloc::collections::VecDeque;
 
 use super::{
     link::Link,
-    output::{OnLoss, Outgoing},
+    output::{Cause, OnLoss, Outcome, Outgoing, WatchBy, WatchIntent},
+    watches::Kind,
 };
 use crate::{data::Xid, frame::RequestFrame, time::Time};
 
@@ -34,6 +35,15 @@ impl<R, W> Slot<R, W> {
             | Self::Close { frame, .. } => frame,
         }
     }
+
+    /// Whoever waits for the outcome, if that is not the session itself.
+    pub(crate) fn into_token(self) -> Option<R> {
+        match self {
+            Self::User { request, .. } => Some(request.token),
+            Self::Close { token, .. } => Some(token),
+            Self::Restore(_) => None,
+        }
+    }
 }
 
 /// A request that has an xid, since its bytes are on their way to the server.
@@ -57,11 +67,22 @@ pub(crate) struct Flight<R, W> {
     bytes: usize,
 }
 
-/// What a lost connection leaves behind.
-#[derive(Debug)]
-pub(crate) struct Lost<R, W> {
-    /// Sent, not answered, and not to be sent again. In order.
-    pub(crate) unknown: VecDeque<Slot<R, W>>,
+/// What is certain about a request that will not be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It was not carried out.
+    NotSent,
+    /// Nothing.
+    Unknown,
+}
+
+impl Fate {
+    pub(crate) fn outcome(self, cause: &Cause) -> Outcome {
+        match self {
+            Self::NotSent => Outcome::NotSent(cause.clone()),
+            Self::Unknown => Outcome::Unknown(cause.clone()),
+        }
+    }
 }
 
 impl<R, W> Flight<R, W> {
@@ -150,11 +171,18 @@ impl<R, W> Flight<R, W> {
         }
     }
 
+    /// Whether the end of the session is under way, in whole or in part, after `written` bytes.
+    pub(crate) fn close_was_sent(&self, written: u64) -> bool {
+        let is_close = |sent: &Sent<R, W>| matches!(sent.slot, Slot::Close { .. });
+        self.sent.back().is_some_and(|last| is_close(last) && last.start < written)
+    }
+
     /// Sorts out what was sent when the connection is lost after `written` bytes.
     ///
     /// Requests without a single written byte wait again, as do those that may be sent twice; both keep
-    /// their order. Replays of watches are dropped, to be made anew for the next connection.
-    pub(crate) fn link_lost(&mut self, written: u64) -> Lost<R, W> {
+    /// their order. Replays of watches are dropped, to be made anew for the next connection. The others
+    /// are returned in order.
+    pub(crate) fn link_lost(&mut self, written: u64) -> VecDeque<Slot<R, W>> {
         let mut unknown = VecDeque::new();
         let mut again = VecDeque::new();
         for Sent { mut slot, start, .. } in core::mem::take(&mut self.sent) {
@@ -179,13 +207,46 @@ impl<R, W> Flight<R, W> {
         }
         again.append(&mut self.waiting);
         self.waiting = again;
-        Lost { unknown }
+        unknown
     }
 
-    /// Takes everything that still waits, once there is nothing left to wait for.
-    pub(crate) fn take_waiting(&mut self) -> VecDeque<Slot<R, W>> {
+    /// Keeps unanswered requests from arming watches on `path` that `gone` picks. Returns whether others
+    /// will arm the server's watch that `by` stands for.
+    pub(crate) fn disarm(
+        &mut self,
+        by: WatchBy,
+        path: &str,
+        mut gone: impl FnMut(&W) -> bool,
+    ) -> bool {
+        let mut remain = false;
+        let sent = self.sent.iter_mut().map(|sent| &mut sent.slot);
+        for slot in sent.chain(&mut self.waiting) {
+            let Slot::User { request: Outgoing { watch, .. }, .. } = slot else { continue };
+            let is_there = |watch: &WatchIntent<W>| {
+                Kind::armed_by(watch.by) == Kind::armed_by(by) && *watch.path == *path
+            };
+            if let Some(there) = watch.take_if(|watch| is_there(watch)) {
+                *watch = (!gone(&there.watcher)).then_some(there);
+                remain |= watch.is_some();
+            }
+        }
+        remain
+    }
+
+    /// Takes everything in the order of submission, when there is nothing left to wait for after
+    /// `written` bytes.
+    pub(crate) fn take_all(
+        &mut self,
+        written: u64,
+    ) -> impl Iterator<Item = (Slot<R, W>, Fate)> + use<R, W> {
         self.bytes = 0;
-        core::mem::take(&mut self.waiting)
+        let sent = core::mem::take(&mut self.sent).into_iter();
+        let sent = sent.map(move |Sent { slot, start, .. }| (slot, start < written));
+        let waiting = core::mem::take(&mut self.waiting).into_iter().map(|slot| (slot, false));
+        sent.chain(waiting).map(|(slot, is_written)| {
+            let was_sent = is_written || matches!(slot, Slot::User { was_sent: true, .. });
+            (slot, if was_sent { Fate::Unknown } else { Fate::NotSent })
+        })
     }
 
     fn forget(&mut self, slot: &Slot<R, W>) {

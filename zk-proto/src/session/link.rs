@@ -7,8 +7,8 @@ use bytes::BytesMut;
 
 use super::{
     Session,
-    flight::{Lost, Slot},
-    output::{Cause, LinkError, Outcome, Output, Over, ProbeAnswer, State},
+    flight::{Fate, Slot},
+    output::{Cause, LinkError, Output, Over, ProbeAnswer, State},
     phase::Phase,
     timer::Timer,
     watches::Watcher,
@@ -95,10 +95,12 @@ impl<R, W: Watcher> Session<R, W> {
         self.check();
     }
 
-    /// The answer to an [`Output::Probe`]. Ignored unless the session is on a read-only server.
+    /// The answer to an [`Output::Probe`]. Ignored unless the session is on a read-only server, and
+    /// once it is being closed.
     pub fn probed(&mut self, now: Time, server: &str, answer: ProbeAnswer) {
         if let Phase::Up(up) = &mut self.phase
             && up.negotiated.read_only
+            && !self.closing
         {
             let blind = answer == ProbeAnswer::Unknown && up.probe_pause >= PROBE_PAUSE_BLIND;
             let pause = up.probe_pause;
@@ -135,9 +137,12 @@ impl<R, W: Watcher> Session<R, W> {
         self.config.connect_timeout.unwrap_or_else(|| share.max(least))
     }
 
-    /// Looks for a server that takes writes.
+    /// Looks for a server that takes writes, other than the present one.
     pub(super) fn probe(&mut self) {
-        let server = self.rotation.advance();
+        let mut server = self.rotation.advance();
+        if self.link.server.as_ref() == Some(&server) {
+            server = self.rotation.advance();
+        }
         self.outputs.push_back(Output::Probe { server });
     }
 
@@ -170,6 +175,9 @@ impl<R, W: Watcher> Session<R, W> {
     /// Sorts out what a lost connection, or a failed attempt at one, leaves behind.
     pub(super) fn lose_link(&mut self, now: Time, why: LinkError) {
         let was_up = matches!(self.phase, Phase::Up(_));
+        if !matches!(self.phase, Phase::Up(up) if up.restoring == 0) {
+            self.rotation.failed();
+        }
         for timer in [Timer::Dial, Timer::Ping, Timer::Silence, Timer::Probe] {
             self.timers.stop(timer);
         }
@@ -178,45 +186,37 @@ impl<R, W: Watcher> Session<R, W> {
             self.identity.freeze_watches();
             self.outputs.push_back(Output::State(State::Disconnected(why.clone())));
         } else {
-            self.rotation.failed();
             let server = self.link.server.take().unwrap_or_else(|| Arc::from(""));
             self.outputs.push_back(Output::Failed { server, error: why.clone() });
         }
-        let close_was_sent = self.report_lost(&Cause::LinkLost(why.clone()));
-        self.link.reset();
-        if close_was_sent {
-            self.finish(Over::Closed);
-        } else {
-            let pause = match why {
-                LinkError::Superseded => Duration::ZERO,
-                _ => self.pause(now),
-            };
-            self.timers.set(Timer::Retry, now.after(pause));
+        let cause = Cause::LinkLost(why);
+        let written = self.link.written();
+        if self.flight.close_was_sent(written) {
+            // The server may well have closed the session, and the connection behind it.
+            self.finish_because(Over::Closed, &cause);
+            return;
         }
+        for slot in self.flight.link_lost(written) {
+            self.report(slot, Fate::Unknown, &cause);
+        }
+        self.link.reset();
+        let pause = match cause {
+            Cause::LinkLost(LinkError::Superseded) => Duration::ZERO,
+            _ => self.pause(now),
+        };
+        self.timers.set(Timer::Retry, now.after(pause));
     }
 
     fn pause(&mut self, now: Time) -> Duration {
-        let left = self.timers.at(Timer::Expiry).map(|expiry| expiry.since(now));
+        let ends = [Timer::Expiry, Timer::Close].into_iter().filter_map(|end| self.timers.at(end));
+        let left = ends.min().map(|end| end.since(now));
         self.rotation.pause(self.liveness.timeout(), left, &mut self.rng)
     }
 
-    /// Reports what was sent and cannot be sent again. Returns whether a close was among it.
-    pub(super) fn report_lost(&mut self, cause: &Cause) -> bool {
-        let Lost { unknown } = self.flight.link_lost(self.link.written());
-        let mut close_was_sent = false;
-        for slot in unknown {
-            close_was_sent |= matches!(slot, Slot::Close { .. });
-            self.report(slot, Outcome::Unknown(cause.clone()));
-        }
-        close_was_sent
-    }
-
-    /// Reports one request to whoever submitted it.
-    pub(super) fn report(&mut self, slot: Slot<R, W>, outcome: Outcome) {
-        match slot {
-            Slot::User { request, .. } => self.reply(request.token, outcome),
-            Slot::Close { token, .. } => self.reply(token, outcome),
-            Slot::Restore(_) => {}
+    /// Reports a request that will not be answered to whoever submitted it.
+    pub(super) fn report(&mut self, slot: Slot<R, W>, fate: Fate, cause: &Cause) {
+        if let Some(token) = slot.into_token() {
+            self.reply(token, fate.outcome(cause));
         }
     }
 }

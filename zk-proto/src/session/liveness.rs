@@ -70,6 +70,11 @@ impl Liveness {
         self.proof = self.proof.max(Some(sent));
     }
 
+    /// A server says that there is no such session: whatever was proved before counts no longer.
+    pub(crate) const fn disowned(&mut self) {
+        self.proof = None;
+    }
+
     /// Negotiated session timeout; the wished one until then.
     pub(crate) const fn timeout(&self) -> Duration {
         self.timeout
@@ -103,7 +108,7 @@ impl Liveness {
         self.frame.map(|frame| frame.after(self.timeout.saturating_add(third)))
     }
 
-    /// Until when the server that answered last must keep the session. None before the first handshake.
+    /// Until when the server that answered last must keep the session. None if it did not say that it does.
     pub(crate) fn lease(&self) -> Option<Time> {
         self.proof.map(|proof| proof.after(self.timeout))
     }

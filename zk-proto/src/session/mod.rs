@@ -93,6 +93,14 @@ pub struct Session<R, W> {
 struct Credential<R> {
     auth: Auth,
     token: Option<R>,
+    /// Whether it has been presented on any connection.
+    was_sent: bool,
+}
+
+impl<R> Credential<R> {
+    const fn new(auth: Auth, token: Option<R>) -> Self {
+        Self { auth, token, was_sent: false }
+    }
 }
 
 impl<R, W: Watcher> Session<R, W> {
@@ -101,12 +109,13 @@ impl<R, W: Watcher> Session<R, W> {
     pub fn new(config: Config, seed: u64, now: Time) -> Self {
         let mut rng = Rng::new(seed);
         let resumed_since = config.resume.is_some().then_some(now);
-        let first_xid = config.resume.as_ref().map_or(Xid::FIRST, |resume| resume.next_xid);
+        let next_xid = config.resume.as_ref().map_or(Xid::FIRST, |resume| resume.next_xid);
         let mut session = Self {
             phase: Phase::Waiting,
             identity: Identity::new(config.resume.clone()),
             link: Link::default(),
-            flight: Flight::new(first_xid),
+            // From zero down they have meanings of their own.
+            flight: Flight::new(next_xid.max(Xid::FIRST)),
             watches: Watches::new(),
             credentials: Vec::new(),
             liveness: Liveness::new(config.session_timeout, resumed_since),
@@ -118,8 +127,7 @@ impl<R, W: Watcher> Session<R, W> {
             config,
         };
         let auth = core::mem::take(&mut session.config.auth);
-        session.credentials =
-            auth.into_iter().map(|auth| Credential { auth, token: None }).collect();
+        session.credentials = auth.into_iter().map(|auth| Credential::new(auth, None)).collect();
         session.watch_expiry();
         session.dial(now);
         session.check();
@@ -153,7 +161,7 @@ impl<R, W: Watcher> Session<R, W> {
         if let Some(over) = self.over_or_closing() {
             self.reply(token, Outcome::NotSent(Cause::SessionOver(over)));
         } else {
-            self.credentials.push(Credential { auth, token: Some(token) });
+            self.credentials.push(Credential::new(auth, Some(token)));
             if let Phase::Up(_) = self.phase {
                 let index = self.credentials.len().saturating_sub(1);
                 self.present(now, index);
@@ -162,10 +170,14 @@ impl<R, W: Watcher> Session<R, W> {
         self.check();
     }
 
-    /// Forgets the watches that requests of kind `by` armed on `path` and that `gone` picks. Returns
-    /// whether the server's watch has no listener left, so that it should be removed there too.
-    pub fn unwatch(&mut self, by: WatchBy, path: &str, gone: impl FnMut(&W) -> bool) -> bool {
-        !self.watches.remove(by, path, gone)
+    /// Forgets the watches that requests of kind `by` arm on `path`, or have armed, and that `gone`
+    /// picks. Returns whether the server's watch has no listener left, so that it should be removed there
+    /// too. That request must then be the next one to be submitted: it takes away what those before it
+    /// arm.
+    pub fn unwatch(&mut self, by: WatchBy, path: &str, mut gone: impl FnMut(&W) -> bool) -> bool {
+        let armed = self.watches.remove(by, path, &mut gone);
+        let to_be_armed = self.flight.disarm(by, path, gone);
+        !armed && !to_be_armed
     }
 
     /// The moment of [`deadline`](Session::deadline) has come. Harmless if it has not.
@@ -212,7 +224,8 @@ impl<R, W: Watcher> Session<R, W> {
     }
 
     /// Until when the server that answered last keeps this session, counted from when the newest
-    /// answered message was *sent*; `None` before the first handshake.
+    /// answered message was *sent*; `None` before the first handshake, once the session is over, and
+    /// while it seems to be: when a reply said so, and no handshake has settled it yet.
     ///
     /// Sound for a standalone server and for a leader. A follower that is cut off from its leader goes
     /// on answering while the leader's clock runs out.
@@ -227,7 +240,8 @@ impl<R, W: Watcher> Session<R, W> {
         self.phase.over()
     }
 
-    /// What it takes to go on with this session elsewhere; `None` if there is none.
+    /// What it takes to go on with this session elsewhere; `None` if there is none, or none that any
+    /// server but a read-only one has heard of.
     #[must_use]
     pub fn credentials(&self) -> Option<Credentials> {
         let next_xid = self.flight.next_xid();
@@ -246,7 +260,8 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Presents an identity on this connection.
     fn present(&mut self, now: Time, index: usize) {
-        if let Some(credential) = self.credentials.get(index) {
+        if let Some(credential) = self.credentials.get_mut(index) {
+            credential.was_sent = true;
             let auth = resume::auth(&credential.auth);
             self.link.write(|out| auth.write(Xid::AUTH, out));
             self.link.auth_pending.push_back(index);

@@ -94,17 +94,22 @@ impl Identity {
         self.id.0 != 0
     }
 
-    /// What to show in a handshake: nothing, as long as there is nothing that other servers know.
-    pub(crate) fn shown(&self) -> Credentials {
-        let all = self.is_global.then(|| self.credentials(Xid::FIRST)).flatten();
-        all.unwrap_or_else(Self::nobody)
+    /// Whether there is a session that more than one server knows.
+    pub(crate) const fn is_global(&self) -> bool {
+        self.is_global && self.is_established()
     }
 
-    /// What it takes to go on with the session elsewhere; `None` if there is none.
+    /// What to show in a handshake.
+    pub(crate) fn shown(&self) -> Credentials {
+        self.credentials(Xid::FIRST).unwrap_or_else(Self::nobody)
+    }
+
+    /// What it takes to go on with the session elsewhere; `None` as long as there is nothing that other
+    /// servers know.
     pub(crate) fn credentials(&self, next_xid: Xid) -> Option<Credentials> {
         let (id, password) = (self.id, self.password.clone());
         let all = Credentials { id, password, last_zxid: self.last_zxid, next_xid };
-        self.is_established().then_some(all)
+        self.is_global().then_some(all)
     }
 
     /// A server serves the session under this name.

@@ -1,6 +1,6 @@
 //! What a server says, frame by frame.
 
-use alloc::{string::ToString, sync::Arc};
+use alloc::{format, string::ToString, sync::Arc};
 use core::time::Duration;
 
 use bytes::Bytes;
@@ -42,6 +42,11 @@ impl From<DecodeError> for Broken {
 impl<R, W: Watcher> Session<R, W> {
     /// Bytes have been appended to [`inbound`](Session::inbound). Ignored without a connection.
     pub fn received(&mut self, now: Time) {
+        // Bytes that lay there while the machine slept would pass for signs of life. The session's end
+        // cannot wait for its timer: drivers read first.
+        if self.timers.at(Timer::Expiry).is_some_and(|expiry| expiry <= now) {
+            self.finish(Over::Expired);
+        }
         self.liveness.heard(now);
         while self.phase.has_stream() {
             let outcome = match split_frame(&mut self.link.inbound, self.config.reply_len_max) {
@@ -60,7 +65,10 @@ impl<R, W: Watcher> Session<R, W> {
         }
         if let Phase::Up(_) = self.phase {
             self.watch_silence();
-            self.watch_expiry();
+        }
+        if !self.phase.has_stream() {
+            // They are of a connection that the driver did not know to be left.
+            self.link.inbound.clear();
         }
         self.check();
     }
@@ -70,18 +78,17 @@ impl<R, W: Watcher> Session<R, W> {
             Phase::Greeting { sent } => self.greeted(now, sent, frame),
             Phase::Up(_) => {
                 self.liveness.frame(now);
+                // Before anything else: this frame may be the last one of its connection.
+                self.watch_expiry();
                 let mut reader = Reader::new(frame);
                 let header = ReplyHeader::decode(&mut reader)?;
                 let body = frame.slice(reader.offset()..);
                 if header.err == ErrorCode::SESSION_CLOSED_REQUIRE_AUTH {
-                    return Err(Broken::Session(Over::AuthFailed));
+                    return Err(self.unauthenticated(header));
                 }
                 match header.xid {
                     Xid::NOTIFICATION => self.event(header.zxid, &body),
-                    Xid::PING => {
-                        self.liveness.ponged();
-                        Ok(())
-                    }
+                    Xid::PING => self.pong(header.err),
                     Xid::AUTH => self.auth_judged(header.err),
                     _ => self.answer(header, body),
                 }
@@ -108,6 +115,10 @@ impl<R, W: Watcher> Session<R, W> {
             _ if resuming && response.session_id != shown => {
                 return Err(Broken::Session(Over::Expired));
             }
+            // It would count as none at the next handshake, and its expiry would go unnoticed.
+            _ if response.session_id.0 == 0 => {
+                return Err(Broken::Link(LinkError::Protocol("session without an id".into())));
+            }
             _ => {}
         }
         let negotiated = Negotiated {
@@ -117,7 +128,6 @@ impl<R, W: Watcher> Session<R, W> {
         };
         self.identity.adopt(negotiated, response.passwd.0);
         self.liveness.greeted(now, sent, negotiated.timeout);
-        self.rotation.succeeded();
         self.timers.stop(Timer::Dial);
         self.phase = Phase::Up(Up { negotiated, restoring: 0, probe_pause: PROBE_PAUSE_MIN });
         self.outputs.push_back(Output::State(State::Connected(negotiated)));
@@ -134,12 +144,13 @@ impl<R, W: Watcher> Session<R, W> {
         for index in 0..self.credentials.len() {
             self.present(now, index);
         }
-        let frames = resume::set_watches(&mut self.watches, self.identity.watches_since());
+        let (since, len_max) = (self.identity.watches_since(), self.config.request_len_max);
+        let frames = resume::set_watches(&mut self.watches, since, len_max);
         if let Phase::Up(up) = &mut self.phase {
             up.restoring = frames.len();
         }
         if frames.is_empty() {
-            self.identity.thaw_watches();
+            self.settled();
         }
         for frame in frames {
             self.flight.send_first(now, Slot::Restore(frame), &mut self.link);
@@ -147,6 +158,13 @@ impl<R, W: Watcher> Session<R, W> {
         self.send_waiting(now);
         self.watch_silence();
         self.watch_expiry();
+    }
+
+    /// All watches are armed; only now has the attempt to connect succeeded. A server that accepts
+    /// sessions and then refuses their watches would otherwise be dialed without growing pauses.
+    const fn settled(&mut self) {
+        self.identity.thaw_watches();
+        self.rotation.succeeded();
     }
 
     fn event(&mut self, zxid: Zxid, body: &Bytes) -> Result<(), Broken> {
@@ -161,6 +179,31 @@ impl<R, W: Watcher> Session<R, W> {
             outputs.push_back(Output::Watch { watcher, notice });
         });
         Ok(())
+    }
+
+    /// The answer to the oldest ping. An error is no sign of life.
+    fn pong(&mut self, err: ErrorCode) -> Result<(), Broken> {
+        if err.is_ok() {
+            self.liveness.ponged();
+            return Ok(());
+        }
+        if err.ends_session() {
+            self.liveness.disowned();
+        }
+        let moved = err == ErrorCode::SESSION_MOVED;
+        Err(Broken::Link(if moved { LinkError::Moved } else { LinkError::NotServed }))
+    }
+
+    /// A server serves nobody without credentials, in answer to anything. If it is the request that
+    /// was due for an answer, that one has certainly not been carried out.
+    fn unauthenticated(&mut self, header: ReplyHeader) -> Broken {
+        let ReplyHeader { xid, zxid, err } = header;
+        let refused = self.flight.answered(xid).ok();
+        if let Some(token) = refused.and_then(|sent| sent.slot.into_token()) {
+            let answer = Answer { zxid, code: err, body: Bytes::new() };
+            self.reply(token, Outcome::Answered(answer));
+        }
+        Broken::Session(Over::AuthFailed)
     }
 
     /// A server has judged the credentials presented longest ago.
@@ -179,16 +222,21 @@ impl<R, W: Watcher> Session<R, W> {
     fn answer(&mut self, header: ReplyHeader, body: Bytes) -> Result<(), Broken> {
         let ReplyHeader { xid, zxid, err } = header;
         let sent = self.flight.answered(xid).map_err(|due| {
-            let due = due.map_or(Xid(0), |due| due);
-            let text = alloc::format!("reply to xid {xid} where {due} was due (0: none)");
-            Broken::Link(LinkError::Protocol(text))
+            Broken::Link(LinkError::Protocol(match due {
+                Some(due) => format!("reply to xid {xid} where {due} was due"),
+                None => format!("reply to xid {xid} where none was due"),
+            }))
         })?;
         if err == ErrorCode::SESSION_MOVED {
             self.flight.unanswer(sent);
             return Err(Broken::Link(LinkError::Moved));
         }
         let Sent { slot, at, .. } = sent;
-        self.liveness.answered(at);
+        if err.ends_session() {
+            self.liveness.disowned();
+        } else {
+            self.liveness.answered(at);
+        }
         self.note_zxid(zxid);
         match slot {
             Slot::User { request, .. } => {
@@ -235,7 +283,7 @@ impl<R, W: Watcher> Session<R, W> {
         if let Phase::Up(up) = &mut self.phase {
             up.restoring = up.restoring.saturating_sub(1);
             if up.restoring == 0 {
-                self.identity.thaw_watches();
+                self.settled();
                 self.tell_persistent(&WatchNotice::Gap);
             }
         }

@@ -21,7 +21,7 @@ pub(crate) struct Rotation {
     servers: Vec<Arc<str>>,
     /// Index of the next one to try.
     next: usize,
-    /// Attempts since the last one that led to a session.
+    /// Attempts since the last one that led to a session with all its watches.
     failures: u32,
 }
 
@@ -60,8 +60,9 @@ impl Rotation {
     /// How long to wait before the next attempt.
     ///
     /// After a loss a random part of a twentieth of the session's life; none between the servers of a
-    /// round; after each round twice the pause of the one before, half of it random. Never more than a
-    /// quarter of what the session has `left`: better to dial in vain than to let it die waiting.
+    /// round; after each round twice the pause of the one before, half of it random. Hardly more than a
+    /// quarter of what the session has `left`: better to dial in vain than to let it die waiting. But
+    /// that quarter has a floor, or the last moments would be spent on dialing ever faster.
     pub(crate) fn pause(
         &self,
         timeout: Duration,
@@ -87,7 +88,7 @@ impl Rotation {
             }
         };
         let bound = left.and_then(|left| left.checked_div(4)).unwrap_or(Duration::MAX);
-        pause.min(bound)
+        pause.min(bound.max(PAUSE_MIN))
     }
 }
 
@@ -127,12 +128,15 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_leaves_the_session_three_quarters_of_its_life() {
+    fn a_pause_leaves_the_session_three_quarters_of_its_life_but_is_not_pointlessly_short() {
         let (mut rotation, mut rng) = rotation(&["a"]);
         for _ in 0..20 {
             rotation.failed();
         }
-        let left = Duration::from_millis(400);
-        assert!(rotation.pause(Duration::from_secs(30), Some(left), &mut rng) <= left / 4);
+        for (left, pause) in [(8_000, 2_000), (400, 100), (100, 100), (0, 100)] {
+            let left = Duration::from_millis(left);
+            let paused = rotation.pause(Duration::from_secs(30), Some(left), &mut rng);
+            assert_eq!(paused, Duration::from_millis(pause), "{left:?}");
+        }
     }
 }

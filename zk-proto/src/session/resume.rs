@@ -22,21 +22,29 @@ const BATCH_LEN_MAX: usize = 128 << 10;
 /// Bytes that a path occupies besides its characters.
 const PATH_OVERHEAD: usize = 4;
 
+/// Bytes of such a frame besides its paths, without the length prefix: header, zxid, five counts.
+const BATCH_OVERHEAD: usize = 8 + 8 + 5 * 4;
+
 pub(crate) fn auth(auth: &Auth) -> RequestFrame {
     let packet =
         AuthPacket { kind: 0, scheme: Str::from(&*auth.scheme), auth: Secret(Some(&auth.auth.0)) };
     RequestFrame::new(AuthPacket::OP, &packet)
 }
 
-/// The frames that arm all watches again, in batches.
+/// The frames that arm all watches again, in batches that fit into frames of `len_max` bytes.
 ///
 /// A batch without persistent watches uses the operation that servers of all versions have.
-pub(crate) fn set_watches<W: Watcher>(watches: &mut Watches<W>, since: Zxid) -> Vec<RequestFrame> {
+pub(crate) fn set_watches<W: Watcher>(
+    watches: &mut Watches<W>,
+    since: Zxid,
+    len_max: usize,
+) -> Vec<RequestFrame> {
+    let batch_len_max = BATCH_LEN_MAX.min(len_max.saturating_sub(BATCH_OVERHEAD));
     let mut frames = Vec::new();
     let mut batch = Batch::default();
     for (kind, path) in watches.list() {
         let len = path.len().saturating_add(PATH_OVERHEAD);
-        if batch.len > 0 && batch.len.saturating_add(len) > BATCH_LEN_MAX {
+        if batch.len > 0 && batch.len.saturating_add(len) > batch_len_max {
             frames.push(core::mem::take(&mut batch).frame(since));
         }
         batch.len = batch.len.saturating_add(len);

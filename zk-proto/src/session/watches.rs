@@ -34,6 +34,16 @@ impl Kind {
         matches!(self, Self::Persistent | Self::Recursive)
     }
 
+    /// What requests of a kind can arm. Equal for those that share one watch of the server.
+    pub(crate) const fn armed_by(by: WatchBy) -> &'static [Self] {
+        match by {
+            WatchBy::Data | WatchBy::Exists => &[Self::Data, Self::Exist],
+            WatchBy::Children => &[Self::Child],
+            WatchBy::Persistent => &[Self::Persistent],
+            WatchBy::Recursive => &[Self::Recursive],
+        }
+    }
+
     /// What a request arms if it is answered with `code`; `None` if nothing.
     pub(crate) const fn armed(by: WatchBy, code: ErrorCode) -> Option<Self> {
         match (by, code) {
@@ -131,14 +141,8 @@ impl<W: Watcher> Watches<W> {
         path: &str,
         mut gone: impl FnMut(&W) -> bool,
     ) -> bool {
-        let kinds: &[Kind] = match by {
-            WatchBy::Data | WatchBy::Exists => &[Kind::Data, Kind::Exist],
-            WatchBy::Children => &[Kind::Child],
-            WatchBy::Persistent => &[Kind::Persistent],
-            WatchBy::Recursive => &[Kind::Recursive],
-        };
         let mut remain = false;
-        for &kind in kinds {
+        for &kind in Kind::armed_by(by) {
             let key = (kind, Arc::from(path));
             if let Some(watchers) = self.0.get_mut(&key) {
                 watchers.retain(|watcher| !gone(watcher));
