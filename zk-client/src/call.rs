@@ -31,7 +31,7 @@ pub(crate) enum Command {
     Submit(Submission),
     /// To leave in one write.
     Batch(Vec<Submission>),
-    Close(oneshot::Sender<Outcome>),
+    Close(oneshot::Sender<()>),
     Detach(oneshot::Sender<Option<Credentials>>),
 }
 
@@ -51,7 +51,7 @@ pub(crate) enum Token {
         /// Gives room for another request once this one is answered.
         _permit: OwnedSemaphorePermit,
     },
-    Closer(oneshot::Sender<Outcome>),
+    Closer(oneshot::Sender<()>),
     Attempt(u64),
     Sweep(Sweep),
     Nobody,

@@ -10,7 +10,7 @@ use tracing::Instrument as _;
 use zk_proto::{
     SessionId, Time, Zxid,
     path::PathError,
-    session::{Credentials, Outcome, Session as Machine},
+    session::{Credentials, Session as Machine},
 };
 
 use crate::{
@@ -58,6 +58,7 @@ impl Client {
             epoch: 0,
             id: SessionId(0),
             timeout: config.session_timeout,
+            close_confirmed: false,
         };
         let permits = Arc::new(Semaphore::new(config.requests_max.min(Semaphore::MAX_PERMITS)));
         let (commands, inbox) = mpsc::unbounded_channel();
@@ -152,13 +153,12 @@ impl Client {
     /// [`CloseError`] if no server has confirmed.
     pub async fn close(&self) -> Result<(), CloseError> {
         let (done, closed) = oneshot::channel();
-        if self.handle.commands.send(Command::Close(done)).is_ok()
-            && let Ok(Outcome::Answered(_)) = closed.await
-        {
-            return Ok(());
+        if self.handle.commands.send(Command::Close(done)).is_ok() {
+            // Whatever it says, the session ends.
+            let _ = closed.await;
         }
         match self.session.ended().await {
-            // By another clone, which has the answer; or without one.
+            SessionEnd::Closed if self.session.is_close_confirmed() => Ok(()),
             SessionEnd::Closed => Err(CloseError::Unconfirmed),
             end => Err(CloseError::Ended(end)),
         }

@@ -248,7 +248,12 @@ impl Driver {
     fn reply(&mut self, now: Time, token: Token, outcome: Outcome) {
         match token {
             // The caller may have gone; the answer goes with it.
-            Token::Caller { reply, .. } | Token::Closer(reply) => drop(reply.send(outcome)),
+            Token::Caller { reply, .. } => drop(reply.send(outcome)),
+            Token::Closer(done) => {
+                let confirmed = matches!(outcome, Outcome::Answered(_));
+                self.parts.published.send_modify(|it| it.close_confirmed |= confirmed);
+                let _ = done.send(());
+            }
             Token::Attempt(id) => {
                 let session = self.parts.published.borrow().id;
                 let next = self.attempts.advance(id, session, outcome);

@@ -38,6 +38,8 @@ pub(crate) struct Published {
     pub(crate) epoch: u64,
     pub(crate) id: SessionId,
     pub(crate) timeout: Duration,
+    /// Whether a server has confirmed that the session was closed.
+    pub(crate) close_confirmed: bool,
 }
 
 /// Until when the servers are sure to keep the session, written by the driver and read by anyone.
@@ -127,7 +129,7 @@ impl Session {
     pub async fn changed(&mut self) -> SessionState {
         match self.published.changed().await {
             Ok(()) => self.published.borrow_and_update().state,
-            Err(_) => self.final_state(),
+            Err(_) => SessionState::Ended(self.end().unwrap_or(SessionEnd::Closed)),
         }
     }
 
@@ -139,20 +141,24 @@ impl Session {
             if let SessionState::Ended(end) = state {
                 return end;
             }
-            if published.changed().await.is_err()
-                && let SessionState::Ended(end) = self.final_state()
-            {
-                return end;
+            // Without a driver: it publishes an end before it goes, unless its runtime went first, and
+            // then nobody keeps the session alive.
+            if published.changed().await.is_err() {
+                return self.end().unwrap_or(SessionEnd::Closed);
             }
         }
     }
 
-    /// Where things stand without a driver: it publishes an end before it goes, unless its runtime went
-    /// first, and then nobody keeps the session alive.
-    fn final_state(&self) -> SessionState {
+    /// Why the session has ended, if it has.
+    fn end(&self) -> Option<SessionEnd> {
         match self.state() {
-            ended @ SessionState::Ended(_) => ended,
-            _ => SessionState::Ended(SessionEnd::Closed),
+            SessionState::Ended(end) => Some(end),
+            _ => None,
         }
+    }
+
+    /// Whether a server has confirmed that the session was closed.
+    pub(crate) fn is_close_confirmed(&self) -> bool {
+        self.published.borrow().close_confirmed
     }
 }

@@ -98,19 +98,19 @@ impl<R, W: Watcher> Session<R, W> {
     /// The answer to an [`Output::Probe`]. Ignored unless the session is on a read-only server, and
     /// once it is being closed.
     pub fn probed(&mut self, now: Time, server: &str, answer: ProbeAnswer) {
-        if let Phase::Up(up) = &mut self.phase
-            && up.negotiated.read_only
-            && !self.closing
-        {
-            let blind = answer == ProbeAnswer::Unknown && up.probe_pause >= PROBE_PAUSE_BLIND;
-            let pause = up.probe_pause;
-            up.probe_pause = pause.saturating_mul(2).min(PROBE_PAUSE_MAX);
-            if answer == ProbeAnswer::ReadWrite || blind {
-                self.rotation.prefer(server);
-                self.drop_link(now, LinkError::Superseded);
-            } else {
-                self.timers.set(Timer::Probe, now.after(pause));
+        match &mut self.phase {
+            Phase::Up(up) if up.negotiated.read_only && !self.closing => {
+                let blind = answer == ProbeAnswer::Unknown && up.probe_pause >= PROBE_PAUSE_BLIND;
+                let pause = up.probe_pause;
+                up.probe_pause = pause.saturating_mul(2).min(PROBE_PAUSE_MAX);
+                if answer == ProbeAnswer::ReadWrite || blind {
+                    self.rotation.prefer(server);
+                    self.drop_link(now, LinkError::Superseded);
+                } else {
+                    self.timers.set(Timer::Probe, now.after(pause));
+                }
             }
+            _ => {}
         }
         self.check();
     }

@@ -240,9 +240,9 @@ impl<R, W: Watcher> Session<R, W> {
         self.note_zxid(zxid);
         match slot {
             Slot::User { request, .. } => {
-                if let Some(watch) = request.watch
-                    && let Some(kind) = Kind::armed(watch.by, err)
-                {
+                let armed =
+                    request.watch.and_then(|watch| Some((Kind::armed(watch.by, err)?, watch)));
+                if let Some((kind, watch)) = armed {
                     self.watches.arm(kind, watch.path, watch.watcher);
                 }
                 self.reply(request.token, Outcome::Answered(Answer { zxid, code: err, body }));
@@ -262,9 +262,7 @@ impl<R, W: Watcher> Session<R, W> {
     /// A read-only server may have seen transactions that the ensemble later discards; what it shows is
     /// not held against others.
     fn note_zxid(&mut self, zxid: Zxid) {
-        if let Phase::Up(up) = self.phase
-            && !up.negotiated.read_only
-        {
+        if matches!(self.phase, Phase::Up(up) if !up.negotiated.read_only) {
             self.identity.saw(zxid);
         }
     }
