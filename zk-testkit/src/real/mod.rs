@@ -24,6 +24,7 @@ mod ensemble_builder;
 mod error;
 mod four_letter;
 mod install;
+mod journal;
 mod life;
 mod locate;
 mod maven;

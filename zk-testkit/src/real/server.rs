@@ -14,6 +14,7 @@ use super::config::{self, Settings};
 use super::distribution::Distribution;
 use super::error::Error;
 use super::four_letter::{self, MODE_LIMIT, Mode, Patience, READY_POLL, Standing};
+use super::journal;
 use super::life::Life;
 use super::release::{Release, Version, Wanted};
 use crate::port::HeldPort;
@@ -104,6 +105,7 @@ impl Server {
                 fs::write(config::data_dir(dir.path()).join("myid"), id.to_string())?;
             }
             let life = Life::new(dir.path())?;
+            journal::note(blueprint.distribution)?;
             Ok(Self {
                 life: Mutex::new(life),
                 java: blueprint.distribution.java().to_owned(),
