@@ -7,6 +7,7 @@ mod chroot;
 mod doubt;
 mod multi;
 mod nodes;
+mod secrets;
 mod session;
 mod watches;
 

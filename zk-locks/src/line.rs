@@ -247,6 +247,7 @@ impl Line {
             Err(error) => return Err(error.into()),
         };
         tracing::debug!(path = self.path, behind = nearest.name, "waiting");
+        let recheck = self.recheck.map(|pause| place.jitter(pause));
         tokio::select! {
             biased;
             own = own_event(&mut place.own_watch) => {
@@ -262,7 +263,7 @@ impl Line {
                 }
                 _ => Ok(Wake::LookAgain),
             },
-            () = pause(self.recheck) => Ok(Wake::LookAgain),
+            () = pause(recheck) => Ok(Wake::LookAgain),
         }
     }
 }
@@ -290,6 +291,12 @@ impl Place {
             return Err(AcquireError::SequenceExhausted { sequence });
         }
         Ok(Self { node, ticket, own_watch: None })
+    }
+
+    /// A part of a pause that differs from waiter to waiter, two thirds of it at least.
+    fn jitter(&self, pause: Duration) -> Duration {
+        let sixteenths = u32::try_from(self.node.stat().czxid.0.rem_euclid(16)).unwrap_or_default();
+        pause - pause * sixteenths / 48
     }
 }
 

@@ -138,8 +138,8 @@ impl LockBuilder {
         self
     }
 
-    /// How long a waiter trusts its watch without looking again; `None` for ever. Default 45 s. Only a bug
-    /// would make it matter.
+    /// How long a waiter trusts its watch at most without looking again; `None` for ever. Default 45 s.
+    /// Only a bug would make it matter.
     pub const fn recheck(mut self, pause: Option<Duration>) -> Self {
         self.recheck = pause;
         self

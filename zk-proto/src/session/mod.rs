@@ -9,6 +9,35 @@
 //!
 //! The same inputs at the same times give the same outputs: chance comes from the seed.
 //!
+//! ```
+//! use bytes::Bytes;
+//! use zk_proto::{
+//!     Secret, SessionId, Time,
+//!     frame::encode_frame,
+//!     request::{ConnectResponse, TrailingFlag},
+//!     session::{Config, Output, Session, State},
+//! };
+//!
+//! let mut session: Session<u64, u64> = Session::new(Config::new(["zk1:2181"]), 7, Time::ZERO);
+//! let Some(Output::Dial { server }) = session.poll() else { panic!("it begins to dial at once") };
+//! assert_eq!(&*server, "zk1:2181");
+//!
+//! // The driver has connected; it writes what there is to write, and reads the server's answer.
+//! session.dialed(Time::ZERO, Ok(()));
+//! assert_eq!(session.outbound().split().len(), 49);
+//! let answer = ConnectResponse {
+//!     protocol_version: 0,
+//!     time_out: 6000,
+//!     session_id: SessionId(0x10),
+//!     passwd: Secret(Some(Bytes::from_static(&[1; 16]))),
+//!     read_only: TrailingFlag(Some(false)),
+//! };
+//! encode_frame(&answer, session.inbound());
+//! session.received(Time::ZERO);
+//! let Some(Output::State(State::Connected(negotiated))) = session.poll() else { panic!() };
+//! assert_eq!(negotiated.id, SessionId(0x10));
+//! ```
+//!
 //! ```text
 //!            submit queues at any time; close sends its frame behind what is queued
 //!
