@@ -3,9 +3,11 @@
 //! | module | concern |
 //! |---|---|
 //! | `counts` | requests, round trips and notifications, each with its number |
+//! | `lost_replies` | hundreds of runs in which a reply never arrives |
 //! | `queue` | who comes when |
 //! | `support` | servers, proxies, and ways of waiting |
 
 mod counts;
+mod lost_replies;
 mod queue;
 mod support;

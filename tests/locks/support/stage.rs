@@ -62,9 +62,14 @@ impl Stage {
         path
     }
 
+    /// The server's address, as a client's connection string.
+    pub(crate) fn servers(&self) -> String {
+        self.server.connect_string()
+    }
+
     /// Options for a session with the server.
     pub(crate) fn options(&self) -> ConnectOptions {
-        options(&self.server.connect_string())
+        options(&self.servers())
     }
 
     /// A client with a session of its own.
