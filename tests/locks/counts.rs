@@ -98,8 +98,7 @@ async fn a_waiter_sleeps_after_four_requests_in_two_round_trips_and_is_granted_w
         };
         let (guard, (), ()) = tokio::join!(acquire_in_one_trip(&proxy, &lock), reads, release);
         let frames = proxy.frames_since(mark);
-        let expected =
-            [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::GET_DATA, OpCode::GET_DATA];
+        let expected = [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::GET_DATA, OpCode::GET_DATA];
         assert_eq!(ops(&frames), expected, "{frames}");
         assert_eq!(frames.round_trips(), 2, "{frames}");
         assert_eq!(notifications(&frames).len(), 1, "{frames}");

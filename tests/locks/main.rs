@@ -2,11 +2,13 @@
 //!
 //! | module | concern |
 //! |---|---|
+//! | `cancelled` | acquires that are dropped, wherever they are |
 //! | `counts` | requests, round trips and notifications, each with its number |
 //! | `lost_replies` | hundreds of runs in which a reply never arrives |
 //! | `queue` | who comes when |
 //! | `support` | servers, proxies, and ways of waiting |
 
+mod cancelled;
 mod counts;
 mod lost_replies;
 mod queue;

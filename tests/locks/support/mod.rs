@@ -2,10 +2,12 @@
 
 mod frames;
 mod patience;
+mod polls;
 mod stage;
 
 pub(crate) use self::{
     frames::ops,
     patience::{emptied, joined, within},
-    stage::{Stage, client_behind, on_each_release},
+    polls::{dropped_after, dropped_on_waking, dropped_when},
+    stage::{Stage, client_behind, on_each_release, options_for},
 };

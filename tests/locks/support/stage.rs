@@ -92,7 +92,12 @@ impl Stage {
 
 /// A client behind a proxy.
 pub(crate) async fn client_behind(proxy: &Proxy) -> Client {
-    options(&proxy.connect_string()).connect().await.unwrap()
+    options_for(proxy).connect().await.unwrap()
+}
+
+/// Options for a session through a proxy.
+pub(crate) fn options_for(proxy: &Proxy) -> ConnectOptions {
+    options(&proxy.connect_string())
 }
 
 fn options(servers: &str) -> ConnectOptions {
