@@ -241,6 +241,29 @@ async fn an_acquire_whose_create_is_in_doubt_can_be_dropped_at_each_step_of_the_
     .await;
 }
 
+/// There is nothing to find, in one case because the create never came to the server and in the other
+/// because there is no such path.
+#[tokio::test]
+async fn a_create_in_doubt_that_nobody_waits_for_is_not_sent_again() {
+    on_each_release(async |stage: Stage| {
+        let unseen = (stage.existing("unseen").await, Match::request(OpCode::CREATE2));
+        let refused = (stage.path("nowhere"), Match::reply(OpCode::CREATE2));
+        for (path, lost) in [unseen, refused] {
+            let (proxy, zk) = stage.proxied().await;
+            let lost = proxy.on(lost.once()).reset();
+            let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN)).watch();
+            let lock = Lock::new(&zk, &path);
+            within(dropped_when(async { drop(lost.fired().await) }, lock.acquire())).await;
+            within(listed.fired()).await;
+            // Behind the listing, and behind what came of it.
+            zk.sync("/").await.unwrap();
+            zk.sync("/").await.unwrap();
+            assert_eq!(proxy.counts().requests(OpCode::CREATE2), 1, "{}", proxy.frames());
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn an_acquire_can_be_dropped_in_the_poll_in_which_it_is_granted() {
     on_each_release(async |stage: Stage| {
