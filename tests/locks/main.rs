@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `cancelled` | acquires that are dropped, wherever they are |
 //! | `counts` | requests, round trips and notifications, each with its number |
+//! | `guards` | giving locks back, and hearing of their loss |
 //! | `lost_replies` | hundreds of runs in which a reply never arrives |
 //! | `queue` | who comes when |
 //! | `support` | servers, proxies, and ways of waiting |
 
 mod cancelled;
 mod counts;
+mod guards;
 mod lost_replies;
 mod queue;
 mod support;
