@@ -154,3 +154,17 @@ async fn watching_for_a_loss_can_be_dropped_after_any_number_of_polls_and_begun_
     })
     .await;
 }
+
+#[tokio::test]
+async fn all_who_watch_for_a_loss_hear_of_it() {
+    on_each_release(async |stage: Stage| {
+        let zk = stage.client().await;
+        let path = stage.existing("watched").await;
+        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+        let (first, second) = (guard.lost(), guard.scope(std::future::pending::<()>()));
+        let delete = async { stage.outsider.delete(guard.path()).await.unwrap() };
+        let (first, second, ()) = within(async { tokio::join!(first, second, delete) }).await;
+        assert_eq!((first, second), (Lost::NodeDeleted, Err(Lost::NodeDeleted)));
+    })
+    .await;
+}
