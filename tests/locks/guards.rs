@@ -2,12 +2,20 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
+    time::{Duration, Instant},
 };
 
+use zk_client::Clock;
 use zk_locks::{CheckError, Client, Guard, Lock, Lost, SessionEnd, Status};
+use zk_proto::OpCode;
+use zk_testkit::proxy::Match;
 
-use crate::support::{Stage, dropped_after, emptied, joined, on_each_release, within};
+use crate::support::{Stage, dropped_after, emptied, joined, on_each_release, options_for, within};
 
 /// Gives a guard up in some way that returns at once, and looks at what happens: a waiter is granted, and
 /// nothing stays behind although the session lives.
@@ -165,6 +173,44 @@ async fn all_who_watch_for_a_loss_hear_of_it() {
         let delete = async { stage.outsider.delete(guard.path()).await.unwrap() };
         let (first, second, ()) = within(async { tokio::join!(first, second, delete) }).await;
         assert_eq!((first, second), (Lost::NodeDeleted, Err(Lost::NodeDeleted)));
+    })
+    .await;
+}
+
+/// Counts how often it is read.
+#[derive(Clone, Default)]
+struct CountingClock(Arc<AtomicU64>);
+
+impl Clock for CountingClock {
+    fn now(&self) -> Duration {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        static EPOCH: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
+        EPOCH.elapsed()
+    }
+}
+
+/// The session reads its clock whenever it does anything.
+#[tokio::test]
+async fn a_client_that_is_dropped_while_disconnected_closes_its_session_without_being_busy() {
+    on_each_release(async |stage: Stage| {
+        let proxy = stage.proxy().await;
+        let clock = CountingClock::default();
+        let options = options_for(&proxy).session_timeout(Duration::from_secs(4));
+        let zk = options.clock(clock.clone()).connect().await.unwrap();
+        let session = zk.session();
+        let greeting = proxy.on(Match::connect_response().once()).hold();
+        proxy.reset_all();
+        drop(zk);
+        within(greeting.fired()).await;
+        // A driver that was busy would make thousands of turns by the end of these.
+        for _ in 0..10 {
+            stage.outsider.sync("/").await.unwrap();
+        }
+        let readings = clock.0.load(Ordering::Relaxed);
+        assert!(readings < 100, "{readings} readings of the clock");
+        greeting.release();
+        assert_eq!(within(session.ended()).await, SessionEnd::Closed);
+        assert_eq!(proxy.counts().replies(OpCode::CLOSE_SESSION), 1);
     })
     .await;
 }

@@ -60,6 +60,8 @@ pub(crate) struct Driver {
     inbox: Vec<Command>,
     /// What a server would not do just now, to be tried again at that time.
     parked: Vec<(Time, Parked)>,
+    /// Whether all clients are gone, and the session has been told to close.
+    deserted: bool,
 }
 
 struct Probe {
@@ -84,6 +86,7 @@ impl Driver {
             sleeping_until: None,
             inbox: Vec::new(),
             parked: Vec::new(),
+            deserted: false,
         }
     }
 
@@ -132,7 +135,7 @@ impl Driver {
     }
 
     fn take_commands(&mut self, cx: &mut Context<'_>) -> bool {
-        if !self.parts.session.has_room() {
+        if self.deserted || !self.parts.session.has_room() {
             return false;
         }
         let mut inbox = std::mem::take(&mut self.inbox);
@@ -151,8 +154,9 @@ impl Driver {
         }
         self.inbox = inbox;
         match polled {
-            Poll::Ready(0) if self.parts.session.over().is_none() => {
+            Poll::Ready(0) => {
                 // Nobody can submit anything any more: all clients are gone.
+                self.deserted = true;
                 self.parts.session.close(now, Token::Nobody);
                 false
             }
