@@ -291,6 +291,16 @@ impl Place {
         }
         Ok(Self { node, ticket, own_watch: None })
     }
+
+    /// Whether our own node is watched, and nothing has happened to it since. A watch that has fired is
+    /// used up.
+    fn is_undisturbed(&mut self) -> bool {
+        let undisturbed = self.own_watch.as_mut().is_some_and(|watch| watch.try_event().is_none());
+        if !undisturbed {
+            self.own_watch = None;
+        }
+        undisturbed
+    }
 }
 
 impl Listing {
@@ -330,8 +340,7 @@ impl Listing {
     ///   our own was read after it.)
     fn proves_grant(&self, owner: Option<SessionId>, place: &mut Place, client: &Client) -> bool {
         let session = client.session();
-        let own_is_there =
-            place.own_watch.as_mut().is_some_and(|watch| watch.try_event().is_none());
+        let own_is_there = place.is_undisturbed();
         self.ahead.len() == 1
             && self.closed
             && self.epoch == session.epoch()
