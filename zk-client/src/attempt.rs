@@ -180,6 +180,10 @@ impl Attempt {
     }
 
     fn again(&mut self, id: u64) -> Progress {
+        if self.create.done.is_closed() {
+            // Nobody waits for the node, and there is none.
+            return failed(over());
+        }
         self.step = Step::Create;
         Progress::Go(vec![Next::Submit(self.create_request(id))])
     }
@@ -277,10 +281,7 @@ impl Attempt {
             .collect();
         found.sort();
         let mut found = found.into_iter();
-        let Some((sequence, first)) = found.next() else {
-            let nobody_waits = self.create.done.is_closed();
-            return if nobody_waits { failed(over()) } else { self.again(id) };
-        };
+        let Some((sequence, first)) = found.next() else { return self.again(id) };
         self.step = Step::Check { sequence };
         let path = join(&self.create.parent, &first);
         let mut next = vec![harmless(id, &ExistsRequest { path: Str::from(&*path), watch: false })];

@@ -232,9 +232,12 @@ impl Guard {
                     Err(_) => std::future::pending().await,
                 },
             };
-            match watch.await {
+            let event = watch.await;
+            // It has resolved for good, and others may be waiting for the slot.
+            *slot = None;
+            match event {
                 Ok(event) if event.kind == EventType::NODE_DELETED => return Lost::NodeDeleted,
-                Ok(_) => *slot = None,
+                Ok(_) => {}
                 Err(end) => return Lost::SessionEnded(end),
             }
         }

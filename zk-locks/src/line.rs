@@ -298,6 +298,16 @@ impl Place {
         let sixteenths = u32::try_from(self.node.stat().czxid.0.rem_euclid(16)).unwrap_or_default();
         pause - pause * sixteenths / 48
     }
+
+    /// Whether our own node is watched, and nothing has happened to it since. A watch that has fired is
+    /// used up.
+    fn is_undisturbed(&mut self) -> bool {
+        let undisturbed = self.own_watch.as_mut().is_some_and(|watch| watch.try_event().is_none());
+        if !undisturbed {
+            self.own_watch = None;
+        }
+        undisturbed
+    }
 }
 
 impl Listing {
@@ -337,8 +347,7 @@ impl Listing {
     ///   our own was read after it.)
     fn proves_grant(&self, owner: Option<SessionId>, place: &mut Place, client: &Client) -> bool {
         let session = client.session();
-        let own_is_there =
-            place.own_watch.as_mut().is_some_and(|watch| watch.try_event().is_none());
+        let own_is_there = place.is_undisturbed();
         self.ahead.len() == 1
             && self.closed
             && self.epoch == session.epoch()

@@ -1,0 +1,261 @@
+//! What a lock costs: requests, round trips, notifications.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use zk_client::EventType;
+use zk_locks::{Guard, Lock};
+use zk_proto::OpCode;
+use zk_testkit::proxy::{Frame, Frames, Kind, Match, Proxy};
+
+use crate::support::{Stage, client_behind, emptied, on_each_release, ops, within};
+
+/// Holds a reply back until a request has been seen: only a client that asks without waiting for the reply
+/// gets on.
+fn withhold(proxy: &Proxy, reply: Match, until: Match) -> impl Future<Output = ()> {
+    let held = proxy.on(reply).hold();
+    let requested = proxy.on(until).watch();
+    async move {
+        within(requested.fired()).await;
+        held.release();
+    }
+}
+
+/// Acquires a lock whose first two requests must not wait for each other.
+async fn acquire_in_one_trip(proxy: &Proxy, lock: &Lock) -> Guard {
+    let created = Match::reply(OpCode::CREATE2).once();
+    let listed = Match::request(OpCode::GET_CHILDREN2).once();
+    let (guard, ()) = tokio::join!(lock.acquire(), withhold(proxy, created, listed));
+    guard.unwrap()
+}
+
+fn notifications(frames: &Frames) -> Vec<&Frame> {
+    frames.iter().filter(|frame| frame.kind == Kind::Notification).collect()
+}
+
+#[tokio::test]
+async fn a_free_lock_is_taken_by_two_requests_in_one_round_trip_and_released_by_one_request() {
+    on_each_release(async |stage: Stage| {
+        let (proxy, zk) = stage.proxied().await;
+        let lock = Lock::new(&zk, &stage.existing("free").await);
+
+        let mark = proxy.mark();
+        let guard = acquire_in_one_trip(&proxy, &lock).await;
+        let frames = proxy.frames_since(mark);
+        assert_eq!(ops(&frames), [OpCode::CREATE2, OpCode::GET_CHILDREN2], "{frames}");
+        let batches: BTreeSet<_> = frames.requests().iter().map(|frame| frame.batch).collect();
+        assert_eq!((batches.len(), frames.round_trips()), (1, 1), "{frames}");
+
+        let mark = proxy.mark();
+        within(guard.release()).await.unwrap();
+        zk.sync("/").await.unwrap();
+        let frames = proxy.frames_since(mark);
+        assert_eq!(ops(&frames), [OpCode::DELETE, OpCode::SYNC], "{frames}");
+        assert_eq!(notifications(&frames).len(), 0, "{frames}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn first_use_of_a_path_with_two_missing_levels_costs_one_further_round_trip() {
+    on_each_release(async |stage: Stage| {
+        let (proxy, zk) = stage.proxied().await;
+        let lock = Lock::new(&zk, &stage.path("missing/lock"));
+        let mark = proxy.mark();
+        let guard = within(lock.acquire()).await.unwrap();
+        let frames = proxy.frames_since(mark);
+        let expected = [
+            OpCode::CREATE2,
+            OpCode::GET_CHILDREN2,
+            OpCode::CREATE_CONTAINER, // The stage itself, which is there.
+            OpCode::CREATE_CONTAINER,
+            OpCode::CREATE_CONTAINER,
+            OpCode::CREATE2,
+            OpCode::GET_CHILDREN2,
+        ];
+        assert_eq!(ops(&frames), expected, "{frames}");
+        assert_eq!(frames.round_trips(), 2, "{frames}");
+        within(guard.release()).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_waiter_sleeps_after_four_requests_in_two_round_trips_and_is_granted_without_another() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("busy").await;
+        let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
+        let (proxy, zk) = stage.proxied().await;
+        let lock = Lock::new(&zk, &path);
+
+        let mark = proxy.mark();
+        let read = Match::reply(OpCode::GET_DATA).once();
+        let both_read = Match::request(OpCode::GET_DATA).nth(2);
+        let reads = withhold(&proxy, read, both_read);
+        let armed = proxy.on(Match::reply(OpCode::GET_DATA).nth(2)).watch();
+        let release = async {
+            within(armed.fired()).await;
+            within(holder.release()).await.unwrap();
+        };
+        let (guard, (), ()) = tokio::join!(acquire_in_one_trip(&proxy, &lock), reads, release);
+        let frames = proxy.frames_since(mark);
+        let expected = [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::GET_DATA, OpCode::GET_DATA];
+        assert_eq!(ops(&frames), expected, "{frames}");
+        assert_eq!(frames.round_trips(), 2, "{frames}");
+        assert_eq!(notifications(&frames).len(), 1, "{frames}");
+
+        within(guard.release()).await.unwrap();
+        let frames = proxy.frames_since(mark);
+        let granted = notifications(&frames)[0].sequence;
+        let next = frames.requests().iter().find(|frame| frame.sequence > granted).cloned();
+        assert_eq!(next.and_then(|frame| frame.op), Some(OpCode::DELETE), "{frames}");
+        assert_eq!(frames.requests().len(), 5, "{frames}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_failed_try_costs_one_read_and_no_write() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("tried").await;
+        let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
+        let (proxy, zk) = stage.proxied().await;
+        let lock = Lock::new(&zk, &path);
+        let mark = proxy.mark();
+        assert!(within(lock.try_acquire()).await.unwrap().is_none());
+        zk.sync("/").await.unwrap();
+        let frames = proxy.frames_since(mark);
+        assert_eq!(ops(&frames), [OpCode::GET_CHILDREN2, OpCode::SYNC], "{frames}");
+
+        within(holder.release()).await.unwrap();
+        let mark = proxy.mark();
+        let guard = within(lock.try_acquire()).await.unwrap().expect("the lock is free");
+        let frames = proxy.frames_since(mark);
+        let expected = [OpCode::GET_CHILDREN2, OpCode::CREATE2, OpCode::GET_CHILDREN2];
+        assert_eq!(ops(&frames), expected, "{frames}");
+        assert_eq!(frames.round_trips(), 2, "{frames}");
+        within(guard.release()).await.unwrap();
+    })
+    .await;
+}
+
+/// A holder that has waited watches its own node already; another one begins to.
+#[tokio::test]
+async fn watching_for_a_loss_costs_one_request_at_most_however_often() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("watched").await;
+        let (proxy, zk) = stage.proxied().await;
+        let first = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+        let mark = proxy.mark();
+        for _ in 0..3 {
+            first.scope(async { zk.sync("/").await }).await.unwrap().unwrap();
+        }
+        let frames = proxy.frames_since(mark);
+        let expected = [OpCode::GET_DATA, OpCode::SYNC, OpCode::SYNC, OpCode::SYNC];
+        assert_eq!(ops(&frames), expected, "{frames}");
+
+        let second = Lock::new(&zk, &path);
+        let armed = proxy.on(Match::reply(OpCode::GET_DATA).nth(2)).watch();
+        let release = async {
+            within(armed.fired()).await;
+            within(first.release()).await.unwrap();
+        };
+        let (second, ()) = within(async { tokio::join!(second.acquire(), release) }).await;
+        let mark = proxy.mark();
+        second.unwrap().scope(async { zk.sync("/").await }).await.unwrap().unwrap();
+        let frames = proxy.frames_since(mark);
+        assert_eq!(ops(&frames)[..1], [OpCode::SYNC], "{frames}");
+    })
+    .await;
+}
+
+const WAITERS: usize = 50;
+
+/// A line of contenders behind one proxy, each with a session of its own.
+struct Line {
+    /// Each contender's connection and node, in the order of the queue.
+    members: Vec<(u64, String)>,
+    frames: Frames,
+}
+
+impl Line {
+    /// Has everybody take the lock in turn, after all have fallen asleep but the first.
+    async fn pass(stage: &Stage) -> Self {
+        let path = stage.existing("line").await;
+        let proxy = stage.proxy().await;
+        let mut clients = Vec::new();
+        let mut waiting = Vec::new();
+        let mut members = Vec::new();
+        let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2)).watch();
+        let reads = proxy.on(Match::reply(OpCode::GET_DATA)).watch();
+        for number in 0..=WAITERS as u64 {
+            let zk = client_behind(&proxy).await;
+            members.push((proxy.accepted(), String::new()));
+            let lock = Lock::new(&zk, &path);
+            clients.push(zk);
+            waiting.push(tokio::spawn(async move { lock.acquire().await.unwrap() }));
+            // The first one takes the lock; each of the others reads two nodes and falls asleep.
+            match number {
+                0 => within(listed.fired()).await,
+                _ => within(reads.fired_times(2 * number)).await,
+            };
+        }
+        for ((_, node), guard) in members.iter_mut().zip(waiting) {
+            let guard = within(guard).await.unwrap();
+            node.push_str(guard.path());
+            within(guard.release()).await.unwrap();
+        }
+        for zk in &clients {
+            // Behind every notification there may still be.
+            zk.sync("/").await.unwrap();
+        }
+        emptied(&stage.outsider, &path).await;
+        Self { members, frames: proxy.frames() }
+    }
+}
+
+/// A release wakes the next one and nobody else. Whoever has waited watches its own node too, and so hears
+/// of its own release; that is no news to anybody, but to unwatch would cost more than the event.
+#[tokio::test]
+async fn each_release_in_a_line_of_fifty_waiters_notifies_the_next_one_and_nobody_else() {
+    on_each_release(async |stage: Stage| {
+        let Line { members, frames } = Line::pass(&stage).await;
+        let mut notified: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+        let mut count = 0;
+        for event in notifications(&frames) {
+            assert_eq!(event.event, Some(EventType::NODE_DELETED), "{event}");
+            let path = event.path.clone().unwrap();
+            assert!(notified.entry(path).or_default().insert(event.connection), "twice: {event}");
+            count += 1;
+        }
+        for (index, (connection, node)) in members.iter().enumerate() {
+            let own = (index > 0).then_some(*connection);
+            let next = members.get(index + 1).map(|(connection, _)| *connection);
+            let expected: BTreeSet<u64> = own.into_iter().chain(next).collect();
+            assert_eq!(notified.remove(node), Some(expected), "release number {index} of {node}");
+        }
+        assert!(notified.is_empty(), "{notified:?}");
+        assert_eq!(count, 2 * WAITERS);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_hand_off_in_a_longer_line_costs_one_listing() {
+    on_each_release(async |stage: Stage| {
+        let Line { members, frames } = Line::pass(&stage).await;
+        let join = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
+        let sleep = [OpCode::GET_DATA; 2];
+        let look = [OpCode::GET_CHILDREN2];
+        let leave = [OpCode::DELETE, OpCode::SYNC];
+        for (index, (connection, _)) in members.iter().enumerate() {
+            let expected = match index {
+                0 => [&join[..], &leave].concat(),
+                1 => [&join[..], &sleep, &leave].concat(),
+                _ => [&join[..], &sleep, &look, &leave].concat(),
+            };
+            let own = frames.of_connection(*connection);
+            assert_eq!(ops(&own), expected, "contender {index}:\n{own}");
+        }
+    })
+    .await;
+}

@@ -1,0 +1,13 @@
+//! What these tests share.
+
+mod frames;
+mod patience;
+mod polls;
+mod stage;
+
+pub(crate) use self::{
+    frames::ops,
+    patience::{emptied, joined, within},
+    polls::{dropped_after, dropped_on_waking, dropped_when},
+    stage::{Stage, client_behind, on_each_release, options_for},
+};

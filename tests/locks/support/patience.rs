@@ -1,0 +1,42 @@
+//! Waiting for what must happen, without sleeping.
+
+use std::{future::Future, time::Duration};
+
+use tokio::time::timeout;
+use zk_locks::{Client, ReadError, Rejection};
+
+/// Whatever a test waits for comes within this time, or never. Shorter than any session timeout by which
+/// it could also come about.
+pub(crate) const LIMIT: Duration = Duration::from_secs(8);
+
+/// Waits for something that must happen.
+pub(crate) async fn within<F: Future>(future: F) -> F::Output {
+    timeout(LIMIT, future).await.expect("it did not happen in time")
+}
+
+/// Waits until a node has no children, or is not there at all. A test that asks with the client that may have left some sees what
+/// that has done before, and so not an emptiness from before it began.
+pub(crate) async fn emptied(zk: &Client, path: &str) {
+    joined(zk, path, 0).await;
+}
+
+/// Waits until a node has so many children.
+pub(crate) async fn joined(zk: &Client, path: &str, count: usize) {
+    let mut last = Vec::new();
+    let reached = async {
+        loop {
+            let ((names, _), changed) = match zk.children(path).watch().await {
+                Err(ReadError::Rejected(Rejection::NoNode)) if count == 0 => return,
+                children => children.unwrap(),
+            };
+            if names.len() == count {
+                return;
+            }
+            last = names;
+            changed.await.unwrap();
+        }
+    };
+    if timeout(LIMIT, reached).await.is_err() {
+        panic!("{path} has not {count} children but {last:?}");
+    }
+}

@@ -1,0 +1,105 @@
+//! Servers, clients, and clients behind a proxy.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use tokio::sync::OnceCell;
+use zk_locks::{Client, ConnectOptions};
+use zk_testkit::{
+    proxy::Proxy,
+    real::{Release, Server},
+};
+
+/// One server of each release for all tests: they keep apart by their paths. Nothing ever drops it; the
+/// server's watchdog ends it with this process.
+static V3_8: OnceCell<Server> = OnceCell::const_new();
+static V3_9: OnceCell<Server> = OnceCell::const_new();
+
+/// How many stages there have been.
+static STAGES: AtomicU64 = AtomicU64::new(0);
+
+/// Longer than any test waits: what is found gone has been deleted, and not expired.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Where a test takes place: a part of a server's tree that belongs to it alone.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    server: &'static Server,
+    root: String,
+    /// An outsider, who looks on and does what nobody should.
+    pub(crate) outsider: Client,
+}
+
+/// Runs a test on a server of each release, one after the other.
+pub(crate) async fn on_each_release(test: impl AsyncFn(Stage)) {
+    for (release, server) in [(Release::V3_8, &V3_8), (Release::V3_9, &V3_9)] {
+        // Shown if the test fails.
+        println!("on ZooKeeper {release}");
+        let server = server.get_or_init(async || Server::start(release).await.unwrap()).await;
+        Box::pin(test(Stage::new(server).await)).await;
+    }
+}
+
+impl Stage {
+    async fn new(server: &'static Server) -> Self {
+        let root = format!("/stage-{}", STAGES.fetch_add(1, Ordering::Relaxed));
+        let outsider = options(&server.connect_string()).connect().await.unwrap();
+        outsider.create(&root, b"").await.unwrap();
+        Self { server, root, outsider }
+    }
+
+    /// A path below an existing node that is this test's own.
+    pub(crate) fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.root)
+    }
+
+    /// The path of a node that exists, and whose children are this test's own.
+    pub(crate) async fn existing(&self, name: &str) -> String {
+        let path = self.path(name);
+        self.outsider.create(&path, b"").await.unwrap();
+        path
+    }
+
+    /// The server's address, as a client's connection string.
+    pub(crate) fn servers(&self) -> String {
+        self.server.connect_string()
+    }
+
+    /// Options for a session with the server.
+    pub(crate) fn options(&self) -> ConnectOptions {
+        options(&self.servers())
+    }
+
+    /// A client with a session of its own.
+    pub(crate) async fn client(&self) -> Client {
+        self.options().connect().await.unwrap()
+    }
+
+    /// A proxy in front of the server.
+    pub(crate) async fn proxy(&self) -> Proxy {
+        Proxy::start(self.server.addr()).await.unwrap()
+    }
+
+    /// A proxy, and a client behind it.
+    pub(crate) async fn proxied(&self) -> (Proxy, Client) {
+        let proxy = self.proxy().await;
+        let zk = client_behind(&proxy).await;
+        (proxy, zk)
+    }
+}
+
+/// A client behind a proxy.
+pub(crate) async fn client_behind(proxy: &Proxy) -> Client {
+    options_for(proxy).connect().await.unwrap()
+}
+
+/// Options for a session through a proxy.
+pub(crate) fn options_for(proxy: &Proxy) -> ConnectOptions {
+    options(&proxy.connect_string())
+}
+
+fn options(servers: &str) -> ConnectOptions {
+    ConnectOptions::new(servers).unwrap().session_timeout(SESSION_TIMEOUT)
+}
