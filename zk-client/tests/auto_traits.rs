@@ -1,0 +1,43 @@
+//! Promises that the compiler checks: what can be moved between threads, shared, and kept.
+
+use zk_client::{
+    Client, ConnectOptions, Cork, Created, Error, OwnedNode, Pending, PendingNode, ReadError,
+    Session, Watch, WriteError,
+};
+
+const fn send_sync<T: Send + Sync + 'static>() {}
+const fn send<T: Send + 'static>() {}
+const fn unpin<T: Unpin>() {}
+const fn error<T: std::error::Error + Clone + Send + Sync + 'static>() {}
+
+const _: () = {
+    send_sync::<Client>();
+    send_sync::<ConnectOptions>();
+    send_sync::<Session>();
+    send_sync::<OwnedNode>();
+    send_sync::<Cork>();
+    send::<Watch>();
+    send::<Pending<Created, WriteError>>();
+    send::<PendingNode>();
+    unpin::<Watch>();
+    unpin::<Pending<Created, WriteError>>();
+    unpin::<PendingNode>();
+    error::<ReadError>();
+    error::<WriteError>();
+    error::<Error>();
+};
+
+fn is_send<T: Send>(future: T) -> T {
+    future
+}
+
+/// Never called: it is enough that it compiles.
+#[expect(dead_code, reason = "only for the compiler")]
+fn futures_of_operations_can_be_spawned(zk: &Client, options: ConnectOptions) {
+    drop(is_send(options.connect()));
+    drop(is_send(zk.settle()));
+    drop(is_send(zk.close()));
+    drop(is_send(zk.clone().detach()));
+    drop(is_send(async { zk.get("/").watch().await }));
+    drop(is_send(async { zk.multi().check("/").await }));
+}
