@@ -26,6 +26,7 @@ use crate::{
     call::{CallError as _, Command, Token, Verdict},
     chroot::Chroot,
     error::{Cause, WriteError},
+    level::{Level, stat_at_birth},
     node::OwnedNode,
     sweep::Sweep,
     watch::Listener,
@@ -62,8 +63,9 @@ enum Step {
 struct Attempt {
     create: ProtectedCreate,
     step: Step,
-    /// Whether the server knows nothing newer than `create`.
+    /// Which of the two creates was sent last.
     legacy: bool,
+    level: Arc<Level>,
 }
 
 /// All creates under way.
@@ -73,6 +75,7 @@ pub(crate) struct Attempts {
     next: u64,
     /// For the nodes that come of it. Weak, or the driver would keep itself alive.
     commands: mpsc::WeakUnboundedSender<Command>,
+    level: Arc<Level>,
 }
 
 /// What an attempt wants next.
@@ -84,14 +87,18 @@ pub(crate) enum Next {
 }
 
 impl Attempts {
-    pub(crate) const fn new(commands: mpsc::WeakUnboundedSender<Command>) -> Self {
-        Self { running: BTreeMap::new(), next: 0, commands }
+    pub(crate) const fn new(
+        commands: mpsc::WeakUnboundedSender<Command>,
+        level: Arc<Level>,
+    ) -> Self {
+        Self { running: BTreeMap::new(), next: 0, commands, level }
     }
 
     pub(crate) fn start(&mut self, create: ProtectedCreate) -> Outgoing<Token, Listener> {
         let id = self.next;
         self.next += 1;
-        let attempt = Attempt { create, step: Step::Create, legacy: false };
+        let level = self.level.clone();
+        let mut attempt = Attempt { create, step: Step::Create, legacy: false, level };
         let request = attempt.create_request(id);
         self.running.insert(id, attempt);
         request
@@ -163,7 +170,8 @@ impl Attempt {
         join(&self.create.parent, &self.create.name)
     }
 
-    fn create_request(&self, id: u64) -> Outgoing<Token, Listener> {
+    fn create_request(&mut self, id: u64) -> Outgoing<Token, Listener> {
+        self.legacy = self.level.lacks_create2();
         let path = self.path();
         let create = CreateRequest {
             path: Str::from(&*path),
@@ -213,7 +221,7 @@ impl Attempt {
                 None => Progress::Go(self.search(id)),
             },
             ErrorCode::UNIMPLEMENTED if !self.legacy => {
-                self.legacy = true;
+                self.level.learn_no_create2();
                 self.again(id)
             }
             code => match Verdict::of(code) {
@@ -227,13 +235,7 @@ impl Attempt {
     fn read_created(&self, session: SessionId, answer: &Answer) -> Option<Found> {
         let (path, stat) = if self.legacy {
             let CreateResponse { path } = decode_prefix(&answer.body).ok()?;
-            // The transaction of the reply to a create is the create's own.
-            let czxid = answer.zxid;
-            let data_length = i32::try_from(self.create.data.len()).unwrap_or(i32::MAX);
-            let ephemeral_owner = session;
-            let mzxid = czxid;
-            let pzxid = czxid;
-            (path, Stat { czxid, mzxid, pzxid, ephemeral_owner, data_length, ..Stat::default() })
+            (path, stat_at_birth(answer.zxid, session, self.create.data.len()))
         } else {
             let Create2Response { path, stat } = decode_prefix(&answer.body).ok()?;
             (path, stat)

@@ -20,6 +20,7 @@ use crate::{
     attempt::ProtectedCreate,
     chroot::Chroot,
     error::{Cause, InDoubt, ReadError, Rejection, SessionEnd, WriteError},
+    level::Level,
     session::{Published, SessionState},
     sweep::Sweep,
     watch::{Listener, Watch},
@@ -64,6 +65,7 @@ pub(crate) struct Handle {
     pub(crate) published: watch::Receiver<Published>,
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) chroot: Chroot,
+    pub(crate) level: Arc<Level>,
     /// Where submissions are held back, while they are.
     pub(crate) held: Option<Arc<Mutex<Vec<Submission>>>>,
 }
@@ -99,7 +101,12 @@ impl Handle {
             }
             None => (None, None),
         };
-        let context = ReplyContext { op: frame.op(), chroot: self.chroot.clone(), watch };
+        let context = ReplyContext {
+            op: frame.op(),
+            chroot: self.chroot.clone(),
+            level: self.level.clone(),
+            watch,
+        };
         let Ok(permit) = self.permits.clone().try_acquire_owned() else {
             return Pending::failed(E::not_sent(Cause::QueueFull));
         };
@@ -132,8 +139,9 @@ pub(crate) type ReadAnswer<T> = fn(Answer, ReplyContext) -> Result<T, Unread>;
 /// What is known about a request when its answer comes.
 #[derive(Debug)]
 pub(crate) struct ReplyContext {
-    op: OpCode,
+    pub(crate) op: OpCode,
     pub(crate) chroot: Chroot,
+    pub(crate) level: Arc<Level>,
     pub(crate) watch: Option<Watch>,
 }
 

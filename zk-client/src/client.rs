@@ -18,6 +18,7 @@ use crate::{
     create::Create,
     driver::{Driver, Parts},
     error::{ConnectError, ReadError, SessionEnd},
+    level::Level,
     operations::{Children, Delete, Exists, Get, Set, Sync},
     options::ConnectOptions,
     session::{Lease, Published, Session, SessionState},
@@ -60,6 +61,7 @@ impl Client {
             timeout: config.session_timeout,
             close_confirmed: false,
         };
+        let level = Arc::new(Level::default());
         let permits = Arc::new(Semaphore::new(config.requests_max.min(Semaphore::MAX_PERMITS)));
         let (commands, inbox) = mpsc::unbounded_channel();
         let (publisher, published) = watch::channel(first);
@@ -73,14 +75,17 @@ impl Client {
             clock: clock.clone(),
             published: publisher,
             lease: lease.clone(),
+            level: level.clone(),
             last_failure: failure,
         });
         let span = tracing::info_span!(parent: None, "zk.session");
         tokio::spawn(driver.run().instrument(span));
 
         let session = Session::new(published.clone(), lease, clock);
-        let client =
-            Self { handle: Handle { commands, published, permits, chroot, held: None }, session };
+        let client = Self {
+            handle: Handle { commands, published, permits, chroot, level, held: None },
+            session,
+        };
         // Dropping the client, here or with the future, ends the driver.
         let connected = client.connected();
         let last = || ConnectError::TimedOut { last: last_failure.borrow().clone() };

@@ -5,18 +5,21 @@ use std::{future::IntoFuture, sync::Arc, time::Duration};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use zk_proto::{
-    Acl, AclList, CreateFlags, Stat, Str,
+    Acl, AclList, CreateFlags, ErrorCode, OpCode, SessionId, Stat, Str,
     frame::RequestFrame,
     path::{self, Naming, parse_sequence},
     request::{
-        Create2Request, Create2Response, CreateContainerRequest, CreateRequest, CreateTtlRequest,
+        Create2Request, Create2Response, CreateContainerRequest, CreateRequest, CreateResponse,
+        CreateTtlRequest,
     },
+    session::Answer,
 };
 
 use crate::{
     attempt::ProtectedCreate,
     call::{CallError as _, Handle, Pending, ReplyContext, Submission, Unread, body},
     error::{Cause, SessionEnd, WriteError},
+    level::stat_at_birth,
     node::OwnedNode,
     operations::{awaitable, write},
 };
@@ -119,7 +122,7 @@ impl CreateOperation<'_> {
 pub struct Created {
     /// Its path, with its sequence number, relative to the client's chroot.
     pub path: String,
-    /// Its metadata at birth.
+    /// Its metadata at birth. From servers before 3.5 only the transactions are known, and the rest is 0.
     pub stat: Stat,
 }
 
@@ -169,13 +172,33 @@ impl<'a> Create<'a> {
     /// Submits the create now.
     pub fn submit(self) -> Pending<Created, WriteError> {
         let Self { handle, path, data, mode, acl } = self;
-        let frame = |path: Str<'_>| mode.operation(path, data, acl).frame();
-        write(handle, path, mode.naming(), frame, |answer, context: ReplyContext| {
-            let Create2Response { path, stat } = body(&answer)?;
-            let path = context.chroot.relative(&path.lossy()).to_owned();
-            Ok::<_, Unread>(Created { path, stat })
-        })
+        let naming = mode.naming();
+        let frame = |path: Str<'_>| match mode.operation(path, data, acl) {
+            CreateOperation::Plain(create) if handle.level.lacks_create2() => {
+                RequestFrame::of(&create)
+            }
+            operation => operation.frame(),
+        };
+        write(handle, path, naming, frame, read_created)
     }
+}
+
+/// Reads the answer to any of the creates.
+fn read_created(answer: Answer, context: ReplyContext) -> Result<Created, Unread> {
+    if answer.code == ErrorCode::UNIMPLEMENTED && context.op == OpCode::CREATE2 {
+        context.level.learn_no_create2();
+    }
+    let (path, stat) = match context.op {
+        OpCode::CREATE => {
+            let CreateResponse { path } = body(&answer)?;
+            (path, stat_at_birth(answer.zxid, SessionId(0), 0))
+        }
+        _ => {
+            let Create2Response { path, stat } = body(&answer)?;
+            (path, stat)
+        }
+    };
+    Ok(Created { path: context.chroot.relative(&path.lossy()).to_owned(), stat })
 }
 
 /// Everybody may do everything, encoded without allocation.

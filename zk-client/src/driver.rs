@@ -21,6 +21,7 @@ use crate::{
     call::{Command, Submission, Token},
     clock::Clock,
     error::SessionEnd,
+    level::Level,
     link::{Connect, Link, probe},
     session::{Lease, Published, SessionState},
     sweep::Sweep,
@@ -45,6 +46,7 @@ pub(crate) struct Parts {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) published: watch::Sender<Published>,
     pub(crate) lease: Arc<Lease>,
+    pub(crate) level: Arc<Level>,
     pub(crate) last_failure: watch::Sender<Option<(Arc<str>, LinkError)>>,
 }
 
@@ -76,7 +78,7 @@ enum Parked {
 
 impl Driver {
     pub(crate) fn new(parts: Parts) -> Self {
-        let attempts = Attempts::new(parts.weak_commands.clone());
+        let attempts = Attempts::new(parts.weak_commands.clone(), parts.level.clone());
         Self {
             parts,
             link: Link::Down,

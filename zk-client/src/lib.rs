@@ -42,6 +42,7 @@ mod clock;
 mod create;
 mod driver;
 mod error;
+mod level;
 mod link;
 mod node;
 mod operations;
