@@ -6,6 +6,7 @@
 //! | `counts` | requests, round trips and notifications, each with its number |
 //! | `guards` | giving locks back, and hearing of their loss |
 //! | `lost_replies` | hundreds of runs in which a reply never arrives |
+//! | `old_servers` | making do with what there is |
 //! | `queue` | who comes when |
 //! | `support` | servers, proxies, and ways of waiting |
 
@@ -13,5 +14,6 @@ mod cancelled;
 mod counts;
 mod guards;
 mod lost_replies;
+mod old_servers;
 mod queue;
 mod support;

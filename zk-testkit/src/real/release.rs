@@ -10,6 +10,8 @@ pub struct Release {
 }
 
 impl Release {
+    /// ZooKeeper 3.4: neither containers nor metadata in the reply to a create.
+    pub const V3_4: Self = Self::new(3, 4);
     /// ZooKeeper 3.5: dynamic reconfiguration, containers, time to live.
     pub const V3_5: Self = Self::new(3, 5);
     /// ZooKeeper 3.6: persistent and recursive watches.
@@ -22,7 +24,8 @@ impl Release {
     pub const V3_9: Self = Self::new(3, 9);
 
     /// Every line that the embedded Maven project can fetch, oldest first.
-    pub const ALL: [Self; 5] = [Self::V3_5, Self::V3_6, Self::V3_7, Self::V3_8, Self::V3_9];
+    pub const ALL: [Self; 6] =
+        [Self::V3_4, Self::V3_5, Self::V3_6, Self::V3_7, Self::V3_8, Self::V3_9];
 
     /// The newest of [`ALL`](Self::ALL).
     pub const NEWEST: Self = Self::V3_9;

@@ -1,0 +1,44 @@
+//! Servers that know neither containers nor metadata in the reply to a create.
+
+use zk_client::{Rejection, WriteError};
+use zk_locks::{Client, Lock};
+use zk_testkit::real::{Release, Server};
+
+use crate::support::within;
+
+#[tokio::test]
+async fn a_3_4_server_gets_persistent_parents_and_gives_tokens_that_grow() {
+    let server = Server::start(Release::V3_4).await.unwrap();
+    let zk = Client::connect(&server.connect_string()).await.unwrap();
+    let lock = Lock::new(&zk, "/locks/old");
+    let mut last = 0;
+    for _ in 0..3 {
+        let guard = within(lock.acquire()).await.unwrap();
+        assert_eq!(zk.exists(guard.path()).await.unwrap().unwrap().czxid.0, guard.token().get());
+        assert!(guard.token().get() > last);
+        last = guard.token().get();
+        guard.check().await.unwrap();
+        assert!(lock.try_acquire().await.unwrap().is_none());
+        let (waited, released) = tokio::join!(within(lock.acquire()), guard.release());
+        released.unwrap();
+        drop(waited.unwrap());
+    }
+    zk.sync("/").await.unwrap();
+    assert!(zk.children("/locks/old").await.unwrap().0.is_empty());
+}
+
+/// The first create of a session pays for what the client cannot know: the server drops the connection.
+#[tokio::test]
+async fn a_3_4_server_refuses_the_first_plain_create_and_no_other() {
+    let server = Server::start(Release::V3_4).await.unwrap();
+    let zk = Client::connect(&server.connect_string()).await.unwrap();
+    let refused = WriteError::Rejected(Rejection::Unimplemented);
+    assert_eq!(zk.create("/a", b"").await, Err(refused));
+    let mut session = zk.session();
+    while session.epoch() == 1 {
+        session.changed().await;
+    }
+    let created = zk.create("/a", b"").await.unwrap();
+    let there = zk.exists("/a").await.unwrap().unwrap();
+    assert_eq!((created.path.as_str(), created.stat.czxid), ("/a", there.czxid));
+}
