@@ -2,7 +2,7 @@
 
 use super::{
     Session,
-    flight::{Fate, Slot},
+    flight::Slot,
     output::{Cause, Outcome, Output, Over, State, WatchNotice},
     phase::Phase,
     timer::Timer,
@@ -66,10 +66,10 @@ impl<R, W: Watcher> Session<R, W> {
         for (slot, fate) in self.flight.take_all(self.link.written()) {
             self.report(slot, fate, cause);
         }
+        self.settle_credentials();
         for credential in core::mem::take(&mut self.credentials) {
             if let Some(token) = credential.token {
-                let fate = if credential.was_sent { Fate::Unknown } else { Fate::NotSent };
-                self.reply(token, fate.outcome(cause));
+                self.reply(token, credential.fate.outcome(cause));
             }
         }
         for watcher in self.watches.take_all() {

@@ -40,8 +40,8 @@ pub(crate) struct Link {
     pub(crate) outbound: BytesMut,
     /// Bytes appended to `outbound` so far.
     appended: u64,
-    /// Which credentials await an answer; those come in order.
-    pub(crate) auth_pending: VecDeque<usize>,
+    /// Which credentials await an answer, and where in the stream they begin. Answers come in order.
+    pub(crate) auth_pending: VecDeque<(usize, u64)>,
     /// Who is on the other side.
     server: Option<Arc<str>>,
 }
@@ -189,6 +189,7 @@ impl<R, W: Watcher> Session<R, W> {
             let server = self.link.server.take().unwrap_or_else(|| Arc::from(""));
             self.outputs.push_back(Output::Failed { server, error: why.clone() });
         }
+        self.settle_credentials();
         let cause = Cause::LinkLost(why);
         let written = self.link.written();
         if self.flight.close_was_sent(written) {

@@ -53,6 +53,7 @@
 //!          expiry or close timer, at any time ->  Over(why)      never left
 //! ```
 
+mod auth;
 mod close;
 mod config;
 mod flight;
@@ -80,6 +81,7 @@ pub use self::{
 };
 
 use self::{
+    auth::Credential,
     flight::{Flight, Slot},
     link::Link,
     liveness::Liveness,
@@ -115,21 +117,6 @@ pub struct Session<R, W> {
     /// Set by `close`: nothing may be submitted any more.
     closing: bool,
     outputs: VecDeque<Output<R, W>>,
-}
-
-/// An identity, and whoever waits for the first word on it.
-#[derive(Debug)]
-struct Credential<R> {
-    auth: Auth,
-    token: Option<R>,
-    /// Whether it has been presented on any connection.
-    was_sent: bool,
-}
-
-impl<R> Credential<R> {
-    const fn new(auth: Auth, token: Option<R>) -> Self {
-        Self { auth, token, was_sent: false }
-    }
 }
 
 impl<R, W: Watcher> Session<R, W> {
@@ -180,21 +167,6 @@ impl<R, W: Watcher> Session<R, W> {
         } else {
             self.flight.push(Slot::User { request, was_sent: false });
             self.send_waiting(now);
-        }
-        self.check();
-    }
-
-    /// An identity to be proved on this and every later connection. Answered like a request, once a
-    /// server has judged it; a refusal also ends the session.
-    pub fn add_auth(&mut self, now: Time, auth: Auth, token: R) {
-        if let Some(over) = self.over_or_closing() {
-            self.reply(token, Outcome::NotSent(Cause::SessionOver(over)));
-        } else {
-            self.credentials.push(Credential::new(auth, Some(token)));
-            if let Phase::Up(_) = self.phase {
-                let index = self.credentials.len().saturating_sub(1);
-                self.present(now, index);
-            }
         }
         self.check();
     }
@@ -283,18 +255,6 @@ impl<R, W: Watcher> Session<R, W> {
             let ping = RequestFrame::new(Ping::OP, &Ping);
             self.link.write(|out| ping.write(Xid::PING, out));
             self.liveness.pinged(now);
-            self.watch_silence();
-        }
-    }
-
-    /// Presents an identity on this connection.
-    fn present(&mut self, now: Time, index: usize) {
-        if let Some(credential) = self.credentials.get_mut(index) {
-            credential.was_sent = true;
-            let auth = resume::auth(&credential.auth);
-            self.link.write(|out| auth.write(Xid::AUTH, out));
-            self.link.auth_pending.push_back(index);
-            self.liveness.sent(now);
             self.watch_silence();
         }
     }

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Why a connection must be left because of something that came over it.
-enum Broken {
+pub(crate) enum Broken {
     /// It cannot be understood, or must not be trusted any further.
     Link(LinkError),
     /// It ends the session.
@@ -192,30 +192,6 @@ impl<R, W: Watcher> Session<R, W> {
         }
         let moved = err == ErrorCode::SESSION_MOVED;
         Err(Broken::Link(if moved { LinkError::Moved } else { LinkError::NotServed }))
-    }
-
-    /// A server serves nobody without credentials, in answer to anything. If it is the request that
-    /// was due for an answer, that one has certainly not been carried out.
-    fn unauthenticated(&mut self, header: ReplyHeader) -> Broken {
-        let ReplyHeader { xid, zxid, err } = header;
-        let refused = self.flight.answered(xid).ok();
-        if let Some(token) = refused.and_then(|sent| sent.slot.into_token()) {
-            let answer = Answer { zxid, code: err, body: Bytes::new() };
-            self.reply(token, Outcome::Answered(answer));
-        }
-        Broken::Session(Over::AuthFailed)
-    }
-
-    /// A server has judged the credentials presented longest ago.
-    fn auth_judged(&mut self, err: ErrorCode) -> Result<(), Broken> {
-        let credential =
-            self.link.auth_pending.pop_front().and_then(|index| self.credentials.get_mut(index));
-        let token = credential.and_then(|credential| credential.token.take());
-        if let Some(token) = token {
-            let answer = Answer { zxid: Zxid(0), code: err, body: Bytes::new() };
-            self.reply(token, Outcome::Answered(answer));
-        }
-        if err.is_ok() { Ok(()) } else { Err(Broken::Session(Over::AuthFailed)) }
     }
 
     /// A reply to an ordinary request.

@@ -1,0 +1,97 @@
+//! Credentials: presented on every connection, and judged by servers.
+
+use bytes::Bytes;
+
+use super::{
+    Session,
+    config::Auth,
+    flight::Fate,
+    output::{Answer, Cause, Outcome, Over},
+    phase::Phase,
+    receive::Broken,
+    resume,
+    watches::Watcher,
+};
+use crate::{
+    code::ErrorCode,
+    data::{Xid, Zxid},
+    frame::ReplyHeader,
+    time::Time,
+};
+
+/// An identity, and whoever waits for the first word on it.
+#[derive(Debug)]
+pub(crate) struct Credential<R> {
+    auth: Auth,
+    pub(crate) token: Option<R>,
+    /// What became of it on the connections that are gone.
+    pub(crate) fate: Fate,
+}
+
+impl<R> Credential<R> {
+    pub(crate) const fn new(auth: Auth, token: Option<R>) -> Self {
+        Self { auth, token, fate: Fate::NotSent }
+    }
+}
+
+impl<R, W: Watcher> Session<R, W> {
+    /// An identity to be proved on this and every later connection. Answered like a request, once a
+    /// server has judged it; a refusal also ends the session.
+    pub fn add_auth(&mut self, now: Time, auth: Auth, token: R) {
+        if let Some(over) = self.over_or_closing() {
+            self.reply(token, Outcome::NotSent(Cause::SessionOver(over)));
+        } else {
+            self.credentials.push(Credential::new(auth, Some(token)));
+            if let Phase::Up(_) = self.phase {
+                let index = self.credentials.len().saturating_sub(1);
+                self.present(now, index);
+            }
+        }
+        self.check();
+    }
+
+    /// Presents an identity on this connection.
+    pub(super) fn present(&mut self, now: Time, index: usize) {
+        if let Some(credential) = self.credentials.get(index) {
+            let auth = resume::auth(&credential.auth);
+            let start = self.link.write(|out| auth.write(Xid::AUTH, out));
+            self.link.auth_pending.push_back((index, start));
+            self.liveness.sent(now);
+            self.watch_silence();
+        }
+    }
+
+    /// The connection is gone; what was presented on it may have been judged.
+    pub(super) fn settle_credentials(&mut self) {
+        let written = self.link.written();
+        for (index, start) in core::mem::take(&mut self.link.auth_pending) {
+            if let Some(credential) = self.credentials.get_mut(index).filter(|_| start < written) {
+                credential.fate = Fate::Unknown;
+            }
+        }
+    }
+
+    /// A server has judged the credentials presented longest ago.
+    pub(super) fn auth_judged(&mut self, err: ErrorCode) -> Result<(), Broken> {
+        let pending = self.link.auth_pending.pop_front();
+        let credential = pending.and_then(|(index, _)| self.credentials.get_mut(index));
+        let token = credential.and_then(|credential| credential.token.take());
+        if let Some(token) = token {
+            let answer = Answer { zxid: Zxid(0), code: err, body: Bytes::new() };
+            self.reply(token, Outcome::Answered(answer));
+        }
+        if err.is_ok() { Ok(()) } else { Err(Broken::Session(Over::AuthFailed)) }
+    }
+
+    /// A server serves nobody without credentials, in answer to anything. If it is the request that
+    /// was due for an answer, that one has certainly not been carried out.
+    pub(super) fn unauthenticated(&mut self, header: ReplyHeader) -> Broken {
+        let ReplyHeader { xid, zxid, err } = header;
+        let refused = self.flight.answered(xid).ok();
+        if let Some(token) = refused.and_then(|sent| sent.slot.into_token()) {
+            let answer = Answer { zxid, code: err, body: Bytes::new() };
+            self.reply(token, Outcome::Answered(answer));
+        }
+        Broken::Session(Over::AuthFailed)
+    }
+}
