@@ -249,12 +249,17 @@ impl<R, W: Watcher> Session<R, W> {
         self.identity.credentials(next_xid).filter(|_| self.phase.over().is_none())
     }
 
-    /// Sends a heartbeat.
+    /// Sends a heartbeat, unless the end of the session is on its way: the server closes the connection
+    /// behind that, and what it has not read by then can cost its answer.
     fn ping(&mut self, now: Time) {
         if let Phase::Up(_) = self.phase {
-            let ping = RequestFrame::new(Ping::OP, &Ping);
-            self.link.write(|out| ping.write(Xid::PING, out));
-            self.liveness.pinged(now);
+            if self.flight.close_was_sent(u64::MAX) {
+                self.liveness.sent(now);
+            } else {
+                let ping = RequestFrame::new(Ping::OP, &Ping);
+                self.link.write(|out| ping.write(Xid::PING, out));
+                self.liveness.pinged(now);
+            }
             self.watch_silence();
         }
     }
