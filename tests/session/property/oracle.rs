@@ -7,7 +7,7 @@ use std::{
 
 use zk_proto::{
     ErrorCode, Time, Xid,
-    session::{Outcome, Over, State, WatchBy, WatchNotice},
+    session::{OnLoss, Outcome, Over, State, WatchBy, WatchNotice},
 };
 
 use super::link::{Link, What};
@@ -16,6 +16,8 @@ use super::link::{Link, What};
 #[derive(Debug, Default)]
 struct Request {
     watch: Option<(String, Watch)>,
+    /// Whether it may be sent twice.
+    is_harmless: bool,
     /// Whether a byte of it was ever written.
     is_begun: bool,
     /// Whether a server has said that it was not carried out.
@@ -99,8 +101,18 @@ impl Oracle {
         }
     }
 
-    pub(crate) fn submitted(&mut self, token: &str, watch: Option<(String, Watch)>) {
-        self.requests.insert(token.into(), Request { watch, ..Request::default() });
+    pub(crate) fn submitted(&mut self, token: &str) {
+        self.requests.insert(token.into(), Request::default());
+    }
+
+    pub(crate) fn requested(
+        &mut self,
+        token: &str,
+        watch: Option<(String, Watch)>,
+        on_loss: OnLoss,
+    ) {
+        let is_harmless = on_loss == OnLoss::Resend;
+        self.requests.insert(token.into(), Request { watch, is_harmless, ..Request::default() });
     }
 
     pub(crate) fn begun(&mut self, token: &str) {
@@ -145,6 +157,11 @@ impl Oracle {
                     continue;
                 }
                 _ => assert!(link.greeted, "nothing may follow an unanswered handshake: {frame:?}"),
+            }
+            if let What::Request { token, .. } = frame {
+                let request = self.request(token);
+                let may_be_sent = !request.is_begun || request.is_harmless || request.is_refused;
+                assert!(may_be_sent, "{token} is sent again");
             }
             if let Some(xid) = frame.xid() {
                 // Some are lost with a connection that breaks before anybody has seen them.

@@ -91,7 +91,7 @@ impl World {
             ),
             Step::AddAuth => {
                 let token = self.token("auth");
-                self.oracle.submitted(&token, None);
+                self.oracle.submitted(&token);
                 self.oracle.identities += usize::from(!self.is_closing);
                 self.session.add_auth(now, credentials(&token), token);
             }
@@ -99,7 +99,7 @@ impl World {
             Step::Close => {
                 let token = if self.is_closing { self.token("again") } else { CLOSE.into() };
                 self.is_closing = true;
-                self.oracle.submitted(&token, None);
+                self.oracle.submitted(&token);
                 self.session.close(now, token);
             }
             Step::Detach => self.session.detach(),
@@ -112,13 +112,7 @@ impl World {
             }
             Step::Socket(socket) => self.socket = socket,
             Step::Serve { message, delivery } => self.serve(message, delivery),
-            Step::Connect => {
-                self.dialed(Ok(()));
-                self.socket = Socket::Writable;
-                self.settle();
-                let welcome = Greeting::Welcome { timeout: self.timeout, read_only: false };
-                self.serve(Message::Greeting(welcome), Delivery::All);
-            }
+            Step::Connect => self.connect(),
             Step::Probed(answer) => self.session.probed(now, "server0:2181", answer),
             Step::Advance(time) => self.advance(now.after(time)),
             Step::Sleep(time) => self.now = now.after(time),
@@ -135,7 +129,7 @@ impl World {
     fn submit(&mut self, watch: Option<Watch>, on_loss: OnLoss) {
         let token = self.token("request");
         let watcher = format!("watcher of {token}");
-        self.oracle.submitted(&token, watch.map(|watch| (watcher.clone(), watch)));
+        self.oracle.requested(&token, watch.map(|watch| (watcher.clone(), watch)), on_loss);
         let watch = watch.map(|watch| {
             self.watches.insert(watcher.clone(), watch);
             WatchIntent { path: Arc::from(watch.path), by: watch.by, watcher }
@@ -159,6 +153,18 @@ impl World {
         self.session.dialed(self.now, outcome);
     }
 
+    /// A connection without any trouble.
+    fn connect(&mut self) {
+        let was_dialing = matches!(self.wire, Wire::Dialing);
+        self.dialed(Ok(()));
+        self.socket = Socket::Writable;
+        self.settle();
+        let welcome = Greeting::Welcome { timeout: self.timeout, read_only: false };
+        self.serve(Message::Greeting(welcome), Delivery::All);
+        let is_connected = self.oracle.connected || self.oracle.over.is_some();
+        assert!(is_connected || !was_dialing, "a good handshake is not taken for one");
+    }
+
     fn serve(&mut self, message: Message, delivery: Delivery) {
         let mut stray = Link::default();
         let link = match &mut self.wire {
@@ -176,12 +182,15 @@ impl World {
         let (was_greeted, is_sane) = (link.greeted, !link.is_insane);
         let is_whole = link.coming.len() == count;
         let bytes = link.coming.split_to(count);
+        let life = self.heard.filter(|_| self.is_established);
+        let is_expired = life.is_some_and(|heard| thirds(self.timeout, 4, heard) < self.now);
         self.session.inbound().extend_from_slice(&bytes);
         self.session.received(self.now);
         if was_greeted {
             self.heard = Some(self.now);
         }
         self.settle();
+        assert!(self.oracle.over.is_some() || !is_expired, "back to life");
         // A frame that ends the session does not prolong it.
         if was_greeted && is_sane && is_whole && self.oracle.over.is_none() {
             self.frame = Some(self.now);
@@ -255,6 +264,8 @@ impl World {
                 if let State::Connected(negotiated) = state {
                     let Wire::Up(link) = &mut self.wire else { panic!("connected to nobody") };
                     link.greeted = true;
+                    let is_ours = link.shown.is_none_or(|id| id == 0 || id == negotiated.id.0);
+                    assert!(is_ours, "the session is another one");
                     self.timeout = negotiated.timeout;
                     self.is_established = true;
                     (self.heard, self.frame) = (Some(self.now), Some(self.now));
