@@ -61,6 +61,7 @@ scripts! {
     a_watch_that_others_need_is_not_removed
     a_wrong_password_ends_like_an_expiry
     after_a_long_sleep_the_session_has_expired_before_anything_else
+    an_error_has_no_body
     an_event_is_heard_before_the_reply_behind_it
     an_older_server_does_not_know_persistent_watches
     an_unanswered_ping_ends_the_link_although_bytes_trickle

@@ -253,9 +253,16 @@ impl<R, W> Flight<R, W> {
         self.bytes = self.bytes.saturating_sub(slot.frame().len());
     }
 
-    /// Asserts that xids in flight follow each other.
+    /// Asserts that xids in flight follow each other, and that no byte is counted wrong. Called after
+    /// each input, so that long queues would cost the square of their length.
     #[cfg(debug_assertions)]
     pub(crate) fn check(&self) {
+        if self.requests() > 100 {
+            return;
+        }
+        let slots = self.sent.iter().map(|sent| &sent.slot).chain(&self.waiting);
+        let bytes = slots.map(|slot| slot.frame().len()).fold(0, usize::saturating_add);
+        debug_assert_eq!(self.bytes, bytes, "bytes of all frames");
         let mut sent = self.sent.iter().peekable();
         while let Some(first) = sent.next() {
             if let Some(second) = sent.peek() {

@@ -197,6 +197,7 @@ impl<R, W: Watcher> Session<R, W> {
     /// A reply to an ordinary request.
     fn answer(&mut self, header: ReplyHeader, body: Bytes) -> Result<(), Broken> {
         let ReplyHeader { xid, zxid, err } = header;
+        let body = if err.is_ok() { body } else { Bytes::new() };
         let sent = self.flight.answered(xid).map_err(|due| {
             Broken::Link(LinkError::Protocol(match due {
                 Some(due) => format!("reply to xid {xid} where {due} was due"),
