@@ -1,0 +1,203 @@
+//! The command line.
+
+use std::{ffi::OsString, time::Duration};
+
+use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand};
+use zk_client::ZkPath;
+
+use crate::{duration, exit::Exit};
+
+/// Where a server is looked for if nobody says anything.
+const SERVER_DEFAULT: &str = "127.0.0.1:2181";
+
+/// ZooKeeper, and locks on it, from the shell.
+#[derive(Debug, Parser)]
+#[command(name = "zk", version, after_help = short_after_help(), after_long_help = long_after_help())]
+#[command(max_term_width = 80, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Holders(HoldersArgs),
+    Ls(LsArgs),
+    Get(GetArgs),
+    Set(SetArgs),
+    Create(CreateArgs),
+    Delete(DeleteArgs),
+    Stat(StatArgs),
+}
+
+/// Which servers, and how.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct ConnectArgs {
+    /// Servers, with a chroot behind them if wished: host:port,host:port/path
+    #[arg(long, short, env = "ZK_SERVER", value_name = "HOST:PORT,…", default_value = SERVER_DEFAULT)]
+    pub(crate) server: String,
+
+    /// Session timeout to ask for: how long servers keep the session, and its locks, without hearing from it
+    #[arg(long, value_name = "D", value_parser = duration::seconds, default_value = "10s")]
+    pub(crate) session_timeout: Duration,
+
+    /// How long to try to get a session
+    #[arg(long, value_name = "D", value_parser = duration::seconds, default_value = "10s")]
+    pub(crate) connect_timeout: Duration,
+
+    /// Identity to prove, such as digest:user:password; better given by the environment, which others
+    /// cannot read
+    #[arg(long, env = "ZK_AUTH", hide_env_values = true, value_name = "SCHEME:CREDENTIALS")]
+    pub(crate) auth: Option<String>,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, ClapArgs)]
+pub(crate) struct OutputArgs {
+    /// Print one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show who holds a lock, and who waits for it
+///
+/// One line for each, the holder first. Ages are the difference of two clocks: this machine's, and the
+/// leader's when the node was made.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct HoldersArgs {
+    /// The lock's path
+    pub(crate) path: ZkPath,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) connect: ConnectArgs,
+}
+
+/// List the children of a node
+#[derive(Debug, ClapArgs)]
+pub(crate) struct LsArgs {
+    /// With version, number of children, bytes, time of the last write, and the session of ephemeral nodes
+    #[arg(short)]
+    pub(crate) long: bool,
+    /// The node
+    #[arg(default_value = "/")]
+    pub(crate) path: ZkPath,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) connect: ConnectArgs,
+}
+
+/// Print a node's data
+///
+/// The bytes as they are. To a terminal, a line feed is added if the data does not end in one.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct GetArgs {
+    /// The node
+    pub(crate) path: ZkPath,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) connect: ConnectArgs,
+}
+
+/// Replace a node's data
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SetArgs {
+    /// Only if the data has this version now
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
+    pub(crate) version: Option<i32>,
+    /// The node
+    pub(crate) path: ZkPath,
+    /// The new data; - for all of standard input
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) data: OsString,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) connect: ConnectArgs,
+}
+
+/// Create a node, and print its path
+#[derive(Debug, ClapArgs)]
+#[command(group = ArgGroup::new("life"))]
+pub(crate) struct CreateArgs {
+    /// Append a number to the name that grows with every such node
+    #[arg(long)]
+    pub(crate) sequential: bool,
+    /// To be deleted by the servers some time after its last child
+    #[arg(long, group = "life", conflicts_with = "sequential")]
+    pub(crate) container: bool,
+    /// To be deleted by the servers when childless and unwritten for this long
+    #[arg(long, group = "life", value_name = "D", value_parser = duration::seconds)]
+    pub(crate) ttl: Option<Duration>,
+    /// Create what is missing above it, too
+    #[arg(long, short)]
+    pub(crate) parents: bool,
+    /// The node; with --sequential, its path up to the number
+    pub(crate) path: String,
+    /// Its data; - for all of standard input
+    #[arg(default_value = "", allow_hyphen_values = true)]
+    pub(crate) data: OsString,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) connect: ConnectArgs,
+}
+
+/// Delete a node without children
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DeleteArgs {
+    /// Only if the data has this version now
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
+    pub(crate) version: Option<i32>,
+    /// The node
+    pub(crate) path: ZkPath,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) connect: ConnectArgs,
+}
+
+/// Show what servers know of a node besides its data
+#[derive(Debug, ClapArgs)]
+pub(crate) struct StatArgs {
+    /// The node
+    pub(crate) path: ZkPath,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) connect: ConnectArgs,
+}
+
+fn examples() -> String {
+    ["Examples:", "  zk holders /locks/report", "  zk ls -l /locks"].join("\n")
+}
+
+fn short_after_help() -> String {
+    format!("{}\n\n`zk --help` lists exit codes, `zk help COMMAND` explains a command.", examples())
+}
+
+fn long_after_help() -> String {
+    let environment = [
+        "Durations: 5 (seconds), 250ms, 1m30s.",
+        "",
+        "Environment:",
+        "  ZK_SERVER  servers, for all commands but demo",
+        "  ZK_AUTH    identity to prove, SCHEME:CREDENTIALS",
+    ];
+    format!("{}\n\n{}\n\n{}", examples(), environment.join("\n"), Exit::table())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+}
