@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Create(CreateArgs),
     Delete(DeleteArgs),
     Stat(StatArgs),
+    #[cfg(unix)]
+    Demo(DemoArgs),
 }
 
 /// Which servers, and how.
@@ -171,8 +173,46 @@ pub(crate) struct StatArgs {
     pub(crate) connect: ConnectArgs,
 }
 
+/// See fifty contenders take one lock in turn, and check that they do
+///
+/// Every contender has a session of its own; all ask for one lock at the same moment. What the lock
+/// protects is a register that remembers the largest fencing token it has seen, refuses smaller ones, and
+/// notices when two are in it at once. In the end: a timeline of who held the lock when, and a verdict on
+/// exclusion, order, tokens, nodes left behind, and requests per acquisition.
+///
+/// Requests are counted, not estimated: all contenders go through a proxy that knows the protocol. Counted
+/// is every request frame from the start signal to the last release, except heartbeats; making and closing
+/// sessions, and the lock's path, is before and after.
+///
+/// Without --server a real ZooKeeper is started on the loopback interface. ($ZK_SERVER is deliberately not
+/// asked: a demo should not find its way to servers in production by itself.)
+#[cfg(unix)]
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DemoArgs {
+    /// A server to use instead of starting one
+    #[arg(long, short, value_name = "HOST:PORT", conflicts_with = "install")]
+    pub(crate) server: Option<String>,
+    /// How many ask for the lock
+    #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) contenders: u16,
+    /// How often each of them does
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) rounds: u16,
+    /// How long each holds it (a bare number means milliseconds)
+    #[arg(long, value_name = "MS", value_parser = duration::millis, default_value = "30ms")]
+    pub(crate) hold: Duration,
+    /// The lock's path; must have no children
+    #[arg(long, short, value_name = "PATH", default_value = "/zk-demo")]
+    pub(crate) path: ZkPath,
+    /// Install ZooKeeper with the system's packages if there is none (as does ZK_TESTKIT_INSTALL=1)
+    #[arg(long)]
+    pub(crate) install: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
 fn examples() -> String {
-    ["Examples:", "  zk holders /locks/report", "  zk ls -l /locks"].join("\n")
+    ["Examples:", "  zk holders /locks/report", "  zk ls -l /locks", "  zk demo"].join("\n")
 }
 
 fn short_after_help() -> String {

@@ -7,10 +7,13 @@
 //! | `connection` | a session for one command |
 //! | `render` | standard output: text, JSON, tables |
 //! | `commands` | one module for each command |
+//! | `demo` | fifty contenders for one lock: the parts of `zk demo` |
 
 mod args;
 mod commands;
 mod connection;
+#[cfg(unix)]
+mod demo;
 mod duration;
 mod exit;
 mod render;

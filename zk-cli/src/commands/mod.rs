@@ -2,6 +2,8 @@
 
 mod create;
 mod delete;
+#[cfg(unix)]
+mod demo;
 mod get;
 mod holders;
 mod ls;
@@ -29,6 +31,8 @@ pub(crate) async fn run(command: Command) -> Result<Exit, Failure> {
         Command::Create(args) => Box::pin(create::run(args)).await,
         Command::Delete(args) => Box::pin(delete::run(args)).await,
         Command::Stat(args) => Box::pin(stat::run(args)).await,
+        #[cfg(unix)]
+        Command::Demo(args) => Box::pin(demo::run(args)).await,
     }
 }
 
