@@ -21,6 +21,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    #[cfg(unix)]
+    Lock(LockArgs),
     Holders(HoldersArgs),
     Ls(LsArgs),
     Get(GetArgs),
@@ -60,6 +62,70 @@ pub(crate) struct OutputArgs {
     /// Print one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Run a command while holding a lock
+///
+/// Waits for the exclusive lock on PATH, runs COMMAND, and releases the lock
+/// when it ends; then exits as COMMAND did. Locks are granted in the order of
+/// asking, and shared with everybody who uses Curator's InterProcessMutex, or a
+/// lock compatible with it, on the same path.
+///
+/// COMMAND finds in its environment:
+///   ZK_LOCK_TOKEN  a number that grows with every grant. Have whatever the lock
+///                  protects remember the largest it has seen and refuse smaller
+///                  ones: then a holder that was stalled past the end of its
+///                  lock can do no harm.
+///   ZK_LOCK_PATH   the path of the lock's node.
+///
+/// Should the lock be lost meanwhile (session expired, servers out of reach for
+/// the session timeout, node deleted by somebody), COMMAND gets a SIGTERM, and a
+/// SIGKILL if it has not ended after the grace period. With --margin, that
+/// happens before anybody else can have the lock.
+///
+/// INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to COMMAND. Before it runs,
+/// they end the wait, and nothing stays behind in the queue. (A signal that was
+/// being ignored when zk started stays ignored.)
+///
+/// COMMAND runs in a process group of its own, and all of that is signalled.
+/// Only if zk itself is in the foreground of a terminal does COMMAND stay in
+/// zk's group, so that Ctrl-C, Ctrl-Z and reading from the terminal work as
+/// without zk. Then only COMMAND's first process is signalled when the lock is
+/// lost; and INT and QUIT are not passed on: the terminal sends them to both.
+#[cfg(unix)]
+#[derive(Debug, ClapArgs)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct LockArgs {
+    /// The lock's path; made if missing
+    pub(crate) path: ZkPath,
+
+    /// What to run, with its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+
+    /// Give up after this long, waiting for a session included
+    #[arg(long, value_name = "D", value_parser = duration::seconds, conflicts_with = "try_once")]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Give up at once if somebody has the lock, or waits for it
+    #[arg(long = "try")]
+    pub(crate) try_once: bool,
+
+    /// What `zk holders` shows to others [default: host and process]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) description: Option<String>,
+
+    /// How long COMMAND has between SIGTERM and SIGKILL when the lock is lost
+    #[arg(long, value_name = "D", value_parser = duration::seconds, default_value = "5s")]
+    pub(crate) grace: Duration,
+
+    /// End COMMAND this long before the lock can be somebody else's, if servers are not heard of: at most
+    /// half of the session timeout
+    #[arg(long, value_name = "D", value_parser = duration::seconds, default_value = "0s")]
+    pub(crate) margin: Duration,
+
+    #[command(flatten)]
+    pub(crate) connect: ConnectArgs,
 }
 
 /// Show who holds a lock, and who waits for it
@@ -212,7 +278,15 @@ pub(crate) struct DemoArgs {
 }
 
 fn examples() -> String {
-    ["Examples:", "  zk holders /locks/report", "  zk ls -l /locks", "  zk demo"].join("\n")
+    [
+        "Examples:",
+        "  zk lock /locks/report -- ./nightly-report.sh",
+        "  zk lock --try /locks/backup -- sh -c 'backup --fence \"$ZK_LOCK_TOKEN\"'",
+        "  zk holders /locks/report",
+        "  zk ls -l /locks",
+        "  zk demo",
+    ]
+    .join("\n")
 }
 
 fn short_after_help() -> String {

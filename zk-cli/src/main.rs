@@ -7,6 +7,7 @@
 //! | `connection` | a session for one command |
 //! | `render` | standard output: text, JSON, tables |
 //! | `commands` | one module for each command |
+//! | `lock` | the command that `zk lock` runs, and its signals |
 //! | `demo` | fifty contenders for one lock: the parts of `zk demo` |
 
 mod args;
@@ -16,6 +17,8 @@ mod connection;
 mod demo;
 mod duration;
 mod exit;
+#[cfg(unix)]
+mod lock;
 mod render;
 
 use std::process::ExitCode;

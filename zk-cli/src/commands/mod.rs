@@ -6,6 +6,8 @@ mod delete;
 mod demo;
 mod get;
 mod holders;
+#[cfg(unix)]
+mod lock;
 mod ls;
 mod set;
 mod stat;
@@ -24,6 +26,8 @@ use crate::{
 pub(crate) async fn run(command: Command) -> Result<Exit, Failure> {
     // Boxed, because the largest of these futures would set the size of all.
     match command {
+        #[cfg(unix)]
+        Command::Lock(args) => Box::pin(lock::run(args)).await,
         Command::Holders(args) => Box::pin(holders::run(args)).await,
         Command::Ls(args) => Box::pin(ls::run(args)).await,
         Command::Get(args) => Box::pin(get::run(args)).await,
