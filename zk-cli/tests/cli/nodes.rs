@@ -3,7 +3,8 @@
 use std::process::Stdio;
 
 use serde_json::json;
-use zk_client::CreateMode;
+use zk_client::{CreateMode, OpCode};
+use zk_testkit::proxy::{Match, Proxy};
 
 use crate::support::{Running, World, run, zk};
 
@@ -103,6 +104,19 @@ async fn a_no_is_told_with_its_path_and_exits_with_1() {
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{args:?}");
         assert_eq!(ended.stderr, format!("zk: {message}\n"), "{args:?}");
     }
+}
+
+#[tokio::test]
+async fn a_write_whose_answer_is_lost_has_a_code_of_its_own() {
+    let world = World::new().await;
+    world.run(["create", "/a", "one"]).await.ok();
+    let proxy = Proxy::start(world.server.addr()).await.unwrap();
+    let _cut = proxy.on(Match::reply(OpCode::SET_DATA).once()).reset();
+    let ended = run(zk(&proxy.connect_string()).args(["set", "/a", "two"])).await;
+    assert_eq!(ended.code, Some(76), "{ended:?}");
+    assert!(ended.stderr.starts_with("zk: /a: setData in doubt: "), "{ended:?}");
+    // It was carried out, as it happens.
+    assert_eq!(world.run(["get", "/a"]).await.ok(), "two");
 }
 
 #[tokio::test]
