@@ -1,0 +1,51 @@
+//! One module for each command.
+
+mod create;
+mod delete;
+#[cfg(unix)]
+mod demo;
+mod get;
+mod holders;
+#[cfg(unix)]
+mod lock;
+mod ls;
+mod set;
+mod stat;
+
+use std::{
+    ffi::OsString,
+    io::{self, Read as _},
+};
+
+use crate::{
+    args::Command,
+    exit::{Exit, Failure},
+};
+
+/// Does what the command line says.
+pub(crate) async fn run(command: Command) -> Result<Exit, Failure> {
+    // Boxed, because the largest of these futures would set the size of all.
+    match command {
+        #[cfg(unix)]
+        Command::Lock(args) => Box::pin(lock::run(args)).await,
+        Command::Holders(args) => Box::pin(holders::run(args)).await,
+        Command::Ls(args) => Box::pin(ls::run(args)).await,
+        Command::Get(args) => Box::pin(get::run(args)).await,
+        Command::Set(args) => Box::pin(set::run(args)).await,
+        Command::Create(args) => Box::pin(create::run(args)).await,
+        Command::Delete(args) => Box::pin(delete::run(args)).await,
+        Command::Stat(args) => Box::pin(stat::run(args)).await,
+        #[cfg(unix)]
+        Command::Demo(args) => Box::pin(demo::run(args)).await,
+    }
+}
+
+/// Data as it was given on the command line: itself, or `-` for standard input.
+fn data(argument: OsString) -> Result<Vec<u8>, Failure> {
+    if argument != "-" {
+        return Ok(argument.into_encoded_bytes());
+    }
+    let mut data = Vec::new();
+    io::stdin().read_to_end(&mut data).map_err(Failure::local("standard input"))?;
+    Ok(data)
+}

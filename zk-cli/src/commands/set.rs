@@ -1,0 +1,29 @@
+//! `zk set`: replaces a node's data.
+
+use crate::{
+    args::SetArgs,
+    commands::data,
+    exit::{Exit, Failure},
+    render::{self, NodeReport},
+};
+
+pub(crate) async fn run(args: SetArgs) -> Result<Exit, Failure> {
+    let SetArgs { connect, output, version, path, data: argument } = args;
+    // Before there is a session: standard input may take its time.
+    let data = data(argument)?;
+    let (path, data) = (&*path, &*data);
+    let stat = connect
+        .with_session(|client| async move {
+            let set = client.set(path, data);
+            let set = match version {
+                Some(version) => set.version(version),
+                None => set,
+            };
+            set.await.map_err(Failure::write(path))
+        })
+        .await?;
+    if output.json {
+        render::json(&NodeReport::new(path, &stat))?;
+    }
+    Ok(Exit::Done)
+}

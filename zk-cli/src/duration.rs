@@ -1,0 +1,41 @@
+//! Durations as people write them: `1m 30s`, `250ms`, or a bare number.
+
+use std::time::Duration;
+
+/// Parses a duration; a bare number means seconds.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    parse(text, Duration::from_secs)
+}
+
+/// Parses a duration; a bare number means milliseconds.
+pub(crate) fn millis(text: &str) -> Result<Duration, String> {
+    parse(text, Duration::from_millis)
+}
+
+fn parse(text: &str, bare: fn(u64) -> Duration) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(number) => Ok(bare(number)),
+        Err(_) => humantime::parse_duration(text).map_err(|error| error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_number_takes_the_unit_of_its_option() {
+        assert_eq!(seconds("5"), Ok(Duration::from_secs(5)));
+        assert_eq!(millis("5"), Ok(Duration::from_millis(5)));
+        assert_eq!(seconds("0"), Ok(Duration::ZERO));
+    }
+
+    #[test]
+    fn units_are_understood_and_nonsense_is_refused() {
+        assert_eq!(seconds("1m 30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(millis("2s"), Ok(Duration::from_secs(2)));
+        for text in ["", "-1", "5 parsecs", "s"] {
+            assert!(seconds(text).is_err(), "{text:?}");
+        }
+    }
+}

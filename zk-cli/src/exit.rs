@@ -1,0 +1,232 @@
+//! Exit codes: the one list of them, and the errors that end in them.
+
+use std::{fmt, io, process::ExitCode};
+
+use zk_client::{Cause, CloseError, ConnectError, ReadError, Rejection, SessionEnd, WriteError};
+use zk_locks::AcquireError;
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// What was asked for has been done.
+    Done,
+    /// The servers, or the facts, say no.
+    No,
+    /// The command line makes no sense. (Clap has the same number for it.)
+    Usage,
+    /// No server, no session, or not any more.
+    Unavailable,
+    /// Input or output on this side has failed.
+    LocalIo,
+    /// `zk lock --try`: somebody has the lock.
+    Taken,
+    /// Nobody knows whether a write was carried out.
+    InDoubt,
+    /// `zk lock`: the lock was lost, and the command ended for it.
+    LockLost,
+    /// `zk lock --timeout`: the time is over.
+    TimedOut,
+    /// `zk lock`: the command is there but cannot be run.
+    NotExecutable,
+    /// `zk lock`: there is no such command.
+    NotFound,
+    /// `zk lock`: what the command exited with.
+    Command(u8),
+    /// Of the command, or of `zk lock` while it waited.
+    Signal(i32),
+}
+
+/// What the help says about exit codes, in the order of their numbers. Those of failures of `zk lock` keep
+/// clear of what commands commonly exit with: they are of the ranges of `sysexits.h`, `timeout` and `env`.
+const TABLE: [(&str, Exit, &str); 12] = [
+    ("0", Exit::Done, "done (lock: the command's own code, whatever it is)"),
+    (
+        "1",
+        Exit::No,
+        "the answer is no: no such node, exists already, other version, not\nempty, no permission; demo: the lock was violated",
+    ),
+    ("2", Exit::Usage, "the command line makes no sense"),
+    ("69", Exit::Unavailable, "no server or no session, or lost; demo: no ZooKeeper to start"),
+    ("74", Exit::LocalIo, "input or output has failed on this side"),
+    ("75", Exit::Taken, "lock --try: somebody else has the lock, or waits for it"),
+    (
+        "76",
+        Exit::InDoubt,
+        "the connection was lost in the middle of a write, which may or may\nnot have been carried out",
+    ),
+    ("123", Exit::LockLost, "lock: the lock was lost, and the command has been ended"),
+    ("124", Exit::TimedOut, "lock --timeout: not acquired in time"),
+    ("126", Exit::NotExecutable, "lock: the command cannot be run"),
+    ("127", Exit::NotFound, "lock: there is no such command"),
+    (
+        "128+n",
+        Exit::Signal(0),
+        "lock: the command has died of signal n, or the wait was given up\nbecause of it",
+    ),
+];
+
+impl Exit {
+    /// The number.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::No => 1,
+            Self::Usage => 2,
+            Self::Unavailable => 69,
+            Self::LocalIo => 74,
+            Self::Taken => 75,
+            Self::InDoubt => 76,
+            Self::LockLost => 123,
+            Self::TimedOut => 124,
+            Self::NotExecutable => 126,
+            Self::NotFound => 127,
+            Self::Command(code) => code,
+            Self::Signal(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+        }
+    }
+
+    /// The table for the help text.
+    pub(crate) fn table() -> String {
+        let mut table = String::from("Exit codes:");
+        for (code, _, meaning) in TABLE {
+            let meaning = meaning.replace('\n', &format!("\n{:9}", ""));
+            table.push_str(&format!("\n  {code:<5}  {meaning}"));
+        }
+        table
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// Why the program ends otherwise than it was asked to: a line for people, and a code for scripts.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, message: impl fmt::Display) -> Self {
+        Self { exit, message: message.to_string() }
+    }
+
+    /// A refusal, told of the path that it is about.
+    fn rejected(path: &str, rejection: Rejection) -> Self {
+        let reason = match rejection {
+            Rejection::NoNode => "no such node".to_owned(),
+            Rejection::NodeExists => "exists already".to_owned(),
+            Rejection::BadVersion => "its version is another one".to_owned(),
+            Rejection::NotEmpty => "has children".to_owned(),
+            Rejection::NoAuth => "no permission".to_owned(),
+            Rejection::NoChildrenForEphemerals => "ephemeral nodes have no children".to_owned(),
+            Rejection::QuotaExceeded => "the quota would be exceeded".to_owned(),
+            Rejection::ReadOnly => "the server is cut off from the quorum".to_owned(),
+            Rejection::Unimplemented => {
+                "the server does not know the operation, or does not allow it".to_owned()
+            }
+            other => other.to_string(),
+        };
+        Self::new(Exit::No, format_args!("{path}: {reason}"))
+    }
+
+    /// An operation on `path` that was not answered.
+    fn unanswered(path: &str, cause: &Cause) -> Self {
+        match cause {
+            Cause::InvalidPath(error) => Self::new(Exit::Usage, error),
+            Cause::InvalidArgument(_) | Cause::TooLarge { .. } => {
+                Self::new(Exit::Usage, format_args!("{path}: {cause}"))
+            }
+            cause => Self::new(Exit::Unavailable, format_args!("{path}: {cause}")),
+        }
+    }
+
+    /// A read of `path`.
+    pub(crate) fn read(path: &str) -> impl Fn(ReadError) -> Self + '_ {
+        move |error| match error {
+            ReadError::Rejected(rejection) => Self::rejected(path, rejection),
+            ReadError::Unavailable(cause) => Self::unanswered(path, &cause),
+            other => Self::new(Exit::Unavailable, format_args!("{path}: {other}")),
+        }
+    }
+
+    /// A write to `path`.
+    pub(crate) fn write(path: &str) -> impl Fn(WriteError) -> Self + '_ {
+        move |error| match error {
+            WriteError::Rejected(rejection) => Self::rejected(path, rejection),
+            WriteError::NotApplied(cause) => Self::unanswered(path, &cause),
+            WriteError::InDoubt(doubt) => {
+                Self::new(Exit::InDoubt, format_args!("{path}: {doubt}: {}", doubt.cause))
+            }
+            other => Self::new(Exit::Unavailable, format_args!("{path}: {other}")),
+        }
+    }
+
+    /// A lock on `path`.
+    pub(crate) fn acquire(path: &str) -> impl Fn(AcquireError) -> Self + '_ {
+        move |error| match error {
+            AcquireError::TimedOut => {
+                Self::new(Exit::TimedOut, format_args!("{path}: not acquired in time"))
+            }
+            AcquireError::Rejected(rejection) => Self::rejected(path, rejection),
+            AcquireError::InvalidPath(error) => Self::new(Exit::Usage, error),
+            AcquireError::NodeDeleted | AcquireError::SequenceExhausted { .. } => {
+                Self::new(Exit::No, format_args!("{path}: {error}"))
+            }
+            error => Self::new(Exit::Unavailable, format_args!("{path}: {error}")),
+        }
+    }
+
+    /// A file or a stream on this side.
+    pub(crate) fn local(what: &str) -> impl Fn(io::Error) -> Self + '_ {
+        move |error| Self::new(Exit::LocalIo, format_args!("{what}: {error}"))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        let exit = match &error {
+            ConnectError::InvalidServers(_) => Exit::Usage,
+            ConnectError::SessionEnded(SessionEnd::AuthFailed) => Exit::No,
+            _ => Exit::Unavailable,
+        };
+        Self::new(exit, error)
+    }
+}
+
+impl From<CloseError> for Failure {
+    fn from(error: CloseError) -> Self {
+        Self::new(Exit::Unavailable, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_lists_every_code_under_its_number_and_in_order() {
+        let numbers: Vec<u8> = TABLE.iter().map(|(_, exit, _)| exit.code()).collect();
+        assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+        for (code, exit, _) in TABLE {
+            let shown = code.strip_suffix("+n").unwrap_or(code);
+            assert_eq!(shown.parse(), Ok(exit.code()), "{exit:?}");
+        }
+    }
+
+    #[test]
+    fn the_table_fits_80_columns() {
+        for line in Exit::table().lines() {
+            assert!(line.len() <= 80, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The command: started, signalled, ended.
+
+use std::{
+    ffi::OsString, fs::File, io, os::unix::process::ExitStatusExt as _, path::Path,
+    process::ExitStatus, time::Duration,
+};
+
+use rustix::{
+    process::{Pid, Signal, getpgrp, kill_process, kill_process_group, test_kill_process_group},
+    termios::tcgetpgrp,
+};
+use tokio::{
+    process::{Child, Command},
+    time::{sleep, timeout},
+};
+
+use crate::exit::{Exit, Failure};
+
+/// How often the processes of an ending command are looked for, once its first one has ended.
+const GONE_POLL: Duration = Duration::from_millis(10);
+
+/// Which process group the command is in.
+///
+/// A group of its own is the rule: so all of it can be signalled, and nothing but it. But a process in the
+/// background of a terminal cannot read from that, and does not hear its Ctrl-C. So if we are in a
+/// terminal's foreground ourselves, the command stays in our group. Making its own group the terminal's
+/// foreground one, as shells do, would keep Ctrl-C from everybody else: from the script that runs us, say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    Own,
+    Ours,
+}
+
+impl Group {
+    /// Which one, as things are now.
+    pub(crate) fn choose() -> Self {
+        if in_foreground() { Self::Ours } else { Self::Own }
+    }
+}
+
+/// A command that runs.
+#[derive(Debug)]
+pub(crate) struct Job {
+    child: Child,
+    pid: Pid,
+    group: Group,
+}
+
+impl Job {
+    /// Starts a command, with our own input and output, and with additions to our environment.
+    pub(crate) fn start(
+        command: &[OsString],
+        environment: [(&str, String); 2],
+        group: Group,
+    ) -> Result<Self, Failure> {
+        let (program, arguments) =
+            command.split_first().ok_or_else(|| Failure::new(Exit::Usage, "no command to run"))?;
+        let mut command = Command::new(program);
+        command.args(arguments).envs(environment);
+        if group == Group::Own {
+            command.process_group(0);
+        }
+        let failed = |error: io::Error| {
+            let exit = match error.kind() {
+                io::ErrorKind::NotFound => Exit::NotFound,
+                _ => Exit::NotExecutable,
+            };
+            Failure::new(exit, format_args!("{}: {error}", Path::new(program).display()))
+        };
+        let child = command.spawn().map_err(failed)?;
+        let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        let pid = pid.expect("a child that nobody has waited for has a process id");
+        Ok(Self { child, pid, group })
+    }
+
+    /// Waits until the command has ended by itself.
+    pub(crate) async fn ended(&mut self) -> Result<ExitStatus, Failure> {
+        self.child.wait().await.map_err(Failure::local("cannot wait for the command"))
+    }
+
+    /// Passes on a signal that we have been sent, unless the command has been sent it too.
+    pub(crate) fn pass_on(&self, signal: Signal) {
+        let by_terminal = matches!(signal, Signal::INT | Signal::QUIT);
+        // Looked up anew: a shell may have put us into the background meanwhile.
+        if self.group == Group::Ours && by_terminal && in_foreground() {
+            return;
+        }
+        self.signal(signal);
+    }
+
+    /// Signals all of the command that can be told apart from others.
+    pub(crate) fn signal(&self, signal: Signal) {
+        // It fails if there is nobody to be signalled any more, which is found out by waiting.
+        let _ = match self.group {
+            Group::Own => kill_process_group(self.pid, signal),
+            // Its number may be somebody else's once it has been waited for.
+            Group::Ours if self.child.id().is_some() => kill_process(self.pid, signal),
+            Group::Ours => Ok(()),
+        };
+    }
+
+    /// Ends the command: asks it to, and kills what has not ended after a time of grace.
+    pub(crate) async fn end(&mut self, grace: Duration) {
+        self.signal(Signal::TERM);
+        // One that is stopped would not hear the request.
+        self.signal(Signal::CONT);
+        let gone = async {
+            // There is nothing that could be done about an error, here and below.
+            let _ = self.child.wait().await;
+            while self.has_descendants() {
+                sleep(GONE_POLL).await;
+            }
+        };
+        if timeout(grace, gone).await.is_err() {
+            self.signal(Signal::KILL);
+            let _ = self.child.wait().await;
+        }
+    }
+
+    /// Whether processes are left in the command's group. In our group they cannot be told from others.
+    ///
+    /// A group's number stays taken as long as it has members, and is not given out again at once
+    /// afterwards.
+    fn has_descendants(&self) -> bool {
+        self.group == Group::Own && test_kill_process_group(self.pid).is_ok()
+    }
+}
+
+/// Whether we are in the foreground of our terminal, wherever standard input comes from.
+fn in_foreground() -> bool {
+    let terminal = File::open("/dev/tty");
+    terminal.is_ok_and(|terminal| tcgetpgrp(terminal).is_ok_and(|group| group == getpgrp()))
+}
+
+/// How we end when the command has ended so.
+pub(crate) fn exit(status: ExitStatus) -> Exit {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::Command(u8::try_from(code).unwrap_or(u8::MAX)),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::Command(u8::MAX),
+    }
+}

@@ -1,0 +1,215 @@
+//! `zk lock`: the lock and the command.
+
+use zk_testkit::proxy::Proxy;
+
+use crate::support::{Running, World, run, zk};
+
+/// Says its token, and goes on when it is told to.
+const HOLD: &str = "echo $ZK_LOCK_TOKEN; read -r go; exit 0";
+
+#[tokio::test]
+async fn the_command_runs_under_the_lock_and_learns_its_token_and_its_node() {
+    let world = World::new().await;
+    let script = "echo $ZK_LOCK_TOKEN; echo $ZK_LOCK_PATH; read -r go; echo $go";
+    let mut held = world.lock(&["--description", "tester"], "/l", script);
+    let (token, path) = (held.line().await, held.line().await);
+    let queue = world.queue_of("/l", 1).await;
+    assert_eq!(token, queue[0].token.to_string());
+    assert_eq!(path, format!("/l/{}", queue[0].name));
+    assert_eq!(queue[0].description, "tester");
+    held.tell("input is the command's own").await;
+    assert_eq!(held.ended().await.ok(), "input is the command's own\n");
+    assert!(world.queue_of("/l", 0).await.is_empty());
+}
+
+#[tokio::test]
+async fn the_commands_end_is_passed_on() {
+    let world = World::new().await;
+    for (command, code) in [
+        (&["sh", "-c", "exit 0"][..], 0),
+        (&["sh", "-c", "exit 7"], 7),
+        (&["sh", "-c", "exit 255"], 255),
+        (&["sh", "-c", "kill -9 $$"], 128 + 9),
+        (&["sh", "-c", "kill -TERM $$"], 128 + 15),
+        (&["/dev/null"], 126),
+        (&["no-such-command-anywhere"], 127),
+    ] {
+        let ended = world.run(["lock", "/l", "--"].iter().chain(command)).await;
+        assert_eq!(ended.code, Some(code), "{command:?}: {ended:?}");
+        assert_eq!(ended.stderr.is_empty(), !(126..=127).contains(&code), "{ended:?}");
+        assert!(world.queue_of("/l", 0).await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn the_second_command_starts_when_the_first_has_ended_and_with_a_larger_token() {
+    let world = World::new().await;
+    let mut first = world.lock(&[], "/l", HOLD);
+    let first_token: i64 = first.line().await.parse().unwrap();
+    let mut second = world.lock(&[], "/l", HOLD);
+    world.queue_of("/l", 2).await;
+    first.tell("go").await;
+    first.ended().await.ok();
+    let second_token: i64 = second.line().await.parse().unwrap();
+    assert!(second_token > first_token, "{second_token} after {first_token}");
+    second.tell("go").await;
+    second.ended().await.ok();
+}
+
+/// Making a directory is atomic: two commands at once would fail one of them.
+#[tokio::test]
+async fn commands_of_many_processes_never_run_at_once() {
+    let world = World::new().await;
+    let dir = tempfile::tempdir().unwrap();
+    let script = format!("cd {} && mkdir inside && echo in && rmdir inside", dir.path().display());
+    let running: Vec<Running> = (0..8).map(|_| world.lock(&[], "/l", &script)).collect();
+    for command in running {
+        assert_eq!(command.ended().await.ok(), "in\n");
+    }
+}
+
+#[tokio::test]
+async fn a_try_gives_up_at_once_if_the_lock_is_held_and_runs_the_command_if_not() {
+    let world = World::new().await;
+    let mut held = world.lock(&[], "/l", HOLD);
+    held.line().await;
+    let tried = world.run(["lock", "--try", "/l", "--", "echo", "mine"]).await;
+    assert_eq!((tried.code, tried.stdout.as_str()), (Some(75), ""), "{tried:?}");
+    assert_eq!(tried.stderr, "zk: /l: taken\n");
+    held.tell("go").await;
+    held.ended().await.ok();
+    assert_eq!(world.run(["lock", "--try", "/l", "--", "echo", "mine"]).await.ok(), "mine\n");
+}
+
+#[tokio::test]
+async fn a_wait_that_takes_too_long_ends_with_a_code_of_its_own_and_leaves_no_node() {
+    let world = World::new().await;
+    let mut held = world.lock(&[], "/l", HOLD);
+    held.line().await;
+    let waited = world.run(["lock", "--timeout", "200ms", "/l", "--", "echo", "mine"]).await;
+    assert_eq!((waited.code, waited.stdout.as_str()), (Some(124), ""), "{waited:?}");
+    assert_eq!(world.queue_of("/l", 1).await.len(), 1);
+    held.tell("go").await;
+    held.ended().await.ok();
+}
+
+#[tokio::test]
+async fn a_lock_whose_node_somebody_deletes_ends_all_processes_of_the_command() {
+    let world = World::new().await;
+    // The process in the background has the output open too, so it is waited for below.
+    let mut held = world.lock(&[], "/l", "sleep 1000 & echo $ZK_LOCK_PATH; wait");
+    let path = held.line().await;
+    world.client.delete(&path).await.unwrap();
+    let ended = held.ended().await;
+    assert_eq!(ended.code, Some(123), "{ended:?}");
+    assert!(ended.stderr.contains("deleted by somebody else"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_command_that_ignores_its_request_to_end_is_killed_after_the_time_of_grace() {
+    let world = World::new().await;
+    let script = "trap '' TERM; echo $ZK_LOCK_PATH; while :; do sleep 0.05; done";
+    let mut held = world.lock(&["--grace", "200ms"], "/l", script);
+    let path = held.line().await;
+    world.client.delete(&path).await.unwrap();
+    assert_eq!(held.ended().await.code, Some(123));
+}
+
+#[tokio::test]
+async fn a_command_has_its_time_of_grace_to_clean_up() {
+    let world = World::new().await;
+    let script =
+        "trap 'echo cleaned up; exit 0' TERM; echo $ZK_LOCK_PATH; while :; do sleep 0.05; done";
+    let mut held = world.lock(&["--grace", "1m"], "/l", script);
+    let path = held.line().await;
+    world.client.delete(&path).await.unwrap();
+    let ended = held.ended().await;
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(123), "cleaned up\n"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_holder_that_is_cut_off_ends_its_command_and_the_next_one_gets_the_lock() {
+    let world = World::new().await;
+    let proxy = Proxy::start(world.server.addr()).await.unwrap();
+    let mut command = zk(&proxy.connect_string());
+    let args = ["lock", "--session-timeout", "2s", "/l", "--"];
+    let mut held = Running::start(command.args(args).args(["sh", "-c", HOLD]));
+    let token: i64 = held.line().await.parse().unwrap();
+    let mut next = world.lock(&[], "/l", HOLD);
+    world.queue_of("/l", 2).await;
+    proxy.silence();
+    let ended = held.ended().await;
+    assert_eq!(ended.code, Some(123), "{ended:?}");
+    assert!(ended.stderr.contains("lock lost"), "{ended:?}");
+    assert!(next.line().await.parse::<i64>().unwrap() > token);
+    next.tell("go").await;
+    next.ended().await.ok();
+}
+
+/// The first command leaves a mark when it ends, and the second one looks for it when it begins: no clock
+/// is asked.
+#[tokio::test]
+async fn with_a_margin_the_command_has_ended_before_the_next_one_gets_the_lock() {
+    let world = World::new().await;
+    let proxy = Proxy::start(world.server.addr()).await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let mark = dir.path().join("ended");
+    let first = format!(
+        "trap 'sleep 0.2; echo > {}; exit 0' TERM; echo ready; while :; do sleep 0.02; done",
+        mark.display()
+    );
+    let mut command = zk(&proxy.connect_string());
+    command.args([
+        "lock",
+        "--session-timeout",
+        "4s",
+        "--margin",
+        "2s",
+        "/l",
+        "--",
+        "sh",
+        "-c",
+        &first,
+    ]);
+    let mut held = Running::start(&mut command);
+    held.line().await;
+    let mut next = world.lock(&[], "/l", &format!("ls {} && echo mine", mark.display()));
+    world.queue_of("/l", 2).await;
+    proxy.silence();
+    assert_eq!(next.line().await, mark.display().to_string());
+    assert_eq!(next.ended().await.ok(), "mine\n");
+    let ended = held.ended().await;
+    assert_eq!(ended.code, Some(123), "{ended:?}");
+    assert!(ended.stderr.contains("nearly lost"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_margin_that_servers_could_not_keep_up_with_is_refused() {
+    let world = World::new().await;
+    let args =
+        ["lock", "--session-timeout", "4s", "--margin", "2001ms", "/l", "--", "echo", "mine"];
+    let ended = world.run(args).await;
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+    assert!(ended.stderr.contains("at most 2s"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn without_a_server_there_is_a_code_for_that_and_the_command_does_not_run() {
+    let mut command = zk("127.0.0.1:1");
+    command.args(["lock", "--timeout", "300ms", "/l", "--", "echo", "mine"]);
+    let ended = run(&mut command).await;
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(69), ""), "{ended:?}");
+    assert!(ended.stderr.contains("127.0.0.1:1"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_holder_whose_server_is_gone_when_it_is_done_still_passes_on_the_code() {
+    let world = World::new().await;
+    let mut held = world.lock(&[], "/l", "echo ready; read -r go; exit 5");
+    held.line().await;
+    world.server.kill().await.unwrap();
+    held.tell("go").await;
+    let ended = held.ended().await;
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert!(ended.stderr.contains("no server has confirmed"), "{ended:?}");
+}

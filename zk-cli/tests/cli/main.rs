@@ -1,0 +1,8 @@
+//! The `zk` command, run as its users run it, on real servers.
+
+mod demo;
+mod holders;
+mod lock;
+mod nodes;
+mod signals;
+mod support;

@@ -1,0 +1,197 @@
+//! `zk ls`, `get`, `set`, `create`, `delete`, `stat`; and what all commands have in common.
+
+use std::process::Stdio;
+
+use serde_json::json;
+use zk_client::{CreateMode, OpCode};
+use zk_testkit::proxy::{Match, Proxy};
+
+use crate::support::{Running, World, run, zk};
+
+#[tokio::test]
+async fn a_node_is_created_read_written_listed_and_deleted() {
+    let world = World::new().await;
+    assert_eq!(world.run(["create", "/a", "one"]).await.ok(), "/a\n");
+    assert_eq!(world.run(["get", "/a"]).await.ok(), "one");
+    assert_eq!(world.run(["set", "/a", "two"]).await.ok(), "");
+    assert_eq!(world.run(["set", "--version", "1", "/a", "-three"]).await.ok(), "");
+    assert_eq!(world.run(["get", "/a"]).await.ok(), "-three");
+    assert_eq!(world.run(["ls"]).await.ok(), "a\nzookeeper\n");
+    assert_eq!(world.run(["delete", "--version", "2", "/a"]).await.ok(), "");
+    assert_eq!(world.run(["ls", "/"]).await.ok(), "zookeeper\n");
+}
+
+#[tokio::test]
+async fn every_command_speaks_json() {
+    let world = World::new().await;
+    let created = world.run(["create", "--json", "/a", "one"]).await.json();
+    assert_eq!((&created["path"], &created["version"]), (&json!("/a"), &json!(0)));
+    let got = world.run(["get", "--json", "/a"]).await.json();
+    assert_eq!((&got["data"], &got["bytes"]), (&json!("one"), &json!(3)));
+    assert_eq!(world.run(["set", "--json", "/a", "two"]).await.json()["version"], 1);
+    let stat = world.run(["stat", "--json", "/a"]).await.json();
+    assert_eq!(stat["czxid"], created["czxid"]);
+    assert!(stat["mzxid"].as_i64() > stat["czxid"].as_i64());
+    let listed = world.run(["ls", "--json", "/"]).await.json();
+    assert_eq!(listed, json!({"path": "/", "children": ["a", "zookeeper"]}));
+    let listed = world.run(["ls", "--json", "-l", "/"]).await.json();
+    assert_eq!(listed["children"][0]["mzxid"], stat["mzxid"]);
+    assert_eq!(world.run(["delete", "--json", "/a"]).await.json(), json!({"deleted": "/a"}));
+}
+
+#[tokio::test]
+async fn data_may_be_any_bytes_and_come_from_standard_input() {
+    let world = World::new().await;
+    let mut create = world.zk();
+    create.args(["create", "--json", "/a", "-"]);
+    let mut running = Running::start(&mut create);
+    running.tell("from standard input").await;
+    running.close_input();
+    running.ended().await.json();
+    assert_eq!(world.run(["get", "/a"]).await.ok(), "from standard input\n");
+    world.client.set("/a", b"\xff\x00\n").await.unwrap();
+    assert_eq!(world.run(["get", "--json", "/a"]).await.json()["data_base64"], "/wAK");
+    let output = world.zk().args(["get", "/a"]).output().await.unwrap();
+    assert_eq!(output.stdout, b"\xff\x00\n");
+}
+
+#[tokio::test]
+async fn nodes_of_every_kind_can_be_created() {
+    let world = World::new().await;
+    assert_eq!(world.run(["create", "--parents", "/p/q/r"]).await.ok(), "/p/q/r\n");
+    assert_eq!(world.run(["create", "-p", "/p/q/s"]).await.ok(), "/p/q/s\n");
+    assert_eq!(world.run(["create", "--sequential", "/p/n-"]).await.ok(), "/p/n-0000000001\n");
+    assert_eq!(world.run(["create", "--container", "/c"]).await.ok(), "/c\n");
+    assert_eq!(world.run(["create", "--ttl", "1h", "/t"]).await.ok(), "/t\n");
+    let numbered = world.run(["create", "--ttl", "1h", "--sequential", "/p/n-"]).await;
+    assert_eq!(numbered.ok(), "/p/n-0000000002\n");
+    assert_eq!(world.run(["ls", "/"]).await.ok(), "c\np\nt\nzookeeper\n");
+}
+
+#[tokio::test]
+async fn a_long_listing_and_a_stat_tell_whose_an_ephemeral_node_is() {
+    let world = World::new().await;
+    let ephemeral = world.client.create("/e", b"12345").mode(CreateMode::Ephemeral);
+    let created = ephemeral.await.unwrap();
+    let session = world.client.session().id().to_string();
+    let listed = world.run(["ls", "-l", "/"]).await.ok();
+    let lines: Vec<Vec<&str>> = listed.lines().map(|l| l.split_whitespace().collect()).collect();
+    assert_eq!(lines[0], ["VERSION", "CHILDREN", "BYTES", "WRITTEN", "SESSION", "NAME"]);
+    assert_eq!((lines[1][2], lines[1][4], lines[1][5]), ("5", &*session, "e"));
+    assert_eq!((lines[2][4], lines[2][5]), ("-", "zookeeper"));
+    let stat = world.run(["stat", "/e"]).await.ok();
+    assert!(stat.contains(&format!("as long as session {session}\n")), "{stat}");
+    assert!(stat.contains(&created.stat.czxid.to_string()), "{stat}");
+}
+
+#[tokio::test]
+async fn a_no_is_told_with_its_path_and_exits_with_1() {
+    let world = World::new().await;
+    world.run(["create", "--parents", "/a/b"]).await.ok();
+    for (args, message) in [
+        (&["get", "/none"][..], "/none: no such node"),
+        (&["stat", "/none"], "/none: no such node"),
+        (&["ls", "/none"], "/none: no such node"),
+        (&["set", "/none", "x"], "/none: no such node"),
+        (&["delete", "/none"], "/none: no such node"),
+        (&["set", "/a", "x", "--version", "7"], "/a: its version is another one"),
+        (&["delete", "/a/b", "--version", "7"], "/a/b: its version is another one"),
+        (&["delete", "/a"], "/a: has children"),
+        (&["create", "/a"], "/a: exists already"),
+        (&["create", "/x/y"], "/x/y: its parent does not exist (--parents creates it)"),
+    ] {
+        let ended = world.run(args).await;
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{args:?}");
+        assert_eq!(ended.stderr, format!("zk: {message}\n"), "{args:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_write_whose_answer_is_lost_has_a_code_of_its_own() {
+    let world = World::new().await;
+    world.run(["create", "/a", "one"]).await.ok();
+    let proxy = Proxy::start(world.server.addr()).await.unwrap();
+    let _cut = proxy.on(Match::reply(OpCode::SET_DATA).once()).reset();
+    let ended = run(zk(&proxy.connect_string()).args(["set", "/a", "two"])).await;
+    assert_eq!(ended.code, Some(76), "{ended:?}");
+    assert!(ended.stderr.starts_with("zk: /a: setData in doubt: "), "{ended:?}");
+    // It was carried out, as it happens.
+    assert_eq!(world.run(["get", "/a"]).await.ok(), "two");
+}
+
+#[tokio::test]
+async fn paths_are_relative_to_the_chroot() {
+    let world = World::new().await;
+    world.run(["create", "--parents", "/app/a", "x"]).await.ok();
+    let server = format!("{}/app", world.server.connect_string());
+    assert_eq!(world.run(["ls", "--server", &server, "/"]).await.ok(), "a\n");
+    assert_eq!(run(zk(&server).args(["create", "/b"])).await.ok(), "/b\n");
+    assert_eq!(world.run(["ls", "/app"]).await.ok(), "a\nb\n");
+}
+
+#[tokio::test]
+async fn a_reader_that_has_seen_enough_is_no_failure() {
+    let world = World::new().await;
+    for i in 0..2_000 {
+        drop(world.client.create(&format!("/{i:0>60}"), b"").submit());
+    }
+    world.client.settle().await.unwrap();
+    // The pipe holds less than the listing, and `true` reads none of it.
+    let script = "{ \"$0\" ls /; echo \"exit $?\" >&2; } | true";
+    let mut command = tokio::process::Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_zk")]);
+    let ended = run(command.env("ZK_SERVER", world.server.connect_string())).await;
+    assert_eq!(ended.stderr, "exit 0\n");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn output_that_cannot_be_written_is_a_failure_of_its_own() {
+    let world = World::new().await;
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let status = world.zk().args(["ls", "/"]).stdout(full).stderr(Stdio::null()).status().await;
+    assert_eq!(status.unwrap().code(), Some(74));
+}
+
+#[tokio::test]
+async fn a_command_line_that_makes_no_sense_exits_with_2() {
+    for args in [
+        &["lock", "/l"][..],
+        &["lock", "--try", "--timeout", "1", "/l", "--", "true"],
+        &["lock", "--timeout", "soon", "/l", "--", "true"],
+        &["create", "--container", "--sequential", "/a"],
+        &["set", "/a"],
+        &["get", "--server", "a:b:c", "/a"],
+        &["demo", "--contenders", "0"],
+        &["frobnicate"],
+        &[],
+    ] {
+        let ended = run(zk("127.0.0.1:1").args(args)).await;
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{args:?}: {ended:?}");
+        assert!(!ended.stderr.is_empty(), "{args:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_invalid_path_is_refused_before_a_server_is_looked_for() {
+    for args in
+        [&["get", "no/slash"][..], &["lock", "no/slash", "--", "true"], &["stat", "no/slash"]]
+    {
+        let ended = run(zk("127.0.0.1:1").args(args)).await;
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains("not absolute"), "{ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_help_of_every_command_can_be_read() {
+    let help = run(zk("").arg("--help")).await.ok();
+    for code in ["69", "74", "75", "76", "123", "124", "126", "127", "128+n"] {
+        assert!(help.contains(&format!("\n  {code:<5}  ")), "{code}: {help}");
+    }
+    for command in ["lock", "holders", "ls", "get", "set", "create", "delete", "stat", "demo"] {
+        assert!(help.contains(&format!("\n  {command} ")), "{help}");
+        let help = run(zk("").args([command, "--help"])).await.ok();
+        assert!(help.contains(&format!("Usage: zk {command}")), "{help}");
+    }
+}

@@ -1,0 +1,188 @@
+//! `zk lock`: signals, job control, terminals.
+
+use std::{
+    fs::File,
+    io::{Read as _, Write as _},
+    process::Stdio,
+};
+
+use rustix::{
+    process::Signal,
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+};
+
+use crate::support::{Running, World, must, run};
+
+const PASSED_ON: [(Signal, &str); 6] = [
+    (Signal::INT, "INT"),
+    (Signal::TERM, "TERM"),
+    (Signal::HUP, "HUP"),
+    (Signal::QUIT, "QUIT"),
+    (Signal::USR1, "USR1"),
+    (Signal::USR2, "USR2"),
+];
+
+/// How often the system is asked for the state of a process, which it does not tell by itself.
+#[cfg(target_os = "linux")]
+const POLL: std::time::Duration = std::time::Duration::from_millis(5);
+
+/// Waits without end, in steps: a shell looks at its traps only between commands.
+const IDLE: &str = "while :; do sleep 0.02; done";
+
+#[tokio::test]
+async fn signals_are_passed_on_to_the_command() {
+    let world = World::new().await;
+    for (signal, name) in PASSED_ON {
+        let script = format!("trap 'echo got {name}; exit 9' {name}; echo ready; {IDLE}");
+        let mut held = world.lock(&[], "/l", &script);
+        held.line().await;
+        held.signal(signal);
+        let ended = held.ended().await;
+        assert_eq!((ended.code, ended.stdout), (Some(9), format!("got {name}\n")));
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_dies_of_a_signal_is_reported_as_shells_do() {
+    let world = World::new().await;
+    for (signal, name) in PASSED_ON {
+        let mut held = world.lock(&[], "/l", &format!("echo ready; {IDLE}"));
+        held.line().await;
+        held.signal(signal);
+        assert_eq!(held.ended().await.code, Some(128 + signal.as_raw()), "{name}");
+        assert!(world.queue_of("/l", 0).await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_signal_while_waiting_gives_up_and_leaves_no_node() {
+    let world = World::new().await;
+    let mut held = world.lock(&[], "/l", "echo ready; read -r go");
+    held.line().await;
+    for (signal, name) in PASSED_ON {
+        let waiting = world.lock(&[], "/l", "echo mine");
+        world.queue_of("/l", 2).await;
+        waiting.signal(signal);
+        let ended = waiting.ended().await;
+        assert_eq!(ended.code, Some(128 + signal.as_raw()), "{name}: {ended:?}");
+        assert_eq!(ended.stdout, "");
+        assert_eq!(world.queue_of("/l", 1).await.len(), 1);
+    }
+    held.tell("go").await;
+    held.ended().await.ok();
+}
+
+#[tokio::test]
+async fn a_signal_ends_the_attempt_to_connect() {
+    // Takes connections and never says anything.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = silent.local_addr().unwrap().to_string();
+    let mut command = crate::support::zk(&server);
+    let connecting = Running::start(command.args(["lock", "/l", "--", "echo", "mine"]));
+    let _connection = must("a connection", silent.accept()).await.unwrap();
+    connecting.signal(Signal::TERM);
+    assert_eq!(connecting.ended().await.code, Some(128 + 15));
+}
+
+/// With `nohup`, or in the background of a script.
+#[tokio::test]
+async fn a_signal_that_was_being_ignored_at_the_start_stays_ignored() {
+    let world = World::new().await;
+    let script = format!("trap 'echo got USR1; exit 9' USR1; echo ready; {IDLE}");
+    let mut command = tokio::process::Command::new("sh");
+    command.env("ZK_SERVER", world.server.connect_string());
+    command.args(["-c", "trap '' HUP; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_zk")]);
+    command.args(["lock", "/l", "--", "sh", "-c", &script]);
+    let mut held = Running::start(&mut command);
+    held.line().await;
+    held.signal(Signal::HUP);
+    held.signal(Signal::USR1);
+    let ended = held.ended().await;
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(9), "got USR1\n"), "{ended:?}");
+}
+
+/// A command that went on alone would outlive its lock.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_command_stops_and_goes_on_together_with_zk() {
+    let world = World::new().await;
+    let mut held = world.lock(&[], "/l", "echo $$; read -r go; echo went on");
+    let command: u32 = held.line().await.parse().unwrap();
+    held.signal(Signal::TSTP);
+    let zk = held.pid().as_raw_pid().try_into().unwrap();
+    must("a stop of both", async {
+        while [zk, command].map(state) != ['T', 'T'] {
+            tokio::time::sleep(POLL).await;
+        }
+    })
+    .await;
+    held.signal(Signal::CONT);
+    held.tell("go").await;
+    assert_eq!(held.ended().await.ok(), "went on\n");
+}
+
+/// The state of a process, as a letter.
+#[cfg(target_os = "linux")]
+fn state(pid: u32) -> char {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, behind_name) = stat.rsplit_once(") ").unwrap();
+    behind_name.chars().next().unwrap()
+}
+
+/// `setsid --ctty` (util-linux) makes a terminal the one that `zk` is in the foreground of.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn in_the_foreground_of_a_terminal_the_command_hears_ctrl_c_once_and_reads_from_it() {
+    let world = World::new().await;
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+    let side = || File::options().read(true).write(true).open(&name).unwrap();
+    // Not even echo: what is read below is what the command says.
+    assert_eq!(
+        run(tokio::process::Command::new("stty").args(["-F", &name, "-echo"])).await.code,
+        Some(0)
+    );
+
+    // The shell reports every interrupt that it gets, and ends when it is told to.
+    let script = "trap 'echo interrupted' INT; echo ready; \
+                  while ! read -r go; do :; done; echo \"told to $go\"; exit 6";
+    let mut command = tokio::process::Command::new("setsid");
+    command.args([
+        "--ctty",
+        "--wait",
+        env!("CARGO_BIN_EXE_zk"),
+        "lock",
+        "/l",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ]);
+    command.env("ZK_SERVER", world.server.connect_string());
+    let stdio = || Stdio::from(side());
+    let mut child =
+        command.stdin(stdio()).stdout(stdio()).stderr(stdio()).kill_on_drop(true).spawn().unwrap();
+
+    let mut terminal = File::from(terminal);
+    let talk = tokio::task::spawn_blocking(move || {
+        let mut said = String::new();
+        let mut until = |terminal: &mut File, text: &str| {
+            let mut bytes = [0; 256];
+            while !said.contains(text) {
+                let len = terminal.read(&mut bytes).unwrap();
+                said.push_str(&String::from_utf8_lossy(&bytes[..len]));
+            }
+            said.clone()
+        };
+        until(&mut terminal, "ready");
+        terminal.write_all(b"\x03").unwrap();
+        until(&mut terminal, "interrupted");
+        terminal.write_all(b"stop\n").unwrap();
+        until(&mut terminal, "told to stop")
+    });
+    let said = must("the end of the talk", talk).await.unwrap();
+    assert_eq!(said.matches("interrupted").count(), 1, "{said:?}");
+    assert_eq!(must("the end", child.wait()).await.unwrap().code(), Some(6));
+}

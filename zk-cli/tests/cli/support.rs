@@ -1,0 +1,174 @@
+//! A server, and the command against it.
+
+use std::{ffi::OsStr, future::Future, process::Stdio, time::Duration};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout, Command},
+    time::timeout,
+};
+use zk_client::{Client, ReadError, Rejection};
+use zk_locks::{Contender, Lock};
+use zk_testkit::real::{Server, Wanted};
+
+/// Whatever a test waits for comes within this time, or never.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Waits for something that must happen.
+pub(crate) async fn must<F: Future>(what: &str, future: F) -> F::Output {
+    timeout(LIMIT, future).await.unwrap_or_else(|_| panic!("never happened: {what}"))
+}
+
+/// A server of the test's own, and a session beside the command's.
+pub(crate) struct World {
+    pub(crate) server: Server,
+    pub(crate) client: Client,
+}
+
+/// How a command has ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    /// Standard output, of a command that must have succeeded.
+    #[track_caller]
+    pub(crate) fn ok(self) -> String {
+        assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""), "{self:?}");
+        self.stdout
+    }
+
+    /// Standard output as one JSON value, of a command that must have succeeded.
+    #[track_caller]
+    pub(crate) fn json(self) -> serde_json::Value {
+        let text = self.ok();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let server = Server::start(Wanted::Any).await.unwrap();
+        let client = Client::connect(&server.connect_string()).await.unwrap();
+        Self { server, client }
+    }
+
+    /// The command, against this server.
+    pub(crate) fn zk(&self) -> Command {
+        zk(&self.server.connect_string())
+    }
+
+    /// Runs the command to its end, without input.
+    pub(crate) async fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Ended {
+        run(self.zk().args(args)).await
+    }
+
+    /// Starts `zk lock ARGS PATH -- sh -c SCRIPT` with pipes to talk to the script.
+    pub(crate) fn lock(&self, args: &[&str], path: &str, script: &str) -> Running {
+        let mut command = self.zk();
+        command.arg("lock").args(args).args([path, "--", "sh", "-c", script]);
+        Running::start(&mut command)
+    }
+
+    /// Waits until so many are in the queue of a lock, and returns them.
+    pub(crate) async fn queue_of(&self, path: &str, len: usize) -> Vec<Contender> {
+        must(&format!("{len} in the queue"), async {
+            loop {
+                let changed = match self.client.children(path).watch().await {
+                    Ok((_, changed)) => changed,
+                    Err(ReadError::Rejected(Rejection::NoNode)) => {
+                        self.client.exists(path).watch().await.unwrap().1
+                    }
+                    Err(error) => panic!("{error}"),
+                };
+                let queue = Lock::new(&self.client, path).contenders().await.unwrap();
+                if queue.len() == len {
+                    return queue;
+                }
+                changed.await.unwrap();
+            }
+        })
+        .await
+    }
+}
+
+/// The command, against this server.
+pub(crate) fn zk(server: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zk"));
+    command.env("ZK_SERVER", server).env_remove("ZK_AUTH").stdin(Stdio::null()).kill_on_drop(true);
+    command
+}
+
+/// Runs a command to its end.
+pub(crate) async fn run(command: &mut Command) -> Ended {
+    let output = must("the end of the command", command.output()).await.unwrap();
+    Ended {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A command that runs, and can be talked to. Killed when dropped.
+pub(crate) struct Running {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.kill_on_drop(true).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { stdin: child.stdin.take(), stdout, child }
+    }
+
+    /// The next line that it prints.
+    pub(crate) async fn line(&mut self) -> String {
+        let line = must("a line of output", self.stdout.next_line()).await.unwrap();
+        line.expect("output goes on")
+    }
+
+    /// Writes a line to it.
+    pub(crate) async fn tell(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    /// Lets it read the end of its input.
+    pub(crate) fn close_input(&mut self) {
+        self.stdin = None;
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_raw(self.child.id().unwrap().try_into().unwrap()).unwrap()
+    }
+
+    /// Sends a signal to `zk` alone.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).unwrap();
+    }
+
+    /// Waits for its end, and for the end of all that have its output open. Its input stays open that long.
+    /// `stdout` is what has not been read by [`line`](Self::line).
+    pub(crate) async fn ended(mut self) -> Ended {
+        must("the end of the command", async {
+            let (mut rest, mut complaints) = (String::new(), String::new());
+            while let Some(line) = self.stdout.next_line().await.unwrap() {
+                rest.push_str(&line);
+                rest.push('\n');
+            }
+            let mut stderr = self.child.stderr.take().unwrap();
+            stderr.read_to_string(&mut complaints).await.unwrap();
+            let status = self.child.wait().await.unwrap();
+            Ended { code: status.code(), stdout: rest, stderr: complaints }
+        })
+        .await
+    }
+}
