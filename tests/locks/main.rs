@@ -3,6 +3,7 @@
 //! | module | concern |
 //! |---|---|
 //! | `cancelled` | acquires that are dropped, wherever they are |
+//! | `conditions` | when being woken proves the grant |
 //! | `counts` | requests, round trips and notifications, each with its number |
 //! | `guards` | giving locks back, and hearing of their loss |
 //! | `lost_replies` | hundreds of runs in which a reply never arrives |
@@ -10,6 +11,7 @@
 //! | `support` | servers, proxies, and ways of waiting |
 
 mod cancelled;
+mod conditions;
 mod counts;
 mod guards;
 mod lost_replies;
