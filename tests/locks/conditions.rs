@@ -3,8 +3,10 @@
 //! A waiter that is woken takes the lock without listing the queue once more, if it can be sure. Each test is
 //! about one thing that keeps it from being sure.
 
+use std::collections::BTreeSet;
+
 use zk_client::CreateMode;
-use zk_locks::{AcquireError, Client, Lock};
+use zk_locks::{AcquireError, Client, SessionEnd};
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Kind, Match};
 
@@ -122,6 +124,30 @@ async fn a_waiter_whose_own_node_goes_together_with_the_one_in_front_fails() {
             within(next.outcome().await.unwrap().release()).await.unwrap();
         }
         emptied(&stage.outsider, &path).await;
+    })
+    .await;
+}
+
+/// All nodes of a session go at once when it is closed, and the events are in no order: here only one of
+/// them arrives. It goes on until it has been each of the two.
+#[tokio::test]
+async fn a_waiter_behind_its_own_session_is_not_granted_when_that_is_closed() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("session").await;
+        let mut seen = BTreeSet::new();
+        while seen.len() < 2 {
+            let mut waiter = Waiter::asleep_behind_its_own_session(&stage, &path).await;
+            let second = waiter.proxy.on(Match::notification().nth(2)).hold();
+            let zk = waiter.zk.clone();
+            let close = tokio::spawn(async move { zk.close().await });
+            let ended = AcquireError::SessionEnded(SessionEnd::Closed);
+            assert_eq!(waiter.outcome().await.map(drop), Err(ended));
+            let held = within(second.fired()).await;
+            seen.insert(held.path == Some(waiter.node()));
+            second.release();
+            within(close).await.unwrap().unwrap();
+            emptied(&stage.outsider, &path).await;
+        }
     })
     .await;
 }

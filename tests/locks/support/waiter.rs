@@ -1,6 +1,7 @@
 //! Somebody who waits for a lock, with every frame in a log.
 
 use tokio::task::JoinHandle;
+use zk_client::CreateMode;
 use zk_locks::{AcquireError, Client, Guard, Lock};
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Frames, Match, Proxy, RuleHandle};
@@ -25,6 +26,17 @@ impl Waiter {
     /// Joins the queue, and has fallen asleep when this returns.
     pub(crate) async fn asleep(stage: &Stage, path: &str) -> Self {
         let waiter = Self::joining(stage.proxy().await, path).await;
+        waiter.has_read(2).await;
+        waiter
+    }
+
+    /// The same, behind a node that its own session has made.
+    pub(crate) async fn asleep_behind_its_own_session(stage: &Stage, path: &str) -> Self {
+        let proxy = stage.proxy().await;
+        let zk = client_behind(&proxy).await;
+        let ahead = format!("{path}/lock-");
+        zk.create(&ahead, b"").mode(CreateMode::EphemeralSequential).await.unwrap();
+        let waiter = Self::new(proxy, zk, path);
         waiter.has_read(2).await;
         waiter
     }
