@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use zk_client::CreateMode;
-use zk_locks::{AcquireError, Client, SessionEnd};
+use zk_locks::{AcquireError, Client, Lost, SessionEnd};
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Kind, Match};
 
@@ -109,21 +109,43 @@ async fn a_waiter_whose_own_node_is_deleted_fails_and_the_next_one_alone_is_gran
     .await;
 }
 
+/// One transaction of an outsider takes both nodes; the events come one after the other all the same.
 #[tokio::test]
-async fn a_waiter_whose_own_node_goes_together_with_the_one_in_front_fails() {
+async fn a_waiter_whose_own_node_goes_just_before_the_one_in_front_fails() {
     on_each_release(async |stage: Stage| {
-        let path = stage.existing("together").await;
-        for own_first in [true, false] {
-            let ahead = contend(&stage.outsider, &path, "lock-").await;
-            let mut unlucky = Waiter::asleep(&stage, &path).await;
-            let mut next = Waiter::asleep(&stage, &path).await;
-            let own = unlucky.node();
-            let (first, second) = if own_first { (&own, &ahead) } else { (&ahead, &own) };
-            stage.outsider.multi().delete(first).delete(second).await.unwrap().unwrap();
-            assert_eq!(unlucky.outcome().await.map(drop), Err(AcquireError::NodeDeleted));
-            within(next.outcome().await.unwrap().release()).await.unwrap();
-        }
-        emptied(&stage.outsider, &path).await;
+        let path = stage.existing("both").await;
+        let ahead = contend(&stage.outsider, &path, "lock-").await;
+        let mut unlucky = Waiter::asleep(&stage, &path).await;
+        let mut next = Waiter::asleep(&stage, &path).await;
+        let second = unlucky.proxy.on(Match::notification().nth(2)).hold();
+        let own = unlucky.node();
+        stage.outsider.multi().delete(&own).delete(&ahead).await.unwrap().unwrap();
+        within(second.fired()).await;
+        second.release();
+        assert_eq!(unlucky.outcome().await.map(drop), Err(AcquireError::NodeDeleted));
+        within(next.outcome().await.unwrap().release()).await.unwrap();
+    })
+    .await;
+}
+
+/// The other way round it cannot know better: for all it can see it had the lock for a moment, and was then
+/// deprived of it as any holder can be.
+#[tokio::test]
+async fn a_waiter_whose_own_node_goes_just_after_the_one_in_front_is_granted_and_loses_it() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("both").await;
+        let ahead = contend(&stage.outsider, &path, "lock-").await;
+        let mut unlucky = Waiter::asleep(&stage, &path).await;
+        let mut next = Waiter::asleep(&stage, &path).await;
+        let second = unlucky.proxy.on(Match::notification().nth(2)).hold();
+        let own = unlucky.node();
+        stage.outsider.multi().delete(&ahead).delete(&own).await.unwrap().unwrap();
+        let guard = unlucky.outcome().await.unwrap();
+        second.release();
+        assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
+        let next = next.outcome().await.unwrap();
+        assert!(next.token() > guard.token());
+        within(next.release()).await.unwrap();
     })
     .await;
 }
