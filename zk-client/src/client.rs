@@ -99,7 +99,7 @@ impl Client {
             match state {
                 SessionState::Connected { .. } => return Ok(()),
                 SessionState::Ended(end) => return Err(ConnectError::SessionEnded(end)),
-                SessionState::Connecting | SessionState::Disconnected => {}
+                SessionState::Connecting | SessionState::Disconnected | SessionState::Closing => {}
             }
             state = session.changed().await;
         }
@@ -142,7 +142,9 @@ impl Client {
     }
 
     /// Ends the session: its ephemeral nodes go, its watches resolve with [`SessionEnd::Closed`], and
-    /// nothing can be submitted any more, by any clone. Requests submitted before are sent first.
+    /// nothing can be submitted any more, by any clone. Requests submitted before are sent first. Before a
+    /// server hears of it the state is [`Closing`](SessionState::Closing), and no lock of the session counts
+    /// as held any more.
     ///
     /// Returns once a server has confirmed, or after two seconds if none can be reached; the session then
     /// ends by itself when it expires. Closing twice is fine. Dropping the future does not stop it once

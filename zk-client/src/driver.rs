@@ -149,7 +149,7 @@ impl Driver {
                         self.submit(now, submission);
                     }
                 }
-                Command::Close(done) => self.parts.session.close(now, Token::Closer(done)),
+                Command::Close(done) => self.close(now, Token::Closer(done)),
             }
         }
         self.inbox = inbox;
@@ -157,7 +157,7 @@ impl Driver {
             Poll::Ready(0) => {
                 // Nobody can submit anything any more: all clients are gone.
                 self.deserted = true;
-                self.parts.session.close(now, Token::Nobody);
+                self.close(now, Token::Nobody);
                 false
             }
             Poll::Ready(taken) => taken > 0,
@@ -172,6 +172,13 @@ impl Driver {
             Submission::Sweep(sweep) => sweep.request(),
         };
         self.parts.session.submit(now, request);
+    }
+
+    /// Has the session closed, and makes that known before any server can hear of it: nobody must count on
+    /// the session's nodes any more.
+    fn close(&mut self, now: Time, token: Token) {
+        self.parts.published.send_if_modified(|published| published.enter(SessionState::Closing));
+        self.parts.session.close(now, token);
     }
 
     fn advance_link(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
@@ -277,7 +284,7 @@ impl Driver {
                 published.id = negotiated.id;
                 published.timeout = negotiated.timeout;
                 published.epoch += 1;
-                published.state = SessionState::Connected { read_only: negotiated.read_only };
+                published.enter(SessionState::Connected { read_only: negotiated.read_only });
                 tracing::info!(
                     session = %negotiated.id,
                     timeout = ?negotiated.timeout,
@@ -286,11 +293,11 @@ impl Driver {
                 );
             }
             State::Disconnected(why) => {
-                published.state = SessionState::Disconnected;
+                published.enter(SessionState::Disconnected);
                 tracing::info!(session = %published.id, %why, "disconnected");
             }
             State::Over(over) => {
-                published.state = SessionState::Ended(over.into());
+                published.enter(SessionState::Ended(over.into()));
                 tracing::info!(session = %published.id, %over, "session over");
             }
             _ => {}
@@ -352,12 +359,7 @@ impl Driver {
 /// keeps the session alive any more, and nobody must believe otherwise.
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.parts.published.send_if_modified(|published| {
-            let ended = matches!(published.state, SessionState::Ended(_));
-            if !ended {
-                published.state = SessionState::Ended(SessionEnd::Closed);
-            }
-            !ended
-        });
+        let gone = SessionState::Ended(SessionEnd::Closed);
+        self.parts.published.send_if_modified(|published| published.enter(gone));
     }
 }
