@@ -8,6 +8,7 @@
 //! | `guards` | giving locks back, and hearing of their loss |
 //! | `lost_replies` | hundreds of runs in which a reply never arrives |
 //! | `queue` | who comes when |
+//! | `strangers` | nodes of other implementations, and of nobody |
 //! | `support` | servers, proxies, and ways of waiting |
 
 mod cancelled;
@@ -16,4 +17,5 @@ mod counts;
 mod guards;
 mod lost_replies;
 mod queue;
+mod strangers;
 mod support;

@@ -1,6 +1,6 @@
 //! Who comes when.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tokio::task::JoinSet;
 use zk_client::{CreateMode, SessionState, parse_sequence};
@@ -11,33 +11,34 @@ use zk_tests::register::Register;
 
 use crate::support::{Stage, Waiter, emptied, joined, on_each_release, ops, within};
 
-const CONTENDERS: usize = 50;
+const CONTENDERS: i32 = 50;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_contenders_with_fifty_sessions_are_granted_in_the_order_of_their_numbers() {
     on_each_release(async |stage: Stage| {
         let path = stage.path("fifo");
         let register = Arc::new(Register::default());
-        let granted = Arc::new(Mutex::new(Vec::new()));
         let mut running = JoinSet::new();
         for _ in 0..CONTENDERS {
             let zk = stage.client().await;
-            let (path, register, granted) = (path.clone(), register.clone(), granted.clone());
+            let (path, register) = (path.clone(), register.clone());
             running.spawn(async move {
                 let guard = Lock::new(&zk, &path).acquire().await.unwrap();
                 let token = guard.token().get();
                 register.enter(token);
-                let digits = &guard.path()[guard.path().len() - 10..];
-                granted.lock().unwrap().push(parse_sequence(digits).unwrap());
+                let number = parse_sequence(&guard.path()[guard.path().len() - 10..]).unwrap();
                 register.leave(token);
                 guard.release().await.unwrap();
                 zk.close().await.unwrap();
+                (token, number)
             });
         }
-        within(running.join_all()).await;
+        let mut granted = within(running.join_all()).await;
+        // Tokens have grown from grant to grant, so their order is that of the grants.
         register.assert_clean();
-        let granted = granted.lock().unwrap();
-        assert!(granted.iter().copied().eq(0..CONTENDERS as i32), "{granted:?}");
+        granted.sort_unstable();
+        let numbers: Vec<i32> = granted.into_iter().map(|(_, number)| number).collect();
+        assert!(numbers.iter().copied().eq(0..CONTENDERS), "{numbers:?}");
         emptied(&stage.outsider, &path).await;
     })
     .await;
