@@ -8,6 +8,7 @@
 //! | `guards` | giving locks back, and hearing of their loss |
 //! | `lost_replies` | hundreds of runs in which a reply never arrives |
 //! | `queue` | who comes when |
+//! | `session_loss` | sessions that end under holders and waiters |
 //! | `strangers` | nodes of other implementations, and of nobody |
 //! | `support` | servers, proxies, and ways of waiting |
 
@@ -17,5 +18,6 @@ mod counts;
 mod guards;
 mod lost_replies;
 mod queue;
+mod session_loss;
 mod strangers;
 mod support;

@@ -9,7 +9,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use zk_proto::{
     AclList, CreateFlags, ErrorCode, OpCode, Request, SessionId, Stat, Str,
     frame::RequestFrame,
@@ -27,6 +27,7 @@ use crate::{
     chroot::Chroot,
     error::{Cause, WriteError},
     node::OwnedNode,
+    session::Published,
     sweep::Sweep,
     watch::Listener,
 };
@@ -73,6 +74,7 @@ pub(crate) struct Attempts {
     next: u64,
     /// For the nodes that come of it. Weak, or the driver would keep itself alive.
     commands: mpsc::WeakUnboundedSender<Command>,
+    published: watch::Receiver<Published>,
 }
 
 /// What an attempt wants next.
@@ -84,8 +86,11 @@ pub(crate) enum Next {
 }
 
 impl Attempts {
-    pub(crate) const fn new(commands: mpsc::WeakUnboundedSender<Command>) -> Self {
-        Self { running: BTreeMap::new(), next: 0, commands }
+    pub(crate) const fn new(
+        commands: mpsc::WeakUnboundedSender<Command>,
+        published: watch::Receiver<Published>,
+    ) -> Self {
+        Self { running: BTreeMap::new(), next: 0, commands, published }
     }
 
     pub(crate) fn start(&mut self, create: ProtectedCreate) -> Outgoing<Token, Listener> {
@@ -130,7 +135,8 @@ impl Attempts {
         let Some(commands) = self.commands.upgrade() else { return };
         let result = result.map(|found| {
             let path = Arc::from(join(&create.parent, &found.name));
-            OwnedNode::new(path, found.stat, found.sequence, create.chroot, commands)
+            let published = self.published.clone();
+            OwnedNode::new(path, found.stat, found.sequence, create.chroot, commands, published)
         });
         // If nobody waits any more, the node deletes itself in being dropped.
         let _ = create.done.send(result);

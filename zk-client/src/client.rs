@@ -235,9 +235,12 @@ impl Drop for Cork {
     fn drop(&mut self) {
         let Some(held) = &self.0.handle.held else { return };
         let batch = std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner));
-        if !batch.is_empty() {
-            // Without a driver, whoever waits for these finds out from their channels.
-            let _ = self.0.handle.commands.send(Command::Batch(batch));
+        if !batch.is_empty()
+            && let Err(refused) = self.0.handle.commands.send(Command::Batch(batch))
+            && let Command::Batch(batch) = refused.0
+        {
+            let end = self.0.handle.end();
+            batch.into_iter().for_each(|submission| submission.refuse(end));
         }
     }
 }

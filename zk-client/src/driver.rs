@@ -76,7 +76,7 @@ enum Parked {
 
 impl Driver {
     pub(crate) fn new(parts: Parts) -> Self {
-        let attempts = Attempts::new(parts.weak_commands.clone());
+        let attempts = Attempts::new(parts.weak_commands.clone(), parts.published.subscribe());
         Self {
             parts,
             link: Link::Down,

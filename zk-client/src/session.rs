@@ -55,6 +55,14 @@ impl Published {
         }
         is_later
     }
+
+    /// Why there is no driver any more.
+    pub(crate) const fn end(&self) -> SessionEnd {
+        match self.state {
+            SessionState::Ended(end) => end,
+            _ => SessionEnd::Closed,
+        }
+    }
 }
 
 /// Until when the servers are sure to keep the session, written by the driver and read by anyone.

@@ -47,7 +47,8 @@ impl Waiter {
         Self::new(proxy, zk, path)
     }
 
-    fn new(proxy: Proxy, zk: Client, path: &str) -> Self {
+    /// Has a client behind a proxy begin to join the queue.
+    pub(crate) fn new(proxy: Proxy, zk: Client, path: &str) -> Self {
         let reads = proxy.on(Match::reply(OpCode::GET_DATA)).watch();
         let lock = Lock::new(&zk, path);
         let acquire = tokio::spawn(async move { lock.acquire().await });
