@@ -5,6 +5,7 @@
 //! | `cancelled` | acquires that are dropped, wherever they are |
 //! | `conditions` | when being woken proves the grant |
 //! | `counts` | requests, round trips and notifications, each with its number |
+//! | `doubt` | creates that were not answered, request by request |
 //! | `guards` | giving locks back, and hearing of their loss |
 //! | `lost_replies` | hundreds of runs in which a reply never arrives |
 //! | `queue` | who comes when |
@@ -15,6 +16,7 @@
 mod cancelled;
 mod conditions;
 mod counts;
+mod doubt;
 mod guards;
 mod lost_replies;
 mod queue;

@@ -82,7 +82,7 @@ impl Waiter {
         self.proxy.frames()
     }
 
-    /// What comes of it. The proxy stays for as long as the guard.
+    /// What comes of it. Whoever gets a guard keeps the waiter: its proxy is the guard's way to the server.
     pub(crate) async fn outcome(&mut self) -> Result<Guard, AcquireError> {
         within(&mut self.acquire).await.unwrap()
     }
