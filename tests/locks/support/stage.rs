@@ -86,6 +86,14 @@ impl Stage {
         self.server.connect_string()
     }
 
+    /// The nodes of this test on whose data or existence the server has watches.
+    pub(crate) async fn watched(&self) -> Vec<String> {
+        let by_path = self.server.four_letter("wchp").await.unwrap();
+
+        let own = format!("{}/", self.root);
+        by_path.lines().filter(|line| line.starts_with(&own)).map(str::to_owned).collect()
+    }
+
     /// Options for a session with the server.
     pub(crate) fn options(&self) -> ConnectOptions {
         options(&self.servers())
