@@ -199,6 +199,7 @@ impl Line {
                 _ => within(reads.fired_times(2 * number)).await,
             };
         }
+        assert_eq!(stage.watched().await.len(), members.len());
         for ((_, node), guard) in members.iter_mut().zip(waiting) {
             let guard = within(guard).await.unwrap();
             node.push_str(guard.path());
@@ -209,6 +210,7 @@ impl Line {
             zk.sync("/").await.unwrap();
         }
         emptied(&stage.outsider, &path).await;
+        assert_eq!(stage.watched().await, [""; 0]);
         Self { members, frames: proxy.frames() }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -10,12 +11,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use zk_client::Clock;
+use zk_client::{Clock, SessionState};
 use zk_locks::{CheckError, Client, Guard, Lock, Lost, SessionEnd, Status};
 use zk_proto::OpCode;
-use zk_testkit::proxy::Match;
+use zk_testkit::proxy::{Direction, Match};
 
-use crate::support::{Stage, dropped_after, emptied, joined, on_each_release, options_for, within};
+use crate::support::{
+    Stage, Waiter, dropped_after, emptied, joined, on_each_release, options_for, within,
+};
 
 /// Gives a guard up in some way that returns at once, and looks at what happens: a waiter is granted, and
 /// nothing stays behind although the session lives.
@@ -117,6 +120,36 @@ async fn a_holder_hears_that_its_node_was_deleted_by_an_outsider() {
         assert_eq!(guard.check().await, Err(CheckError::Lost(Lost::NodeDeleted)));
         // It is as gone as can be.
         within(guard.release()).await.unwrap();
+    })
+    .await;
+}
+
+/// The servers give the lock to the next one as soon as they hear of the close, and nothing that they say
+/// about it comes back.
+#[tokio::test]
+async fn a_guard_counts_as_lost_from_when_its_session_is_told_to_close() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("closing").await;
+        let (proxy, zk) = stage.proxied().await;
+        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+        let mut waiter = Waiter::asleep(&stage, &path).await;
+        let mut scope = pin!(guard.scope(std::future::pending::<()>()));
+        assert_eq!(dropped_after(1, scope.as_mut()).await, None);
+        proxy.silence_way(Direction::ToClient);
+        let close = tokio::spawn({
+            let zk = zk.clone();
+            async move { zk.close().await }
+        });
+        let next = waiter.outcome().await.unwrap();
+        let closed = Lost::SessionEnded(SessionEnd::Closed);
+        assert_eq!(guard.status(), Status::Lost(closed));
+        assert_eq!(zk.session().state(), SessionState::Closing);
+        assert_eq!(dropped_after(2, scope.as_mut()).await, Some(Err(closed)));
+        assert_eq!(dropped_after(1, guard.lost()).await, Some(closed));
+        assert_eq!(zk.session().lease_left(), Duration::ZERO);
+        proxy.resume();
+        within(close).await.unwrap().unwrap();
+        within(next.release()).await.unwrap();
     })
     .await;
 }

@@ -3,17 +3,25 @@
 //! | module | concern |
 //! |---|---|
 //! | `cancelled` | acquires that are dropped, wherever they are |
+//! | `conditions` | when being woken proves the grant |
 //! | `counts` | requests, round trips and notifications, each with its number |
+//! | `doubt` | creates that were not answered, request by request |
 //! | `guards` | giving locks back, and hearing of their loss |
 //! | `lost_replies` | hundreds of runs in which a reply never arrives |
 //! | `old_servers` | making do with what there is |
 //! | `queue` | who comes when |
+//! | `session_loss` | sessions that end under holders and waiters |
+//! | `strangers` | nodes of other implementations, and of nobody |
 //! | `support` | servers, proxies, and ways of waiting |
 
 mod cancelled;
+mod conditions;
 mod counts;
+mod doubt;
 mod guards;
 mod lost_replies;
 mod old_servers;
 mod queue;
+mod session_loss;
+mod strangers;
 mod support;

@@ -9,7 +9,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use zk_proto::{
     AclList, CreateFlags, ErrorCode, OpCode, Request, SessionId, Stat, Str,
     frame::RequestFrame,
@@ -28,6 +28,7 @@ use crate::{
     error::{Cause, WriteError},
     level::{Level, stat_at_birth},
     node::OwnedNode,
+    session::Published,
     sweep::Sweep,
     watch::Listener,
 };
@@ -76,6 +77,7 @@ pub(crate) struct Attempts {
     /// For the nodes that come of it. Weak, or the driver would keep itself alive.
     commands: mpsc::WeakUnboundedSender<Command>,
     level: Arc<Level>,
+    published: watch::Receiver<Published>,
 }
 
 /// What an attempt wants next.
@@ -90,8 +92,9 @@ impl Attempts {
     pub(crate) const fn new(
         commands: mpsc::WeakUnboundedSender<Command>,
         level: Arc<Level>,
+        published: watch::Receiver<Published>,
     ) -> Self {
-        Self { running: BTreeMap::new(), next: 0, commands, level }
+        Self { running: BTreeMap::new(), next: 0, commands, level, published }
     }
 
     pub(crate) fn start(&mut self, create: ProtectedCreate) -> Outgoing<Token, Listener> {
@@ -137,7 +140,8 @@ impl Attempts {
         let Some(commands) = self.commands.upgrade() else { return };
         let result = result.map(|found| {
             let path = Arc::from(join(&create.parent, &found.name));
-            OwnedNode::new(path, found.stat, found.sequence, create.chroot, commands)
+            let published = self.published.clone();
+            OwnedNode::new(path, found.stat, found.sequence, create.chroot, commands, published)
         });
         // If nobody waits any more, the node deletes itself in being dropped.
         let _ = create.done.send(result);

@@ -21,7 +21,7 @@ use crate::{
     chroot::Chroot,
     error::{Cause, InDoubt, ReadError, Rejection, SessionEnd, WriteError},
     level::Level,
-    session::{Published, SessionState},
+    session::Published,
     sweep::Sweep,
     watch::{Listener, Watch},
 };
@@ -42,6 +42,22 @@ pub(crate) enum Submission {
     Request(Outgoing<Token, Listener>),
     Create(Box<ProtectedCreate>),
     Sweep(Sweep),
+}
+
+impl Submission {
+    /// Answers what has found no driver any more.
+    pub(crate) fn refuse(self, end: SessionEnd) {
+        // Whoever waited may have gone.
+        match self {
+            Self::Request(Outgoing { token: Token::Caller { reply, .. }, .. }) => {
+                let _ = reply.send(Outcome::NotSent(session::Cause::SessionOver(end.into())));
+            }
+            Self::Create(create) => {
+                let _ = create.done.send(Err(WriteError::NotApplied(Cause::SessionEnded(end))));
+            }
+            Self::Request(_) | Self::Sweep(_) => {}
+        }
+    }
 }
 
 /// What waits for a reply.
@@ -85,10 +101,7 @@ impl Handle {
 
     /// Why there is no driver any more.
     pub(crate) fn end(&self) -> SessionEnd {
-        match self.published.borrow().state {
-            SessionState::Ended(end) => end,
-            _ => SessionEnd::Closed,
-        }
+        self.published.borrow().end()
     }
 
     /// Submits a request. Never waits, never fails: what goes wrong comes out of the [`Pending`].

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, mpsc::error::SendError, oneshot, watch};
 use tracing::Instrument as _;
 use zk_proto::{
     SessionId, Time, Zxid,
@@ -105,7 +105,7 @@ impl Client {
             match state {
                 SessionState::Connected { .. } => return Ok(()),
                 SessionState::Ended(end) => return Err(ConnectError::SessionEnded(end)),
-                SessionState::Connecting | SessionState::Disconnected => {}
+                SessionState::Connecting | SessionState::Disconnected | SessionState::Closing => {}
             }
             state = session.changed().await;
         }
@@ -148,7 +148,9 @@ impl Client {
     }
 
     /// Ends the session: its ephemeral nodes go, its watches resolve with [`SessionEnd::Closed`], and
-    /// nothing can be submitted any more, by any clone. Requests submitted before are sent first.
+    /// nothing can be submitted any more, by any clone. Requests submitted before are sent first. Before a
+    /// server hears of it the state is [`Closing`](SessionState::Closing), and no lock of the session counts
+    /// as held any more.
     ///
     /// Returns once a server has confirmed, or after two seconds if none can be reached; the session then
     /// ends by itself when it expires. Closing twice is fine. Dropping the future does not stop it once
@@ -249,9 +251,14 @@ impl Drop for Cork {
     fn drop(&mut self) {
         let Some(held) = &self.0.handle.held else { return };
         let batch = std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner));
-        if !batch.is_empty() {
-            // Without a driver, whoever waits for these finds out from their channels.
-            let _ = self.0.handle.commands.send(Command::Batch(batch));
+        if batch.is_empty() {
+            return;
+        }
+        if let Err(SendError(Command::Batch(batch))) =
+            self.0.handle.commands.send(Command::Batch(batch))
+        {
+            let end = self.0.handle.end();
+            batch.into_iter().for_each(|submission| submission.refuse(end));
         }
     }
 }

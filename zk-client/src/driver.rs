@@ -78,7 +78,8 @@ enum Parked {
 
 impl Driver {
     pub(crate) fn new(parts: Parts) -> Self {
-        let attempts = Attempts::new(parts.weak_commands.clone(), parts.level.clone());
+        let Parts { weak_commands, level, published, .. } = &parts;
+        let attempts = Attempts::new(weak_commands.clone(), level.clone(), published.subscribe());
         Self {
             parts,
             link: Link::Down,
@@ -151,7 +152,7 @@ impl Driver {
             Poll::Ready(0) => {
                 // Nobody can submit anything any more: all clients are gone.
                 self.abandoned = true;
-                self.parts.session.close(now, Token::Nobody);
+                self.close(now, Token::Nobody);
                 true
             }
             Poll::Ready(_) => true,
@@ -163,8 +164,9 @@ impl Driver {
         match command {
             Command::Submit(submission) => self.submit(now, submission),
             Command::Batch(batch) => batch.into_iter().for_each(|one| self.submit(now, one)),
-            Command::Close(done) => self.parts.session.close(now, Token::Closer(done)),
+            Command::Close(done) => self.close(now, Token::Closer(done)),
             Command::Detach(credentials) => {
+                self.parts.published.send_if_modified(|it| it.enter(SessionState::Closing));
                 // Whoever asked may have gone; the session is left all the same.
                 let _ = credentials.send(self.parts.session.credentials());
                 self.parts.session.detach();
@@ -179,6 +181,13 @@ impl Driver {
             Submission::Sweep(sweep) => sweep.request(),
         };
         self.parts.session.submit(now, request);
+    }
+
+    /// Has the session closed, and makes that known before any server can hear of it: nobody must count on
+    /// the session's nodes any more.
+    fn close(&mut self, now: Time, token: Token) {
+        self.parts.published.send_if_modified(|published| published.enter(SessionState::Closing));
+        self.parts.session.close(now, token);
     }
 
     fn advance_link(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
@@ -289,7 +298,7 @@ impl Driver {
                 published.id = negotiated.id;
                 published.timeout = negotiated.timeout;
                 published.epoch += 1;
-                published.state = SessionState::Connected { read_only: negotiated.read_only };
+                published.enter(SessionState::Connected { read_only: negotiated.read_only });
                 tracing::info!(
                     session = %negotiated.id,
                     timeout = ?negotiated.timeout,
@@ -298,11 +307,11 @@ impl Driver {
                 );
             }
             State::Disconnected(why) => {
-                published.state = SessionState::Disconnected;
+                published.enter(SessionState::Disconnected);
                 tracing::info!(session = %published.id, %why, "disconnected");
             }
             State::Over(over) => {
-                published.state = SessionState::Ended(over.into());
+                published.enter(SessionState::Ended(over.into()));
                 tracing::info!(session = %published.id, %over, "session over");
             }
             _ => {}
@@ -360,12 +369,7 @@ impl Driver {
 /// keeps the session alive any more, and nobody must believe otherwise.
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.parts.published.send_if_modified(|published| {
-            let ended = matches!(published.state, SessionState::Ended(_));
-            if !ended {
-                published.state = SessionState::Ended(SessionEnd::Closed);
-            }
-            !ended
-        });
+        let gone = SessionState::Ended(SessionEnd::Closed);
+        self.parts.published.send_if_modified(|published| published.enter(gone));
     }
 }

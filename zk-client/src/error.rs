@@ -189,6 +189,16 @@ impl From<Over> for SessionEnd {
     }
 }
 
+impl From<SessionEnd> for Over {
+    fn from(end: SessionEnd) -> Self {
+        match end {
+            SessionEnd::Expired => Self::Expired,
+            SessionEnd::AuthFailed => Self::AuthFailed,
+            SessionEnd::Closed => Self::Closed,
+        }
+    }
+}
+
 impl From<session::Cause> for Cause {
     fn from(cause: session::Cause) -> Self {
         match cause {

@@ -2,13 +2,14 @@
 
 use std::{fmt, sync::Arc};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use zk_proto::{Stat, path};
 
 use crate::{
     call::{Command, Submission},
     chroot::Chroot,
-    error::{Cause, SessionEnd, WriteError},
+    error::{Cause, WriteError},
+    session::Published,
     sweep::Sweep,
 };
 
@@ -25,6 +26,7 @@ pub struct OwnedNode {
     chroot: Chroot,
     /// `None` once the delete has been submitted.
     commands: Option<mpsc::UnboundedSender<Command>>,
+    published: watch::Receiver<Published>,
 }
 
 impl OwnedNode {
@@ -34,8 +36,9 @@ impl OwnedNode {
         sequence: Option<i32>,
         chroot: Chroot,
         commands: mpsc::UnboundedSender<Command>,
+        published: watch::Receiver<Published>,
     ) -> Self {
-        Self { absolute, stat, sequence, chroot, commands: Some(commands) }
+        Self { absolute, stat, sequence, chroot, commands: Some(commands), published }
     }
 
     /// The node's path, relative to the client's chroot.
@@ -72,18 +75,21 @@ impl OwnedNode {
     /// when the servers notice.
     pub fn delete(mut self) -> impl Future<Output = Result<(), WriteError>> + Send + 'static {
         let (done, deleted) = oneshot::channel();
-        let submitted = self.sweep(Some(done));
+        self.sweep(Some(done));
+        let published = self.published.clone();
         async move {
-            let closed = WriteError::NotApplied(Cause::SessionEnded(SessionEnd::Closed));
-            if submitted { deleted.await.unwrap_or(Err(closed)) } else { Err(closed) }
+            // Without a driver nobody answers.
+            let over = || Cause::SessionEnded(published.borrow().end());
+            deleted.await.unwrap_or_else(|_| Err(WriteError::NotApplied(over())))
         }
     }
 
-    /// Submits the delete, once. Returns whether there was a session to submit it to.
-    fn sweep(&mut self, done: Option<oneshot::Sender<Result<(), WriteError>>>) -> bool {
-        let Some(commands) = self.commands.take() else { return false };
+    /// Submits the delete, once.
+    fn sweep(&mut self, done: Option<oneshot::Sender<Result<(), WriteError>>>) {
+        let Some(commands) = self.commands.take() else { return };
         let sweep = Sweep { path: self.absolute.clone(), done };
-        commands.send(Command::Submit(Submission::Sweep(sweep))).is_ok()
+        // Without a driver there is no session any more, and the node has gone with it or will.
+        let _ = commands.send(Command::Submit(Submission::Sweep(sweep)));
     }
 }
 

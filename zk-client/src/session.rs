@@ -26,6 +26,8 @@ pub enum SessionState {
     },
     /// No server does. The session lives on for a while, and with it its ephemeral nodes and watches.
     Disconnected,
+    /// Its user has told it to end. Its ephemeral nodes may be gone at any moment.
+    Closing,
     /// It is over, for good.
     Ended(SessionEnd),
 }
@@ -40,6 +42,29 @@ pub(crate) struct Published {
     pub(crate) timeout: Duration,
     /// Whether a server has confirmed that the session was closed.
     pub(crate) close_confirmed: bool,
+}
+
+impl Published {
+    /// Changes the state, unless a later one has been published. Returns whether it did.
+    pub(crate) fn enter(&mut self, state: SessionState) -> bool {
+        let is_later = match self.state {
+            SessionState::Ended(_) => false,
+            SessionState::Closing => matches!(state, SessionState::Ended(_)),
+            _ => true,
+        };
+        if is_later {
+            self.state = state;
+        }
+        is_later
+    }
+
+    /// Why there is no driver any more.
+    pub(crate) const fn end(&self) -> SessionEnd {
+        match self.state {
+            SessionState::Ended(end) => end,
+            _ => SessionEnd::Closed,
+        }
+    }
 }
 
 /// Until when the servers are sure to keep the session, written by the driver and read by anyone.
@@ -119,7 +144,7 @@ impl Session {
     #[must_use]
     pub fn lease_left(&self) -> Duration {
         match self.state() {
-            SessionState::Ended(_) => Duration::ZERO,
+            SessionState::Ended(_) | SessionState::Closing => Duration::ZERO,
             _ => self.lease.until().saturating_sub(self.clock.now()),
         }
     }

@@ -4,7 +4,8 @@ use std::{fmt, future::Future, sync::OnceLock, time::Duration};
 
 use tokio::{sync::Mutex, time::sleep};
 use zk_client::{
-    Client, EventType, MultiError, OwnedNode, ReadError, Rejection, SessionState, Watch, Zxid,
+    Client, EventType, MultiError, OwnedNode, ReadError, Rejection, SessionEnd, SessionState,
+    Watch, Zxid,
 };
 
 use crate::{
@@ -112,6 +113,7 @@ impl Guard {
         let lease_left = session.lease_left();
         match session.state() {
             SessionState::Ended(end) => self.lose(Lost::SessionEnded(end)),
+            SessionState::Closing => self.lose(Lost::SessionEnded(SessionEnd::Closed)),
             _ if lease_left.is_zero() => self.lose(Lost::LeaseRanOut),
             SessionState::Connected { read_only: false } => Status::Held,
             _ => Status::Suspect { lease_left },
@@ -120,11 +122,11 @@ impl Guard {
 
     /// Waits until the lock is lost; resolves at once if it is already.
     ///
-    /// That is: when the session ends; when the servers have not been heard of for so long that they may
-    /// have given the lock to somebody else, which a partitioned holder learns no later than its successor
-    /// is let in (by a standalone server or a leader that it was connected to); or when somebody deletes the
-    /// lock's node. Waiting costs one request, which arms a watch on that node. The future can be dropped
-    /// and made anew at will.
+    /// That is: when the session ends or is told to close; when the servers have not been heard of for so
+    /// long that they may have given the lock to somebody else, which a partitioned holder learns no later
+    /// than its successor is let in (by a standalone server or a leader that it was connected to); or when
+    /// somebody deletes the lock's node. Waiting costs one request, which arms a watch on that node. The
+    /// future can be dropped and made anew at will.
     pub async fn lost(&self) -> Lost {
         let lost = tokio::select! {
             biased;
@@ -205,16 +207,17 @@ impl Guard {
 
     /// Waits until the session cannot be counted on any more.
     async fn out_of_touch(&self) -> Lost {
-        let session = self.client.session();
+        let mut session = self.client.session();
         loop {
             if let Status::Lost(lost) = self.status() {
                 return lost;
             }
+            let lease_left = session.lease_left();
             tokio::select! {
                 biased;
-                end = session.ended() => return Lost::SessionEnded(end),
+                _ = session.changed() => {}
                 // What is left grows again with every answer; look again when it would have run out.
-                () = sleep(session.lease_left()) => {}
+                () = sleep(lease_left) => {}
             }
         }
     }

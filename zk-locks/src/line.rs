@@ -252,10 +252,9 @@ impl Line {
             biased;
             own = own_event(&mut place.own_watch) => {
                 place.own_watch = None;
-                match own?.kind {
-                    EventType::NODE_DELETED => Err(AcquireError::NodeDeleted),
-                    _ => Ok(Wake::LookAgain),
-                }
+                // If it was deleted, the next listing tells by whom: a session that ends takes its nodes
+                // along, and is not answered any more.
+                own.map(|_| Wake::LookAgain)
             }
             event = &mut watch => match event.map_err(AcquireError::SessionEnded)? {
                 NodeEvent { kind: EventType::NODE_DELETED, .. } => {

@@ -1,7 +1,9 @@
 //! Servers, clients, and clients behind a proxy.
 
 use std::{
+    future::{Future as _, poll_fn},
     sync::atomic::{AtomicU64, Ordering},
+    thread,
     time::Duration,
 };
 
@@ -32,13 +34,30 @@ pub(crate) struct Stage {
     pub(crate) outsider: Client,
 }
 
-/// Runs a test on a server of each release, one after the other.
+/// Runs a test on a server of each release, side by side.
 pub(crate) async fn on_each_release(test: impl AsyncFn(Stage)) {
-    for (release, server) in [(Release::V3_8, &V3_8), (Release::V3_9, &V3_9)] {
-        // Shown if the test fails.
-        println!("on ZooKeeper {release}");
-        let server = server.get_or_init(async || Server::start(release).await.unwrap()).await;
-        Box::pin(test(Stage::new(server).await)).await;
+    let on = |release, server: &'static OnceCell<Server>| {
+        let test = &test;
+        let mut running = Box::pin(async move {
+            let server = server.get_or_init(async || Server::start(release).await.unwrap()).await;
+            test(Stage::new(server).await).await;
+        });
+        poll_fn(move |cx| {
+            let _blame = Blame(release);
+            running.as_mut().poll(cx)
+        })
+    };
+    tokio::join!(on(Release::V3_8, &V3_8), on(Release::V3_9, &V3_9));
+}
+
+/// Says on which release it was if a test fails.
+struct Blame(Release);
+
+impl Drop for Blame {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            println!("this was on ZooKeeper {}", self.0);
+        }
     }
 }
 
@@ -65,6 +84,14 @@ impl Stage {
     /// The server's address, as a client's connection string.
     pub(crate) fn servers(&self) -> String {
         self.server.connect_string()
+    }
+
+    /// The nodes of this test on whose data or existence the server has watches.
+    pub(crate) async fn watched(&self) -> Vec<String> {
+        let by_path = self.server.four_letter("wchp").await.unwrap();
+
+        let own = format!("{}/", self.root);
+        by_path.lines().filter(|line| line.starts_with(&own)).map(str::to_owned).collect()
     }
 
     /// Options for a session with the server.

@@ -96,7 +96,7 @@ async fn hold(
     let margin_max = session.timeout() / 2;
     if *margin > margin_max {
         let max = humantime::format_duration(margin_max);
-        let why = format_args!("--margin: at most {max}, half of the session timeout");
+        let why = format!("--margin: at most {max}, half of the session timeout");
         return Err(Failure::new(Exit::Usage, why));
     }
     let environment =
@@ -111,7 +111,7 @@ async fn hold(
     let (loss, grace) = match attend(loss, &mut job, signals).await? {
         Ended::ByItself(status) => {
             let Status::Lost(lost) = guard.status() else { return Ok(job::exit(status)) };
-            let why = format_args!("{path}: {lost}, before the command has ended");
+            let why = format!("{path}: {lost}, before the command has ended");
             return Err(Failure::new(Exit::LockLost, why));
         }
         Ended::MustEnd(Loss::Lost(lost)) => (lost.to_string(), args.grace),

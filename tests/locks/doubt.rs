@@ -1,0 +1,160 @@
+//! Creates of which nobody knows at first whether they happened: how that is found out, request by request.
+
+use zk_client::CreateMode;
+use zk_locks::{Client, Lock};
+use zk_proto::OpCode;
+use zk_testkit::proxy::{Frames, Match, Proxy};
+
+use crate::support::{Stage, Waiter, client_behind, emptied, on_each_release, ops, within};
+
+/// Acquires and releases through a proxy, and returns the operations of the acquire.
+async fn acquire(proxy: &Proxy, zk: &Client, path: &str) -> Vec<OpCode> {
+    let mark = proxy.mark();
+    let guard = within(Lock::new(zk, path).acquire()).await.unwrap();
+    let (names, _) = zk.children(path).await.unwrap();
+    assert_eq!(names.len(), 1, "{names:?}");
+    assert!(guard.path().ends_with(&names[0]));
+    let stat = zk.exists(guard.path()).await.unwrap().unwrap();
+    assert_eq!(guard.token().get(), stat.czxid.0);
+    let mut ops = ops(&proxy.frames_since(mark));
+    // The questions above.
+    ops.truncate(ops.len() - 2);
+    within(guard.release()).await.unwrap();
+    emptied(zk, path).await;
+    ops
+}
+
+/// What the requests to create were for.
+fn created(frames: &Frames) -> Vec<String> {
+    let creates = frames.iter().filter(|frame| frame.is_request(OpCode::CREATE2));
+    creates.filter_map(|frame| frame.path.clone()).collect()
+}
+
+/// The search, by the name that nobody else can have, behind a barrier.
+const SEARCH: [OpCode; 2] = [OpCode::SYNC, OpCode::GET_CHILDREN];
+
+#[tokio::test]
+async fn a_node_whose_create_was_not_answered_is_found_and_not_made_again() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("found").await;
+        let (proxy, zk) = stage.proxied().await;
+        let _lost = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
+        let join = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
+        let again = [OpCode::GET_CHILDREN2];
+        let expected = [&join[..], &again, &SEARCH, &[OpCode::EXISTS]].concat();
+        assert_eq!(acquire(&proxy, &zk, &path).await, expected);
+    })
+    .await;
+}
+
+/// The second request has the same name, by which the node of the first would have been found.
+#[tokio::test]
+async fn a_node_whose_create_never_came_to_the_server_is_made_again_under_the_same_name() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("not-found").await;
+        let (proxy, zk) = stage.proxied().await;
+        let _lost = proxy.on(Match::request(OpCode::CREATE2).once()).reset();
+        let ops = acquire(&proxy, &zk, &path).await;
+        let join = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
+        let again = [OpCode::GET_CHILDREN2];
+        // The listing that was sent again came before the node.
+        let expected = [&join[..], &again, &SEARCH, &[OpCode::CREATE2], &again].concat();
+        assert_eq!(ops, expected);
+        let names = created(&proxy.frames());
+        assert_eq!(names.len(), 2);
+        assert_eq!(names[0], names[1]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_search_that_is_interrupted_begins_again() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("interrupted").await;
+        let (proxy, zk) = stage.proxied().await;
+        for step in [OpCode::SYNC, OpCode::GET_CHILDREN, OpCode::EXISTS] {
+            let lost = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
+            let again = proxy.on(Match::reply(step).once()).reset();
+            let ops = acquire(&proxy, &zk, &path).await;
+            assert_eq!((lost.times_fired(), again.times_fired()), (1, 1));
+            assert_eq!(ops.iter().filter(|op| **op == OpCode::CREATE2).count(), 1, "{ops:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_create_can_be_in_doubt_twice() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("twice").await;
+        let (proxy, zk) = stage.proxied().await;
+        let _unseen = proxy.on(Match::request(OpCode::CREATE2).once()).reset();
+        let _unheard = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
+        let ops = acquire(&proxy, &zk, &path).await;
+        assert_eq!(ops.iter().filter(|op| **op == OpCode::CREATE2).count(), 2, "{ops:?}");
+    })
+    .await;
+}
+
+/// Has somebody meddle with the queue while a client cannot know whether its node was made.
+async fn meddle(stage: &Stage, path: &str, meddle: impl AsyncFn(&str)) -> Waiter {
+    let proxy = stage.proxy().await;
+    let zk = client_behind(&proxy).await;
+    let created = proxy.on(Match::reply(OpCode::CREATE2).once()).hold();
+    let waiter = Waiter::new(proxy, zk, path);
+    within(created.fired()).await;
+    waiter.proxy.refuse_connections().await;
+    waiter.proxy.reset_all();
+    let (names, _) = stage.outsider.children(path).await.unwrap();
+    meddle(&format!("{path}/{}", names[0])).await;
+    waiter.proxy.accept_connections().await;
+    waiter
+}
+
+/// There should never be one. If there is, whoever is behind it would wait for nobody.
+#[tokio::test]
+async fn a_second_node_of_the_same_attempt_is_deleted() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("twin").await;
+        let twin = async |node: &str| {
+            let twin = &node[..node.len() - 10];
+            let mode = CreateMode::EphemeralSequential;
+            stage.outsider.create(twin, b"").mode(mode).await.unwrap();
+        };
+        let mut waiter = meddle(&stage, &path, twin).await;
+        let guard = waiter.outcome().await.unwrap();
+        assert!(guard.path().ends_with("-0000000000"));
+        within(guard.release()).await.unwrap();
+        emptied(&stage.outsider, &path).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_node_in_doubt_that_somebody_deletes_is_made_again() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("deleted").await;
+        let delete = async |node: &str| stage.outsider.delete(node).await.unwrap();
+        let mut waiter = meddle(&stage, &path, delete).await;
+        let guard = waiter.outcome().await.unwrap();
+        assert!(guard.path().ends_with("-0000000001"), "{}", guard.path());
+        within(guard.release()).await.unwrap();
+        emptied(&stage.outsider, &path).await;
+    })
+    .await;
+}
+
+/// The server has made a session by then, which nobody knows of; it expires.
+#[tokio::test]
+async fn a_client_whose_first_greeting_is_lost_connects_and_locks_all_the_same() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("greeting").await;
+        let proxy = stage.proxy().await;
+        let reset = proxy.on(Match::connect_response().once()).reset();
+        let closed = proxy.on(Match::connect_response().once()).cut();
+        let zk = client_behind(&proxy).await;
+        assert_eq!((reset.times_fired(), closed.times_fired()), (1, 1));
+        acquire(&proxy, &zk, &path).await;
+    })
+    .await;
+}

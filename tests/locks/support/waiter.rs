@@ -1,0 +1,96 @@
+//! Somebody who waits for a lock, with every frame in a log.
+
+use tokio::task::JoinHandle;
+use zk_client::CreateMode;
+use zk_locks::{AcquireError, Client, Guard, Lock};
+use zk_proto::OpCode;
+use zk_testkit::proxy::{Frames, Match, Proxy, RuleHandle};
+
+use super::{
+    patience::within,
+    stage::{Stage, client_behind},
+};
+
+/// A contender that waits behind a proxy of its own.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    pub(crate) proxy: Proxy,
+    pub(crate) zk: Client,
+    /// Counts the answers to its reads: the one in front and its own node first, then one for each time
+    /// that somebody else is in front.
+    reads: RuleHandle,
+    acquire: JoinHandle<Result<Guard, AcquireError>>,
+}
+
+impl Waiter {
+    /// Joins the queue, and has fallen asleep when this returns.
+    pub(crate) async fn asleep(stage: &Stage, path: &str) -> Self {
+        let waiter = Self::joining(stage.proxy().await, path).await;
+        waiter.has_read(2).await;
+        waiter
+    }
+
+    /// The same, behind a node that its own session has made.
+    pub(crate) async fn asleep_behind_its_own_session(stage: &Stage, path: &str) -> Self {
+        let proxy = stage.proxy().await;
+        let zk = client_behind(&proxy).await;
+        let ahead = format!("{path}/lock-");
+        zk.create(&ahead, b"").mode(CreateMode::EphemeralSequential).await.unwrap();
+        let waiter = Self::new(proxy, zk, path);
+        waiter.has_read(2).await;
+        waiter
+    }
+
+    /// Begins to join the queue through a proxy.
+    pub(crate) async fn joining(proxy: Proxy, path: &str) -> Self {
+        let zk = client_behind(&proxy).await;
+        Self::new(proxy, zk, path)
+    }
+
+    /// Has a client behind a proxy begin to join the queue.
+    pub(crate) fn new(proxy: Proxy, zk: Client, path: &str) -> Self {
+        let reads = proxy.on(Match::reply(OpCode::GET_DATA)).watch();
+        let lock = Lock::new(&zk, path);
+        let acquire = tokio::spawn(async move { lock.acquire().await });
+        Self { proxy, zk, reads, acquire }
+    }
+
+    /// Waits until so many of its reads have been answered, and until it knows.
+    pub(crate) async fn has_read(&self, nodes: u64) {
+        within(self.reads.fired_times(nodes)).await;
+        self.zk.sync("/").await.unwrap();
+    }
+
+    /// Whether it still waits, after it has heard everything that there is to hear by now, has listed the
+    /// queue because of that, and has read whatever it wanted to read then.
+    pub(crate) async fn still_waits(&self) -> bool {
+        for _ in 0..3 {
+            within(async { self.zk.sync("/").await }).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        !self.acquire.is_finished()
+    }
+
+    /// The path of its node, once it watches that.
+    pub(crate) fn node(&self) -> String {
+        let requests = self.frames();
+        let mut reads = requests.iter().filter(|frame| frame.is_request(OpCode::GET_DATA));
+        reads.nth(1).and_then(|own| own.path.clone()).expect("a waiter that has slept")
+    }
+
+    pub(crate) fn frames(&self) -> Frames {
+        self.proxy.frames()
+    }
+
+    /// What comes of it. Whoever gets a guard keeps the waiter: its proxy is the guard's way to the server.
+    pub(crate) async fn outcome(&mut self) -> Result<Guard, AcquireError> {
+        within(&mut self.acquire).await.unwrap()
+    }
+
+    /// Gives up.
+    pub(crate) async fn give_up(&mut self) {
+        self.acquire.abort();
+        let aborted = within(&mut self.acquire).await;
+        assert!(aborted.is_err_and(|error| error.is_cancelled()), "it did not wait any more");
+    }
+}
