@@ -1,18 +1,19 @@
 //! `zk create`: creates a node, and what is missing above it if wished.
 
-use std::{iter::successors, time::Duration};
+use std::iter::successors;
 
 use zk_client::{Client, CreateMode, Created, Rejection, WriteError, parent};
 
 use crate::{
     args::CreateArgs,
     commands::data,
+    connection::create,
     exit::{Exit, Failure},
     render::{self, NodeReport},
 };
 
 pub(crate) async fn run(args: CreateArgs) -> Result<Exit, Failure> {
-    let mode = mode(&args);
+    let modes = modes(&args);
     let CreateArgs { connect, output, parents, path, data: argument, .. } = args;
     // Before there is a session: standard input may take its time.
     let data = data(argument)?;
@@ -22,7 +23,7 @@ pub(crate) async fn run(args: CreateArgs) -> Result<Exit, Failure> {
             if parents {
                 create_parents(&client, path).await?;
             }
-            match client.create(path, data).mode(mode).await {
+            match create(&client, path, data, &modes).await {
                 Err(WriteError::Rejected(Rejection::NoNode)) => Err(Failure::new(
                     Exit::No,
                     format_args!("{path}: its parent does not exist (--parents creates it)"),
@@ -39,28 +40,24 @@ pub(crate) async fn run(args: CreateArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn mode(args: &CreateArgs) -> CreateMode {
-    const NEVER: Option<Duration> = None;
+/// What to ask for, in order: see [`create`].
+fn modes(args: &CreateArgs) -> Vec<CreateMode> {
     match (args.container, args.ttl, args.sequential) {
-        (true, ..) => CreateMode::Container,
-        (false, NEVER, false) => CreateMode::Persistent,
-        (false, NEVER, true) => CreateMode::PersistentSequential,
-        (false, Some(ttl), false) => CreateMode::PersistentTtl(ttl),
-        (false, Some(ttl), true) => CreateMode::PersistentSequentialTtl(ttl),
+        (true, ..) => vec![CreateMode::Container],
+        (false, None, false) => vec![CreateMode::Persistent; 2],
+        (false, None, true) => vec![CreateMode::PersistentSequential; 2],
+        (false, Some(ttl), false) => vec![CreateMode::PersistentTtl(ttl)],
+        (false, Some(ttl), true) => vec![CreateMode::PersistentSequentialTtl(ttl)],
     }
 }
 
-/// Creates the levels above a node, from the top, in one round trip. They are persistent, whatever the node
-/// is to be: a node with time to live is no reason for its parents to vanish.
+/// Creates the levels above a node. They are persistent, whatever the node is to be: a node with time to
+/// live is no reason for its parents to vanish.
 async fn create_parents(client: &Client, path: &str) -> Result<(), Failure> {
     let mut levels: Vec<&str> = successors(parent(path), |path| parent(path)).collect();
     levels.retain(|level| *level != "/");
-    let cork = client.cork();
-    let creating: Vec<_> =
-        levels.into_iter().rev().map(|level| (level, cork.create(level, b"").submit())).collect();
-    drop(cork);
-    for (level, created) in creating {
-        match created.await {
+    for level in levels.into_iter().rev() {
+        match create(client, level, b"", &[CreateMode::Persistent; 2]).await {
             Ok(_) | Err(WriteError::Rejected(Rejection::NodeExists)) => {}
             Err(error) => return Err(Failure::write(level)(error)),
         }

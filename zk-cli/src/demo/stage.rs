@@ -5,15 +5,18 @@ use std::{collections::BTreeMap, fmt, net::SocketAddr, time::Duration};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::lookup_host;
 use zk_client::{
-    Client, ConnectError, ConnectOptions, CreateMode, OpCode, ReadError, Rejection, WriteError,
-    parent,
+    Client, ConnectError, ConnectOptions, CreateMode, Created, OpCode, ReadError, Rejection,
+    WriteError, parent,
 };
 use zk_testkit::{
     proxy::Proxy,
     real::{self, Install, Locator, Server, Source, Wanted},
 };
 
-use crate::exit::{Exit, Failure};
+use crate::{
+    connection::create,
+    exit::{Exit, Failure},
+};
 
 /// How long to try to reach a server that is said to run.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
@@ -71,7 +74,7 @@ impl Stage {
             std::iter::successors(Some(&*self.path), |path| parent(path)).collect();
         levels.retain(|path| *path != "/");
         for path in levels.into_iter().rev() {
-            match self.referee.create(path, b"").mode(CreateMode::Container).await {
+            match self.make_level(path).await {
                 Ok(_) => self.made.insert(0, path.to_owned()),
                 Err(WriteError::Rejected(Rejection::NodeExists)) => {}
                 Err(error) => return Err(Failure::write(path)(error)),
@@ -84,6 +87,12 @@ impl Stage {
                 format_args!("{}: has {count} children; choose another --path", self.path),
             )),
         }
+    }
+
+    /// Makes a node as the lock itself would: a container, or what old servers have instead.
+    async fn make_level(&self, path: &str) -> Result<Created, WriteError> {
+        use CreateMode::{Container, Persistent};
+        create(&self.referee, path, b"", &[Container, Persistent, Persistent]).await
     }
 
     /// Children of the lock's path now, seen from a session that takes no part.

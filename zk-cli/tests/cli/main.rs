@@ -6,3 +6,5 @@ mod lock;
 mod nodes;
 mod signals;
 mod support;
+#[cfg(target_os = "linux")]
+mod terminal;

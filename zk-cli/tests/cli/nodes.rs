@@ -4,7 +4,10 @@ use std::process::Stdio;
 
 use serde_json::json;
 use zk_client::{CreateMode, OpCode};
-use zk_testkit::proxy::{Match, Proxy};
+use zk_testkit::{
+    proxy::{Match, Proxy},
+    real::Release,
+};
 
 use crate::support::{Running, World, run, zk};
 
@@ -66,6 +69,23 @@ async fn nodes_of_every_kind_can_be_created() {
     let numbered = world.run(["create", "--ttl", "1h", "--sequential", "/p/n-"]).await;
     assert_eq!(numbered.ok(), "/p/n-0000000002\n");
     assert_eq!(world.run(["ls", "/"]).await.ok(), "c\np\nt\nzookeeper\n");
+}
+
+/// They know neither containers nor the create that others are asked for.
+#[tokio::test]
+async fn servers_before_3_5_are_served_too() {
+    let world = World::of(Release::V3_4).await;
+    assert_eq!(world.run(["create", "--parents", "/p/q/r", "x"]).await.ok(), "/p/q/r\n");
+    assert_eq!(world.run(["create", "--sequential", "/p/n-"]).await.ok(), "/p/n-0000000001\n");
+    assert_eq!(world.run(["get", "/p/q/r"]).await.ok(), "x");
+    assert_eq!(world.run(["lock", "/l", "--", "echo", "mine"]).await.ok(), "mine\n");
+    let server = world.server.connect_string();
+    let args = ["demo", "--server", &server, "--contenders", "5", "--hold", "0", "--json"];
+    let demo = run(zk("").args(args)).await;
+    assert_eq!(demo.code, Some(0), "{demo:?}");
+    let refused = world.run(["create", "--container", "/c"]).await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("does not know the operation"), "{refused:?}");
 }
 
 #[tokio::test]

@@ -1,17 +1,8 @@
-//! `zk lock`: signals, job control, terminals.
+//! `zk lock`: signals and job control.
 
-use std::{
-    fs::File,
-    io::{Read as _, Write as _},
-    process::Stdio,
-};
+use rustix::process::Signal;
 
-use rustix::{
-    process::Signal,
-    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
-};
-
-use crate::support::{Running, World, must, run};
+use crate::support::{Running, World, must};
 
 const PASSED_ON: [(Signal, &str); 6] = [
     (Signal::INT, "INT"),
@@ -110,79 +101,28 @@ async fn the_command_stops_and_goes_on_together_with_zk() {
     let command: u32 = held.line().await.parse().unwrap();
     held.signal(Signal::TSTP);
     let zk = held.pid().as_raw_pid().try_into().unwrap();
-    must("a stop of both", async {
-        while [zk, command].map(state) != ['T', 'T'] {
-            tokio::time::sleep(POLL).await;
-        }
-    })
-    .await;
+    stopped(zk).await;
+    stopped(command).await;
     held.signal(Signal::CONT);
     held.tell("go").await;
     assert_eq!(held.ended().await.ok(), "went on\n");
 }
 
-/// The state of a process, as a letter.
+/// Waits until a process is stopped.
+#[cfg(target_os = "linux")]
+pub(crate) async fn stopped(pid: u32) {
+    must("a stop", async {
+        while state(pid) != 'T' {
+            tokio::time::sleep(POLL).await;
+        }
+    })
+    .await;
+}
+
+/// The state of a process, as a letter: T if it is stopped.
 #[cfg(target_os = "linux")]
 fn state(pid: u32) -> char {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, behind_name) = stat.rsplit_once(") ").unwrap();
     behind_name.chars().next().unwrap()
-}
-
-/// `setsid --ctty` (util-linux) makes a terminal the one that `zk` is in the foreground of.
-#[cfg(target_os = "linux")]
-#[tokio::test]
-async fn in_the_foreground_of_a_terminal_the_command_hears_ctrl_c_once_and_reads_from_it() {
-    let world = World::new().await;
-    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&terminal).unwrap();
-    unlockpt(&terminal).unwrap();
-    let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
-    let side = || File::options().read(true).write(true).open(&name).unwrap();
-    // Not even echo: what is read below is what the command says.
-    assert_eq!(
-        run(tokio::process::Command::new("stty").args(["-F", &name, "-echo"])).await.code,
-        Some(0)
-    );
-
-    // The shell reports every interrupt that it gets, and ends when it is told to.
-    let script = "trap 'echo interrupted' INT; echo ready; \
-                  while ! read -r go; do :; done; echo \"told to $go\"; exit 6";
-    let mut command = tokio::process::Command::new("setsid");
-    command.args([
-        "--ctty",
-        "--wait",
-        env!("CARGO_BIN_EXE_zk"),
-        "lock",
-        "/l",
-        "--",
-        "sh",
-        "-c",
-        script,
-    ]);
-    command.env("ZK_SERVER", world.server.connect_string());
-    let stdio = || Stdio::from(side());
-    let mut child =
-        command.stdin(stdio()).stdout(stdio()).stderr(stdio()).kill_on_drop(true).spawn().unwrap();
-
-    let mut terminal = File::from(terminal);
-    let talk = tokio::task::spawn_blocking(move || {
-        let mut said = String::new();
-        let mut until = |terminal: &mut File, text: &str| {
-            let mut bytes = [0; 256];
-            while !said.contains(text) {
-                let len = terminal.read(&mut bytes).unwrap();
-                said.push_str(&String::from_utf8_lossy(&bytes[..len]));
-            }
-            said.clone()
-        };
-        until(&mut terminal, "ready");
-        terminal.write_all(b"\x03").unwrap();
-        until(&mut terminal, "interrupted");
-        terminal.write_all(b"stop\n").unwrap();
-        until(&mut terminal, "told to stop")
-    });
-    let said = must("the end of the talk", talk).await.unwrap();
-    assert_eq!(said.matches("interrupted").count(), 1, "{said:?}");
-    assert_eq!(must("the end", child.wait()).await.unwrap().code(), Some(6));
 }

@@ -53,7 +53,11 @@ impl Ended {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let server = Server::start(Wanted::Any).await.unwrap();
+        Self::of(Wanted::Any).await
+    }
+
+    pub(crate) async fn of(wanted: impl Into<Wanted>) -> Self {
+        let server = Server::start(wanted).await.unwrap();
         let client = Client::connect(&server.connect_string()).await.unwrap();
         Self { server, client }
     }
