@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use zk_client::CreateMode;
-use zk_locks::{AcquireError, Client, Lost, SessionEnd};
+use zk_locks::{Acl, AclList, AcquireError, Client, Lock, Lost, Perms, SessionEnd};
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Kind, Match};
 
@@ -104,6 +104,35 @@ async fn a_waiter_whose_own_node_is_deleted_fails_and_the_next_one_alone_is_gran
         assert!(next.still_waits().await);
         stage.outsider.delete(&ahead).await.unwrap();
         within(next.outcome().await.unwrap().release()).await.unwrap();
+        emptied(&stage.outsider, &path).await;
+    })
+    .await;
+}
+
+/// It cannot hear of the end of its node, and so has to look.
+#[tokio::test]
+async fn a_waiter_that_may_not_read_its_own_node_is_granted_only_by_listing() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("unreadable").await;
+        let unreadable = Acl { perms: Perms::WRITE, ..Acl::open_unsafe() };
+        let acl = AclList::from_iter([unreadable]);
+        for is_deleted in [false, true] {
+            let ahead = contend(&stage.outsider, &path, "lock-").await;
+            let (proxy, zk) = stage.proxied().await;
+            let lock = Lock::builder(&zk, &path).acl(&acl).build();
+            let mut waiter = Waiter::of(proxy, zk, lock);
+            waiter.has_read(2).await;
+            if is_deleted {
+                stage.outsider.delete(&waiter.node()).await.unwrap();
+            }
+            stage.outsider.delete(&ahead).await.unwrap();
+            match waiter.outcome().await {
+                Ok(guard) if !is_deleted => within(guard.release()).await.unwrap(),
+                Err(AcquireError::NodeDeleted) if is_deleted => {}
+                outcome => panic!("{outcome:?} although it is {is_deleted} that it was deleted"),
+            }
+            assert_eq!(since_asleep(&waiter)[0], OpCode::GET_CHILDREN2);
+        }
         emptied(&stage.outsider, &path).await;
     })
     .await;

@@ -49,8 +49,13 @@ impl Waiter {
 
     /// Has a client behind a proxy begin to join the queue.
     pub(crate) fn new(proxy: Proxy, zk: Client, path: &str) -> Self {
-        let reads = proxy.on(Match::reply(OpCode::GET_DATA)).watch();
         let lock = Lock::new(&zk, path);
+        Self::of(proxy, zk, lock)
+    }
+
+    /// The same, for a lock with settings of its own.
+    pub(crate) fn of(proxy: Proxy, zk: Client, lock: Lock) -> Self {
+        let reads = proxy.on(Match::reply(OpCode::GET_DATA)).watch();
         let acquire = tokio::spawn(async move { lock.acquire().await });
         Self { proxy, zk, reads, acquire }
     }
