@@ -137,12 +137,21 @@ impl Attempts {
     }
 
     fn finish(&self, create: ProtectedCreate, result: Result<Found, WriteError>) {
-        let Some(commands) = self.commands.upgrade() else { return };
-        let result = result.map(|found| {
-            let path = Arc::from(join(&create.parent, &found.name));
-            let published = self.published.clone();
-            OwnedNode::new(path, found.stat, found.sequence, create.chroot, commands, published)
-        });
+        let result = match result {
+            Ok(Found { name, stat, sequence }) => {
+                // Without a client the session is being closed, and takes the node along.
+                let Some(commands) = self.commands.upgrade() else { return };
+                Ok(OwnedNode {
+                    absolute: Arc::from(join(&create.parent, &name)),
+                    stat,
+                    sequence,
+                    chroot: create.chroot,
+                    commands: Some(commands),
+                    published: self.published.clone(),
+                })
+            }
+            Err(error) => Err(error),
+        };
         // If nobody waits any more, the node deletes itself in being dropped.
         let _ = create.done.send(result);
     }

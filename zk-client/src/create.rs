@@ -129,6 +129,9 @@ pub struct Created {
 /// Creates a node; resolves to its path and [`Stat`]. See [`CreateMode`] for what can be created.
 ///
 /// Everybody may do everything with the node unless [`acl`](Create::acl) says otherwise.
+///
+/// Servers before 3.5 refuse the first create of a session as [`Unimplemented`](crate::Rejection::Unimplemented)
+/// and drop the connection; from then on the session asks for what they know.
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
 pub struct Create<'a> {

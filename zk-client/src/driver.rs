@@ -355,8 +355,12 @@ impl Driver {
             self.obey(now, command);
         }
         for (_, parked) in std::mem::take(&mut self.parked) {
-            if let Parked::Sweep(sweep) = parked {
-                self.parts.session.submit(now, sweep.request());
+            match parked {
+                Parked::Sweep(sweep) => self.parts.session.submit(now, sweep.request()),
+                Parked::Attempt(id) => {
+                    let next = self.attempts.retry(id);
+                    self.go_on(now, next);
+                }
             }
         }
         while let Some(output) = self.parts.session.poll() {

@@ -20,27 +20,16 @@ use crate::{
 /// the session alive.
 #[must_use = "dropping it deletes the node"]
 pub struct OwnedNode {
-    absolute: Arc<str>,
-    stat: Stat,
-    sequence: Option<i32>,
-    chroot: Chroot,
+    pub(crate) absolute: Arc<str>,
+    pub(crate) stat: Stat,
+    pub(crate) sequence: Option<i32>,
+    pub(crate) chroot: Chroot,
     /// `None` once the delete has been submitted.
-    commands: Option<mpsc::UnboundedSender<Command>>,
-    published: watch::Receiver<Published>,
+    pub(crate) commands: Option<mpsc::UnboundedSender<Command>>,
+    pub(crate) published: watch::Receiver<Published>,
 }
 
 impl OwnedNode {
-    pub(crate) const fn new(
-        absolute: Arc<str>,
-        stat: Stat,
-        sequence: Option<i32>,
-        chroot: Chroot,
-        commands: mpsc::UnboundedSender<Command>,
-        published: watch::Receiver<Published>,
-    ) -> Self {
-        Self { absolute, stat, sequence, chroot, commands: Some(commands), published }
-    }
-
     /// The node's path, relative to the client's chroot.
     #[must_use]
     pub fn path(&self) -> &str {

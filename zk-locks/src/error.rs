@@ -2,9 +2,11 @@
 
 use zk_client::{Cause, Error, PathError, ReadError, Rejection, SessionEnd, WriteError};
 
-/// Why a lock was not acquired. Whatever the reason, no node of the attempt stays behind.
+/// Why a lock was not acquired. Whatever the reason, no node of the attempt stays behind, with one exception:
+/// who may create nodes under the lock's path but not list them cannot find the node of a create whose reply
+/// was lost, and that node stays until the session ends.
 ///
-/// There is no doubt in it: what became of a lost create is found out before anything is reported.
+/// Otherwise there is no doubt in it: what became of a lost create is found out before anything is reported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcquireError {
