@@ -101,9 +101,16 @@ impl World {
     }
 }
 
+/// What puts a command in front of which it stands into a well-defined state (with GNU's `env`): whoever runs
+/// the tests in the background of a script has them ignore signals, and what they start would too.
+pub(crate) const HEARING: [&str; 2] =
+    ["/usr/bin/env", "--default-signal=INT,QUIT,HUP,TERM,USR1,USR2"];
+
 /// The command, against this server.
 pub(crate) fn zk(server: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_zk"));
+    let [env, default_signals] = HEARING;
+    let mut command = Command::new(env);
+    command.args([default_signals, env!("CARGO_BIN_EXE_zk")]);
     command.env("ZK_SERVER", server).env_remove("ZK_AUTH").stdin(Stdio::null()).kill_on_drop(true);
     command
 }

@@ -19,7 +19,7 @@ use tokio::{
 
 use crate::{
     signals::stopped,
-    support::{World, must, run},
+    support::{HEARING, World, must, run},
 };
 
 /// A terminal, as somebody sees it who sits in front of it.
@@ -86,7 +86,8 @@ async fn in_the_foreground_of_a_terminal_the_command_reads_from_it_and_hears_ctr
     let script = "trap 'echo interrupted' INT; trap 'echo USR1' USR1; echo zk is $PPID.; \
                   while ! read -r go; do :; done; echo \"told to $go.\"; exit 6";
     let mut command = Command::new("setsid");
-    command.args(["--ctty", "--wait", env!("CARGO_BIN_EXE_zk"), "lock", "/l"]);
+    command.args(["--ctty", "--wait"]).args(HEARING);
+    command.args([env!("CARGO_BIN_EXE_zk"), "lock", "/l"]);
     command.args(["--", "sh", "-c", script]).env("ZK_SERVER", world.server.connect_string());
     let mut child = terminal.start(&mut command);
     terminal.see(".").await;
