@@ -56,7 +56,7 @@ mod watch;
 pub use bytes;
 pub use zk_proto::{
     Acl, AclList, ErrorCode, EventType, Id, OpCode, Perms, SessionId, Stat, Text, Xid, Zxid,
-    path::{PathError, PathFault, ZkPath, join, name, parent, parse_sequence},
+    path::{PathError, PathFault, ZkPath, ancestors, join, name, parent, parse_sequence},
     session::{Credentials, LinkError},
 };
 

@@ -12,7 +12,7 @@ use std::{
 use tokio::time::sleep;
 use zk_client::{
     AclList, Cause, Client, CreateMode, EventType, NodeEvent, OwnedNode, ReadError, Rejection,
-    SessionEnd, SessionId, Watch, WriteError, join, parent,
+    SessionEnd, SessionId, Watch, WriteError, ancestors, join,
 };
 
 use crate::{
@@ -133,9 +133,7 @@ impl Line {
     ) -> Vec<zk_client::Pending<zk_client::Created, WriteError>> {
         let old_servers = self.without_containers.load(Ordering::Relaxed);
         let mode = if old_servers { CreateMode::Persistent } else { CreateMode::Container };
-        let mut levels: Vec<&str> =
-            std::iter::successors(Some(&*self.path), |path| parent(path)).collect();
-        levels.retain(|path| *path != "/");
+        let levels: Vec<&str> = ancestors(&self.path).take_while(|path| *path != "/").collect();
         let create = |path| client.create(path, b"").mode(mode).acl(&self.acl).submit();
         levels.into_iter().rev().map(create).collect()
     }

@@ -108,6 +108,11 @@ pub fn parent(path: &str) -> Option<&str> {
     }
 }
 
+/// The path itself and each one above it, the root last.
+pub fn ancestors(path: &str) -> impl Iterator<Item = &str> {
+    core::iter::successors(Some(path), |path| parent(path))
+}
+
 /// The last component; empty for the root.
 #[must_use]
 pub fn name(path: &str) -> &str {
@@ -269,6 +274,8 @@ mod tests {
         assert_eq!((parent("/"), name("/")), (None, ""));
         assert_eq!((parent("/a"), name("/a")), (Some("/"), "a"));
         assert_eq!((parent("/a/b"), name("/a/b")), (Some("/a"), "b"));
+        assert!(ancestors("/a/b").eq(["/a/b", "/a", "/"]));
+        assert!(ancestors("/").eq(["/"]));
         assert_eq!(join("/", "a"), "/a");
         assert_eq!(join("/a", "b"), "/a/b");
     }

@@ -1,8 +1,6 @@
 //! `zk create`: creates a node, and what is missing above it if wished.
 
-use std::iter::successors;
-
-use zk_client::{Client, CreateMode, Created, Rejection, WriteError, parent};
+use zk_client::{Client, CreateMode, Created, Rejection, WriteError, ancestors};
 
 use crate::{
     args::CreateArgs,
@@ -54,8 +52,8 @@ fn modes(args: &CreateArgs) -> Vec<CreateMode> {
 /// Creates the levels above a node. They are persistent, whatever the node is to be: a node with time to
 /// live is no reason for its parents to vanish.
 async fn create_parents(client: &Client, path: &str) -> Result<(), Failure> {
-    let mut levels: Vec<&str> = successors(parent(path), |path| parent(path)).collect();
-    levels.retain(|level| *level != "/");
+    let above = ancestors(path).skip(1);
+    let levels: Vec<&str> = above.take_while(|level| *level != "/").collect();
     for level in levels.into_iter().rev() {
         match create(client, level, b"", &[CreateMode::Persistent; 2]).await {
             Ok(_) | Err(WriteError::Rejected(Rejection::NodeExists)) => {}

@@ -6,7 +6,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::lookup_host;
 use zk_client::{
     Client, ConnectError, ConnectOptions, CreateMode, Created, OpCode, ReadError, Rejection,
-    WriteError, parent,
+    WriteError, ancestors,
 };
 use zk_testkit::{
     proxy::Proxy,
@@ -70,9 +70,7 @@ impl Stage {
 
     /// Makes the lock's path, and remembers what of it was new.
     async fn make_path(&mut self) -> Result<(), Failure> {
-        let mut levels: Vec<&str> =
-            std::iter::successors(Some(&*self.path), |path| parent(path)).collect();
-        levels.retain(|path| *path != "/");
+        let levels: Vec<&str> = ancestors(&self.path).take_while(|path| *path != "/").collect();
         for path in levels.into_iter().rev() {
             match self.make_level(path).await {
                 Ok(_) => self.made.insert(0, path.to_owned()),

@@ -95,8 +95,9 @@ impl<W: Watcher> Watches<W> {
         // Sets of children do not concern recursive watches: such an event belongs to another watch
         // of this connection (ZOOKEEPER-4475).
         if event.kind != EventType::NODE_CHILDREN_CHANGED {
-            let ancestors = core::iter::successors(Some(&*event.path), |path| path::parent(path));
-            for watcher in ancestors.flat_map(|path| self.at(Kind::Recursive, path)) {
+            for watcher in
+                path::ancestors(&event.path).flat_map(|path| self.at(Kind::Recursive, path))
+            {
                 notify(watcher.clone(), notice.clone());
             }
         }
