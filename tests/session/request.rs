@@ -16,7 +16,7 @@ use zk_proto::{
 use crate::command::{Args, Error, int};
 
 fn frame<R: Request>(request: &R) -> RequestFrame {
-    RequestFrame::new(R::OP, request)
+    RequestFrame::of(request)
 }
 
 /// `OPERATION PATH [watch=WATCHER] [as=TOKEN] [resend] [data=TEXT] [size=BYTES] [version=N] [FLAGS]`

@@ -171,7 +171,7 @@ enum Progress {
 
 fn harmless<R: Request>(id: u64, request: &R) -> Next {
     Next::Submit(Outgoing {
-        frame: RequestFrame::new(R::OP, request),
+        frame: RequestFrame::of(request),
         token: Token::Attempt(id),
         watch: None,
         on_loss: OnLoss::Resend,
@@ -193,9 +193,9 @@ impl Attempt {
             flags: self.create.flags,
         };
         let frame = if self.legacy {
-            RequestFrame::new(CreateRequest::OP, &create)
+            RequestFrame::of(&create)
         } else {
-            RequestFrame::new(Create2Request::OP, &Create2Request(create))
+            RequestFrame::of(&Create2Request(create))
         };
         Outgoing { frame, token: Token::Attempt(id), watch: None, on_loss: OnLoss::Report }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use zk_proto::{
-    ErrorCode, OpCode, Request as _, Str,
+    ErrorCode, OpCode, Str,
     frame::RequestFrame,
     request::DeleteRequest,
     session::{Answer, OnLoss, Outcome, Outgoing},
@@ -31,7 +31,7 @@ impl Sweep {
     pub(crate) fn request(self) -> Outgoing<Token, Listener> {
         let delete = DeleteRequest { path: Str::from(&*self.path), version: -1 };
         Outgoing {
-            frame: RequestFrame::new(DeleteRequest::OP, &delete),
+            frame: RequestFrame::of(&delete),
             token: Token::Sweep(self),
             watch: None,
             on_loss: OnLoss::Resend,

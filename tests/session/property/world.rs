@@ -6,7 +6,7 @@ use bytes::BytesMut;
 use zk_proto::{
     Time, Xid,
     frame::RequestFrame,
-    request::{GetDataRequest, Request},
+    request::GetDataRequest,
     session::{LinkError, OnLoss, Outgoing, Output, Over, Session, State, WatchIntent},
 };
 
@@ -136,7 +136,7 @@ impl World {
         });
         // What is asked for is of no interest to the session, so that all can be the same.
         let request = GetDataRequest { path: (&*token).into(), watch: watch.is_some() };
-        let frame = RequestFrame::new(GetDataRequest::OP, &request);
+        let frame = RequestFrame::of(&request);
         self.session.submit(self.now, Outgoing { frame, token, watch, on_loss });
     }
 

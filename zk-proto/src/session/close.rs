@@ -8,11 +8,7 @@ use super::{
     timer::Timer,
     watches::Watcher,
 };
-use crate::{
-    frame::RequestFrame,
-    request::{CloseSession, Request as _},
-    time::Time,
-};
+use crate::{frame::RequestFrame, request::CloseSession, time::Time};
 
 impl<R, W: Watcher> Session<R, W> {
     /// Ends the session, so that its ephemeral nodes go now and not when it expires.
@@ -27,7 +23,7 @@ impl<R, W: Watcher> Session<R, W> {
             self.reply(token, Outcome::NotSent(Cause::SessionOver(over)));
             return;
         }
-        let frame = RequestFrame::new(CloseSession::OP, &CloseSession);
+        let frame = RequestFrame::of(&CloseSession);
         self.flight.push(Slot::Close { frame, token });
         self.closing = true;
         self.timers.set(Timer::Close, now.after(self.config.close_timeout));

@@ -90,13 +90,7 @@ use self::{
     timer::{Timer, Timers},
     watches::Watches,
 };
-use crate::{
-    data::Xid,
-    frame::RequestFrame,
-    request::{Ping, Request as _},
-    rng::Rng,
-    time::Time,
-};
+use crate::{data::Xid, frame::RequestFrame, request::Ping, rng::Rng, time::Time};
 
 /// A session and everything that outlives its connections.
 ///
@@ -256,7 +250,7 @@ impl<R, W: Watcher> Session<R, W> {
             if self.flight.close_was_sent(u64::MAX) {
                 self.liveness.sent(now);
             } else {
-                let ping = RequestFrame::new(Ping::OP, &Ping);
+                let ping = RequestFrame::of(&Ping);
                 self.link.write(|out| ping.write(Xid::PING, out));
                 self.liveness.pinged(now);
             }

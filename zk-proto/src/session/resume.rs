@@ -10,8 +10,7 @@ use crate::{
     data::Zxid,
     frame::RequestFrame,
     list::List,
-    op::OpCode,
-    request::{AuthPacket, Request as _, SetWatches, SetWatches2},
+    request::{AuthPacket, SetWatches, SetWatches2},
     text::{Secret, Str, Text},
 };
 
@@ -28,7 +27,7 @@ const BATCH_OVERHEAD: usize = 8 + 8 + 5 * 4;
 pub(crate) fn auth(auth: &Auth) -> RequestFrame {
     let packet =
         AuthPacket { kind: 0, scheme: Str::from(&*auth.scheme), auth: Secret(Some(&auth.auth.0)) };
-    RequestFrame::new(AuthPacket::OP, &packet)
+    RequestFrame::of(&packet)
 }
 
 /// The frames that arm all watches again, in batches that fit into frames of `len_max` bytes.
@@ -86,7 +85,7 @@ impl Batch {
         let child_watches = list(&self.child);
         if self.persistent.is_empty() && self.recursive.is_empty() {
             let set = SetWatches { relative_zxid, data_watches, exist_watches, child_watches };
-            return RequestFrame::new(OpCode::SET_WATCHES, &set);
+            return RequestFrame::of(&set);
         }
         let set = SetWatches2 {
             relative_zxid,
@@ -96,6 +95,6 @@ impl Batch {
             persistent_watches: list(&self.persistent),
             persistent_recursive_watches: list(&self.recursive),
         };
-        RequestFrame::new(OpCode::SET_WATCHES2, &set)
+        RequestFrame::of(&set)
     }
 }
