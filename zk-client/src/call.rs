@@ -8,7 +8,11 @@ use std::{
     task::{Context, Poll},
 };
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{
+    OwnedSemaphorePermit, Semaphore,
+    mpsc::{self, error::SendError},
+    oneshot, watch,
+};
 use zk_proto::{
     ErrorCode, OpCode,
     frame::RequestFrame,
@@ -44,9 +48,20 @@ pub(crate) enum Submission {
     Sweep(Sweep),
 }
 
-impl Submission {
+impl Command {
     /// Answers what has found no driver any more.
-    pub(crate) fn refuse(self, end: SessionEnd) {
+    fn refuse(self, end: SessionEnd) {
+        match self {
+            Self::Submit(submission) => submission.refuse(end),
+            Self::Batch(batch) => batch.into_iter().for_each(|submission| submission.refuse(end)),
+            // Whoever waits for these looks at the session itself.
+            Self::Close(_) | Self::Detach(_) => {}
+        }
+    }
+}
+
+impl Submission {
+    fn refuse(self, end: SessionEnd) {
         // Whoever waited may have gone.
         match self {
             Self::Request(Outgoing { token: Token::Caller { reply, .. }, .. }) => {
@@ -87,21 +102,28 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    /// Passes a submission on, or holds it back. `Err` gives it back if there is no driver any more.
-    pub(crate) fn send(&self, submission: Submission) -> Result<(), Submission> {
-        if let Some(held) = &self.held {
-            held.lock().unwrap_or_else(PoisonError::into_inner).push(submission);
-            return Ok(());
+    /// Passes a submission on, or holds it back. If there is no driver any more, whoever waits for it is
+    /// told so.
+    pub(crate) fn send(&self, submission: Submission) {
+        match &self.held {
+            Some(held) => held.lock().unwrap_or_else(PoisonError::into_inner).push(submission),
+            None => self.command(Command::Submit(submission)),
         }
-        self.commands.send(Command::Submit(submission)).map_err(|refused| match refused.0 {
-            Command::Submit(submission) => submission,
-            _ => unreachable!("the command sent above"),
-        })
     }
 
-    /// Why there is no driver any more.
-    pub(crate) fn end(&self) -> SessionEnd {
-        self.published.borrow().end()
+    /// Passes on all that was held back, to leave in one write.
+    pub(crate) fn send_held(&self) {
+        let Some(held) = &self.held else { return };
+        let batch = std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner));
+        if !batch.is_empty() {
+            self.command(Command::Batch(batch));
+        }
+    }
+
+    fn command(&self, command: Command) {
+        if let Err(SendError(refused)) = self.commands.send(command) {
+            refused.refuse(self.published.borrow().end());
+        }
     }
 
     /// Submits a request. Never waits, never fails: what goes wrong comes out of the [`Pending`].
@@ -130,10 +152,8 @@ impl Handle {
             watch: intent,
             on_loss,
         });
-        match self.send(submission) {
-            Ok(()) => Pending { state: PendingState::Submitted { outcome, context, read } },
-            Err(_) => Pending::failed(E::not_sent(Cause::SessionEnded(self.end()))),
-        }
+        self.send(submission);
+        Pending { state: PendingState::Submitted { outcome, context, read } }
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::{
     ops::Deref,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
-use tokio::sync::{Semaphore, mpsc, mpsc::error::SendError, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tracing::Instrument as _;
 use zk_proto::{
     SessionId, Time, Zxid,
@@ -249,16 +249,6 @@ impl Deref for Cork {
 
 impl Drop for Cork {
     fn drop(&mut self) {
-        let Some(held) = &self.0.handle.held else { return };
-        let batch = std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner));
-        if batch.is_empty() {
-            return;
-        }
-        if let Err(SendError(Command::Batch(batch))) =
-            self.0.handle.commands.send(Command::Batch(batch))
-        {
-            let end = self.0.handle.end();
-            batch.into_iter().for_each(|submission| submission.refuse(end));
-        }
+        self.0.handle.send_held();
     }
 }

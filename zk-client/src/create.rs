@@ -241,10 +241,8 @@ impl CreateProtected<'_> {
             chroot: handle.chroot.clone(),
             done,
         };
-        match handle.send(Submission::Create(Box::new(create))) {
-            Ok(()) => Ok(node),
-            Err(_) => Err(Cause::SessionEnded(handle.end())),
-        }
+        handle.send(Submission::Create(Box::new(create)));
+        Ok(node)
     }
 }
 

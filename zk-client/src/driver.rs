@@ -166,7 +166,7 @@ impl Driver {
             Command::Batch(batch) => batch.into_iter().for_each(|one| self.submit(now, one)),
             Command::Close(done) => self.close(now, Token::Closer(done)),
             Command::Detach(credentials) => {
-                self.parts.published.send_if_modified(|it| it.enter(SessionState::Closing));
+                self.announce_closing();
                 // Whoever asked may have gone; the session is left all the same.
                 let _ = credentials.send(self.parts.session.credentials());
                 self.parts.session.detach();
@@ -183,11 +183,14 @@ impl Driver {
         self.parts.session.submit(now, request);
     }
 
-    /// Has the session closed, and makes that known before any server can hear of it: nobody must count on
-    /// the session's nodes any more.
     fn close(&mut self, now: Time, token: Token) {
-        self.parts.published.send_if_modified(|published| published.enter(SessionState::Closing));
+        self.announce_closing();
         self.parts.session.close(now, token);
+    }
+
+    /// Before any server can hear of it: nobody must count on the session's nodes any more.
+    fn announce_closing(&self) {
+        self.parts.published.send_if_modified(|published| published.enter(SessionState::Closing));
     }
 
     fn advance_link(&mut self, cx: &mut Context<'_>, now: Time) -> bool {

@@ -15,7 +15,7 @@ use zk_proto::{
 
 use crate::{
     call::{Call, CallError as _, Handle, Pending, ReplyContext, Unread, body},
-    create::{CreateMode, CreateOperation, Created, open_acl},
+    create::{CreateMode, CreateOperation, open_acl},
     error::{Cause, Rejection, WriteError},
     operations::ANY_VERSION,
 };
@@ -227,10 +227,4 @@ fn read(answer: Answer, context: ReplyContext) -> Result<MultiOutcome, Unread> {
         _ => Err(Unread::Code(ErrorCode::DATA_INCONSISTENCY)),
     });
     results.collect::<Result<Vec<_>, _>>().map(Ok)
-}
-
-impl From<Created> for OpResult {
-    fn from(created: Created) -> Self {
-        Self::Created { path: created.path, stat: Some(created.stat) }
-    }
 }
