@@ -1,16 +1,14 @@
 //! Lost replies: what is known afterwards, and what is not.
 
-use zk_client::{ConnectOptions, CreateMode, OpCode, WriteError};
-use zk_testkit::proxy::{Match, Proxy};
+use zk_client::{CreateMode, OpCode, WriteError};
+use zk_testkit::proxy::Match;
 
-use crate::on_each_release;
+use crate::{behind_proxy, on_each_release};
 
 #[tokio::test]
 async fn a_write_whose_reply_is_lost_is_in_doubt_and_settled_by_a_read() {
     on_each_release(async |server| {
-        let proxy = Proxy::start(server.addr()).await.unwrap();
-        let options = ConnectOptions::new(&proxy.connect_string()).unwrap();
-        let zk = options.connect().await.unwrap();
+        let (proxy, zk) = behind_proxy(server).await;
 
         let lost = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
         let error = zk.create("/a", b"").await.unwrap_err();
@@ -33,9 +31,7 @@ async fn a_write_whose_reply_is_lost_is_in_doubt_and_settled_by_a_read() {
 #[tokio::test]
 async fn a_read_whose_reply_is_lost_is_asked_again() {
     on_each_release(async |server| {
-        let proxy = Proxy::start(server.addr()).await.unwrap();
-        let options = ConnectOptions::new(&proxy.connect_string()).unwrap();
-        let zk = options.connect().await.unwrap();
+        let (proxy, zk) = behind_proxy(server).await;
         let lost = proxy.on(Match::reply(OpCode::GET_DATA).once()).cut();
         let epoch = zk.session().epoch();
         zk.get("/").await.unwrap();
@@ -47,9 +43,7 @@ async fn a_read_whose_reply_is_lost_is_asked_again() {
 #[tokio::test]
 async fn a_write_that_was_never_sent_waits_for_the_next_connection() {
     on_each_release(async |server| {
-        let proxy = Proxy::start(server.addr()).await.unwrap();
-        let options = ConnectOptions::new(&proxy.connect_string()).unwrap();
-        let zk = options.connect().await.unwrap();
+        let (proxy, zk) = behind_proxy(server).await;
         let mut session = zk.session();
         proxy.refuse_connections().await;
         proxy.cut_all();
@@ -66,9 +60,7 @@ async fn a_write_that_was_never_sent_waits_for_the_next_connection() {
 #[tokio::test]
 async fn a_protected_create_whose_reply_is_lost_makes_exactly_one_node() {
     on_each_release(async |server| {
-        let proxy = Proxy::start(server.addr()).await.unwrap();
-        let options = ConnectOptions::new(&proxy.connect_string()).unwrap();
-        let zk = options.connect().await.unwrap();
+        let (proxy, zk) = behind_proxy(server).await;
         zk.create("/q", b"").await.unwrap();
         for part in [Match::reply(OpCode::CREATE2), Match::request(OpCode::CREATE2)] {
             let lost = proxy.on(part.once()).reset();

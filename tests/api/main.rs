@@ -1,7 +1,10 @@
 //! The client's operations on real servers, of each release line that must be had.
 
 use zk_client::{Client, ConnectOptions};
-use zk_testkit::real::{Release, Server};
+use zk_testkit::{
+    proxy::Proxy,
+    real::{Release, Server},
+};
 
 mod chroot;
 mod doubt;
@@ -21,6 +24,14 @@ async fn on_each_release(test: impl AsyncFn(&Server)) {
 
 async fn client(server: &Server) -> Client {
     options(server).connect().await.unwrap()
+}
+
+/// A client that talks to the server through a proxy of its own.
+async fn behind_proxy(server: &Server) -> (Proxy, Client) {
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let options = ConnectOptions::new(&proxy.connect_string()).unwrap();
+    let zk = options.connect().await.unwrap();
+    (proxy, zk)
 }
 
 fn options(server: &Server) -> ConnectOptions {

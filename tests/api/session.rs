@@ -8,7 +8,7 @@ use zk_client::{
 };
 use zk_testkit::proxy::Proxy;
 
-use crate::{client, on_each_release, options};
+use crate::{behind_proxy, client, on_each_release, options};
 
 #[tokio::test]
 async fn a_closed_session_takes_its_ephemeral_nodes_along_and_refuses_everything_after() {
@@ -144,8 +144,7 @@ async fn a_session_that_expires_while_cut_off_is_over_and_stays_over() {
 #[tokio::test]
 async fn an_abandoned_session_gives_up_closing_after_a_while_and_does_not_spin_meanwhile() {
     on_each_release(async |server| {
-        let proxy = Proxy::start(server.addr()).await.unwrap();
-        let zk = ConnectOptions::new(&proxy.connect_string()).unwrap().connect().await.unwrap();
+        let (proxy, zk) = behind_proxy(server).await;
         let mut session = zk.session();
         proxy.refuse_connections().await;
         proxy.cut_all();
