@@ -17,3 +17,4 @@ mod port;
 pub mod proxy;
 #[cfg(unix)]
 pub mod real;
+pub mod server;

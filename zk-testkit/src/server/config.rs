@@ -1,0 +1,64 @@
+use std::time::Duration;
+
+use crate::real::Release;
+
+/// How a simulated ensemble is set up. The defaults are those of a server's sample configuration.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// Number of voting members; one is a standalone server.
+    pub members: usize,
+    /// Whose behaviour to show, where releases differ.
+    pub release: Release,
+    /// Unit of the servers' timers. Sessions expire at multiples of it.
+    pub tick: Duration,
+    /// Shortest session timeout that is granted. By default two ticks.
+    pub session_timeout_min: Option<Duration>,
+    /// Longest session timeout that is granted. By default twenty ticks.
+    pub session_timeout_max: Option<Duration>,
+    /// Longest request taken, in bytes, without its length prefix.
+    pub request_len_max: usize,
+    /// Whether a member without a quorum serves reads (`readonlymode.enabled`).
+    pub read_only_mode: bool,
+    /// Whether nodes may have a time to live (`zookeeper.extendedTypesEnabled`).
+    pub extended_types: bool,
+    /// Whether quotas refuse writes (`enforceQuota`) instead of only being there.
+    pub enforce_quota: bool,
+    /// `DigestAuthenticationProvider.superDigest`: who may do everything, as `user:base64(sha1(…))`.
+    pub super_digest: Option<String>,
+    /// How often containers and nodes with a time to live are looked at.
+    pub container_check_interval: Duration,
+    /// How long a new leader takes to be found.
+    pub election: Duration,
+    /// How long a member that is cut off from the others goes on serving its clients.
+    pub sync_limit: Duration,
+    /// How far each follower lags behind what is committed.
+    pub lag: Duration,
+    /// Wall-clock time at [`zk_proto::Time::ZERO`], in milliseconds since 1970.
+    pub epoch_millis: i64,
+    /// Where session numbers begin.
+    pub seed: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            members: 1,
+            release: Release::NEWEST,
+            tick: Duration::from_secs(2),
+            session_timeout_min: None,
+            session_timeout_max: None,
+            request_len_max: zk_proto::frame::LEN_REQUEST_MAX,
+            read_only_mode: false,
+            extended_types: false,
+            enforce_quota: false,
+            super_digest: None,
+            container_check_interval: Duration::from_secs(60),
+            election: Duration::from_millis(300),
+            sync_limit: Duration::from_secs(10),
+            lag: Duration::ZERO,
+            epoch_millis: 1_700_000_000_000,
+            seed: 0,
+        }
+    }
+}
