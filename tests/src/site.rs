@@ -61,6 +61,7 @@ impl Site {
                 let mut config = Config::default();
                 config.release = release;
                 config.extended_types = true;
+                config.tick = std::time::Duration::from_millis(200);
                 let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
                 Self::InProcess(Listening::start(config, &[any]).await.unwrap())
             }
