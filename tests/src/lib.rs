@@ -2,3 +2,4 @@
 
 pub mod differential;
 pub mod register;
+pub mod site;

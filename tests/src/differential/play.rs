@@ -64,6 +64,9 @@ impl<W: Wire> Player<'_, W> {
             Step::Wait(millis) => self.wire.pass(Duration::from_millis(u64::from(*millis))),
         }
         self.wait_for_events();
+        if let Some(heard) = self.heard.last_mut().filter(|_| ends_sessions(step)) {
+            heard.sort_events();
+        }
     }
 
     fn open(&mut self, name: Name, hello: &Hello) {
@@ -243,6 +246,17 @@ impl<W: Wire> Player<'_, W> {
             while let Incoming::Frame(_) = self.wire.read(number) {}
         }
         self.wire.hang_up(number);
+    }
+}
+
+/// Whether sessions may end, whose nodes go in no order.
+fn ends_sessions(step: &Step) -> bool {
+    match step {
+        Step::Send(_, requests) => {
+            requests.iter().any(|request| request.op == OpCode::CLOSE_SESSION)
+        }
+        Step::Wait(_) => true,
+        Step::Open(..) | Step::HangUp(_) => false,
     }
 }
 

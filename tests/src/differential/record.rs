@@ -50,6 +50,9 @@ impl From<&str> for Piece {
     }
 }
 
+/// How events begin.
+pub(super) const EVENT: &str = "event";
+
 /// What was heard during one step.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Heard {
@@ -59,6 +62,15 @@ pub(super) struct Heard {
 impl Heard {
     pub(super) fn push(&mut self, name: Name, pieces: Vec<Piece>) {
         self.by.entry(name).or_default().push(pieces);
+    }
+
+    /// Forgets in which order events came that stand side by side.
+    pub(super) fn sort_events(&mut self) {
+        let is_event = |line: &Vec<Piece>| line.first() == Some(&EVENT.into());
+        for lines in self.by.values_mut() {
+            let runs = lines.chunk_by_mut(|one, other| is_event(one) && is_event(other));
+            runs.for_each(|run| run.sort_by_key(|line| format!("{line:?}")));
+        }
     }
 }
 

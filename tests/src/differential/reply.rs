@@ -12,7 +12,7 @@ use zk_proto::{
     },
 };
 
-use super::record::Piece;
+use super::record::{EVENT, Piece};
 
 /// Takes a reply apart.
 struct Scribe<'a> {
@@ -68,7 +68,7 @@ impl<'a> Scribe<'a> {
         let ReplyHeader { xid, zxid, err } = self.read()?;
         if xid == Xid::NOTIFICATION {
             let event: WatcherEvent = self.read()?;
-            self.say("event");
+            self.say(EVENT);
             self.say(Piece::Zxid(zxid.0));
             self.say(format!("{} {} {}", err.0, event.kind, event.state.0));
             self.text(&event.path);

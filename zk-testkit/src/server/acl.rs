@@ -95,21 +95,22 @@ impl Identities {
         let mut settled: Vec<Acl> = Vec::new();
         let mut seen: Vec<Acl> = Vec::new();
         for acl in wanted {
-            if seen.contains(&acl) {
-                continue;
+            if !contains(&seen, &acl)? {
+                seen.push(acl);
             }
-            seen.push(acl.clone());
-            self.settle_one(acl, &mut settled)?;
         }
-        if settled.is_empty() {
+        if seen.is_empty() {
             return Err(ErrorCode::INVALID_ACL);
+        }
+        for acl in seen {
+            self.settle_one(acl, &mut settled)?;
         }
         Ok(settled.into_iter().collect())
     }
 
     fn settle_one(&self, acl: Acl, settled: &mut Vec<Acl>) -> Result<(), ErrorCode> {
-        if acl.id.scheme.is_null() || acl.id.id.is_null() {
-            return Err(ErrorCode::INVALID_ACL);
+        if acl.id.id.is_null() && matches!(&*acl.id.scheme.lossy(), "world" | "digest" | "ip") {
+            return Err(ErrorCode::MARSHALLING_ERROR);
         }
         let id = acl.id.id.lossy().into_owned();
         let valid = match &*acl.id.scheme.lossy() {
@@ -131,6 +132,24 @@ impl Identities {
         settled.push(acl);
         Ok(())
     }
+}
+
+/// Whether an entry stands in a list. Servers stumble over null where they have to look that closely.
+fn contains(list: &[Acl], acl: &Acl) -> Result<bool, ErrorCode> {
+    for other in list.iter().filter(|other| other.perms == acl.perms) {
+        if acl.id.scheme.is_null() {
+            return Err(ErrorCode::MARSHALLING_ERROR);
+        }
+        if acl.id.scheme == other.id.scheme {
+            if acl.id.id.is_null() {
+                return Err(ErrorCode::MARSHALLING_ERROR);
+            }
+            if acl.id.id == other.id.id {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// The list as it is shown to who may not change it: without password hashes.

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use zk_proto::{
-    ErrorCode, OpCode, SessionId, Time, Zxid,
+    ErrorCode, OpCode, Request, SessionId, Time, Zxid,
+    jute::Decode,
     request::{
         Create2Response, CreateResponse, DeleteRequest, MultiOp, MultiRequest, MultiResponse,
-        MultiResult, SetAclResponse, SetDataResponse, SyncResponse,
+        MultiResult, ReconfigRequest, RequestVisitor, SetAclResponse, SetDataResponse,
+        SyncResponse, dispatch,
     },
 };
 
@@ -16,7 +18,7 @@ use super::{
     acl::Identities,
     connection::Encoded,
     member::Service,
-    prepare::Case,
+    prepare::{self, Case},
     quirks,
     read::{self, decode},
     tree::{Change, Effects, Tree},
@@ -50,6 +52,10 @@ impl Ensemble {
         if op == OpCode::MULTI {
             return self.commit_multi(now, leader, author, body);
         }
+        // What cannot be read has no place in history, as long as that is decided first.
+        if !quirks::garbage_has_zxids(self.config.release) && !is_readable(op, body) {
+            return Answer { zxid: self.zxid, result: Err(ErrorCode::MARSHALLING_ERROR) };
+        }
         let txn = self.case(leader, author, body, |case| prepare(case, op, body));
         let stamp = self.stamp(now, author.session);
         let result = match txn {
@@ -71,9 +77,7 @@ impl Ensemble {
         let stamp = self.stamp(now, author.session);
         let zxid = stamp.zxid;
         let decoded = decode::<MultiRequest>(body).and_then(|request| {
-            let writes =
-                |op: &MultiOp<'_>| !matches!(op, MultiOp::GetData(_) | MultiOp::GetChildren(_));
-            let ok = request.iter().all(|(_, op)| writes(&op));
+            let ok = request.iter().all(|(_, op)| prepare::is_decodable(&op));
             ok.then_some(request).ok_or(ErrorCode::MARSHALLING_ERROR)
         });
         let request = match decoded {
@@ -110,6 +114,9 @@ impl Ensemble {
             Some(error) => {
                 self.take_back(leader, effects);
                 self.record(now, leader, stamp, Txn::Error(error));
+                if error == ErrorCode::MARSHALLING_ERROR {
+                    return Answer { zxid, result: Err(error) };
+                }
                 refused(request.iter().count(), txns.len(), error)
             }
         };
@@ -130,7 +137,7 @@ impl Ensemble {
                 let path: zk_proto::Text = (&**path).into();
                 let node = tree.and_then(|tree| tree.get(&path.lossy()));
                 match node {
-                    Some(node) if with_stat && !matches!(op, MultiOp::Create(_)) => {
+                    Some(node) if with_stat && prepare::op_in_multi(op) != OpCode::CREATE => {
                         MultiResult::Create2(Create2Response { path, stat: node.stat() })
                     }
                     _ => MultiResult::Create(CreateResponse { path }),
@@ -300,9 +307,21 @@ impl Ensemble {
     }
 
     /// What a sync is answered with.
-    pub(super) fn sync_answer(path: &Bytes) -> Encoded {
-        Encoded::of(&SyncResponse { path: zk_proto::Text::from_bytes(path.clone()) })
+    pub(super) fn sync_answer(path: &zk_proto::Text) -> Encoded {
+        Encoded::of(&SyncResponse { path: path.clone() })
     }
+}
+
+/// Whether the body of a write can be read at all.
+fn is_readable(op: OpCode, body: &Bytes) -> bool {
+    struct Visit<'a>(&'a Bytes);
+    impl<'a> RequestVisitor<'a> for Visit<'a> {
+        type Output = bool;
+        fn visit<R: Request + Decode<'a> + 'a>(self) -> bool {
+            decode::<R>(self.0).is_ok()
+        }
+    }
+    dispatch(op, Visit(body)).unwrap_or(true)
 }
 
 /// Judges a request that stands alone.
@@ -319,7 +338,9 @@ fn prepare(case: &Case<'_>, op: OpCode, body: &Bytes) -> Result<Txn, ErrorCode> 
         }
         OpCode::SET_DATA => case.set_data(&decode(body)?),
         OpCode::SET_ACL => case.set_acl(&decode(body)?),
-        OpCode::RECONFIG => Err(ErrorCode::RECONFIG_DISABLED),
+        OpCode::RECONFIG => {
+            decode::<ReconfigRequest<'_>>(body).and(Err(ErrorCode::RECONFIG_DISABLED))
+        }
         _ => Err(ErrorCode::UNIMPLEMENTED),
     }
 }

@@ -105,16 +105,18 @@ impl Maker {
         let path = self.path_to_create(matches!(flags, 2 | 3 | 6));
         let mut fields = vec![Field::Text(path), self.data(), self.acl(), Field::Int(flags)];
         if op == OpCode::CREATE_TTL {
+            // A negative time to live for a node without one would kill a real server.
+            let negative = usize::from(matches!(flags, 5 | 6));
             fields.push(Field::Long(self.chance.weighted(&[
                 (6, 1_000_000),
                 (2, 1),
                 (1, 0),
-                (1, -1),
+                (negative, -1),
                 (1, 1 << 40),
                 (1, (1 << 40) - 1),
                 (1, 1 << 32),
                 (1, i64::MAX),
-                (1, i64::MIN),
+                (negative, i64::MIN),
             ])));
         }
         (op, fields)
@@ -125,7 +127,11 @@ impl Maker {
     }
 
     fn set_data(&mut self) -> (OpCode, Vec<Field>) {
-        (OpCode::SET_DATA, vec![self.a_path(), self.data(), self.version()])
+        let path = self.path();
+        // Statistics that are none would kill a real server at the next change that they count.
+        let is_statistics = path.as_ref().is_some_and(|path| path.0.ends_with(b"_stats"));
+        let data = if is_statistics { statistics() } else { self.data() };
+        (OpCode::SET_DATA, vec![Field::Text(path), data, self.version()])
     }
 
     pub(super) fn read(&mut self) -> (OpCode, Vec<Field>) {
@@ -224,6 +230,7 @@ impl Maker {
             "",
         ];
         let limits = Field::Data(Data::Bytes(Chars::of(self.chance.pick(&limits))));
+        let limits = if below == "/zookeeper_stats" { statistics() } else { limits };
         match self.chance.below(6) {
             0 => (OpCode::DELETE, vec![path, Field::Int(-1)]),
             1 => (OpCode::SET_DATA, vec![path, limits, Field::Int(-1)]),
@@ -231,4 +238,8 @@ impl Maker {
             _ => (OpCode::CREATE, vec![path, limits, self.acl(), Field::Int(0)]),
         }
     }
+}
+
+fn statistics() -> Field {
+    Field::Data(Data::Bytes(Chars::of("count=1,bytes=3")))
 }
