@@ -120,7 +120,8 @@ fn run(options: &Options) -> ExitCode {
     let mut found = 0;
     let mut first = options.first;
     while total.operations < options.operations {
-        let variant = options.variant.unwrap_or_else(|| usize::try_from(first / options.batch).unwrap_or(0));
+        let variant =
+            options.variant.unwrap_or_else(|| usize::try_from(first / options.batch).unwrap_or(0));
         let setup = Setup::timeless(options.release, variant);
         let batch = Batch { setup, seed: options.seed, first, count: options.batch };
         let differences = compare(&runtime, &batch, options.against);
@@ -138,7 +139,11 @@ fn run(options: &Options) -> ExitCode {
     let against = options.against.map_or("memory".to_owned(), |release| release.to_string());
     println!(
         "{} operations in {} sequences on {against} (-) and real {} (+), seed {}: {found} differences, {:.0?}",
-        total.operations, total.sequences, options.release, options.seed, began.elapsed(),
+        total.operations,
+        total.sequences,
+        options.release,
+        options.seed,
+        began.elapsed(),
     );
     ExitCode::from(u8::from(found > 0))
 }

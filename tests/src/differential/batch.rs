@@ -3,12 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::{
-    chance::Chance,
-    generate::generate,
-    play::play,
-    record::Record,
-    setup::Setup,
-    step::{Sequence, Step},
+    chance::Chance, generate::generate, play::play, record::Record, setup::Setup, step::Sequence,
     wire::Wire,
 };
 
@@ -54,7 +49,7 @@ impl Batch {
         let mut tally = Tally::default();
         for sequence in self.sequences() {
             tally.sequences += 1;
-            tally.operations += sequence.steps.iter().map(Step::operations).sum::<usize>();
+            tally.operations += sequence.operations();
         }
         tally
     }
@@ -91,12 +86,7 @@ pub struct Difference {
 
 impl Difference {
     /// The difference between what two servers did, if there is one.
-    pub fn between(
-        index: u64,
-        sequence: Sequence,
-        ours: &Record,
-        theirs: &Record,
-    ) -> Option<Self> {
+    pub fn between(index: u64, sequence: Sequence, ours: &Record, theirs: &Record) -> Option<Self> {
         let step = ours.first_difference(theirs)?;
         Some(Self { index, sequence, step, ours: ours.clone(), theirs: theirs.clone() })
     }

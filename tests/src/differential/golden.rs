@@ -2,13 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{
-    batch::Batch,
-    chance::Chance,
-    record::Record,
-    setup::Setup,
-    step::Sequence,
-};
+use super::{batch::Batch, chance::Chance, record::Record, setup::Setup, step::Sequence};
 
 /// A batch as it was played on a real server.
 #[derive(Clone, Debug)]
@@ -38,7 +32,8 @@ impl Golden {
     /// dot.
     pub fn text(&self, variant: usize) -> String {
         let Self { version, batch: Batch { seed, first, count, .. }, records } = self;
-        let mut text = format!("{version} variant {variant} seed {seed} first {first} of {count}\n");
+        let mut text =
+            format!("{version} variant {variant} seed {seed} first {first} of {count}\n");
         for (sequence, record) in self.batch.sequences().zip(records) {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "> {:08x}", mark(&sequence));

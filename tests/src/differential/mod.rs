@@ -41,5 +41,5 @@ pub use play::play;
 pub use record::Record;
 pub use setup::Setup;
 pub use shrink::shrink;
-pub use step::{Sequence, Step};
-pub use wire::{Memory, Tcp, Wire};
+pub use step::Sequence;
+pub use wire::{Incoming, Memory, Tcp, Wire};

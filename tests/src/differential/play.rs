@@ -283,4 +283,3 @@ fn session(frame: &Bytes) -> Option<(i64, Vec<u8>)> {
     let password = response.passwd.0.unwrap_or_default().to_vec();
     (response.time_out > 0).then_some((response.session_id.0, password))
 }
-

@@ -7,8 +7,8 @@ use zk_proto::{
     jute::{Decode, DecodeError, Reader},
     request::{
         ConnectResponse, Create2Response, CreateResponse, ErrorResponse,
-        GetAllChildrenNumberResponse, GetDataResponse, MultiResponse, MultiResult,
-        SetSaslResponse, SyncResponse, WatcherEvent,
+        GetAllChildrenNumberResponse, GetDataResponse, MultiResponse, MultiResult, SetSaslResponse,
+        SyncResponse, WatcherEvent,
     },
 };
 
@@ -200,9 +200,8 @@ impl<'a> Scribe<'a> {
     }
 
     fn acl(&mut self, acl: &List<Acl>) {
-        let entry = |Acl { perms, id }: Acl| {
-            format!("{}:{}:{}", perms.0, spelt(&id.scheme), spelt(&id.id))
-        };
+        let entry =
+            |Acl { perms, id }: Acl| format!("{}:{}:{}", perms.0, spelt(&id.scheme), spelt(&id.id));
         self.sorted(acl.is_null(), acl.iter().map(entry).collect());
     }
 

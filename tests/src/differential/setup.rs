@@ -56,10 +56,7 @@ impl Setup {
             .config(format!("maxSessionTimeout={}", millis(SESSION_MAX)))
             .config(format!("extendedTypesEnabled={}", self.extended_types))
             .config(format!("enforceQuota={}", self.enforce_quota))
-            .property(
-                "znode.container.checkIntervalMs",
-                millis(self.container_check).to_string(),
-            )
+            .property("znode.container.checkIntervalMs", millis(self.container_check).to_string())
             .property("zookeeper.DigestAuthenticationProvider.superDigest", SUPER_DIGEST)
             .start()
             .await

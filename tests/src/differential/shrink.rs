@@ -51,11 +51,7 @@ fn fewer<T: Clone>(items: &mut Vec<T>, still: &mut impl FnMut(&Vec<T>) -> bool) 
 }
 
 /// Shortens the lists in one request.
-fn simpler(
-    requests: &mut [Request],
-    which: usize,
-    still: &mut impl FnMut(&[Request]) -> bool,
-) {
+fn simpler(requests: &mut [Request], which: usize, still: &mut impl FnMut(&[Request]) -> bool) {
     for at in 0..requests[which].body.len() {
         let mut with = |field: Field| {
             let mut changed = requests.to_vec();

@@ -9,16 +9,23 @@ use zk_proto::{OpCode, Xid};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sequence {
     /// In this order.
-    pub steps: Vec<Step>,
+    pub(super) steps: Vec<Step>,
+}
+
+impl Sequence {
+    /// How many requests there are in it, handshakes included.
+    pub fn operations(&self) -> usize {
+        self.steps.iter().map(Step::operations).sum()
+    }
 }
 
 /// A connection, by its place in the order in which they are opened. Prints as a letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Name(pub u8);
+pub(super) struct Name(pub(super) u8);
 
 /// One thing to do. Whatever follows from it is waited for before the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub(super) enum Step {
     /// Connect, and ask for a session.
     Open(Name, Hello),
     /// Send these requests at once.
@@ -31,7 +38,7 @@ pub enum Step {
 
 impl Step {
     /// How many requests it makes.
-    pub fn operations(&self) -> usize {
+    pub(super) fn operations(&self) -> usize {
         match self {
             Self::Open(..) => 1,
             Self::Send(_, requests) => requests.len(),
@@ -42,19 +49,19 @@ impl Step {
 
 /// The first frame of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hello {
-    pub protocol_version: i32,
-    pub last_zxid: ZxidOf,
-    pub timeout: i32,
-    pub session: SessionOf,
-    pub password: Password,
-    pub read_only: Option<u8>,
-    pub damage: Option<Damage>,
+pub(super) struct Hello {
+    pub(super) protocol_version: i32,
+    pub(super) last_zxid: ZxidOf,
+    pub(super) timeout: i32,
+    pub(super) session: SessionOf,
+    pub(super) password: Password,
+    pub(super) read_only: Option<u8>,
+    pub(super) damage: Option<Damage>,
 }
 
 /// A transaction number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ZxidOf {
+pub(super) enum ZxidOf {
     Number(i64),
     /// The highest that was seen before this step, or before so many steps before this one.
     Seen(usize),
@@ -64,7 +71,7 @@ pub enum ZxidOf {
 
 /// A session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SessionOf {
+pub(super) enum SessionOf {
     Number(i64),
     /// The one of a connection.
     Connection(Name),
@@ -72,7 +79,7 @@ pub enum SessionOf {
 
 /// What is shown to resume a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Password {
+pub(super) enum Password {
     /// What belongs to the session.
     Own,
     /// What belongs to it, but for the last bit.
@@ -84,16 +91,16 @@ pub enum Password {
 
 /// A request as it goes over the wire, legal or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
-    pub xid: Xid,
-    pub op: OpCode,
-    pub body: Vec<Field>,
-    pub damage: Option<Damage>,
+pub(super) struct Request {
+    pub(super) xid: Xid,
+    pub(super) op: OpCode,
+    pub(super) body: Vec<Field>,
+    pub(super) damage: Option<Damage>,
 }
 
 /// A field of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Field {
+pub(super) enum Field {
     Byte(u8),
     Int(i32),
     Long(i64),
@@ -108,17 +115,17 @@ pub enum Field {
 
 /// Bytes of a string, in which `$` stands for the path that belongs to this sequence.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Chars(pub Vec<u8>);
+pub(super) struct Chars(pub(super) Vec<u8>);
 
 impl Chars {
-    pub fn of(text: &str) -> Self {
+    pub(super) fn of(text: &str) -> Self {
         Self(text.as_bytes().to_vec())
     }
 }
 
 /// Data of a node, or credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Data {
+pub(super) enum Data {
     Null,
     Bytes(Chars),
     /// So many equal bytes.
@@ -127,22 +134,22 @@ pub enum Data {
 
 /// An entry of an access control list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    pub perms: i32,
-    pub scheme: Option<Chars>,
-    pub id: Option<Chars>,
+pub(super) struct Entry {
+    pub(super) perms: i32,
+    pub(super) scheme: Option<Chars>,
+    pub(super) id: Option<Chars>,
 }
 
 /// One operation of a multi: the header in front, and its fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    pub op: OpCode,
-    pub body: Vec<Field>,
+pub(super) struct Part {
+    pub(super) op: OpCode,
+    pub(super) body: Vec<Field>,
 }
 
 /// What happens to a frame before it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Damage {
+pub(super) enum Damage {
     /// So many bytes of the content are left.
     Truncated(usize),
     /// The last so many bytes are missing.

@@ -16,6 +16,7 @@ use zk_proto::{
 use super::{
     Config,
     acl::Identities,
+    quirks,
     quota::{self, Track},
     tree::{Node, RESERVED, Tree},
     txn::{NodeKind, Txn},
@@ -73,7 +74,7 @@ impl Case<'_> {
         let mode = self.mode(flags, ttl)?;
         let path = there(path)?;
         let (parent_path, _) = split(&path)?;
-        let acl = self.identities.settle(acl)?;
+        let acl = self.settle(acl)?;
         let parent = self.node(parent_path)?;
         self.identities.check(Perms::CREATE, parent)?;
         let path: Box<str> = if mode.sequential {
@@ -143,7 +144,7 @@ impl Case<'_> {
 
     pub(super) fn set_acl(&self, it: &SetAclRequest<'_>) -> Result<Txn, ErrorCode> {
         let path = valid(it.path)?;
-        let acl = self.identities.settle(&it.acl)?;
+        let acl = self.settle(&it.acl)?;
         let node = self.node(&path)?;
         self.identities.check(Perms::ADMIN, node)?;
         expect_version(node.aversion, it.version)?;
@@ -156,6 +157,10 @@ impl Case<'_> {
         self.identities.check(Perms::READ, node)?;
         expect_version(node.version, it.version)?;
         Ok(Txn::Check { path })
+    }
+
+    fn settle(&self, acl: &AclList) -> Result<AclList, ErrorCode> {
+        self.identities.settle(acl, quirks::knows_ipv6(self.config.release))
     }
 
     fn node(&self, path: &str) -> Result<&Node, ErrorCode> {
@@ -183,28 +188,6 @@ impl Case<'_> {
         let too_big = grown > 0 && over(limits.bytes_hard, stats.bytes.saturating_add(grown));
         if too_many || too_big { Err(ErrorCode::QUOTA_EXCEEDED) } else { Ok(()) }
     }
-}
-
-/// What cannot be decoded as part of a multi, so that nothing of it is looked at.
-pub(super) fn is_decodable(op: &MultiOp<'_>) -> bool {
-    let is_create = |it: &CreateRequest<'_>| {
-        let CreateFlags(flags) = it.flags;
-        (0..=CreateFlags::CONTAINER.0).contains(&flags) && !it.acl.is_null()
-    };
-    let path = match op {
-        MultiOp::Create(it) | MultiOp::Create2(it) | MultiOp::CreateContainer(it) => {
-            if !is_create(it) {
-                return false;
-            }
-            it.path
-        }
-        MultiOp::CreateTtl(it) => it.path,
-        MultiOp::Delete(it) => it.path,
-        MultiOp::SetData(it) => it.path,
-        MultiOp::Check(it) => it.path,
-        _ => return false,
-    };
-    path.as_bytes().is_some()
 }
 
 /// Which operation a part of a multi really is: some flags decide on more than the operation does.

@@ -20,6 +20,7 @@ use super::{
     Config, Conn,
     acl::{self, Identities},
     connection::Encoded,
+    java,
     prepare::there,
     quirks,
     tree::{Node, Tree},
@@ -133,6 +134,7 @@ impl View<'_> {
         self.identities.check(Perms::READ | Perms::ADMIN, node)?;
         let may_change = self.identities.may(Perms::ADMIN, node);
         let acl = if may_change { node.acl.clone() } else { acl::masked(&node.acl) };
+        let acl = if node.open { acl } else { acl::written(&acl) };
         Ok(Encoded::of(&GetAclResponse { acl, stat: node.stat() }))
     }
 
@@ -154,7 +156,7 @@ impl View<'_> {
     fn who_am_i(&self) -> Encoded {
         let info = |(id, user): (&zk_proto::Id, String)| ClientInfo {
             auth_scheme: id.scheme.clone(),
-            user: if id.scheme.lossy() == "ip" { id.id.clone() } else { user.into() },
+            user: if id.scheme.lossy() == "ip" { id.id.clone() } else { java::text(&user) },
         };
         Encoded::of(&WhoAmIResponse { client_info: self.identities.users().map(info).collect() })
     }
@@ -297,7 +299,7 @@ pub(super) fn event(kind: EventType, path: &str, zxid: Zxid) -> Bytes {
     let event = zk_proto::request::WatcherEvent {
         kind,
         state: zk_proto::KeeperState::SYNC_CONNECTED,
-        path: path.into(),
+        path: java::text(path),
     };
     super::connection::reply(Xid::NOTIFICATION, zxid, Ok(&event))
 }

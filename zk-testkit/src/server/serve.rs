@@ -9,7 +9,8 @@ use zk_proto::{
     frame::{LEN_PREFIX, ReplyHeader, RequestHeader, encode_frame, split_frame},
     jute::{Decode as _, Encode, Reader},
     request::{
-        AuthPacket, ConnectRequest, ConnectResponse, GetSaslRequest, SetSaslResponse, SyncRequest, TrailingFlag,
+        AuthPacket, ConnectRequest, ConnectResponse, GetSaslRequest, SetSaslResponse, SyncRequest,
+        TrailingFlag,
     },
 };
 
@@ -17,6 +18,7 @@ use super::{
     Conn, Ensemble,
     commit::Author,
     connection::{Encoded, Phase, Queued, reply},
+    java,
     member::Service,
     quirks,
     read::{self, View, decode},
@@ -460,7 +462,7 @@ fn has_token(body: &Bytes) -> bool {
 /// A string as servers give it back: what is not UTF-8 has been replaced.
 fn echo(text: Str<'_>) -> Text {
     match text.as_bytes() {
-        Some(_) => (&*text.lossy()).into(),
+        Some(_) => java::text(&text.lossy()),
         None => Text::NULL,
     }
 }

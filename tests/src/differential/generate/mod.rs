@@ -98,7 +98,7 @@ impl Maker {
         let mut requests = Vec::new();
         while requests.len() < count {
             let (op, body) = self.request();
-            if !overtakes(op) {
+            if !overtakes(op) && !is_giant(&body) {
                 requests.push(self.numbered(at, op, body));
             }
         }
@@ -235,12 +235,19 @@ impl Maker {
 
 /// Whether the answer may come before those to earlier requests, or the end before the answers.
 fn overtakes(op: OpCode) -> bool {
-    let is_refused = matches!(
-        op,
-        OpCode::NOTIFICATION | OpCode::ERROR | OpCode::CREATE_SESSION | OpCode::CHECK
-    );
+    let is_refused =
+        matches!(op, OpCode::NOTIFICATION | OpCode::ERROR | OpCode::CREATE_SESSION | OpCode::CHECK);
     let is_special = matches!(op, OpCode::AUTH | OpCode::SASL | OpCode::CLOSE_SESSION);
     is_refused || is_special || !OpCode::KNOWN.contains(&op)
+}
+
+/// Whether the frame may be too long for servers, which then close without answering anything before.
+fn is_giant(fields: &[Field]) -> bool {
+    fields.iter().any(|field| match field {
+        Field::Data(Data::Filled(len)) => *len > 10_000,
+        Field::Parts(parts) => parts.iter().any(|part| is_giant(&part.body)),
+        _ => false,
+    })
 }
 
 impl Entry {

@@ -49,14 +49,8 @@ const ODD: [&str; 25] = [
 ];
 
 /// What is not UTF-8.
-const WILD: [&[u8]; 6] = [
-    b"$/\xff",
-    b"$/a\xc3",
-    b"$/\xed\xa0\x80",
-    b"$/\xe4\xb8",
-    b"$/\xf0\x9f\x98",
-    b"$/\xc0\x80",
-];
+const WILD: [&[u8]; 6] =
+    [b"$/\xff", b"$/a\xc3", b"$/\xed\xa0\x80", b"$/\xe4\xb8", b"$/\xf0\x9f\x98", b"$/\xc0\x80"];
 
 impl Maker {
     pub(super) fn path(&mut self) -> Option<Chars> {
@@ -79,7 +73,8 @@ impl Maker {
     /// A path to create something at, which for sequential nodes is only the beginning of one.
     pub(super) fn path_to_create(&mut self, is_sequential: bool) -> Option<Chars> {
         if is_sequential && !self.chance.one_in(4) {
-            let paths = ["$/s", "$/", "$/a/", "$/a/s", "$/e/s", "$", "$/a/b/s", "$/.", "/zookeeper/s"];
+            let paths =
+                ["$/s", "$/", "$/a/", "$/a/s", "$/e/s", "$", "$/a/b/s", "$/.", "/zookeeper/s"];
             return Some(Chars::of(self.chance.pick(&paths)));
         }
         self.path()

@@ -218,7 +218,8 @@ impl Maker {
     /// Sets or changes the limits of what is below some node.
     fn quota(&mut self) -> (OpCode, Vec<Field>) {
         let of = self.chance.pick(&["$", "$/a", "$/b"]);
-        let below = self.chance.pick(&["", "/zookeeper_limits", "/zookeeper_limits", "/zookeeper_stats"]);
+        let below =
+            self.chance.pick(&["", "/zookeeper_limits", "/zookeeper_limits", "/zookeeper_stats"]);
         let path = Field::Text(Some(Chars::of(&format!("/zookeeper/quota{of}{below}"))));
         let limits = [
             "count=2,bytes=10",

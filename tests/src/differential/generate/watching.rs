@@ -39,8 +39,7 @@ impl Maker {
             (1, ZxidOf::Number(-1)),
             (1, ZxidOf::Number(i64::MAX)),
         ]);
-        let (op, lists) =
-            self.chance.pick(&[(OpCode::SET_WATCHES, 3), (OpCode::SET_WATCHES2, 5)]);
+        let (op, lists) = self.chance.pick(&[(OpCode::SET_WATCHES, 3), (OpCode::SET_WATCHES2, 5)]);
         let lists = (0..lists).map(|_| self.paths());
         (op, [Field::Zxid(zxid)].into_iter().chain(lists).collect())
     }
