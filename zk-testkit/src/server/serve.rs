@@ -5,11 +5,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use zk_proto::Secret;
 use zk_proto::{
-    ErrorCode, OpCode, SessionId, Str, Time, Xid, Zxid,
+    ErrorCode, OpCode, SessionId, Str, Text, Time, Xid, Zxid,
     frame::{LEN_PREFIX, ReplyHeader, RequestHeader, encode_frame, split_frame},
     jute::{Decode as _, Encode, Reader},
     request::{
-        AuthPacket, ConnectRequest, ConnectResponse, SetSaslResponse, SyncRequest, TrailingFlag,
+        AuthPacket, ConnectRequest, ConnectResponse, GetSaslRequest, SetSaslResponse, SyncRequest,
+        TrailingFlag,
     },
 };
 
@@ -17,6 +18,7 @@ use super::{
     Conn, Ensemble,
     commit::Author,
     connection::{Encoded, Phase, Queued, reply},
+    java,
     member::Service,
     quirks,
     read::{self, View, decode},
@@ -183,7 +185,11 @@ impl Ensemble {
         };
         let mut frame = bytes::BytesMut::new();
         encode_frame(&response, &mut frame);
-        self.queue(conn, Queued::Answer { at, frame: frame.freeze(), last: false });
+        let frame = frame.freeze();
+        if let Some(connection) = self.conns.get_mut(&conn) {
+            connection.greeting = frame.clone();
+        }
+        self.queue(conn, Queued::Answer { at, frame, last: false });
     }
 
     fn say_frame(&mut self, conn: Conn, content: &impl Encode) {
@@ -205,6 +211,7 @@ impl Ensemble {
         let body = frame.slice(reader.offset()..);
         match header.op {
             OpCode::AUTH => self.authenticate(conn, header, &body),
+            OpCode::SASL if !has_token(&body) => self.close(conn),
             OpCode::SASL => {
                 // No SASL is configured: the answer is an empty token.
                 let answer = SetSaslResponse { token: Secret(None) };
@@ -383,7 +390,7 @@ impl Ensemble {
         }
         Some(match op {
             OpCode::SYNC => match decode::<SyncRequest<'_>>(body) {
-                Ok(request) => Queued::Sync { at: self.zxid, xid, path: share(body, request.path) },
+                Ok(request) => Queued::Sync { at: self.zxid, xid, path: echo(request.path) },
                 Err(error) => at_once(reply(xid, self.zxid, Err(error))),
             },
             OpCode::CLOSE_SESSION => {
@@ -392,6 +399,17 @@ impl Ensemble {
                 self.record(now, leader, stamp, Txn::CloseSession);
                 let frame = reply(xid, stamp.zxid, Ok(&Encoded::default()));
                 Queued::Answer { at: stamp.zxid, frame, last: true }
+            }
+            // Clients are not meant to ask for this; they are greeted again.
+            OpCode::CREATE_SESSION => {
+                let greeting = connection.greeting.clone();
+                let stamp = self.stamp(now, session);
+                let (txn, frame) = match decode(body) {
+                    Ok(timeout) => (Txn::OpenSession { timeout }, greeting),
+                    Err(error) => (Txn::Error(error), reply(xid, stamp.zxid, Err(error))),
+                };
+                self.record(now, leader, stamp, txn);
+                Queued::Answer { at: stamp.zxid, frame, last: false }
             }
             op => {
                 let identities = connection.identities.clone();
@@ -432,9 +450,19 @@ const fn goes_to_leader(op: OpCode) -> bool {
             | OpCode::MULTI
             | OpCode::RECONFIG
             | OpCode::CLOSE_SESSION
+            | OpCode::CREATE_SESSION
     )
 }
 
-fn share(body: &Bytes, text: Str<'_>) -> Bytes {
-    text.as_bytes().map(|bytes| body.slice_ref(bytes)).unwrap_or_default()
+/// Whether there is a token in a step of a SASL exchange. Servers stumble over what has none.
+fn has_token(body: &Bytes) -> bool {
+    decode::<GetSaslRequest<'_>>(body).is_ok_and(|request| request.token.0.is_some())
+}
+
+/// A string as servers give it back: what is not UTF-8 has been replaced.
+fn echo(text: Str<'_>) -> Text {
+    match text.as_bytes() {
+        Some(_) => java::text(&text.lossy()),
+        None => Text::NULL,
+    }
 }

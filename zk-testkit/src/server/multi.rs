@@ -1,0 +1,169 @@
+//! Several writes at once: reading them, judging them, answering them.
+
+use bytes::Bytes;
+use zk_proto::{
+    CreateFlags, ErrorCode, OpCode, Stat, Time,
+    jute::{Decode as _, DecodeError, Reader},
+    request::{
+        CheckVersionRequest, Create2Response, CreateRequest, CreateResponse, CreateTtlRequest,
+        DeleteRequest, MultiHeader, MultiOp, MultiResponse, MultiResult, SetDataRequest,
+        SetDataResponse,
+    },
+};
+
+use super::{
+    Ensemble,
+    commit::{Answer, Author},
+    connection::Encoded,
+    prepare::op_in_multi,
+    quirks,
+    tree::{Effects, Tree},
+    txn::Txn,
+};
+
+/// Why a multi cannot even be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Garbage {
+    /// It is not a multi.
+    Malformed,
+    /// Something is null that must not be. Servers stumble over it before the multi has a place in
+    /// history.
+    Null,
+}
+
+impl From<DecodeError> for Garbage {
+    fn from(_: DecodeError) -> Self {
+        Self::Malformed
+    }
+}
+
+/// The parts of a multi that writes, as far as servers look at each while they read.
+fn read(body: &Bytes) -> Result<Vec<MultiOp<'_>>, Garbage> {
+    let mut reader = Reader::new(body);
+    let mut ops = Vec::new();
+    loop {
+        let header = MultiHeader::decode(&mut reader)?;
+        if header.done {
+            return Ok(ops);
+        }
+        ops.push(match header.op {
+            OpCode::CREATE => MultiOp::Create(create(&mut reader)?),
+            OpCode::CREATE2 => MultiOp::Create2(create(&mut reader)?),
+            OpCode::CREATE_CONTAINER => MultiOp::CreateContainer(create(&mut reader)?),
+            OpCode::CREATE_TTL => MultiOp::CreateTtl(CreateTtlRequest::decode(&mut reader)?),
+            OpCode::DELETE => MultiOp::Delete(DeleteRequest::decode(&mut reader)?),
+            OpCode::SET_DATA => MultiOp::SetData(SetDataRequest::decode(&mut reader)?),
+            OpCode::CHECK => MultiOp::Check(CheckVersionRequest::decode(&mut reader)?),
+            // Reads cannot be decided on, and other operations not be part of this.
+            _ => return Err(Garbage::Malformed),
+        });
+    }
+}
+
+fn create<'a>(reader: &mut Reader<'a>) -> Result<CreateRequest<'a>, Garbage> {
+    let request = CreateRequest::decode(reader)?;
+    let CreateFlags(flags) = request.flags;
+    if !(0..=CreateFlags::PERSISTENT_SEQUENTIAL_TTL.0).contains(&flags) {
+        return Err(Garbage::Malformed);
+    }
+    if request.acl.is_null() {
+        return Err(Garbage::Null);
+    }
+    // What must have a time to live cannot have one here.
+    let fits = flags <= CreateFlags::CONTAINER.0;
+    fits.then_some(request).ok_or(Garbage::Malformed)
+}
+
+const fn has_path(op: &MultiOp<'_>) -> bool {
+    let path = match op {
+        MultiOp::Create(it) | MultiOp::Create2(it) | MultiOp::CreateContainer(it) => it.path,
+        MultiOp::CreateTtl(it) => it.path,
+        MultiOp::Delete(it) => it.path,
+        MultiOp::SetData(it) => it.path,
+        MultiOp::Check(it) => it.path,
+        _ => return false,
+    };
+    path.as_bytes().is_some()
+}
+
+impl Ensemble {
+    /// All or nothing: each operation sees what those before it have done.
+    pub(super) fn commit_multi(
+        &mut self,
+        now: Time,
+        leader: usize,
+        author: &Author,
+        body: &Bytes,
+    ) -> Answer {
+        let ops = read(body);
+        if ops == Err(Garbage::Null) {
+            return Answer { zxid: self.zxid, result: Err(ErrorCode::MARSHALLING_ERROR) };
+        }
+        let stamp = self.stamp(now, author.session);
+        let zxid = stamp.zxid;
+        let ops = match ops {
+            Ok(ops) if ops.iter().all(has_path) => ops,
+            _ => {
+                let error = ErrorCode::MARSHALLING_ERROR;
+                self.record(now, leader, stamp, Txn::Error(error));
+                return Answer { zxid, result: Err(error) };
+            }
+        };
+        let mut effects = Effects::default();
+        let (mut txns, mut results) = (Vec::new(), Vec::new());
+        let mut failure = None;
+        for op in &ops {
+            let txn = self.case(leader, author, body, |case| case.multi_op(op));
+            let replica = self.members.get_mut(leader);
+            match (txn, replica) {
+                (Ok(txn), Some(replica)) => {
+                    replica.tree.apply(stamp, &txn, &mut effects);
+                    let with_stat = quirks::multi_has_create2(self.config.release);
+                    results.push(result(&replica.tree, op, &txn, with_stat));
+                    txns.push(txn);
+                }
+                (txn, _) => {
+                    failure = txn.err();
+                    break;
+                }
+            }
+        }
+        if let Some(replica) = self.members.get_mut(leader) {
+            replica.tree.take_back(effects);
+        }
+        let (txn, result) = match failure {
+            None => (Txn::Multi(txns), Ok(results.into_iter().collect())),
+            // Servers stumble over this, so that it spoils the whole.
+            Some(error @ ErrorCode::MARSHALLING_ERROR) => (Txn::Error(error), Err(error)),
+            Some(error) => (Txn::Error(error), Ok(refused(ops.len(), txns.len(), error))),
+        };
+        self.record(now, leader, stamp, txn);
+        let result = result.map(|response: MultiResponse| Encoded::of(&response));
+        Answer { zxid, result }
+    }
+}
+
+/// What is told of one operation, right after it.
+fn result(tree: &Tree, op: &MultiOp<'_>, txn: &Txn, with_stat: bool) -> MultiResult {
+    let stat = |path: &str| tree.get(path).map_or_else(Stat::default, |node| node.stat());
+    match txn {
+        Txn::Create { path, .. } if with_stat && op_in_multi(op) != OpCode::CREATE => {
+            let (path, stat) = ((&**path).into(), stat(path));
+            MultiResult::Create2(Create2Response { path, stat })
+        }
+        Txn::Create { path, .. } => MultiResult::Create(CreateResponse { path: (&**path).into() }),
+        Txn::SetData { path, .. } => MultiResult::SetData(SetDataResponse { stat: stat(path) }),
+        Txn::Delete { .. } => MultiResult::Delete,
+        _ => MultiResult::Check,
+    }
+}
+
+/// Results of a multi that failed: nothing was done, and only one operation is to blame.
+fn refused(count: usize, failed: usize, error: ErrorCode) -> MultiResponse {
+    let code = |index: usize| match index.cmp(&failed) {
+        std::cmp::Ordering::Less => ErrorCode::OK,
+        std::cmp::Ordering::Equal => error,
+        std::cmp::Ordering::Greater => ErrorCode::RUNTIME_INCONSISTENCY,
+    };
+    (0..count).map(|index| MultiResult::Error(code(index))).collect()
+}
