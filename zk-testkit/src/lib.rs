@@ -18,3 +18,5 @@ pub mod proxy;
 #[cfg(unix)]
 pub mod real;
 pub mod server;
+#[cfg(feature = "sim")]
+pub mod sim;
