@@ -20,3 +20,8 @@ pub mod real;
 pub mod server;
 #[cfg(feature = "sim")]
 pub mod sim;
+#[cfg(unix)]
+mod test_server;
+
+#[cfg(unix)]
+pub use test_server::TestServer;

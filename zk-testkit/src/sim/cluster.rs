@@ -38,6 +38,8 @@ pub struct Seen {
     pub link: LinkId,
     /// Whether something on this connection was forged: then replies prove nothing.
     pub forged: bool,
+    /// Whether the member is cut off from the others: then it does not know which sessions live.
+    pub cut: bool,
 }
 
 /// Somebody who looks on.
@@ -83,6 +85,8 @@ pub struct State {
     /// How long each client has stood still in all, and since when it does.
     pub(super) stalls: Vec<(u64, Option<u64>)>,
     pub(super) crashed: Vec<u32>,
+    /// How many faults keep each member from the others.
+    pub(super) cut: Vec<u16>,
     conns: BTreeMap<Conn, LinkId>,
     wires: Vec<Wire>,
     pump: Option<Waker>,
@@ -119,6 +123,7 @@ impl Cluster {
         let Setup { seed, clients, servers, latency, schedule } = setup;
         let rng = Rng::new(seed);
         let count = clients as usize;
+        let members = servers.members;
         let mut net = Net::new(rng.fork(1), count, servers.members, latency);
         for (number, incident) in (0..).zip(&schedule.0) {
             net.remind(incident.at, number * 2);
@@ -140,6 +145,7 @@ impl Cluster {
             forgeries: vec![Vec::new(); count],
             stalls: vec![(0, None); count],
             crashed: Vec::new(),
+            cut: vec![0; members],
             conns: BTreeMap::new(),
             wires: Vec::new(),
             pump: None,
@@ -382,7 +388,8 @@ impl State {
         self.trace.note(now, Actor::Client(client), "hears", digest(bytes));
         let wire = &mut self.wires[link.0];
         wire.tap.down(bytes);
-        let seen = Seen { at: now, client, member, link, forged: wire.forged };
+        let seen =
+            Seen { at: now, client, member, link, forged: wire.forged, cut: self.cut[member] > 0 };
         while let Some(frame) = self.wires[link.0].tap.next_received() {
             if let Received::Greeting(greeting) = &frame {
                 let accepted = greeting.session_id != SessionId(0) && greeting.time_out > 0;
@@ -418,7 +425,8 @@ impl State {
         self.trace.note(now, Actor::Client(client), "says", digest(bytes));
         let wire = &mut self.wires[link.0];
         wire.tap.up(bytes);
-        let seen = Seen { at: now, client, member, link, forged: wire.forged };
+        let seen =
+            Seen { at: now, client, member, link, forged: wire.forged, cut: self.cut[member] > 0 };
         while let Some(frame) = self.wires[link.0].tap.next_sent() {
             if let Some(observer) = &mut self.observer {
                 observer.sent(&seen, &frame);

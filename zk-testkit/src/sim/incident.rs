@@ -30,6 +30,7 @@ impl State {
         self.trace.note(now, Actor::World, "heal", 0);
         self.net.heal_all(now);
         self.unresolved.fill(None);
+        self.cut.fill(0);
         self.forgeries.iter_mut().for_each(Vec::clear);
         for client in 0..self.sessions.len() as u32 {
             self.stall(now, client, false);
@@ -139,7 +140,9 @@ impl State {
                     });
                 }
                 for member in members {
-                    match begins {
+                    let cut = &mut self.cut[member];
+                    *cut = if begins { *cut + 1 } else { cut.saturating_sub(1) };
+                    match *cut > 0 {
                         true => self.ensemble.cut_off(at, Member(member)),
                         false => self.ensemble.rejoin(at, Member(member)),
                     }
