@@ -1,3 +1,4 @@
 //! What the test binaries in the folders beside this one share.
 
 pub mod register;
+pub mod site;
