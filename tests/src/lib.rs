@@ -1,3 +1,6 @@
 //! What the test binaries in the folders beside this one share.
 
+pub mod fuzz;
+mod hostile;
 pub mod register;
+pub mod wire;
