@@ -1,5 +1,8 @@
 //! What the test binaries in the folders beside this one share.
 
 pub mod differential;
+pub mod fuzz;
+mod hostile;
 pub mod register;
 pub mod site;
+pub mod wire;
