@@ -18,3 +18,8 @@ pub mod proxy;
 #[cfg(unix)]
 pub mod real;
 pub mod server;
+#[cfg(unix)]
+mod test_server;
+
+#[cfg(unix)]
+pub use test_server::TestServer;

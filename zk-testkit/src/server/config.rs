@@ -36,6 +36,8 @@ pub struct Config {
     pub lag: Duration,
     /// Wall-clock time at [`zk_proto::Time::ZERO`], in milliseconds since 1970.
     pub epoch_millis: i64,
+    /// Whether to remember every transaction, for tests that replay history.
+    pub keep_history: bool,
     /// Where session numbers begin.
     pub seed: u64,
 }
@@ -58,6 +60,7 @@ impl Default for Config {
             sync_limit: Duration::from_secs(10),
             lag: Duration::ZERO,
             epoch_millis: 1_700_000_000_000,
+            keep_history: false,
             seed: 0,
         }
     }

@@ -1,10 +1,23 @@
-//! An outline: signatures first.
-use std::{net::IpAddr, time::Duration};
+//! The ensemble as its surroundings see it: connections in, outputs out.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    net::IpAddr,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use zk_proto::{SessionId, Time, Zxid};
 
-use super::Config;
+use super::{
+    Config,
+    connection::Connection,
+    member::Replica,
+    quirks,
+    sessions::{Session, Sessions},
+    tree::Tree,
+    txn::Committed,
+};
 
 /// One member of an ensemble, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,61 +31,256 @@ pub struct Conn(pub u64);
 #[derive(Clone, Debug)]
 pub enum Output {
     /// Send these bytes to a client.
-    Write { conn: Conn, bytes: Bytes },
-    /// Close this connection once everything before is sent. The connection is forgotten.
-    Close { conn: Conn },
+    Write {
+        /// To whom.
+        conn: Conn,
+        /// What.
+        bytes: Bytes,
+    },
+    /// Close this connection once everything before is sent. It is forgotten already.
+    Close {
+        /// Which.
+        conn: Conn,
+    },
 }
 
 /// An ensemble of servers, or a standalone one.
+///
+/// It has no clock, no sockets and no chance of its own: the same calls give the same outputs.
+///
+/// # How faithful it is
+///
+/// There is one history, and each member has applied some part of it. What a member shows its clients
+/// is what a real one shows: its own state, in order, at its own pace. How the members agree is not
+/// modelled: the leader decides alone as long as it reaches a majority, and a new leader has every
+/// transaction that was ever answered.
 #[derive(Debug)]
 pub struct Ensemble {
-    config: Config,
+    pub(super) config: Config,
+    pub(super) members: Vec<Replica>,
+    pub(super) conns: BTreeMap<Conn, Connection>,
+    pub(super) sessions: Sessions,
+    /// The member that decides, and the time from which it does.
+    pub(super) leader: Option<usize>,
+    /// When the members that see each other will have found a leader.
+    pub(super) election: Option<Time>,
+    /// The last transaction's number.
+    pub(super) zxid: Zxid,
+    pub(super) history: Vec<Committed>,
+    /// When containers are looked at next.
+    pub(super) reaping: Time,
+    /// The connection whose request is being decided.
+    pub(super) serving: Option<Conn>,
+    next_conn: u64,
+    /// Connections that have something to say, in the order in which they began to.
+    talking: VecDeque<Conn>,
 }
 
 impl Ensemble {
+    /// An ensemble whose members are up and have found a leader: the last one.
+    #[must_use]
     pub fn new(config: Config) -> Self {
-        Self { config }
+        let count = config.members.max(1);
+        let tree = Tree::new(quirks::has_config(config.release));
+        let mixed = quirks::watches_mix(config.release);
+        let members = (0..count).map(|_| Replica::new(tree.clone(), mixed, config.lag)).collect();
+        let mut ensemble = Self {
+            sessions: Sessions::new(config.tick, config.seed),
+            members,
+            conns: BTreeMap::new(),
+            leader: None,
+            election: None,
+            zxid: Zxid(0),
+            history: Vec::new(),
+            reaping: Time::ZERO.after(config.container_check_interval),
+            serving: None,
+            next_conn: 0,
+            talking: VecDeque::new(),
+            config,
+        };
+        ensemble.elect(Time::ZERO);
+        ensemble
     }
-    pub fn config(&self) -> &Config {
+
+    /// How it was set up.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
         &self.config
     }
+
     /// A client wants to connect. `None`: nobody listens there.
     pub fn accept(&mut self, now: Time, member: Member, peer: IpAddr) -> Option<Conn> {
-        None
+        self.catch_up(now);
+        let replica = self.members.get(member.0)?;
+        if !replica.up {
+            return None;
+        }
+        let conn = Conn(self.next_conn);
+        self.next_conn = self.next_conn.saturating_add(1);
+        self.conns.insert(conn, Connection::new(member.0, peer));
+        Some(conn)
     }
+
     /// A client has sent these bytes; any split is fine.
-    pub fn received(&mut self, now: Time, conn: Conn, bytes: &[u8]) {}
+    pub fn received(&mut self, now: Time, conn: Conn, bytes: &[u8]) {
+        self.catch_up(now);
+        let Some(connection) = self.conns.get_mut(&conn).filter(|it| !it.closing) else { return };
+        connection.inbound.extend_from_slice(bytes);
+        self.take_frames(now, conn);
+    }
+
     /// A client's side of a connection is gone.
-    pub fn hung_up(&mut self, now: Time, conn: Conn) {}
+    pub fn hung_up(&mut self, now: Time, conn: Conn) {
+        self.catch_up(now);
+        self.forget(conn);
+    }
+
     /// What to do next; ask until `None` after every other call.
     pub fn poll(&mut self) -> Option<Output> {
-        None
+        loop {
+            let conn = *self.talking.front()?;
+            let Some(connection) = self.conns.get_mut(&conn) else {
+                self.talking.pop_front();
+                continue;
+            };
+            if !connection.outbound.is_empty() {
+                return Some(Output::Write { conn, bytes: connection.outbound.split().freeze() });
+            }
+            connection.listed = false;
+            self.talking.pop_front();
+            if connection.closing {
+                self.forget(conn);
+                return Some(Output::Close { conn });
+            }
+        }
     }
-    /// When to call `elapsed` next.
-    pub fn deadline(&self) -> Option<Time> {
-        None
-    }
-    pub fn elapsed(&mut self, now: Time) {}
 
-    /// Like SIGKILL: connections are closed, memory of applied state stays (it is on disk).
-    pub fn stop(&mut self, now: Time, member: Member) {}
-    pub fn start(&mut self, now: Time, member: Member) {}
-    /// The network between this member and the others is cut / healed.
-    pub fn cut_off(&mut self, now: Time, member: Member) {}
-    pub fn rejoin(&mut self, now: Time, member: Member) {}
-    /// How far this member lags behind what is committed, from now on.
-    pub fn set_lag(&mut self, now: Time, member: Member, lag: Duration) {}
-    pub fn leader(&self) -> Option<Member> {
-        None
+    /// When to call [`elapsed`](Self::elapsed) next, if nothing else happens before.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Time> {
+        let leads = self.leads().is_some();
+        let sessions = self.sessions.deadline().filter(|_| leads);
+        let members = self.members.iter().filter_map(|member| member.deadline(leads));
+        let mortal = leads.then_some(self.reaping);
+        sessions.into_iter().chain(members).chain(self.election).chain(mortal).min()
     }
-    /// Makes another member the leader, if there is one that can.
-    pub fn depose(&mut self, now: Time) {}
-    /// Ends a session as if its time were over.
-    pub fn expire(&mut self, now: Time, session: SessionId) {}
-    /// Closes all connections of clients, or those of one member.
-    pub fn drop_connections(&mut self, now: Time, member: Option<Member>) {}
-    /// Last transaction that this member has applied.
+
+    /// Time has passed.
+    pub fn elapsed(&mut self, now: Time) {
+        self.catch_up(now);
+    }
+
+    /// Ends a session as if its time were over. Without a leader: as soon as there is one.
+    pub fn expire(&mut self, now: Time, session: SessionId) {
+        self.catch_up(now);
+        self.close_session(now, session);
+    }
+
+    /// Closes all connections of clients, or those of one member. No session ends of it.
+    pub fn drop_connections(&mut self, now: Time, member: Option<Member>) {
+        self.catch_up(now);
+        let of = |it: &&Connection| member.is_none_or(|member| it.member == member.0);
+        let conns: Vec<_> =
+            self.conns.iter().filter(|(_, it)| of(it)).map(|(conn, _)| *conn).collect();
+        conns.into_iter().for_each(|conn| self.close(conn));
+    }
+
+    /// Sets how far a member lags behind what is committed, from now on.
+    pub fn set_lag(&mut self, now: Time, member: Member, lag: Duration) {
+        self.catch_up(now);
+        if let Some(replica) = self.members.get_mut(member.0) {
+            replica.lag = lag;
+        }
+    }
+
+    /// Sets the number that the next sequential child of a node gets, on every member. Tells whether
+    /// there is such a node.
+    pub fn set_sequence(&mut self, path: &str, next: i32) -> bool {
+        let set = |replica: &mut Replica| replica.tree.set_sequence(path, next);
+        self.members.iter_mut().map(set).fold(true, |all, one| all && one)
+    }
+
+    /// Who leads.
+    #[must_use]
+    pub fn leader(&self) -> Option<Member> {
+        self.leader.map(Member)
+    }
+
+    /// The last transaction that a member has applied.
+    #[must_use]
     pub fn applied(&self, member: Member) -> Zxid {
-        Zxid(0)
+        self.members.get(member.0).map_or(Zxid(0), |replica| replica.applied)
+    }
+
+    /// The nodes as a member shows them.
+    #[must_use]
+    pub fn tree(&self, member: Member) -> Option<&Tree> {
+        self.members.get(member.0).map(|replica| &replica.tree)
+    }
+
+    /// All sessions that have not ended.
+    pub fn sessions(&self) -> impl Iterator<Item = (SessionId, &Session)> {
+        self.sessions.iter()
+    }
+
+    /// The connections of a member, each with its session once it has one.
+    pub fn connections(&self, member: Member) -> impl Iterator<Item = (Conn, Option<SessionId>)> {
+        let of = move |it: &(&Conn, &Connection)| it.1.member == member.0;
+        self.conns.iter().filter(of).map(|(conn, it)| (*conn, it.session()))
+    }
+
+    /// What a connection watches: paths for data and existence, and paths for children.
+    #[must_use]
+    pub fn watches(&self, conn: Conn) -> (Vec<&str>, Vec<&str>) {
+        let member = self.conns.get(&conn).and_then(|it| self.members.get(it.member));
+        member.map(|replica| replica.watches.of(conn)).unwrap_or_default()
+    }
+
+    /// How many watches all connections have together.
+    #[must_use]
+    pub fn watch_count(&self) -> usize {
+        self.members.iter().map(|replica| replica.watches.len()).sum()
+    }
+
+    /// Everything that was committed, if [`Config::keep_history`] says so.
+    #[must_use]
+    pub fn history(&self) -> &[Committed] {
+        &self.history
+    }
+
+    /// Appends to what a client is sent.
+    pub(super) fn say(&mut self, conn: Conn, bytes: &[u8]) {
+        if let Some(connection) = self.conns.get_mut(&conn) {
+            connection.outbound.extend_from_slice(bytes);
+            if !std::mem::replace(&mut connection.listed, true) {
+                self.talking.push_back(conn);
+            }
+        }
+    }
+
+    /// Ends a connection once what was said is sent.
+    pub(super) fn close(&mut self, conn: Conn) {
+        if let Some(connection) = self.conns.get_mut(&conn) {
+            connection.closing = true;
+            connection.queue.clear();
+            self.unbind(conn);
+            self.say(conn, &[]);
+        }
+    }
+
+    fn forget(&mut self, conn: Conn) {
+        self.unbind(conn);
+        self.conns.remove(&conn);
+    }
+
+    /// Whatever hangs on a connection goes with it, but for its session.
+    fn unbind(&mut self, conn: Conn) {
+        let Some(connection) = self.conns.get(&conn) else { return };
+        let Some(replica) = self.members.get_mut(connection.member) else { return };
+        replica.watches.remove_conn(conn);
+        if let Some(session) = connection.session() {
+            replica.unbind(session, conn);
+            self.sessions.detach(session, conn);
+        }
     }
 }

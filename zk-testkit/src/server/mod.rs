@@ -1,9 +1,41 @@
-//! A ZooKeeper server without I/O: it is told what clients send and what time it is, and says what
-//! to send back.
-#![expect(missing_docs, unused_variables, reason = "an outline")]
+//! A ZooKeeper server without I/O: it is told what clients send and what time it is, and says what to
+//! send back.
+//!
+//! | module | concern |
+//! |---|---|
+//! | `ensemble` | the surface: connections in, outputs out; what tests may look at |
+//! | `config`, `quirks` | how it is set up; where releases differ |
+//! | `connection`, `serve` | one client's conversation, with its answers in order |
+//! | `read`, `watches` | what a member answers by itself, and whom it tells of changes |
+//! | `prepare`, `commit` | what the leader decides, and how members carry it out |
+//! | `txn`, `tree`, `quota` | a decision; the nodes it changes; what counts them |
+//! | `acl`, `sessions` | who may; who is there |
+//! | `member`, `quorum` | what each member has for itself; who leads |
+//! | `words` | four-letter words |
+//! | `listen` | the same on real sockets, in real time |
 
+mod acl;
+mod commit;
 mod config;
+mod connection;
 mod ensemble;
+mod listen;
+mod member;
+mod prepare;
+mod quirks;
+mod quorum;
+mod quota;
+mod read;
+mod serve;
+mod sessions;
+mod tree;
+mod txn;
+mod watches;
+mod words;
 
 pub use config::Config;
 pub use ensemble::{Conn, Ensemble, Member, Output};
+pub use listen::Listening;
+pub use sessions::Session;
+pub use tree::{Node, Tree};
+pub use txn::{Committed, NodeKind, Stamp, Txn};

@@ -1,0 +1,113 @@
+//! One client's connection, as the member that it is to sees it.
+
+use std::{collections::VecDeque, net::IpAddr};
+
+use bytes::{Bytes, BytesMut};
+use zk_proto::{
+    ErrorCode, SessionId, Xid, Zxid,
+    frame::{ReplyHeader, RequestHeader, encode_frame_with},
+    jute::Encode,
+};
+
+use super::acl::Identities;
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing was heard yet.
+    Fresh,
+    /// It carries a session.
+    Bound(SessionId),
+    /// It carries a session that only this member knows, and that may not write.
+    ReadOnly(SessionId),
+}
+
+/// What must wait for its turn, in the order of the requests.
+#[derive(Debug)]
+pub(super) enum Queued {
+    /// A request that was not looked at yet.
+    Request { header: RequestHeader, body: Bytes },
+    /// An answer that must not leave before the member has applied this transaction.
+    Answer { at: Zxid, frame: Bytes, last: bool },
+    /// The answer to a sync, which tells how far the member has come.
+    Sync { at: Zxid, xid: Xid, path: Bytes },
+}
+
+/// One client's connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) member: usize,
+    pub(super) identities: Identities,
+    pub(super) phase: Phase,
+    pub(super) inbound: BytesMut,
+    pub(super) outbound: BytesMut,
+    pub(super) queue: VecDeque<Queued>,
+    /// Nothing more is read; closed once `outbound` is taken.
+    pub(super) closing: bool,
+    /// Whether it stands in the list of those that have something to say.
+    pub(super) listed: bool,
+}
+
+impl Connection {
+    pub(super) fn new(member: usize, peer: IpAddr) -> Self {
+        Self {
+            member,
+            identities: Identities::new(peer),
+            phase: Phase::Fresh,
+            inbound: BytesMut::new(),
+            outbound: BytesMut::new(),
+            queue: VecDeque::new(),
+            closing: false,
+            listed: false,
+        }
+    }
+
+    pub(super) const fn session(&self) -> Option<SessionId> {
+        match self.phase {
+            Phase::Fresh => None,
+            Phase::Bound(session) | Phase::ReadOnly(session) => Some(session),
+        }
+    }
+}
+
+/// A reply as it goes over the wire. There is no body after an error.
+pub(super) fn reply(xid: Xid, zxid: Zxid, answer: Result<&dyn Body, ErrorCode>) -> Bytes {
+    let mut out = BytesMut::new();
+    encode_frame_with(&mut out, |out| {
+        let err = answer.err().unwrap_or(ErrorCode::OK);
+        ReplyHeader { xid, zxid, err }.encode(out);
+        if let Ok(body) = answer {
+            body.write(out);
+        }
+    });
+    out.freeze()
+}
+
+/// What follows the header of a reply.
+pub(super) trait Body {
+    fn write(&self, out: &mut BytesMut);
+}
+
+impl<T: Encode> Body for T {
+    fn write(&self, out: &mut BytesMut) {
+        self.encode(out);
+    }
+}
+
+/// A body that is encoded already.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Encoded(pub(super) BytesMut);
+
+impl Encoded {
+    pub(super) fn of(body: &impl Encode) -> Self {
+        let mut out = BytesMut::new();
+        body.encode(&mut out);
+        Self(out)
+    }
+}
+
+impl Encode for Encoded {
+    fn encode(&self, out: &mut BytesMut) {
+        out.extend_from_slice(&self.0);
+    }
+}

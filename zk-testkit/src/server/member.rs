@@ -1,0 +1,81 @@
+//! What each member has for itself.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use zk_proto::{SessionId, Time, Zxid};
+
+use super::{Conn, tree::Tree, txn::Committed, watches::Watches};
+
+/// Whom a member serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Service {
+    /// Nobody: it has no leader.
+    Nobody,
+    /// Who only wants to read.
+    Readers,
+    /// Everybody.
+    All,
+}
+
+/// One member's own state.
+#[derive(Debug)]
+pub(super) struct Replica {
+    /// Whether the process runs.
+    pub(super) up: bool,
+    /// Whether it is cut off from the other members.
+    pub(super) cut: bool,
+    pub(super) service: Service,
+    /// When it will have noticed that it is cut off from its leader.
+    pub(super) gives_up: Option<Time>,
+    pub(super) lag: Duration,
+    pub(super) tree: Tree,
+    pub(super) watches: Watches,
+    /// The last transaction that is in `tree`.
+    pub(super) applied: Zxid,
+    /// The last transaction that it has heard of.
+    pub(super) logged: Zxid,
+    /// What is committed and not applied, with the time for it.
+    pub(super) pending: VecDeque<(Time, Arc<Committed>)>,
+    /// Which connection each session has here.
+    pub(super) bound: BTreeMap<SessionId, Conn>,
+}
+
+impl Replica {
+    pub(super) fn new(tree: Tree, watches_mix: bool, lag: Duration) -> Self {
+        Self {
+            up: true,
+            cut: false,
+            service: Service::Nobody,
+            gives_up: None,
+            lag,
+            tree,
+            watches: Watches::new(watches_mix),
+            applied: Zxid(0),
+            logged: Zxid(0),
+            pending: VecDeque::new(),
+            bound: BTreeMap::new(),
+        }
+    }
+
+    /// Whether the other members can be reached.
+    pub(super) const fn reachable(&self) -> bool {
+        self.up && !self.cut
+    }
+
+    /// When something happens here by itself.
+    pub(super) fn deadline(&self, has_leader: bool) -> Option<Time> {
+        let hears = has_leader && self.reachable() && self.service == Service::All;
+        let next = self.pending.front().filter(|_| hears).map(|(at, _)| *at);
+        next.into_iter().chain(self.gives_up).min()
+    }
+
+    pub(super) fn unbind(&mut self, session: SessionId, conn: Conn) {
+        if self.bound.get(&session) == Some(&conn) {
+            self.bound.remove(&session);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! From a request to a transaction: everything that can be wrong with a write is found here, in the
+//! order in which servers find it.
+
+use bytes::Bytes;
+use zk_proto::{
+    AclList, CreateFlags, ErrorCode, OpCode, Perms, SessionId, Str,
+    path::{self, Naming},
+    request::{
+        CheckVersionRequest, CreateRequest, CreateTtlRequest, DeleteRequest, MultiOp,
+        SetAclRequest, SetDataRequest,
+    },
+};
+
+use super::{
+    Config,
+    acl::Identities,
+    quota::{self, Track},
+    tree::{Node, RESERVED, Tree},
+    txn::{NodeKind, Txn},
+};
+
+/// Longest time to live: 2^40 - 1 ms, about 34 years.
+const TTL_MAX: i64 = (1 << 40) - 1;
+
+/// Who wants it, and what it is up against.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Case<'a> {
+    pub(super) session: SessionId,
+    pub(super) identities: &'a Identities,
+    pub(super) tree: &'a Tree,
+    pub(super) config: &'a Config,
+    /// The frame, of which data is a part.
+    pub(super) frame: &'a Bytes,
+}
+
+impl Case<'_> {
+    pub(super) fn multi_op(&self, op: &MultiOp<'_>) -> Result<Txn, ErrorCode> {
+        match op {
+            MultiOp::Create(it) => self.create(OpCode::CREATE, it),
+            MultiOp::Create2(it) => self.create(OpCode::CREATE2, it),
+            MultiOp::CreateContainer(it) => self.create(OpCode::CREATE_CONTAINER, it),
+            MultiOp::CreateTtl(it) => self.create_ttl(it),
+            MultiOp::Delete(it) => self.delete(it),
+            MultiOp::SetData(it) => self.set_data(it),
+            MultiOp::Check(it) => self.check(it),
+            _ => Err(ErrorCode::MARSHALLING_ERROR),
+        }
+    }
+
+    pub(super) fn create(&self, op: OpCode, it: &CreateRequest<'_>) -> Result<Txn, ErrorCode> {
+        self.create_as(op, it.path, it.data, &it.acl, it.flags, -1)
+    }
+
+    pub(super) fn create_ttl(&self, it: &CreateTtlRequest<'_>) -> Result<Txn, ErrorCode> {
+        self.create_as(OpCode::CREATE_TTL, it.path, it.data, &it.acl, it.flags, it.ttl)
+    }
+
+    fn create_as(
+        &self,
+        op: OpCode,
+        path: Str<'_>,
+        data: Option<&[u8]>,
+        acl: &AclList,
+        flags: CreateFlags,
+        ttl: i64,
+    ) -> Result<Txn, ErrorCode> {
+        let mode = self.mode(flags, ttl)?;
+        let path = path.lossy();
+        let (parent_path, _) = split(&path)?;
+        let acl = self.identities.settle(acl)?;
+        let parent = self.node(parent_path)?;
+        self.identities.check(Perms::CREATE, parent)?;
+        let path: Box<str> = if mode.sequential {
+            format!("{path}{:010}", parent.created).into()
+        } else {
+            path.into()
+        };
+        path::check(&path, Naming::Exact).map_err(|_| ErrorCode::BAD_ARGUMENTS)?;
+        if self.tree.get(&path).is_some() {
+            return Err(ErrorCode::NODE_EXISTS);
+        }
+        if matches!(parent.kind(), NodeKind::Ephemeral(_)) {
+            return Err(ErrorCode::NO_CHILDREN_FOR_EPHEMERALS);
+        }
+        self.check_quota(&path, 1, data.map_or(0, <[u8]>::len))?;
+        let kind = match op {
+            OpCode::CREATE_CONTAINER => NodeKind::Container,
+            OpCode::CREATE_TTL if ttl > 0 => NodeKind::Ttl(ttl),
+            _ if mode.ephemeral => NodeKind::Ephemeral(self.session),
+            _ => NodeKind::Persistent,
+        };
+        let parent_cversion = parent.created.wrapping_add(1);
+        Ok(Txn::Create { path, data: self.share(data), acl, kind, parent_cversion })
+    }
+
+    fn mode(&self, flags: CreateFlags, ttl: i64) -> Result<Mode, ErrorCode> {
+        let (ephemeral, sequential, mortal) = match flags {
+            CreateFlags::PERSISTENT | CreateFlags::CONTAINER => (false, false, false),
+            CreateFlags::EPHEMERAL => (true, false, false),
+            CreateFlags::PERSISTENT_SEQUENTIAL => (false, true, false),
+            CreateFlags::EPHEMERAL_SEQUENTIAL => (true, true, false),
+            CreateFlags::PERSISTENT_TTL => (false, false, true),
+            CreateFlags::PERSISTENT_SEQUENTIAL_TTL => (false, true, true),
+            _ => return Err(ErrorCode::BAD_ARGUMENTS),
+        };
+        if mortal && !self.config.extended_types {
+            return Err(ErrorCode::UNIMPLEMENTED);
+        }
+        let ttl_fits = if mortal { (1..=TTL_MAX).contains(&ttl) } else { ttl < 0 };
+        ttl_fits.then_some(Mode { ephemeral, sequential }).ok_or(ErrorCode::BAD_ARGUMENTS)
+    }
+
+    pub(super) fn delete(&self, it: &DeleteRequest<'_>) -> Result<Txn, ErrorCode> {
+        let path = it.path.lossy();
+        let (parent, _) = split(&path)?;
+        if RESERVED.contains(&&*path) {
+            return Err(ErrorCode::BAD_ARGUMENTS);
+        }
+        self.identities.check(Perms::DELETE, self.node(parent)?)?;
+        let node = self.node(&path)?;
+        expect_version(node.version, it.version)?;
+        if !node.children.is_empty() {
+            return Err(ErrorCode::NOT_EMPTY);
+        }
+        Ok(Txn::Delete { path: path.into() })
+    }
+
+    pub(super) fn set_data(&self, it: &SetDataRequest<'_>) -> Result<Txn, ErrorCode> {
+        let path = valid(it.path)?;
+        let node = self.node(&path)?;
+        self.identities.check(Perms::WRITE, node)?;
+        self.check_quota(&path, 0, it.data.map_or(0, <[u8]>::len).saturating_sub(node.len()))?;
+        expect_version(node.version, it.version)?;
+        let version = node.version.wrapping_add(1);
+        Ok(Txn::SetData { path, data: self.share(it.data), version })
+    }
+
+    pub(super) fn set_acl(&self, it: &SetAclRequest<'_>) -> Result<Txn, ErrorCode> {
+        let path = valid(it.path)?;
+        let acl = self.identities.settle(&it.acl)?;
+        let node = self.node(&path)?;
+        self.identities.check(Perms::ADMIN, node)?;
+        expect_version(node.aversion, it.version)?;
+        Ok(Txn::SetAcl { path, acl, version: node.aversion.wrapping_add(1) })
+    }
+
+    fn check(&self, it: &CheckVersionRequest<'_>) -> Result<Txn, ErrorCode> {
+        let path = valid(it.path)?;
+        let node = self.node(&path)?;
+        self.identities.check(Perms::READ, node)?;
+        expect_version(node.version, it.version)?;
+        Ok(Txn::Check { path })
+    }
+
+    fn node(&self, path: &str) -> Result<&Node, ErrorCode> {
+        self.tree.get(path).ok_or(ErrorCode::NO_NODE)
+    }
+
+    fn share(&self, data: Option<&[u8]>) -> Option<Bytes> {
+        data.map(|data| self.frame.slice_ref(data))
+    }
+
+    fn check_quota(&self, path: &str, nodes: i64, grown: usize) -> Result<(), ErrorCode> {
+        if !self.config.enforce_quota {
+            return Ok(());
+        }
+        let Some(subtree) = self.tree.quotas().subtree_of(path) else { return Ok(()) };
+        let track = |path: String| {
+            let data = self.tree.get(&path).and_then(Node::data);
+            Track::parse(data.map(|data| &**data).unwrap_or_default())
+        };
+        let (limits, stats) =
+            (track(quota::limits_path(subtree)), track(quota::stats_path(subtree)));
+        let grown = i64::try_from(grown).unwrap_or(i64::MAX);
+        let over = |limit: i64, new: i64| limit > -1 && new > limit;
+        let too_many = nodes > 0 && over(limits.count_hard, stats.count.saturating_add(nodes));
+        let too_big = grown > 0 && over(limits.bytes_hard, stats.bytes.saturating_add(grown));
+        if too_many || too_big { Err(ErrorCode::QUOTA_EXCEEDED) } else { Ok(()) }
+    }
+}
+
+struct Mode {
+    ephemeral: bool,
+    sequential: bool,
+}
+
+/// Parent and name as servers find them: up to the last slash, and with no other demand.
+fn split(path: &str) -> Result<(&str, &str), ErrorCode> {
+    path.rsplit_once('/').filter(|_| !path.contains('\0')).ok_or(ErrorCode::BAD_ARGUMENTS)
+}
+
+fn valid(path: Str<'_>) -> Result<Box<str>, ErrorCode> {
+    let path = path.lossy();
+    path::check(&path, Naming::Exact).map_err(|_| ErrorCode::BAD_ARGUMENTS)?;
+    Ok(path.into())
+}
+
+fn expect_version(current: i32, expected: i32) -> Result<(), ErrorCode> {
+    let fits = expected == -1 || expected == current;
+    fits.then_some(()).ok_or(ErrorCode::BAD_VERSION)
+}

@@ -1,0 +1,70 @@
+//! Where releases differ, as far as clients can see.
+//!
+//! Each release line behaves as its last version does: 3.4.14, 3.5.10, 3.6.4, 3.7.2, 3.8.6, 3.9.5.
+
+use zk_proto::OpCode;
+
+use crate::real::Release;
+
+/// Whether a server of this release knows the operation.
+pub(super) fn knows(release: Release, op: OpCode) -> bool {
+    let since = match op {
+        OpCode::CREATE
+        | OpCode::DELETE
+        | OpCode::EXISTS
+        | OpCode::GET_DATA
+        | OpCode::SET_DATA
+        | OpCode::GET_ACL
+        | OpCode::SET_ACL
+        | OpCode::GET_CHILDREN
+        | OpCode::SYNC
+        | OpCode::PING
+        | OpCode::GET_CHILDREN2
+        | OpCode::MULTI
+        | OpCode::AUTH
+        | OpCode::SET_WATCHES
+        | OpCode::SASL
+        | OpCode::CLOSE_SESSION => Release::V3_4,
+        OpCode::CREATE2
+        | OpCode::RECONFIG
+        | OpCode::CHECK_WATCHES
+        | OpCode::REMOVE_WATCHES
+        | OpCode::CREATE_CONTAINER
+        | OpCode::DELETE_CONTAINER
+        | OpCode::CREATE_TTL => Release::V3_5,
+        OpCode::MULTI_READ
+        | OpCode::GET_EPHEMERALS
+        | OpCode::GET_ALL_CHILDREN_NUMBER
+        | OpCode::SET_WATCHES2
+        | OpCode::ADD_WATCH => Release::V3_6,
+        OpCode::WHO_AM_I => Release::V3_7,
+        // A check outside a multi is refused like an unknown operation (ZOOKEEPER-2623).
+        _ => return false,
+    };
+    release >= since
+}
+
+/// Whether events carry the number of their transaction.
+pub(super) fn events_have_zxids(release: Release) -> bool {
+    release >= Release::V3_9
+}
+
+/// Whether watches of several kinds live side by side, and can be told apart when removed.
+pub(super) fn watches_mix(release: Release) -> bool {
+    release >= Release::V3_9
+}
+
+/// Whether asking for existence needs the right to read, and events are kept from who lacks it.
+pub(super) fn existence_is_guarded(release: Release) -> bool {
+    release >= Release::V3_8
+}
+
+/// Whether a multi tells the metadata of nodes that it creates.
+pub(super) fn multi_has_create2(release: Release) -> bool {
+    release >= Release::V3_7
+}
+
+/// Whether there is a node with the ensemble's configuration.
+pub(super) fn has_config(release: Release) -> bool {
+    release >= Release::V3_5
+}

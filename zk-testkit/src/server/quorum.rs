@@ -1,0 +1,192 @@
+//! Who leads, who follows, and who is left alone.
+
+use zk_proto::{Time, Zxid};
+
+use super::{Ensemble, Member, member::Service};
+
+impl Ensemble {
+    /// Kills a member, as SIGKILL would. What it has written down stays.
+    pub fn stop(&mut self, now: Time, member: Member) {
+        self.catch_up(now);
+        let Some(replica) = self.members.get_mut(member.0).filter(|it| it.up) else { return };
+        replica.up = false;
+        replica.gives_up = None;
+        self.retire(member.0, Service::Nobody);
+        self.review(now, None);
+    }
+
+    /// Starts a member again.
+    pub fn start(&mut self, now: Time, member: Member) {
+        self.catch_up(now);
+        let Some(replica) = self.members.get_mut(member.0).filter(|it| !it.up) else { return };
+        replica.up = true;
+        self.review(now, None);
+    }
+
+    /// Cuts the network between a member and the others; its clients still reach it.
+    ///
+    /// It takes [`Config::sync_limit`](super::Config::sync_limit) until anybody notices. Until then it
+    /// answers reads, and writes get no answer.
+    pub fn cut_off(&mut self, now: Time, member: Member) {
+        self.catch_up(now);
+        let Some(replica) = self.members.get_mut(member.0).filter(|it| !it.cut) else { return };
+        if self.config.members < 2 {
+            return;
+        }
+        replica.cut = true;
+        let gives_up = now.after(self.config.sync_limit);
+        if replica.service == Service::All {
+            replica.gives_up = Some(gives_up);
+        }
+        self.review(now, Some(gives_up));
+    }
+
+    /// Heals the network between a member and the others.
+    pub fn rejoin(&mut self, now: Time, member: Member) {
+        self.catch_up(now);
+        let Some(replica) = self.members.get_mut(member.0).filter(|it| it.cut) else { return };
+        replica.cut = false;
+        self.review(now, None);
+    }
+
+    /// Makes the members look for a leader anew.
+    pub fn depose(&mut self, now: Time) {
+        self.catch_up(now);
+        self.leader = None;
+        for member in 0..self.members.len() {
+            self.retire(member, Service::Nobody);
+        }
+        self.review(now, None);
+    }
+
+    /// Whether these can decide anything.
+    fn has_quorum(&self) -> bool {
+        let reachable = self.members.iter().filter(|replica| replica.reachable()).count();
+        reachable > self.members.len() / 2
+    }
+
+    /// The leader, if it can decide anything.
+    pub(super) fn leads(&self) -> Option<usize> {
+        let reachable = |leader: &usize| self.members.get(*leader).is_some_and(|it| it.reachable());
+        self.leader.filter(reachable).filter(|_| self.has_quorum())
+    }
+
+    /// The leader, if this member can reach it.
+    pub(super) fn leader_of(&self, member: usize) -> Option<usize> {
+        let replica = self.members.get(member)?;
+        (replica.reachable() && replica.service == Service::All).then(|| self.leads()).flatten()
+    }
+
+    /// Something about the members has changed: who goes on, who gives up, and when?
+    ///
+    /// `unnoticed_until`: the members cannot know yet.
+    fn review(&mut self, now: Time, unnoticed_until: Option<Time>) {
+        if self.leads().is_some() {
+            self.election = None;
+            for member in 0..self.members.len() {
+                self.join(now, member);
+            }
+            return;
+        }
+        match unnoticed_until {
+            Some(at) if self.leader.is_some() => {
+                for replica in self.members.iter_mut().filter(|it| it.service == Service::All) {
+                    replica.gives_up = replica.gives_up.or(Some(at));
+                }
+            }
+            _ => {
+                let noticed = |replica: &super::member::Replica| replica.gives_up.is_none();
+                let retiring: Vec<_> = (0..self.members.len())
+                    .filter(|member| self.members.get(*member).is_some_and(noticed))
+                    .collect();
+                for member in retiring {
+                    self.give_up(member);
+                }
+                self.begin_election(now);
+            }
+        }
+    }
+
+    /// A member that sees the leader does what it does.
+    fn join(&mut self, now: Time, member: usize) {
+        let Some(replica) = self.members.get_mut(member).filter(|it| it.reachable()) else {
+            return;
+        };
+        replica.gives_up = None;
+        if replica.service == Service::All {
+            // It was away for so short a time that nobody noticed: what it missed comes now.
+            self.apply_due(now, member);
+            self.resume(now, member);
+            return;
+        }
+        self.retire(member, Service::Nobody);
+        self.apply_all(now, member);
+        if let Some(replica) = self.members.get_mut(member) {
+            replica.service = Service::All;
+        }
+    }
+
+    /// A member has found out that it has no leader.
+    pub(super) fn give_up(&mut self, member: usize) {
+        let Some(replica) = self.members.get_mut(member) else { return };
+        replica.gives_up = None;
+        let alone = replica.up && self.config.read_only_mode && self.config.members > 1;
+        self.retire(member, if alone { Service::Readers } else { Service::Nobody });
+        if self.leader == Some(member) {
+            self.leader = None;
+        }
+    }
+
+    /// Ends what a member does for its clients, and begins something else.
+    fn retire(&mut self, member: usize, service: Service) {
+        let Some(replica) = self.members.get_mut(member) else { return };
+        if replica.service == service && service != Service::Nobody {
+            return;
+        }
+        replica.service = service;
+        replica.watches.clear();
+        replica.bound.clear();
+        let of = |it: &super::connection::Connection| it.member == member;
+        let conns: Vec<_> =
+            self.conns.iter().filter(|(_, it)| of(it)).map(|(conn, _)| *conn).collect();
+        conns.into_iter().for_each(|conn| self.close(conn));
+    }
+
+    /// If enough members see each other, they will have a leader soon; alone, at once.
+    pub(super) fn begin_election(&mut self, now: Time) {
+        if self.leads().is_some() || !self.has_quorum() {
+            return;
+        }
+        if self.members.len() == 1 {
+            self.elect(now);
+        } else if self.election.is_none() {
+            self.election = Some(now.after(self.config.election));
+        }
+    }
+
+    /// The one that has heard most leads; everybody else learns what it knows.
+    pub(super) fn elect(&mut self, now: Time) {
+        self.election = None;
+        if !self.has_quorum() {
+            return;
+        }
+        let candidates = self.members.iter().enumerate().filter(|(_, it)| it.reachable());
+        let Some((leader, _)) = candidates.max_by_key(|(member, it)| (it.logged, *member)) else {
+            return;
+        };
+        self.leader = Some(leader);
+        if self.members.len() > 1 {
+            // A new epoch: the counter begins again.
+            let epoch = (self.zxid.0 >> 32).saturating_add(1);
+            self.zxid = Zxid(epoch << 32);
+        }
+        self.sessions.restart(now);
+        for member in 0..self.members.len() {
+            self.join(now, member);
+        }
+        for replica in self.members.iter_mut().filter(|it| it.reachable()) {
+            replica.applied = self.zxid;
+            replica.logged = self.zxid;
+        }
+    }
+}

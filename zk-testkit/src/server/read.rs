@@ -1,0 +1,284 @@
+//! Requests that one member answers by itself.
+
+use bytes::Bytes;
+use zk_proto::{
+    AddWatchMode, ClientInfo, ErrorCode, EventType, List, OpCode, Perms, WatcherType, Xid, Zxid,
+    jute::{Decode, Reader},
+    request::{
+        AddWatchRequest, CheckWatchesRequest, ErrorResponse, ExistsRequest, ExistsResponse,
+        GetAclRequest, GetAclResponse, GetAllChildrenNumberRequest, GetAllChildrenNumberResponse,
+        GetChildren2Response, GetChildrenRequest, GetChildrenResponse, GetDataRequest,
+        GetDataResponse, GetEphemeralsRequest, GetEphemeralsResponse, MultiOp, MultiRequest,
+        MultiResponse, MultiResult, SetWatches, SetWatches2, WhoAmIResponse,
+    },
+};
+
+use super::{
+    Config, Conn,
+    acl::{self, Identities},
+    connection::Encoded,
+    quirks,
+    tree::{Node, Tree},
+    watches::Watches,
+};
+use zk_proto::SessionId;
+
+/// Who asks, and what there is to see.
+pub(super) struct View<'a> {
+    pub(super) conn: Conn,
+    pub(super) session: SessionId,
+    pub(super) identities: &'a Identities,
+    pub(super) tree: &'a Tree,
+    pub(super) watches: &'a mut Watches,
+    pub(super) config: &'a Config,
+}
+
+/// An event that restoring a watch has brought about.
+pub(super) type Missed = (EventType, Box<str>);
+
+pub(super) fn decode<'a, T: Decode<'a>>(body: &'a Bytes) -> Result<T, ErrorCode> {
+    // What comes after the last field is ignored, as servers do.
+    T::decode(&mut Reader::new(body)).map_err(|_| ErrorCode::MARSHALLING_ERROR)
+}
+
+impl View<'_> {
+    /// Answers a read; restoring watches may bring about events, which go first.
+    pub(super) fn answer(
+        &mut self,
+        op: OpCode,
+        body: &Bytes,
+        missed: &mut Vec<Missed>,
+    ) -> Result<Encoded, ErrorCode> {
+        match op {
+            OpCode::EXISTS => self.exists(&decode(body)?),
+            OpCode::GET_DATA => self.get_data(&decode(body)?),
+            OpCode::GET_ACL => self.get_acl(&decode(body)?),
+            OpCode::GET_CHILDREN => {
+                let (children, _) = self.get_children(&decode(body)?)?;
+                Ok(Encoded::of(&GetChildrenResponse { children }))
+            }
+            OpCode::GET_CHILDREN2 => {
+                let (children, stat) = self.get_children(&decode(body)?)?;
+                Ok(Encoded::of(&GetChildren2Response { children, stat }))
+            }
+            OpCode::GET_EPHEMERALS => self.get_ephemerals(&decode(body)?),
+            OpCode::GET_ALL_CHILDREN_NUMBER => self.count(&decode(body)?),
+            OpCode::WHO_AM_I => Ok(self.who_am_i()),
+            OpCode::MULTI_READ => self.multi_read(&decode(body)?),
+            OpCode::SET_WATCHES => self.set_watches(decode::<SetWatches>(body)?.into_2(), missed),
+            OpCode::SET_WATCHES2 => self.set_watches(decode(body)?, missed),
+            OpCode::ADD_WATCH => self.add_watch(&decode(body)?),
+            OpCode::CHECK_WATCHES => self.check_watches(&decode(body)?, false),
+            OpCode::REMOVE_WATCHES => self.check_watches(&decode(body)?, true),
+            _ => Err(ErrorCode::UNIMPLEMENTED),
+        }
+    }
+
+    fn node(&self, path: &str) -> Result<&Node, ErrorCode> {
+        self.tree.get(path).ok_or(ErrorCode::NO_NODE)
+    }
+
+    fn readable(&self, path: &str) -> Result<&Node, ErrorCode> {
+        let node = self.node(path)?;
+        self.identities.check(Perms::READ, node)?;
+        Ok(node)
+    }
+
+    fn exists(&mut self, it: &ExistsRequest<'_>) -> Result<Encoded, ErrorCode> {
+        let path = it.path.lossy();
+        let node = self.tree.get(&path);
+        if let Some(node) = node {
+            if quirks::existence_is_guarded(self.config.release) {
+                self.identities.check(Perms::READ, node)?;
+            }
+        }
+        if it.watch {
+            self.watches.add_data(self.conn, &path);
+        }
+        let stat = node.ok_or(ErrorCode::NO_NODE)?.stat();
+        Ok(Encoded::of(&ExistsResponse { stat }))
+    }
+
+    fn get_data(&mut self, it: &GetDataRequest<'_>) -> Result<Encoded, ErrorCode> {
+        let path = it.path.lossy();
+        let node = self.readable(&path)?;
+        let response = GetDataResponse { data: node.data.clone(), stat: node.stat() };
+        if it.watch {
+            self.watches.add_data(self.conn, &path);
+        }
+        Ok(Encoded::of(&response))
+    }
+
+    fn get_children(
+        &mut self,
+        it: &GetChildrenRequest<'_>,
+    ) -> Result<(List<zk_proto::Text>, zk_proto::Stat), ErrorCode> {
+        let path = it.path.lossy();
+        let node = self.readable(&path)?;
+        let answer = (List::of_strs(node.children()), node.stat());
+        if it.watch {
+            self.watches.add_children(self.conn, &path);
+        }
+        Ok(answer)
+    }
+
+    fn get_acl(&self, it: &GetAclRequest<'_>) -> Result<Encoded, ErrorCode> {
+        let node = self.node(&it.path.lossy())?;
+        self.identities.check(Perms::READ | Perms::ADMIN, node)?;
+        let may_change = self.identities.may(Perms::ADMIN, node);
+        let acl = if may_change { node.acl.clone() } else { acl::masked(&node.acl) };
+        Ok(Encoded::of(&GetAclResponse { acl, stat: node.stat() }))
+    }
+
+    fn get_ephemerals(&self, it: &GetEphemeralsRequest<'_>) -> Result<Encoded, ErrorCode> {
+        let prefix = it.prefix_path.lossy();
+        let all = prefix.trim().is_empty();
+        let mine = self.tree.ephemerals(self.session);
+        let ephemerals = List::of_strs(mine.filter(|path| all || path.starts_with(&*prefix)));
+        Ok(Encoded::of(&GetEphemeralsResponse { ephemerals }))
+    }
+
+    fn count(&self, it: &GetAllChildrenNumberRequest<'_>) -> Result<Encoded, ErrorCode> {
+        let path = it.path.lossy();
+        self.readable(&path)?;
+        let total_number = i32::try_from(self.tree.count_below(&path)).unwrap_or(i32::MAX);
+        Ok(Encoded::of(&GetAllChildrenNumberResponse { total_number }))
+    }
+
+    fn who_am_i(&self) -> Encoded {
+        let info = |(id, user): (&zk_proto::Id, String)| ClientInfo {
+            auth_scheme: id.scheme.clone(),
+            user: if id.scheme.lossy() == "ip" { id.id.clone() } else { user.into() },
+        };
+        Encoded::of(&WhoAmIResponse { client_info: self.identities.users().map(info).collect() })
+    }
+
+    fn multi_read(&self, it: &MultiRequest) -> Result<Encoded, ErrorCode> {
+        let one = |op: &MultiOp<'_>| match op {
+            MultiOp::GetData(it) => Ok(match self.readable(&it.path.lossy()) {
+                Ok(node) => MultiResult::GetData(GetDataResponse {
+                    data: node.data.clone(),
+                    stat: node.stat(),
+                }),
+                Err(error) => MultiResult::Error(error),
+            }),
+            MultiOp::GetChildren(it) => Ok(match self.readable(&it.path.lossy()) {
+                Ok(node) => {
+                    let children = List::of_strs(node.children());
+                    MultiResult::GetChildren(GetChildrenResponse { children })
+                }
+                Err(error) => MultiResult::Error(error),
+            }),
+            _ => Err(ErrorCode::MARSHALLING_ERROR),
+        };
+        let results: Result<MultiResponse, _> = it.iter().map(|(_, op)| one(&op)).collect();
+        results.map(|response| Encoded::of(&response))
+    }
+
+    fn set_watches(
+        &mut self,
+        it: SetWatches2,
+        missed: &mut Vec<Missed>,
+    ) -> Result<Encoded, ErrorCode> {
+        let lists = [
+            &it.data_watches,
+            &it.exist_watches,
+            &it.child_watches,
+            &it.persistent_watches,
+            &it.persistent_recursive_watches,
+        ];
+        if lists.iter().any(|list| list.is_null()) {
+            return Err(ErrorCode::MARSHALLING_ERROR);
+        }
+        let since = it.relative_zxid;
+        for path in it.data_watches.strs() {
+            match self.tree.get(&path) {
+                None => missed.push((EventType::NODE_DELETED, path.into())),
+                Some(node) if node.mzxid > since => {
+                    missed.push((EventType::NODE_DATA_CHANGED, path.into()));
+                }
+                Some(_) => self.watches.add_data(self.conn, &path),
+            }
+        }
+        for path in it.exist_watches.strs() {
+            match self.tree.get(&path) {
+                Some(_) => missed.push((EventType::NODE_CREATED, path.into())),
+                None => self.watches.add_data(self.conn, &path),
+            }
+        }
+        for path in it.child_watches.strs() {
+            match self.tree.get(&path) {
+                None => missed.push((EventType::NODE_DELETED, path.into())),
+                Some(node) if node.pzxid > since => {
+                    missed.push((EventType::NODE_CHILDREN_CHANGED, path.into()));
+                }
+                Some(_) => self.watches.add_children(self.conn, &path),
+            }
+        }
+        for path in it.persistent_watches.strs() {
+            self.watches.add_persistent(self.conn, &path, false);
+        }
+        for path in it.persistent_recursive_watches.strs() {
+            self.watches.add_persistent(self.conn, &path, true);
+        }
+        Ok(Encoded::default())
+    }
+
+    fn add_watch(&mut self, it: &AddWatchRequest<'_>) -> Result<Encoded, ErrorCode> {
+        let recursive = match it.mode {
+            AddWatchMode::PERSISTENT => false,
+            AddWatchMode::PERSISTENT_RECURSIVE => true,
+            _ => return Err(ErrorCode::MARSHALLING_ERROR),
+        };
+        self.watches.add_persistent(self.conn, &it.path.lossy(), recursive);
+        Ok(Encoded::of(&ErrorResponse { err: ErrorCode::OK }))
+    }
+
+    /// Asks for watches, and ends them if told so.
+    fn check_watches(
+        &mut self,
+        it: &CheckWatchesRequest<'_>,
+        end: bool,
+    ) -> Result<Encoded, ErrorCode> {
+        let kinds_known = if quirks::watches_mix(self.config.release) { 1..=5 } else { 1..=3 };
+        let WatcherType(number) = it.kind;
+        if !kinds_known.contains(&number) {
+            return Err(ErrorCode::MARSHALLING_ERROR);
+        }
+        let path = it.path.lossy();
+        let there = if end {
+            self.watches.remove(self.conn, &path, it.kind)
+        } else {
+            self.watches.contains(self.conn, &path, it.kind)
+        };
+        there.then(Encoded::default).ok_or(ErrorCode::NO_WATCHER)
+    }
+}
+
+/// The older way to restore watches, in terms of the newer one.
+trait IntoSetWatches2 {
+    fn into_2(self) -> SetWatches2;
+}
+
+impl IntoSetWatches2 for SetWatches {
+    fn into_2(self) -> SetWatches2 {
+        SetWatches2 {
+            relative_zxid: self.relative_zxid,
+            data_watches: self.data_watches,
+            exist_watches: self.exist_watches,
+            child_watches: self.child_watches,
+            persistent_watches: List::EMPTY,
+            persistent_recursive_watches: List::EMPTY,
+        }
+    }
+}
+
+/// An event as it goes over the wire.
+pub(super) fn event(kind: EventType, path: &str, zxid: Zxid) -> Bytes {
+    let event = zk_proto::request::WatcherEvent {
+        kind,
+        state: zk_proto::KeeperState::SYNC_CONNECTED,
+        path: path.into(),
+    };
+    super::connection::reply(Xid::NOTIFICATION, zxid, Ok(&event))
+}

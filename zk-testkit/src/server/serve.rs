@@ -1,0 +1,440 @@
+//! One connection's conversation: handshake, requests, answers in order.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use zk_proto::Secret;
+use zk_proto::{
+    ErrorCode, OpCode, SessionId, Str, Time, Xid, Zxid,
+    frame::{LEN_PREFIX, ReplyHeader, RequestHeader, encode_frame, split_frame},
+    jute::{Decode as _, Encode, Reader},
+    request::{
+        AuthPacket, ConnectRequest, ConnectResponse, SetSaslResponse, SyncRequest, TrailingFlag,
+    },
+};
+
+use super::{
+    Conn, Ensemble,
+    commit::Author,
+    connection::{Encoded, Phase, Queued, reply},
+    member::Service,
+    quirks,
+    read::{self, View, decode},
+    sessions::PASSWORD_LEN,
+    txn::Txn,
+    words,
+};
+
+/// Shortest request that has a header.
+const LEN_REQUEST_MIN: usize = 8;
+
+impl Ensemble {
+    /// Takes every whole frame that has come, and serves what can be served.
+    pub(super) fn take_frames(&mut self, now: Time, conn: Conn) {
+        loop {
+            let Some(connection) = self.conns.get_mut(&conn).filter(|it| !it.closing) else {
+                return;
+            };
+            if connection.phase == Phase::Fresh {
+                let word = connection.inbound.first_chunk::<LEN_PREFIX>().copied();
+                if let Some(word) = word.filter(|word| words::is_word(*word)) {
+                    let answer = words::answer(self, conn, word);
+                    self.say(conn, answer.as_bytes());
+                    self.close(conn);
+                    return;
+                }
+            }
+            let Some(connection) = self.conns.get_mut(&conn) else { return };
+            match split_frame(&mut connection.inbound, self.config.request_len_max) {
+                Ok(None) => break,
+                Ok(Some(frame)) if connection.phase == Phase::Fresh => {
+                    self.shake_hands(now, conn, &frame);
+                }
+                Ok(Some(frame)) if frame.len() >= LEN_REQUEST_MIN => self.enqueue(now, conn, frame),
+                Ok(Some(_)) | Err(_) => {
+                    self.close(conn);
+                    return;
+                }
+            }
+        }
+        self.advance(now, conn);
+    }
+
+    fn shake_hands(&mut self, now: Time, conn: Conn, frame: &Bytes) {
+        let Some(connection) = self.conns.get(&conn) else { return };
+        let member = connection.member;
+        let Ok(request) = ConnectRequest::decode(&mut Reader::new(frame)) else {
+            self.close(conn);
+            return;
+        };
+        let Some(replica) = self.members.get(member) else { return };
+        let wants_less = request.read_only.0.unwrap_or_default();
+        let refused = match replica.service {
+            Service::Nobody => true,
+            Service::Readers => !wants_less || request.session_id.0 != 0,
+            Service::All => false,
+        };
+        // A client from the future: what it has seen has not happened here.
+        if refused || request.last_zxid_seen > replica.applied {
+            self.close(conn);
+            return;
+        }
+        let timeout = self.negotiate(request.time_out);
+        if self.members.get(member).is_some_and(|it| it.service == Service::Readers) {
+            let session = self.sessions.next_id();
+            self.bind(conn, member, session, Phase::ReadOnly(session));
+            let flag = TrailingFlag(request.read_only.0.map(|_| true));
+            self.welcome(conn, session, timeout, flag, self.applied(super::Member(member)));
+            return;
+        }
+        let flag = TrailingFlag(request.read_only.0.map(|_| false));
+        if request.session_id.0 == 0 {
+            self.open_session(now, conn, timeout, flag);
+        } else {
+            let password = request.passwd.0.unwrap_or_default();
+            self.resume_session(now, conn, request.session_id, password, timeout, flag);
+        }
+    }
+
+    fn negotiate(&self, asked_millis: i32) -> Duration {
+        let tick = self.config.tick;
+        let min = self.config.session_timeout_min.unwrap_or(tick.saturating_mul(2));
+        let max = self.config.session_timeout_max.unwrap_or(tick.saturating_mul(20));
+        let asked = Duration::from_millis(asked_millis.max(0).unsigned_abs().into());
+        asked.max(min).min(max)
+    }
+
+    fn open_session(&mut self, now: Time, conn: Conn, timeout: Duration, flag: TrailingFlag) {
+        let Some(member) = self.conns.get(&conn).map(|it| it.member) else { return };
+        let Some(leader) = self.leader_of(member) else {
+            // Nobody can decide on it; the client's patience will end first.
+            return;
+        };
+        let session = self.sessions.next_id();
+        self.sessions.open(now, session, timeout, conn);
+        self.bind(conn, member, session, Phase::Bound(session));
+        let stamp = self.stamp(now, session);
+        let millis = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+        self.record(now, leader, stamp, Txn::OpenSession { timeout: millis });
+        self.welcome(conn, session, timeout, flag, stamp.zxid);
+    }
+
+    fn resume_session(
+        &mut self,
+        now: Time,
+        conn: Conn,
+        session: SessionId,
+        password: &[u8],
+        timeout: Duration,
+        flag: TrailingFlag,
+    ) {
+        let Some(member) = self.conns.get(&conn).map(|it| it.member) else { return };
+        // As real servers do, before they look at the password.
+        let before = self.members.get(member).and_then(|it| it.bound.get(&session)).copied();
+        if let Some(before) = before {
+            self.close(before);
+        }
+        if self.leader_of(member).is_none() {
+            return;
+        }
+        let known = self.sessions.get(session).is_some();
+        if !known || password != self.sessions.password(session) {
+            let expired = ConnectResponse {
+                protocol_version: 0,
+                time_out: 0,
+                session_id: SessionId(0),
+                passwd: Secret(Some(Bytes::from_static(&[0; PASSWORD_LEN]))),
+                read_only: flag,
+            };
+            self.say_frame(conn, &expired);
+            self.close(conn);
+            return;
+        }
+        self.sessions.attach(session, conn, timeout);
+        self.sessions.touch(now, session);
+        self.bind(conn, member, session, Phase::Bound(session));
+        self.welcome(conn, session, timeout, flag, Zxid(0));
+    }
+
+    fn bind(&mut self, conn: Conn, member: usize, session: SessionId, phase: Phase) {
+        if let Some(connection) = self.conns.get_mut(&conn) {
+            connection.phase = phase;
+        }
+        if let Some(replica) = self.members.get_mut(member) {
+            replica.bound.insert(session, conn);
+        }
+    }
+
+    fn welcome(
+        &mut self,
+        conn: Conn,
+        session: SessionId,
+        timeout: Duration,
+        read_only: TrailingFlag,
+        at: Zxid,
+    ) {
+        let password = Bytes::copy_from_slice(&self.sessions.password(session));
+        let response = ConnectResponse {
+            protocol_version: 0,
+            time_out: i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX),
+            session_id: session,
+            passwd: Secret(Some(password)),
+            read_only,
+        };
+        let mut frame = bytes::BytesMut::new();
+        encode_frame(&response, &mut frame);
+        self.queue(conn, Queued::Answer { at, frame: frame.freeze(), last: false });
+    }
+
+    fn say_frame(&mut self, conn: Conn, content: &impl Encode) {
+        let mut frame = bytes::BytesMut::new();
+        encode_frame(content, &mut frame);
+        self.say(conn, &frame);
+    }
+
+    fn queue(&mut self, conn: Conn, item: Queued) {
+        if let Some(connection) = self.conns.get_mut(&conn) {
+            connection.queue.push_back(item);
+        }
+    }
+
+    /// Puts a request in line; credentials overtake it, as on real servers.
+    fn enqueue(&mut self, now: Time, conn: Conn, frame: Bytes) {
+        let mut reader = Reader::new(&frame);
+        let Ok(header) = RequestHeader::decode(&mut reader) else { return };
+        let body = frame.slice(reader.offset()..);
+        match header.op {
+            OpCode::AUTH => self.authenticate(conn, header, &body),
+            OpCode::SASL => {
+                // No SASL is configured: the answer is an empty token.
+                let answer = SetSaslResponse { token: Secret(None) };
+                self.say(conn, &reply(header.xid, Zxid(0), Ok(&answer)));
+            }
+            op if !quirks::knows(self.config.release, op) => {
+                let refusal = reply(header.xid, Zxid(-1), Err(ErrorCode::UNIMPLEMENTED));
+                self.queue(conn, Queued::Answer { at: Zxid(0), frame: refusal, last: true });
+            }
+            _ => {
+                if let Some(Phase::Bound(session)) = self.conns.get(&conn).map(|it| it.phase) {
+                    self.heard_of(now, conn, session);
+                }
+                self.queue(conn, Queued::Request { header, body });
+            }
+        }
+    }
+
+    /// A session lives as long as the leader hears of it.
+    fn heard_of(&mut self, now: Time, conn: Conn, session: SessionId) {
+        let member = self.conns.get(&conn).map(|it| it.member);
+        if member.and_then(|member| self.leader_of(member)).is_some() {
+            self.sessions.touch(now, session);
+        }
+    }
+
+    fn authenticate(&mut self, conn: Conn, header: RequestHeader, body: &Bytes) {
+        let super_digest = self.config.super_digest.as_deref();
+        let Some(connection) = self.conns.get_mut(&conn) else { return };
+        let outcome = decode::<AuthPacket<'_>>(body).map_err(|_| None).and_then(|packet| {
+            let auth = packet.auth.0;
+            connection.identities.add(&packet.scheme.lossy(), auth, super_digest).map_err(Some)
+        });
+        let header = ReplyHeader { xid: header.xid, zxid: Zxid(0), err: ErrorCode::OK };
+        match outcome {
+            Ok(()) => self.say_frame(conn, &header),
+            Err(Some(err)) => {
+                self.say_frame(conn, &ReplyHeader { err, ..header });
+                self.close(conn);
+            }
+            Err(None) => self.close(conn),
+        }
+    }
+
+    /// After a pause everything that waits gets another chance.
+    pub(super) fn resume(&mut self, now: Time, member: usize) {
+        let conns: Vec<_> = self
+            .members
+            .get(member)
+            .map(|it| it.bound.values().copied().collect())
+            .unwrap_or_default();
+        conns.into_iter().for_each(|conn| self.advance(now, conn));
+    }
+
+    /// Serves as much of a connection's queue as can be served, in order.
+    pub(super) fn advance(&mut self, now: Time, conn: Conn) {
+        loop {
+            let Some(connection) = self.conns.get_mut(&conn).filter(|it| !it.closing) else {
+                return;
+            };
+            let Some(applied) = self.members.get(connection.member).map(|it| it.applied) else {
+                return;
+            };
+            match connection.queue.front() {
+                Some(Queued::Answer { at, .. } | Queued::Sync { at, .. }) if *at > applied => {
+                    // While the member has not come so far, the leader can take what follows.
+                    let mut place = 1;
+                    while self.forward(now, conn, place) {
+                        place += 1;
+                    }
+                    return;
+                }
+                Some(Queued::Request { header, .. }) if goes_to_leader(header.op) => {
+                    if !self.forward(now, conn, 0) {
+                        return;
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            match connection.queue.pop_front() {
+                Some(Queued::Answer { frame, last, .. }) => {
+                    self.say(conn, &frame);
+                    if last {
+                        self.close(conn);
+                    }
+                }
+                Some(Queued::Sync { xid, path, .. }) => {
+                    let answer = reply(xid, applied, Ok(&Self::sync_answer(&path)));
+                    self.say(conn, &answer);
+                }
+                Some(Queued::Request { header, body }) => self.read(conn, header, &body, applied),
+                None => return,
+            }
+        }
+    }
+
+    fn read(&mut self, conn: Conn, header: RequestHeader, body: &Bytes, applied: Zxid) {
+        if header.op == OpCode::PING {
+            // Whatever number the heartbeat had.
+            let pong = reply(Xid::PING, applied, Ok(&Encoded::default()));
+            self.say(conn, &pong);
+            return;
+        }
+        let Some(connection) = self.conns.get(&conn) else { return };
+        let (Some(session), Some(replica)) =
+            (connection.session(), self.members.get_mut(connection.member))
+        else {
+            return;
+        };
+        let mut view = View {
+            conn,
+            session,
+            identities: &connection.identities,
+            tree: &replica.tree,
+            watches: &mut replica.watches,
+            config: &self.config,
+        };
+        let mut missed = Vec::new();
+        let answer = view.answer(header.op, body, &mut missed);
+        for (kind, path) in missed {
+            self.say(conn, &read::event(kind, &path, Zxid(-1)));
+        }
+        let frame = reply(header.xid, applied, answer.as_ref().map(|it| it as _).map_err(|it| *it));
+        self.say(conn, &frame);
+    }
+
+    /// Hands the request at a place of the queue to the leader, if it is one for the leader. Returns
+    /// whether those behind it may be looked at.
+    fn forward(&mut self, now: Time, conn: Conn, place: usize) -> bool {
+        let connection = self.conns.get(&conn).filter(|it| !it.closing);
+        let Some(item) = connection.and_then(|it| it.queue.get(place)) else { return false };
+        let Queued::Request { header, body } = item else { return true };
+        if !goes_to_leader(header.op) {
+            return true;
+        }
+        let (header, body) = (*header, body.clone());
+        let before = self.serving.replace(conn);
+        let answer = self.decide(now, conn, header, &body);
+        self.serving = before;
+        let slot = self.conns.get_mut(&conn).and_then(|it| it.queue.get_mut(place));
+        match (answer, slot) {
+            (Some(answer), Some(slot)) => {
+                *slot = answer;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Has the leader decide on a request. `None`: it cannot be reached, or the connection has ended.
+    fn decide(
+        &mut self,
+        now: Time,
+        conn: Conn,
+        header: RequestHeader,
+        body: &Bytes,
+    ) -> Option<Queued> {
+        let RequestHeader { xid, op } = header;
+        let connection = self.conns.get(&conn)?;
+        let member = connection.member;
+        let session = match connection.phase {
+            Phase::Bound(session) => session,
+            Phase::ReadOnly(_) => return Some(self.refuse_write(member, header)),
+            Phase::Fresh => return None,
+        };
+        let leader = self.leader_of(member)?;
+        let at_once = |frame| Queued::Answer { at: Zxid(0), frame, last: false };
+        let Some(owner) = self.sessions.get(session).map(|it| it.conn()) else {
+            return Some(at_once(reply(xid, self.zxid, Err(ErrorCode::SESSION_EXPIRED))));
+        };
+        if owner != Some(conn) {
+            // The session has moved to another member; this one must not act for it.
+            self.close(conn);
+            return None;
+        }
+        Some(match op {
+            OpCode::SYNC => match decode::<SyncRequest<'_>>(body) {
+                Ok(request) => Queued::Sync { at: self.zxid, xid, path: share(body, request.path) },
+                Err(error) => at_once(reply(xid, self.zxid, Err(error))),
+            },
+            OpCode::CLOSE_SESSION => {
+                self.sessions.close(session);
+                let stamp = self.stamp(now, session);
+                self.record(now, leader, stamp, Txn::CloseSession);
+                let frame = reply(xid, stamp.zxid, Ok(&Encoded::default()));
+                Queued::Answer { at: stamp.zxid, frame, last: true }
+            }
+            op => {
+                let identities = connection.identities.clone();
+                let author = Author { session, identities };
+                let answer = self.commit(now, leader, &author, op, body);
+                let result = answer.result.as_ref().map(|it| it as _).map_err(|it| *it);
+                let frame = reply(xid, answer.zxid, result);
+                Queued::Answer { at: answer.zxid, frame, last: false }
+            }
+        })
+    }
+
+    fn refuse_write(&self, member: usize, header: RequestHeader) -> Queued {
+        let applied = self.members.get(member).map_or(Zxid(0), |it| it.applied);
+        let close = header.op == OpCode::CLOSE_SESSION;
+        let frame = if close {
+            reply(header.xid, applied, Ok(&Encoded::default()))
+        } else {
+            reply(header.xid, applied, Err(ErrorCode::NOT_READ_ONLY))
+        };
+        Queued::Answer { at: Zxid(0), frame, last: close }
+    }
+}
+
+/// Whether a request is for the leader to decide.
+const fn goes_to_leader(op: OpCode) -> bool {
+    matches!(
+        op,
+        OpCode::CREATE
+            | OpCode::CREATE2
+            | OpCode::CREATE_CONTAINER
+            | OpCode::CREATE_TTL
+            | OpCode::DELETE
+            | OpCode::DELETE_CONTAINER
+            | OpCode::SET_DATA
+            | OpCode::SET_ACL
+            | OpCode::SYNC
+            | OpCode::MULTI
+            | OpCode::RECONFIG
+            | OpCode::CLOSE_SESSION
+    )
+}
+
+fn share(body: &Bytes, text: Str<'_>) -> Bytes {
+    text.as_bytes().map(|bytes| body.slice_ref(bytes)).unwrap_or_default()
+}

@@ -1,0 +1,159 @@
+//! Sessions, as the leader keeps them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use bytes::BufMut as _;
+use zk_proto::{SessionId, Time};
+
+use super::Conn;
+
+/// Length of a session's password.
+pub(super) const PASSWORD_LEN: usize = 16;
+
+/// One session.
+#[derive(Clone, Debug)]
+pub struct Session {
+    pub(super) timeout: Duration,
+    pub(super) expires: Time,
+    /// The connection that carries it, and only that may write.
+    pub(super) conn: Option<Conn>,
+}
+
+impl Session {
+    /// Its negotiated timeout.
+    #[must_use]
+    pub const fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// When it ends, unless something is heard of it.
+    #[must_use]
+    pub const fn expires(&self) -> Time {
+        self.expires
+    }
+
+    /// The connection that carries it.
+    #[must_use]
+    pub const fn conn(&self) -> Option<Conn> {
+        self.conn
+    }
+}
+
+/// All sessions. They expire in buckets: at multiples of the tick.
+#[derive(Debug)]
+pub(super) struct Sessions {
+    tick: Duration,
+    all: BTreeMap<SessionId, Session>,
+    buckets: BTreeSet<(Time, SessionId)>,
+    next: i64,
+    secret: u64,
+}
+
+impl Sessions {
+    pub(super) fn new(tick: Duration, seed: u64) -> Self {
+        // As servers do: the server's number on top, then something like the time, then a counter.
+        let next = 1 << 56 | i64::try_from(mix(seed) >> 24).unwrap_or_default() << 16;
+        Self { tick, all: BTreeMap::new(), buckets: BTreeSet::new(), next, secret: mix(!seed) }
+    }
+
+    pub(super) fn next_id(&mut self) -> SessionId {
+        let id = SessionId(self.next);
+        self.next = self.next.wrapping_add(1);
+        id
+    }
+
+    pub(super) fn open(&mut self, now: Time, id: SessionId, timeout: Duration, conn: Conn) {
+        let expires = self.bucket(now, timeout);
+        self.all.insert(id, Session { timeout, expires, conn: Some(conn) });
+        self.buckets.insert((expires, id));
+    }
+
+    pub(super) fn get(&self, id: SessionId) -> Option<&Session> {
+        self.all.get(&id)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (SessionId, &Session)> {
+        self.all.iter().map(|(id, session)| (*id, session))
+    }
+
+    pub(super) fn close(&mut self, id: SessionId) -> Option<Session> {
+        let session = self.all.remove(&id)?;
+        self.buckets.remove(&(session.expires, id));
+        Some(session)
+    }
+
+    /// Something was heard of a session.
+    pub(super) fn touch(&mut self, now: Time, id: SessionId) {
+        let Some(session) = self.all.get(&id) else { return };
+        let (before, timeout) = (session.expires, session.timeout);
+        let expires = self.bucket(now, timeout).max(before);
+        self.move_to(id, expires);
+    }
+
+    /// A connection takes a session over. Returns the one that had it.
+    pub(super) fn attach(&mut self, id: SessionId, conn: Conn, timeout: Duration) -> Option<Conn> {
+        let session = self.all.get_mut(&id)?;
+        session.timeout = timeout;
+        session.conn.replace(conn)
+    }
+
+    pub(super) fn detach(&mut self, id: SessionId, conn: Conn) {
+        if let Some(session) = self.all.get_mut(&id).filter(|it| it.conn == Some(conn)) {
+            session.conn = None;
+        }
+    }
+
+    /// A new leader gives everybody their whole timeout again.
+    pub(super) fn restart(&mut self, now: Time) {
+        let all: Vec<_> = self.all.iter().map(|(id, session)| (*id, session.timeout)).collect();
+        for (id, timeout) in all {
+            let expires = self.bucket(now, timeout);
+            self.move_to(id, expires);
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.buckets.first().map(|(at, _)| *at)
+    }
+
+    /// A session whose time is over, the earliest first.
+    pub(super) fn expired(&self, now: Time) -> Option<SessionId> {
+        self.buckets.first().filter(|(at, _)| *at <= now).map(|(_, id)| *id)
+    }
+
+    pub(super) fn password(&self, id: SessionId) -> [u8; PASSWORD_LEN] {
+        let [first, second] = [0, 1].map(|half| mix(self.secret ^ id.0.cast_unsigned() ^ half));
+        let mut password = [0; PASSWORD_LEN];
+        let mut rest = &mut password[..];
+        rest.put_u64(first);
+        rest.put_u64(second);
+        password
+    }
+
+    fn move_to(&mut self, id: SessionId, expires: Time) {
+        if let Some(session) = self.all.get_mut(&id) {
+            self.buckets.remove(&(session.expires, id));
+            session.expires = expires;
+            self.buckets.insert((expires, id));
+        }
+    }
+
+    /// The first multiple of the tick after the timeout.
+    fn bucket(&self, now: Time, timeout: Duration) -> Time {
+        let tick = self.tick.as_nanos().max(1);
+        let due = now.since_epoch().saturating_add(timeout).as_nanos();
+        let nanos = (due / tick + 1).saturating_mul(tick);
+        Time::new(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+    }
+}
+
+/// The mixing step of `SplitMix64`.
+const fn mix(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,421 @@
+//! The nodes, and what transactions do to them. Nothing is checked here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use zk_proto::{Acl, AclList, Perms, SessionId, Stat, Zxid, path};
+
+use super::{
+    quota,
+    txn::{NodeKind, Stamp, Txn},
+};
+
+/// One node.
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub(super) data: Option<Bytes>,
+    pub(super) acl: AclList,
+    /// Whether the list allows everything to everybody, so that nobody has to read it.
+    pub(super) open: bool,
+    pub(super) kind: NodeKind,
+    pub(super) czxid: Zxid,
+    pub(super) mzxid: Zxid,
+    pub(super) pzxid: Zxid,
+    pub(super) ctime: i64,
+    pub(super) mtime: i64,
+    pub(super) version: i32,
+    /// Children ever created, which is also the next sequence number.
+    pub(super) created: i32,
+    pub(super) aversion: i32,
+    pub(super) children: BTreeSet<Box<str>>,
+}
+
+impl Node {
+    fn new(data: Option<Bytes>, acl: AclList, kind: NodeKind, stamp: Stamp) -> Self {
+        let Stamp { zxid, millis, .. } = stamp;
+        Self {
+            data,
+            open: is_open(&acl),
+            acl,
+            kind,
+            czxid: zxid,
+            mzxid: zxid,
+            pzxid: zxid,
+            ctime: millis,
+            mtime: millis,
+            version: 0,
+            created: 0,
+            aversion: 0,
+            children: BTreeSet::new(),
+        }
+    }
+
+    /// What clients are told of it.
+    #[must_use]
+    pub fn stat(&self) -> Stat {
+        let children = i32::try_from(self.children.len()).unwrap_or(i32::MAX);
+        Stat {
+            czxid: self.czxid,
+            mzxid: self.mzxid,
+            ctime: self.ctime,
+            mtime: self.mtime,
+            version: self.version,
+            cversion: self.created.wrapping_mul(2).wrapping_sub(children),
+            aversion: self.aversion,
+            ephemeral_owner: match self.kind {
+                NodeKind::Ephemeral(owner) => owner,
+                _ => SessionId(0),
+            },
+            data_length: i32::try_from(self.len()).unwrap_or(i32::MAX),
+            num_children: children,
+            pzxid: self.pzxid,
+        }
+    }
+
+    /// Its data; `None` if there is none, which is not the same as empty.
+    #[must_use]
+    pub const fn data(&self) -> Option<&Bytes> {
+        self.data.as_ref()
+    }
+
+    /// The names of its children, in order.
+    pub fn children(&self) -> impl Iterator<Item = &str> {
+        self.children.iter().map(|name| &**name)
+    }
+
+    /// What it lives on.
+    #[must_use]
+    pub const fn kind(&self) -> NodeKind {
+        self.kind
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.data.as_ref().map_or(0, Bytes::len)
+    }
+}
+
+fn is_open(acl: &AclList) -> bool {
+    *acl == open_acl()
+}
+
+fn open_acl() -> AclList {
+    [Acl::open_unsafe()].into_iter().collect()
+}
+
+/// A change that watches may hear of, with the lists that decide who may.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    Created { path: Box<str>, access: Access, parent: Access },
+    Deleted { path: Box<str>, access: Access, parent: Access },
+    Data { path: Box<str>, access: Access },
+}
+
+/// An access control list as it was at the time of a change; `None` if it is open.
+pub(super) type Access = Option<AclList>;
+
+/// How to take one step back.
+#[derive(Debug)]
+enum Undo {
+    Created { path: Box<str>, parent_created: i32, parent_pzxid: Zxid },
+    Deleted { path: Box<str>, node: Node, parent_pzxid: Zxid },
+    Data { path: Box<str>, data: Option<Bytes>, version: i32, mzxid: Zxid, mtime: i64 },
+}
+
+/// What came of transactions: whom to tell, and how to take them back.
+#[derive(Debug, Default)]
+pub(super) struct Effects {
+    pub(super) changes: Vec<Change>,
+    undo: Vec<Undo>,
+}
+
+/// All nodes of one member.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    nodes: BTreeMap<Box<str>, Node>,
+    ephemerals: BTreeMap<SessionId, BTreeSet<Box<str>>>,
+    /// Containers and nodes with a time to live.
+    mortal: BTreeSet<Box<str>>,
+    quotas: quota::Quotas,
+}
+
+/// The nodes that every server has and nobody may delete.
+pub(super) const RESERVED: [&str; 4] = ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"];
+
+impl Tree {
+    /// The tree of a new server.
+    pub(super) fn new(has_config: bool) -> Self {
+        let stamp = Stamp { zxid: Zxid(0), millis: 0, session: SessionId(0) };
+        let empty = || Some(Bytes::new());
+        let node = || Node::new(empty(), open_acl(), NodeKind::Persistent, stamp);
+        let mut root = node();
+        root.children.insert("zookeeper".into());
+        let mut reserved = node();
+        reserved.children.insert("quota".into());
+        let mut nodes = BTreeMap::new();
+        if has_config {
+            reserved.children.insert("config".into());
+            let mut config = node();
+            config.acl = [Acl::world_readable()].into_iter().collect();
+            config.open = false;
+            config.aversion = -1;
+            nodes.insert("/zookeeper/config".into(), config);
+        }
+        nodes.insert("/".into(), root);
+        nodes.insert("/zookeeper".into(), reserved);
+        nodes.insert("/zookeeper/quota".into(), node());
+        Self {
+            nodes,
+            ephemerals: BTreeMap::new(),
+            mortal: BTreeSet::new(),
+            quotas: quota::Quotas::default(),
+        }
+    }
+
+    /// The node at a path; the empty path means the root.
+    #[must_use]
+    pub fn get(&self, path: &str) -> Option<&Node> {
+        self.nodes.get(if path.is_empty() { "/" } else { path })
+    }
+
+    /// All nodes, in order of their paths.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Node)> {
+        self.nodes.iter().map(|(path, node)| (&**path, node))
+    }
+
+    /// How many descendants a path has.
+    pub(super) fn count_below(&self, path: &str) -> usize {
+        if path == "/" {
+            return self.nodes.len().saturating_sub(1);
+        }
+        let below = format!("{path}/");
+        let from = self
+            .nodes
+            .range::<str, _>((std::ops::Bound::Excluded(&*below), std::ops::Bound::Unbounded));
+        from.take_while(|(path, _)| path.starts_with(&below)).count()
+    }
+
+    /// A session's ephemeral nodes, in order of their paths.
+    pub fn ephemerals(&self, session: SessionId) -> impl Iterator<Item = &str> {
+        self.ephemerals.get(&session).into_iter().flatten().map(|path| &**path)
+    }
+
+    pub(super) fn quotas(&self) -> &quota::Quotas {
+        &self.quotas
+    }
+
+    /// Containers and nodes with a time to live whose time has come.
+    pub(super) fn expired(&self, millis: i64) -> Vec<Box<str>> {
+        let dead = |path: &&Box<str>| {
+            let Some(node) = self.nodes.get(&***path) else { return false };
+            node.children.is_empty()
+                && match node.kind {
+                    NodeKind::Container => node.created > 0,
+                    NodeKind::Ttl(ttl) => millis.saturating_sub(node.mtime) > ttl,
+                    _ => false,
+                }
+        };
+        self.mortal.iter().filter(dead).cloned().collect()
+    }
+
+    /// Sets the sequence number that the next sequential child of a node gets.
+    pub(super) fn set_sequence(&mut self, path: &str, next: i32) -> bool {
+        self.nodes.get_mut(path).map(|node| node.created = next).is_some()
+    }
+
+    /// Carries out a transaction.
+    pub(super) fn apply(&mut self, stamp: Stamp, txn: &Txn, effects: &mut Effects) {
+        match txn {
+            Txn::Create { path, data, acl, kind, parent_cversion } => {
+                let node = Node::new(data.clone(), acl.clone(), *kind, stamp);
+                self.insert(path, node, *parent_cversion, stamp, effects);
+            }
+            Txn::Delete { path } => self.remove(path, stamp, effects),
+            Txn::SetData { path, data, version } => {
+                self.write(path, data.clone(), *version, stamp, effects);
+            }
+            Txn::SetAcl { path, acl, version } => {
+                if let Some(node) = self.nodes.get_mut(path) {
+                    node.open = is_open(acl);
+                    node.acl = acl.clone();
+                    node.aversion = *version;
+                }
+            }
+            Txn::Multi(txns) => txns.iter().for_each(|txn| self.apply(stamp, txn, effects)),
+            Txn::CloseSession => {
+                for path in self.ephemerals.remove(&stamp.session).unwrap_or_default() {
+                    self.remove(&path, stamp, effects);
+                }
+            }
+            Txn::Check { .. } | Txn::OpenSession { .. } | Txn::Error(_) => {}
+        }
+    }
+
+    fn insert(
+        &mut self,
+        path: &str,
+        node: Node,
+        created: i32,
+        stamp: Stamp,
+        effects: &mut Effects,
+    ) {
+        let above = parent(path);
+        let access = access(&node);
+        let Some(parent) = self.nodes.get_mut(above) else { return };
+        effects.undo.push(Undo::Created {
+            path: path.into(),
+            parent_created: parent.created,
+            parent_pzxid: parent.pzxid,
+        });
+        // As servers do: at the end of the numbers the counter stays where it is, and so does pzxid.
+        if created > parent.created {
+            parent.created = created;
+            parent.pzxid = stamp.zxid;
+        }
+        parent.children.insert(path::name(path).into());
+        let parent = self::access(parent);
+        self.index(path, node.kind);
+        let len = node.len();
+        self.nodes.insert(path.into(), node);
+        self.count_quota(path, 1, len.try_into().unwrap_or(i64::MAX));
+        self.quotas.node_created(path);
+        effects.changes.push(Change::Created { path: path.into(), access, parent });
+    }
+
+    fn remove(&mut self, path: &str, stamp: Stamp, effects: &mut Effects) {
+        let Some(node) = self.nodes.remove(path) else { return };
+        let access = access(&node);
+        self.unindex(path, node.kind);
+        let mut parent_access = None;
+        let mut parent_pzxid = Zxid(0);
+        if let Some(parent) = self.nodes.get_mut(parent(path)) {
+            parent_pzxid = parent.pzxid;
+            parent.children.remove(path::name(path));
+            parent.pzxid = parent.pzxid.max(stamp.zxid);
+            parent_access = self::access(parent);
+        }
+        let len = i64::try_from(node.len()).unwrap_or(i64::MAX);
+        self.count_quota(path, -1, len.saturating_neg());
+        self.quotas.node_deleted(path);
+        effects.undo.push(Undo::Deleted { path: path.into(), node, parent_pzxid });
+        effects.changes.push(Change::Deleted { path: path.into(), access, parent: parent_access });
+    }
+
+    fn write(
+        &mut self,
+        path: &str,
+        data: Option<Bytes>,
+        version: i32,
+        stamp: Stamp,
+        effects: &mut Effects,
+    ) {
+        let Some(node) = self.nodes.get_mut(path) else { return };
+        let len_before = node.len();
+        let data = std::mem::replace(&mut node.data, data);
+        effects.undo.push(Undo::Data {
+            path: path.into(),
+            data,
+            version: node.version,
+            mzxid: node.mzxid,
+            mtime: node.mtime,
+        });
+        node.version = version;
+        node.mzxid = stamp.zxid;
+        node.mtime = stamp.millis;
+        let access = access(node);
+        let grown = i64::try_from(node.len()).unwrap_or(i64::MAX)
+            - i64::try_from(len_before).unwrap_or(i64::MAX);
+        self.count_quota(path, 0, grown);
+        effects.changes.push(Change::Data { path: path.into(), access });
+    }
+
+    /// Takes back what `effects` tells of, newest first, as if it had never been.
+    pub(super) fn take_back(&mut self, effects: Effects) {
+        for undo in effects.undo.into_iter().rev() {
+            match undo {
+                Undo::Created { path, parent_created, parent_pzxid } => {
+                    let Some(node) = self.nodes.remove(&path) else { continue };
+                    self.unindex(&path, node.kind);
+                    let len = i64::try_from(node.len()).unwrap_or(i64::MAX);
+                    self.count_quota(&path, -1, len.saturating_neg());
+                    self.quotas.node_deleted(&path);
+                    if let Some(parent) = self.nodes.get_mut(parent(&path)) {
+                        parent.children.remove(path::name(&path));
+                        parent.created = parent_created;
+                        parent.pzxid = parent_pzxid;
+                    }
+                }
+                Undo::Deleted { path, node, parent_pzxid } => {
+                    if let Some(parent) = self.nodes.get_mut(parent(&path)) {
+                        parent.children.insert(path::name(&path).into());
+                        parent.pzxid = parent_pzxid;
+                    }
+                    self.index(&path, node.kind);
+                    let len = i64::try_from(node.len()).unwrap_or(i64::MAX);
+                    self.nodes.insert(path.clone(), node);
+                    self.count_quota(&path, 1, len);
+                    self.quotas.node_created(&path);
+                }
+                Undo::Data { path, data, version, mzxid, mtime } => {
+                    let Some(node) = self.nodes.get_mut(&path) else { continue };
+                    let len = i64::try_from(node.len()).unwrap_or(i64::MAX);
+                    (node.data, node.version, node.mzxid, node.mtime) =
+                        (data, version, mzxid, mtime);
+                    let shrunk = i64::try_from(node.len()).unwrap_or(i64::MAX) - len;
+                    self.count_quota(&path, 0, shrunk);
+                }
+            }
+        }
+    }
+
+    fn index(&mut self, path: &str, kind: NodeKind) {
+        match kind {
+            NodeKind::Persistent => {}
+            NodeKind::Ephemeral(owner) => {
+                self.ephemerals.entry(owner).or_default().insert(path.into());
+            }
+            NodeKind::Container | NodeKind::Ttl(_) => {
+                self.mortal.insert(path.into());
+            }
+        }
+    }
+
+    fn unindex(&mut self, path: &str, kind: NodeKind) {
+        match kind {
+            NodeKind::Persistent => {}
+            NodeKind::Ephemeral(owner) => {
+                if let Some(paths) = self.ephemerals.get_mut(&owner) {
+                    paths.remove(path);
+                    if paths.is_empty() {
+                        self.ephemerals.remove(&owner);
+                    }
+                }
+            }
+            NodeKind::Container | NodeKind::Ttl(_) => {
+                self.mortal.remove(path);
+            }
+        }
+    }
+
+    /// Adds to the counts that are kept of a subtree with a quota.
+    fn count_quota(&mut self, path: &str, nodes: i64, bytes: i64) {
+        if let Some(stats) = self.quotas.stats_of(path) {
+            if let Some(node) = self.nodes.get_mut(&*stats) {
+                node.data = Some(quota::counted(node.data.as_deref(), nodes, bytes));
+            }
+        }
+    }
+}
+
+fn access(node: &Node) -> Access {
+    (!node.open).then(|| node.acl.clone())
+}
+
+/// The path above; that of a child of the root is the root.
+pub(super) fn parent(path: &str) -> &str {
+    path::parent(path).unwrap_or("/")
+}
+
+/// Whether a list allows any of these permissions to somebody.
+pub(super) fn grants(acl: &Acl, wanted: Perms) -> bool {
+    acl.perms.0 & wanted.0 != 0
+}
