@@ -14,7 +14,7 @@ use zk_proto::{
 use super::{
     Ensemble,
     commit::{Answer, Author},
-    connection::Encoded,
+    connection::{Encoded, Refused},
     prepare::op_in_multi,
     quirks,
     tree::{Effects, Tree},
@@ -26,9 +26,9 @@ use super::{
 enum Garbage {
     /// It is not a multi.
     Malformed,
-    /// Something is null that must not be. Servers stumble over it before the multi has a place in
-    /// history.
-    Null,
+    /// Something is null that must not be. Servers stumble over it, perhaps before the multi has a
+    /// place in history.
+    Null { early: bool },
 }
 
 impl From<DecodeError> for Garbage {
@@ -67,7 +67,7 @@ fn create<'a>(reader: &mut Reader<'a>) -> Result<CreateRequest<'a>, Garbage> {
         return Err(Garbage::Malformed);
     }
     if request.acl.is_null() {
-        return Err(Garbage::Null);
+        return Err(Garbage::Null { early: true });
     }
     // What must have a time to live cannot have one here.
     let fits = flags <= CreateFlags::CONTAINER.0;
@@ -95,19 +95,22 @@ impl Ensemble {
         author: &Author,
         body: &Bytes,
     ) -> Answer {
-        let ops = read(body);
-        if ops == Err(Garbage::Null) {
-            return Answer { zxid: self.zxid, result: Err(ErrorCode::MARSHALLING_ERROR) };
+        let code = ErrorCode::MARSHALLING_ERROR;
+        let early = quirks::null_in_multi_has_zxid(self.config.release);
+        let ops = match read(body) {
+            Ok(ops) if !ops.iter().all(has_path) => Err(Garbage::Null { early: !early }),
+            ops => ops,
+        };
+        if let Err(Garbage::Null { early: true }) = ops {
+            // The answer was begun before anything was noticed, if it was noticed that late.
+            let rest = if early { Encoded::default() } else { Encoded::of(&refused(0, 0, code)) };
+            return Answer { zxid: self.zxid, result: Err(Refused { code, rest }) };
         }
         let stamp = self.stamp(now, author.session);
         let zxid = stamp.zxid;
-        let ops = match ops {
-            Ok(ops) if ops.iter().all(has_path) => ops,
-            _ => {
-                let error = ErrorCode::MARSHALLING_ERROR;
-                self.record(now, leader, stamp, Txn::Error(error));
-                return Answer { zxid, result: Err(error) };
-            }
+        let Ok(ops) = ops else {
+            self.record(now, leader, stamp, Txn::Error(code));
+            return Answer { zxid, result: Err(code.into()) };
         };
         let mut effects = Effects::default();
         let (mut txns, mut results) = (Vec::new(), Vec::new());
@@ -138,7 +141,8 @@ impl Ensemble {
             Some(error) => (Txn::Error(error), Ok(refused(ops.len(), txns.len(), error))),
         };
         self.record(now, leader, stamp, txn);
-        let result = result.map(|response: MultiResponse| Encoded::of(&response));
+        let result =
+            result.map(|response: MultiResponse| Encoded::of(&response)).map_err(Refused::from);
         Answer { zxid, result }
     }
 }
