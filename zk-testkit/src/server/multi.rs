@@ -6,8 +6,8 @@ use zk_proto::{
     jute::{Decode as _, DecodeError, Reader},
     request::{
         CheckVersionRequest, Create2Response, CreateRequest, CreateResponse, CreateTtlRequest,
-        DeleteRequest, MultiHeader, MultiOp, MultiResponse, MultiResult, SetDataRequest,
-        SetDataResponse,
+        DeleteRequest, GetChildrenRequest, GetDataRequest, MultiHeader, MultiOp, MultiResponse,
+        MultiResult, SetDataRequest, SetDataResponse,
     },
 };
 
@@ -23,7 +23,7 @@ use super::{
 
 /// Why a multi cannot even be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Garbage {
+pub(super) enum Garbage {
     /// It is not a multi.
     Malformed,
     /// Something is null that must not be. Servers stumble over it, perhaps before the multi has a
@@ -37,16 +37,16 @@ impl From<DecodeError> for Garbage {
     }
 }
 
-/// The parts of a multi that writes, as far as servers look at each while they read.
-fn read(body: &Bytes) -> Result<Vec<MultiOp<'_>>, Garbage> {
+/// The parts of a multi, as far as servers look at each while they read.
+pub(super) fn read(body: &Bytes) -> Result<Vec<MultiOp<'_>>, Garbage> {
     let mut reader = Reader::new(body);
-    let mut ops = Vec::new();
+    let mut ops: Vec<MultiOp<'_>> = Vec::new();
     loop {
         let header = MultiHeader::decode(&mut reader)?;
         if header.done {
             return Ok(ops);
         }
-        ops.push(match header.op {
+        let op = match header.op {
             OpCode::CREATE => MultiOp::Create(create(&mut reader)?),
             OpCode::CREATE2 => MultiOp::Create2(create(&mut reader)?),
             OpCode::CREATE_CONTAINER => MultiOp::CreateContainer(create(&mut reader)?),
@@ -54,10 +54,20 @@ fn read(body: &Bytes) -> Result<Vec<MultiOp<'_>>, Garbage> {
             OpCode::DELETE => MultiOp::Delete(DeleteRequest::decode(&mut reader)?),
             OpCode::SET_DATA => MultiOp::SetData(SetDataRequest::decode(&mut reader)?),
             OpCode::CHECK => MultiOp::Check(CheckVersionRequest::decode(&mut reader)?),
-            // Reads cannot be decided on, and other operations not be part of this.
+            OpCode::GET_DATA => MultiOp::GetData(GetDataRequest::decode(&mut reader)?),
+            OpCode::GET_CHILDREN => MultiOp::GetChildren(GetChildrenRequest::decode(&mut reader)?),
             _ => return Err(Garbage::Malformed),
-        });
+        };
+        // Reads and writes do not go together.
+        if ops.first().is_some_and(|first| is_read(first) != is_read(&op)) {
+            return Err(Garbage::Malformed);
+        }
+        ops.push(op);
     }
+}
+
+const fn is_read(op: &MultiOp<'_>) -> bool {
+    matches!(op, MultiOp::GetData(_) | MultiOp::GetChildren(_))
 }
 
 fn create<'a>(reader: &mut Reader<'a>) -> Result<CreateRequest<'a>, Garbage> {
@@ -81,6 +91,8 @@ const fn has_path(op: &MultiOp<'_>) -> bool {
         MultiOp::Delete(it) => it.path,
         MultiOp::SetData(it) => it.path,
         MultiOp::Check(it) => it.path,
+        MultiOp::GetData(it) => it.path,
+        MultiOp::GetChildren(it) => it.path,
         _ => return false,
     };
     path.as_bytes().is_some()
@@ -108,7 +120,7 @@ impl Ensemble {
         }
         let stamp = self.stamp(now, author.session);
         let zxid = stamp.zxid;
-        let Ok(ops) = ops else {
+        let Some(ops) = ops.ok().filter(|ops| !ops.iter().any(is_read)) else {
             self.record(now, leader, stamp, Txn::Error(code));
             return Answer { zxid, result: Err(code.into()) };
         };

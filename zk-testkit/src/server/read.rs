@@ -11,8 +11,8 @@ use zk_proto::{
         AddWatchRequest, CheckWatchesRequest, ErrorResponse, ExistsRequest, ExistsResponse,
         GetAclRequest, GetAclResponse, GetAllChildrenNumberRequest, GetAllChildrenNumberResponse,
         GetChildren2Response, GetChildrenRequest, GetChildrenResponse, GetDataRequest,
-        GetDataResponse, GetEphemeralsRequest, GetEphemeralsResponse, MultiOp, MultiRequest,
-        MultiResponse, MultiResult, SetWatches, SetWatches2, WhoAmIResponse,
+        GetDataResponse, GetEphemeralsRequest, GetEphemeralsResponse, MultiOp, MultiResponse,
+        MultiResult, SetWatches, SetWatches2, WhoAmIResponse,
     },
 };
 
@@ -20,7 +20,7 @@ use super::{
     Config, Conn,
     acl::{self, Identities},
     connection::{Encoded, Refused},
-    java,
+    java, multi,
     prepare::there,
     quirks,
     tree::{Node, Tree},
@@ -54,7 +54,7 @@ impl View<'_> {
         missed: &mut Vec<Missed>,
     ) -> Result<Encoded, Refused> {
         if op == OpCode::MULTI_READ {
-            return self.multi_read(&decode(body)?);
+            return self.multi_read(body);
         }
         Ok(self.answer_one(op, body, missed)?)
     }
@@ -172,7 +172,8 @@ impl View<'_> {
         Encoded::of(&WhoAmIResponse { client_info: self.identities.users().map(info).collect() })
     }
 
-    fn multi_read(&self, it: &MultiRequest) -> Result<Encoded, Refused> {
+    fn multi_read(&self, body: &Bytes) -> Result<Encoded, Refused> {
+        let ops = multi::read(body).map_err(|_| ErrorCode::MARSHALLING_ERROR)?;
         let readable = |path: Str<'_>| there(path).and_then(|path| self.readable(&path));
         let one = |op: &MultiOp<'_>| match op {
             MultiOp::GetData(it) => readable(it.path).map(|node| {
@@ -186,7 +187,7 @@ impl View<'_> {
             _ => Err(ErrorCode::MARSHALLING_ERROR),
         };
         let mut results = Vec::new();
-        for (_, op) in it {
+        for op in ops {
             results.push(match one(&op) {
                 Ok(result) => result,
                 // This spoils the whole, though the answer has been begun.
