@@ -77,7 +77,9 @@ impl<'a> Scribe<'a> {
         self.say(xid.to_string());
         self.say(Piece::Zxid(zxid.0));
         self.say(err.to_string());
-        if err == ErrorCode::OK || (op == OpCode::SASL && self.reader.left() > 0) {
+        // Some refusals have a body, to be ignored.
+        let begun = matches!(op, OpCode::SASL | OpCode::MULTI | OpCode::MULTI_READ);
+        if err == ErrorCode::OK || (begun && self.reader.left() > 0) {
             self.body(op)?;
         }
         self.reader.finish()
@@ -143,10 +145,12 @@ impl<'a> Scribe<'a> {
             }
             OpCode::MULTI | OpCode::MULTI_READ => {
                 let response: MultiResponse = self.read()?;
+                self.say("{");
                 for (header, result) in response.iter() {
                     self.say(format!("| {} {}", header.op, header.err));
                     self.result(&result);
                 }
+                self.say("}");
             }
             _ => {}
         }

@@ -56,7 +56,7 @@ impl Identities {
     /// Scheme and name of each identity, without secrets.
     pub(super) fn users(&self) -> impl Iterator<Item = (&Id, String)> {
         self.ids.iter().map(|id| {
-            let name = id.id.lossy();
+            let name = java::string(id.id.as_bytes());
             (id, name.split(':').next().unwrap_or_default().to_owned())
         })
     }
@@ -78,19 +78,19 @@ impl Identities {
     }
 
     fn is(&self, wanted: &Id) -> bool {
-        let scheme = wanted.scheme.lossy();
+        let scheme = java::string(wanted.scheme.as_bytes());
         match &*scheme {
-            "world" => wanted.id.lossy() == "anyone",
+            "world" => java::string(wanted.id.as_bytes()) == "anyone",
             "ip" => {
-                let net = wanted.id.lossy();
-                self.named("ip").any(|id| in_net(&id.id.lossy(), &net))
+                let net = java::string(wanted.id.as_bytes());
+                self.named("ip").any(|id| in_net(&java::string(id.id.as_bytes()), &net))
             }
             scheme => self.named(scheme).any(|id| id.id == wanted.id),
         }
     }
 
     fn named<'a>(&'a self, scheme: &'a str) -> impl Iterator<Item = &'a Id> {
-        self.ids.iter().filter(move |id| id.scheme.lossy() == scheme)
+        self.ids.iter().filter(move |id| java::string(id.scheme.as_bytes()) == scheme)
     }
 
     /// A list as it is stored: without duplicates, with `auth` replaced by who the creator is.
@@ -114,11 +114,13 @@ impl Identities {
     }
 
     fn settle_one(&self, acl: Acl, settled: &mut Vec<Acl>, ipv6: bool) -> Result<(), ErrorCode> {
-        if acl.id.id.is_null() && matches!(&*acl.id.scheme.lossy(), "world" | "digest" | "ip") {
+        if acl.id.id.is_null()
+            && matches!(&*java::string(acl.id.scheme.as_bytes()), "world" | "digest" | "ip")
+        {
             return Err(ErrorCode::MARSHALLING_ERROR);
         }
-        let id = acl.id.id.lossy().into_owned();
-        let valid = match &*acl.id.scheme.lossy() {
+        let id = java::string(acl.id.id.as_bytes()).into_owned();
+        let valid = match &*java::string(acl.id.scheme.as_bytes()) {
             "world" => id == "anyone",
             "auth" => {
                 let mine = self.named("digest").map(|id| Acl { perms: acl.perms, id: id.clone() });
@@ -160,8 +162,8 @@ fn contains(list: &[Acl], acl: &Acl) -> Result<bool, ErrorCode> {
 /// The list as it is shown to who may not change it: without password hashes.
 pub(super) fn masked(acl: &AclList) -> AclList {
     let mask = |mut acl: Acl| {
-        if acl.id.scheme.lossy() == "digest" {
-            let id = acl.id.id.lossy().into_owned();
+        if java::string(acl.id.scheme.as_bytes()) == "digest" {
+            let id = java::string(acl.id.id.as_bytes()).into_owned();
             acl.id.id = format!("{}:x", id.split(':').next().unwrap_or_default()).into();
         }
         acl
@@ -173,7 +175,7 @@ pub(super) fn masked(acl: &AclList) -> AclList {
 pub(super) fn written(acl: &AclList) -> AclList {
     let write = |acl: Acl| {
         let text = |text: &Text| match text.as_bytes() {
-            Some(_) => java::text(&text.lossy()),
+            Some(bytes) => java::text(&java::string(Some(bytes))),
             None => Text::NULL,
         };
         Acl { id: Id { scheme: text(&acl.id.scheme), id: text(&acl.id.id) }, ..acl }
@@ -183,7 +185,7 @@ pub(super) fn written(acl: &AclList) -> AclList {
 
 /// `user:password` as it stands in access control lists: `user:base64(sha1(user:password))`.
 fn digest(auth: &[u8]) -> String {
-    let text = String::from_utf8_lossy(auth);
+    let text = java::string(Some(auth));
     let user = text.split(':').next().unwrap_or_default();
     format!("{user}:{}", BASE64_STANDARD.encode(Sha1::digest(text.as_bytes())))
 }

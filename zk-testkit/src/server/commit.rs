@@ -15,7 +15,7 @@ use zk_proto::{
 use super::{
     Ensemble,
     acl::Identities,
-    connection::Encoded,
+    connection::{Encoded, Refused},
     member::Service,
     prepare::Case,
     quirks,
@@ -35,7 +35,7 @@ pub(super) struct Author {
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) zxid: Zxid,
-    pub(super) result: Result<Encoded, ErrorCode>,
+    pub(super) result: Result<Encoded, Refused>,
 }
 
 impl Ensemble {
@@ -53,7 +53,7 @@ impl Ensemble {
         }
         // What cannot be read has no place in history, as long as that is decided first.
         if !quirks::garbage_has_zxids(self.config.release) && !is_readable(op, body) {
-            return Answer { zxid: self.zxid, result: Err(ErrorCode::MARSHALLING_ERROR) };
+            return Answer { zxid: self.zxid, result: Err(ErrorCode::MARSHALLING_ERROR.into()) };
         }
         let txn = self.case(leader, author, body, |case| prepare(case, op, body));
         let stamp = self.stamp(now, author.session);
@@ -65,7 +65,7 @@ impl Ensemble {
             }
             Err(error) => {
                 self.record(now, leader, stamp, Txn::Error(error));
-                Err(error)
+                Err(error.into())
             }
         };
         Answer { zxid: stamp.zxid, result }

@@ -86,6 +86,33 @@ pub(super) fn reply(xid: Xid, zxid: Zxid, answer: Result<&dyn Body, ErrorCode>) 
     out.freeze()
 }
 
+/// A refusal, with what may come behind it for no good reason.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub(super) code: ErrorCode,
+    pub(super) rest: Encoded,
+}
+
+impl From<ErrorCode> for Refused {
+    fn from(code: ErrorCode) -> Self {
+        Self { code, rest: Encoded::default() }
+    }
+}
+
+/// The reply that an outcome leads to.
+pub(super) fn outcome(xid: Xid, zxid: Zxid, outcome: &Result<Encoded, Refused>) -> Bytes {
+    let (err, body) = match outcome {
+        Ok(body) => (ErrorCode::OK, body),
+        Err(Refused { code, rest }) => (*code, rest),
+    };
+    let mut out = BytesMut::new();
+    encode_frame_with(&mut out, |out| {
+        ReplyHeader { xid, zxid, err }.encode(out);
+        body.encode(out);
+    });
+    out.freeze()
+}
+
 /// What follows the header of a reply.
 pub(super) trait Body {
     fn write(&self, out: &mut BytesMut);

@@ -1,4 +1,6 @@
-//! Strings as servers write them.
+//! Strings as servers read and write them.
+
+use std::borrow::Cow;
 
 use bytes::{BufMut as _, BytesMut};
 use zk_proto::Text;
@@ -23,6 +25,35 @@ pub(super) fn text(text: &str) -> Text {
     Text::from_bytes(out.freeze())
 }
 
+/// A string as servers read it: of what is not UTF-8, each part that they take for one character is
+/// replaced. Null reads as empty.
+pub(super) fn string(bytes: Option<&[u8]>) -> Cow<'_, str> {
+    let mut rest = bytes.unwrap_or_default();
+    if let Ok(text) = std::str::from_utf8(rest) {
+        return text.into();
+    }
+    let mut text = String::new();
+    loop {
+        match std::str::from_utf8(rest) {
+            Ok(good) => {
+                text.push_str(good);
+                return text.into();
+            }
+            Err(error) => {
+                let (good, bad) = rest.split_at(error.valid_up_to());
+                text.push_str(&String::from_utf8_lossy(good));
+                text.push(char::REPLACEMENT_CHARACTER);
+                // Surrogates are whole characters to them, though wrong ones.
+                let len = match bad {
+                    [0xED, 0xA0..=0xBF, 0x80..=0xBF, ..] => 3,
+                    _ => error.error_len().unwrap_or(bad.len()),
+                };
+                rest = bad.get(len..).unwrap_or_default();
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -32,5 +63,15 @@ mod tests {
         let written = |it| text(it).as_bytes().map(<[u8]>::to_vec);
         assert_eq!(written("a\u{e9}\u{ffff}"), Some("a\u{e9}\u{ffff}".as_bytes().to_vec()));
         assert_eq!(written("\u{1f600}"), Some(b"\xed\xa0\xbd\xed\xb8\x80".to_vec()));
+    }
+
+    #[test]
+    fn what_is_not_utf_8_is_replaced_as_java_does() {
+        let read = |bytes| string(Some(bytes)).replace(char::REPLACEMENT_CHARACTER, "?");
+        assert_eq!(read(b"a\xffb"), "a?b");
+        assert_eq!(read(b"\xed\xa0\x80b"), "?b");
+        assert_eq!(read(b"\xf0\x9f\x98"), "?");
+        assert_eq!(read(b"\xf0\x9f\x98b"), "?b");
+        assert_eq!(read(b"\xc0\x80"), "??");
     }
 }

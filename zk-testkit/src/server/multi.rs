@@ -6,15 +6,15 @@ use zk_proto::{
     jute::{Decode as _, DecodeError, Reader},
     request::{
         CheckVersionRequest, Create2Response, CreateRequest, CreateResponse, CreateTtlRequest,
-        DeleteRequest, MultiHeader, MultiOp, MultiResponse, MultiResult, SetDataRequest,
-        SetDataResponse,
+        DeleteRequest, GetChildrenRequest, GetDataRequest, MultiHeader, MultiOp, MultiResponse,
+        MultiResult, SetDataRequest, SetDataResponse,
     },
 };
 
 use super::{
     Ensemble,
     commit::{Answer, Author},
-    connection::Encoded,
+    connection::{Encoded, Refused},
     prepare::op_in_multi,
     quirks,
     tree::{Effects, Tree},
@@ -23,12 +23,12 @@ use super::{
 
 /// Why a multi cannot even be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Garbage {
+pub(super) enum Garbage {
     /// It is not a multi.
     Malformed,
-    /// Something is null that must not be. Servers stumble over it before the multi has a place in
-    /// history.
-    Null,
+    /// Something is null that must not be. Servers stumble over it, perhaps before the multi has a
+    /// place in history.
+    Null { early: bool },
 }
 
 impl From<DecodeError> for Garbage {
@@ -37,16 +37,16 @@ impl From<DecodeError> for Garbage {
     }
 }
 
-/// The parts of a multi that writes, as far as servers look at each while they read.
-fn read(body: &Bytes) -> Result<Vec<MultiOp<'_>>, Garbage> {
+/// The parts of a multi, as far as servers look at each while they read.
+pub(super) fn read(body: &Bytes) -> Result<Vec<MultiOp<'_>>, Garbage> {
     let mut reader = Reader::new(body);
-    let mut ops = Vec::new();
+    let mut ops: Vec<MultiOp<'_>> = Vec::new();
     loop {
         let header = MultiHeader::decode(&mut reader)?;
         if header.done {
             return Ok(ops);
         }
-        ops.push(match header.op {
+        let op = match header.op {
             OpCode::CREATE => MultiOp::Create(create(&mut reader)?),
             OpCode::CREATE2 => MultiOp::Create2(create(&mut reader)?),
             OpCode::CREATE_CONTAINER => MultiOp::CreateContainer(create(&mut reader)?),
@@ -54,10 +54,20 @@ fn read(body: &Bytes) -> Result<Vec<MultiOp<'_>>, Garbage> {
             OpCode::DELETE => MultiOp::Delete(DeleteRequest::decode(&mut reader)?),
             OpCode::SET_DATA => MultiOp::SetData(SetDataRequest::decode(&mut reader)?),
             OpCode::CHECK => MultiOp::Check(CheckVersionRequest::decode(&mut reader)?),
-            // Reads cannot be decided on, and other operations not be part of this.
+            OpCode::GET_DATA => MultiOp::GetData(GetDataRequest::decode(&mut reader)?),
+            OpCode::GET_CHILDREN => MultiOp::GetChildren(GetChildrenRequest::decode(&mut reader)?),
             _ => return Err(Garbage::Malformed),
-        });
+        };
+        // Reads and writes do not go together.
+        if ops.first().is_some_and(|first| is_read(first) != is_read(&op)) {
+            return Err(Garbage::Malformed);
+        }
+        ops.push(op);
     }
+}
+
+const fn is_read(op: &MultiOp<'_>) -> bool {
+    matches!(op, MultiOp::GetData(_) | MultiOp::GetChildren(_))
 }
 
 fn create<'a>(reader: &mut Reader<'a>) -> Result<CreateRequest<'a>, Garbage> {
@@ -67,7 +77,7 @@ fn create<'a>(reader: &mut Reader<'a>) -> Result<CreateRequest<'a>, Garbage> {
         return Err(Garbage::Malformed);
     }
     if request.acl.is_null() {
-        return Err(Garbage::Null);
+        return Err(Garbage::Null { early: true });
     }
     // What must have a time to live cannot have one here.
     let fits = flags <= CreateFlags::CONTAINER.0;
@@ -81,6 +91,8 @@ const fn has_path(op: &MultiOp<'_>) -> bool {
         MultiOp::Delete(it) => it.path,
         MultiOp::SetData(it) => it.path,
         MultiOp::Check(it) => it.path,
+        MultiOp::GetData(it) => it.path,
+        MultiOp::GetChildren(it) => it.path,
         _ => return false,
     };
     path.as_bytes().is_some()
@@ -95,19 +107,22 @@ impl Ensemble {
         author: &Author,
         body: &Bytes,
     ) -> Answer {
-        let ops = read(body);
-        if ops == Err(Garbage::Null) {
-            return Answer { zxid: self.zxid, result: Err(ErrorCode::MARSHALLING_ERROR) };
+        let code = ErrorCode::MARSHALLING_ERROR;
+        let early = quirks::null_in_multi_has_zxid(self.config.release);
+        let ops = match read(body) {
+            Ok(ops) if !ops.iter().all(has_path) => Err(Garbage::Null { early: !early }),
+            ops => ops,
+        };
+        if let Err(Garbage::Null { early: true }) = ops {
+            // The answer was begun before anything was noticed, if it was noticed that late.
+            let rest = if early { Encoded::default() } else { Encoded::of(&refused(0, 0, code)) };
+            return Answer { zxid: self.zxid, result: Err(Refused { code, rest }) };
         }
         let stamp = self.stamp(now, author.session);
         let zxid = stamp.zxid;
-        let ops = match ops {
-            Ok(ops) if ops.iter().all(has_path) => ops,
-            _ => {
-                let error = ErrorCode::MARSHALLING_ERROR;
-                self.record(now, leader, stamp, Txn::Error(error));
-                return Answer { zxid, result: Err(error) };
-            }
+        let Some(ops) = ops.ok().filter(|ops| !ops.iter().any(is_read)) else {
+            self.record(now, leader, stamp, Txn::Error(code));
+            return Answer { zxid, result: Err(code.into()) };
         };
         let mut effects = Effects::default();
         let (mut txns, mut results) = (Vec::new(), Vec::new());
@@ -138,7 +153,8 @@ impl Ensemble {
             Some(error) => (Txn::Error(error), Ok(refused(ops.len(), txns.len(), error))),
         };
         self.record(now, leader, stamp, txn);
-        let result = result.map(|response: MultiResponse| Encoded::of(&response));
+        let result =
+            result.map(|response: MultiResponse| Encoded::of(&response)).map_err(Refused::from);
         Answer { zxid, result }
     }
 }

@@ -16,7 +16,7 @@ use zk_proto::{
 use super::{
     Config,
     acl::Identities,
-    quirks,
+    java, quirks,
     quota::{self, Track},
     tree::{Node, RESERVED, Tree},
     txn::{NodeKind, Txn},
@@ -220,11 +220,11 @@ fn split(path: &str) -> Result<(&str, &str), ErrorCode> {
 
 /// A path that is not null; servers stumble over null, and say so.
 pub(super) fn there(path: Str<'_>) -> Result<Cow<'_, str>, ErrorCode> {
-    path.as_bytes().map(|_| path.lossy()).ok_or(ErrorCode::MARSHALLING_ERROR)
+    path.as_bytes().map(|path| java::string(Some(path))).ok_or(ErrorCode::MARSHALLING_ERROR)
 }
 
 fn valid(path: Str<'_>) -> Result<Box<str>, ErrorCode> {
-    let path = path.lossy();
+    let path = java::string(path.as_bytes());
     path::check(&path, Naming::Exact).map_err(|_| ErrorCode::BAD_ARGUMENTS)?;
     Ok(path.into())
 }

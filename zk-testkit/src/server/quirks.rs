@@ -79,3 +79,8 @@ pub(super) fn garbage_has_zxids(release: Release) -> bool {
 pub(super) fn knows_ipv6(release: Release) -> bool {
     release >= Release::V3_9
 }
+
+/// Whether a multi with a null path takes a place in history all the same.
+pub(super) fn null_in_multi_has_zxid(release: Release) -> bool {
+    release >= Release::V3_9
+}

@@ -11,16 +11,16 @@ use zk_proto::{
         AddWatchRequest, CheckWatchesRequest, ErrorResponse, ExistsRequest, ExistsResponse,
         GetAclRequest, GetAclResponse, GetAllChildrenNumberRequest, GetAllChildrenNumberResponse,
         GetChildren2Response, GetChildrenRequest, GetChildrenResponse, GetDataRequest,
-        GetDataResponse, GetEphemeralsRequest, GetEphemeralsResponse, MultiOp, MultiRequest,
-        MultiResponse, MultiResult, SetWatches, SetWatches2, WhoAmIResponse,
+        GetDataResponse, GetEphemeralsRequest, GetEphemeralsResponse, MultiOp, MultiResponse,
+        MultiResult, SetWatches, SetWatches2, WhoAmIResponse,
     },
 };
 
 use super::{
     Config, Conn,
     acl::{self, Identities},
-    connection::Encoded,
-    java,
+    connection::{Encoded, Refused},
+    java, multi,
     prepare::there,
     quirks,
     tree::{Node, Tree},
@@ -52,6 +52,18 @@ impl View<'_> {
         op: OpCode,
         body: &Bytes,
         missed: &mut Vec<Missed>,
+    ) -> Result<Encoded, Refused> {
+        if op == OpCode::MULTI_READ {
+            return self.multi_read(body);
+        }
+        Ok(self.answer_one(op, body, missed)?)
+    }
+
+    fn answer_one(
+        &mut self,
+        op: OpCode,
+        body: &Bytes,
+        missed: &mut Vec<Missed>,
     ) -> Result<Encoded, ErrorCode> {
         match op {
             OpCode::EXISTS => self.exists(&decode(body)?),
@@ -68,7 +80,6 @@ impl View<'_> {
             OpCode::GET_EPHEMERALS => self.get_ephemerals(&decode(body)?),
             OpCode::GET_ALL_CHILDREN_NUMBER => self.count(&decode(body)?),
             OpCode::WHO_AM_I => Ok(self.who_am_i()),
-            OpCode::MULTI_READ => self.multi_read(&decode(body)?),
             OpCode::SET_WATCHES => self.set_watches(decode::<SetWatches>(body)?.into_2(), missed),
             OpCode::SET_WATCHES2 => self.set_watches(decode(body)?, missed),
             OpCode::ADD_WATCH => self.add_watch(&decode(body)?),
@@ -139,7 +150,7 @@ impl View<'_> {
     }
 
     fn get_ephemerals(&self, it: &GetEphemeralsRequest<'_>) -> Result<Encoded, ErrorCode> {
-        let prefix = it.prefix_path.lossy();
+        let prefix = java::string(it.prefix_path.as_bytes());
         let all = matches!(prefix.trim_matches(|c| c <= ' '), "" | "/");
         let mine = self.tree.ephemerals(self.session);
         let ephemerals = List::of_strs(mine.filter(|path| all || path.starts_with(&*prefix)));
@@ -161,7 +172,8 @@ impl View<'_> {
         Encoded::of(&WhoAmIResponse { client_info: self.identities.users().map(info).collect() })
     }
 
-    fn multi_read(&self, it: &MultiRequest) -> Result<Encoded, ErrorCode> {
+    fn multi_read(&self, body: &Bytes) -> Result<Encoded, Refused> {
+        let ops = multi::read(body).map_err(|_| ErrorCode::MARSHALLING_ERROR)?;
         let readable = |path: Str<'_>| there(path).and_then(|path| self.readable(&path));
         let one = |op: &MultiOp<'_>| match op {
             MultiOp::GetData(it) => readable(it.path).map(|node| {
@@ -174,14 +186,19 @@ impl View<'_> {
             }),
             _ => Err(ErrorCode::MARSHALLING_ERROR),
         };
-        // What cannot be read spoils the whole; what is merely not there only itself.
-        let one = |op: &MultiOp<'_>| match one(op) {
-            Err(ErrorCode::MARSHALLING_ERROR) => Err(ErrorCode::MARSHALLING_ERROR),
-            Err(error) => Ok(MultiResult::Error(error)),
-            ok => ok,
-        };
-        let results: Result<MultiResponse, _> = it.iter().map(|(_, op)| one(&op)).collect();
-        results.map(|response| Encoded::of(&response))
+        let mut results = Vec::new();
+        for op in ops {
+            results.push(match one(&op) {
+                Ok(result) => result,
+                // This spoils the whole, though the answer has been begun.
+                Err(code @ ErrorCode::MARSHALLING_ERROR) => {
+                    let response: MultiResponse = results.into_iter().collect();
+                    return Err(Refused { code, rest: Encoded::of(&response) });
+                }
+                Err(error) => MultiResult::Error(error),
+            });
+        }
+        Ok(Encoded::of(&results.into_iter().collect::<MultiResponse>()))
     }
 
     fn set_watches(
@@ -269,7 +286,7 @@ fn paths(list: &List<Text>) -> Result<impl Iterator<Item = Option<Box<str>>> + '
     if list.is_null() {
         return Err(ErrorCode::MARSHALLING_ERROR);
     }
-    Ok(list.iter().map(|path| (!path.is_null()).then(|| (*path.lossy()).into())))
+    Ok(list.iter().map(|path| path.as_bytes().map(|path| (*java::string(Some(path))).into())))
 }
 
 fn present(path: Option<Box<str>>) -> Result<Box<str>, ErrorCode> {

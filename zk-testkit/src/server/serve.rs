@@ -17,7 +17,7 @@ use zk_proto::{
 use super::{
     Conn, Ensemble,
     commit::Author,
-    connection::{Encoded, Phase, Queued, reply},
+    connection::{Encoded, Phase, Queued, outcome, reply},
     java,
     member::Service,
     quirks,
@@ -243,7 +243,10 @@ impl Ensemble {
         let Some(connection) = self.conns.get_mut(&conn) else { return };
         let outcome = decode::<AuthPacket<'_>>(body).map_err(|_| None).and_then(|packet| {
             let auth = packet.auth.0;
-            connection.identities.add(&packet.scheme.lossy(), auth, super_digest).map_err(Some)
+            connection
+                .identities
+                .add(&java::string(packet.scheme.as_bytes()), auth, super_digest)
+                .map_err(Some)
         });
         let header = ReplyHeader { xid: header.xid, zxid: Zxid(0), err: ErrorCode::OK };
         match outcome {
@@ -335,8 +338,7 @@ impl Ensemble {
         for (kind, path) in missed {
             self.say(conn, &read::event(kind, &path, Zxid(-1)));
         }
-        let frame = reply(header.xid, applied, answer.as_ref().map(|it| it as _).map_err(|it| *it));
-        self.say(conn, &frame);
+        self.say(conn, &outcome(header.xid, applied, &answer));
     }
 
     /// Hands the request at a place of the queue to the leader, if it is one for the leader. Returns
@@ -415,8 +417,7 @@ impl Ensemble {
                 let identities = connection.identities.clone();
                 let author = Author { session, identities };
                 let answer = self.commit(now, leader, &author, op, body);
-                let result = answer.result.as_ref().map(|it| it as _).map_err(|it| *it);
-                let frame = reply(xid, answer.zxid, result);
+                let frame = outcome(xid, answer.zxid, &answer.result);
                 Queued::Answer { at: answer.zxid, frame, last: false }
             }
         })
@@ -462,7 +463,7 @@ fn has_token(body: &Bytes) -> bool {
 /// A string as servers give it back: what is not UTF-8 has been replaced.
 fn echo(text: Str<'_>) -> Text {
     match text.as_bytes() {
-        Some(_) => java::text(&text.lossy()),
+        Some(bytes) => java::text(&java::string(Some(bytes))),
         None => Text::NULL,
     }
 }

@@ -40,11 +40,12 @@ impl Maker {
             (1, ZxidOf::Number(i64::MAX)),
         ]);
         let (op, lists) = self.chance.pick(&[(OpCode::SET_WATCHES, 3), (OpCode::SET_WATCHES2, 5)]);
-        let lists = (0..lists).map(|_| self.paths());
+        // Null among persistent ones is too much for some servers; see `watched_path`.
+        let lists = (0..lists).map(|list| self.paths(list < 3));
         (op, [Field::Zxid(zxid)].into_iter().chain(lists).collect())
     }
 
-    fn paths(&mut self) -> Field {
+    fn paths(&mut self, nullable: bool) -> Field {
         let count = match self.chance.below(40) {
             0 => return Field::Texts(None),
             1..16 => 0,
@@ -52,16 +53,19 @@ impl Maker {
             30..36 => 2,
             _ => 4,
         };
-        Field::Texts(Some((0..count).map(|_| self.path()).collect()))
+        let or_not = |path: Option<Chars>| path.or_else(|| Chars::of("$/a").into());
+        let path = |path| if nullable { path } else { or_not(path) };
+        Field::Texts(Some((0..count).map(|_| path(self.path())).collect()))
     }
 
-    /// Like any other, but rather close to the top: that is where much can be seen from.
+    /// Like any other, but rather close to the top: that is where much can be seen from. Not null: 3.8
+    /// takes it, and then cannot let go of the connection any more.
     fn watched_path(&mut self) -> Field {
         match self.chance.below(8) {
             0..3 => Field::Text(Some(Chars::of("$"))),
             3 => Field::Text(Some(Chars::of("$/a"))),
             4 => Field::Text(Some(Chars::of(self.chance.pick(&["/", "$/a/b", "$/missing"])))),
-            _ => self.a_path(),
+            _ => Field::Text(self.path().or_else(|| Some(Chars::of("$")))),
         }
     }
 }
