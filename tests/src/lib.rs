@@ -5,5 +5,6 @@ pub mod differential;
 pub mod fuzz;
 mod hostile;
 pub mod register;
+pub mod sim;
 pub mod site;
 pub mod wire;
