@@ -60,6 +60,8 @@ impl Site {
             Kind::InProcess(release) => {
                 let mut config = Config::default();
                 config.release = release;
+                config.extended_types = true;
+                config.tick = std::time::Duration::from_millis(200);
                 let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
                 Self::InProcess(Listening::start(config, &[any]).await.unwrap())
             }

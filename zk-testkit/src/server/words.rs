@@ -74,13 +74,13 @@ fn monitor(ensemble: &Ensemble, member: usize) -> String {
     )
 }
 
-/// Every watched path, with the sessions that watch it.
+/// Every path whose data or existence is watched, with the sessions that watch it.
 fn watches(ensemble: &Ensemble, member: usize) -> String {
     let mut watchers: BTreeMap<&str, BTreeSet<SessionId>> = BTreeMap::new();
     for (conn, session) in ensemble.connections(Member(member)) {
         let Some(session) = session else { continue };
-        let (data, children) = ensemble.watches(conn);
-        for path in data.into_iter().chain(children) {
+        let (data, _) = ensemble.watches(conn);
+        for path in data {
             watchers.entry(path).or_default().insert(session);
         }
     }
