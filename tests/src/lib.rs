@@ -3,5 +3,6 @@
 pub mod core_sim;
 pub mod fuzz;
 mod hostile;
+mod input;
 pub mod register;
 pub mod wire;
