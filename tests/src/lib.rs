@@ -1,8 +1,10 @@
 //! What the test binaries in the folders beside this one share.
 
 pub mod core_sim;
+pub mod differential;
 pub mod fuzz;
 mod hostile;
 mod input;
 pub mod register;
+pub mod site;
 pub mod wire;

@@ -42,6 +42,7 @@ mod clock;
 mod create;
 mod driver;
 mod error;
+mod ids;
 mod level;
 mod link;
 mod node;
@@ -54,6 +55,8 @@ mod transaction;
 mod watch;
 
 pub use bytes;
+#[doc(hidden)]
+pub use zk_proto::planted;
 pub use zk_proto::{
     Acl, AclList, ErrorCode, EventType, Id, OpCode, Perms, SessionId, Stat, Text, Xid, Zxid,
     path::{PathError, PathFault, ZkPath, ancestors, join, name, parent, parse_sequence},
@@ -74,7 +77,7 @@ pub use self::{
     operations::{
         Children, ChildrenWatched, Delete, Exists, ExistsWatched, Get, GetWatched, Set, Sync,
     },
-    options::ConnectOptions,
+    options::{ConnectOptions, SessionTask},
     session::{Session, SessionState},
     transaction::{Multi, MultiError, MultiOutcome, OpResult},
     watch::{NodeEvent, Watch},

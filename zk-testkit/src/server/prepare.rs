@@ -1,6 +1,8 @@
 //! From a request to a transaction: everything that can be wrong with a write is found here, in the
 //! order in which servers find it.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use zk_proto::{
     AclList, CreateFlags, ErrorCode, OpCode, Perms, SessionId, Str,
@@ -14,6 +16,7 @@ use zk_proto::{
 use super::{
     Config,
     acl::Identities,
+    java, quirks,
     quota::{self, Track},
     tree::{Node, RESERVED, Tree},
     txn::{NodeKind, Txn},
@@ -36,10 +39,14 @@ pub(super) struct Case<'a> {
 impl Case<'_> {
     pub(super) fn multi_op(&self, op: &MultiOp<'_>) -> Result<Txn, ErrorCode> {
         match op {
-            MultiOp::Create(it) => self.create(OpCode::CREATE, it),
-            MultiOp::Create2(it) => self.create(OpCode::CREATE2, it),
-            MultiOp::CreateContainer(it) => self.create(OpCode::CREATE_CONTAINER, it),
-            MultiOp::CreateTtl(it) => self.create_ttl(it),
+            MultiOp::Create(it) | MultiOp::Create2(it) | MultiOp::CreateContainer(it) => {
+                self.create(op_in_multi(op), it)
+            }
+            MultiOp::CreateTtl(it) if has_ttl(it.flags) => self.create_ttl(it),
+            // Within a multi it is only the flags that make a node mortal.
+            MultiOp::CreateTtl(it) => {
+                self.create_as(op_in_multi(op), it.path, it.data, &it.acl, it.flags, -1)
+            }
             MultiOp::Delete(it) => self.delete(it),
             MultiOp::SetData(it) => self.set_data(it),
             MultiOp::Check(it) => self.check(it),
@@ -65,9 +72,9 @@ impl Case<'_> {
         ttl: i64,
     ) -> Result<Txn, ErrorCode> {
         let mode = self.mode(flags, ttl)?;
-        let path = path.lossy();
+        let path = there(path)?;
         let (parent_path, _) = split(&path)?;
-        let acl = self.identities.settle(acl)?;
+        let acl = self.settle(acl)?;
         let parent = self.node(parent_path)?;
         self.identities.check(Perms::CREATE, parent)?;
         let path: Box<str> = if mode.sequential {
@@ -111,7 +118,7 @@ impl Case<'_> {
     }
 
     pub(super) fn delete(&self, it: &DeleteRequest<'_>) -> Result<Txn, ErrorCode> {
-        let path = it.path.lossy();
+        let path = there(it.path)?;
         let (parent, _) = split(&path)?;
         if RESERVED.contains(&&*path) {
             return Err(ErrorCode::BAD_ARGUMENTS);
@@ -137,7 +144,7 @@ impl Case<'_> {
 
     pub(super) fn set_acl(&self, it: &SetAclRequest<'_>) -> Result<Txn, ErrorCode> {
         let path = valid(it.path)?;
-        let acl = self.identities.settle(&it.acl)?;
+        let acl = self.settle(&it.acl)?;
         let node = self.node(&path)?;
         self.identities.check(Perms::ADMIN, node)?;
         expect_version(node.aversion, it.version)?;
@@ -150,6 +157,10 @@ impl Case<'_> {
         self.identities.check(Perms::READ, node)?;
         expect_version(node.version, it.version)?;
         Ok(Txn::Check { path })
+    }
+
+    fn settle(&self, acl: &AclList) -> Result<AclList, ErrorCode> {
+        self.identities.settle(acl, quirks::knows_ipv6(self.config.release))
     }
 
     fn node(&self, path: &str) -> Result<&Node, ErrorCode> {
@@ -179,6 +190,24 @@ impl Case<'_> {
     }
 }
 
+/// Which operation a part of a multi really is: some flags decide on more than the operation does.
+pub(super) fn op_in_multi(op: &MultiOp<'_>) -> OpCode {
+    match op {
+        MultiOp::Create(it) if it.flags != CreateFlags::CONTAINER => OpCode::CREATE,
+        MultiOp::Create2(it) if it.flags != CreateFlags::CONTAINER => OpCode::CREATE2,
+        MultiOp::CreateTtl(it) if has_ttl(it.flags) => OpCode::CREATE_TTL,
+        MultiOp::CreateTtl(it) if it.flags != CreateFlags::CONTAINER => OpCode::CREATE,
+        MultiOp::Delete(_) => OpCode::DELETE,
+        MultiOp::SetData(_) => OpCode::SET_DATA,
+        MultiOp::Check(_) => OpCode::CHECK,
+        _ => OpCode::CREATE_CONTAINER,
+    }
+}
+
+const fn has_ttl(flags: CreateFlags) -> bool {
+    matches!(flags, CreateFlags::PERSISTENT_TTL | CreateFlags::PERSISTENT_SEQUENTIAL_TTL)
+}
+
 struct Mode {
     ephemeral: bool,
     sequential: bool,
@@ -189,8 +218,13 @@ fn split(path: &str) -> Result<(&str, &str), ErrorCode> {
     path.rsplit_once('/').filter(|_| !path.contains('\0')).ok_or(ErrorCode::BAD_ARGUMENTS)
 }
 
+/// A path that is not null; servers stumble over null, and say so.
+pub(super) fn there(path: Str<'_>) -> Result<Cow<'_, str>, ErrorCode> {
+    path.as_bytes().map(|path| java::string(Some(path))).ok_or(ErrorCode::MARSHALLING_ERROR)
+}
+
 fn valid(path: Str<'_>) -> Result<Box<str>, ErrorCode> {
-    let path = path.lossy();
+    let path = java::string(path.as_bytes());
     path::check(&path, Naming::Exact).map_err(|_| ErrorCode::BAD_ARGUMENTS)?;
     Ok(path.into())
 }

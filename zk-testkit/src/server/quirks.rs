@@ -24,6 +24,7 @@ pub(super) fn knows(release: Release, op: OpCode) -> bool {
         | OpCode::AUTH
         | OpCode::SET_WATCHES
         | OpCode::SASL
+        | OpCode::CREATE_SESSION
         | OpCode::CLOSE_SESSION => Release::V3_4,
         OpCode::CREATE2
         | OpCode::RECONFIG
@@ -67,4 +68,19 @@ pub(super) fn multi_has_create2(release: Release) -> bool {
 /// Whether there is a node with the ensemble's configuration.
 pub(super) fn has_config(release: Release) -> bool {
     release >= Release::V3_5
+}
+
+/// Whether a write that cannot be read takes a place in history all the same.
+pub(super) fn garbage_has_zxids(release: Release) -> bool {
+    release < Release::V3_9
+}
+
+/// Whether access control lists can name IPv6 addresses.
+pub(super) fn knows_ipv6(release: Release) -> bool {
+    release >= Release::V3_9
+}
+
+/// Whether a multi with a null path takes a place in history all the same.
+pub(super) fn null_in_multi_has_zxid(release: Release) -> bool {
+    release >= Release::V3_9
 }

@@ -187,6 +187,10 @@ impl Tree {
         if path == "/" {
             return self.nodes.len().saturating_sub(1);
         }
+        if path.is_empty() {
+            // Real servers find the root below the empty path, which is the root by another name.
+            return self.nodes.len();
+        }
         let below = format!("{path}/");
         let from = self
             .nodes

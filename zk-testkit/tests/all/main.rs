@@ -3,4 +3,5 @@
 mod peer;
 mod proxy;
 mod real;
+mod server;
 mod support;
