@@ -26,8 +26,18 @@ pub(super) const CONNS: usize = 4;
 const STEPS_MAX: usize = 200;
 
 const PATHS: [&str; 12] = [
-    "/", "/a", "/a/b", "/a/b/c", "/a/s-", "/zookeeper", "/zookeeper/quota", "/zookeeper/config",
-    "/zookeeper/quota/a/zookeeper_limits", "a", "/a//b", "",
+    "/",
+    "/a",
+    "/a/b",
+    "/a/b/c",
+    "/a/s-",
+    "/zookeeper",
+    "/zookeeper/quota",
+    "/zookeeper/config",
+    "/zookeeper/quota/a/zookeeper_limits",
+    "a",
+    "/a//b",
+    "",
 ];
 
 /// One thing that happens.
@@ -37,11 +47,22 @@ pub(super) enum Step {
     Connect(usize, Member),
     HangUp(usize),
     /// A handshake: for a new session, or for the one of another connection.
-    Greet { conn: usize, shown: Shown },
+    Greet {
+        conn: usize,
+        shown: Shown,
+    },
     /// A frame that has a header.
-    Ask { conn: usize, xid: Xid, op: OpCode, frame: Bytes },
+    Ask {
+        conn: usize,
+        xid: Xid,
+        op: OpCode,
+        frame: Bytes,
+    },
     /// Bytes of any meaning.
-    Noise { conn: usize, bytes: Bytes },
+    Noise {
+        conn: usize,
+        bytes: Bytes,
+    },
     Pass(Duration),
     Members(Trouble),
 }

@@ -63,7 +63,9 @@ impl<'a> Script<'a> {
             44..=49 => Step::Unwatch(self.input.byte().into()),
             50..=51 => Step::Close,
             52 => Step::Detach,
-            53..=67 => Step::Dialed(if self.input.byte() & 3 == 0 { Err(self.error()) } else { Ok(()) }),
+            53..=67 => {
+                Step::Dialed(if self.input.byte() & 3 == 0 { Err(self.error()) } else { Ok(()) })
+            }
             68..=75 => Step::HungUp(self.error()),
             76..=81 => Step::Socket(Socket::Writable),
             82..=87 => Step::Socket(Socket::Takes(self.input.byte().into())),
