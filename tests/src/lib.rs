@@ -6,5 +6,6 @@ pub mod fuzz;
 mod hostile;
 mod input;
 pub mod register;
+pub mod sim;
 pub mod site;
 pub mod wire;

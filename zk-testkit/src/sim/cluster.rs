@@ -48,6 +48,8 @@ pub trait Observer: Send {
     fn sent(&mut self, seen: &Seen, frame: &Sent);
     /// This has come to a client.
     fn received(&mut self, seen: &Seen, frame: &Received);
+    /// A fault is about to end this session, whatever its client does.
+    fn expires(&mut self, at: u64, session: SessionId);
     /// The ensemble has done something, and may have committed transactions.
     fn stepped(&mut self, at: u64, ensemble: &Ensemble);
 }
@@ -267,12 +269,6 @@ impl State {
     #[must_use]
     pub fn session(&self, client: u32) -> SessionId {
         self.sessions[client as usize]
-    }
-
-    /// Whether a session was ended by a fault, whatever its client did.
-    #[must_use]
-    pub fn was_expired(&self, session: SessionId) -> bool {
-        self.expired.contains(&session)
     }
 
     /// How many milliseconds a client has stood still so far.

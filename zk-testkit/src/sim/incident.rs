@@ -120,6 +120,9 @@ impl State {
                     if session.0 != 0 && !self.expired.contains(&session) {
                         self.hit(fault.name(), client);
                         self.expired.push(session);
+                        if let Some(observer) = &mut self.observer {
+                            observer.expires(now, session);
+                        }
                         self.ensemble.expire(at, session);
                     }
                 }

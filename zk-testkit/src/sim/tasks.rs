@@ -242,7 +242,10 @@ impl Tasks {
     /// Polls ready tasks until there are none. Returns whether there was any.
     fn poll_ready(&self) -> bool {
         let mut any = false;
-        while let Some((index, mut work, waker)) = self.state().take_next() {
+        loop {
+            // Not locked while a task is polled.
+            let next = self.state().take_next();
+            let Some((index, mut work, waker)) = next else { return any };
             any = true;
             let waker = Waker::from(waker);
             let ended = work.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
@@ -265,7 +268,6 @@ impl Tasks {
                 }
             }
         }
-        any
     }
 }
 
