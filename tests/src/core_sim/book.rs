@@ -150,7 +150,11 @@ impl Book {
         if let Asked::Close = request.asked {
             return;
         }
+        let before = self.violations.len();
         self.saw(answer.zxid, truth);
+        if self.violations.len() > before {
+            self.wrong(format!("with the answer {answer:?} to {:?}", request.asked));
+        }
         let is_ok = answer.code == ErrorCode::OK;
         let is_done = match request.asked {
             Asked::Write => Some(is_ok),
@@ -296,7 +300,8 @@ fn compare(asked: &Asked, answer: &Answer, truth: &Truth) -> Result<(), String> 
         (Asked::Children(_), _) if exists => {
             let read: GetChildrenResponse =
                 decode_prefix(&answer.body).map_err(|e| e.to_string())?;
-            let mut shown: Vec<_> = read.children.strs().filter(|name| name != "zookeeper").collect();
+            let mut shown: Vec<_> =
+                read.children.strs().filter(|name| name != "zookeeper").collect();
             shown.sort_unstable();
             let children = truth.children_at(path, answer.zxid);
             if !shown.iter().map(|name| &**name).eq(children.iter().copied()) {
