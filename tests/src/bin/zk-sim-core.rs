@@ -9,9 +9,8 @@ use zk_tests::core_sim::{Plan, Report, Scope, attempt, exhaust, shrink, soak};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
-    let number = |at: usize, default: u64| {
-        arguments.get(at).map_or(Some(default), |text| text.parse().ok())
-    };
+    let number =
+        |at: usize, default: u64| arguments.get(at).map_or(Some(default), |text| text.parse().ok());
     let begin = Instant::now();
     let outcome = match (arguments.first().map(String::as_str), number(1, 0), number(2, 0)) {
         (Some("events"), Some(events), Some(seed)) => soak(seed, events),

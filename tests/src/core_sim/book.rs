@@ -296,7 +296,8 @@ fn compare(asked: &Asked, answer: &Answer, truth: &Truth) -> Result<(), String> 
         (Asked::Children(_), _) if exists => {
             let read: GetChildrenResponse =
                 decode_prefix(&answer.body).map_err(|e| e.to_string())?;
-            let mut shown: Vec<_> = read.children.strs().filter(|name| name != "zookeeper").collect();
+            let mut shown: Vec<_> =
+                read.children.strs().filter(|name| name != "zookeeper").collect();
             shown.sort_unstable();
             let children = truth.children_at(path, answer.zxid);
             if !shown.iter().map(|name| &**name).eq(children.iter().copied()) {

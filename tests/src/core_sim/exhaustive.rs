@@ -41,11 +41,8 @@ pub fn exhaust(scope: Scope) -> Result<Report, Box<Found>> {
     };
     attempt(Vec::new())?;
     let all = Fault::all(2, 2);
-    let planned = |delivery, fault| Planned {
-        when: When::Delivery(delivery),
-        fault,
-        duration: DURATION,
-    };
+    let planned =
+        |delivery, fault| Planned { when: When::Delivery(delivery), fault, duration: DURATION };
     for first in (0..scope.depth).filter(|_| scope.faults > 0) {
         for fault in &all {
             let fault = planned(first, *fault);

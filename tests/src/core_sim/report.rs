@@ -167,7 +167,10 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { runs, events, millis, checked, coverage, hash } = self;
         let seconds = millis / 1000;
-        writeln!(f, "{runs} runs, {events} events, {seconds} simulated seconds, trace {hash:016x}")?;
+        writeln!(
+            f,
+            "{runs} runs, {events} events, {seconds} simulated seconds, trace {hash:016x}"
+        )?;
         writeln!(
             f,
             "checked: {} outcomes ({} answered, {} not sent, {} unknown), {} reads, {} watch events, \

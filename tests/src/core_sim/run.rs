@@ -69,8 +69,14 @@ pub fn run(plan: &Plan) -> Result<Report, Failure> {
     }
     coverage.has_cut_off = false;
     let millis = u64::try_from(now.since_epoch().as_millis()).unwrap_or(u64::MAX);
-    let mut report =
-        Report { runs: 1, events: trace.events, millis, coverage, hash: trace.hash, ..Report::default() };
+    let mut report = Report {
+        runs: 1,
+        events: trace.events,
+        millis,
+        coverage,
+        hash: trace.hash,
+        ..Report::default()
+    };
     for client in &clients {
         let checked = client.checked();
         report.checked.outcomes += checked.outcomes;
@@ -221,9 +227,17 @@ impl World<'_> {
         self.schedule.plan(self.now.after(planned.duration), Happening::Mend { number });
         let until = self.now.after(planned.duration);
         let struck = match planned.fault {
-            Fault::Reset(it) | Fault::Fin(it) | Fault::BlackHole(it) | Fault::BlackHoleUp(it)
-            | Fault::BlackHoleDown(it) | Fault::Stall(it) | Fault::Slow(it) | Fault::Crumbs(it)
-            | Fault::Pause(it) | Fault::Isolate(it) | Fault::Expire(it) => it,
+            Fault::Reset(it)
+            | Fault::Fin(it)
+            | Fault::BlackHole(it)
+            | Fault::BlackHoleUp(it)
+            | Fault::BlackHoleDown(it)
+            | Fault::Stall(it)
+            | Fault::Slow(it)
+            | Fault::Crumbs(it)
+            | Fault::Pause(it)
+            | Fault::Isolate(it)
+            | Fault::Expire(it) => it,
             _ => 0,
         };
         let book = &self.clients[struck].book;
@@ -396,7 +410,8 @@ impl World<'_> {
         let live: Vec<_> = self.clients.iter().filter_map(|client| client.book.id).collect();
         let left = self.ensemble.sessions().filter(|(id, _)| live.contains(id)).count();
         if left > 0 {
-            self.violations.push(format!("X2: {left} closed sessions and {watches} watches are left"));
+            self.violations
+                .push(format!("X2: {left} closed sessions and {watches} watches are left"));
         }
     }
 }

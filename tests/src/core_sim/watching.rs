@@ -63,8 +63,7 @@ impl Watching {
 
     /// Says what is wrong with being told this. One-shot watches are over afterwards.
     pub(crate) fn told(&mut self, event: &NodeEvent, truth: &Truth) -> Result<(), String> {
-        let is_it =
-            |change: &Change| change.kind == event.kind && *change.path == *event.path;
+        let is_it = |change: &Change| change.kind == event.kind && *change.path == *event.path;
         match (&self.state, event.zxid) {
             (State::Asked, _) => Err(format!("W3: {event:?} before the watch was armed")),
             (State::Missing { next } | State::Once { next }, Some(zxid)) => {
@@ -108,8 +107,7 @@ impl Watching {
 
     /// The first change that a persistent watch has not been told.
     fn due(&self, next: usize, end: usize, told: &[usize], truth: &Truth) -> Option<usize> {
-        (next..end)
-            .find(|place| self.concerns(&truth.changes[*place]) && !told.contains(place))
+        (next..end).find(|place| self.concerns(&truth.changes[*place]) && !told.contains(place))
     }
 
     fn tick_off(&mut self, place: usize, truth: &Truth) {

@@ -123,9 +123,7 @@ impl Wish {
                 };
                 (RequestFrame::of(&follow), Asked::Other, Some((by, path)))
             }
-            Self::Sync => {
-                (RequestFrame::of(&SyncRequest { path: "/".into() }), Asked::Other, None)
-            }
+            Self::Sync => (RequestFrame::of(&SyncRequest { path: "/".into() }), Asked::Other, None),
         };
         let is_harmless = !matches!(asked, Asked::Write | Asked::Multi | Asked::Delete);
         let on_loss = if is_harmless { OnLoss::Resend } else { OnLoss::Report };

@@ -248,8 +248,7 @@ impl<'a> World<'a> {
                     self.links[link].conn = None;
                     let at = self.now.after(self.latency(self.links[link].client));
                     let at = self.links[link].down.arrival(at);
-                    self.schedule
-                        .plan(at, Happening::DownEnd { link, why: LinkError::Closed });
+                    self.schedule.plan(at, Happening::DownEnd { link, why: LinkError::Closed });
                 }
             }
         }

@@ -92,7 +92,7 @@ pub(super) fn level(steps: &[Heard], root: &str) -> Record {
     };
     let line = |level: &mut Level<'_>, name: &Name, pieces: &Vec<Piece>| {
         let mut line = name.to_string();
-        for piece in pieces {
+        for piece in pieces.iter().filter(|piece| **piece != Piece::Text(String::new())) {
             line.push(' ');
             level.spell(piece, &mut line);
         }

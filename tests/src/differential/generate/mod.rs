@@ -23,13 +23,21 @@ const TIMEOUT: i32 = 40_000;
 const CONNECTIONS_MAX: u8 = 8;
 
 /// Steps of a sequence behind its opening: from so many, and fewer than so many more.
-const STEPS: (usize, usize) = (8, 14);
+const STEPS: (usize, usize) = (6, 12);
 
 /// Makes up a sequence.
 pub fn generate(mut chance: Chance) -> Sequence {
     let steps = STEPS.0 + chance.below(STEPS.1);
-    let mut maker = Maker { chance, steps: Vec::new(), links: Vec::new(), opened: 0 };
+    let mut maker = Maker {
+        chance,
+        steps: Vec::new(),
+        links: Vec::new(),
+        opened: 0,
+        known: vec![Chars::of("$")],
+        is_tame: false,
+    };
     maker.begin();
+    let steps = steps + maker.steps.len();
     while maker.steps.len() < steps {
         maker.step();
     }
@@ -42,6 +50,10 @@ struct Maker {
     /// Connections that are probably open.
     links: Vec<Link>,
     opened: u8,
+    /// Nodes that probably exist.
+    known: Vec<Chars>,
+    /// Whether nothing odd is wanted for now.
+    is_tame: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +78,34 @@ impl Maker {
             let root = Field::Text(Some(Chars::of("$")));
             let data = Field::Data(Data::Bytes(Chars::of("hi")));
             self.send_from(0, op, vec![root, data, Field::Acl(open), Field::Int(flags)]);
+            self.furnish();
         }
+    }
+
+    /// Creates some nodes and watches, so that there is something to run into.
+    fn furnish(&mut self) {
+        self.is_tame = true;
+        let nodes = [("$/a", 0, 2), ("$/b", 0, 3), ("$/a/b", 0, 3), ("$/e", 1, 3), ("$/c", 0, 4)];
+        for (path, flags, one_in) in nodes {
+            if self.chance.one_in(one_in) {
+                let data = self.data();
+                let acl = if path == "$/c" { self.restricted() } else { self.acl() };
+                let path = Chars::of(path);
+                self.known.push(path.clone());
+                let body = vec![Field::Text(Some(path)), data, acl, Field::Int(flags)];
+                self.send_from(0, OpCode::CREATE, body);
+            }
+        }
+        if self.chance.one_in(3) {
+            let link = self.chance.below(self.links.len().max(1));
+            let mode = self.chance.pick(&[0, 1, 1]);
+            let body = vec![Field::Text(Some(Chars::of("$"))), Field::Int(mode)];
+            self.send_from(link, OpCode::ADD_WATCH, body);
+        }
+        if self.chance.one_in(8) {
+            self.quotas().into_iter().for_each(|body| self.send_from(0, OpCode::CREATE, body));
+        }
+        self.is_tame = false;
     }
 
     fn step(&mut self) {
