@@ -35,6 +35,7 @@ pub fn generate(mut chance: Chance) -> Sequence {
         opened: 0,
         known: vec![Chars::of("$")],
         is_tame: false,
+        has_quota: false,
     };
     maker.begin();
     let steps = steps + maker.steps.len();
@@ -54,6 +55,7 @@ struct Maker {
     known: Vec<Chars>,
     /// Whether nothing odd is wanted for now.
     is_tame: bool,
+    has_quota: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +105,7 @@ impl Maker {
             self.send_from(link, OpCode::ADD_WATCH, body);
         }
         if self.chance.one_in(8) {
+            self.has_quota = true;
             self.quotas().into_iter().for_each(|body| self.send_from(0, OpCode::CREATE, body));
         }
         self.is_tame = false;
@@ -132,12 +135,17 @@ impl Maker {
 
     /// Several requests in one write.
     fn several(&mut self) {
+        if self.has_quota {
+            // Limits look at what is committed, which may lag behind what is under way.
+            return;
+        }
         let at = self.chance.below(self.links.len().max(1));
         let count = 2 + self.chance.below(3);
         let mut requests = Vec::new();
         while requests.len() < count {
             let (op, body) = self.request();
-            if !overtakes(op) && !is_giant(&body) {
+            // So does what sets access control lists, as far as others are concerned.
+            if !overtakes(op) && !is_giant(&body) && op != OpCode::SET_ACL {
                 requests.push(self.numbered(at, op, body));
             }
         }

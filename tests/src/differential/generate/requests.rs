@@ -251,6 +251,7 @@ impl Maker {
 
     /// Sets or changes the limits of what is below some node.
     fn quota(&mut self) -> (OpCode, Vec<Field>) {
+        self.has_quota = true;
         let of = self.chance.pick(&["$", "$/a", "$/b"]);
         let below =
             self.chance.pick(&["", "/zookeeper_limits", "/zookeeper_limits", "/zookeeper_stats"]);
