@@ -74,8 +74,17 @@ impl Heard {
     }
 }
 
+/// What is left of transaction numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Zxids {
+    /// Their order.
+    Ranked,
+    /// Whether there is one.
+    Ignored,
+}
+
 /// Levels what was heard in all steps together.
-pub(super) fn level(steps: &[Heard], root: &str) -> Record {
+pub(super) fn level(steps: &[Heard], root: &str, left: Zxids) -> Record {
     let pieces =
         || steps.iter().flat_map(|heard| heard.by.values().flatten()).flat_map(|line| line.iter());
     let zxids: BTreeSet<i64> = pieces()
@@ -85,7 +94,10 @@ pub(super) fn level(steps: &[Heard], root: &str) -> Record {
         })
         .collect();
     let mut level = Level {
-        ranks: zxids.into_iter().zip(1..).collect(),
+        ranks: match left {
+            Zxids::Ranked => zxids.into_iter().zip(1..).collect(),
+            Zxids::Ignored => zxids.into_iter().map(|zxid| (zxid, 0)).collect(),
+        },
         times: BTreeMap::new(),
         sessions: BTreeMap::new(),
         root,

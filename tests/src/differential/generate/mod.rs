@@ -2,9 +2,12 @@
 
 mod access;
 mod broken;
+mod mortal;
 mod names;
 mod requests;
 mod watching;
+
+pub use mortal::generate_mortal;
 
 use zk_proto::{OpCode, Xid};
 

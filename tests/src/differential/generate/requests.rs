@@ -100,7 +100,6 @@ impl Maker {
             (odd, (OpCode::CREATE, 7)),
             (odd, (OpCode::CREATE, -1)),
             (odd, (OpCode::CREATE_CONTAINER, 0)),
-            (odd, (OpCode::CREATE_CONTAINER, 1)),
             (odd, (OpCode::CREATE_TTL, 0)),
             (odd, (OpCode::CREATE_TTL, 3)),
             (odd, (OpCode::CREATE_TTL, 4)),
