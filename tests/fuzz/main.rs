@@ -75,6 +75,7 @@ targets! {
     connect_string
     frames
     session_inputs
+    server_inputs
 }
 
 #[test]

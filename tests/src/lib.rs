@@ -4,6 +4,7 @@ pub mod core_sim;
 pub mod differential;
 pub mod fuzz;
 mod hostile;
+mod input;
 pub mod register;
 pub mod sim;
 pub mod site;

@@ -150,7 +150,11 @@ impl Book {
         if let Asked::Close = request.asked {
             return;
         }
+        let before = self.violations.len();
         self.saw(answer.zxid, truth);
+        if self.violations.len() > before {
+            self.wrong(format!("with the answer {answer:?} to {:?}", request.asked));
+        }
         let is_ok = answer.code == ErrorCode::OK;
         let is_done = match request.asked {
             Asked::Write => Some(is_ok),

@@ -8,6 +8,8 @@ mod decode;
 mod frames;
 mod multi;
 mod path;
+mod server_inputs;
+mod server_script;
 mod watch;
 
 pub use self::decode::choice_of;
@@ -48,6 +50,7 @@ pub const TARGETS: &[Target] = &[
     codec("connect_string", connect_string::connect_string),
     codec("frames", frames::frames),
     stateful("session_inputs", crate::hostile::session_inputs),
+    stateful("server_inputs", server_inputs::server_inputs),
 ];
 
 impl Target {

@@ -100,8 +100,8 @@ impl Ensemble {
 
     fn negotiate(&self, asked_millis: i32) -> Duration {
         let tick = self.config.tick;
-        let min = self.config.session_timeout_min.unwrap_or(tick.saturating_mul(2));
-        let max = self.config.session_timeout_max.unwrap_or(tick.saturating_mul(20));
+        let min = self.config.session_timeout_min.unwrap_or_else(|| tick.saturating_mul(2));
+        let max = self.config.session_timeout_max.unwrap_or_else(|| tick.saturating_mul(20));
         let asked = Duration::from_millis(asked_millis.max(0).unsigned_abs().into());
         asked.max(min).min(max)
     }
@@ -381,9 +381,11 @@ impl Ensemble {
             Phase::Fresh => return None,
         };
         let leader = self.leader_of(member)?;
-        let at_once = |frame| Queued::Answer { at: Zxid(0), frame, last: false };
+        // A refusal names the newest transaction, which this member must have come to.
+        let refusal =
+            |at, error| Queued::Answer { at, frame: reply(xid, at, Err(error)), last: false };
         let Some(owner) = self.sessions.get(session).map(|it| it.conn()) else {
-            return Some(at_once(reply(xid, self.zxid, Err(ErrorCode::SESSION_EXPIRED))));
+            return Some(refusal(self.zxid, ErrorCode::SESSION_EXPIRED));
         };
         if owner != Some(conn) {
             // The session has moved to another member; this one must not act for it.
@@ -393,7 +395,7 @@ impl Ensemble {
         Some(match op {
             OpCode::SYNC => match decode::<SyncRequest<'_>>(body) {
                 Ok(request) => Queued::Sync { at: self.zxid, xid, path: echo(request.path) },
-                Err(error) => at_once(reply(xid, self.zxid, Err(error))),
+                Err(error) => refusal(self.zxid, error),
             },
             OpCode::CLOSE_SESSION => {
                 self.sessions.close(session);

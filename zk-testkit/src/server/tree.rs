@@ -211,8 +211,8 @@ impl Tree {
 
     /// Containers and nodes with a time to live whose time has come.
     pub(super) fn expired(&self, millis: i64) -> Vec<Box<str>> {
-        let dead = |path: &&Box<str>| {
-            let Some(node) = self.nodes.get(&***path) else { return false };
+        let dead = |path: &str| {
+            let Some(node) = self.nodes.get(path) else { return false };
             node.children.is_empty()
                 && match node.kind {
                     NodeKind::Container => node.created > 0,
@@ -220,7 +220,7 @@ impl Tree {
                     _ => false,
                 }
         };
-        self.mortal.iter().filter(dead).cloned().collect()
+        self.mortal.iter().filter(|path| dead(path)).cloned().collect()
     }
 
     /// Sets the sequence number that the next sequential child of a node gets.

@@ -99,6 +99,14 @@ faults! {
     Crash = "CK",
 }
 
+impl Fault {
+    /// Whether it changes bytes in such a way that a client may take them for something else.
+    #[must_use]
+    pub const fn damages(self) -> bool {
+        matches!(self, Self::Flip | Self::Insert | Self::Remove | Self::BadLength)
+    }
+}
+
 /// Whom a fault hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
@@ -239,8 +247,11 @@ impl Schedule {
         }
         let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
         let mut schedule = Self::default();
+        if total == 0 {
+            return schedule;
+        }
         let mut at = stage.from;
-        while total > 0 {
+        loop {
             at += rng.within(1, stage.pause * 2);
             if at >= stage.until {
                 break;
