@@ -32,17 +32,7 @@ impl Batch {
     pub fn play(&self, wire: &mut impl Wire) -> Vec<Record> {
         let mut roots = roots();
         let mut root = || roots.next().expect("there is always another one");
-        self.sequences()
-            .enumerate()
-            .map(|(i, sequence)| {
-                let t = std::time::Instant::now();
-                let r = play(&sequence, &root(), wire);
-                if t.elapsed().as_millis() > 1000 {
-                    eprintln!("SLOW {i} {:?}\n{sequence}\n{r:#?}", t.elapsed())
-                };
-                r
-            })
-            .collect()
+        self.sequences().map(|sequence| play(&sequence, &root(), wire)).collect()
     }
 
     /// Where two servers have not done the same.

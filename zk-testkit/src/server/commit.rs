@@ -7,8 +7,9 @@ use zk_proto::{
     ErrorCode, OpCode, Request, SessionId, Time, Zxid,
     jute::Decode,
     request::{
-        Create2Response, CreateResponse, DeleteRequest, ReconfigRequest, RequestVisitor,
-        SetAclResponse, SetDataResponse, SyncResponse, dispatch,
+        Create2Response, CreateRequest, CreateResponse, CreateTtlRequest, DeleteRequest,
+        ReconfigRequest, RequestVisitor, SetAclRequest, SetAclResponse, SetDataResponse,
+        SyncResponse, dispatch,
     },
 };
 
@@ -16,6 +17,7 @@ use super::{
     Ensemble,
     acl::Identities,
     connection::{Encoded, Refused},
+    java,
     member::Service,
     prepare::Case,
     quirks,
@@ -52,7 +54,8 @@ impl Ensemble {
             return self.commit_multi(now, leader, author, body);
         }
         // What cannot be read has no place in history, as long as that is decided first.
-        if !quirks::garbage_has_zxids(self.config.release) && !is_readable(op, body) {
+        let is_early = op == OpCode::RECONFIG || !quirks::garbage_has_zxids(self.config.release);
+        if is_early && !is_readable(op, body) {
             return Answer { zxid: self.zxid, result: Err(ErrorCode::MARSHALLING_ERROR.into()) };
         }
         let txn = self.case(leader, author, body, |case| prepare(case, op, body));
@@ -239,23 +242,30 @@ fn is_readable(op: OpCode, body: &Bytes) -> bool {
             decode::<R>(self.0).is_ok()
         }
     }
-    dispatch(op, Visit(body)).unwrap_or(true)
+    match op {
+        OpCode::CREATE | OpCode::CREATE2 | OpCode::CREATE_CONTAINER => {
+            java::request::<CreateRequest<'_>>(body).is_ok()
+        }
+        OpCode::CREATE_TTL => java::request::<CreateTtlRequest<'_>>(body).is_ok(),
+        OpCode::SET_ACL => java::request::<SetAclRequest<'_>>(body).is_ok(),
+        op => dispatch(op, Visit(body)).unwrap_or(true),
+    }
 }
 
 /// Judges a request that stands alone.
 fn prepare(case: &Case<'_>, op: OpCode, body: &Bytes) -> Result<Txn, ErrorCode> {
     match op {
         OpCode::CREATE | OpCode::CREATE2 | OpCode::CREATE_CONTAINER => {
-            case.create(op, &decode(body)?)
+            case.create(op, &java::request(body)?)
         }
-        OpCode::CREATE_TTL => case.create_ttl(&decode(body)?),
+        OpCode::CREATE_TTL => case.create_ttl(&java::request(body)?),
         OpCode::DELETE => case.delete(&decode(body)?),
         OpCode::DELETE_CONTAINER => {
             let request: DeleteRequest<'_> = decode(body)?;
             case.delete(&DeleteRequest { version: -1, ..request })
         }
         OpCode::SET_DATA => case.set_data(&decode(body)?),
-        OpCode::SET_ACL => case.set_acl(&decode(body)?),
+        OpCode::SET_ACL => case.set_acl(&java::request(body)?),
         OpCode::RECONFIG => {
             decode::<ReconfigRequest<'_>>(body).and(Err(ErrorCode::RECONFIG_DISABLED))
         }

@@ -1,9 +1,13 @@
-//! Strings as servers read and write them.
+//! Strings and lists as servers read and write them.
 
 use std::borrow::Cow;
 
-use bytes::{BufMut as _, BytesMut};
-use zk_proto::Text;
+use bytes::{BufMut as _, Bytes, BytesMut};
+use zk_proto::{
+    CreateFlags, ErrorCode, List, Str, Text, Zxid,
+    jute::{Decode, DecodeError, Reader},
+    request::{CreateRequest, CreateTtlRequest, SetAclRequest, SetWatches, SetWatches2},
+};
 
 /// A string as servers write it: characters beyond the basic plane as two surrogates, each encoded as
 /// if it were a character.
@@ -52,6 +56,82 @@ pub(super) fn string(bytes: Option<&[u8]>) -> Cow<'_, str> {
             }
         }
     }
+}
+
+/// A list as servers read it: every negative count but the one of null means that there is nothing.
+pub(super) fn list<'a, T>(reader: &mut Reader<'a>) -> Result<List<T>, DecodeError>
+where
+    T: for<'b> Decode<'b>,
+{
+    let mut behind = reader.clone();
+    if i32::decode(&mut behind)? < -1 {
+        *reader = behind;
+        return Ok(List::EMPTY);
+    }
+    List::decode(reader)
+}
+
+/// Requests that have lists, read as servers read them.
+pub(super) trait Lenient<'a>: Sized {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError>;
+}
+
+impl<'a> Lenient<'a> for CreateRequest<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            path: Str::decode(reader)?,
+            data: Decode::decode(reader)?,
+            acl: list(reader)?,
+            flags: CreateFlags::decode(reader)?,
+        })
+    }
+}
+
+impl<'a> Lenient<'a> for CreateTtlRequest<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            path: Str::decode(reader)?,
+            data: Decode::decode(reader)?,
+            acl: list(reader)?,
+            flags: CreateFlags::decode(reader)?,
+            ttl: i64::decode(reader)?,
+        })
+    }
+}
+
+impl<'a> Lenient<'a> for SetAclRequest<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { path: Str::decode(reader)?, acl: list(reader)?, version: i32::decode(reader)? })
+    }
+}
+
+impl<'a> Lenient<'a> for SetWatches {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            relative_zxid: Zxid::decode(reader)?,
+            data_watches: list(reader)?,
+            exist_watches: list(reader)?,
+            child_watches: list(reader)?,
+        })
+    }
+}
+
+impl<'a> Lenient<'a> for SetWatches2 {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            relative_zxid: Zxid::decode(reader)?,
+            data_watches: list(reader)?,
+            exist_watches: list(reader)?,
+            child_watches: list(reader)?,
+            persistent_watches: list(reader)?,
+            persistent_recursive_watches: list(reader)?,
+        })
+    }
+}
+
+/// Reads a request that has lists.
+pub(super) fn request<'a, T: Lenient<'a>>(body: &'a Bytes) -> Result<T, ErrorCode> {
+    T::read(&mut Reader::new(body)).map_err(|_| ErrorCode::MARSHALLING_ERROR)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use super::{
     Ensemble,
     commit::{Answer, Author},
     connection::{Encoded, Refused},
+    java::Lenient as _,
     prepare::op_in_multi,
     quirks,
     tree::{Effects, Tree},
@@ -50,7 +51,7 @@ pub(super) fn read(body: &Bytes) -> Result<Vec<MultiOp<'_>>, Garbage> {
             OpCode::CREATE => MultiOp::Create(create(&mut reader)?),
             OpCode::CREATE2 => MultiOp::Create2(create(&mut reader)?),
             OpCode::CREATE_CONTAINER => MultiOp::CreateContainer(create(&mut reader)?),
-            OpCode::CREATE_TTL => MultiOp::CreateTtl(CreateTtlRequest::decode(&mut reader)?),
+            OpCode::CREATE_TTL => MultiOp::CreateTtl(CreateTtlRequest::read(&mut reader)?),
             OpCode::DELETE => MultiOp::Delete(DeleteRequest::decode(&mut reader)?),
             OpCode::SET_DATA => MultiOp::SetData(SetDataRequest::decode(&mut reader)?),
             OpCode::CHECK => MultiOp::Check(CheckVersionRequest::decode(&mut reader)?),
@@ -71,7 +72,7 @@ const fn is_read(op: &MultiOp<'_>) -> bool {
 }
 
 fn create<'a>(reader: &mut Reader<'a>) -> Result<CreateRequest<'a>, Garbage> {
-    let request = CreateRequest::decode(reader)?;
+    let request = CreateRequest::read(reader)?;
     let CreateFlags(flags) = request.flags;
     if !(0..=CreateFlags::PERSISTENT_SEQUENTIAL_TTL.0).contains(&flags) {
         return Err(Garbage::Malformed);

@@ -84,3 +84,8 @@ pub(super) fn knows_ipv6(release: Release) -> bool {
 pub(super) fn null_in_multi_has_zxid(release: Release) -> bool {
     release >= Release::V3_9
 }
+
+/// Whether asking for a watch looks at the paths above, too.
+pub(super) fn seeks_watches_upwards(release: Release) -> bool {
+    (Release::V3_6..Release::V3_9).contains(&release)
+}

@@ -80,8 +80,10 @@ impl View<'_> {
             OpCode::GET_EPHEMERALS => self.get_ephemerals(&decode(body)?),
             OpCode::GET_ALL_CHILDREN_NUMBER => self.count(&decode(body)?),
             OpCode::WHO_AM_I => Ok(self.who_am_i()),
-            OpCode::SET_WATCHES => self.set_watches(decode::<SetWatches>(body)?.into_2(), missed),
-            OpCode::SET_WATCHES2 => self.set_watches(decode(body)?, missed),
+            OpCode::SET_WATCHES => {
+                self.set_watches(java::request::<SetWatches>(body)?.into_2(), missed)
+            }
+            OpCode::SET_WATCHES2 => self.set_watches(java::request(body)?, missed),
             OpCode::ADD_WATCH => self.add_watch(&decode(body)?),
             OpCode::CHECK_WATCHES => self.check_watches(&decode(body)?, false),
             OpCode::REMOVE_WATCHES => self.check_watches(&decode(body)?, true),
@@ -264,6 +266,13 @@ impl View<'_> {
         let WatcherType(number) = it.kind;
         if !kinds_known.contains(&number) {
             return Err(ErrorCode::MARSHALLING_ERROR);
+        }
+        if !end && quirks::seeks_watches_upwards(self.config.release) {
+            // It stumbles on the way up to the root if there is none.
+            let path = there(it.path)?;
+            if !path.is_empty() && !path.contains('/') {
+                return Err(ErrorCode::MARSHALLING_ERROR);
+            }
         }
         let path = watched(it.path);
         let there = if end {
