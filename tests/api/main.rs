@@ -1,10 +1,9 @@
-//! The client's operations on real servers, of each release line that must be had.
+//! The client's operations, on real servers of each release line that must be had, and on the
+//! in-process one.
 
 use zk_client::{Client, ConnectOptions};
-use zk_testkit::{
-    proxy::Proxy,
-    real::{Release, Server},
-};
+use zk_testkit::proxy::Proxy;
+use zk_tests::site::Site;
 
 mod chroot;
 mod doubt;
@@ -14,26 +13,26 @@ mod secrets;
 mod session;
 mod watches;
 
-/// Runs a test on a server of its own of each release line.
-async fn on_each_release(test: impl AsyncFn(&Server)) {
-    for release in [Release::V3_8, Release::V3_9] {
-        let server = Server::start(release).await.unwrap();
-        test(&server).await;
+/// Runs a test on a server of its own of each kind.
+async fn on_each_release(test: impl AsyncFn(&Site)) {
+    for kind in Site::ALL {
+        println!("on {kind}");
+        test(&Site::start(kind).await).await;
     }
 }
 
-async fn client(server: &Server) -> Client {
+async fn client(server: &Site) -> Client {
     options(server).connect().await.unwrap()
 }
 
 /// A client that talks to the server through a proxy of its own.
-async fn behind_proxy(server: &Server) -> (Proxy, Client) {
+async fn behind_proxy(server: &Site) -> (Proxy, Client) {
     let proxy = Proxy::start(server.addr()).await.unwrap();
     let options = ConnectOptions::new(&proxy.connect_string()).unwrap();
     let zk = options.connect().await.unwrap();
     (proxy, zk)
 }
 
-fn options(server: &Server) -> ConnectOptions {
+fn options(server: &Site) -> ConnectOptions {
     ConnectOptions::new(&server.connect_string()).unwrap()
 }

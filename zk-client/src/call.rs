@@ -24,6 +24,7 @@ use crate::{
     attempt::ProtectedCreate,
     chroot::Chroot,
     error::{Cause, InDoubt, ReadError, Rejection, SessionEnd, WriteError},
+    ids::Ids,
     level::Level,
     session::Published,
     sweep::Sweep,
@@ -97,6 +98,7 @@ pub(crate) struct Handle {
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) chroot: Chroot,
     pub(crate) level: Arc<Level>,
+    pub(crate) ids: Arc<Ids>,
     /// Where submissions are held back, while they are.
     pub(crate) held: Option<Arc<Mutex<Vec<Submission>>>>,
 }

@@ -18,6 +18,7 @@ use crate::{
     create::Create,
     driver::{Driver, Parts},
     error::{ConnectError, ReadError, SessionEnd},
+    ids::Ids,
     level::Level,
     operations::{Children, Delete, Exists, Get, Set, Sync},
     options::ConnectOptions,
@@ -49,7 +50,9 @@ impl Client {
     }
 
     pub(crate) async fn start(options: ConnectOptions) -> Result<Self, ConnectError> {
-        let ConnectOptions { config, chroot, connect_deadline, connector, clock, seed } = options;
+        let ConnectOptions { config, chroot, connect_deadline, connector, clock, seed, spawn } =
+            options;
+        let ids = Arc::new(seed.map_or(Ids::Random, Ids::seeded));
         let seed = match seed {
             Some(seed) => seed,
             None => getrandom::u64().map_err(|error| ConnectError::Entropy(error.to_string()))?,
@@ -79,11 +82,15 @@ impl Client {
             last_failure: failure,
         });
         let span = tracing::info_span!(parent: None, "zk.session");
-        tokio::spawn(driver.run().instrument(span));
+        let task = driver.run().instrument(span);
+        match spawn {
+            Some(spawn) => spawn(Box::pin(task)),
+            None => drop(tokio::spawn(task)),
+        }
 
         let session = Session::new(published.clone(), lease, clock);
         let client = Self {
-            handle: Handle { commands, published, permits, chroot, level, held: None },
+            handle: Handle { commands, published, permits, chroot, level, ids, held: None },
             session,
         };
         // Dropping the client, here or with the future, ends the driver.

@@ -233,7 +233,7 @@ impl CreateProtected<'_> {
         let parent =
             path::parent(&absolute).ok_or(Cause::InvalidArgument("the root has no name"))?;
         let lasting = planted!(AdoptsOldNode).then(|| String::from_utf8_lossy(data).into_owned());
-        let id = lasting.map_or_else(uuid, Ok)?;
+        let id = lasting.map_or_else(|| handle.ids.next(), Ok)?;
         let (done, node) = oneshot::channel();
         let create = ProtectedCreate {
             parent: Arc::from(parent),
@@ -281,35 +281,10 @@ impl Future for PendingNode {
     }
 }
 
-/// A random (version 4) UUID in its canonical form. It must be unique across processes and machines: lost
-/// creates are found by it.
-fn uuid() -> Result<String, Cause> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|_| Cause::InvalidArgument("the system has no randomness"))?;
-    bytes[6] = bytes[6] & 0x0F | 0x40;
-    bytes[8] = bytes[8] & 0x3F | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
-}
-
 impl Created {
     /// The number that the server has put behind the `requested` path.
     #[must_use]
     pub fn sequence(&self, requested: &str) -> Option<i32> {
         self.path.strip_prefix(requested).and_then(parse_sequence)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn uuids_are_canonical_random_ones_and_differ() {
-        let (one, other) = (super::uuid().unwrap(), super::uuid().unwrap());
-        assert_ne!(one, other);
-        let shape: String = one.chars().map(|c| if c == '-' { '-' } else { 'x' }).collect();
-        assert_eq!(shape, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx");
-        assert_eq!(&one[14..15], "4");
-        assert!("89ab".contains(&one[19..20]));
     }
 }

@@ -42,6 +42,7 @@ mod clock;
 mod create;
 mod driver;
 mod error;
+mod ids;
 mod level;
 mod link;
 mod node;
@@ -76,7 +77,7 @@ pub use self::{
     operations::{
         Children, ChildrenWatched, Delete, Exists, ExistsWatched, Get, GetWatched, Set, Sync,
     },
-    options::ConnectOptions,
+    options::{ConnectOptions, SessionTask},
     session::{Session, SessionState},
     transaction::{Multi, MultiError, MultiOutcome, OpResult},
     watch::{NodeEvent, Watch},

@@ -1,6 +1,6 @@
 //! What a client can be told before it connects.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use zk_proto::{
@@ -40,7 +40,11 @@ pub struct ConnectOptions {
     pub(crate) connector: Arc<dyn Connect>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) seed: Option<u64>,
+    pub(crate) spawn: Option<Arc<dyn Fn(SessionTask) + Send + Sync>>,
 }
+
+/// The task that drives a session: see [`ConnectOptions::spawn_with`].
+pub type SessionTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl ConnectOptions {
     /// Options for a connection string `host:port,host:port/chroot`. The port defaults to 2181, IPv6
@@ -57,6 +61,7 @@ impl ConnectOptions {
             connector: Arc::new(TcpConnect),
             clock: clock::production(),
             seed: None,
+            spawn: None,
         })
     }
 
@@ -133,9 +138,19 @@ impl ConnectOptions {
         self
     }
 
-    /// Where chance comes from: order of servers, jitter. Default: the system. For simulations.
+    /// Where chance comes from: order of servers, jitter, and the ids of [protected
+    /// creates](crate::Create::protected). Default: the system.
+    ///
+    /// For simulations only: two sessions of the same seed take each other's nodes for their own.
     pub const fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
+        self
+    }
+
+    /// Who runs the session's task: it must be polled, on a tokio runtime with time, until it has ended.
+    /// Default: `tokio::spawn`. For task trackers, runtimes of one's own, simulations.
+    pub fn spawn_with(mut self, spawn: impl Fn(SessionTask) + Send + Sync + 'static) -> Self {
+        self.spawn = Some(Arc::new(spawn));
         self
     }
 

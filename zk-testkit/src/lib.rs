@@ -18,6 +18,8 @@ pub mod proxy;
 #[cfg(unix)]
 pub mod real;
 pub mod server;
+#[cfg(feature = "sim")]
+pub mod sim;
 #[cfg(unix)]
 mod test_server;
 

@@ -9,15 +9,13 @@ use std::{
 
 use tokio::sync::OnceCell;
 use zk_locks::{Client, ConnectOptions};
-use zk_testkit::{
-    proxy::Proxy,
-    real::{Release, Server},
-};
+use zk_testkit::proxy::Proxy;
+use zk_tests::site::{Kind, Site};
 
-/// One server of each release for all tests: they keep apart by their paths. Nothing ever drops it; the
+/// One server of each kind for all tests: they keep apart by their paths. Nothing ever drops them; a real
 /// server's watchdog ends it with this process.
-static V3_8: OnceCell<Server> = OnceCell::const_new();
-static V3_9: OnceCell<Server> = OnceCell::const_new();
+static SITES: [OnceCell<Site>; Site::ALL.len()] =
+    [const { OnceCell::const_new() }; Site::ALL.len()];
 
 /// How many stages there have been.
 static STAGES: AtomicU64 = AtomicU64::new(0);
@@ -28,41 +26,42 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 /// Where a test takes place: a part of a server's tree that belongs to it alone.
 #[derive(Debug)]
 pub(crate) struct Stage {
-    server: &'static Server,
+    server: &'static Site,
     root: String,
     /// An outsider, who looks on and does what nobody should.
     pub(crate) outsider: Client,
 }
 
-/// Runs a test on a server of each release, side by side.
+/// Runs a test on a server of each kind, side by side.
 pub(crate) async fn on_each_release(test: impl AsyncFn(Stage)) {
-    let on = |release, server: &'static OnceCell<Server>| {
+    let on = |index: usize| {
         let test = &test;
+        let kind = Site::ALL[index];
         let mut running = Box::pin(async move {
-            let server = server.get_or_init(async || Server::start(release).await.unwrap()).await;
+            let server = SITES[index].get_or_init(|| Site::start(kind)).await;
             test(Stage::new(server).await).await;
         });
         poll_fn(move |cx| {
-            let _blame = Blame(release);
+            let _blame = Blame(kind);
             running.as_mut().poll(cx)
         })
     };
-    tokio::join!(on(Release::V3_8, &V3_8), on(Release::V3_9, &V3_9));
+    tokio::join!(on(0), on(1), on(2), on(3));
 }
 
-/// Says on which release it was if a test fails.
-struct Blame(Release);
+/// Says on what it was if a test fails.
+struct Blame(Kind);
 
 impl Drop for Blame {
     fn drop(&mut self) {
         if thread::panicking() {
-            println!("this was on ZooKeeper {}", self.0);
+            println!("this was on {}", self.0);
         }
     }
 }
 
 impl Stage {
-    async fn new(server: &'static Server) -> Self {
+    async fn new(server: &'static Site) -> Self {
         let root = format!("/stage-{}", STAGES.fetch_add(1, Ordering::Relaxed));
         let outsider = options(&server.connect_string()).connect().await.unwrap();
         outsider.create(&root, b"").await.unwrap();
@@ -88,8 +87,7 @@ impl Stage {
 
     /// The nodes of this test on whose data or existence the server has watches.
     pub(crate) async fn watched(&self) -> Vec<String> {
-        let by_path = self.server.four_letter("wchp").await.unwrap();
-
+        let by_path = self.server.four_letter("wchp").await;
         let own = format!("{}/", self.root);
         by_path.lines().filter(|line| line.starts_with(&own)).map(str::to_owned).collect()
     }

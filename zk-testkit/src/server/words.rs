@@ -1,12 +1,17 @@
 //! Four-letter words: questions that operators ask without a session.
 
-use super::{Conn, Ensemble, Member, member::Service};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
-const WORDS: [&[u8; 4]; 7] = [b"ruok", b"srvr", b"stat", b"isro", b"mntr", b"conf", b"envi"];
+use zk_proto::SessionId;
+
+use super::{Conn, Ensemble, Member, member::Service};
 
 /// Whether the first bytes of a connection are such a question, and not the length of a frame.
 pub(super) fn is_word(first: [u8; 4]) -> bool {
-    WORDS.contains(&&first) || first.iter().all(u8::is_ascii_lowercase)
+    first.iter().all(u8::is_ascii_lowercase)
 }
 
 pub(super) fn answer(ensemble: &Ensemble, conn: Conn, word: [u8; 4]) -> String {
@@ -24,6 +29,7 @@ pub(super) fn answer(ensemble: &Ensemble, conn: Conn, word: [u8; 4]) -> String {
         }
         (b"srvr" | b"stat", _) => server(ensemble, member),
         (b"mntr", _) => monitor(ensemble, member),
+        (b"wchp", _) => watches(ensemble, member),
         _ => {
             let word = String::from_utf8_lossy(&word);
             format!("{word} is not executed because it is not in the whitelist.\n")
@@ -66,4 +72,24 @@ fn monitor(ensemble: &Ensemble, member: usize) -> String {
         mode(ensemble, member),
         ensemble.watch_count(),
     )
+}
+
+/// Every watched path, with the sessions that watch it.
+fn watches(ensemble: &Ensemble, member: usize) -> String {
+    let mut watchers: BTreeMap<&str, BTreeSet<SessionId>> = BTreeMap::new();
+    for (conn, session) in ensemble.connections(Member(member)) {
+        let Some(session) = session else { continue };
+        let (data, children) = ensemble.watches(conn);
+        for path in data.into_iter().chain(children) {
+            watchers.entry(path).or_default().insert(session);
+        }
+    }
+    let mut answer = String::new();
+    for (path, sessions) in watchers {
+        let _ = writeln!(answer, "{path}");
+        for session in sessions {
+            let _ = writeln!(answer, "\t{session}");
+        }
+    }
+    answer
 }

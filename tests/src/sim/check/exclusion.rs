@@ -1,0 +1,130 @@
+//! S1: tokens grow from grant to grant. S2: no two hold a lock at once. S3: grants are in the order of
+//! asking. S4: whoever loses its session knows it before the servers end it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use zk_locks::{Guard, Status};
+use zk_proto::SessionId;
+
+use super::Bench;
+
+/// Somebody who holds a lock, or believes so.
+pub(crate) struct Held {
+    pub(crate) lock: usize,
+    pub(crate) client: u32,
+    pub(crate) session: zk_client::Session,
+    pub(crate) guard: Arc<Guard>,
+}
+
+#[derive(Default)]
+pub(super) struct Holders {
+    held: BTreeMap<u64, Held>,
+    next: u64,
+    /// The largest token of each lock, by order of grants.
+    granted: BTreeMap<usize, i64>,
+    /// The same by what a fenced resource has seen.
+    register: BTreeMap<usize, i64>,
+}
+
+impl Held {
+    /// Whether it says that it is held. What the session says goes first, so that asking changes nothing.
+    fn claims(&self) -> bool {
+        use zk_client::SessionState as State;
+        let over = matches!(self.session.state(), State::Ended(_) | State::Closing);
+        let alive = !over && !self.session.lease_left().is_zero();
+        alive || !matches!(self.guard.status(), Status::Lost(_))
+    }
+}
+
+impl Bench {
+    /// A lock was granted. Returns the number under which it is [given back](Bench::given_back).
+    pub(crate) fn granted(&mut self, held: Held) -> u64 {
+        self.count("acquisitions");
+        let (lock, client) = (held.lock, held.client);
+        let (token, session) = (held.guard.token().get(), held.session.id());
+        let innocent = self.is_doubtful(session);
+        let last = self.holders.granted.get(&lock).copied().unwrap_or_default();
+        if token <= last && !innocent {
+            self.violated("S1", format!("c{client} got lock {lock} with {token} after {last}"));
+        }
+        self.holders.granted.insert(lock, last.max(token));
+        if !innocent {
+            self.check_others(lock, client, token);
+            self.check_queue(&held, token, session);
+        } else {
+            self.count("grants in doubtful sessions");
+        }
+        let number = self.holders.next;
+        self.holders.next += 1;
+        self.holders.held.insert(number, held);
+        number
+    }
+
+    fn check_others(&mut self, lock: usize, client: u32, token: i64) {
+        let mut overlaps = Vec::new();
+        for other in self.holders.held.values().filter(|other| other.lock == lock) {
+            let session = other.session.id();
+            if !self.is_doubtful(session) && other.claims() && self.slack(other.client) == 0 {
+                overlaps.push((other.client, other.guard.token().get()));
+            }
+        }
+        for (other, its) in overlaps {
+            let text =
+                format!("c{client} got lock {lock} with {token}, c{other} holds it with {its}");
+            self.violated("S2", text);
+        }
+    }
+
+    /// Nobody who asked before is still there, and we are.
+    fn check_queue(&mut self, held: &Held, token: i64, session: SessionId) {
+        let (lock, client) = (held.lock, held.client);
+        let path = super::super::workload::lock_path(lock);
+        let earlier: Vec<String> = self
+            .truth
+            .children(&path)
+            .filter(|(_, live)| live.czxid.0 < token)
+            .map(|(name, _)| name.to_owned())
+            .collect();
+        if !earlier.is_empty() {
+            self.violated("S3", format!("c{client} got lock {lock} before {earlier:?}"));
+        }
+        match self.truth.live.get(held.guard.path()) {
+            Some(live) if live.czxid.0 == token && live.owner == session => {}
+            found => {
+                let text = format!("c{client} got lock {lock} with {token} but there is {found:?}");
+                self.violated("S3", text);
+            }
+        }
+    }
+
+    pub(crate) fn given_back(&mut self, number: u64) -> Option<Held> {
+        self.holders.held.remove(&number)
+    }
+
+    /// A holder writes to what the lock protects, and is refused if it comes too late.
+    pub(crate) fn write_fenced(&mut self, lock: usize, token: i64) -> bool {
+        let highest = self.holders.register.entry(lock).or_default();
+        let accepted = token >= *highest;
+        *highest = token.max(*highest);
+        self.count(if accepted { "fenced writes" } else { "fenced writes refused" });
+        accepted
+    }
+
+    /// The servers have ended a session: whoever held a lock by it must know by now.
+    pub(super) fn session_ended(&mut self, session: SessionId) {
+        if self.is_doubtful(session) {
+            return;
+        }
+        let mut late = Vec::new();
+        for held in self.holders.held.values() {
+            if held.session.id() == session && self.slack(held.client) == 0 && held.claims() {
+                late.push((held.client, held.lock, held.guard.token().get()));
+            }
+        }
+        for (client, lock, token) in late {
+            let text = format!("c{client} believes in lock {lock} ({token}) after {session} ended");
+            self.violated("S4", text);
+        }
+        self.writes.session_ended(session);
+    }
+}

@@ -1,0 +1,96 @@
+//! L1: whoever is healed comes back. L2: whoever waits gets its turn. L3: nobody asks too often. L4: what
+//! is promised in time comes in time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use zk_client::{Session, SessionState};
+
+use super::Bench;
+
+/// What may be late because the simulation itself rounds, in milliseconds.
+const ROUNDING: u64 = 10;
+
+#[derive(Default)]
+pub(crate) struct Promises {
+    /// The session of each client that has one.
+    pub(crate) sessions: BTreeMap<u32, Session>,
+    /// Clients that have finished what they had begun.
+    pub(crate) drained: BTreeSet<u32>,
+    /// Who waits for which lock, since when.
+    waiting: BTreeMap<u64, (usize, u32, u64)>,
+    /// When each lock was granted last.
+    granted: BTreeMap<usize, u64>,
+    next: u64,
+}
+
+impl Bench {
+    pub(crate) fn begins_waiting(&mut self, lock: usize, client: u32) -> u64 {
+        let number = self.promises.next;
+        self.promises.next += 1;
+        self.promises.waiting.insert(number, (lock, client, self.now));
+        number
+    }
+
+    pub(crate) fn ends_waiting(&mut self, number: u64, granted: bool) {
+        let waited = self.promises.waiting.remove(&number);
+        if let (Some((lock, ..)), true) = (waited, granted) {
+            self.promises.granted.insert(lock, self.now);
+        }
+    }
+
+    pub(crate) fn waiters(&self) -> usize {
+        self.promises.waiting.len()
+    }
+
+    /// Something with a time limit has come to its end; while the client stood still it could not.
+    pub(crate) fn took(&mut self, what: &str, client: u32, took: u64, stalled: u64, allowed: u64) {
+        // A fast clock makes a client hurry, a slow one dawdle.
+        let drift =
+            allowed * u64::from(self.options.drifts[client as usize].unsigned_abs()) / 1_000_000;
+        if took > allowed + drift + stalled + ROUNDING {
+            let text = format!("{what} of c{client} took {took} ms instead of {allowed} ms");
+            self.violated("L4", text);
+        }
+    }
+
+    /// Everything has been well for long enough: everybody is back, and every lock has moved on.
+    pub(crate) fn check_recovered(&mut self, healed: u64, connected_by: bool) {
+        if connected_by {
+            for client in 0..self.options.clients {
+                let session = self.promises.sessions.get(&client);
+                let state = session.map(Session::state);
+                if !matches!(state, Some(SessionState::Connected { .. })) {
+                    self.violated("L1", format!("c{client} is not back: {state:?}"));
+                }
+            }
+            return;
+        }
+        let stuck: Vec<_> = self
+            .promises
+            .waiting
+            .values()
+            .filter(|(lock, _, since)| {
+                let moved = self.promises.granted.get(lock).is_some_and(|at| *at > healed);
+                *since < healed && !moved
+            })
+            .copied()
+            .collect();
+        for (lock, client, since) in stuck {
+            let text =
+                format!("c{client} has waited for lock {lock} since {since} ms, nobody got it");
+            self.violated("L2", text);
+        }
+    }
+
+    /// Nobody wakes a herd: without faults each grant costs its waiter a handful of requests.
+    pub(crate) fn check_thrift(&mut self) {
+        let count = |name| self.counts.get(name).copied().unwrap_or_default();
+        let attempts = count("attempts");
+        let others = count("requests of other workloads");
+        let requests = count("requests").saturating_sub(others);
+        let allowed = 8 * attempts + 100 * u64::from(self.options.clients);
+        if self.options.calm && requests > allowed {
+            self.violated("L3", format!("{requests} requests for {attempts} attempts"));
+        }
+    }
+}

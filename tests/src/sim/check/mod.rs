@@ -1,0 +1,150 @@
+//! What must hold, whatever goes wrong.
+//!
+//! | file | rules |
+//! |---|---|
+//! | `truth` | what was really committed, for all the others |
+//! | `exclusion` | S1, S2, S3, S4: holders of locks |
+//! | `wire` | S7, S8, S9 as far as frames show them |
+//! | `writes` | S5, S9: what became of writes, and what reads have shown |
+//! | `watches` | W1, W2, W3, W5 |
+//! | `orphans` | X1, X2, X3, R1: what is left behind |
+//! | `liveness` | L1, L2, L3, L4: what must happen in time |
+
+mod exclusion;
+mod liveness;
+mod orphans;
+mod truth;
+mod watches;
+mod wire;
+mod writes;
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use zk_proto::SessionId;
+use zk_testkit::{
+    server::Ensemble,
+    sim::{Observer, Received, Seen, Sent},
+};
+
+pub(crate) use self::{
+    exclusion::Held,
+    watches::Armed,
+    writes::{UNIQUE, Write},
+};
+use super::{Counts, Options};
+
+/// Something that must not happen and has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which rule.
+    pub rule: &'static str,
+    /// When, in milliseconds.
+    pub at: u64,
+    /// What.
+    pub text: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rule, at, text } = self;
+        write!(f, "{rule} violated at {}.{:03}: {text}", at / 1000, at % 1000)
+    }
+}
+
+/// All checkers, and what they know together. Clones share it.
+///
+/// May be locked while the cluster is, but not the other way round.
+#[derive(Clone)]
+pub(crate) struct Judge(Arc<Mutex<Bench>>);
+
+pub(crate) struct Bench {
+    pub(crate) options: Options,
+    pub(crate) now: u64,
+    pub(crate) violations: Vec<Violation>,
+    pub(crate) counts: Counts,
+    pub(crate) truth: truth::Truth,
+    holders: exclusion::Holders,
+    wires: wire::Wires,
+    writes: writes::Writes,
+    pub(crate) promises: liveness::Promises,
+    /// Sessions that a fault has ended, or that a cut-off member has kept alive, until when: whoever
+    /// believes in these is wrong through no fault of its own.
+    doubtful: BTreeMap<SessionId, u64>,
+}
+
+impl Judge {
+    pub(crate) fn new(options: &Options) -> Self {
+        Self(Arc::new(Mutex::new(Bench {
+            options: options.clone(),
+            now: 0,
+            violations: Vec::new(),
+            counts: Counts::new(),
+            truth: truth::Truth::default(),
+            holders: exclusion::Holders::default(),
+            wires: wire::Wires::default(),
+            writes: writes::Writes::default(),
+            promises: liveness::Promises::default(),
+            doubtful: BTreeMap::new(),
+        })))
+    }
+
+    pub(crate) fn bench(&self) -> MutexGuard<'_, Bench> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same, at a time that the caller knows.
+    pub(crate) fn at(&self, now: u64) -> MutexGuard<'_, Bench> {
+        let mut bench = self.bench();
+        bench.now = now;
+        bench
+    }
+}
+
+impl Bench {
+    pub(crate) fn violated(&mut self, rule: &'static str, text: String) {
+        self.violations.push(Violation { rule, at: self.now, text });
+    }
+
+    pub(crate) fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
+    fn is_doubtful(&self, session: SessionId) -> bool {
+        self.doubtful.get(&session).is_some_and(|until| self.now <= *until)
+    }
+
+    /// How much longer than the servers a client may believe in its session, because its clock is slow.
+    fn slack(&self, client: u32) -> u64 {
+        let drift = self.options.drifts[client as usize];
+        let timeout = self.options.session_timeouts[client as usize];
+        if drift < 0 { timeout * u64::from(drift.unsigned_abs()) / 1_000_000 + 1 } else { 0 }
+    }
+}
+
+impl Observer for Judge {
+    fn sent(&mut self, seen: &Seen, frame: &Sent) {
+        self.at(seen.at).sent(seen, frame);
+    }
+
+    fn received(&mut self, seen: &Seen, frame: &Received) {
+        self.at(seen.at).received(seen, frame);
+    }
+
+    fn expires(&mut self, at: u64, session: SessionId) {
+        self.at(at).doubtful.insert(session, u64::MAX);
+    }
+
+    fn stepped(&mut self, at: u64, ensemble: &Ensemble) {
+        let mut bench = self.at(at);
+        if bench.truth.is_behind(ensemble.history()) {
+            for session in bench.truth.advance(ensemble.history()) {
+                bench.count("sessions ended by the servers");
+                bench.session_ended(session);
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! X1: one node for each protected create at most. X2, X3: no node, session or watch is left behind. R1:
+//! tasks and connections neither.
+
+use zk_testkit::{server::Member, sim::State};
+
+use super::{Bench, truth::guid};
+
+impl Bench {
+    /// No two nodes of one protected create live at once.
+    pub(crate) fn check_twins(&mut self) {
+        let mut guids: Vec<&str> = self.truth.live.keys().filter_map(|path| guid(path)).collect();
+        guids.sort_unstable();
+        let twins: Vec<String> = guids
+            .windows(2)
+            .filter(|pair| pair[0] == pair[1])
+            .map(|pair| pair[0].to_owned())
+            .collect();
+        if !twins.is_empty() {
+            self.violated("X1", format!("several nodes of {twins:?}"));
+        }
+    }
+
+    /// Everybody has let go, and sessions still live: whatever was to be deleted is.
+    pub(crate) fn check_swept(&mut self) {
+        let left = self.nodes_left();
+        if !left.is_empty() {
+            self.violated("X3", format!("not deleted in time: {left:?}"));
+        }
+    }
+
+    fn nodes_left(&self) -> Vec<String> {
+        let ours = self.truth.live.iter().filter(|(path, _)| guid(path).is_some());
+        ours.map(|(path, live)| format!("{path} of {}", live.owner)).take(5).collect()
+    }
+
+    /// All sessions are closed or expired: nothing is left of them.
+    pub(crate) fn check_nothing_left(&mut self, state: &State, tasks: usize) {
+        let left = self.nodes_left();
+        if !left.is_empty() {
+            self.violated("X2", format!("nodes without anybody: {left:?}"));
+        }
+        let sessions: Vec<_> = state.ensemble.sessions().map(|(session, _)| session).collect();
+        if !sessions.is_empty() {
+            self.violated("X2", format!("sessions without anybody: {sessions:?}"));
+        }
+        let watches = state.ensemble.watch_count();
+        if watches > 0 {
+            self.violated("X2", format!("{watches} watches without anybody"));
+        }
+        let members = 0..self.options.members;
+        let conns: usize =
+            members.map(|member| state.ensemble.connections(Member(member)).count()).sum();
+        let links = state.net.open_links(None).count();
+        if conns + links > 0 {
+            self.violated("R1", format!("{conns} connections at servers, {links} at clients"));
+        }
+        if tasks > 0 {
+            self.violated("R1", format!("{tasks} tasks of clients have not ended"));
+        }
+    }
+}

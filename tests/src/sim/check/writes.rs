@@ -1,0 +1,145 @@
+//! S5: reads show what was committed. S7: nobody reads older than it has read or written. S9: what is said
+//! about a write is true.
+
+use std::collections::BTreeMap;
+
+use zk_client::{Cause, Stat, WriteError};
+use zk_proto::{SessionId, Zxid};
+
+use super::{
+    Bench,
+    truth::{What, digest},
+};
+
+/// Paths below this are created once at most.
+pub(crate) const UNIQUE: &str = "/kv/u-";
+
+/// What a client was told about a write.
+#[derive(Clone, Debug)]
+pub(crate) enum Write {
+    Done(Zxid),
+    Rejected,
+    NotApplied { unsent: bool },
+    InDoubt,
+}
+
+#[derive(Default)]
+pub(super) struct Writes {
+    creates: Vec<(String, Write)>,
+    /// The newest state of each path that a session has seen.
+    newest: BTreeMap<(SessionId, String), Zxid>,
+}
+
+impl Writes {
+    pub(super) fn session_ended(&mut self, session: SessionId) {
+        self.newest.retain(|(of, _), _| *of != session);
+    }
+}
+
+impl Write {
+    pub(crate) fn of<T>(result: &Result<T, WriteError>, zxid: impl Fn(&T) -> Zxid) -> Self {
+        match result {
+            Ok(done) => Self::Done(zxid(done)),
+            Err(WriteError::Rejected(_)) => Self::Rejected,
+            Err(WriteError::NotApplied(cause)) => {
+                Self::NotApplied { unsent: !matches!(cause, Cause::Throttled) }
+            }
+            Err(_) => Self::InDoubt,
+        }
+    }
+}
+
+impl Bench {
+    /// A client was told what became of a create that nobody else makes.
+    pub(crate) fn created(&mut self, client: u32, path: &str, write: Write) {
+        self.count(match write {
+            Write::Done(_) => "creates done",
+            Write::Rejected => "creates rejected",
+            Write::NotApplied { .. } => "creates not applied",
+            Write::InDoubt => "creates in doubt",
+        });
+        if let Write::Done(zxid) = write {
+            self.shown(client, zxid);
+        }
+        if let Write::NotApplied { unsent: true } = write {
+            if self.was_sent(path) {
+                let text = format!("c{client} is told that {path} was not sent, and it was");
+                self.violated("S9", text);
+            }
+        }
+        self.writes.creates.push((path.to_owned(), write));
+    }
+
+    /// A client has written data, and is told so.
+    pub(crate) fn wrote(
+        &mut self,
+        client: u32,
+        session: SessionId,
+        path: &str,
+        data: &[u8],
+        stat: &Stat,
+    ) {
+        self.count("writes checked");
+        self.state_shown(client, session, path, Some(data), stat);
+    }
+
+    /// A client has read a node.
+    pub(crate) fn read(
+        &mut self,
+        client: u32,
+        session: SessionId,
+        path: &str,
+        data: &[u8],
+        stat: &Stat,
+    ) {
+        self.count("reads checked");
+        self.state_shown(client, session, path, Some(data), stat);
+    }
+
+    fn state_shown(
+        &mut self,
+        client: u32,
+        session: SessionId,
+        path: &str,
+        data: Option<&[u8]>,
+        stat: &Stat,
+    ) {
+        let (zxid, version) = (stat.mzxid, stat.version);
+        let number = digest(data);
+        let committed = self.truth.change_at(path, zxid).any(|what| match what {
+            What::Created(data) => *data == number && version == 0,
+            What::Written(data, its) => *data == number && version == *its,
+            What::Deleted | What::Children => false,
+        });
+        if !committed {
+            let text =
+                format!("c{client} sees version {version} of {path} as of {zxid}, never written");
+            self.violated("S5", text);
+        }
+        self.shown(client, zxid);
+        let newest = self.writes.newest.entry((session, path.to_owned())).or_default();
+        let last = *newest;
+        *newest = last.max(zxid);
+        if zxid < last {
+            self.violated("S7", format!("c{client} sees {path} as of {zxid} after {last}"));
+        }
+    }
+
+    /// At the end: was it true what clients were told?
+    pub(crate) fn check_writes(&mut self) {
+        for (path, write) in std::mem::take(&mut self.writes.creates) {
+            let changes = self.truth.changes_after(&path, Zxid(0));
+            let made = |what: &What| matches!(what, What::Created(_));
+            let times: Vec<Zxid> =
+                changes.iter().filter(|it| made(&it.what)).map(|it| it.zxid).collect();
+            let fits = match write {
+                Write::Done(zxid) => times == [zxid],
+                Write::Rejected | Write::NotApplied { .. } => times.is_empty(),
+                Write::InDoubt => times.len() <= 1,
+            };
+            if !fits {
+                self.violated("S9", format!("{path}: {write:?} was said, {times:?} is true"));
+            }
+        }
+    }
+}

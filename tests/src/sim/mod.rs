@@ -1,0 +1,35 @@
+//! The real client and the real recipes against the in-process ensemble, in virtual time, with faults.
+//!
+//! | module | concern |
+//! |---|---|
+//! | `options` | what a seed stands for |
+//! | `world` | one run: warm-up, chaos, heal, converge, close |
+//! | `life` | a client from its first connection to its last |
+//! | `workload` | what clients do, one file for each kind |
+//! | `check` | what must hold, one file for each property |
+//! | `report` | what comes out of a run, and of many |
+//! | `shrink` | fewer faults for the same failure |
+
+mod check;
+mod life;
+mod options;
+mod report;
+mod shrink;
+mod workload;
+mod world;
+
+pub use self::{
+    check::Violation,
+    options::Options,
+    report::{Counts, Report, Totals},
+    shrink::shrink,
+    world::run,
+};
+
+use std::time::Duration;
+
+/// Lets so many milliseconds of virtual time pass.
+async fn pass(millis: u64) {
+    let until = tokio::time::Instant::now() + Duration::from_millis(millis);
+    tokio::time::sleep_until(until).await;
+}

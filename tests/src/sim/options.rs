@@ -1,0 +1,173 @@
+//! What a seed stands for.
+
+use std::{fmt, time::Duration};
+
+use zk_testkit::{
+    server::Config,
+    sim::{Fault, Rng, Schedule, Stage},
+};
+
+/// Milliseconds in which nothing goes wrong at the beginning.
+const WARM_UP: u64 = 5_000;
+
+/// What a run is made of. Everything follows from the seed and the duration; the schedule of faults can
+/// be replaced by a part of itself.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The seed.
+    pub seed: u64,
+    /// Milliseconds from the beginning to the end of the faults.
+    pub duration: u64,
+    /// Number of clients, 2 to 48.
+    pub clients: u32,
+    /// Number of members: 1, 3 or 5.
+    pub members: usize,
+    /// Unit of the servers' timers in milliseconds.
+    pub tick: u64,
+    /// How far followers lag behind, in milliseconds.
+    pub lag: u64,
+    /// How long a member that is cut off goes on, in milliseconds.
+    pub sync_limit: u64,
+    /// Whether members without a quorum serve reads.
+    pub read_only_mode: bool,
+    /// Milliseconds that a way through the network takes.
+    pub latency: (u64, u64),
+    /// Session timeout of each client in milliseconds.
+    pub session_timeouts: Vec<u64>,
+    /// Millionths by which each client's clock is too fast.
+    pub drifts: Vec<i32>,
+    /// Number of locks that are fought over.
+    pub locks: usize,
+    /// Longest time for which a lock is held, in milliseconds.
+    pub hold_max: u64,
+    /// Longest pause between two uses of a lock, in milliseconds.
+    pub think_max: u64,
+    /// Whether nothing goes wrong at all.
+    pub calm: bool,
+    /// What goes wrong.
+    pub schedule: Schedule,
+}
+
+impl Options {
+    /// What this seed stands for.
+    #[must_use]
+    pub fn new(seed: u64, minutes: u64) -> Self {
+        let duration = minutes * 60_000;
+        let mut rng = Rng::new(seed).fork(0x0705);
+        let harsh = rng.one_in(24);
+        let calm = !harsh && rng.one_in(24);
+        let clients = if harsh { 48 } else { rng.scaled(2, 24) as u32 };
+        let members = *rng.pick(&[1, 3, 3, 3, 5]);
+        let tick = *rng.pick(&[1000, 2000, 2000, 3000]);
+        let same = rng.within(4_000, 40_000);
+        let all_same = harsh || rng.one_in(2);
+        let timeout = |rng: &mut Rng| if all_same { same } else { rng.scaled(4_000, 40_000) };
+        let session_timeouts: Vec<u64> = (0..clients).map(|_| timeout(&mut rng)).collect();
+        let drift = |rng: &mut Rng| match rng.below(10) {
+            0 => rng.within(0, 50_000) as i32,
+            1 => -(rng.within(0, 1_000) as i32),
+            _ => 0,
+        };
+        let drifts = (0..clients).map(|_| drift(&mut rng)).collect();
+        let latency_min = rng.scaled(1, 4);
+        let latency = (latency_min, latency_min + rng.scaled(1, 30));
+        let longest = session_timeouts.iter().copied().max().unwrap_or_default();
+        let pause = rng.scaled(1_500, 60_000);
+        let stage = Stage {
+            from: WARM_UP,
+            until: duration.max(WARM_UP + 1),
+            clients,
+            members,
+            session_timeout: longest,
+            pause,
+        };
+        let schedule = if calm {
+            Schedule::default()
+        } else {
+            let mut schedule = Schedule::swarm(rng.fork(1), &stage, |_| true);
+            if harsh {
+                expire_all(&mut schedule, &stage, rng.within(WARM_UP, duration));
+            }
+            schedule
+        };
+        Self {
+            seed,
+            duration,
+            clients,
+            members,
+            tick,
+            lag: if rng.one_in(2) { 0 } else { rng.scaled(1, 200) },
+            sync_limit: rng.within(2, 5) * tick,
+            read_only_mode: rng.one_in(4),
+            latency,
+            session_timeouts,
+            drifts,
+            locks: if rng.one_in(2) { 1 } else { rng.within(2, 4) as usize },
+            hold_max: rng.scaled(20, 4_000),
+            think_max: rng.scaled(500, 20_000) * u64::from(clients) / 4,
+            calm,
+            schedule,
+        }
+    }
+
+    /// How the servers are set up.
+    #[must_use]
+    pub fn servers(&self) -> Config {
+        let mut config = Config::default();
+        config.members = self.members;
+        config.tick = Duration::from_millis(self.tick);
+        config.session_timeout_min = Some(Duration::from_secs(4));
+        config.session_timeout_max = Some(Duration::from_secs(40));
+        config.lag = Duration::from_millis(self.lag);
+        config.sync_limit = Duration::from_millis(self.sync_limit);
+        config.read_only_mode = self.read_only_mode;
+        config.keep_history = true;
+        config.seed = self.seed;
+        config
+    }
+
+    /// Longest session timeout.
+    #[must_use]
+    pub fn longest_timeout(&self) -> u64 {
+        self.session_timeouts.iter().copied().max().unwrap_or_default()
+    }
+}
+
+/// Everybody's session expires at the same moment.
+fn expire_all(schedule: &mut Schedule, stage: &Stage, at: u64) {
+    let fault = Fault::Expire;
+    let target = zk_testkit::sim::Target::All;
+    let incident = zk_testkit::sim::Incident { at, fault, target, lasts: 0, amount: 0 };
+    schedule.0.push(incident);
+    schedule.0.retain(|incident| incident.at < stage.until);
+    schedule.0.sort_by_key(|incident| incident.at);
+}
+
+impl fmt::Display for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { schedule, session_timeouts, drifts, .. } = self;
+        writeln!(
+            f,
+            "seed {} for {} s: {} clients, {} members, tick {} ms, lag {} ms, sync limit {} ms{}",
+            self.seed,
+            self.duration / 1000,
+            self.clients,
+            self.members,
+            self.tick,
+            self.lag,
+            self.sync_limit,
+            if self.read_only_mode { ", read-only mode" } else { "" },
+        )?;
+        writeln!(
+            f,
+            "latency {:?} ms, {} locks, held up to {} ms, asked for every {} ms at most, {} incidents",
+            self.latency,
+            self.locks,
+            self.hold_max,
+            self.think_max,
+            schedule.0.len(),
+        )?;
+        writeln!(f, "session timeouts {session_timeouts:?}")?;
+        write!(f, "clock drifts {drifts:?}")
+    }
+}

@@ -1,0 +1,229 @@
+//! One run: warm-up, chaos, heal, converge, close.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use tokio::sync::watch;
+use zk_testkit::sim::{Actor, Cluster, Process, Rng, Setup, State, Tasks};
+
+use super::{
+    Options, Report,
+    check::{Judge, Violation},
+    life, pass,
+    workload::{Phase, Seat},
+};
+
+/// The process of whatever must go on when clients stand still.
+const WORLD: Process = Process(0);
+
+/// How often the world looks after its clients, in milliseconds.
+const STEP: u64 = 50;
+
+/// Runs a simulation to its end.
+///
+/// # Panics
+/// If there is no runtime to be had.
+#[must_use]
+pub fn run(options: &Options, keep_trace: bool) -> Report {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without I/O needs nothing");
+    let rng = Rng::new(options.seed).fork(0x51B);
+    let tasks = Tasks::new(rng.fork(1));
+    let judge = Judge::new(options);
+    let mut cluster = None;
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        runtime.block_on(tokio::task::unconstrained(async {
+            let world = World::new(options, &rng, &tasks, &judge, keep_trace);
+            cluster = Some(world.cluster.clone());
+            tasks.run(world.run()).await;
+        }));
+    }));
+    // Whatever still runs goes before its runtime.
+    let cleared = catch_unwind(AssertUnwindSafe(|| {
+        let _inside = runtime.enter();
+        tasks.clear();
+    }));
+    if outcome.is_err() || cleared.is_err() {
+        judge.bench().violated("R3", "somebody panicked, as told above".to_owned());
+    }
+    report(options, &judge, cluster.as_ref())
+}
+
+fn report(options: &Options, judge: &Judge, cluster: Option<&Cluster>) -> Report {
+    let mut bench = judge.bench();
+    let violations: Vec<Violation> = std::mem::take(&mut bench.violations);
+    let mut report = Report {
+        options: options.clone(),
+        hash: 0,
+        events: 0,
+        simulated: bench.now,
+        counts: std::mem::take(&mut bench.counts),
+        fired: Default::default(),
+        violations,
+        last: Vec::new(),
+    };
+    drop(bench);
+    if let Some(cluster) = cluster {
+        let mut state = cluster.state();
+        // The observer keeps what it observes.
+        state.observer = None;
+        report.hash = state.trace.hash();
+        report.events = state.trace.count();
+        report.fired = state.fired.clone();
+        report.last = state.trace.last().cloned().collect();
+    }
+    report
+}
+
+struct World {
+    options: Arc<Options>,
+    cluster: Cluster,
+    judge: Judge,
+    tasks: Tasks,
+    phase: watch::Sender<Phase>,
+    rng: Rng,
+    lives: u64,
+}
+
+impl World {
+    fn new(options: &Options, rng: &Rng, tasks: &Tasks, judge: &Judge, keep_trace: bool) -> Self {
+        let setup = Setup {
+            seed: options.seed,
+            clients: options.clients,
+            servers: options.servers(),
+            latency: options.latency,
+            schedule: options.schedule.clone(),
+        };
+        let cluster = Cluster::new(setup, tasks);
+        {
+            let mut state = cluster.state();
+            state.observer = Some(Box::new(judge.clone()));
+            if keep_trace {
+                state.trace.keep_all();
+            }
+        }
+        let (phase, _) = watch::channel(Phase::Busy);
+        Self {
+            options: Arc::new(options.clone()),
+            cluster,
+            judge: judge.clone(),
+            tasks: tasks.clone(),
+            phase,
+            rng: rng.fork(2),
+            lives: 0,
+        }
+    }
+
+    async fn run(mut self) {
+        self.tasks.spawn(WORLD, self.cluster.pump());
+        for client in 0..self.options.clients {
+            self.start(client);
+        }
+        let chaos = self.options.duration;
+        self.until(chaos).await;
+        self.enter(Phase::Converge);
+        self.cluster.act(|state, _| state.heal());
+        let healed = self.cluster.now();
+        self.converge(healed).await;
+        self.enter(Phase::Drain);
+        if self.drain().await {
+            self.close().await;
+        }
+        let now = self.cluster.now();
+        let mut bench = self.judge.at(now);
+        bench.check_writes();
+        bench.check_twins();
+        bench.check_thrift();
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.cluster.note(Actor::World, "phase", phase as u64);
+        self.phase.send_replace(phase);
+    }
+
+    fn start(&mut self, client: u32) {
+        self.lives += 1;
+        let seat = Seat {
+            number: client,
+            cluster: self.cluster.clone(),
+            judge: self.judge.clone(),
+            tasks: self.tasks.clone(),
+            phase: self.phase.subscribe(),
+            options: self.options.clone(),
+        };
+        let mut rng = self.rng.fork(self.lives);
+        self.tasks.spawn(State::process(client), async move {
+            pass(rng.within(0, 1_000)).await;
+            life::live(seat, rng).await;
+        });
+    }
+
+    /// Lets time pass, and starts again whoever was killed.
+    async fn until(&mut self, end: u64) {
+        loop {
+            let crashed = self.cluster.state().take_crashed();
+            for client in crashed {
+                self.tasks.kill(State::process(client));
+                self.judge.bench().count("crashes");
+                self.start(client);
+            }
+            let now = self.cluster.now();
+            if now >= end {
+                return;
+            }
+            pass(STEP.min(end - now)).await;
+        }
+    }
+
+    /// From here on everything is well, and has to become well.
+    async fn converge(&mut self, healed: u64) {
+        let Options { tick, hold_max, .. } = *self.options;
+        let timeout = self.options.longest_timeout();
+        let back = healed + timeout + 10_000;
+        self.until(back).await;
+        self.judge.at(back).check_recovered(healed, true);
+        let moved = back.max(healed + timeout + 2 * tick + hold_max + 10_000);
+        self.until(moved).await;
+        self.judge.at(moved).check_recovered(healed, false);
+    }
+
+    /// Everybody finishes what was begun. Returns whether that has worked.
+    async fn drain(&mut self) -> bool {
+        let waiters = self.judge.bench().waiters() as u64;
+        let each = self.options.hold_max + 500 + 8 * self.options.latency.1;
+        let timeout = self.options.longest_timeout();
+        let latest = self.cluster.now() + 30_000 + 2 * timeout + waiters * each;
+        loop {
+            let drained = self.judge.bench().promises.drained.len();
+            if drained == self.options.clients as usize {
+                return true;
+            }
+            let now = self.cluster.now();
+            if now >= latest {
+                let mut bench = self.judge.at(now);
+                let waiters = bench.waiters();
+                bench.violated("L2", format!("{drained} have finished, {waiters} still wait"));
+                return false;
+            }
+            self.until(now + STEP).await;
+        }
+    }
+
+    /// Everybody leaves, and nothing must be left.
+    async fn close(&mut self) {
+        self.until(self.cluster.now() + 3_000).await;
+        self.judge.at(self.cluster.now()).check_swept();
+        self.enter(Phase::Close);
+        let timeout = self.options.longest_timeout();
+        let gone = self.cluster.now() + timeout + 3 * self.options.tick + 5_000;
+        self.until(gone).await;
+        let tasks = self.tasks.live() - self.tasks.live_in(WORLD);
+        let state = self.cluster.state();
+        self.judge.at(gone).check_nothing_left(&state, tasks);
+    }
+}

@@ -1,0 +1,80 @@
+//! Ids that nobody else has: lost creates are found by them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::Cause;
+
+/// Where ids come from.
+#[derive(Debug)]
+pub(crate) enum Ids {
+    /// The system: unique across processes and machines.
+    Random,
+    /// A seed, for simulations: unique as far as seeds are.
+    Seeded(AtomicU64),
+}
+
+impl Ids {
+    pub(crate) const fn seeded(seed: u64) -> Self {
+        // Not the numbers that the session draws from the same seed.
+        Self::Seeded(AtomicU64::new(mixed(!seed)))
+    }
+
+    /// A random (version 4) UUID in its canonical form.
+    pub(crate) fn next(&self) -> Result<String, Cause> {
+        let mut bytes = [0; 16];
+        match self {
+            Self::Random => getrandom::fill(&mut bytes)
+                .map_err(|_| Cause::InvalidArgument("the system has no randomness"))?,
+            Self::Seeded(state) => {
+                let state = state.fetch_add(1, Ordering::Relaxed);
+                let halves = (u128::from(mixed(state)) << 64) | u128::from(mixed(!state));
+                for (index, byte) in bytes.iter_mut().enumerate() {
+                    *byte = u8::try_from(halves >> (8 * index) & 0xFF).unwrap_or_default();
+                }
+            }
+        }
+        Ok(canonical(bytes))
+    }
+}
+
+/// The finalizer of `SplitMix64`.
+const fn mixed(state: u64) -> u64 {
+    let mut z = state.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+fn canonical(mut bytes: [u8; 16]) -> String {
+    bytes[6] = bytes[6] & 0x0F | 0x40;
+    bytes[8] = bytes[8] & 0x3F | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uuids_are_canonical_random_ones_and_differ() {
+        for ids in [Ids::Random, Ids::seeded(7)] {
+            let (one, other) = (ids.next().unwrap(), ids.next().unwrap());
+            assert_ne!(one, other);
+            let shape: String = one.chars().map(|c| if c == '-' { '-' } else { 'x' }).collect();
+            assert_eq!(shape, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx");
+            assert_eq!(&one[14..15], "4");
+            assert!("89ab".contains(&one[19..20]));
+        }
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_ids_again_and_seeds_give_different_ones() {
+        let first = |seed| Ids::seeded(seed).next().unwrap();
+        assert_eq!(first(1), first(1));
+        let mut all: Vec<_> = (0..1000).map(first).collect();
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 1000);
+    }
+}

@@ -1,0 +1,473 @@
+//! Clients, network and ensemble in one place, and what makes them go on.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    future::Future,
+    net::{IpAddr, Ipv4Addr},
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::time::{Instant, Sleep};
+use zk_proto::{SessionId, Time};
+
+use super::{
+    Doing, Fault, Fired, Process, Received, Rng, Schedule, Sent, Tasks, Trace,
+    forge::forge,
+    frames::Tap,
+    net::{Arrival, LinkId, Net},
+    stage::Stages,
+    trace::{Actor, digest},
+};
+use crate::server::{Config, Conn, Ensemble, Member, Output};
+
+/// A frame seen at a client's end of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// When, in milliseconds.
+    pub at: u64,
+    /// Whose.
+    pub client: u32,
+    /// The member at the other end.
+    pub member: usize,
+    /// The connection.
+    pub link: LinkId,
+    /// Whether something on this connection was forged: then replies prove nothing.
+    pub forged: bool,
+    /// Whether the member is cut off from the others: then it does not know which sessions live.
+    pub cut: bool,
+}
+
+/// Somebody who looks on.
+pub trait Observer: Send {
+    /// A client has handed this over to a connection.
+    fn sent(&mut self, seen: &Seen, frame: &Sent);
+    /// This has come to a client.
+    fn received(&mut self, seen: &Seen, frame: &Received);
+    /// A fault is about to end this session, whatever its client does.
+    fn expires(&mut self, at: u64, session: SessionId);
+    /// The ensemble has done something, and may have committed transactions.
+    fn stepped(&mut self, at: u64, ensemble: &Ensemble);
+}
+
+/// Clients, network and ensemble. Clones share them.
+#[derive(Clone)]
+pub struct Cluster(Arc<Mutex<State>>);
+
+/// Everything of a [`Cluster`].
+pub struct State {
+    epoch: Instant,
+    /// The network.
+    pub net: Net,
+    /// The servers.
+    pub ensemble: Ensemble,
+    /// What has happened.
+    pub trace: Trace,
+    /// Which faults have hit whom.
+    pub fired: Fired,
+    /// Who looks on.
+    pub observer: Option<Box<dyn Observer>>,
+    pub(super) tasks: Tasks,
+    pub(super) stages: Stages,
+    pub(super) schedule: Schedule,
+    /// Whether faults are over: what is still to come of the schedule does not happen.
+    pub(super) healed: bool,
+    /// Sessions, as far as servers have told their clients.
+    pub(super) sessions: Vec<SessionId>,
+    /// Sessions that were ended by a fault.
+    pub(super) expired: Vec<SessionId>,
+    /// Names that do not resolve, by client, and how long it takes to find out.
+    pub(super) unresolved: Vec<Option<u64>>,
+    /// Forgeries to come, by client.
+    pub(super) forgeries: Vec<Vec<(Fault, u64)>>,
+    /// How long each client has stood still in all, and since when it does.
+    pub(super) stalls: Vec<(u64, Option<u64>)>,
+    pub(super) crashed: Vec<u32>,
+    /// How many faults keep each member from the others.
+    pub(super) cut: Vec<u16>,
+    conns: BTreeMap<Conn, LinkId>,
+    wires: Vec<Wire>,
+    pump: Option<Waker>,
+}
+
+/// What is known of a connection beyond the network's own view.
+#[derive(Debug, Default)]
+struct Wire {
+    conn: Option<Conn>,
+    tap: Tap,
+    greeted: bool,
+    forged: bool,
+}
+
+/// How to set up a cluster.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Where chance comes from.
+    pub seed: u64,
+    /// Number of clients.
+    pub clients: u32,
+    /// The servers.
+    pub servers: Config,
+    /// Milliseconds that one way takes, first and last included.
+    pub latency: (u64, u64),
+    /// What goes wrong.
+    pub schedule: Schedule,
+}
+
+impl Cluster {
+    /// Sets up a cluster in the present moment of a paused runtime.
+    #[must_use]
+    pub fn new(setup: Setup, tasks: &Tasks) -> Self {
+        let Setup { seed, clients, servers, latency, schedule } = setup;
+        let rng = Rng::new(seed);
+        let count = clients as usize;
+        let members = servers.members;
+        let mut net = Net::new(rng.fork(1), count, servers.members, latency);
+        for (number, incident) in (0..).zip(&schedule.0) {
+            net.remind(incident.at, number * 2);
+        }
+        Self(Arc::new(Mutex::new(State {
+            epoch: Instant::now(),
+            net,
+            ensemble: Ensemble::new(servers),
+            trace: Trace::default(),
+            fired: Fired::default(),
+            observer: None,
+            tasks: tasks.clone(),
+            stages: Stages::new(count),
+            schedule,
+            healed: false,
+            sessions: vec![SessionId(0); count],
+            expired: Vec::new(),
+            unresolved: vec![None; count],
+            forgeries: vec![Vec::new(); count],
+            stalls: vec![(0, None); count],
+            crashed: Vec::new(),
+            cut: vec![0; members],
+            conns: BTreeMap::new(),
+            wires: Vec::new(),
+            pump: None,
+        })))
+    }
+
+    /// Everything, for as long as nobody else needs it.
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`state`](Cluster::state), and the ensemble and network are looked at afterwards.
+    pub fn act<T>(&self, act: impl FnOnce(&mut State, u64) -> T) -> T {
+        let mut state = self.state();
+        let now = state.now();
+        let output = act(&mut state, now);
+        let pump = state.pump.take();
+        drop(state);
+        if let Some(pump) = pump {
+            pump.wake();
+        }
+        output
+    }
+
+    /// Milliseconds since the beginning.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.state().now()
+    }
+
+    /// Notes an event.
+    pub fn note(&self, actor: Actor, what: &'static str, argument: u64) {
+        let mut state = self.state();
+        let now = state.now();
+        state.trace.note(now, actor, what, argument);
+    }
+
+    /// A client does something, as long as the returned value lives.
+    #[must_use = "what it does ends when this is dropped"]
+    pub fn doing(&self, client: u32, doing: Doing) -> Busy {
+        self.state().stages.enter(client, doing);
+        Busy { cluster: self.clone(), client, doing }
+    }
+
+    /// What moves bytes, servers and faults on; never ends. Must be polled by a task that never stands still.
+    #[must_use]
+    pub fn pump(&self) -> Pump {
+        Pump { cluster: self.clone(), sleep: Box::pin(tokio::time::sleep(Duration::ZERO)) }
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State").finish_non_exhaustive()
+    }
+}
+
+/// A client that does something: see [`Cluster::doing`].
+#[derive(Debug)]
+pub struct Busy {
+    cluster: Cluster,
+    client: u32,
+    doing: Doing,
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.cluster.state().stages.leave(self.client, self.doing);
+    }
+}
+
+/// See [`Cluster::pump`].
+#[derive(Debug)]
+pub struct Pump {
+    cluster: Cluster,
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl Future for Pump {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let cluster = self.cluster.clone();
+        let mut state = cluster.state();
+        loop {
+            let next = state.step();
+            state.pump = Some(cx.waker().clone());
+            let Some(next) = next else { return Poll::Pending };
+            let at = state.epoch + Duration::from_millis(next);
+            if self.sleep.deadline() != at {
+                self.sleep.as_mut().reset(at);
+            }
+            if self.sleep.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl State {
+    /// Milliseconds since the beginning.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.epoch.elapsed().as_millis() as u64
+    }
+
+    /// Counts a fault that somebody else has brought about.
+    pub fn hit(&mut self, class: &'static str, client: u32) {
+        self.fired.hit(class, client, &self.stages);
+    }
+
+    /// The session that a server has given to this client last; 0 if none has.
+    #[must_use]
+    pub fn session(&self, client: u32) -> SessionId {
+        self.sessions[client as usize]
+    }
+
+    /// How many milliseconds a client has stood still so far.
+    #[must_use]
+    pub fn stalled(&self, client: u32) -> u64 {
+        let (sum, since) = self.stalls[client as usize];
+        sum + since.map_or(0, |since| self.now() - since)
+    }
+
+    /// Clients whose processes were killed since this was last asked.
+    pub fn take_crashed(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.crashed)
+    }
+
+    /// Clients and worlds have processes of their own: this is a client's.
+    #[must_use]
+    pub const fn process(client: u32) -> Process {
+        Process(client + 1)
+    }
+
+    /// Does all that is due, and says when to go on.
+    fn step(&mut self) -> Option<u64> {
+        loop {
+            let now = self.now();
+            while let Some(arrival) = self.net.pop(now) {
+                self.arrived(now, arrival);
+                self.settle(now);
+            }
+            let deadline = self.ensemble.deadline().map(millis);
+            if deadline.is_some_and(|deadline| deadline <= now) {
+                self.ensemble.elapsed(time(now));
+                self.settle(now);
+                continue;
+            }
+            self.settle(now);
+            let next = self.net.next_at().into_iter().chain(deadline).min()?;
+            if next > now {
+                return Some(next);
+            }
+        }
+    }
+
+    /// Passes on what the ensemble wants sent, and counts what went wrong.
+    pub(super) fn settle(&mut self, now: u64) {
+        while let Some(output) = self.ensemble.poll() {
+            match output {
+                Output::Write { conn, bytes } => self.write(now, conn, bytes),
+                Output::Close { conn } => {
+                    if let Some(link) = self.conns.remove(&conn) {
+                        self.wires[link.0].conn = None;
+                        self.net.close(now, link);
+                    }
+                }
+            }
+        }
+        for (class, client) in std::mem::take(&mut self.net.effects) {
+            self.fired.hit(class, client, &self.stages);
+        }
+        if let Some(mut observer) = self.observer.take() {
+            observer.stepped(now, &self.ensemble);
+            self.observer = Some(observer);
+        }
+    }
+
+    fn write(&mut self, now: u64, conn: Conn, bytes: Bytes) {
+        let Some(&link) = self.conns.get(&conn) else { return };
+        let (client, _) = self.net.ends(link);
+        let wire = &mut self.wires[link.0];
+        let is_greeting = !std::mem::replace(&mut wire.greeted, true);
+        let forgeries = &mut self.forgeries[client as usize];
+        let mut bytes = bytes;
+        if let Some(&(fault, chance)) = forgeries.first() {
+            let (front, last) = last_frame(&bytes);
+            if let Some(forged) = last.and_then(|last| forge(fault, chance, is_greeting, &last)) {
+                forgeries.remove(0);
+                wire.forged = true;
+                self.fired.hit(fault.name(), client, &self.stages);
+                self.trace.note(now, Actor::Client(client), fault.name(), chance);
+                bytes = [front, forged].concat().into();
+            }
+        }
+        self.net.send(now, link, bytes);
+    }
+
+    fn arrived(&mut self, now: u64, arrival: Arrival) {
+        match arrival {
+            Arrival::Syn(link) => {
+                let (client, member) = self.net.ends(link);
+                let peer = IpAddr::V4(Ipv4Addr::from(0x0A00_0001 + client));
+                let conn = self.ensemble.accept(time(now), Member(member), peer);
+                self.wires[link.0].conn = conn;
+                self.conns.extend(conn.map(|conn| (conn, link)));
+                self.net.accepted(now, link, conn.is_some());
+            }
+            Arrival::Bytes(link, bytes) => {
+                if let Some(conn) = self.wires[link.0].conn {
+                    self.ensemble.received(time(now), conn, &bytes);
+                }
+            }
+            Arrival::Gone(link) => {
+                if let Some(conn) = self.wires[link.0].conn.take() {
+                    self.conns.remove(&conn);
+                    self.ensemble.hung_up(time(now), conn);
+                }
+            }
+            Arrival::Delivered(link, bytes) => self.delivered(now, link, &bytes),
+            Arrival::Reminder(what) => self.incident(now, what),
+        }
+    }
+
+    fn delivered(&mut self, now: u64, link: LinkId, bytes: &[u8]) {
+        let (client, member) = self.net.ends(link);
+        self.trace.note(now, Actor::Client(client), "hears", digest(bytes));
+        let wire = &mut self.wires[link.0];
+        wire.tap.down(bytes);
+        let seen =
+            Seen { at: now, client, member, link, forged: wire.forged, cut: self.cut[member] > 0 };
+        while let Some(frame) = self.wires[link.0].tap.next_received() {
+            if let Received::Greeting(greeting) = &frame {
+                let accepted = greeting.session_id != SessionId(0) && greeting.time_out > 0;
+                self.stages.connected(client, accepted);
+                if accepted {
+                    self.sessions[client as usize] = greeting.session_id;
+                }
+            }
+            if let Some(observer) = &mut self.observer {
+                observer.received(&seen, &frame);
+            }
+        }
+    }
+
+    /// A client begins to connect.
+    pub(super) fn dial(&mut self, client: u32, member: usize) -> LinkId {
+        let now = self.now();
+        self.stages.connected(client, false);
+        let link = match self.unresolved[client as usize] {
+            Some(after) => self.net.dial_in_vain(now, client, member, after),
+            None => self.net.dial(now, client, member),
+        };
+        self.trace.note(now, Actor::Client(client), "dials", member as u64);
+        self.wires.push(Wire::default());
+        self.wake_pump();
+        link
+    }
+
+    /// A client has written this much of its bytes.
+    pub(super) fn written(&mut self, link: LinkId, bytes: &[u8]) {
+        let now = self.now();
+        let (client, member) = self.net.ends(link);
+        self.trace.note(now, Actor::Client(client), "says", digest(bytes));
+        let wire = &mut self.wires[link.0];
+        wire.tap.up(bytes);
+        let seen =
+            Seen { at: now, client, member, link, forged: wire.forged, cut: self.cut[member] > 0 };
+        while let Some(frame) = self.wires[link.0].tap.next_sent() {
+            if let Some(observer) = &mut self.observer {
+                observer.sent(&seen, &frame);
+            }
+        }
+        self.wake_pump();
+    }
+
+    /// A client lets go of a connection.
+    pub(super) fn left(&mut self, link: LinkId) {
+        let now = self.now();
+        let (client, member) = self.net.ends(link);
+        self.trace.note(now, Actor::Client(client), "leaves", member as u64);
+        self.stages.connected(client, false);
+        self.net.leave(now, link);
+        self.wake_pump();
+    }
+
+    fn wake_pump(&mut self) {
+        if let Some(pump) = self.pump.take() {
+            pump.wake();
+        }
+    }
+}
+
+/// The bytes in front of the last frame, and that.
+fn last_frame(bytes: &Bytes) -> (Bytes, Option<Bytes>) {
+    let mut at = 0;
+    loop {
+        let prefix = bytes.get(at..at + 4).and_then(|prefix| <[u8; 4]>::try_from(prefix).ok());
+        let Some(prefix) = prefix else { return (bytes.clone(), None) };
+        let len = prefix.iter().fold(0, |len, byte| len << 8 | usize::from(*byte));
+        let next = at + 4 + len;
+        if next >= bytes.len() {
+            return (bytes.slice(..at), (next == bytes.len()).then(|| bytes.slice(at..)));
+        }
+        at = next;
+    }
+}
+
+pub(super) const fn time(millis: u64) -> Time {
+    Time::new(Duration::from_millis(millis))
+}
+
+/// Rounded up: never too early.
+fn millis(time: Time) -> u64 {
+    time.since_epoch().as_nanos().div_ceil(1_000_000) as u64
+}

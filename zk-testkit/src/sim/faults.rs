@@ -1,0 +1,365 @@
+//! Faults, and schedules of them. A schedule is data: it is made from a seed once, can be written down,
+//! cut in half, and played again.
+
+use std::{fmt, str::FromStr};
+
+use super::Rng;
+
+/// Declares the classes of faults: variant, name in reports and schedules, what it does.
+macro_rules! faults {
+    ($($(#[$doc:meta])* $fault:ident = $name:literal,)*) => {
+        /// A class of faults. The names are those of the catalogue in the guide to the simulator.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Fault {
+            $($(#[$doc])* $fault,)*
+        }
+
+        impl Fault {
+            /// All classes.
+            pub const ALL: &'static [Self] = &[$(Self::$fault,)*];
+
+            /// The name in reports and schedules.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$fault => $name,)*
+                }
+            }
+        }
+    };
+}
+
+faults! {
+    /// Nobody listens.
+    Refuse = "N1",
+    /// Attempts to connect get no answer.
+    SynHole = "N2",
+    /// Connections are accepted, and nothing else happens on them.
+    Silent = "N3",
+    /// Connections are reset in the middle of whatever passes.
+    Reset = "N4",
+    /// Connections are closed properly.
+    Finish = "N5",
+    /// Nothing passes on a connection any more, for good, and nobody is told.
+    Forget = "N6",
+    /// What the client sends waits.
+    HoleUp = "N7u",
+    /// What the servers send waits.
+    HoleDown = "N7d",
+    /// Ways take up to so many milliseconds more.
+    Slow = "N8",
+    /// So many bytes a second.
+    Narrow = "N8b",
+    /// Reads and writes come in small pieces and with false starts.
+    Choppy = "N10",
+    /// A bit of the length or the number of a reply is flipped.
+    Flip = "N11",
+    /// A byte too many in front of a reply.
+    Insert = "N11i",
+    /// A byte missing at the front of a reply.
+    Remove = "N11r",
+    /// Up and down in quick succession.
+    Flap = "N13",
+    /// Clients are cut off one by one, and come back in another order.
+    Swizzle = "N14",
+    /// A client is cut off from all servers, most often for longer than its session lives.
+    Isolate = "N15",
+    /// Names of servers have no address.
+    Unresolved = "N16",
+    /// A member is killed, and started again.
+    Kill = "V1",
+    /// A member stands still for a while.
+    Pause = "V2",
+    /// Another member leads.
+    Depose = "V3",
+    /// A member lags behind by so many milliseconds.
+    Lag = "V4",
+    /// A session is ended by the servers, whatever its client does.
+    Expire = "V5",
+    /// A handshake is answered with "no such session".
+    Disown = "V7",
+    /// A member is cut off from the others.
+    CutOff = "V8",
+    /// A reply with the number of another.
+    WrongXid = "V9",
+    /// A reply comes twice.
+    Twice = "V9d",
+    /// A reply that nobody has asked for.
+    Unsolicited = "V9u",
+    /// A length that no frame may have.
+    BadLength = "V10",
+    /// A storm of events that nobody has asked for.
+    Storm = "V14",
+    /// A reply never comes, but what is asked later is answered.
+    Swallow = "V16",
+    /// A client stands still for a while.
+    Stall = "C1",
+    /// A client's process is killed.
+    Crash = "CK",
+}
+
+/// Whom a fault hits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    /// Everybody.
+    All,
+    /// A client, wherever it is connected.
+    Client(u32),
+    /// A member of the ensemble.
+    Member(usize),
+    /// What is between a client and a member.
+    Path(u32, usize),
+}
+
+/// A fault at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Incident {
+    /// When it begins, in milliseconds.
+    pub at: u64,
+    /// What.
+    pub fault: Fault,
+    /// To whom.
+    pub target: Target,
+    /// For how long, in milliseconds, if it has a duration.
+    pub lasts: u64,
+    /// How much, if that means something.
+    pub amount: u64,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Client(client) => write!(f, "c{client}"),
+            Self::Member(member) => write!(f, "m{member}"),
+            Self::Path(client, member) => write!(f, "c{client}-m{member}"),
+        }
+    }
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is neither all, c1, m1 nor c1-m1");
+        let number = |text: &str, letter| text.strip_prefix(letter)?.parse::<u32>().ok();
+        let member = |text: &str| number(text, 'm').map(|member| member as usize);
+        if text == "all" {
+            return Ok(Self::All);
+        }
+        match text.split_once('-') {
+            Some((client, of)) => {
+                let client = number(client, 'c').ok_or_else(wrong)?;
+                Ok(Self::Path(client, member(of).ok_or_else(wrong)?))
+            }
+            None => number(text, 'c')
+                .map(Self::Client)
+                .or_else(|| member(text).map(Self::Member))
+                .ok_or_else(wrong),
+        }
+    }
+}
+
+impl fmt::Display for Incident {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { at, fault, target, lasts, amount } = self;
+        write!(f, "{at} {} {target} {lasts} {amount}", fault.name())
+    }
+}
+
+impl FromStr for Incident {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts: Vec<&str> = text.split_whitespace().collect();
+        let [at, fault, target, lasts, amount] = *parts else {
+            return Err(format!("{text:?} is not: time fault target duration amount"));
+        };
+        let number = |text: &str| text.parse().map_err(|error| format!("{text:?}: {error}"));
+        let known = Fault::ALL.iter().find(|known| known.name() == fault);
+        Ok(Self {
+            at: number(at)?,
+            fault: *known.ok_or_else(|| format!("no fault {fault}"))?,
+            target: target.parse()?,
+            lasts: number(lasts)?,
+            amount: number(amount)?,
+        })
+    }
+}
+
+/// All that goes wrong in a run, in order of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Schedule(pub Vec<Incident>);
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|incident| writeln!(f, "{incident}"))
+    }
+}
+
+impl FromStr for Schedule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let lines = text.lines().map(str::trim);
+        let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+        lines.map(str::parse).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// What a schedule is made for.
+#[derive(Clone, Copy, Debug)]
+pub struct Stage {
+    /// When things begin to go wrong, in milliseconds.
+    pub from: u64,
+    /// When they have stopped.
+    pub until: u64,
+    /// Number of clients.
+    pub clients: u32,
+    /// Number of members.
+    pub members: usize,
+    /// Longest session timeout, in milliseconds.
+    pub session_timeout: u64,
+    /// Mean time between two incidents, in milliseconds.
+    pub pause: u64,
+}
+
+impl Schedule {
+    /// Makes a schedule. Each seed favours some classes and leaves others out, so that all seeds together
+    /// see more than any mix would.
+    #[must_use]
+    pub fn swarm(mut rng: Rng, stage: &Stage, may: impl Fn(Fault) -> bool) -> Self {
+        let mut weights = Vec::new();
+        for &fault in Fault::ALL {
+            let weight = if rng.one_in(3) { 0 } else { rng.scaled(1, 32) };
+            if may(fault) {
+                weights.push((fault, weight));
+            }
+        }
+        let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
+        let mut schedule = Self::default();
+        let mut at = stage.from;
+        while total > 0 {
+            at += rng.within(1, stage.pause * 2);
+            if at >= stage.until {
+                break;
+            }
+            let mut draw = rng.below(total);
+            for &(fault, weight) in &weights {
+                if draw < weight {
+                    schedule.add(&mut rng, stage, at, fault);
+                    break;
+                }
+                draw -= weight;
+            }
+        }
+        schedule.0.sort_by_key(|incident| incident.at);
+        schedule
+    }
+
+    fn add(&mut self, rng: &mut Rng, stage: &Stage, at: u64, fault: Fault) {
+        let client = rng.below(u64::from(stage.clients)) as u32;
+        let member = rng.index(stage.members);
+        let timeout = stage.session_timeout;
+        let one = Target::Client(client);
+        let path = match rng.below(4) {
+            0 => Target::All,
+            1 => Target::Member(member),
+            2 => Target::Path(client, member),
+            _ => one,
+        };
+        let (target, lasts, amount) = match fault {
+            Fault::Refuse | Fault::SynHole | Fault::Silent | Fault::HoleUp | Fault::HoleDown => {
+                (path, rng.scaled(50, timeout), 0)
+            }
+            Fault::Reset | Fault::Finish => (path, 0, 0),
+            Fault::Forget => (one, 0, 0),
+            Fault::Slow => (path, rng.scaled(1000, 30_000), rng.scaled(5, 5000)),
+            Fault::Narrow => (one, rng.scaled(1000, 30_000), rng.scaled(20, 20_000)),
+            Fault::Choppy => (path, rng.scaled(1000, 60_000), 0),
+            Fault::Flap => return self.flap(rng, at, client),
+            Fault::Swizzle => return self.swizzle(rng, stage, at),
+            Fault::Isolate => (one, rng.within(timeout / 2, timeout * 2), 0),
+            Fault::Unresolved => (one, rng.scaled(50, timeout), rng.scaled(1, 5000)),
+            Fault::Kill if rng.one_in(6) => (Target::All, rng.scaled(10, timeout), 0),
+            Fault::Kill => (Target::Member(member), rng.scaled(10, timeout), 0),
+            Fault::Pause | Fault::CutOff => (Target::Member(member), rng.scaled(100, 30_000), 0),
+            Fault::Depose => (Target::All, 0, 0),
+            Fault::Lag => (Target::Member(member), rng.scaled(100, 30_000), rng.scaled(1, 5000)),
+            Fault::Stall => (one, rng.scaled(100, 30_000), 0),
+            Fault::Expire
+            | Fault::Crash
+            | Fault::Disown
+            | Fault::Flip
+            | Fault::Insert
+            | Fault::Remove
+            | Fault::WrongXid
+            | Fault::Twice
+            | Fault::Unsolicited
+            | Fault::BadLength
+            | Fault::Storm
+            | Fault::Swallow => (one, 0, rng.next() >> 32),
+        };
+        let lasts = lasts.min(stage.until - at);
+        self.0.push(Incident { at, fault, target, lasts, amount });
+    }
+
+    fn flap(&mut self, rng: &mut Rng, at: u64, client: u32) {
+        let period = rng.within(20, 200);
+        for turn in 0..rng.within(5, 60) {
+            let (fault, target) = (Fault::Flap, Target::Client(client));
+            let at = at + turn * 2 * period;
+            self.0.push(Incident { at, fault, target, lasts: period, amount: 0 });
+        }
+    }
+
+    fn swizzle(&mut self, rng: &mut Rng, stage: &Stage, at: u64) {
+        let mut clients: Vec<u32> = (0..stage.clients).collect();
+        rng.shuffle(&mut clients);
+        let step = rng.within(10, 500);
+        let all = step * u64::from(stage.clients);
+        for (place, client) in (0..).zip(clients) {
+            let at = at + place * step;
+            let lasts = (all - place * step) + rng.below(all.max(1));
+            let (fault, target) = (Fault::Swizzle, Target::Client(client));
+            self.0.push(Incident { at, fault, target, lasts, amount: 0 });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAGE: Stage = Stage {
+        from: 10_000,
+        until: 500_000,
+        clients: 8,
+        members: 3,
+        session_timeout: 10_000,
+        pause: 2000,
+    };
+
+    #[test]
+    fn a_schedule_reads_back_as_it_was_written() {
+        for seed in 0..50 {
+            let schedule = Schedule::swarm(Rng::new(seed), &STAGE, |_| true);
+            assert_eq!(schedule.to_string().parse(), Ok(schedule));
+        }
+        assert!("1 N4 c1".parse::<Schedule>().is_err());
+        assert!("1 N99 c1 0 0".parse::<Schedule>().is_err());
+        assert!("1 N4 x 0 0".parse::<Schedule>().is_err());
+    }
+
+    #[test]
+    fn every_class_is_in_some_schedule_and_none_in_all() {
+        let schedules: Vec<_> =
+            (0..200).map(|seed| Schedule::swarm(Rng::new(seed), &STAGE, |_| true)).collect();
+        for &fault in Fault::ALL {
+            let has = |schedule: &&Schedule| schedule.0.iter().any(|it| it.fault == fault);
+            let count = schedules.iter().filter(has).count();
+            assert!((20..200).contains(&count), "{fault:?} in {count} of 200");
+        }
+    }
+}

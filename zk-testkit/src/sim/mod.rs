@@ -1,0 +1,30 @@
+//! The ensemble and a network that breaks on purpose, in virtual time, for clients that are real.
+//!
+//! Everything here runs inside one future on a paused tokio runtime of one thread: [`Tasks`] chooses who
+//! goes on, [`Cluster`] carries bytes between clients and an [`Ensemble`](crate::server::Ensemble),
+//! [`SimConnect`] and [`SimClock`] are what a client is given instead of sockets and a clock. All chance
+//! comes from one seed, so that a run can be had again, event by event.
+
+mod cluster;
+mod faults;
+mod forge;
+mod frames;
+mod incident;
+mod net;
+mod rng;
+mod stage;
+mod stream;
+mod tasks;
+mod trace;
+
+pub use self::{
+    cluster::{Busy, Cluster, Observer, Pump, Seen, Setup, State},
+    faults::{Fault, Incident, Schedule, Stage, Target},
+    frames::{Received, Sent},
+    net::{Arrival, LinkId, Net, Path, Way},
+    rng::Rng,
+    stage::{Doing, Fired},
+    stream::{SimClock, SimConnect, SimStream, servers},
+    tasks::{Process, Tasks},
+    trace::{Actor, Event, Trace},
+};

@@ -1,0 +1,452 @@
+//! The network: byte streams in virtual time, and what can go wrong with them.
+//!
+//! It knows neither clients nor servers, sockets nor clocks: it is told what time it is, takes bytes at
+//! one end and says when they come out at the other. What goes wrong goes wrong as with TCP: bytes are
+//! late, or the connection is lost, but within a connection none is missing, doubled or out of order.
+
+mod link;
+mod path;
+
+use std::{collections::BinaryHeap, task::Waker};
+
+use bytes::Bytes;
+
+pub use self::path::Path;
+use self::{
+    link::{End, Link, Packet},
+    path::Paths,
+};
+use super::Rng;
+
+/// Bytes that a sender may have under way before it has to wait: a small socket buffer.
+const WINDOW: usize = 64 << 10;
+
+/// A connection, or an attempt to make one. Never used again for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub usize);
+
+/// One of the two ways along a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Way {
+    /// From the client to the server.
+    Up,
+    /// From the server to the client.
+    Down,
+}
+
+/// Something that comes out of the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// A client wants to connect: answer with [`Net::accepted`].
+    Syn(LinkId),
+    /// Bytes for the server.
+    Bytes(LinkId, Bytes),
+    /// The client's end is gone.
+    Gone(LinkId),
+    /// Bytes that have come to the client, for whoever looks on. They are in its inbox already.
+    Delivered(LinkId, Bytes),
+    /// What was put there with [`Net::remind`] is due.
+    Reminder(u64),
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    Syn(LinkId),
+    /// The answer to a dial has come: 0 connected, 1 refused, 2 no address.
+    Dialed(LinkId, u8),
+    Packet(LinkId, Way, Packet),
+    Reminder(u64),
+}
+
+/// Soonest first, and in the order of scheduling.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Scheduled(std::cmp::Reverse<(u64, u64)>, Happening);
+
+/// A network between clients and servers, both counted from 0. Times are milliseconds.
+#[derive(Debug)]
+pub struct Net {
+    rng: Rng,
+    links: Vec<Link>,
+    paths: Paths,
+    heap: BinaryHeap<Scheduled>,
+    scheduled: u64,
+    /// What went wrong and with which client, for whoever counts.
+    pub(super) effects: Vec<(&'static str, u32)>,
+}
+
+impl Net {
+    /// A network in which nothing goes wrong yet. One way takes `latency` milliseconds, first and last
+    /// included.
+    #[must_use]
+    pub fn new(rng: Rng, clients: usize, servers: usize, latency: (u64, u64)) -> Self {
+        Self {
+            rng,
+            links: Vec::new(),
+            paths: Paths::new(clients, servers, latency),
+            heap: BinaryHeap::new(),
+            scheduled: 0,
+            effects: Vec::new(),
+        }
+    }
+
+    /// The way between a client and a server, for things to go wrong on.
+    pub fn path(&mut self, client: u32, server: usize) -> &mut Path {
+        self.paths.get(client, server)
+    }
+
+    /// Everything is well again with all paths.
+    pub fn heal_all(&mut self, now: u64) {
+        self.paths.heal();
+        for link in 0..self.links.len() {
+            self.release(now, LinkId(link));
+        }
+    }
+
+    /// Begins to connect.
+    pub fn dial(&mut self, now: u64, client: u32, server: usize) -> LinkId {
+        let id = LinkId(self.links.len());
+        let path = self.paths.get(client, server);
+        let mut link = Link::new(client, server, &mut self.rng, path.is_choppy());
+        if path.silent > 0 {
+            link.silent = true;
+            self.effects.push(("N3", client));
+        }
+        if path.refuse > 0 {
+            self.effects.push(("N1", client));
+        }
+        if path.syn_hole > 0 {
+            self.effects.push(("N2", client));
+        }
+        let refused = path.refuse > 0;
+        self.links.push(link);
+        let at = now + self.latency(id);
+        match refused {
+            true => self.schedule(at, Happening::Dialed(id, 1)),
+            false => self.schedule(at, Happening::Syn(id)),
+        }
+        id
+    }
+
+    /// A name has no address: as [`dial`](Net::dial), and fails after this long.
+    pub fn dial_in_vain(&mut self, now: u64, client: u32, server: usize, after: u64) -> LinkId {
+        let id = LinkId(self.links.len());
+        self.effects.push(("N16", client));
+        self.links.push(Link::new(client, server, &mut self.rng, false));
+        self.schedule(now + after, Happening::Dialed(id, 2));
+        id
+    }
+
+    /// The server's answer to a [`Syn`](Arrival::Syn).
+    pub fn accepted(&mut self, now: u64, id: LinkId, accepted: bool) {
+        let at = now + self.latency(id);
+        let link = &mut self.links[id.0];
+        link.server_open = accepted && !link.silent;
+        let answer = u8::from(!accepted && !link.silent);
+        self.schedule(at, Happening::Dialed(id, answer));
+    }
+
+    /// The server sends bytes.
+    pub fn send(&mut self, now: u64, id: LinkId, bytes: Bytes) {
+        self.push(now, id, Way::Down, bytes);
+    }
+
+    /// The server closes its end, once everything before is sent.
+    pub fn close(&mut self, now: u64, id: LinkId) {
+        self.links[id.0].server_open = false;
+        self.put(now, id, Way::Down, Packet::Fin);
+    }
+
+    /// Something between them resets a connection, here and now: both ends find out, and of what was under
+    /// way a part arrives.
+    pub fn reset(&mut self, now: u64, id: LinkId) {
+        let link = &mut self.links[id.0];
+        if !link.is_open() || link.dead {
+            return;
+        }
+        let client = link.client;
+        link.cut();
+        self.effects.push(("N4", client));
+        self.put(now, id, Way::Up, Packet::Reset);
+        self.put(now, id, Way::Down, Packet::Reset);
+    }
+
+    /// The server's side ends a connection properly although the server has not asked for it.
+    pub fn finish(&mut self, now: u64, id: LinkId) {
+        let link = &self.links[id.0];
+        if !link.is_open() || link.dead {
+            return;
+        }
+        self.effects.push(("N5", link.client));
+        self.put(now, id, Way::Up, Packet::Fin);
+        self.put(now, id, Way::Down, Packet::Fin);
+    }
+
+    /// From now on nothing passes, for good, and nobody is told.
+    pub fn forget(&mut self, id: LinkId) {
+        let link = &mut self.links[id.0];
+        if link.is_open() && !link.dead {
+            link.dead = true;
+            self.effects.push(("N6", link.client));
+        }
+    }
+
+    /// Has [`Arrival::Reminder`] come out at some time.
+    pub fn remind(&mut self, at: u64, what: u64) {
+        self.schedule(at, Happening::Reminder(what));
+    }
+
+    /// When the next thing happens.
+    #[must_use]
+    pub fn next_at(&self) -> Option<u64> {
+        self.heap.peek().map(|Scheduled(std::cmp::Reverse((at, _)), _)| *at)
+    }
+
+    /// The next thing to come out, if it is due.
+    pub fn pop(&mut self, now: u64) -> Option<Arrival> {
+        while self.next_at().is_some_and(|at| at <= now) {
+            let Some(Scheduled(_, happening)) = self.heap.pop() else { break };
+            let arrival = match happening {
+                Happening::Syn(id) => self.syn(id),
+                Happening::Dialed(id, answer) => {
+                    self.links[id.0].dialed(answer);
+                    None
+                }
+                Happening::Packet(id, way, packet) => self.arrive(now, id, way, packet),
+                Happening::Reminder(what) => Some(Arrival::Reminder(what)),
+            };
+            if arrival.is_some() {
+                return arrival;
+            }
+        }
+        None
+    }
+
+    /// Lets everything go on that a path held back, if it does so no longer.
+    pub fn release(&mut self, now: u64, id: LinkId) {
+        let (client, server) = (self.links[id.0].client, self.links[id.0].server);
+        let path = *self.paths.get(client, server);
+        if !path.blocks_syn() && std::mem::take(&mut self.links[id.0].syn_held) {
+            let at = now + self.rng.within(1, 1000);
+            self.schedule(at, Happening::Syn(id));
+        }
+        for way in [Way::Up, Way::Down] {
+            if path.blocks(way) {
+                continue;
+            }
+            let held = std::mem::take(self.links[id.0].held(way));
+            if held.is_empty() {
+                continue;
+            }
+            // Whoever has waited for an acknowledgement tries again after a while, and longer each time.
+            let start = now + self.rng.within(1, 300);
+            self.links[id.0].raise_last(way, start);
+            for packet in held {
+                self.put(now, id, way, packet);
+            }
+        }
+    }
+
+    /// The connections of a client, or of all, that are not over.
+    pub fn open_links(&self, client: Option<u32>) -> impl Iterator<Item = LinkId> {
+        let wanted = move |link: &Link| client.is_none_or(|client| client == link.client);
+        let alive = |link: &Link| link.is_open() && !link.client_gone;
+        let links = self.links.iter().enumerate();
+        links.filter(move |(_, link)| alive(link) && wanted(link)).map(|(id, _)| LinkId(id))
+    }
+
+    /// All connections that some end still has to hear about, of a path.
+    pub(super) fn of_path(&self, client: u32, server: usize) -> Vec<LinkId> {
+        let ours = |link: &Link| link.client == client && link.server == server;
+        let links = self.links.iter().enumerate();
+        links.filter(|(_, link)| ours(link) && !link.is_over()).map(|(id, _)| LinkId(id)).collect()
+    }
+
+    /// Whose connection it is, and to whom.
+    #[must_use]
+    pub fn ends(&self, id: LinkId) -> (u32, usize) {
+        (self.links[id.0].client, self.links[id.0].server)
+    }
+
+    /// Whether the client has left this connection.
+    #[must_use]
+    pub fn is_left(&self, id: LinkId) -> bool {
+        self.links[id.0].client_gone
+    }
+
+    fn latency(&mut self, id: LinkId) -> u64 {
+        let link = &self.links[id.0];
+        let path = self.paths.get(link.client, link.server);
+        let slow = path.slow;
+        if slow > 0 {
+            self.effects.push(("N8", link.client));
+        }
+        let (low, high) = self.paths.latency;
+        self.rng.within(low, high) + if slow > 0 { self.rng.within(0, slow) } else { 0 }
+    }
+
+    /// Sends bytes, in pieces.
+    fn push(&mut self, now: u64, id: LinkId, way: Way, mut bytes: Bytes) {
+        while !bytes.is_empty() {
+            let piece = self.links[id.0].piece(&mut self.rng, bytes.len());
+            if piece < bytes.len() {
+                self.effects.push(("N9", self.links[id.0].client));
+            }
+            let piece = bytes.split_to(piece);
+            self.put(now, id, way, Packet::Bytes(piece));
+        }
+    }
+
+    fn put(&mut self, now: u64, id: LinkId, way: Way, packet: Packet) {
+        let mut at = now + self.latency(id);
+        let link = &mut self.links[id.0];
+        let path = self.paths.get(link.client, link.server);
+        if let (Packet::Bytes(bytes), true) = (&packet, path.bytes_per_second > 0) {
+            at = at.max(link.last(way)) + bytes.len() as u64 * 1000 / path.bytes_per_second;
+        }
+        at = at.max(link.last(way));
+        link.raise_last(way, at);
+        self.schedule(at, Happening::Packet(id, way, packet));
+    }
+
+    fn schedule(&mut self, at: u64, happening: Happening) {
+        self.scheduled += 1;
+        self.heap.push(Scheduled(std::cmp::Reverse((at, self.scheduled)), happening));
+    }
+
+    fn syn(&mut self, id: LinkId) -> Option<Arrival> {
+        let link = &mut self.links[id.0];
+        if link.client_gone {
+            return None;
+        }
+        if self.paths.get(link.client, link.server).blocks_syn() {
+            link.syn_held = true;
+            return None;
+        }
+        Some(Arrival::Syn(id))
+    }
+
+    fn arrive(&mut self, now: u64, id: LinkId, way: Way, packet: Packet) -> Option<Arrival> {
+        let link = &mut self.links[id.0];
+        if link.dead {
+            return None;
+        }
+        let path = self.paths.get(link.client, link.server);
+        if path.blocks(way) || !link.held(way).is_empty() {
+            if path.blocks(way) {
+                self.effects.push((path.why_blocked(way), link.client));
+            }
+            link.held(way).push_back(packet);
+            return None;
+        }
+        match way {
+            Way::Up => self.arrive_up(now, id, packet),
+            Way::Down => self.arrive_down(now, id, packet),
+        }
+    }
+
+    fn arrive_up(&mut self, now: u64, id: LinkId, packet: Packet) -> Option<Arrival> {
+        let link = &mut self.links[id.0];
+        match packet {
+            Packet::Bytes(bytes) => {
+                link.taken(bytes.len());
+                let bytes = link.survives(Way::Up, bytes, &mut self.rng)?;
+                if link.server_open {
+                    if link.client_gone {
+                        self.effects.push(("N12", link.client));
+                    }
+                    return Some(Arrival::Bytes(id, bytes));
+                }
+                // Nobody there any more: the sender is told.
+                if !link.silent && !link.client_gone {
+                    self.put(now, id, Way::Down, Packet::Reset);
+                }
+                None
+            }
+            Packet::Fin | Packet::Reset => {
+                link.up_over = true;
+                std::mem::take(&mut link.server_open).then_some(Arrival::Gone(id))
+            }
+        }
+    }
+
+    fn arrive_down(&mut self, now: u64, id: LinkId, packet: Packet) -> Option<Arrival> {
+        let link = &mut self.links[id.0];
+        match packet {
+            Packet::Bytes(bytes) if link.client_gone => {
+                if link.server_open {
+                    self.put(now, id, Way::Up, Packet::Reset);
+                }
+                drop(bytes);
+                None
+            }
+            Packet::Bytes(bytes) => {
+                let bytes = link.survives(Way::Down, bytes, &mut self.rng)?;
+                link.deliver(&bytes).then_some(Arrival::Delivered(id, bytes))
+            }
+            Packet::Fin => {
+                link.end(End::Closed);
+                None
+            }
+            Packet::Reset => {
+                link.end(End::Reset);
+                None
+            }
+        }
+    }
+
+    /// A client's poll of its dial: whether there was an answer.
+    pub(super) fn poll_dial(&mut self, id: LinkId, waker: &Waker) -> Option<u8> {
+        self.links[id.0].poll_dial(waker)
+    }
+
+    /// A client reads: so many bytes, into `take`; `None`: nothing yet.
+    pub(super) fn poll_read(
+        &mut self,
+        id: LinkId,
+        len_max: usize,
+        waker: &Waker,
+    ) -> Option<std::io::Result<Bytes>> {
+        let choppy = self.paths.get(self.links[id.0].client, self.links[id.0].server).is_choppy();
+        let link = &mut self.links[id.0];
+        if choppy && link.has_news() && self.rng.one_in(3) {
+            self.effects.push(("N10", link.client));
+            waker.wake_by_ref();
+            return None;
+        }
+        let limit = if choppy { self.rng.scaled(1, 64) as usize } else { len_max };
+        link.poll_read(limit.min(len_max), waker)
+    }
+
+    /// A client writes: so many bytes were taken; `None`: there is no room.
+    pub(super) fn poll_write(
+        &mut self,
+        now: u64,
+        id: LinkId,
+        bytes: &[u8],
+        waker: &Waker,
+    ) -> Option<std::io::Result<usize>> {
+        let choppy = self.paths.get(self.links[id.0].client, self.links[id.0].server).is_choppy();
+        if choppy && self.rng.one_in(3) {
+            self.effects.push(("N10", self.links[id.0].client));
+            waker.wake_by_ref();
+            return None;
+        }
+        let limit = if choppy { self.rng.scaled(1, 64) as usize } else { usize::MAX };
+        let taken = match self.links[id.0].poll_write(bytes.len().min(limit), waker)? {
+            Ok(taken) => taken,
+            Err(error) => return Some(Err(error)),
+        };
+        self.push(now, id, Way::Up, Bytes::copy_from_slice(&bytes[..taken]));
+        Some(Ok(taken))
+    }
+
+    /// A client lets go of its end.
+    pub(super) fn leave(&mut self, now: u64, id: LinkId) {
+        let link = &mut self.links[id.0];
+        link.client_gone = true;
+        link.forget_wakers();
+        if link.is_open() {
+            self.put(now, id, Way::Up, Packet::Fin);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Chance from a seed, by an algorithm that will not change: seeds in bug reports must not expire.
+
+use std::time::Duration;
+
+/// `SplitMix64`.
+#[derive(Clone, Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// The sequence of this seed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A sequence of its own for some part of a simulation, so that what one part draws does not
+    /// depend on how much the others have drawn.
+    #[must_use]
+    pub fn fork(&self, part: u64) -> Self {
+        let mut other = Self(self.0 ^ part.wrapping_mul(0xD6E8_FEB8_6659_FD93));
+        Self(other.next())
+    }
+
+    /// Any number.
+    #[expect(clippy::should_implement_trait, reason = "there is no end to iterate to")]
+    pub const fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`; 0 if that is 0.
+    pub const fn below(&mut self, bound: u64) -> u64 {
+        let chance = self.next();
+        if bound == 0 { 0 } else { chance % bound }
+    }
+
+    /// A number of `low..=high`.
+    pub const fn within(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below(high.saturating_sub(low).saturating_add(1))
+    }
+
+    /// A number of `low..=high`, small ones as likely as large ones of the same order of magnitude.
+    pub const fn scaled(&mut self, low: u64, high: u64) -> u64 {
+        let low_bits = u64::BITS - low.leading_zeros();
+        let high_bits = u64::BITS - high.leading_zeros();
+        let bits = self.within(low_bits as u64, high_bits as u64);
+        let ceiling = if bits >= 64 { u64::MAX } else { (1 << bits) - 1 };
+        let number = self.within(ceiling / 2, ceiling);
+        if number < low {
+            low
+        } else if number > high {
+            high
+        } else {
+            number
+        }
+    }
+
+    /// Whether something happens that happens once in `times`.
+    pub const fn one_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+
+    /// An index of something of this length.
+    #[expect(clippy::cast_possible_truncation, reason = "below an index")]
+    pub const fn index(&mut self, len: usize) -> usize {
+        self.below(len as u64) as usize
+    }
+
+    /// One of these.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.index(items.len())]
+    }
+
+    /// So many whole milliseconds.
+    pub const fn millis(&mut self, low: u64, high: u64) -> Duration {
+        Duration::from_millis(self.within(low, high))
+    }
+
+    /// A random order (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            let other = self.index(last + 1);
+            items.swap(last, other);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sequence_of_a_seed_is_for_ever() {
+        let mut rng = Rng::new(1);
+        assert_eq!(rng.next(), 0x910A_2DEC_8902_5CC1);
+        assert_eq!(rng.next(), 0xBEEB_8DA1_658E_EC67);
+        let mut fork = Rng::new(1).fork(2);
+        let mut other = Rng::new(1).fork(3);
+        assert_ne!(fork.next(), other.next());
+    }
+
+    #[test]
+    fn numbers_stay_within_their_bounds() {
+        let mut rng = Rng::new(7);
+        for _ in 0..10_000 {
+            assert!((3..=9).contains(&rng.within(3, 9)));
+            assert!((4..=40_000).contains(&rng.scaled(4, 40_000)));
+            assert!(rng.below(5) < 5);
+        }
+        assert_eq!(rng.below(0), 0);
+    }
+}
