@@ -12,22 +12,20 @@ use std::{
 use zk_tests::sim::{Options, Report, Totals, commit, run, shrink};
 
 const USAGE: &str = "\
-usage: zk-sim run [--seeds N] [--minutes M] [--seed S] [--jobs J] [--json]
+usage: zk-sim run [--seeds N] [--minutes M] [--seed S] [--jobs J] [--show N] [--json]
        zk-sim replay SEED [--minutes M] [--schedule FILE] [--shrink] [--trace]
        zk-sim hash [--seeds N] [--minutes M] [--seed S] [--jobs J]
        zk-sim bank ..., built by `cargo bank`
 
 run     N seeds from S on, each for M simulated minutes; exits with 1 if anything is violated,
-        or if N is at least 1000 and some class of faults has never hit anybody
+        or if N is at least 1000 and some class of faults has never hit anybody;
+        the first failures (3, or --show) are told in full, with the faults that are enough
 replay  one seed again, with all its events or with some of its faults only
 hash    seed and hash of all events, a line for each, to be compared with another process's
 ";
 
 /// Seeds from which on each class of faults must have hit somebody.
 const SEEDS_FOR_ALL: u64 = 1000;
-
-/// Failures that are shown in full.
-const SHOWN_MAX: u64 = 3;
 
 /// What is asked for.
 enum Command {
@@ -42,6 +40,8 @@ struct Args {
     minutes: u64,
     seed: u64,
     jobs: usize,
+    /// Failures that are shown in full, with fewer faults for the same.
+    shown_max: u64,
 }
 
 fn main() -> ExitCode {
@@ -86,6 +86,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
         minutes: 10,
         seed: 1,
         jobs: std::thread::available_parallelism().map_or(1, usize::from),
+        shown_max: 3,
     };
     while let Some(option) = args.next() {
         let mut value = || args.next().ok_or_else(|| format!("{option} what?"));
@@ -95,6 +96,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
             ("--minutes", _) => parsed.minutes = number(value()?)?.max(1),
             ("--seed", _) => parsed.seed = number(value()?)?,
             ("--jobs", _) => parsed.jobs = number(value()?)?.max(1) as usize,
+            ("--show", _) => parsed.shown_max = number(value()?)?,
             ("--json", Command::Run { json }) => *json = true,
             ("--trace", Command::Replay { trace, .. }) => *trace = true,
             ("--shrink", Command::Replay { shrink, .. }) => *shrink = true,
@@ -171,9 +173,13 @@ fn run_all(args: &Args, json: bool) -> ExitCode {
     let begun = Instant::now();
     let mut totals = Totals::default();
     let commit = commit();
+    let shown_max = args.shown_max;
     each(args, |report| {
         totals.add(report);
-        if !report.violations.is_empty() && totals.failed <= SHOWN_MAX {
+        for violation in report.violations.iter().take(3) {
+            eprintln!("seed {}: {violation}", report.options.seed);
+        }
+        if !report.violations.is_empty() && totals.failed <= shown_max {
             eprint!("{}", report.failure(&commit));
             let smaller = shrink(report);
             eprintln!("faults that are enough:\n{}", smaller.options.schedule);

@@ -50,6 +50,8 @@ pub trait Observer: Send {
     fn received(&mut self, seen: &Seen, frame: &Received);
     /// A fault is about to end this session, whatever its client does.
     fn expires(&mut self, at: u64, session: SessionId);
+    /// Bytes for this session were damaged: whatever it sees may be wrong.
+    fn damaged(&mut self, at: u64, session: SessionId);
     /// The ensemble has done something, and may have committed transactions.
     fn stepped(&mut self, at: u64, ensemble: &Ensemble);
 }
@@ -347,6 +349,10 @@ impl State {
                 wire.forged = true;
                 self.fired.hit(fault.name(), client, &self.stages);
                 self.trace.note(now, Actor::Client(client), fault.name(), chance);
+                let session = self.sessions[client as usize];
+                if let (true, Some(observer)) = (fault.damages(), &mut self.observer) {
+                    observer.damaged(now, session);
+                }
                 bytes = [front, forged].concat().into();
             }
         }

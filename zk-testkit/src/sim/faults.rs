@@ -99,6 +99,14 @@ faults! {
     Crash = "CK",
 }
 
+impl Fault {
+    /// Whether it changes bytes in such a way that a client may take them for something else.
+    #[must_use]
+    pub const fn damages(self) -> bool {
+        matches!(self, Self::Flip | Self::Insert | Self::Remove | Self::BadLength)
+    }
+}
+
 /// Whom a fault hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {

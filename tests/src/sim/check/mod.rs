@@ -138,6 +138,10 @@ impl Observer for Judge {
         self.at(at).doubtful.insert(session, u64::MAX);
     }
 
+    fn damaged(&mut self, at: u64, session: SessionId) {
+        self.at(at).doubtful.insert(session, u64::MAX);
+    }
+
     fn stepped(&mut self, at: u64, ensemble: &Ensemble) {
         let mut bench = self.at(at);
         if bench.truth.is_behind(ensemble.history()) {

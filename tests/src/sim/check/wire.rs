@@ -1,5 +1,5 @@
 //! S7: what a session has seen never gets older. S8: numbers of requests grow. S9: what was not sent was
-//! not sent. C14: a session is closed once.
+//! not sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,30 +8,30 @@ use zk_proto::{
     jute::{Decode as _, Reader, decode_prefix},
     request::ConnectRequest,
 };
-use zk_testkit::sim::{Received, Seen, Sent};
+use zk_testkit::sim::{LinkId, Received, Seen, Sent};
 
 use super::{Bench, writes::UNIQUE};
 
 #[derive(Default)]
 pub(super) struct Wires {
-    /// By client.
-    sessions: BTreeMap<u32, Wire>,
+    links: BTreeMap<LinkId, SessionId>,
+    sessions: BTreeMap<SessionId, Wire>,
     /// Paths of creates that must not be sent twice.
-    pub(super) sent_creates: BTreeSet<String>,
+    sent_creates: BTreeSet<String>,
 }
 
+/// What is known of a session.
 struct Wire {
-    session: SessionId,
     xid: Xid,
+    /// The newest transaction in any reply.
     zxid: Zxid,
     /// The newest transaction that was shown to the user.
     shown: Zxid,
-    closed: bool,
 }
 
 impl Default for Wire {
     fn default() -> Self {
-        Self { session: SessionId(0), xid: Xid(0), zxid: Zxid(0), shown: Zxid(0), closed: false }
+        Self { xid: Xid(0), zxid: Zxid(0), shown: Zxid(0) }
     }
 }
 
@@ -50,32 +50,27 @@ impl Bench {
     }
 
     fn connecting(&mut self, seen: &Seen, connect: &ConnectRequest<'_>) {
-        let wire = self.wires.sessions.entry(seen.client).or_default();
-        if connect.session_id.0 == 0 {
-            *wire = Wire::default();
+        let session = connect.session_id;
+        if session.0 == 0 {
             return;
         }
-        let (shown, told) = (wire.shown, connect.last_zxid_seen);
-        if connect.session_id == wire.session && told < shown {
+        self.count("reconnects");
+        let shown = self.wires.sessions.get(&session).map(|wire| wire.shown);
+        let told = connect.last_zxid_seen;
+        if let Some(shown) = shown.filter(|shown| told < *shown) {
             self.violated("S7", format!("c{} comes back with {told} after {shown}", seen.client));
         }
-        self.count("reconnects");
     }
 
     fn requested(&mut self, seen: &Seen, xid: Xid, op: OpCode, body: &bytes::Bytes) {
         let client = seen.client;
-        let wire = self.wires.sessions.entry(client).or_default();
         if xid.0 > 0 {
+            self.count("requests");
+            let session = self.wires.links.get(&seen.link).copied().unwrap_or(SessionId(0));
+            let wire = self.wires.sessions.entry(session).or_default();
             let last = std::mem::replace(&mut wire.xid, xid);
             if xid <= last && last.0 != i32::MAX {
                 self.violated("S8", format!("c{client} sends {xid:?} after {last:?}"));
-            }
-            self.count("requests");
-        }
-        if op == OpCode::CLOSE_SESSION {
-            let wire = self.wires.sessions.entry(client).or_default();
-            if std::mem::replace(&mut wire.closed, true) {
-                self.count("closes sent again on another connection");
             }
         }
         if op == OpCode::CREATE || op == OpCode::CREATE2 {
@@ -88,18 +83,16 @@ impl Bench {
     }
 
     pub(super) fn received(&mut self, seen: &Seen, frame: &Received) {
-        let wire = self.wires.sessions.entry(seen.client).or_default();
         match frame {
             Received::Greeting(greeting) if greeting.time_out > 0 => {
-                if wire.session != greeting.session_id {
-                    wire.session = greeting.session_id;
-                    wire.zxid = Zxid(0);
-                }
+                self.wires.links.insert(seen.link, greeting.session_id);
             }
             Received::Reply { zxid, .. } => {
-                let (session, client) = (wire.session, seen.client);
-                let last = wire.zxid;
+                let client = seen.client;
+                let Some(&session) = self.wires.links.get(&seen.link) else { return };
                 if zxid.0 > 0 && !seen.forged {
+                    let wire = self.wires.sessions.entry(session).or_default();
+                    let last = wire.zxid;
                     wire.zxid = last.max(*zxid);
                     if *zxid < last {
                         self.violated("S7", format!("c{client} is answered {zxid} after {last}"));
@@ -117,8 +110,8 @@ impl Bench {
     }
 
     /// A user was shown the state of this transaction.
-    pub(super) fn shown(&mut self, client: u32, zxid: Zxid) {
-        let wire = self.wires.sessions.entry(client).or_default();
+    pub(super) fn shown(&mut self, session: SessionId, zxid: Zxid) {
+        let wire = self.wires.sessions.entry(session).or_default();
         wire.shown = wire.shown.max(zxid);
     }
 

@@ -51,7 +51,7 @@ impl Write {
 
 impl Bench {
     /// A client was told what became of a create that nobody else makes.
-    pub(crate) fn created(&mut self, client: u32, path: &str, write: Write) {
+    pub(crate) fn created(&mut self, client: u32, session: SessionId, path: &str, write: Write) {
         self.count(match write {
             Write::Done(_) => "creates done",
             Write::Rejected => "creates rejected",
@@ -59,7 +59,7 @@ impl Bench {
             Write::InDoubt => "creates in doubt",
         });
         if let Write::Done(zxid) = write {
-            self.shown(client, zxid);
+            self.shown(session, zxid);
         }
         if let Write::NotApplied { unsent: true } = write {
             if self.was_sent(path) {
@@ -111,12 +111,15 @@ impl Bench {
             What::Written(data, its) => *data == number && version == *its,
             What::Deleted | What::Children => false,
         });
+        if self.is_doubtful(session) {
+            return self.count("reads in doubtful sessions");
+        }
         if !committed {
             let text =
                 format!("c{client} sees version {version} of {path} as of {zxid}, never written");
             self.violated("S5", text);
         }
-        self.shown(client, zxid);
+        self.shown(session, zxid);
         let newest = self.writes.newest.entry((session, path.to_owned())).or_default();
         let last = *newest;
         *newest = last.max(zxid);

@@ -19,7 +19,6 @@ struct Nodes {
     session: SessionId,
     /// Versions seen last.
     versions: [i32; REGISTERS],
-    written: u64,
 }
 
 /// The session is over.
@@ -27,8 +26,7 @@ struct Over;
 
 pub(super) async fn work(worker: Worker) {
     let session = worker.client.session().id();
-    let mut nodes =
-        Nodes { worker, armed: Vec::new(), session, versions: [0; REGISTERS], written: 0 };
+    let mut nodes = Nodes { worker, armed: Vec::new(), session, versions: [0; REGISTERS] };
     if nodes.prepare().await.is_ok() {
         loop {
             let pause = nodes.worker.rng.scaled(5, 20_000);
@@ -127,8 +125,7 @@ impl Nodes {
     }
 
     fn data(&mut self) -> Vec<u8> {
-        self.written += 1;
-        format!("{}-{}-{}", self.worker.seat.number, self.session.0, self.written).into_bytes()
+        format!("{}-{:016x}", self.worker.seat.number, self.worker.rng.next()).into_bytes()
     }
 
     async fn write(&mut self, number: usize, any_version: bool) -> Result<(), Over> {
@@ -176,7 +173,7 @@ impl Nodes {
         let created = self.worker.client.create(&path, &data).await;
         let seat = &self.worker.seat;
         let write = Write::of(&created, |created| created.stat.czxid);
-        seat.judge.at(seat.now()).created(seat.number, &path, write);
+        seat.judge.at(seat.now()).created(seat.number, self.session, &path, write);
         over(created.err())
     }
 

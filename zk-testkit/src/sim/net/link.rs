@@ -107,6 +107,11 @@ impl Link {
         self.dialed == Some(0) && self.end.is_none()
     }
 
+    /// Whether the client has been told that it is over, or has never begun.
+    pub(super) const fn is_ended(&self) -> bool {
+        self.end.is_some() || matches!(self.dialed, Some(1..))
+    }
+
     /// Whether nothing can happen with it any more.
     pub(super) fn is_over(&self) -> bool {
         let client = self.client_gone || self.end.is_some() || matches!(self.dialed, Some(1..));

@@ -55,6 +55,8 @@ enum Happening {
     /// The answer to a dial has come: 0 connected, 1 refused, 2 no address.
     Dialed(LinkId, u8),
     Packet(LinkId, Way, Packet),
+    /// What was held back goes on.
+    Flush(LinkId, Way),
     Reminder(u64),
 }
 
@@ -212,6 +214,7 @@ impl Net {
                     None
                 }
                 Happening::Packet(id, way, packet) => self.arrive(now, id, way, packet),
+                Happening::Flush(id, way) => self.flush(now, id, way),
                 Happening::Reminder(what) => Some(Arrival::Reminder(what)),
             };
             if arrival.is_some() {
@@ -230,20 +233,25 @@ impl Net {
             self.schedule(at, Happening::Syn(id));
         }
         for way in [Way::Up, Way::Down] {
-            if path.blocks(way) {
-                continue;
-            }
-            let held = std::mem::take(self.links[id.0].held(way));
-            if held.is_empty() {
-                continue;
-            }
-            // Whoever has waited for an acknowledgement tries again after a while, and longer each time.
-            let start = now + self.rng.within(1, 300);
-            self.links[id.0].raise_last(way, start);
-            for packet in held {
-                self.put(now, id, way, packet);
+            if !path.blocks(way) && !self.links[id.0].held(way).is_empty() {
+                // Whoever has waited for an acknowledgement tries again after a while.
+                let at = now + self.rng.within(1, 300);
+                self.schedule(at, Happening::Flush(id, way));
             }
         }
+    }
+
+    /// The oldest packet that was held back arrives, before any that was sent later.
+    fn flush(&mut self, now: u64, id: LinkId, way: Way) -> Option<Arrival> {
+        let link = &mut self.links[id.0];
+        if link.dead || self.paths.get(link.client, link.server).blocks(way) {
+            return None;
+        }
+        let packet = link.held(way).pop_front()?;
+        if !link.held(way).is_empty() {
+            self.schedule(now, Happening::Flush(id, way));
+        }
+        self.come_out(now, id, way, packet)
     }
 
     /// The connections of a client, or of all, that are not over.
@@ -338,6 +346,10 @@ impl Net {
             link.held(way).push_back(packet);
             return None;
         }
+        self.come_out(now, id, way, packet)
+    }
+
+    fn come_out(&mut self, now: u64, id: LinkId, way: Way, packet: Packet) -> Option<Arrival> {
         match way {
             Way::Up => self.arrive_up(now, id, packet),
             Way::Down => self.arrive_down(now, id, packet),
@@ -443,9 +455,10 @@ impl Net {
     /// A client lets go of its end.
     pub(super) fn leave(&mut self, now: u64, id: LinkId) {
         let link = &mut self.links[id.0];
+        let knows_the_end = link.is_ended();
         link.client_gone = true;
         link.forget_wakers();
-        if link.is_open() {
+        if !knows_the_end {
             self.put(now, id, Way::Up, Packet::Fin);
         }
     }
