@@ -43,11 +43,25 @@ pub(super) fn search(args: &Args, bug: Option<Bug>) -> Value {
         options.schedule.0.retain(|incident| !args.without.contains(&incident.fault));
         let report = run(&options, false);
         simulated += report.simulated;
-        if let Some(first) = report.violations.first() {
-            let rules = report.rules().collect();
+        let innocent =
+            if report.violations.is_empty() { BTreeSet::new() } else { without(bug, &options) };
+        let guilty = report.violations.iter().filter(|it| !innocent.contains(it.rule));
+        let rules: BTreeSet<&str> = guilty.clone().map(|it| it.rule).collect();
+        if let Some(first) = guilty.clone().next() {
             return verdict(bug, tried + 1, begun, simulated, &rules, &first.to_string());
         }
     }
+}
+
+/// The rules that this seed violates without the mistake, which has nothing to do with it then.
+fn without(bug: Option<Bug>, options: &Options) -> BTreeSet<&'static str> {
+    if bug.is_none() {
+        return BTreeSet::new();
+    }
+    plant(None);
+    let rules = run(options, false).rules().collect();
+    plant(bug);
+    rules
 }
 
 fn verdict(
