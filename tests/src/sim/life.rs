@@ -89,6 +89,7 @@ async fn spend(seat: &mut Seat, rng: &mut Rng, client: Client) -> Option<Credent
     if let Some(end) = ended {
         seat.cluster.note(Actor::Client(seat.number), "session over", end as u64);
         seat.count("sessions lost");
+        workers.stop(Stop::Finish);
         workers.done().await;
         return None;
     }
@@ -132,6 +133,8 @@ async fn end(
         3 if *seat.phase.borrow() < Phase::Converge => {
             workers.stop(Stop::Finish);
             workers.done().await;
+            // Deletes that nobody waits for would be left behind, and the session goes on.
+            client.settle().await.ok()?;
             let mut credentials = client.detach().await?;
             seat.count("sessions handed over");
             if rng.one_in(3) && credentials.next_xid.0 < 1 << 30 {
@@ -147,6 +150,7 @@ async fn end(
             close(seat, &client).await;
         }
     }
+    workers.stop(Stop::Finish);
     workers.done().await;
     None
 }

@@ -76,8 +76,16 @@ impl Bench {
             .copied()
             .collect();
         for (lock, client, since) in stuck {
-            let text =
-                format!("c{client} has waited for lock {lock} since {since} ms, nobody got it");
+            let path = super::super::workload::lock_path(lock);
+            let first = self.truth.children(&path).min_by_key(|(_, live)| live.czxid);
+            let of = |session| {
+                let mut sessions = self.promises.sessions.iter();
+                sessions.find(|(_, its)| its.id() == session).map(|(client, _)| *client)
+            };
+            let first = first.map(|(name, live)| (name, live.czxid, live.owner, of(live.owner)));
+            let text = format!(
+                "c{client} has waited for lock {lock} since {since} ms, nobody got it; first is {first:?}"
+            );
             self.violated("L2", text);
         }
     }
