@@ -45,7 +45,8 @@ async fn connect(seat: &Seat, rng: &mut Rng, resume: Option<Credentials>) -> Opt
     if let Some(identity) = workload::identity(seat.number) {
         options = options.auth("digest", identity);
     }
-    let refused = resume.is_none() && rng.one_in(30);
+    let time_for_it = seat.now() + deadline + 4 * timeout < seat.options.duration;
+    let refused = resume.is_none() && time_for_it && rng.one_in(20);
     if refused {
         options = options.auth("nonsense", "nonsense");
     }
@@ -80,7 +81,7 @@ async fn connect(seat: &Seat, rng: &mut Rng, resume: Option<Credentials>) -> Opt
 async fn refuse(seat: &Seat, client: &Client) {
     seat.count("credentials refused");
     let (session, stalled) = (client.session(), seat.stalled());
-    let allowed = 6 * seat.options.longest_timeout();
+    let allowed = 4 * seat.options.session_timeouts[seat.number as usize];
     tokio::select! {
         biased;
         _ = session.ended() => {}

@@ -38,7 +38,7 @@ pub struct Seen {
     pub link: LinkId,
     /// Whether something on this connection was forged: then replies prove nothing.
     pub forged: bool,
-    /// Whether the member is cut off from the others: then it does not know which sessions live.
+    /// Whether the member is out of touch with the leader: then it does not know which sessions live.
     pub cut: bool,
 }
 
@@ -390,8 +390,14 @@ impl State {
         self.trace.absorb(bytes);
         let wire = &mut self.wires[link.0];
         wire.tap.down(bytes);
-        let seen =
-            Seen { at: now, client, member, link, forged: wire.forged, cut: self.cut[member] > 0 };
+        let seen = Seen {
+            at: now,
+            client,
+            member,
+            link,
+            forged: wire.forged,
+            cut: self.knows_not(member),
+        };
         while let Some(frame) = self.wires[link.0].tap.next_received() {
             let (what, argument) = match &frame {
                 Received::Greeting(_) => ("  greeting", 0),
@@ -434,8 +440,14 @@ impl State {
         self.trace.absorb(bytes);
         let wire = &mut self.wires[link.0];
         wire.tap.up(bytes);
-        let seen =
-            Seen { at: now, client, member, link, forged: wire.forged, cut: self.cut[member] > 0 };
+        let seen = Seen {
+            at: now,
+            client,
+            member,
+            link,
+            forged: wire.forged,
+            cut: self.knows_not(member),
+        };
         while let Some(frame) = self.wires[link.0].tap.next_sent() {
             let (what, argument) = match &frame {
                 Sent::Connect(_) => ("connect", 0),
@@ -457,6 +469,12 @@ impl State {
         self.stages.connected(client, false);
         self.net.leave(now, link);
         self.wake_pump();
+    }
+
+    /// Whether a member is out of touch with the leader, and so with what becomes of sessions.
+    fn knows_not(&self, member: usize) -> bool {
+        let leader_is_cut = self.ensemble.leader().is_none_or(|leader| self.cut[leader.0] > 0);
+        self.cut[member] > 0 || leader_is_cut
     }
 
     fn wake_pump(&mut self) {

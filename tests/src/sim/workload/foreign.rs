@@ -38,7 +38,7 @@ async fn acquire(worker: &mut Worker) -> bool {
             let long = worker.rng.one_in(6);
             let hold = worker.rng.scaled(1, if long { 100_000 } else { 2_000 });
             let stalled = worker.seat.stalled();
-            if guard.scope(pass(hold)).await.is_err() {
+            if guard.scope(worker.think(hold)).await.is_err() {
                 worker.seat.count("meddled locks lost");
             } else if worker.seat.stalled() == stalled {
                 let seat = &worker.seat;
