@@ -9,10 +9,10 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use zk_proto::{
-    OpCode, Request, SessionId, Time, Xid, Zxid,
+    ErrorCode, OpCode, Request, SessionId, Time, Xid, Zxid,
     frame::{ReplyHeader, split_frame},
     jute::{Decode, DecodeError, Reader, decode_prefix},
-    request::{ConnectResponse, RequestVisitor, WatcherEvent, dispatch},
+    request::{ConnectResponse, LEN_CONNECT_RESPONSE_MIN, RequestVisitor, WatcherEvent, dispatch},
 };
 use zk_testkit::server::{Conn, Ensemble, Member, NodeKind, Output};
 
@@ -41,8 +41,10 @@ struct Client {
     /// Frames that it has sent, if only frames.
     is_greeted: bool,
     has_greeted: bool,
-    /// Requests without an answer; only their number is known where bytes have no meaning.
+    /// Requests without an answer, with the number that it will have.
     open: VecDeque<(Xid, OpCode)>,
+    /// Credentials that were not judged. That happens at once, ahead of other answers.
+    unjudged: usize,
     /// Whether it has sent bytes of which nobody keeps account.
     is_wild: bool,
     seen: Zxid,
@@ -111,9 +113,9 @@ impl World {
 
     fn ask(&mut self, place: usize, xid: Xid, op: OpCode, frame: &[u8]) {
         let Some(client) = &mut self.clients[place] else { return };
-        // In front of a handshake it is taken for one; and an event would look like its answer.
-        client.is_wild |= !client.has_greeted || xid == Xid::NOTIFICATION;
-        client.open.push_back((xid, op));
+        // In front of a handshake it is taken for one.
+        client.is_wild |= !client.has_greeted;
+        client.ask(xid, op);
         self.ensemble.received(self.now, client.conn, frame);
     }
 
@@ -192,7 +194,10 @@ impl World {
         // An election, and what was to be lagged behind.
         self.pass(Duration::from_secs(30));
         for client in self.clients.iter().flatten().filter(|client| !client.is_wild) {
-            assert!(client.open.is_empty() || !client.is_greeted, "without an answer: {client:?}");
+            assert!(
+                client.has_all_answers() || !client.is_greeted,
+                "without an answer: {client:?}"
+            );
         }
         for place in 0..CONNS {
             self.hang_up(place);
@@ -215,9 +220,27 @@ impl Client {
             is_greeted: false,
             has_greeted: false,
             open: VecDeque::new(),
+            unjudged: 0,
             is_wild: false,
             seen: Zxid(0),
         }
+    }
+
+    fn ask(&mut self, xid: Xid, op: OpCode) {
+        match (op, xid) {
+            (OpCode::AUTH, Xid::AUTH) => self.unjudged += 1,
+            // Whatever number they have.
+            (OpCode::PING, _) => self.open.push_back((Xid::PING, op)),
+            // Their answers could be taken for something else.
+            (OpCode::AUTH | OpCode::SASL, _) | (_, Xid::AUTH | Xid::NOTIFICATION) => {
+                self.is_wild = true;
+            }
+            _ => self.open.push_back((xid, op)),
+        }
+    }
+
+    fn has_all_answers(&self) -> bool {
+        self.open.is_empty() && self.unjudged == 0
     }
 
     /// Takes what has come for what it should be. Returns a session that it has been given.
@@ -229,6 +252,11 @@ impl Client {
             let Some(frame) = frame else { break };
             if self.is_greeted {
                 self.hear_frame(&frame);
+            } else if frame.len() < LEN_CONNECT_RESPONSE_MIN {
+                // Read-only servers refuse in a bare header, and wait for what comes next.
+                let refusal = decode_prefix::<ReplyHeader>(&frame);
+                assert!(refusal.is_ok_and(|it| it.err == ErrorCode::NOT_READ_ONLY), "{frame:?}");
+                self.is_wild = true;
             } else {
                 let answer: ConnectResponse = decode_prefix(&frame).expect("it is a handshake's");
                 self.is_greeted = true;
@@ -250,9 +278,14 @@ impl Client {
             decode_prefix::<WatcherEvent>(&body).expect("an event has a body");
             return;
         }
+        if header.xid == Xid::AUTH {
+            self.unjudged = self.unjudged.checked_sub(1).expect("nobody has shown credentials");
+            return;
+        }
         let (xid, op) = self.open.pop_front().expect("nobody has asked");
         assert_eq!(header.xid, xid, "answers come in the order of requests");
-        if !matches!(op, OpCode::PING | OpCode::AUTH) {
+        // What a server does not know it answers without looking at its state.
+        if header.err != ErrorCode::UNIMPLEMENTED {
             assert!(header.zxid >= self.seen, "{header:?} after {:?}", self.seen);
             self.seen = header.zxid;
         }

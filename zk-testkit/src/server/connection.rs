@@ -44,6 +44,8 @@ pub(super) struct Connection {
     pub(super) queue: VecDeque<Queued>,
     /// The answer to the handshake.
     pub(super) greeting: Bytes,
+    /// A handshake is being answered; until then nothing more is read.
+    pub(super) is_deaf: bool,
     /// Nothing more is read; closed once `outbound` is taken.
     pub(super) closing: bool,
     /// Whether it stands in the list of those that have something to say.
@@ -60,6 +62,7 @@ impl Connection {
             outbound: BytesMut::new(),
             queue: VecDeque::new(),
             greeting: Bytes::new(),
+            is_deaf: false,
             closing: false,
             listed: false,
         }

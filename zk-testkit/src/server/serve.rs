@@ -47,6 +47,9 @@ impl Ensemble {
                 }
             }
             let Some(connection) = self.conns.get_mut(&conn) else { return };
+            if connection.is_deaf {
+                break;
+            }
             match split_frame(&mut connection.inbound, self.config.request_len_max) {
                 Ok(None) => break,
                 Ok(Some(frame)) if connection.phase == Phase::Fresh => {
@@ -63,7 +66,8 @@ impl Ensemble {
     }
 
     fn shake_hands(&mut self, now: Time, conn: Conn, frame: &Bytes) {
-        let Some(connection) = self.conns.get(&conn) else { return };
+        let Some(connection) = self.conns.get_mut(&conn) else { return };
+        connection.is_deaf = true;
         let member = connection.member;
         let Ok(request) = ConnectRequest::decode(&mut Reader::new(frame)) else {
             self.close(conn);
@@ -297,9 +301,14 @@ impl Ensemble {
             }
             match connection.queue.pop_front() {
                 Some(Queued::Answer { frame, last, .. }) => {
+                    // The first answer is the one to the handshake.
+                    let was_deaf = std::mem::take(&mut connection.is_deaf);
                     self.say(conn, &frame);
                     if last {
                         self.close(conn);
+                    } else if was_deaf {
+                        self.take_frames(now, conn);
+                        return;
                     }
                 }
                 Some(Queued::Sync { xid, path, .. }) => {
