@@ -5,6 +5,7 @@ A pytest plugin. kazoo's tests ask a harness for a cluster of Java servers; this
 """
 
 import atexit
+import logging
 import os
 import pathlib
 import subprocess
@@ -92,16 +93,16 @@ def excluded():
     return [line.split(None, 2) for line in lines if line and not line.startswith("#")]
 
 
-missing = 0
+unmet = 0
 
 
 def pytest_collection_modifyitems(items):
     import pytest
 
-    global missing
+    global unmet
     for name, kind, reason in excluded():
         named = [item for item in items if name in item.nodeid.replace(".py", "")]
-        missing += len(named) if kind == "missing" else 0
+        unmet += len(named) if kind == "unmet" else 0
         for item in named:
             item.add_marker(pytest.mark.skip(reason=f"{kind}: {reason}"))
         if not named and len(items) > 300:
@@ -110,10 +111,16 @@ def pytest_collection_modifyitems(items):
 
 def pytest_terminal_summary(terminalreporter):
     count = {key: len(terminalreporter.stats.get(key, [])) for key in ("passed", "failed", "error")}
-    total = sum(count.values()) + missing
+    total = sum(count.values()) + unmet
     if total:
         percent = 100 * count["passed"] / total
         terminalreporter.write_line(
             f"{count['passed']} have passed of {total} that need neither a JVM nor other words:"
             f" {percent:.1f} %"
         )
+
+
+def pytest_unconfigure():
+    # Tests leave clients behind; nobody wants to read what becomes of them.
+    logging.disable(logging.CRITICAL)
+    CLUSTER.process.kill()
