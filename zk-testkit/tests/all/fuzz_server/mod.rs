@@ -23,7 +23,7 @@ async fn fuzz(server: &TestServer) -> Result<Tally, Box<Found>> {
     let addr: SocketAddr = server.connect_string().parse().unwrap();
     tokio::task::spawn_blocking(move || {
         assert!(is_empty(addr).unwrap());
-        fight(addr, PLAYS, 7)
+        fight(addr, &Config::default(), PLAYS, 7)
     })
     .await
     .unwrap()
