@@ -51,6 +51,7 @@ scripts! {
     a_refused_restoration_is_tried_again_ever_more_slowly
     a_reply_can_say_that_the_session_is_gone
     a_reply_that_was_not_due_breaks_the_link
+    a_request_that_is_passed_over_is_not_waited_for_for_ever
     a_server_behind_the_client_closes_without_a_word
     a_server_says_that_the_session_has_expired
     a_server_that_hangs_is_left

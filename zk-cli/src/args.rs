@@ -314,6 +314,13 @@ pub(crate) struct ServeArgs {
     /// Allow nodes with a time to live
     #[arg(long)]
     pub(crate) ttl: bool,
+    /// Serve reads on members without a quorum, to clients that are content with that
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Take commands from standard input, and answer each with a line: stop N, start N (members, from 0),
+    /// cut N, heal N (the network between a member and the others), drop (all connections), expire SESSION
+    #[arg(long)]
+    pub(crate) control: bool,
 }
 
 fn examples() -> String {

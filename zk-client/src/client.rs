@@ -182,7 +182,9 @@ impl Client {
     /// ephemeral nodes stay as long as servers keep it. `None` if there is no session to leave.
     ///
     /// Everything that is submitted or under way ends as if the session were closed; what was sent may still
-    /// be carried out. Ends all clones.
+    /// be carried out. That includes the deletes of nodes whose [owners](crate::OwnedNode) have gone, such as
+    /// the release of a lock that was dropped: [`settle`](Client::settle) first, or their nodes stay as long
+    /// as the session. Ends all clones.
     pub async fn detach(self) -> Option<Credentials> {
         let (credentials, left) = oneshot::channel();
         self.handle.commands.send(Command::Detach(credentials)).ok()?;

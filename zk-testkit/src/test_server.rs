@@ -45,10 +45,12 @@ impl TestServer {
     /// # Errors
     /// There is no free port.
     pub async fn start() -> io::Result<Self> {
-        let mut config = Config::default();
-        config.tick = Duration::from_millis(100);
-        config.session_timeout_max = Some(Duration::from_secs(60));
-        Self::start_with(config).await
+        Self::start_with(Config {
+            tick: Duration::from_millis(100),
+            session_timeout_max: Some(Duration::from_secs(60)),
+            ..Config::default()
+        })
+        .await
     }
 
     /// Starts a server or an ensemble as described.

@@ -4,13 +4,18 @@ use std::process::ExitCode;
 
 use zk_testkit::real::{Release, Server};
 use zk_tests::differential::{
-    Batch, Difference, Memory, Record, Sequence, Setup, Tally, Tcp, play, roots, shrink,
+    Batch, Difference, Golden, Memory, Record, Sequence, Setup, Tally, Tcp, play, roots, shrink,
 };
 
 const USAGE: &str = "\
 usage: zk-diff run [--release 3.9] [--against memory|3.8|...] [--operations N] [--seed S]
                    [--first N] [--batch N] [--variant N] [--show N]
-       zk-diff show --seed S --first N    print a sequence";
+       zk-diff show --seed S --first N
+       zk-diff record [--release 3.9]
+
+run     plays sequences on two servers and shows where they differ
+show    prints a sequence
+record  keeps what a real server does, for the tests that do without one";
 
 #[derive(Clone, Debug)]
 struct Options {
@@ -29,6 +34,7 @@ fn main() -> ExitCode {
     let command = arguments.next();
     match (command.as_deref(), options(arguments)) {
         (Some("run"), Ok(options)) => run(&options),
+        (Some("record"), Ok(options)) => record(&options),
         (Some("show"), Ok(options)) => {
             let setup = Setup::timeless(options.release, 0);
             let batch = Batch { setup, seed: options.seed, first: options.first, count: 1 };
@@ -111,6 +117,25 @@ impl Side {
             Self::Real { wire, .. } => batch.play(wire),
         }
     }
+}
+
+/// Writes down what a real server does with the batches that are kept.
+fn record(options: &Options) -> ExitCode {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let folder = Golden::folder();
+    std::fs::create_dir_all(&folder).expect("a folder that can be written");
+    for number in 0..Golden::BATCHES {
+        let batch = Golden::batch(options.release, number);
+        let server =
+            runtime.block_on(batch.setup.start()).unwrap_or_else(|error| panic!("{error}"));
+        let records = batch.play(&mut Tcp::new(server.addr()));
+        let golden = Golden { version: server.version().to_string(), number, batch, records };
+        let file = folder.join(format!("{}-{number}.txt", options.release));
+        let text = golden.text();
+        println!("{}: {} bytes", file.display(), text.len());
+        std::fs::write(&file, text).expect("a file that can be written");
+    }
+    ExitCode::SUCCESS
 }
 
 fn run(options: &Options) -> ExitCode {

@@ -1,14 +1,27 @@
 //! What real servers did, kept.
 
-use std::fmt::Write as _;
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
+
+use zk_testkit::real::Release;
 
 use super::{batch::Batch, chance::Chance, record::Record, setup::Setup, step::Sequence};
+
+/// Where the sequences come from that are kept.
+const SEED: u64 = 20_261_121;
+
+/// Sequences of one batch that is kept.
+const SEQUENCES: u64 = 256;
 
 /// A batch as it was played on a real server.
 #[derive(Clone, Debug)]
 pub struct Golden {
     /// The version that played it.
     pub version: String,
+    /// Its place among those that are kept.
+    pub number: u64,
     /// Which sequences.
     pub batch: Batch,
     /// What came of each.
@@ -28,13 +41,27 @@ impl std::fmt::Display for GoldenError {
 impl std::error::Error for GoldenError {}
 
 impl Golden {
-    /// As a text: sequences behind their number and the mark of what was asked; steps end with a
-    /// dot.
-    pub fn text(&self, variant: usize) -> String {
-        let Self { version, batch: Batch { seed, first, count, .. }, records } = self;
-        let mut text =
-            format!("{version} variant {variant} seed {seed} first {first} of {count}\n");
-        for (sequence, record) in self.batch.sequences().zip(records) {
+    /// How many batches are kept of each release.
+    pub const BATCHES: u64 = 8;
+
+    /// Where they are kept.
+    pub fn folder() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("differential/golden")
+    }
+
+    /// One of the batches that are kept.
+    pub fn batch(release: Release, number: u64) -> Batch {
+        let variant = usize::try_from(number).unwrap_or(0);
+        let setup = Setup::timeless(release, variant);
+        Batch { setup, seed: SEED, first: number * SEQUENCES, count: SEQUENCES }
+    }
+
+    /// As a text: behind a mark of what was asked, a line for each thing that was heard. Steps end with
+    /// a dot.
+    pub fn text(&self) -> String {
+        let Self { version, number, batch, records } = self;
+        let mut text = format!("{version} batch {number}\n");
+        for (sequence, record) in batch.sequences().zip(records) {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "> {:08x}", mark(&sequence));
             for step in &record.steps {
@@ -54,23 +81,14 @@ impl Golden {
     pub fn parse(text: &str) -> Result<Self, GoldenError> {
         let mut lines = text.lines();
         let head: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
-        let [version, "variant", variant, "seed", seed, "first", first, "of", count] = head[..]
-        else {
+        let [version, "batch", number] = head[..] else {
             return Err(GoldenError(format!("not the head of a recording: {head:?}")));
         };
-        let number = |text: &str| {
-            text.parse::<u64>().map_err(|error| GoldenError(format!("{text}: {error}")))
-        };
+        let number = number.parse().map_err(|error| GoldenError(format!("{number}: {error}")))?;
         let release = version.parse().map_err(|error| GoldenError(format!("{error}")))?;
-        let variant = usize::try_from(number(variant)?).unwrap_or(0);
-        let batch = Batch {
-            setup: Setup::timeless(release, variant),
-            seed: number(seed)?,
-            first: number(first)?,
-            count: number(count)?,
-        };
+        let batch = Self::batch(release, number);
         let records = records(lines, &batch)?;
-        Ok(Self { version: version.to_owned(), batch, records })
+        Ok(Self { version: version.to_owned(), number, batch, records })
     }
 }
 

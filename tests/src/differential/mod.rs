@@ -35,9 +35,9 @@ mod wire;
 
 pub use batch::{Batch, Difference, Tally, roots};
 pub use chance::Chance;
-pub use generate::generate;
+pub use generate::{generate, generate_mortal};
 pub use golden::{Golden, GoldenError};
-pub use play::play;
+pub use play::{play, play_among_others};
 pub use record::Record;
 pub use setup::Setup;
 pub use shrink::shrink;

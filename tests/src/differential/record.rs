@@ -74,8 +74,17 @@ impl Heard {
     }
 }
 
+/// What is left of transaction numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Zxids {
+    /// Their order.
+    Ranked,
+    /// Whether there is one.
+    Ignored,
+}
+
 /// Levels what was heard in all steps together.
-pub(super) fn level(steps: &[Heard], root: &str) -> Record {
+pub(super) fn level(steps: &[Heard], root: &str, left: Zxids) -> Record {
     let pieces =
         || steps.iter().flat_map(|heard| heard.by.values().flatten()).flat_map(|line| line.iter());
     let zxids: BTreeSet<i64> = pieces()
@@ -85,14 +94,17 @@ pub(super) fn level(steps: &[Heard], root: &str) -> Record {
         })
         .collect();
     let mut level = Level {
-        ranks: zxids.into_iter().zip(1..).collect(),
+        ranks: match left {
+            Zxids::Ranked => zxids.into_iter().zip(1..).collect(),
+            Zxids::Ignored => zxids.into_iter().map(|zxid| (zxid, 0)).collect(),
+        },
         times: BTreeMap::new(),
         sessions: BTreeMap::new(),
         root,
     };
     let line = |level: &mut Level<'_>, name: &Name, pieces: &Vec<Piece>| {
         let mut line = name.to_string();
-        for piece in pieces {
+        for piece in pieces.iter().filter(|piece| **piece != Piece::Text(String::new())) {
             line.push(' ');
             level.spell(piece, &mut line);
         }

@@ -7,8 +7,8 @@ use zk_proto::{
     jute::{Decode, DecodeError, Reader},
     request::{
         ConnectResponse, Create2Response, CreateResponse, ErrorResponse,
-        GetAllChildrenNumberResponse, GetDataResponse, MultiResponse, MultiResult, SetSaslResponse,
-        SyncResponse, WatcherEvent,
+        GetAllChildrenNumberResponse, GetDataResponse, MultiHeader, MultiResponse, MultiResult,
+        SetSaslResponse, SyncResponse, WatcherEvent,
     },
 };
 
@@ -44,11 +44,24 @@ pub(super) fn describe_hello(frame: &Bytes) -> Vec<Piece> {
             let ConnectResponse { protocol_version, time_out, session_id, passwd, read_only } =
                 response;
             let passwd = passwd.0.unwrap_or_default();
-            let zeros = if passwd.iter().all(|&byte| byte == 0) { "zeros" } else { "bytes" };
+            let version = match protocol_version {
+                0 => String::new(),
+                version => format!(" v{version}"),
+            };
+            let passwd = match (passwd.len(), passwd.iter().all(|&byte| byte == 0)) {
+                (16, false) => String::new(),
+                (len, false) => format!(" {len} bytes"),
+                (len, true) => format!(" {len} zeros"),
+            };
+            let read_only = match read_only.0 {
+                Some(false) => "",
+                Some(true) => " read-only",
+                None => " no flag",
+            };
             vec![
-                format!("hello v{protocol_version} {time_out} ms").into(),
+                format!("hello{version} {time_out}").into(),
                 Piece::Session(session_id.0),
-                format!("{} {zeros} {:?}", passwd.len(), read_only.0).into(),
+                format!("{passwd}{read_only}").trim_start().into(),
             ]
         }
         Err(error) => vec![format!("hello <{error}: {frame:02x?}>").into()],
@@ -147,8 +160,16 @@ impl<'a> Scribe<'a> {
                 let response: MultiResponse = self.read()?;
                 self.say("{");
                 for (header, result) in response.iter() {
-                    self.say(format!("| {} {}", header.op, header.err));
-                    self.result(&result);
+                    let MultiHeader { op, err, .. } = header;
+                    match result {
+                        MultiResult::Error(code) if (op, err) == (OpCode::ERROR, code) => {
+                            self.say(format!("| {code}"));
+                        }
+                        result => {
+                            self.say(format!("| {op} {err}"));
+                            self.result(&result);
+                        }
+                    }
                 }
                 self.say("}");
             }

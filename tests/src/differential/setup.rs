@@ -43,6 +43,15 @@ impl Setup {
         }
     }
 
+    /// A set-up in which sessions can be seen to expire.
+    pub fn hurried(release: Release) -> Self {
+        Self {
+            tick: Duration::from_millis(200),
+            session_min: Duration::from_secs(2),
+            ..Self::timeless(release, 0)
+        }
+    }
+
     /// A real server like this.
     ///
     /// # Errors

@@ -2,10 +2,14 @@
 
 use std::net::SocketAddr;
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::mpsc,
+};
+use zk_client::SessionId;
 use zk_testkit::{
     real::Release,
-    server::{Config, Listening},
+    server::{Config, Listening, Member},
 };
 
 use crate::{
@@ -28,6 +32,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, Failure> {
     config.release = args.release;
     config.tick = args.tick;
     config.extended_types = args.ttl;
+    config.read_only_mode = args.read_only;
     let listening = Listening::start(config, &addrs).await;
     let listening = listening.map_err(Failure::local(&format!("{}:{}", args.listen, args.port)))?;
     let listens: Vec<_> = listening.addrs().iter().map(SocketAddr::to_string).collect();
@@ -36,11 +41,66 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, Failure> {
         format!("{}\nZooKeeper {} for tests. {notice}\n", listens.join(","), args.release)
             .as_bytes(),
     )?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+    let mut orders = if args.control { Some(orders()) } else { None };
+    loop {
+        let order = async {
+            match &mut orders {
+                Some(orders) => orders.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = interrupt.recv() => return Ok(Exit::Done),
+            _ = terminate.recv() => return Ok(Exit::Done),
+            order = order => match order {
+                Some(order) => render::bytes(obey(&listening, &order).as_bytes())?,
+                // Whoever gave orders has left; clients may go on.
+                None => orders = None,
+            },
+        }
     }
-    Ok(Exit::Done)
+}
+
+/// Lines of standard input. They are read by a thread of their own, which nothing waits for.
+fn orders() -> mpsc::UnboundedReceiver<String> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// Does what a line of standard input says, and says so.
+fn obey(listening: &Listening, order: &str) -> String {
+    let (verb, object) = order.trim().split_once(' ').unwrap_or((order.trim(), ""));
+    let member = || {
+        let member = object.parse().ok().filter(|member| *member < listening.addrs().len());
+        member.map(Member).ok_or_else(|| format!("{object:?} is no member"))
+    };
+    let done = listening.with(|ensemble, now| {
+        match verb {
+            "stop" => ensemble.stop(now, member()?),
+            "start" => ensemble.start(now, member()?),
+            "cut" => ensemble.cut_off(now, member()?),
+            "heal" => ensemble.rejoin(now, member()?),
+            "drop" => ensemble.drop_connections(now, None),
+            "expire" => {
+                let digits = object.strip_prefix("0x").unwrap_or(object);
+                let id = u64::from_str_radix(digits, 16).map_err(|error| error.to_string())?;
+                ensemble.expire(now, SessionId(id as i64));
+            }
+            _ => return Err(format!("{verb:?} is no command")),
+        }
+        Ok(())
+    });
+    match done {
+        Ok(()) => "ok\n".to_owned(),
+        Err(why) => format!("refused: {why}\n"),
+    }
 }
 
 /// One address for each member.

@@ -38,6 +38,31 @@ async fn members_of_an_ensemble_show_the_same_nodes() {
 }
 
 #[tokio::test]
+async fn members_can_be_stopped_and_started_from_standard_input() {
+    let args = ["serve", "--port", "0", "--members", "3", "--control"];
+    let mut serve = Running::start(zk("").args(args));
+    let addrs = serve.line().await;
+    serve.line().await;
+    let first = addrs.split(',').next().unwrap();
+    for (order, answer) in [
+        ("stop 0", "ok"),
+        ("stop 3", "refused: \"3\" is no member"),
+        ("fly", "refused: \"fly\" is no command"),
+        ("expire 0xzz", "refused: invalid digit found in string"),
+    ] {
+        serve.tell(order).await;
+        assert_eq!(serve.line().await, answer);
+    }
+    let stopped = run(zk(first).args(["ls", "/", "--connect-timeout", "300ms"])).await;
+    assert_eq!(stopped.code, Some(69), "{stopped:?}");
+    serve.tell("start 0").await;
+    assert_eq!(serve.line().await, "ok");
+    run(zk(first).args(["ls", "/"])).await.ok();
+    serve.signal(Signal::TERM);
+    assert_eq!(serve.ended().await.code, Some(0));
+}
+
+#[tokio::test]
 async fn only_releases_that_can_be_imitated_are_offered() {
     let refused = run(zk("").args(["serve", "--port", "0", "--release", "4.0"])).await;
     assert_eq!(refused.code, Some(2), "{refused:?}");

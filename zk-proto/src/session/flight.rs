@@ -109,6 +109,11 @@ impl<R, W> Flight<R, W> {
         self.bytes
     }
 
+    /// When the oldest request was sent that has not been answered.
+    pub(crate) fn oldest_sent(&self) -> Option<Time> {
+        self.sent.front().map(|sent| sent.at)
+    }
+
     /// Whether everything submitted has been answered.
     #[cfg(debug_assertions)]
     pub(crate) fn has_sent(&self) -> bool {

@@ -61,10 +61,11 @@ impl Liveness {
         self.pings.push_back(now);
     }
 
-    pub(crate) fn ponged(&mut self) {
-        if let Some(sent) = self.pings.pop_front() {
-            self.answered(sent);
-        }
+    /// The oldest ping was answered. Returns when it was sent.
+    pub(crate) fn ponged(&mut self) -> Option<Time> {
+        let sent = self.pings.pop_front()?;
+        self.answered(sent);
+        Some(sent)
     }
 
     /// Something sent at `sent` was answered.
@@ -91,6 +92,11 @@ impl Liveness {
         self.sent.after(interval.min(PING_INTERVAL_MAX))
     }
 
+    /// How long to wait for whatever the server owes.
+    pub(crate) fn patience(&self) -> Duration {
+        self.timeout.saturating_mul(2).checked_div(3).unwrap_or_default()
+    }
+
     /// When silence is to be taken for a dead connection: two thirds of the timeout after the last byte,
     /// which leaves a third to find another server.
     ///
@@ -100,7 +106,7 @@ impl Liveness {
         if planted!(SilenceNotTimed) {
             return Time::new(Duration::MAX);
         }
-        let limit = self.timeout.saturating_mul(2).checked_div(3).unwrap_or_default();
+        let limit = self.patience();
         let ping = self.pings.front().map(|ping| ping.after(limit));
         let heard = self.heard.after(limit);
         ping.map_or(heard, |ping| ping.min(heard))

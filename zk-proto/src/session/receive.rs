@@ -93,7 +93,7 @@ impl<R, W: Watcher> Session<R, W> {
                 }
                 match header.xid {
                     Xid::NOTIFICATION => self.event(header.zxid, &body),
-                    Xid::PING => self.pong(header.err),
+                    Xid::PING => self.pong(now, header.err),
                     Xid::AUTH => self.auth_judged(header.err),
                     _ => self.answer(header, body),
                 }
@@ -201,10 +201,20 @@ impl<R, W: Watcher> Session<R, W> {
     }
 
     /// The answer to the oldest ping. An error is no sign of life.
-    fn pong(&mut self, err: ErrorCode) -> Result<(), Broken> {
+    ///
+    /// A server that answers a ping and still owes the answer to an older request, for as long as would
+    /// pass for silence, has lost it: nobody would ever hear of it on this connection.
+    fn pong(&mut self, now: Time, err: ErrorCode) -> Result<(), Broken> {
         if err.is_ok() {
-            self.liveness.ponged();
-            return Ok(());
+            let ping = self.liveness.ponged();
+            let owed = self.flight.oldest_sent();
+            let passed_over = ping.zip(owed).filter(|(ping, owed)| owed < ping);
+            return match passed_over {
+                Some((_, owed)) if now.since(owed) >= self.liveness.patience() => {
+                    Err(Broken::Link(LinkError::TimedOut))
+                }
+                _ => Ok(()),
+            };
         }
         if err.ends_session() {
             self.liveness.disowned();

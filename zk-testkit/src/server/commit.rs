@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use zk_proto::{
-    ErrorCode, OpCode, Request, SessionId, Time, Zxid,
+    ErrorCode, OpCode, Request, SessionId, Stat, Time, Zxid,
     jute::Decode,
     request::{
         Create2Response, CreateRequest, CreateResponse, CreateTtlRequest, DeleteRequest,
@@ -58,7 +58,7 @@ impl Ensemble {
         if is_early && !is_readable(op, body) {
             return Answer { zxid: self.zxid, result: Err(ErrorCode::MARSHALLING_ERROR.into()) };
         }
-        let txn = self.case(leader, author, body, |case| prepare(case, op, body));
+        let txn = self.case(leader, author, body, None, |case| prepare(case, op, body));
         let stamp = self.stamp(now, author.session);
         let result = match txn {
             Ok(txn) => {
@@ -79,12 +79,15 @@ impl Ensemble {
         leader: usize,
         author: &Author,
         frame: &Bytes,
+        committed: Option<&Tree>,
         judge: impl FnOnce(&Case<'_>) -> Result<T, ErrorCode>,
     ) -> Result<T, ErrorCode> {
         let tree = self.members.get(leader).map(|replica| &replica.tree);
         let tree = tree.ok_or(ErrorCode::SYSTEM_ERROR)?;
         let Author { session, identities } = author;
-        judge(&Case { session: *session, identities, tree, config: &self.config, frame })
+        let committed = committed.unwrap_or(tree);
+        let config = &self.config;
+        judge(&Case { session: *session, identities, tree, committed, config, frame })
     }
 
     pub(super) fn stamp(&mut self, now: Time, session: SessionId) -> Stamp {
@@ -280,8 +283,12 @@ fn answer(tree: &Tree, op: OpCode, txn: &Txn) -> Encoded {
         Txn::Create { path, .. } if op == OpCode::CREATE => {
             Encoded::of(&CreateResponse { path: (&**path).into() })
         }
-        Txn::Create { path, .. } => {
-            Encoded::of(&Create2Response { path: (&**path).into(), stat: stat(path) })
+        Txn::Create { path, data, .. } => {
+            // What is told is the node as it was created, even if its data have been replaced by counts.
+            let len = data.as_ref().map_or(0, Bytes::len);
+            let data_length = i32::try_from(len).unwrap_or(i32::MAX);
+            let stat = Stat { data_length, ..stat(path) };
+            Encoded::of(&Create2Response { path: (&**path).into(), stat })
         }
         Txn::SetData { path, .. } => Encoded::of(&SetDataResponse { stat: stat(path) }),
         Txn::SetAcl { path, .. } => Encoded::of(&SetAclResponse { stat: stat(path) }),

@@ -128,8 +128,11 @@ impl Ensemble {
         let mut effects = Effects::default();
         let (mut txns, mut results) = (Vec::new(), Vec::new());
         let mut failure = None;
+        let leading = self.members.get(leader);
+        let committed =
+            leading.filter(|_| self.config.enforce_quota).map(|replica| replica.tree.clone());
         for op in &ops {
-            let txn = self.case(leader, author, body, |case| case.multi_op(op));
+            let txn = self.case(leader, author, body, committed.as_ref(), |case| case.multi_op(op));
             let replica = self.members.get_mut(leader);
             match (txn, replica) {
                 (Ok(txn), Some(replica)) => {
@@ -164,9 +167,10 @@ impl Ensemble {
 fn result(tree: &Tree, op: &MultiOp<'_>, txn: &Txn, with_stat: bool) -> MultiResult {
     let stat = |path: &str| tree.get(path).map_or_else(Stat::default, |node| node.stat());
     match txn {
-        Txn::Create { path, .. } if with_stat && op_in_multi(op) != OpCode::CREATE => {
-            let (path, stat) = ((&**path).into(), stat(path));
-            MultiResult::Create2(Create2Response { path, stat })
+        Txn::Create { path, data, .. } if with_stat && op_in_multi(op) != OpCode::CREATE => {
+            let len = data.as_ref().map_or(0, Bytes::len);
+            let stat = Stat { data_length: i32::try_from(len).unwrap_or(i32::MAX), ..stat(path) };
+            MultiResult::Create2(Create2Response { path: (&**path).into(), stat })
         }
         Txn::Create { path, .. } => MultiResult::Create(CreateResponse { path: (&**path).into() }),
         Txn::SetData { path, .. } => MultiResult::SetData(SetDataResponse { stat: stat(path) }),

@@ -31,6 +31,8 @@ pub(super) struct Case<'a> {
     pub(super) session: SessionId,
     pub(super) identities: &'a Identities,
     pub(super) tree: &'a Tree,
+    /// The tree without what a multi has done so far: quotas know nothing of that.
+    pub(super) committed: &'a Tree,
     pub(super) config: &'a Config,
     /// The frame, of which data is a part.
     pub(super) frame: &'a Bytes,
@@ -89,7 +91,7 @@ impl Case<'_> {
         if matches!(parent.kind(), NodeKind::Ephemeral(_)) {
             return Err(ErrorCode::NO_CHILDREN_FOR_EPHEMERALS);
         }
-        self.check_quota(&path, 1, data.map_or(0, <[u8]>::len))?;
+        self.check_quota(&path, 1, len(data))?;
         let kind = match op {
             OpCode::CREATE_CONTAINER => NodeKind::Container,
             OpCode::CREATE_TTL if ttl > 0 => NodeKind::Ttl(ttl),
@@ -136,7 +138,7 @@ impl Case<'_> {
         let path = valid(it.path)?;
         let node = self.node(&path)?;
         self.identities.check(Perms::WRITE, node)?;
-        self.check_quota(&path, 0, it.data.map_or(0, <[u8]>::len).saturating_sub(node.len()))?;
+        self.check_quota(&path, 0, len(it.data) - len(node.data().map(|data| &**data)))?;
         expect_version(node.version, it.version)?;
         let version = node.version.wrapping_add(1);
         Ok(Txn::SetData { path, data: self.share(it.data), version })
@@ -171,22 +173,23 @@ impl Case<'_> {
         data.map(|data| self.frame.slice_ref(data))
     }
 
-    fn check_quota(&self, path: &str, nodes: i64, grown: usize) -> Result<(), ErrorCode> {
+    fn check_quota(&self, path: &str, nodes: i64, grown: i64) -> Result<(), ErrorCode> {
         if !self.config.enforce_quota {
             return Ok(());
         }
-        let Some(subtree) = self.tree.quotas().subtree_of(path) else { return Ok(()) };
-        let track = |path: String| {
-            let data = self.tree.get(&path).and_then(Node::data);
-            Track::parse(data.map(|data| &**data).unwrap_or_default())
-        };
-        let (limits, stats) =
-            (track(quota::limits_path(subtree)), track(quota::stats_path(subtree)));
-        let grown = i64::try_from(grown).unwrap_or(i64::MAX);
-        let over = |limit: i64, new: i64| limit > -1 && new > limit;
-        let too_many = nodes > 0 && over(limits.count_hard, stats.count.saturating_add(nodes));
-        let too_big = grown > 0 && over(limits.bytes_hard, stats.bytes.saturating_add(grown));
-        if too_many || too_big { Err(ErrorCode::QUOTA_EXCEEDED) } else { Ok(()) }
+        let tree = self.committed;
+        let Some(subtree) = tree.quotas().subtree_of(path) else { return Ok(()) };
+        let Some(limits) = tree.get(&quota::limits_path(subtree)) else { return Ok(()) };
+        let track = |node: &Node| Track::parse(node.data().map(|data| &**data));
+        // Servers stumble over what is none.
+        let limits = track(limits).ok_or(ErrorCode::MARSHALLING_ERROR)?;
+        if !limits.concerns(nodes, grown) {
+            return Ok(());
+        }
+        let Some(stats) = tree.get(&quota::stats_path(subtree)) else { return Ok(()) };
+        let stats = track(stats).ok_or(ErrorCode::MARSHALLING_ERROR)?;
+        let refused = limits.refuses(&stats, nodes, grown);
+        if refused { Err(ErrorCode::QUOTA_EXCEEDED) } else { Ok(()) }
     }
 }
 
@@ -227,6 +230,10 @@ fn valid(path: Str<'_>) -> Result<Box<str>, ErrorCode> {
     let path = java::string(path.as_bytes());
     path::check(&path, Naming::Exact).map_err(|_| ErrorCode::BAD_ARGUMENTS)?;
     Ok(path.into())
+}
+
+fn len(data: Option<&[u8]>) -> i64 {
+    i64::try_from(data.map_or(0, <[u8]>::len)).unwrap_or(i64::MAX)
 }
 
 fn expect_version(current: i32, expected: i32) -> Result<(), ErrorCode> {

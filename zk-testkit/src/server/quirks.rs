@@ -1,10 +1,22 @@
 //! Where releases differ, as far as clients can see.
 //!
-//! Each release line behaves as its last version does: 3.4.14, 3.5.10, 3.6.4, 3.7.2, 3.8.6, 3.9.5.
+//! Each release line behaves as its last version does.
 
 use zk_proto::OpCode;
 
 use crate::real::Release;
+
+/// The version whose behaviour is shown for a release line.
+pub(super) fn version(release: Release) -> &'static str {
+    match release {
+        Release::V3_4 => "3.4.14",
+        Release::V3_5 => "3.5.10",
+        Release::V3_6 => "3.6.4",
+        Release::V3_7 => "3.7.2",
+        Release::V3_8 => "3.8.6",
+        _ => "3.9.5",
+    }
+}
 
 /// Whether a server of this release knows the operation.
 pub(super) fn knows(release: Release, op: OpCode) -> bool {

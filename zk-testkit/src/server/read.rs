@@ -238,10 +238,10 @@ impl View<'_> {
             }
         }
         for path in paths(&it.persistent_watches)? {
-            self.watches.add_persistent(self.conn, &path.unwrap_or(NOWHERE.into()), false);
+            self.watches.add_persistent(self.conn, &path.unwrap_or_else(|| NOWHERE.into()), false);
         }
         for path in paths(&it.persistent_recursive_watches)? {
-            self.watches.add_persistent(self.conn, &path.unwrap_or(NOWHERE.into()), true);
+            self.watches.add_persistent(self.conn, &path.unwrap_or_else(|| NOWHERE.into()), true);
         }
         Ok(Encoded::default())
     }
@@ -288,7 +288,7 @@ impl View<'_> {
 const NOWHERE: &str = "\0";
 
 fn watched(path: Str<'_>) -> Cow<'_, str> {
-    there(path).unwrap_or(NOWHERE.into())
+    there(path).unwrap_or_else(|_| NOWHERE.into())
 }
 
 fn paths(list: &List<Text>) -> Result<impl Iterator<Item = Option<Box<str>>> + '_, ErrorCode> {

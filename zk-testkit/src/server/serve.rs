@@ -104,8 +104,8 @@ impl Ensemble {
 
     fn negotiate(&self, asked_millis: i32) -> Duration {
         let tick = self.config.tick;
-        let min = self.config.session_timeout_min.unwrap_or(tick.saturating_mul(2));
-        let max = self.config.session_timeout_max.unwrap_or(tick.saturating_mul(20));
+        let min = self.config.session_timeout_min.unwrap_or_else(|| tick.saturating_mul(2));
+        let max = self.config.session_timeout_max.unwrap_or_else(|| tick.saturating_mul(20));
         let asked = Duration::from_millis(asked_millis.max(0).unsigned_abs().into());
         asked.max(min).min(max)
     }

@@ -7,7 +7,7 @@ use std::{
 
 use zk_proto::SessionId;
 
-use super::{Conn, Ensemble, Member, member::Service};
+use super::{Conn, Ensemble, Member, member::Service, quirks};
 
 /// Whether the first bytes of a connection are such a question, and not the length of a frame.
 pub(super) fn is_word(first: [u8; 4]) -> bool {
@@ -29,6 +29,7 @@ pub(super) fn answer(ensemble: &Ensemble, conn: Conn, word: [u8; 4]) -> String {
         }
         (b"srvr" | b"stat", _) => server(ensemble, member),
         (b"mntr", _) => monitor(ensemble, member),
+        (b"envi", _) => format!("Environment:\nzookeeper.version={}\n", version(ensemble)),
         (b"wchp", _) => watches(ensemble, member),
         _ => {
             let word = String::from_utf8_lossy(&word);
@@ -47,7 +48,7 @@ fn mode(ensemble: &Ensemble, member: usize) -> &'static str {
 }
 
 fn version(ensemble: &Ensemble) -> String {
-    format!("{}-zk-testkit", ensemble.config.release)
+    format!("{}-zk-testkit", quirks::version(ensemble.config.release))
 }
 
 fn server(ensemble: &Ensemble, member: usize) -> String {

@@ -21,7 +21,7 @@ use super::{
     frames::Tap,
     net::{Arrival, LinkId, Net},
     stage::Stages,
-    trace::{Actor, digest},
+    trace::Actor,
 };
 use crate::server::{Config, Conn, Ensemble, Member, Output};
 
@@ -38,7 +38,7 @@ pub struct Seen {
     pub link: LinkId,
     /// Whether something on this connection was forged: then replies prove nothing.
     pub forged: bool,
-    /// Whether the member is cut off from the others: then it does not know which sessions live.
+    /// Whether the member is out of touch with the leader: then it does not know which sessions live.
     pub cut: bool,
 }
 
@@ -387,12 +387,25 @@ impl State {
 
     fn delivered(&mut self, now: u64, link: LinkId, bytes: &[u8]) {
         let (client, member) = self.net.ends(link);
-        self.trace.note(now, Actor::Client(client), "hears", digest(bytes));
+        self.trace.absorb(bytes);
         let wire = &mut self.wires[link.0];
         wire.tap.down(bytes);
-        let seen =
-            Seen { at: now, client, member, link, forged: wire.forged, cut: self.cut[member] > 0 };
+        let seen = Seen {
+            at: now,
+            client,
+            member,
+            link,
+            forged: wire.forged,
+            cut: self.knows_not(member),
+        };
         while let Some(frame) = self.wires[link.0].tap.next_received() {
+            let (what, argument) = match &frame {
+                Received::Greeting(_) => ("  greeting", 0),
+                Received::Event { .. } => ("  event", 0),
+                Received::Reply { xid, err, .. } if err.is_ok() => ("  reply", xid.0),
+                Received::Reply { xid, .. } => ("  refusal", xid.0),
+            };
+            self.trace.note(now, Actor::Client(client), what, u64::from(argument.unsigned_abs()));
             if let Received::Greeting(greeting) = &frame {
                 let accepted = greeting.session_id != SessionId(0) && greeting.time_out > 0;
                 self.stages.connected(client, accepted);
@@ -424,12 +437,23 @@ impl State {
     pub(super) fn written(&mut self, link: LinkId, bytes: &[u8]) {
         let now = self.now();
         let (client, member) = self.net.ends(link);
-        self.trace.note(now, Actor::Client(client), "says", digest(bytes));
+        self.trace.absorb(bytes);
         let wire = &mut self.wires[link.0];
         wire.tap.up(bytes);
-        let seen =
-            Seen { at: now, client, member, link, forged: wire.forged, cut: self.cut[member] > 0 };
+        let seen = Seen {
+            at: now,
+            client,
+            member,
+            link,
+            forged: wire.forged,
+            cut: self.knows_not(member),
+        };
         while let Some(frame) = self.wires[link.0].tap.next_sent() {
+            let (what, argument) = match &frame {
+                Sent::Connect(_) => ("connect", 0),
+                Sent::Request { op, xid, .. } => (op.name().unwrap_or("request"), xid.0),
+            };
+            self.trace.note(now, Actor::Client(client), what, u64::from(argument.unsigned_abs()));
             if let Some(observer) = &mut self.observer {
                 observer.sent(&seen, &frame);
             }
@@ -445,6 +469,12 @@ impl State {
         self.stages.connected(client, false);
         self.net.leave(now, link);
         self.wake_pump();
+    }
+
+    /// Whether a member is out of touch with the leader, and so with what becomes of sessions.
+    fn knows_not(&self, member: usize) -> bool {
+        let leader_is_cut = self.ensemble.leader().is_none_or(|leader| self.cut[leader.0] > 0);
+        self.cut[member] > 0 || leader_is_cut
     }
 
     fn wake_pump(&mut self) {

@@ -88,6 +88,14 @@ impl Trace {
         self.ring.push_back(Event { at, actor, what, argument });
     }
 
+    /// Takes bytes into the hash that are no event of their own.
+    pub fn absorb(&mut self, bytes: &[u8]) {
+        let hash = bytes
+            .iter()
+            .fold(self.hash, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3));
+        self.mix(hash);
+    }
+
     fn mix(&mut self, number: u64) {
         let mut z = (self.hash ^ number).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 29)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -110,16 +118,6 @@ impl Trace {
     pub fn last(&self) -> impl Iterator<Item = &Event> {
         self.ring.iter()
     }
-}
-
-/// Makes a number of bytes, for an event's argument.
-#[must_use]
-pub(super) fn digest(bytes: &[u8]) -> u64 {
-    let mut hash = 0xCBF2_9CE4_8422_2325;
-    for &byte in bytes {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3);
-    }
-    hash
 }
 
 #[cfg(test)]

@@ -48,7 +48,8 @@ const IDS: [(&str, &str); 34] = [
 impl Maker {
     pub(super) fn acl(&mut self) -> Field {
         let open = || vec![Entry::new(31, "world", "anyone")];
-        Field::Acl(Some(match self.chance.below(100) {
+        let odd = if self.is_tame { 70 } else { 100 };
+        Field::Acl(Some(match self.chance.below(odd) {
             0..66 => open(),
             66..69 => vec![Entry::new(1, "world", "anyone")],
             69..73 => vec![Entry::new(31, "auth", "")],
@@ -60,6 +61,18 @@ impl Maker {
             83 => Vec::new(),
             _ => (0..=self.chance.below(3)).map(|_| self.entry()).collect(),
         }))
+    }
+
+    /// A list that keeps somebody from doing something.
+    pub(super) fn restricted(&mut self) -> Field {
+        let perms = self.chance.pick(&[1, 2, 4, 8, 16, 30, 23]);
+        let open = Entry::new(perms, "world", "anyone");
+        let own = Entry::new(31, "digest", DIGEST);
+        Field::Acl(Some(self.chance.pick(&[
+            vec![own.clone()],
+            vec![open.clone()],
+            vec![own, open],
+        ])))
     }
 
     fn entry(&mut self) -> Entry {
@@ -76,7 +89,8 @@ impl Maker {
     }
 
     pub(super) fn set_acl(&mut self) -> (OpCode, Vec<Field>) {
-        (OpCode::SET_ACL, vec![self.a_path(), self.acl(), self.version()])
+        let acl = if self.chance.one_in(3) { self.restricted() } else { self.acl() };
+        (OpCode::SET_ACL, vec![self.a_path(), acl, self.version()])
     }
 
     pub(super) fn auth(&mut self) -> (OpCode, Vec<Field>) {

@@ -2,9 +2,12 @@
 
 mod access;
 mod broken;
+mod mortal;
 mod names;
 mod requests;
 mod watching;
+
+pub use mortal::generate_mortal;
 
 use zk_proto::{OpCode, Xid};
 
@@ -23,13 +26,22 @@ const TIMEOUT: i32 = 40_000;
 const CONNECTIONS_MAX: u8 = 8;
 
 /// Steps of a sequence behind its opening: from so many, and fewer than so many more.
-const STEPS: (usize, usize) = (8, 14);
+const STEPS: (usize, usize) = (6, 12);
 
 /// Makes up a sequence.
 pub fn generate(mut chance: Chance) -> Sequence {
     let steps = STEPS.0 + chance.below(STEPS.1);
-    let mut maker = Maker { chance, steps: Vec::new(), links: Vec::new(), opened: 0 };
+    let mut maker = Maker {
+        chance,
+        steps: Vec::new(),
+        links: Vec::new(),
+        opened: 0,
+        known: vec![Chars::of("$")],
+        is_tame: false,
+        has_quota: false,
+    };
     maker.begin();
+    let steps = steps + maker.steps.len();
     while maker.steps.len() < steps {
         maker.step();
     }
@@ -42,6 +54,11 @@ struct Maker {
     /// Connections that are probably open.
     links: Vec<Link>,
     opened: u8,
+    /// Nodes that probably exist.
+    known: Vec<Chars>,
+    /// Whether nothing odd is wanted for now.
+    is_tame: bool,
+    has_quota: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +83,35 @@ impl Maker {
             let root = Field::Text(Some(Chars::of("$")));
             let data = Field::Data(Data::Bytes(Chars::of("hi")));
             self.send_from(0, op, vec![root, data, Field::Acl(open), Field::Int(flags)]);
+            self.furnish();
         }
+    }
+
+    /// Creates some nodes and watches, so that there is something to run into.
+    fn furnish(&mut self) {
+        self.is_tame = true;
+        let nodes = [("$/a", 0, 2), ("$/b", 0, 3), ("$/a/b", 0, 3), ("$/e", 1, 3), ("$/c", 0, 4)];
+        for (path, flags, one_in) in nodes {
+            if self.chance.one_in(one_in) {
+                let data = self.data();
+                let acl = if path == "$/c" { self.restricted() } else { self.acl() };
+                let path = Chars::of(path);
+                self.known.push(path.clone());
+                let body = vec![Field::Text(Some(path)), data, acl, Field::Int(flags)];
+                self.send_from(0, OpCode::CREATE, body);
+            }
+        }
+        if self.chance.one_in(3) {
+            let link = self.chance.below(self.links.len().max(1));
+            let mode = self.chance.pick(&[0, 1, 1]);
+            let body = vec![Field::Text(Some(Chars::of("$"))), Field::Int(mode)];
+            self.send_from(link, OpCode::ADD_WATCH, body);
+        }
+        if self.chance.one_in(8) {
+            self.has_quota = true;
+            self.quotas().into_iter().for_each(|body| self.send_from(0, OpCode::CREATE, body));
+        }
+        self.is_tame = false;
     }
 
     fn step(&mut self) {
@@ -93,12 +138,17 @@ impl Maker {
 
     /// Several requests in one write.
     fn several(&mut self) {
+        if self.has_quota {
+            // Limits look at what is committed, which may lag behind what is under way.
+            return;
+        }
         let at = self.chance.below(self.links.len().max(1));
         let count = 2 + self.chance.below(3);
         let mut requests = Vec::new();
         while requests.len() < count {
             let (op, body) = self.request();
-            if !overtakes(op) && !is_giant(&body) {
+            // So does what sets access control lists, as far as others are concerned.
+            if !overtakes(op) && !is_giant(&body) && op != OpCode::SET_ACL {
                 requests.push(self.numbered(at, op, body));
             }
         }

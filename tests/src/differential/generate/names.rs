@@ -54,8 +54,10 @@ const WILD: [&[u8]; 6] =
 
 impl Maker {
     pub(super) fn path(&mut self) -> Option<Chars> {
-        Some(match self.chance.below(100) {
-            0..78 => Chars::of(self.chance.pick(&USUAL)),
+        let odd = if self.is_tame { 78 } else { 100 };
+        Some(match self.chance.below(odd) {
+            0..55 => self.known[self.chance.below(self.known.len())].clone(),
+            55..78 => Chars::of(self.chance.pick(&USUAL)),
             78..82 => {
                 let parent = self.chance.pick(&["$", "$/a", "$/b", "$/e"]);
                 let number = self.chance.below(4);
@@ -77,7 +79,16 @@ impl Maker {
                 ["$/s", "$/", "$/a/", "$/a/s", "$/e/s", "$", "$/a/b/s", "$/.", "/zookeeper/s"];
             return Some(Chars::of(self.chance.pick(&paths)));
         }
-        self.path()
+        if self.chance.one_in(2) {
+            return self.path();
+        }
+        let Chars(mut path) = self.known[self.chance.below(self.known.len())].clone();
+        path.extend_from_slice(self.chance.pick(&["/a", "/b", "/c", "/f", "/g"]).as_bytes());
+        let path = Chars(path);
+        if !self.known.contains(&path) {
+            self.known.push(path.clone());
+        }
+        Some(path)
     }
 
     pub(super) fn a_path(&mut self) -> Field {

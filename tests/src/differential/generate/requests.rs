@@ -52,21 +52,23 @@ impl Maker {
 
     /// A version to expect.
     pub(super) fn version(&mut self) -> Field {
+        let odd = usize::from(!self.is_tame);
         Field::Int(self.chance.weighted(&[
-            (8, -1),
+            (14, -1),
             (8, 0),
             (4, 1),
             (2, 2),
-            (1, 7),
-            (1, -2),
-            (1, i32::MAX),
-            (1, i32::MIN),
+            (odd, 7),
+            (odd, -2),
+            (odd, i32::MAX),
+            (odd, i32::MIN),
         ]))
     }
 
-    fn data(&mut self) -> Field {
+    pub(super) fn data(&mut self) -> Field {
         let text = |text| Data::Bytes(Chars::of(text));
-        Field::Data(match self.chance.below(200) {
+        let giant = if self.is_tame { 199 } else { 200 };
+        Field::Data(match self.chance.below(giant) {
             0..80 => text("x"),
             80..120 => text("some data"),
             120..150 => Data::Null,
@@ -78,6 +80,7 @@ impl Maker {
     }
 
     fn create(&mut self) -> (OpCode, Vec<Field>) {
+        let odd = usize::from(!self.is_tame);
         let (op, flags) = self.chance.weighted(&[
             (24, (OpCode::CREATE, 0)),
             (8, (OpCode::CREATE2, 0)),
@@ -91,16 +94,15 @@ impl Maker {
             (4, (OpCode::CREATE_TTL, 5)),
             (2, (OpCode::CREATE_TTL, 6)),
             // What does not belong together.
-            (1, (OpCode::CREATE, 4)),
-            (1, (OpCode::CREATE, 5)),
-            (1, (OpCode::CREATE2, 6)),
-            (1, (OpCode::CREATE, 7)),
-            (1, (OpCode::CREATE, -1)),
-            (1, (OpCode::CREATE_CONTAINER, 0)),
-            (1, (OpCode::CREATE_CONTAINER, 1)),
-            (1, (OpCode::CREATE_TTL, 0)),
-            (1, (OpCode::CREATE_TTL, 3)),
-            (1, (OpCode::CREATE_TTL, 4)),
+            (odd, (OpCode::CREATE, 4)),
+            (odd, (OpCode::CREATE, 5)),
+            (odd, (OpCode::CREATE2, 6)),
+            (odd, (OpCode::CREATE, 7)),
+            (odd, (OpCode::CREATE, -1)),
+            (odd, (OpCode::CREATE_CONTAINER, 0)),
+            (odd, (OpCode::CREATE_TTL, 0)),
+            (odd, (OpCode::CREATE_TTL, 3)),
+            (odd, (OpCode::CREATE_TTL, 4)),
         ]);
         let path = self.path_to_create(matches!(flags, 2 | 3 | 6));
         let mut fields = vec![Field::Text(path), self.data(), self.acl(), Field::Int(flags)];
@@ -142,7 +144,7 @@ impl Maker {
 
     fn get_ephemerals(&mut self) -> (OpCode, Vec<Field>) {
         let path = match self.chance.below(3) {
-            0 => Some(Chars::of(self.chance.pick(&["", "/", "$", "$/", "$/a"]))),
+            0 => Some(Chars::of(self.chance.pick(&["", "/", " / ", "$", "$/", "$/a"]))),
             _ => self.path(),
         };
         (OpCode::GET_EPHEMERALS, vec![Field::Text(path)])
@@ -150,7 +152,10 @@ impl Maker {
 
     fn multi(&mut self) -> (OpCode, Vec<Field>) {
         let count = self.chance.weighted(&[(1, 0), (3, 1), (5, 2), (5, 3), (2, 5), (1, 8)]);
+        // One odd part is enough to spoil the whole.
+        self.is_tame = !self.chance.one_in(4);
         let parts = (0..count).map(|_| self.part()).collect();
+        self.is_tame = false;
         (OpCode::MULTI, vec![Field::Parts(parts)])
     }
 
@@ -160,7 +165,7 @@ impl Maker {
             (9, Self::delete),
             (9, Self::set_data),
             (7, |maker| (OpCode::CHECK, vec![maker.a_path(), maker.version()])),
-            (1, Self::foreign),
+            (usize::from(!self.is_tame), Self::foreign),
         ]);
         let (op, body) = make(self);
         Part { op, body }
@@ -215,22 +220,42 @@ impl Maker {
         (OpCode(self.chance.pick(&numbers)), vec![Field::Int(0)])
     }
 
-    /// Sets or changes the limits of what is below some node.
-    fn quota(&mut self) -> (OpCode, Vec<Field>) {
-        let of = self.chance.pick(&["$", "$/a", "$/b"]);
-        let below =
-            self.chance.pick(&["", "/zookeeper_limits", "/zookeeper_limits", "/zookeeper_stats"]);
-        let path = Field::Text(Some(Chars::of(&format!("/zookeeper/quota{of}{below}"))));
+    /// Everything that a quota is made of.
+    pub(super) fn quotas(&mut self) -> Vec<Vec<Field>> {
+        let limits = self.limits();
+        let mut node = |path: &str, data: Field| {
+            let path = Field::Text(Some(Chars::of(path)));
+            vec![path, data, self.acl(), Field::Int(0)]
+        };
+        vec![
+            node("/zookeeper/quota$", Field::Data(Data::Null)),
+            node("/zookeeper/quota$/zookeeper_limits", limits),
+            node("/zookeeper/quota$/zookeeper_stats", statistics()),
+        ]
+    }
+
+    fn limits(&mut self) -> Field {
         let limits = [
             "count=2,bytes=10",
             "count=1,bytes=-1",
             "count=-1,bytes=-1=;byteHardLimit=12;countHardLimit=3",
+            "count=-1,bytes=-1=;byteHardLimit=30;countHardLimit=7",
             "count=3,bytes=20=;countHardLimit=3",
             "bytes=5",
             "nonsense",
             "",
         ];
-        let limits = Field::Data(Data::Bytes(Chars::of(self.chance.pick(&limits))));
+        Field::Data(Data::Bytes(Chars::of(self.chance.pick(&limits))))
+    }
+
+    /// Sets or changes the limits of what is below some node.
+    fn quota(&mut self) -> (OpCode, Vec<Field>) {
+        self.has_quota = true;
+        let of = self.chance.pick(&["$", "$/a", "$/b"]);
+        let below =
+            self.chance.pick(&["", "/zookeeper_limits", "/zookeeper_limits", "/zookeeper_stats"]);
+        let path = Field::Text(Some(Chars::of(&format!("/zookeeper/quota{of}{below}"))));
+        let limits = self.limits();
         let limits = if below == "/zookeeper_stats" { statistics() } else { limits };
         match self.chance.below(6) {
             0 => (OpCode::DELETE, vec![path, Field::Int(-1)]),

@@ -48,11 +48,13 @@ impl Bench {
             self.violated("X2", format!("{watches} watches without anybody"));
         }
         let members = 0..self.options.members;
-        let conns: usize =
-            members.map(|member| state.ensemble.connections(Member(member)).count()).sum();
+        let whose: Vec<_> =
+            members.flat_map(|member| state.ensemble.connections(Member(member))).collect();
+        let conns = whose.len();
         let links = state.net.open_links(None).count();
         if conns + links > 0 {
-            self.violated("R1", format!("{conns} connections at servers, {links} at clients"));
+            let text = format!("{conns} connections at servers, {links} at clients; {whose:?}");
+            self.violated("R1", text);
         }
         if tasks > 0 {
             self.violated("R1", format!("{tasks} tasks of clients have not ended"));

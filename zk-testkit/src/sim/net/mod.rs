@@ -142,8 +142,8 @@ impl Net {
     pub fn accepted(&mut self, now: u64, id: LinkId, accepted: bool) {
         let at = now + self.latency(id);
         let link = &mut self.links[id.0];
-        link.server_open = accepted && !link.silent;
-        let answer = u8::from(!accepted && !link.silent);
+        link.server_open = accepted;
+        let answer = u8::from(!accepted);
         self.schedule(at, Happening::Dialed(id, answer));
     }
 
@@ -208,7 +208,7 @@ impl Net {
         while self.next_at().is_some_and(|at| at <= now) {
             let Some(Scheduled(_, happening)) = self.heap.pop() else { break };
             let arrival = match happening {
-                Happening::Syn(id) => self.syn(id),
+                Happening::Syn(id) => self.syn(now, id),
                 Happening::Dialed(id, answer) => {
                     self.links[id.0].dialed(answer);
                     None
@@ -321,13 +321,19 @@ impl Net {
         self.heap.push(Scheduled(std::cmp::Reverse((at, self.scheduled)), happening));
     }
 
-    fn syn(&mut self, id: LinkId) -> Option<Arrival> {
+    fn syn(&mut self, now: u64, id: LinkId) -> Option<Arrival> {
         let link = &mut self.links[id.0];
         if link.client_gone {
             return None;
         }
         if self.paths.get(link.client, link.server).blocks_syn() {
             link.syn_held = true;
+            return None;
+        }
+        if link.silent {
+            // The server never hears of it.
+            let at = now + self.latency(id);
+            self.schedule(at, Happening::Dialed(id, 0));
             return None;
         }
         Some(Arrival::Syn(id))
