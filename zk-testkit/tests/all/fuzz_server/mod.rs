@@ -12,7 +12,7 @@ mod show;
 use std::net::SocketAddr;
 
 use zk_proto::OpCode;
-use zk_testkit::{TestServer, proxy::Match};
+use zk_testkit::{TestServer, proxy::Match, server::Config};
 
 use duel::{Found, Tally, fight, is_empty};
 
