@@ -21,6 +21,18 @@ async fn on_each_release(test: impl AsyncFn(&Site)) {
     }
 }
 
+/// Kills the server and starts it again, and waits until this client has come back to it. A server in
+/// this process is back before anybody has noticed that it was gone.
+async fn restart_under(server: &Site, zk: &Client) {
+    let mut session = zk.session();
+    let before = session.epoch();
+    server.kill().await;
+    server.restart().await;
+    while session.epoch() == before {
+        session.changed().await;
+    }
+}
+
 async fn client(server: &Site) -> Client {
     options(server).connect().await.unwrap()
 }

@@ -40,8 +40,7 @@ async fn neither_credentials_nor_data_are_logged_at_any_level() {
         let zk: Client = options.connect().await.unwrap();
         zk.create("/a", b"canary-data").await.unwrap();
         zk.get("/a").await.unwrap();
-        server.kill().await;
-        server.restart().await;
+        crate::restart_under(server, &zk).await;
         zk.set("/a", b"canary-data").await.unwrap();
         let credentials = format!("{:?}", zk.detach().await);
         drop(listening);

@@ -1,6 +1,10 @@
 //! Sessions: made, left, resumed, closed, refused.
 
-use std::time::Duration;
+use std::{
+    pin::pin,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 
 use zk_client::{
     Cause, ConnectError, ConnectOptions, CreateMode, LinkError, ReadError, SessionEnd,
@@ -28,6 +32,20 @@ async fn a_closed_session_takes_its_ephemeral_nodes_along_and_refuses_everything
         assert_eq!(zk.get("/").await.unwrap_err(), ReadError::Unavailable(ended.clone()));
         assert_eq!(zk.set("/", b"").await, Err(WriteError::NotApplied(ended)));
         assert_eq!(zk.close().await, Ok(()), "closing twice is fine");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_view_of_the_session_waits_for_what_changes_after_it_was_made() {
+    on_each_release(async |server| {
+        let zk = client(server).await;
+        let mut view = zk.session();
+        let mut changed = pin!(view.changed());
+        let early = changed.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert_eq!(early, Poll::Pending);
+        zk.close().await.unwrap();
+        assert_ne!(changed.await, SessionState::Connected { read_only: false });
     })
     .await;
 }

@@ -58,8 +58,7 @@ async fn watches_survive_the_server_and_tell_what_was_missed() {
         }
         let (_, mut kept) = zk.get("/kept").watch().await.unwrap();
         let (_, later) = zk.exists("/later").watch().await.unwrap();
-        server.kill().await;
-        server.restart().await;
+        crate::restart_under(server, &other).await;
         other.create("/later", b"").await.unwrap();
         assert_eq!(later.await.unwrap().kind, EventType::NODE_CREATED);
         assert_eq!(kept.try_event(), None);

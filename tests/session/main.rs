@@ -5,7 +5,6 @@
 //! anew after a change of behaviour: `REWRITE=1 cargo test -p zk-tests --test session`.
 
 mod command;
-mod property;
 mod request;
 mod script;
 mod serve;

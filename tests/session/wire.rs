@@ -1,9 +1,9 @@
 //! What the session writes to the server, a line for each frame.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use zk_proto::{
     List, OpCode, Text, Xid,
-    frame::{LEN_PREFIX, RequestHeader, split_frame},
+    frame::{LEN_PREFIX, RequestHeader},
     jute::{Decode, DecodeError, Reader},
     request::{
         AddWatchRequest, AuthPacket, ConnectRequest, Create2Request, CreateRequest, DeleteRequest,
@@ -22,17 +22,6 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// Cuts whole frames, without their length prefixes.
-    pub(crate) fn frames(bytes: &[u8]) -> Vec<Bytes> {
-        let mut bytes = BytesMut::from(bytes);
-        let mut frames = Vec::new();
-        while let Some(frame) = split_frame(&mut bytes, usize::MAX).expect("lengths are in range") {
-            frames.push(frame);
-        }
-        assert!(bytes.is_empty(), "only whole frames are put in front of the driver");
-        frames
-    }
-
     /// Describes a frame. The first one of a connection is the handshake.
     pub(crate) fn describe(&mut self, frame: &Bytes) -> String {
         let mut reader = Reader::new(frame);

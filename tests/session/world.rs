@@ -14,6 +14,8 @@ use zk_proto::{
     session::{Auth, Config, Credentials, Output, ProbeAnswer, Session},
 };
 
+use zk_tests::wire::frames;
+
 use crate::{
     command::{Args, Error, duration, int, link_error, number},
     request, serve, show,
@@ -235,7 +237,7 @@ impl World {
         let outbound = self.session.outbound();
         self.shown = self.shown.min(outbound.len());
         let new = outbound.split_off(self.shown);
-        for frame in Wire::frames(&new) {
+        for frame in frames(&new) {
             self.lines.push(self.wire.describe(&frame));
         }
         self.sent.extend_from_slice(&new);
@@ -265,7 +267,7 @@ impl World {
             self.session.submit(self.now, request::outgoing(&mut Args::new(&text))?);
         }
         let mut replies = BytesMut::new();
-        for frame in Wire::frames(&self.session.outbound().split()) {
+        for frame in frames(&self.session.outbound().split()) {
             let RequestHeader { xid, .. } =
                 decode_prefix(&frame).map_err(|error| error.to_string())?;
             serve::reply(ReplyHeader { xid, zxid, err }, |_| {}, &mut replies);

@@ -1,5 +1,11 @@
 //! What the test binaries in the folders beside this one share.
 
+pub mod core_sim;
+pub mod differential;
+pub mod fuzz;
+mod hostile;
+mod input;
 pub mod register;
 pub mod sim;
 pub mod site;
+pub mod wire;

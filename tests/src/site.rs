@@ -36,7 +36,7 @@ impl fmt::Display for Kind {
 #[derive(Debug)]
 pub enum Site {
     /// A process of its own.
-    Real(Server),
+    Real(Box<Server>),
     /// In this process.
     InProcess(Listening),
 }
@@ -56,10 +56,12 @@ impl Site {
     /// It does not start.
     pub async fn start(kind: Kind) -> Self {
         match kind {
-            Kind::Real(release) => Self::Real(Server::start(release).await.unwrap()),
+            Kind::Real(release) => Self::Real(Box::new(Server::start(release).await.unwrap())),
             Kind::InProcess(release) => {
                 let mut config = Config::default();
                 config.release = release;
+                config.extended_types = true;
+                config.tick = std::time::Duration::from_millis(200);
                 let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
                 Self::InProcess(Listening::start(config, &[any]).await.unwrap())
             }

@@ -15,6 +15,7 @@ use zk_proto::{
     frame::RequestFrame,
     jute::decode_prefix,
     path::{join, name, parse_sequence},
+    planted,
     request::{
         Create2Request, Create2Response, CreateRequest, CreateResponse, ExistsRequest,
         ExistsResponse, GetChildrenRequest, GetChildrenResponse, SyncRequest,
@@ -153,7 +154,10 @@ impl Attempts {
             Err(error) => Err(error),
         };
         // If nobody waits any more, the node deletes itself in being dropped.
-        let _ = create.done.send(result);
+        let unwanted = create.done.send(result);
+        if planted!(CancelLeavesNode) {
+            std::mem::forget(unwanted);
+        }
     }
 }
 
@@ -212,10 +216,15 @@ impl Attempt {
     fn search(&mut self, id: u64) -> Vec<Next> {
         self.step = Step::Sync;
         let parent = Str::from(&*self.create.parent);
-        vec![
+        let mut next = vec![
             harmless(id, &SyncRequest { path: parent }),
             harmless(id, &GetChildrenRequest { path: parent, watch: false }),
-        ]
+        ];
+        if planted!(ListsWithoutSync) {
+            self.step = Step::List { synced: true };
+            next.remove(0);
+        }
+        next
     }
 
     fn created(&mut self, id: u64, session: SessionId, outcome: Outcome) -> Progress {
@@ -225,6 +234,9 @@ impl Attempt {
             Outcome::Unknown(cause @ Lost::SessionOver(_)) => return failed(cause),
             Outcome::Unknown(cause) => {
                 tracing::debug!(name = self.create.name, %cause, "create in doubt");
+                if planted!(CreatesAgain) {
+                    return self.again(id);
+                }
                 return Progress::Go(self.search(id));
             }
         };
@@ -289,9 +301,10 @@ impl Attempt {
         let Ok(GetChildrenResponse { children }) = listing else {
             return Progress::Go(vec![Next::Later(id)]);
         };
+        let ours = if planted!(FindsAnyNode) { "_c_" } else { &*self.create.name };
         let mut found: Vec<(Option<i32>, String)> = children
             .strs()
-            .filter(|name| name.starts_with(&*self.create.name))
+            .filter(|name| name.starts_with(ours))
             .map(|name| (self.sequence(&name), name.into_owned()))
             .collect();
         found.sort();
@@ -321,7 +334,9 @@ impl Attempt {
         };
         let stat = answer.code.is_ok().then(|| decode_prefix::<ExistsResponse>(&answer.body));
         match (answer.code, stat) {
-            (_, Some(Ok(ExistsResponse { stat }))) if stat.ephemeral_owner == session => {
+            (_, Some(Ok(ExistsResponse { stat })))
+                if stat.ephemeral_owner == session || planted!(AdoptsOldNode) =>
+            {
                 let digits = sequence.map(|sequence| format!("{sequence:010}"));
                 let name = self.create.name.clone() + &digits.unwrap_or_default();
                 Progress::Done(Ok(Found { name, stat, sequence }))

@@ -106,7 +106,7 @@ impl Client {
     }
 
     async fn connected(&self) -> Result<(), ConnectError> {
-        let mut session = self.session.clone();
+        let mut session = self.session();
         let mut state = session.state();
         loop {
             match state {
@@ -121,7 +121,7 @@ impl Client {
     /// A view of the session: where it stands, and how long it is sure to last.
     #[must_use]
     pub fn session(&self) -> Session {
-        self.session.clone()
+        self.session.renewed()
     }
 
     /// A client of the same session whose paths are relative to `path`. The node is not created.

@@ -8,6 +8,7 @@ use zk_proto::{
     Acl, AclList, CreateFlags, ErrorCode, OpCode, SessionId, Stat, Str,
     frame::RequestFrame,
     path::{self, Naming, parse_sequence},
+    planted,
     request::{
         Create2Request, Create2Response, CreateContainerRequest, CreateRequest, CreateResponse,
         CreateTtlRequest,
@@ -231,10 +232,12 @@ impl CreateProtected<'_> {
         let absolute = handle.chroot.resolve(path, mode.naming())?;
         let parent =
             path::parent(&absolute).ok_or(Cause::InvalidArgument("the root has no name"))?;
+        let lasting = planted!(AdoptsOldNode).then(|| String::from_utf8_lossy(data).into_owned());
+        let id = lasting.map_or_else(|| handle.ids.next(), Ok)?;
         let (done, node) = oneshot::channel();
         let create = ProtectedCreate {
             parent: Arc::from(parent),
-            name: format!("_c_{}-{}", handle.ids.next()?, path::name(&absolute)),
+            name: format!("_c_{id}-{}", path::name(&absolute)),
             data: Bytes::copy_from_slice(data),
             acl,
             flags: mode.flags(),

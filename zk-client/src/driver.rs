@@ -12,7 +12,7 @@ use tokio::{
     time::Sleep,
 };
 use zk_proto::{
-    Time,
+    Time, planted,
     session::{LinkError, Outcome, Output, ProbeAnswer, Session, State, WatchNotice},
 };
 
@@ -152,7 +152,9 @@ impl Driver {
             Poll::Ready(0) => {
                 // Nobody can submit anything any more: all clients are gone.
                 self.abandoned = true;
-                self.close(now, Token::Nobody);
+                if !planted!(AbandonedLivesOn) {
+                    self.close(now, Token::Nobody);
+                }
                 true
             }
             Poll::Ready(_) => true,
@@ -184,7 +186,9 @@ impl Driver {
     }
 
     fn close(&mut self, now: Time, token: Token) {
-        self.announce_closing();
+        if !planted!(ClosingNotAnnounced) {
+            self.announce_closing();
+        }
         self.parts.session.close(now, token);
     }
 
@@ -309,6 +313,7 @@ impl Driver {
                     "connected"
                 );
             }
+            State::Disconnected(_) if planted!(LossNotPublished) => {}
             State::Disconnected(why) => {
                 published.enter(SessionState::Disconnected);
                 tracing::info!(session = %published.id, %why, "disconnected");
@@ -338,7 +343,8 @@ impl Driver {
         let parked = self.parked.iter().map(|(at, _)| *at).min();
         let deadline = self.parts.session.deadline().into_iter().chain(parked).min();
         let Some(deadline) = deadline else { return true };
-        if self.sleeping_until != Some(deadline) {
+        let oversleeps = planted!(DeadlineOverslept) && self.sleeping_until < Some(deadline);
+        if self.sleeping_until != Some(deadline) && !oversleeps {
             let left = deadline.since(self.now());
             self.sleep.as_mut().reset(tokio::time::Instant::now() + left);
             self.sleeping_until = Some(deadline);

@@ -55,6 +55,8 @@ mod transaction;
 mod watch;
 
 pub use bytes;
+#[doc(hidden)]
+pub use zk_proto::planted;
 pub use zk_proto::{
     Acl, AclList, ErrorCode, EventType, Id, OpCode, Perms, SessionId, Stat, Text, Xid, Zxid,
     path::{PathError, PathFault, ZkPath, ancestors, join, name, parent, parse_sequence},

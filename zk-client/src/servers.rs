@@ -44,23 +44,23 @@ fn with_port(server: &str) -> Option<Arc<str>> {
     let (host, port) = match server.strip_prefix('[') {
         Some(bracketed) => {
             let (host, behind) = bracketed.split_once(']').filter(|(host, _)| is_ipv6(host))?;
-            (
-                format!("[{host}]"),
-                behind.strip_prefix(':').or_else(|| behind.is_empty().then_some(""))?,
-            )
+            let port = match behind {
+                "" => None,
+                behind => Some(behind.strip_prefix(':')?),
+            };
+            (format!("[{host}]"), port)
         }
-        None if is_ipv6(server) => (format!("[{server}]"), ""),
+        None if is_ipv6(server) => (format!("[{server}]"), None),
         None => match server.split_once(':') {
-            Some((_, "")) => return None,
-            Some((host, port)) => (host.to_owned(), port),
-            None => (server.to_owned(), ""),
+            Some((host, port)) => (host.to_owned(), Some(port)),
+            None => (server.to_owned(), None),
         },
     };
     let is_name = |c: char| !c.is_whitespace() && !c.is_control() && c != ':' && c != '@';
     let name_is_sound = host.starts_with('[') || (!host.is_empty() && host.chars().all(is_name));
     let port = match port {
-        "" => PORT_DEFAULT,
-        port => port.parse().ok().filter(|&port| port != 0)?,
+        None => PORT_DEFAULT,
+        Some(port) => port.parse().ok().filter(|&port| port != 0)?,
     };
     name_is_sound.then(|| Arc::from(format!("{host}:{port}")))
 }
@@ -90,8 +90,10 @@ mod tests {
         for text in ["", " , ", "/app"] {
             assert_eq!(text.parse::<Servers>(), Err(ServersError::Empty), "{text:?}");
         }
-        for text in ["a:", "a:0", "a:x", "a:99999", ":1", "[::1", "[a]:1", "[::1]x", "a b", "a:1:2"]
-        {
+        for text in [
+            "a:", "a:0", "a:x", "a:99999", ":1", "[::1", "[a]:1", "[::1]x", "[::1]:", "a b",
+            "a:1:2",
+        ] {
             let error = text.parse::<Servers>().unwrap_err();
             assert!(matches!(error, ServersError::Address(_)), "{text:?}: {error:?}");
         }

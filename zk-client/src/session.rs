@@ -110,6 +110,13 @@ impl Session {
         Self { published, lease, clock }
     }
 
+    /// The same view, for which everything so far is past.
+    pub(crate) fn renewed(&self) -> Self {
+        let mut view = self.clone();
+        view.published.mark_unchanged();
+        view
+    }
+
     /// The session's number, as servers know it.
     #[must_use]
     pub fn id(&self) -> SessionId {

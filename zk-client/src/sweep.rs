@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 use zk_proto::{
     ErrorCode, OpCode, Str,
     frame::RequestFrame,
+    planted,
     request::DeleteRequest,
     session::{Answer, OnLoss, Outcome, Outgoing},
 };
@@ -34,7 +35,7 @@ impl Sweep {
             frame: RequestFrame::of(&delete),
             token: Token::Sweep(self),
             watch: None,
-            on_loss: OnLoss::Resend,
+            on_loss: if planted!(DeleteNotRepeated) { OnLoss::Report } else { OnLoss::Resend },
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
 
 use tokio::sync::oneshot;
 use zk_proto::{
-    EventType, Zxid,
+    EventType, Zxid, planted,
     session::{WatchNotice, Watcher},
 };
 
@@ -55,11 +55,16 @@ impl Watch {
 
     fn read(&self, notice: WatchNotice) -> Result<NodeEvent, SessionEnd> {
         match notice {
-            WatchNotice::Event(event) => Ok(NodeEvent {
-                kind: event.kind,
-                path: self.chroot.relative(&event.path).to_owned(),
-                zxid: event.zxid,
-            }),
+            WatchNotice::Event(event) => {
+                let mut path = self.chroot.relative(&event.path);
+                if planted!(ChrootLeftOn) {
+                    path = &event.path;
+                }
+                if planted!(ChrootTakenOffTwice) {
+                    path = self.chroot.relative(path);
+                }
+                Ok(NodeEvent { kind: event.kind, path: path.to_owned(), zxid: event.zxid })
+            }
             WatchNotice::Over(over) => Err(over.into()),
             // The others are for persistent watches.
             _ => Err(SessionEnd::Closed),

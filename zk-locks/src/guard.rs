@@ -5,7 +5,7 @@ use std::{fmt, future::Future, sync::OnceLock, time::Duration};
 use tokio::{sync::Mutex, time::sleep};
 use zk_client::{
     Client, EventType, MultiError, OwnedNode, ReadError, Rejection, SessionEnd, SessionState,
-    Watch, Zxid,
+    Watch, Zxid, planted,
 };
 
 use crate::{
@@ -89,7 +89,10 @@ impl Guard {
 
     /// The number to show to whatever the lock protects.
     #[must_use]
-    pub const fn token(&self) -> FencingToken {
+    pub fn token(&self) -> FencingToken {
+        if planted!(TokenFromSuffix) {
+            return FencingToken(Zxid(self.node.sequence().map_or(0, i64::from)));
+        }
         FencingToken(self.node.stat().czxid)
     }
 
@@ -114,7 +117,7 @@ impl Guard {
         match session.state() {
             SessionState::Ended(end) => self.lose(Lost::SessionEnded(end)),
             SessionState::Closing => self.lose(Lost::SessionEnded(SessionEnd::Closed)),
-            _ if lease_left.is_zero() => self.lose(Lost::LeaseRanOut),
+            _ if lease_left.is_zero() && !planted!(LeaseIgnored) => self.lose(Lost::LeaseRanOut),
             SessionState::Connected { read_only: false } => Status::Held,
             _ => Status::Suspect { lease_left },
         }
@@ -198,6 +201,9 @@ impl Guard {
 
     /// Records a loss; the first one stays.
     fn lose(&self, lost: Lost) -> Status {
+        if planted!(LossForgotten) {
+            return Status::Lost(lost);
+        }
         let first = *self.lost.get_or_init(|| {
             tracing::warn!(path = self.node.path(), token = self.token().get(), %lost);
             lost
@@ -217,7 +223,7 @@ impl Guard {
                 biased;
                 _ = session.changed() => {}
                 // What is left grows again with every answer; look again when it would have run out.
-                () = sleep(lease_left) => {}
+                () = sleep(lease_left), if !planted!(LossHeardLate) => {}
             }
         }
     }
@@ -239,6 +245,7 @@ impl Guard {
             // It has resolved for good, and others may be waiting for the slot.
             *slot = None;
             match event {
+                Ok(_) if planted!(DeletionUnheard) => std::future::pending().await,
                 Ok(event) if event.kind == EventType::NODE_DELETED => return Lost::NodeDeleted,
                 Ok(_) => {}
                 Err(end) => return Lost::SessionEnded(end),

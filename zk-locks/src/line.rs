@@ -12,7 +12,7 @@ use std::{
 use tokio::time::sleep;
 use zk_client::{
     AclList, Cause, Client, CreateMode, EventType, NodeEvent, OwnedNode, ReadError, Rejection,
-    SessionEnd, SessionId, Watch, WriteError, ancestors, join,
+    SessionEnd, SessionId, Watch, WriteError, ancestors, join, planted,
 };
 
 use crate::{
@@ -168,7 +168,7 @@ impl Line {
             Some(listing) => listing,
             None => self.list(place).await?,
         };
-        while let Some(nearest) = listing.ahead.first() {
+        while let Some(nearest) = listing.nearest() {
             match self.wait_for(place, nearest).await? {
                 Wake::Gone { owner } if listing.proves_grant(owner, place, &self.client) => {
                     tracing::trace!(path = self.path, "granted without listing");
@@ -237,6 +237,10 @@ impl Line {
         }
         let ((_, stat), mut watch) = match ahead {
             Ok(watched) => watched,
+            Err(ReadError::Rejected(Rejection::NoNode)) if planted!(WakeUpLost) => {
+                pause(self.recheck).await;
+                return Ok(Wake::LookAgain);
+            }
             Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(Wake::Gone { owner: None }),
             Err(ReadError::Unavailable(Cause::Throttled)) => {
                 sleep(THROTTLE_PAUSE).await;
@@ -317,7 +321,8 @@ impl Listing {
                 None => tracing::warn!(name, "a node under the lock's path is no contender"),
             }
         }
-        if !tickets.iter().any(|ticket| ticket.name == own.name) {
+        let is_there = tickets.iter().any(|ticket| ticket.name == own.name);
+        if !is_there && !planted!(OwnNodeNotMissed) {
             return None;
         }
         let closed = tickets.iter().all(|ticket| ticket.kind == Kind::Exclusive);
@@ -325,6 +330,11 @@ impl Listing {
         ahead.retain(|ticket| ticket.is_ahead_of(own));
         ahead.sort_by(|a, b| b.order(a));
         Some(Self { ahead, closed, epoch })
+    }
+
+    /// Whom to watch: one for each, or a release would wake everybody.
+    fn nearest(&self) -> Option<&Ticket> {
+        if planted!(WakesAll) { self.ahead.last() } else { self.ahead.first() }
     }
 
     /// Whether the end of the nearest one in front proves that we hold the lock, without another look.
@@ -345,11 +355,12 @@ impl Listing {
     fn proves_grant(&self, owner: Option<SessionId>, place: &mut Place, client: &Client) -> bool {
         let session = client.session();
         let own_is_there = place.is_undisturbed();
-        self.ahead.len() == 1
-            && self.closed
-            && self.epoch == session.epoch()
-            && own_is_there
-            && owner != Some(session.id())
+        planted!(GrantNotRechecked)
+            || self.ahead.len() == 1
+                && self.closed
+                && self.epoch == session.epoch()
+                && own_is_there
+                && owner != Some(session.id())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use zk_client::parse_sequence;
+use zk_client::{parse_sequence, planted};
 
 /// What an exclusive lock's node is called behind its id, as by Curator.
 pub(crate) const EXCLUSIVE: &str = "lock-";
@@ -52,12 +52,14 @@ impl Ticket {
             let (_, suffix) = name.rsplit_once(marker)?;
             Some((parse_sequence(suffix)?, kind))
         });
-        let (sequence, kind) = marked.or_else(|| {
+        let numbered = marked.or_else(|| {
             let digits = name.get(name.len().checked_sub(10)?..)?;
             let is_recipe = name.starts_with("x-") && name[..name.len() - 10].ends_with('-');
             let kind = if is_recipe { Kind::Exclusive } else { Kind::Unknown };
             Some((parse_sequence(digits).filter(|_| !digits.starts_with('-'))?, kind))
-        })?;
+        });
+        let stranger = || planted!(StrangersCount).then_some((0, Kind::Unknown));
+        let (sequence, kind) = numbered.or_else(stranger)?;
         Some(Self { name: name.to_owned(), sequence, kind })
     }
 
@@ -67,6 +69,9 @@ impl Ticket {
     /// living nodes are close together. Equal numbers are legitimate only where a Curator writer has taken
     /// a read lock under its write lock: the write counts as the earlier one.
     pub(crate) fn order(&self, other: &Self) -> Ordering {
+        if planted!(OrderedByName) {
+            return self.name.cmp(&other.name);
+        }
         let distance = self.sequence.wrapping_sub(other.sequence);
         distance
             .cmp(&0)
@@ -75,7 +80,7 @@ impl Ticket {
     }
 
     pub(crate) fn is_ahead_of(&self, other: &Self) -> bool {
-        self.order(other) == Ordering::Less
+        self.order(other) == Ordering::Less || planted!(WatchesItself) && self == other
     }
 }
 

@@ -1,16 +1,18 @@
-//! What tests of ZooKeeper clients need: [real servers](real), alone or as an ensemble, and a
-//! [proxy] in front of them that knows the protocol.
+//! What tests of ZooKeeper clients, and of services that use ZooKeeper, need.
 //!
-//! ```no_run
-//! # async fn example() -> Result<(), zk_testkit::real::Error> {
-//! use zk_testkit::real::{Server, Wanted};
-//!
-//! let server = Server::start(Wanted::Any).await?;
-//! println!("{}", server.four_letter("srvr").await?);
-//! # Ok(())
-//! # }
-//! ```
+//! * [`TestServer`]: a ZooKeeper in the test's own process, up in a millisecond, with faults on demand.
+//!   The [`guide`] shows how to test a service with it.
+//! * [`server`]: what is behind it, an ensemble without I/O, for simulations.
+//! * [`proxy`]: stands in front of any server, knows the protocol, and breaks it off where told.
+//! * [`real`]: real servers, alone or as an ensemble, found, installed, started and killed.
+#![cfg_attr(
+    feature = "sim",
+    doc = "* [`sim`]: a network in virtual time between the two, for whole systems from a seed."
+)]
 
+#[cfg(unix)]
+#[doc = include_str!("guide.md")]
+pub mod guide {}
 #[cfg(unix)]
 mod port;
 #[cfg(unix)]

@@ -3,6 +3,7 @@
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
+    time::Duration,
 };
 
 use zk_proto::SessionId;
@@ -38,12 +39,18 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// Starts a standalone server of the newest release line.
+    /// Starts a standalone server of the newest release line, which grants session timeouts from 200 ms
+    /// to a minute.
     ///
     /// # Errors
     /// There is no free port.
     pub async fn start() -> io::Result<Self> {
-        Self::start_with(Config::default()).await
+        Self::start_with(Config {
+            tick: Duration::from_millis(100),
+            session_timeout_max: Some(Duration::from_secs(60)),
+            ..Config::default()
+        })
+        .await
     }
 
     /// Starts a server or an ensemble as described.

@@ -12,10 +12,9 @@ use zk_locks::{Client, ConnectOptions};
 use zk_testkit::proxy::Proxy;
 use zk_tests::site::{Kind, Site};
 
-/// One server of each kind for all tests: they keep apart by their paths. Nothing ever drops them; a real
-/// server's watchdog ends it with this process.
-static SITES: [OnceCell<Site>; Site::ALL.len()] =
-    [const { OnceCell::const_new() }; Site::ALL.len()];
+/// One real server of each release for all tests: they keep apart by their paths. Nothing ever drops
+/// them; their watchdogs end them with this process.
+static REAL: [OnceCell<Site>; Site::ALL.len()] = [const { OnceCell::const_new() }; Site::ALL.len()];
 
 /// How many stages there have been.
 static STAGES: AtomicU64 = AtomicU64::new(0);
@@ -38,7 +37,11 @@ pub(crate) async fn on_each_release(test: impl AsyncFn(Stage)) {
         let test = &test;
         let kind = Site::ALL[index];
         let mut running = Box::pin(async move {
-            let server = SITES[index].get_or_init(|| Site::start(kind)).await;
+            let server: &Site = match kind {
+                Kind::Real(_) => REAL[index].get_or_init(|| Site::start(kind)).await,
+                // It lives as long as this test's runtime, and starts at once.
+                Kind::InProcess(_) => Box::leak(Box::new(Site::start(kind).await)),
+            };
             test(Stage::new(server).await).await;
         });
         poll_fn(move |cx| {

@@ -9,12 +9,13 @@ use std::{
     time::Instant,
 };
 
-use zk_tests::sim::{Options, Report, Totals, run, shrink};
+use zk_tests::sim::{Options, Report, Totals, commit, run, shrink};
 
 const USAGE: &str = "\
 usage: zk-sim run [--seeds N] [--minutes M] [--seed S] [--jobs J] [--show N] [--json]
        zk-sim replay SEED [--minutes M] [--schedule FILE] [--shrink] [--trace]
        zk-sim hash [--seeds N] [--minutes M] [--seed S] [--jobs J]
+       zk-sim bank ..., built by `cargo bank`
 
 run     N seeds from S on, each for M simulated minutes; exits with 1 if anything is violated,
         or if N is at least 1000 and some class of faults has never hit anybody;
@@ -44,13 +45,28 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    match parse(std::env::args().skip(1)).and_then(execute) {
+    let mut args = std::env::args().skip(1).peekable();
+    let outcome = match args.next_if(|first| first == "bank") {
+        Some(_) => bank(args),
+        None => parse(args).and_then(execute),
+    };
+    match outcome {
         Ok(code) => code,
         Err(error) => {
             eprintln!("zk-sim: {error}\n{USAGE}");
             ExitCode::from(2)
         }
     }
+}
+
+#[cfg(zk_bank)]
+fn bank(args: impl Iterator<Item = String>) -> Result<ExitCode, String> {
+    zk_tests::sim::bank::command(args)
+}
+
+#[cfg(not(zk_bank))]
+fn bank(_: impl Iterator<Item = String>) -> Result<ExitCode, String> {
+    Err("no mistakes are built in: say `cargo bank`".to_owned())
 }
 
 fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
@@ -206,12 +222,4 @@ fn run_all(args: &Args, json: bool) -> ExitCode {
         }
     }
     ExitCode::from(u8::from(totals.failed > 0 || !missing.is_empty()))
-}
-
-/// Which sources this was built from, as far as git knows where it is run.
-fn commit() -> String {
-    let git = std::process::Command::new("git").args(["describe", "--always", "--dirty"]).output();
-    let text = git.ok().filter(|git| git.status.success()).map(|git| git.stdout);
-    let text = text.and_then(|text| String::from_utf8(text).ok());
-    text.map_or_else(|| "unknown".to_owned(), |text| text.trim().to_owned())
 }

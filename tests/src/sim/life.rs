@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zk_client::{Client, ConnectOptions, Credentials, Xid};
+use zk_client::{Client, ConnectOptions, Credentials, SessionEnd, Xid};
 use zk_testkit::sim::{Actor, Doing, Rng, SimClock, SimConnect, State, servers};
 
 use super::{
@@ -29,18 +29,27 @@ pub(super) async fn live(mut seat: Seat, mut rng: Rng) {
 }
 
 async fn connect(seat: &Seat, rng: &mut Rng, resume: Option<Credentials>) -> Option<Client> {
-    let timeout = seat.options.session_timeouts[seat.number as usize];
-    let deadline = rng.scaled(1_000, 60_000);
+    let timeout = seat.options.wished_timeout(seat.number);
+    let deadline = if rng.one_in(5) { 600_000 } else { rng.scaled(1_000, 60_000) };
     let (tasks, process) = (seat.tasks.clone(), State::process(seat.number));
     let mut options = ConnectOptions::new(&servers(seat.options.members))
         .expect("the names are sound")
         .session_timeout(Duration::from_millis(timeout))
         .connect_deadline(Some(Duration::from_millis(deadline)))
+        .request_len_max(seat.options.request_len_max)
         .read_only(seat.options.read_only_mode && seat.number % 3 == 0)
         .connector(SimConnect::new(&seat.cluster, seat.number))
         .clock(SimClock::new(seat.options.drifts[seat.number as usize]))
         .seed(rng.next())
         .spawn_with(move |task| tasks.spawn(process, task));
+    if let Some(identity) = workload::identity(seat.number) {
+        options = options.auth("digest", identity);
+    }
+    let time_for_it = seat.now() + deadline + 4 * timeout < seat.options.duration;
+    let refused = resume.is_none() && time_for_it && rng.one_in(20);
+    if refused {
+        options = options.auth("nonsense", "nonsense");
+    }
     if let Some(credentials) = resume {
         options = options.resume(credentials);
     }
@@ -59,12 +68,35 @@ async fn connect(seat: &Seat, rng: &mut Rng, resume: Option<Credentials>) -> Opt
     let (took, stalled) = (seat.now() - began, seat.stalled() - stalled);
     seat.judge.at(seat.now()).took("connecting", seat.number, took, stalled, deadline);
     seat.count(if client.is_some() { "sessions" } else { "connects failed" });
+    if refused {
+        if let Some(client) = client {
+            refuse(seat, &client).await;
+        }
+        return None;
+    }
     client
+}
+
+/// The servers do not take a client's credentials: that ends its session.
+async fn refuse(seat: &Seat, client: &Client) {
+    seat.count("credentials refused");
+    let (session, stalled) = (client.session(), seat.stalled());
+    let allowed = 4 * seat.options.session_timeouts[seat.number as usize];
+    tokio::select! {
+        biased;
+        _ = session.ended() => {}
+        () = pass(allowed) => {
+            if seat.stalled() == stalled {
+                let text = format!("c{} goes on with credentials that are refused", seat.number);
+                seat.judge.at(seat.now()).violated("L4", text);
+            }
+        }
+    }
 }
 
 /// Uses a session until it ends, or is ended in one of the ways in which that is possible.
 async fn spend(seat: &mut Seat, rng: &mut Rng, client: Client) -> Option<Credentials> {
-    let session = client.session();
+    let (session, stalled) = (client.session(), seat.stalled());
     seat.judge.bench().promises.sessions.insert(seat.number, session.clone());
     seat.cluster.note(Actor::Client(seat.number), "session", session.id().0 as u64);
     let mut workers = workload::start(seat, &client, rng);
@@ -89,6 +121,11 @@ async fn spend(seat: &mut Seat, rng: &mut Rng, client: Client) -> Option<Credent
     if let Some(end) = ended {
         seat.cluster.note(Actor::Client(seat.number), "session over", end as u64);
         seat.count("sessions lost");
+        if ended == Some(SessionEnd::Expired) && seat.stalled() == stalled {
+            let id = session.id();
+            let lives = seat.cluster.state().ensemble.sessions().any(|(other, _)| other == id);
+            seat.judge.at(seat.now()).given_up(seat.number, id, lives);
+        }
         workers.stop(Stop::Finish);
         workers.done().await;
         return None;

@@ -9,7 +9,10 @@
 //! | `check` | what must hold, one file for each property |
 //! | `report` | what comes out of a run, and of many |
 //! | `shrink` | fewer faults for the same failure |
+//! | `bank` | mistakes that are made on purpose, to see whether they are noticed |
 
+#[cfg(zk_bank)]
+pub mod bank;
 mod check;
 mod life;
 mod options;
@@ -32,4 +35,13 @@ use std::time::Duration;
 async fn pass(millis: u64) {
     let until = tokio::time::Instant::now() + Duration::from_millis(millis);
     tokio::time::sleep_until(until).await;
+}
+
+/// Which sources this was built from, as far as git knows where it is run.
+#[must_use]
+pub fn commit() -> String {
+    let git = std::process::Command::new("git").args(["describe", "--always", "--dirty"]).output();
+    let text = git.ok().filter(|git| git.status.success()).map(|git| git.stdout);
+    let text = text.and_then(|text| String::from_utf8(text).ok());
+    text.map_or_else(|| "unknown".to_owned(), |text| text.trim().to_owned())
 }

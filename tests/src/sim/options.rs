@@ -2,6 +2,7 @@
 
 use std::{fmt, time::Duration};
 
+use zk_proto::frame::LEN_REQUEST_MAX;
 use zk_testkit::{
     server::Config,
     sim::{Fault, Rng, Schedule, Stage},
@@ -42,6 +43,10 @@ pub struct Options {
     pub hold_max: u64,
     /// Longest pause between two uses of a lock, in milliseconds.
     pub think_max: u64,
+    /// Longest request in bytes, for servers and clients.
+    pub request_len_max: usize,
+    /// Whether clients wish for longer sessions than servers grant.
+    pub wishful: bool,
     /// Whether nothing goes wrong at all.
     pub calm: bool,
     /// What goes wrong.
@@ -85,6 +90,9 @@ impl Options {
             Schedule::default()
         } else {
             let mut schedule = Schedule::swarm(rng.fork(1), &stage, |_| true);
+            if rng.one_in(10) {
+                night(&mut schedule, &stage, &mut rng);
+            }
             if harsh {
                 expire_all(&mut schedule, &stage, rng.within(WARM_UP, duration));
             }
@@ -103,8 +111,11 @@ impl Options {
             session_timeouts,
             drifts,
             locks: if rng.one_in(2) { 1 } else { rng.within(2, 4) as usize },
-            hold_max: rng.scaled(20, 4_000),
+            // Some for longer than their sessions last without servers.
+            hold_max: if rng.one_in(3) { rng.scaled(4_000, 60_000) } else { rng.scaled(20, 4_000) },
             think_max: rng.scaled(500, 20_000) * u64::from(clients) / 4,
+            request_len_max: if rng.one_in(3) { 1_500 } else { LEN_REQUEST_MAX },
+            wishful: rng.one_in(3),
             calm,
             schedule,
         }
@@ -117,7 +128,8 @@ impl Options {
         config.members = self.members;
         config.tick = Duration::from_millis(self.tick);
         config.session_timeout_min = Some(Duration::from_secs(4));
-        config.session_timeout_max = Some(Duration::from_secs(40));
+        config.session_timeout_max = Some(Duration::from_millis(self.longest_timeout()));
+        config.request_len_max = self.request_len_max;
         config.lag = Duration::from_millis(self.lag);
         config.sync_limit = Duration::from_millis(self.sync_limit);
         config.read_only_mode = self.read_only_mode;
@@ -126,11 +138,27 @@ impl Options {
         config
     }
 
+    /// What a client wishes for; no more than the longest is granted.
+    #[must_use]
+    pub fn wished_timeout(&self, client: u32) -> u64 {
+        let granted = self.session_timeouts[client as usize];
+        if self.wishful && granted == self.longest_timeout() { 3 * granted } else { granted }
+    }
+
     /// Longest session timeout.
     #[must_use]
     pub fn longest_timeout(&self) -> u64 {
         self.session_timeouts.iter().copied().max().unwrap_or_default()
     }
+}
+
+/// There is no server at all for minutes.
+fn night(schedule: &mut Schedule, stage: &Stage, rng: &mut Rng) {
+    let at = rng.within(stage.from, stage.from + 20_000).min(stage.until);
+    let lasts = rng.within(150_000, 300_000).min(stage.until - at);
+    let (fault, target) = (Fault::Kill, zk_testkit::sim::Target::All);
+    schedule.0.push(zk_testkit::sim::Incident { at, fault, target, lasts, amount: 0 });
+    schedule.0.sort_by_key(|incident| incident.at);
 }
 
 /// Everybody's session expires at the same moment.

@@ -173,11 +173,24 @@ impl World {
                 self.start(client);
             }
             let now = self.cluster.now();
+            self.look_for_believers(now);
             if now >= end {
                 return;
             }
             pass(STEP.min(end - now)).await;
         }
+    }
+
+    /// Looks who says that it is connected, and is not.
+    fn look_for_believers(&self, now: u64) {
+        let state = self.cluster.state();
+        let offline = |client: &u32| {
+            let stalled = self.tasks.is_stalled(State::process(*client));
+            !stalled && state.net.open_links(Some(*client)).next().is_none()
+        };
+        let offline: Vec<u32> = (0..self.options.clients).filter(offline).collect();
+        drop(state);
+        self.judge.at(now).check_offline(&offline);
     }
 
     /// From here on everything is well, and has to become well.

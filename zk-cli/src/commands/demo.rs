@@ -40,7 +40,8 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, Failure> {
     let choice = match &args.server {
         Some(server) => Choice::Running(server.clone()),
         None if args.install => Choice::Start(Install::Allowed),
-        None => Choice::Start(Install::Forbidden),
+        None if args.real => Choice::Start(Install::Forbidden),
+        None => Choice::InProcess,
     };
     let stage = Stage::set(choice, &args.path).await?;
     let title = title(&args, &stage.description);

@@ -9,6 +9,8 @@ mod holders;
 #[cfg(unix)]
 mod lock;
 mod ls;
+#[cfg(unix)]
+mod serve;
 mod set;
 mod stat;
 
@@ -37,6 +39,8 @@ pub(crate) async fn run(command: Command) -> Result<Exit, Failure> {
         Command::Stat(args) => Box::pin(stat::run(args)).await,
         #[cfg(unix)]
         Command::Demo(args) => Box::pin(demo::run(args)).await,
+        #[cfg(unix)]
+        Command::Serve(args) => Box::pin(serve::run(args)).await,
     }
 }
 

@@ -1,6 +1,11 @@
 //! The demo's surroundings: a server, a proxy in front of it that counts, and a referee beside it.
 
-use std::{collections::BTreeMap, fmt, net::SocketAddr, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::lookup_host;
@@ -11,6 +16,7 @@ use zk_client::{
 use zk_testkit::{
     proxy::Proxy,
     real::{self, Install, Locator, Server, Source, Wanted},
+    server::{Config, Listening},
 };
 
 use crate::{
@@ -31,16 +37,21 @@ pub(crate) struct Stage {
     path: String,
     /// The levels of it that did not exist before, lowest first.
     made: Vec<String>,
-    /// Dropped last, and killed by that.
-    _server: Option<Server>,
+    /// Dropped last, and ended by that.
+    _server: Option<Owned>,
 }
+
+/// A server that was started for the demo: nothing is asked of it but to be there.
+type Owned = Box<dyn fmt::Debug + Send + Sync>;
 
 /// Which server to use.
 #[derive(Clone, Debug)]
 pub(crate) enum Choice {
     /// One that runs already.
     Running(String),
-    /// Any that can be started here.
+    /// The one of this process, which needs nothing installed.
+    InProcess,
+    /// Any real one that can be started here.
     Start(Install),
 }
 
@@ -53,6 +64,7 @@ impl Stage {
                 let addr = resolve(&server).await?;
                 (addr, format!("server {server}"), None)
             }
+            Choice::InProcess => listen().await?,
             Choice::Start(install) => start(install).await?,
         };
         let proxy = Proxy::start(addr).await.map_err(Failure::local("proxy"))?;
@@ -147,8 +159,20 @@ async fn resolve(server: &str) -> Result<SocketAddr, Failure> {
     addrs.next().ok_or_else(|| refuse(&"no address"))
 }
 
+/// Starts the server that is part of this program.
+async fn listen() -> Result<(SocketAddr, String, Option<Owned>), Failure> {
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let listening = Listening::start(Config::default(), &[any]).await;
+    let listening = listening.map_err(Failure::local("in-process server"))?;
+    let addr = listening.addrs()[0];
+    let release = Config::default().release;
+    let description =
+        format!("in-process server (as ZooKeeper {release}), started for this at {addr}");
+    Ok((addr, description, Some(Box::new(listening))))
+}
+
 /// Starts whatever ZooKeeper can be had.
-async fn start(install: Install) -> Result<(SocketAddr, String, Option<Server>), Failure> {
+async fn start(install: Install) -> Result<(SocketAddr, String, Option<Owned>), Failure> {
     let unavailable = |error: real::Error| Failure::new(Exit::Unavailable, error);
     let mut locator = Locator::from_env();
     if install == Install::Allowed {
@@ -170,5 +194,5 @@ async fn start(install: Install) -> Result<(SocketAddr, String, Option<Server>),
     let addr = server.addr();
     let description =
         format!("ZooKeeper {} ({source}), started for this at {addr}", server.version());
-    Ok((addr, description, Some(server)))
+    Ok((addr, description, Some(Box::new(server))))
 }

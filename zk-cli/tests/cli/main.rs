@@ -4,6 +4,7 @@ mod demo;
 mod holders;
 mod lock;
 mod nodes;
+mod serve;
 mod signals;
 mod support;
 #[cfg(target_os = "linux")]

@@ -6,7 +6,7 @@ use super::{
     Session,
     config::Auth,
     flight::Fate,
-    output::{Answer, Cause, Outcome, Over},
+    output::{Answer, Cause, LinkError, Outcome, Over},
     phase::Phase,
     receive::Broken,
     resume,
@@ -80,7 +80,11 @@ impl<R, W: Watcher> Session<R, W> {
             let answer = Answer { zxid: Zxid(0), code: err, body: Bytes::new() };
             self.reply(token, Outcome::Answered(answer));
         }
-        if err.is_ok() { Ok(()) } else { Err(Broken::Session(Over::AuthFailed)) }
+        match err {
+            ErrorCode::OK => Ok(()),
+            _ if planted!(AuthFailureRetried) => Err(Broken::Link(LinkError::NotServed)),
+            _ => Err(Broken::Session(Over::AuthFailed)),
+        }
     }
 
     /// A server serves nobody without credentials, in answer to anything. If it is the request that

@@ -26,7 +26,9 @@ impl<R, W: Watcher> Session<R, W> {
         let frame = RequestFrame::of(&CloseSession);
         self.flight.push(Slot::Close { frame, token });
         self.closing = true;
-        self.timers.set(Timer::Close, now.after(self.config.close_timeout));
+        if !planted!(CloseWaitsForServer) {
+            self.timers.set(Timer::Close, now.after(self.config.close_timeout));
+        }
         match self.phase {
             Phase::Up(_) => self.send_waiting(now),
             // No server that could be reached knows of a session.
@@ -69,7 +71,9 @@ impl<R, W: Watcher> Session<R, W> {
             }
         }
         for watcher in self.watches.take_all() {
-            self.outputs.push_back(Output::Watch { watcher, notice: WatchNotice::Over(over) });
+            if !planted!(WatchersLeftWaiting) {
+                self.outputs.push_back(Output::Watch { watcher, notice: WatchNotice::Over(over) });
+            }
         }
         self.link.close();
         self.outputs.push_back(Output::State(State::Over(over)));

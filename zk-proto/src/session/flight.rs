@@ -139,6 +139,9 @@ impl<R, W> Flight<R, W> {
     fn send(&mut self, now: Time, slot: Slot<R, W>, link: &mut Link) {
         let xid = self.next_xid;
         self.next_xid = xid.next();
+        if planted!(XidsOverflow) {
+            self.next_xid = Xid(xid.0.wrapping_add(1));
+        }
         let start = link.write(|out| slot.frame().write(xid, out));
         self.sent.push_back(Sent { xid, slot, at: now, start });
     }
@@ -149,7 +152,7 @@ impl<R, W> Flight<R, W> {
     /// The xid that was due, if any.
     pub(crate) fn answered(&mut self, xid: Xid) -> Result<Sent<R, W>, Option<Xid>> {
         match self.sent.pop_front() {
-            Some(sent) if sent.xid == xid => {
+            Some(sent) if sent.xid == xid || planted!(XidMismatchAccepted) => {
                 self.forget(&sent.slot);
                 Ok(sent)
             }
@@ -191,7 +194,7 @@ impl<R, W> Flight<R, W> {
         let mut unknown = VecDeque::new();
         let mut again = VecDeque::new();
         for Sent { mut slot, start, .. } in core::mem::take(&mut self.sent) {
-            let unwritten = start >= written;
+            let unwritten = start >= written && !planted!(UnsentReportedLost);
             let wait_again = match &mut slot {
                 Slot::Restore(_) => {
                     self.forget(&slot);
@@ -199,7 +202,7 @@ impl<R, W> Flight<R, W> {
                 }
                 Slot::User { request, was_sent } => {
                     *was_sent |= !unwritten;
-                    unwritten || request.on_loss == OnLoss::Resend
+                    unwritten || request.on_loss == OnLoss::Resend || planted!(BlindRetry)
                 }
                 Slot::Close { .. } => unwritten,
             };

@@ -14,6 +14,7 @@ use super::{
     watches::Watcher,
 };
 use crate::{
+    data::Zxid,
     frame::encode_frame,
     request::{ConnectRequest, TrailingFlag},
     text::Secret,
@@ -63,7 +64,9 @@ impl Link {
 
     /// Forgets everything but the memory of the buffers.
     fn reset(&mut self) {
-        self.inbound.clear();
+        if !planted!(OldBytesKept) {
+            self.inbound.clear();
+        }
         self.outbound.clear();
         self.appended = 0;
         self.auth_pending.clear();
@@ -89,7 +92,9 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// The connection is gone. Ignored if there is none any more.
     pub fn hung_up(&mut self, now: Time, why: LinkError) {
-        if self.phase.has_stream() {
+        if matches!(self.phase, Phase::Greeting { .. }) && planted!(LossTakenForExpiry) {
+            self.finish(Over::Expired);
+        } else if self.phase.has_stream() {
             self.lose_link(now, why);
         }
         self.check();
@@ -154,14 +159,17 @@ impl<R, W: Watcher> Session<R, W> {
         let timeout = self.config.session_timeout.as_millis();
         let request = ConnectRequest {
             protocol_version: 0,
-            last_zxid_seen: shown.last_zxid,
+            last_zxid_seen: if planted!(ZxidNotShown) { Zxid(0) } else { shown.last_zxid },
             time_out: i32::try_from(timeout).unwrap_or(i32::MAX),
             session_id: shown.id,
             passwd: Secret(Some(&shown.password.0)),
-            read_only: TrailingFlag(Some(self.config.read_only)),
+            read_only: TrailingFlag(Some(self.config.read_only || planted!(ReadOnlyUnasked))),
         };
         self.link.write(|out| encode_frame(&request, out));
         self.phase = Phase::Greeting { sent: now };
+        if planted!(HandshakeNotTimed) {
+            self.timers.stop(Timer::Dial);
+        }
     }
 
     /// Leaves a connection that the driver still has.
@@ -181,9 +189,14 @@ impl<R, W: Watcher> Session<R, W> {
         for timer in [Timer::Dial, Timer::Ping, Timer::Silence, Timer::Probe] {
             self.timers.stop(timer);
         }
+        if planted!(ExpiryNotTimed) {
+            self.timers.stop(Timer::Expiry);
+        }
         self.phase = Phase::Waiting;
         if was_up {
-            self.identity.freeze_watches();
+            if !planted!(ZxidFromEarlyBatch) {
+                self.identity.freeze_watches();
+            }
             self.outputs.push_back(Output::State(State::Disconnected(why.clone())));
         } else {
             let server = self.link.server.take().unwrap_or_else(|| Arc::from(""));
@@ -197,8 +210,11 @@ impl<R, W: Watcher> Session<R, W> {
             self.finish_because(Over::Closed, &cause);
             return;
         }
+        let fate = if planted!(SentReportedUnsent) { Fate::NotSent } else { Fate::Unknown };
         for slot in self.flight.link_lost(written) {
-            self.report(slot, Fate::Unknown, &cause);
+            if !planted!(PendingForgottenOnLoss) {
+                self.report(slot, fate, &cause);
+            }
         }
         self.link.reset();
         let pause = match cause {

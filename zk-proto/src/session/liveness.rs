@@ -34,7 +34,9 @@ impl Liveness {
 
     /// A handshake was answered that was sent at `sent`.
     pub(crate) fn greeted(&mut self, now: Time, sent: Time, timeout: Duration) {
-        self.timeout = timeout;
+        if !planted!(WishedTimeoutKept) {
+            self.timeout = timeout;
+        }
         self.pings.clear();
         self.heard(now);
         self.frame = Some(now);
@@ -101,6 +103,9 @@ impl Liveness {
     /// An unanswered ping has that limit too: a corrupt length can swallow every later answer as the
     /// body of a frame that never ends, while bytes keep coming.
     pub(crate) fn silence(&self) -> Time {
+        if planted!(SilenceNotTimed) {
+            return Time::new(Duration::MAX);
+        }
         let limit = self.patience();
         let ping = self.pings.front().map(|ping| ping.after(limit));
         let heard = self.heard.after(limit);
@@ -116,7 +121,9 @@ impl Liveness {
 
     /// Until when the server that answered last must keep the session. None if it did not say that it does.
     pub(crate) fn lease(&self) -> Option<Time> {
-        self.proof.map(|proof| proof.after(self.timeout))
+        let proof =
+            if planted!(LeaseFromReceipt) { self.proof.and(self.frame) } else { self.proof };
+        proof.map(|proof| proof.after(self.timeout))
     }
 }
 

@@ -115,7 +115,9 @@ impl Identity {
     /// A server serves the session under this name.
     pub(crate) fn adopt(&mut self, negotiated: Negotiated, password: Option<Bytes>) {
         self.id = negotiated.id;
-        self.password = Secret(password.unwrap_or_default());
+        if !planted!(OldPasswordKept) {
+            self.password = Secret(password.unwrap_or_default());
+        }
         self.is_global |= !negotiated.read_only;
     }
 

@@ -51,7 +51,12 @@ impl<R, W: Watcher> Session<R, W> {
         while self.phase.has_stream() {
             let outcome = match split_frame(&mut self.link.inbound, self.config.reply_len_max) {
                 Ok(Some(frame)) => self.frame(now, &frame),
-                Ok(None) => break,
+                Ok(None) => {
+                    if planted!(PartialFrameDropped) {
+                        self.link.inbound.clear();
+                    }
+                    break;
+                }
                 Err(error) => {
                     self.flight.give_up_first();
                     Err(Broken::Link(LinkError::Protocol(error.to_string())))
@@ -109,7 +114,9 @@ impl<R, W: Watcher> Session<R, W> {
         let resuming = shown.0 != 0;
         let timeout = u64::try_from(response.time_out).unwrap_or_default();
         match timeout {
-            0 if resuming => return Err(Broken::Session(Over::Expired)),
+            0 if resuming && !planted!(ExpiryTakenForLoss) => {
+                return Err(Broken::Session(Over::Expired));
+            }
             0 => return Err(Broken::Link(LinkError::NotServed)),
             // Some servers hand out another session instead of saying that ours is gone.
             _ if resuming && response.session_id != shown => {
@@ -141,11 +148,20 @@ impl<R, W: Watcher> Session<R, W> {
     /// Everything that a new connection has to be told, in the order that servers need: who we are, what
     /// we watch, and only then what users want.
     fn catch_up(&mut self, now: Time) {
+        if planted!(RequestsBeforeWatches) {
+            self.send_waiting(now);
+        }
         for index in 0..self.credentials.len() {
-            self.present(now, index);
+            if !(planted!(AuthNotReplayed) && self.identity.watches_since() > Zxid(0)) {
+                self.present(now, index);
+            }
         }
         let (since, len_max) = (self.identity.watches_since(), self.config.request_len_max);
-        let frames = resume::set_watches(&mut self.watches, since, len_max);
+        let since = if planted!(RestoredSinceEver) { Zxid(0) } else { since };
+        let mut frames = resume::set_watches(&mut self.watches, since, len_max);
+        if planted!(WatchesNotRestored) {
+            frames.clear();
+        }
         if let Phase::Up(up) = &mut self.phase {
             up.restoring = frames.len();
         }
@@ -178,6 +194,9 @@ impl<R, W: Watcher> Session<R, W> {
         self.watches.fire(&event, |watcher, notice| {
             outputs.push_back(Output::Watch { watcher, notice });
         });
+        if planted!(ZxidFromEvents) {
+            self.note_zxid(zxid);
+        }
         Ok(())
     }
 
@@ -227,8 +246,9 @@ impl<R, W: Watcher> Session<R, W> {
         self.note_zxid(zxid);
         match slot {
             Slot::User { request, .. } => {
+                let code = if planted!(ExistWatchAsData) { ErrorCode::OK } else { err };
                 let armed =
-                    request.watch.and_then(|watch| Some((Kind::armed(watch.by, err)?, watch)));
+                    request.watch.and_then(|watch| Some((Kind::armed(watch.by, code)?, watch)));
                 if let Some((kind, watch)) = armed {
                     self.watches.arm(kind, watch.path, watch.watcher);
                 }

@@ -38,7 +38,10 @@ impl Rotation {
     /// The next server in turn; goes round.
     pub(crate) fn advance(&mut self) -> Arc<str> {
         let server = self.servers.get(self.next).cloned().unwrap_or_else(|| Arc::from(""));
-        self.next = self.next.saturating_add(1).checked_rem(self.servers.len()).unwrap_or_default();
+        if !planted!(AlwaysTheFirst) {
+            self.next =
+                self.next.saturating_add(1).checked_rem(self.servers.len()).unwrap_or_default();
+        }
         server
     }
 
@@ -78,9 +81,10 @@ impl Rotation {
             }
             (_, false) => Duration::ZERO,
             (_, true) => {
-                let doublings = rounds.saturating_sub(1).min(16);
+                let doublings_max = if planted!(BackoffOverflows) { u32::MAX } else { 16 };
+                let doublings = rounds.saturating_sub(1).min(doublings_max);
                 let half = PAUSE_MIN
-                    .saturating_mul(1_u32.wrapping_shl(doublings))
+                    .saturating_mul(2_u32.pow(doublings))
                     .min(PAUSE_MAX)
                     .checked_div(2)
                     .unwrap_or_default();

@@ -1,12 +1,15 @@
 //! Who somebody is, and what that allows.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use sha1::{Digest as _, Sha1};
-use zk_proto::{Acl, AclList, ErrorCode, Id, Perms};
+use zk_proto::{Acl, AclList, ErrorCode, Id, Perms, Text};
 
-use super::tree::{Node, grants};
+use super::{
+    java,
+    tree::{Node, grants},
+};
 
 /// The identities of a connection.
 #[derive(Clone, Debug)]
@@ -53,7 +56,7 @@ impl Identities {
     /// Scheme and name of each identity, without secrets.
     pub(super) fn users(&self) -> impl Iterator<Item = (&Id, String)> {
         self.ids.iter().map(|id| {
-            let name = id.id.lossy();
+            let name = java::string(id.id.as_bytes());
             (id, name.split(':').next().unwrap_or_default().to_owned())
         })
     }
@@ -75,44 +78,49 @@ impl Identities {
     }
 
     fn is(&self, wanted: &Id) -> bool {
-        let scheme = wanted.scheme.lossy();
+        let scheme = java::string(wanted.scheme.as_bytes());
         match &*scheme {
-            "world" => wanted.id.lossy() == "anyone",
+            "world" => java::string(wanted.id.as_bytes()) == "anyone",
             "ip" => {
-                let net = wanted.id.lossy();
-                self.named("ip").any(|id| in_net(&id.id.lossy(), &net))
+                let net = java::string(wanted.id.as_bytes());
+                self.named("ip").any(|id| in_net(&java::string(id.id.as_bytes()), &net))
             }
             scheme => self.named(scheme).any(|id| id.id == wanted.id),
         }
     }
 
     fn named<'a>(&'a self, scheme: &'a str) -> impl Iterator<Item = &'a Id> {
-        self.ids.iter().filter(move |id| id.scheme.lossy() == scheme)
+        self.ids.iter().filter(move |id| java::string(id.scheme.as_bytes()) == scheme)
     }
 
     /// A list as it is stored: without duplicates, with `auth` replaced by who the creator is.
-    pub(super) fn settle(&self, wanted: &AclList) -> Result<AclList, ErrorCode> {
+    ///
+    /// `ipv6`: whether it may name IPv6 addresses.
+    pub(super) fn settle(&self, wanted: &AclList, ipv6: bool) -> Result<AclList, ErrorCode> {
         let mut settled: Vec<Acl> = Vec::new();
         let mut seen: Vec<Acl> = Vec::new();
         for acl in wanted {
-            if seen.contains(&acl) {
-                continue;
+            if !contains(&seen, &acl)? {
+                seen.push(acl);
             }
-            seen.push(acl.clone());
-            self.settle_one(acl, &mut settled)?;
         }
-        if settled.is_empty() {
+        if seen.is_empty() {
             return Err(ErrorCode::INVALID_ACL);
+        }
+        for acl in seen {
+            self.settle_one(acl, &mut settled, ipv6)?;
         }
         Ok(settled.into_iter().collect())
     }
 
-    fn settle_one(&self, acl: Acl, settled: &mut Vec<Acl>) -> Result<(), ErrorCode> {
-        if acl.id.scheme.is_null() || acl.id.id.is_null() {
-            return Err(ErrorCode::INVALID_ACL);
+    fn settle_one(&self, acl: Acl, settled: &mut Vec<Acl>, ipv6: bool) -> Result<(), ErrorCode> {
+        if acl.id.id.is_null()
+            && matches!(&*java::string(acl.id.scheme.as_bytes()), "world" | "digest" | "ip")
+        {
+            return Err(ErrorCode::MARSHALLING_ERROR);
         }
-        let id = acl.id.id.lossy().into_owned();
-        let valid = match &*acl.id.scheme.lossy() {
+        let id = java::string(acl.id.id.as_bytes()).into_owned();
+        let valid = match &*java::string(acl.id.scheme.as_bytes()) {
             "world" => id == "anyone",
             "auth" => {
                 let mine = self.named("digest").map(|id| Acl { perms: acl.perms, id: id.clone() });
@@ -122,7 +130,7 @@ impl Identities {
             }
             // As Java splits: what is empty at the end does not count.
             "digest" => id.trim_end_matches(':').split(':').count() == 2,
-            "ip" => parse_net(&id).is_some(),
+            "ip" => parse_net(&id).is_some_and(|(address, _)| address.is_ipv4() || ipv6),
             _ => false,
         };
         if !valid {
@@ -133,11 +141,29 @@ impl Identities {
     }
 }
 
+/// Whether an entry stands in a list. Servers stumble over null where they have to look that closely.
+fn contains(list: &[Acl], acl: &Acl) -> Result<bool, ErrorCode> {
+    for other in list.iter().filter(|other| other.perms == acl.perms) {
+        if acl.id.scheme.is_null() {
+            return Err(ErrorCode::MARSHALLING_ERROR);
+        }
+        if acl.id.scheme == other.id.scheme {
+            if acl.id.id.is_null() {
+                return Err(ErrorCode::MARSHALLING_ERROR);
+            }
+            if acl.id.id == other.id.id {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
 /// The list as it is shown to who may not change it: without password hashes.
 pub(super) fn masked(acl: &AclList) -> AclList {
     let mask = |mut acl: Acl| {
-        if acl.id.scheme.lossy() == "digest" {
-            let id = acl.id.id.lossy().into_owned();
+        if java::string(acl.id.scheme.as_bytes()) == "digest" {
+            let id = java::string(acl.id.id.as_bytes()).into_owned();
             acl.id.id = format!("{}:x", id.split(':').next().unwrap_or_default()).into();
         }
         acl
@@ -145,29 +171,65 @@ pub(super) fn masked(acl: &AclList) -> AclList {
     acl.iter().map(mask).collect()
 }
 
+/// The list as it goes over the wire.
+pub(super) fn written(acl: &AclList) -> AclList {
+    let write = |acl: Acl| {
+        let text = |text: &Text| match text.as_bytes() {
+            Some(bytes) => java::text(&java::string(Some(bytes))),
+            None => Text::NULL,
+        };
+        Acl { id: Id { scheme: text(&acl.id.scheme), id: text(&acl.id.id) }, ..acl }
+    };
+    acl.iter().map(write).collect()
+}
+
 /// `user:password` as it stands in access control lists: `user:base64(sha1(user:password))`.
 fn digest(auth: &[u8]) -> String {
-    let text = String::from_utf8_lossy(auth);
+    let text = java::string(Some(auth));
     let user = text.split(':').next().unwrap_or_default();
     format!("{user}:{}", BASE64_STANDARD.encode(Sha1::digest(text.as_bytes())))
 }
 
-/// An IPv4 network, as address and number of leading bits that count.
-fn parse_net(net: &str) -> Option<(u32, u32)> {
+/// A network, as address and number of leading bits that count. As servers parse them, which is more
+/// generous than usual with IPv4.
+fn parse_net(net: &str) -> Option<(IpAddr, u32)> {
     let (address, bits) = match net.split_once('/') {
-        Some((address, bits)) => (address, bits.parse().ok().filter(|bits| *bits <= 32)?),
-        None => (net, 32),
+        Some((address, bits)) => (address, Some(bits)),
+        None => (net, None),
     };
-    let address: std::net::Ipv4Addr = address.parse().ok()?;
-    Some((address.to_bits(), bits))
+    let address = if address.contains(':') {
+        IpAddr::V6(parse_v6(address)?)
+    } else {
+        let parts: Vec<u8> =
+            address.split('.').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+        IpAddr::from(<[u8; 4]>::try_from(parts).ok()?)
+    };
+    let bits_max = if address.is_ipv4() { 32 } else { 128 };
+    let bits = bits.map_or(Some(bits_max), |bits| bits.parse().ok())?;
+    (bits <= bits_max).then_some((address, bits))
+}
+
+/// Groups of up to four digits; an IPv4 address at the end is not known.
+fn parse_v6(address: &str) -> Option<Ipv6Addr> {
+    let plain = address.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b':');
+    address.parse().ok().filter(|_| plain)
 }
 
 fn in_net(address: &str, net: &str) -> bool {
     let (Some((address, _)), Some((net, bits))) = (parse_net(address), parse_net(net)) else {
         return false;
     };
-    let shift = 32u32.saturating_sub(bits);
-    (address ^ net).checked_shr(shift).unwrap_or_default() == 0
+    let same = |one: u128, other: u128, len: u32| {
+        let shift = len.saturating_sub(bits);
+        (one ^ other).checked_shr(shift).unwrap_or_default() == 0
+    };
+    match (address, net) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => {
+            same(one.to_bits().into(), other.to_bits().into(), 32)
+        }
+        (IpAddr::V6(one), IpAddr::V6(other)) => same(one.to_bits(), other.to_bits(), 128),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

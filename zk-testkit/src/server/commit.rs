@@ -4,17 +4,20 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use zk_proto::{
-    ErrorCode, OpCode, SessionId, Time, Zxid,
+    ErrorCode, OpCode, Request, SessionId, Stat, Time, Zxid,
+    jute::Decode,
     request::{
-        Create2Response, CreateResponse, DeleteRequest, MultiOp, MultiRequest, MultiResponse,
-        MultiResult, SetAclResponse, SetDataResponse, SyncResponse,
+        Create2Response, CreateRequest, CreateResponse, CreateTtlRequest, DeleteRequest,
+        ReconfigRequest, RequestVisitor, SetAclRequest, SetAclResponse, SetDataResponse,
+        SyncResponse, dispatch,
     },
 };
 
 use super::{
     Ensemble,
     acl::Identities,
-    connection::Encoded,
+    connection::{Encoded, Refused},
+    java,
     member::Service,
     prepare::Case,
     quirks,
@@ -34,7 +37,7 @@ pub(super) struct Author {
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) zxid: Zxid,
-    pub(super) result: Result<Encoded, ErrorCode>,
+    pub(super) result: Result<Encoded, Refused>,
 }
 
 impl Ensemble {
@@ -50,7 +53,12 @@ impl Ensemble {
         if op == OpCode::MULTI {
             return self.commit_multi(now, leader, author, body);
         }
-        let txn = self.case(leader, author, body, |case| prepare(case, op, body));
+        // What cannot be read has no place in history, as long as that is decided first.
+        let is_early = op == OpCode::RECONFIG || !quirks::garbage_has_zxids(self.config.release);
+        if is_early && !is_readable(op, body) {
+            return Answer { zxid: self.zxid, result: Err(ErrorCode::MARSHALLING_ERROR.into()) };
+        }
+        let txn = self.case(leader, author, body, None, |case| prepare(case, op, body));
         let stamp = self.stamp(now, author.session);
         let result = match txn {
             Ok(txn) => {
@@ -60,103 +68,26 @@ impl Ensemble {
             }
             Err(error) => {
                 self.record(now, leader, stamp, Txn::Error(error));
-                Err(error)
+                Err(error.into())
             }
         };
         Answer { zxid: stamp.zxid, result }
     }
 
-    /// All or nothing: each operation sees what those before it have done.
-    fn commit_multi(&mut self, now: Time, leader: usize, author: &Author, body: &Bytes) -> Answer {
-        let stamp = self.stamp(now, author.session);
-        let zxid = stamp.zxid;
-        let decoded = decode::<MultiRequest>(body).and_then(|request| {
-            let writes =
-                |op: &MultiOp<'_>| !matches!(op, MultiOp::GetData(_) | MultiOp::GetChildren(_));
-            let ok = request.iter().all(|(_, op)| writes(&op));
-            ok.then_some(request).ok_or(ErrorCode::MARSHALLING_ERROR)
-        });
-        let request = match decoded {
-            Ok(request) => request,
-            Err(error) => {
-                self.record(now, leader, stamp, Txn::Error(error));
-                return Answer { zxid, result: Err(error) };
-            }
-        };
-        let mut effects = Effects::default();
-        let mut txns = Vec::new();
-        let mut failure = None;
-        for (_, op) in &request {
-            match self.case(leader, author, body, |case| case.multi_op(&op)) {
-                Ok(txn) => {
-                    if let Some(replica) = self.members.get_mut(leader) {
-                        replica.tree.apply(stamp, &txn, &mut effects);
-                    }
-                    txns.push(txn);
-                }
-                Err(error) => {
-                    failure = Some(error);
-                    break;
-                }
-            }
-        }
-        let response: MultiResponse = match failure {
-            None => {
-                let results = self.multi_results(leader, &request, &txns);
-                self.take_back(leader, effects);
-                self.record(now, leader, stamp, Txn::Multi(txns));
-                results
-            }
-            Some(error) => {
-                self.take_back(leader, effects);
-                self.record(now, leader, stamp, Txn::Error(error));
-                refused(request.iter().count(), txns.len(), error)
-            }
-        };
-        Answer { zxid, result: Ok(Encoded::of(&response)) }
-    }
-
-    fn take_back(&mut self, leader: usize, effects: Effects) {
-        if let Some(replica) = self.members.get_mut(leader) {
-            replica.tree.take_back(effects);
-        }
-    }
-
-    fn multi_results(&self, leader: usize, request: &MultiRequest, txns: &[Txn]) -> MultiResponse {
-        let tree = self.members.get(leader).map(|replica| &replica.tree);
-        let with_stat = quirks::multi_has_create2(self.config.release);
-        let result = |op: &MultiOp<'_>, txn: &Txn| match txn {
-            Txn::Create { path, .. } => {
-                let path: zk_proto::Text = (&**path).into();
-                let node = tree.and_then(|tree| tree.get(&path.lossy()));
-                match node {
-                    Some(node) if with_stat && !matches!(op, MultiOp::Create(_)) => {
-                        MultiResult::Create2(Create2Response { path, stat: node.stat() })
-                    }
-                    _ => MultiResult::Create(CreateResponse { path }),
-                }
-            }
-            Txn::SetData { path, .. } => {
-                let stat = tree.and_then(|tree| tree.get(path)).map(|node| node.stat());
-                MultiResult::SetData(SetDataResponse { stat: stat.unwrap_or_default() })
-            }
-            Txn::Delete { .. } => MultiResult::Delete,
-            _ => MultiResult::Check,
-        };
-        request.iter().zip(txns).map(|((_, op), txn)| result(&op, txn)).collect()
-    }
-
-    fn case<T>(
+    pub(super) fn case<T>(
         &self,
         leader: usize,
         author: &Author,
         frame: &Bytes,
+        committed: Option<&Tree>,
         judge: impl FnOnce(&Case<'_>) -> Result<T, ErrorCode>,
     ) -> Result<T, ErrorCode> {
         let tree = self.members.get(leader).map(|replica| &replica.tree);
         let tree = tree.ok_or(ErrorCode::SYSTEM_ERROR)?;
         let Author { session, identities } = author;
-        judge(&Case { session: *session, identities, tree, config: &self.config, frame })
+        let committed = committed.unwrap_or(tree);
+        let config = &self.config;
+        judge(&Case { session: *session, identities, tree, committed, config, frame })
     }
 
     pub(super) fn stamp(&mut self, now: Time, session: SessionId) -> Stamp {
@@ -300,8 +231,27 @@ impl Ensemble {
     }
 
     /// What a sync is answered with.
-    pub(super) fn sync_answer(path: &Bytes) -> Encoded {
-        Encoded::of(&SyncResponse { path: zk_proto::Text::from_bytes(path.clone()) })
+    pub(super) fn sync_answer(path: &zk_proto::Text) -> Encoded {
+        Encoded::of(&SyncResponse { path: path.clone() })
+    }
+}
+
+/// Whether the body of a write can be read at all.
+fn is_readable(op: OpCode, body: &Bytes) -> bool {
+    struct Visit<'a>(&'a Bytes);
+    impl<'a> RequestVisitor<'a> for Visit<'a> {
+        type Output = bool;
+        fn visit<R: Request + Decode<'a> + 'a>(self) -> bool {
+            decode::<R>(self.0).is_ok()
+        }
+    }
+    match op {
+        OpCode::CREATE | OpCode::CREATE2 | OpCode::CREATE_CONTAINER => {
+            java::request::<CreateRequest<'_>>(body).is_ok()
+        }
+        OpCode::CREATE_TTL => java::request::<CreateTtlRequest<'_>>(body).is_ok(),
+        OpCode::SET_ACL => java::request::<SetAclRequest<'_>>(body).is_ok(),
+        op => dispatch(op, Visit(body)).unwrap_or(true),
     }
 }
 
@@ -309,17 +259,19 @@ impl Ensemble {
 fn prepare(case: &Case<'_>, op: OpCode, body: &Bytes) -> Result<Txn, ErrorCode> {
     match op {
         OpCode::CREATE | OpCode::CREATE2 | OpCode::CREATE_CONTAINER => {
-            case.create(op, &decode(body)?)
+            case.create(op, &java::request(body)?)
         }
-        OpCode::CREATE_TTL => case.create_ttl(&decode(body)?),
+        OpCode::CREATE_TTL => case.create_ttl(&java::request(body)?),
         OpCode::DELETE => case.delete(&decode(body)?),
         OpCode::DELETE_CONTAINER => {
             let request: DeleteRequest<'_> = decode(body)?;
             case.delete(&DeleteRequest { version: -1, ..request })
         }
         OpCode::SET_DATA => case.set_data(&decode(body)?),
-        OpCode::SET_ACL => case.set_acl(&decode(body)?),
-        OpCode::RECONFIG => Err(ErrorCode::RECONFIG_DISABLED),
+        OpCode::SET_ACL => case.set_acl(&java::request(body)?),
+        OpCode::RECONFIG => {
+            decode::<ReconfigRequest<'_>>(body).and(Err(ErrorCode::RECONFIG_DISABLED))
+        }
         _ => Err(ErrorCode::UNIMPLEMENTED),
     }
 }
@@ -331,21 +283,15 @@ fn answer(tree: &Tree, op: OpCode, txn: &Txn) -> Encoded {
         Txn::Create { path, .. } if op == OpCode::CREATE => {
             Encoded::of(&CreateResponse { path: (&**path).into() })
         }
-        Txn::Create { path, .. } => {
-            Encoded::of(&Create2Response { path: (&**path).into(), stat: stat(path) })
+        Txn::Create { path, data, .. } => {
+            // What is told is the node as it was created, even if its data have been replaced by counts.
+            let len = data.as_ref().map_or(0, Bytes::len);
+            let data_length = i32::try_from(len).unwrap_or(i32::MAX);
+            let stat = Stat { data_length, ..stat(path) };
+            Encoded::of(&Create2Response { path: (&**path).into(), stat })
         }
         Txn::SetData { path, .. } => Encoded::of(&SetDataResponse { stat: stat(path) }),
         Txn::SetAcl { path, .. } => Encoded::of(&SetAclResponse { stat: stat(path) }),
         _ => Encoded::default(),
     }
-}
-
-/// Results of a multi that failed: nothing was done, and only one operation is to blame.
-fn refused(count: usize, failed: usize, error: ErrorCode) -> MultiResponse {
-    let code = |index: usize| match index.cmp(&failed) {
-        std::cmp::Ordering::Less => ErrorCode::OK,
-        std::cmp::Ordering::Equal => error,
-        std::cmp::Ordering::Greater => ErrorCode::RUNTIME_INCONSISTENCY,
-    };
-    (0..count).map(|index| MultiResult::Error(code(index))).collect()
 }

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, net::IpAddr};
 
 use bytes::{Bytes, BytesMut};
 use zk_proto::{
-    ErrorCode, SessionId, Xid, Zxid,
+    ErrorCode, SessionId, Text, Xid, Zxid,
     frame::{ReplyHeader, RequestHeader, encode_frame_with},
     jute::Encode,
 };
@@ -30,7 +30,7 @@ pub(super) enum Queued {
     /// An answer that must not leave before the member has applied this transaction.
     Answer { at: Zxid, frame: Bytes, last: bool },
     /// The answer to a sync, which tells how far the member has come.
-    Sync { at: Zxid, xid: Xid, path: Bytes },
+    Sync { at: Zxid, xid: Xid, path: Text },
 }
 
 /// One client's connection.
@@ -42,6 +42,10 @@ pub(super) struct Connection {
     pub(super) inbound: BytesMut,
     pub(super) outbound: BytesMut,
     pub(super) queue: VecDeque<Queued>,
+    /// The answer to the handshake.
+    pub(super) greeting: Bytes,
+    /// A handshake is being answered; until then nothing more is read.
+    pub(super) is_deaf: bool,
     /// Nothing more is read; closed once `outbound` is taken.
     pub(super) closing: bool,
     /// Whether it stands in the list of those that have something to say.
@@ -57,6 +61,8 @@ impl Connection {
             inbound: BytesMut::new(),
             outbound: BytesMut::new(),
             queue: VecDeque::new(),
+            greeting: Bytes::new(),
+            is_deaf: false,
             closing: false,
             listed: false,
         }
@@ -79,6 +85,33 @@ pub(super) fn reply(xid: Xid, zxid: Zxid, answer: Result<&dyn Body, ErrorCode>) 
         if let Ok(body) = answer {
             body.write(out);
         }
+    });
+    out.freeze()
+}
+
+/// A refusal, with what may come behind it for no good reason.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub(super) code: ErrorCode,
+    pub(super) rest: Encoded,
+}
+
+impl From<ErrorCode> for Refused {
+    fn from(code: ErrorCode) -> Self {
+        Self { code, rest: Encoded::default() }
+    }
+}
+
+/// The reply that an outcome leads to.
+pub(super) fn outcome(xid: Xid, zxid: Zxid, outcome: &Result<Encoded, Refused>) -> Bytes {
+    let (err, body) = match outcome {
+        Ok(body) => (ErrorCode::OK, body),
+        Err(Refused { code, rest }) => (*code, rest),
+    };
+    let mut out = BytesMut::new();
+    encode_frame_with(&mut out, |out| {
+        ReplyHeader { xid, zxid, err }.encode(out);
+        body.encode(out);
     });
     out.freeze()
 }

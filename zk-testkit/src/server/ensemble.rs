@@ -196,8 +196,11 @@ impl Ensemble {
     /// Sets the number that the next sequential child of a node gets, on every member. Tells whether
     /// there is such a node.
     pub fn set_sequence(&mut self, path: &str, next: i32) -> bool {
-        let set = |replica: &mut Replica| replica.tree.set_sequence(path, next);
-        self.members.iter_mut().map(set).fold(true, |all, one| all && one)
+        let mut everywhere = true;
+        for replica in &mut self.members {
+            everywhere &= replica.tree.set_sequence(path, next);
+        }
+        everywhere
     }
 
     /// Who leads.

@@ -7,10 +7,11 @@
 //! | `config`, `quirks` | how it is set up; where releases differ |
 //! | `connection`, `serve` | one client's conversation, with its answers in order |
 //! | `read`, `watches` | what a member answers by itself, and whom it tells of changes |
-//! | `prepare`, `commit` | what the leader decides, and how members carry it out |
+//! | `prepare`, `multi`, `commit` | what the leader decides, and how members carry it out |
 //! | `txn`, `tree`, `quota` | a decision; the nodes it changes; what counts them |
 //! | `acl`, `sessions` | who may; who is there |
 //! | `member`, `quorum` | what each member has for itself; who leads |
+//! | `java` | strings as servers write them |
 //! | `words` | four-letter words |
 //! | `listen` | the same on real sockets, in real time |
 
@@ -19,8 +20,10 @@ mod commit;
 mod config;
 mod connection;
 mod ensemble;
+mod java;
 mod listen;
 mod member;
+mod multi;
 mod prepare;
 mod quirks;
 mod quorum;

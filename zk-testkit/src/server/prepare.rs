@@ -1,6 +1,8 @@
 //! From a request to a transaction: everything that can be wrong with a write is found here, in the
 //! order in which servers find it.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use zk_proto::{
     AclList, CreateFlags, ErrorCode, OpCode, Perms, SessionId, Str,
@@ -14,6 +16,7 @@ use zk_proto::{
 use super::{
     Config,
     acl::Identities,
+    java, quirks,
     quota::{self, Track},
     tree::{Node, RESERVED, Tree},
     txn::{NodeKind, Txn},
@@ -28,6 +31,8 @@ pub(super) struct Case<'a> {
     pub(super) session: SessionId,
     pub(super) identities: &'a Identities,
     pub(super) tree: &'a Tree,
+    /// The tree without what a multi has done so far: quotas know nothing of that.
+    pub(super) committed: &'a Tree,
     pub(super) config: &'a Config,
     /// The frame, of which data is a part.
     pub(super) frame: &'a Bytes,
@@ -36,10 +41,14 @@ pub(super) struct Case<'a> {
 impl Case<'_> {
     pub(super) fn multi_op(&self, op: &MultiOp<'_>) -> Result<Txn, ErrorCode> {
         match op {
-            MultiOp::Create(it) => self.create(OpCode::CREATE, it),
-            MultiOp::Create2(it) => self.create(OpCode::CREATE2, it),
-            MultiOp::CreateContainer(it) => self.create(OpCode::CREATE_CONTAINER, it),
-            MultiOp::CreateTtl(it) => self.create_ttl(it),
+            MultiOp::Create(it) | MultiOp::Create2(it) | MultiOp::CreateContainer(it) => {
+                self.create(op_in_multi(op), it)
+            }
+            MultiOp::CreateTtl(it) if has_ttl(it.flags) => self.create_ttl(it),
+            // Within a multi it is only the flags that make a node mortal.
+            MultiOp::CreateTtl(it) => {
+                self.create_as(op_in_multi(op), it.path, it.data, &it.acl, it.flags, -1)
+            }
             MultiOp::Delete(it) => self.delete(it),
             MultiOp::SetData(it) => self.set_data(it),
             MultiOp::Check(it) => self.check(it),
@@ -65,9 +74,9 @@ impl Case<'_> {
         ttl: i64,
     ) -> Result<Txn, ErrorCode> {
         let mode = self.mode(flags, ttl)?;
-        let path = path.lossy();
+        let path = there(path)?;
         let (parent_path, _) = split(&path)?;
-        let acl = self.identities.settle(acl)?;
+        let acl = self.settle(acl)?;
         let parent = self.node(parent_path)?;
         self.identities.check(Perms::CREATE, parent)?;
         let path: Box<str> = if mode.sequential {
@@ -82,7 +91,7 @@ impl Case<'_> {
         if matches!(parent.kind(), NodeKind::Ephemeral(_)) {
             return Err(ErrorCode::NO_CHILDREN_FOR_EPHEMERALS);
         }
-        self.check_quota(&path, 1, data.map_or(0, <[u8]>::len))?;
+        self.check_quota(&path, 1, len(data))?;
         let kind = match op {
             OpCode::CREATE_CONTAINER => NodeKind::Container,
             OpCode::CREATE_TTL if ttl > 0 => NodeKind::Ttl(ttl),
@@ -111,7 +120,7 @@ impl Case<'_> {
     }
 
     pub(super) fn delete(&self, it: &DeleteRequest<'_>) -> Result<Txn, ErrorCode> {
-        let path = it.path.lossy();
+        let path = there(it.path)?;
         let (parent, _) = split(&path)?;
         if RESERVED.contains(&&*path) {
             return Err(ErrorCode::BAD_ARGUMENTS);
@@ -129,7 +138,7 @@ impl Case<'_> {
         let path = valid(it.path)?;
         let node = self.node(&path)?;
         self.identities.check(Perms::WRITE, node)?;
-        self.check_quota(&path, 0, it.data.map_or(0, <[u8]>::len).saturating_sub(node.len()))?;
+        self.check_quota(&path, 0, len(it.data) - len(node.data().map(|data| &**data)))?;
         expect_version(node.version, it.version)?;
         let version = node.version.wrapping_add(1);
         Ok(Txn::SetData { path, data: self.share(it.data), version })
@@ -137,7 +146,7 @@ impl Case<'_> {
 
     pub(super) fn set_acl(&self, it: &SetAclRequest<'_>) -> Result<Txn, ErrorCode> {
         let path = valid(it.path)?;
-        let acl = self.identities.settle(&it.acl)?;
+        let acl = self.settle(&it.acl)?;
         let node = self.node(&path)?;
         self.identities.check(Perms::ADMIN, node)?;
         expect_version(node.aversion, it.version)?;
@@ -152,6 +161,10 @@ impl Case<'_> {
         Ok(Txn::Check { path })
     }
 
+    fn settle(&self, acl: &AclList) -> Result<AclList, ErrorCode> {
+        self.identities.settle(acl, quirks::knows_ipv6(self.config.release))
+    }
+
     fn node(&self, path: &str) -> Result<&Node, ErrorCode> {
         self.tree.get(path).ok_or(ErrorCode::NO_NODE)
     }
@@ -160,23 +173,42 @@ impl Case<'_> {
         data.map(|data| self.frame.slice_ref(data))
     }
 
-    fn check_quota(&self, path: &str, nodes: i64, grown: usize) -> Result<(), ErrorCode> {
+    fn check_quota(&self, path: &str, nodes: i64, grown: i64) -> Result<(), ErrorCode> {
         if !self.config.enforce_quota {
             return Ok(());
         }
-        let Some(subtree) = self.tree.quotas().subtree_of(path) else { return Ok(()) };
-        let track = |path: String| {
-            let data = self.tree.get(&path).and_then(Node::data);
-            Track::parse(data.map(|data| &**data).unwrap_or_default())
-        };
-        let (limits, stats) =
-            (track(quota::limits_path(subtree)), track(quota::stats_path(subtree)));
-        let grown = i64::try_from(grown).unwrap_or(i64::MAX);
-        let over = |limit: i64, new: i64| limit > -1 && new > limit;
-        let too_many = nodes > 0 && over(limits.count_hard, stats.count.saturating_add(nodes));
-        let too_big = grown > 0 && over(limits.bytes_hard, stats.bytes.saturating_add(grown));
-        if too_many || too_big { Err(ErrorCode::QUOTA_EXCEEDED) } else { Ok(()) }
+        let tree = self.committed;
+        let Some(subtree) = tree.quotas().subtree_of(path) else { return Ok(()) };
+        let Some(limits) = tree.get(&quota::limits_path(subtree)) else { return Ok(()) };
+        let track = |node: &Node| Track::parse(node.data().map(|data| &**data));
+        // Servers stumble over what is none.
+        let limits = track(limits).ok_or(ErrorCode::MARSHALLING_ERROR)?;
+        if !limits.concerns(nodes, grown) {
+            return Ok(());
+        }
+        let Some(stats) = tree.get(&quota::stats_path(subtree)) else { return Ok(()) };
+        let stats = track(stats).ok_or(ErrorCode::MARSHALLING_ERROR)?;
+        let refused = limits.refuses(&stats, nodes, grown);
+        if refused { Err(ErrorCode::QUOTA_EXCEEDED) } else { Ok(()) }
     }
+}
+
+/// Which operation a part of a multi really is: some flags decide on more than the operation does.
+pub(super) fn op_in_multi(op: &MultiOp<'_>) -> OpCode {
+    match op {
+        MultiOp::Create(it) if it.flags != CreateFlags::CONTAINER => OpCode::CREATE,
+        MultiOp::Create2(it) if it.flags != CreateFlags::CONTAINER => OpCode::CREATE2,
+        MultiOp::CreateTtl(it) if has_ttl(it.flags) => OpCode::CREATE_TTL,
+        MultiOp::CreateTtl(it) if it.flags != CreateFlags::CONTAINER => OpCode::CREATE,
+        MultiOp::Delete(_) => OpCode::DELETE,
+        MultiOp::SetData(_) => OpCode::SET_DATA,
+        MultiOp::Check(_) => OpCode::CHECK,
+        _ => OpCode::CREATE_CONTAINER,
+    }
+}
+
+const fn has_ttl(flags: CreateFlags) -> bool {
+    matches!(flags, CreateFlags::PERSISTENT_TTL | CreateFlags::PERSISTENT_SEQUENTIAL_TTL)
 }
 
 struct Mode {
@@ -189,10 +221,19 @@ fn split(path: &str) -> Result<(&str, &str), ErrorCode> {
     path.rsplit_once('/').filter(|_| !path.contains('\0')).ok_or(ErrorCode::BAD_ARGUMENTS)
 }
 
+/// A path that is not null; servers stumble over null, and say so.
+pub(super) fn there(path: Str<'_>) -> Result<Cow<'_, str>, ErrorCode> {
+    path.as_bytes().map(|path| java::string(Some(path))).ok_or(ErrorCode::MARSHALLING_ERROR)
+}
+
 fn valid(path: Str<'_>) -> Result<Box<str>, ErrorCode> {
-    let path = path.lossy();
+    let path = java::string(path.as_bytes());
     path::check(&path, Naming::Exact).map_err(|_| ErrorCode::BAD_ARGUMENTS)?;
     Ok(path.into())
+}
+
+fn len(data: Option<&[u8]>) -> i64 {
+    i64::try_from(data.map_or(0, <[u8]>::len)).unwrap_or(i64::MAX)
 }
 
 fn expect_version(current: i32, expected: i32) -> Result<(), ErrorCode> {

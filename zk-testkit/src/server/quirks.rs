@@ -1,10 +1,22 @@
 //! Where releases differ, as far as clients can see.
 //!
-//! Each release line behaves as its last version does: 3.4.14, 3.5.10, 3.6.4, 3.7.2, 3.8.6, 3.9.5.
+//! Each release line behaves as its last version does.
 
 use zk_proto::OpCode;
 
 use crate::real::Release;
+
+/// The version whose behaviour is shown for a release line.
+pub(super) fn version(release: Release) -> &'static str {
+    match release {
+        Release::V3_4 => "3.4.14",
+        Release::V3_5 => "3.5.10",
+        Release::V3_6 => "3.6.4",
+        Release::V3_7 => "3.7.2",
+        Release::V3_8 => "3.8.6",
+        _ => "3.9.5",
+    }
+}
 
 /// Whether a server of this release knows the operation.
 pub(super) fn knows(release: Release, op: OpCode) -> bool {
@@ -24,6 +36,7 @@ pub(super) fn knows(release: Release, op: OpCode) -> bool {
         | OpCode::AUTH
         | OpCode::SET_WATCHES
         | OpCode::SASL
+        | OpCode::CREATE_SESSION
         | OpCode::CLOSE_SESSION => Release::V3_4,
         OpCode::CREATE2
         | OpCode::RECONFIG
@@ -67,4 +80,24 @@ pub(super) fn multi_has_create2(release: Release) -> bool {
 /// Whether there is a node with the ensemble's configuration.
 pub(super) fn has_config(release: Release) -> bool {
     release >= Release::V3_5
+}
+
+/// Whether a write that cannot be read takes a place in history all the same.
+pub(super) fn garbage_has_zxids(release: Release) -> bool {
+    release < Release::V3_9
+}
+
+/// Whether access control lists can name IPv6 addresses.
+pub(super) fn knows_ipv6(release: Release) -> bool {
+    release >= Release::V3_9
+}
+
+/// Whether a multi with a null path takes a place in history all the same.
+pub(super) fn null_in_multi_has_zxid(release: Release) -> bool {
+    release >= Release::V3_9
+}
+
+/// Whether asking for a watch looks at the paths above, too.
+pub(super) fn seeks_watches_upwards(release: Release) -> bool {
+    (Release::V3_6..Release::V3_9).contains(&release)
 }

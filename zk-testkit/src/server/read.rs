@@ -1,27 +1,31 @@
 //! Requests that one member answers by itself.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use zk_proto::{
-    AddWatchMode, ClientInfo, ErrorCode, EventType, List, OpCode, Perms, WatcherType, Xid, Zxid,
+    AddWatchMode, ClientInfo, ErrorCode, EventType, List, OpCode, Perms, SessionId, Str, Text,
+    WatcherType, Xid, Zxid,
     jute::{Decode, Reader},
     request::{
         AddWatchRequest, CheckWatchesRequest, ErrorResponse, ExistsRequest, ExistsResponse,
         GetAclRequest, GetAclResponse, GetAllChildrenNumberRequest, GetAllChildrenNumberResponse,
         GetChildren2Response, GetChildrenRequest, GetChildrenResponse, GetDataRequest,
-        GetDataResponse, GetEphemeralsRequest, GetEphemeralsResponse, MultiOp, MultiRequest,
-        MultiResponse, MultiResult, SetWatches, SetWatches2, WhoAmIResponse,
+        GetDataResponse, GetEphemeralsRequest, GetEphemeralsResponse, MultiOp, MultiResponse,
+        MultiResult, SetWatches, SetWatches2, WhoAmIResponse,
     },
 };
 
 use super::{
     Config, Conn,
     acl::{self, Identities},
-    connection::Encoded,
+    connection::{Encoded, Refused},
+    java, multi,
+    prepare::there,
     quirks,
     tree::{Node, Tree},
     watches::Watches,
 };
-use zk_proto::SessionId;
 
 /// Who asks, and what there is to see.
 pub(super) struct View<'a> {
@@ -48,6 +52,18 @@ impl View<'_> {
         op: OpCode,
         body: &Bytes,
         missed: &mut Vec<Missed>,
+    ) -> Result<Encoded, Refused> {
+        if op == OpCode::MULTI_READ {
+            return self.multi_read(body);
+        }
+        Ok(self.answer_one(op, body, missed)?)
+    }
+
+    fn answer_one(
+        &mut self,
+        op: OpCode,
+        body: &Bytes,
+        missed: &mut Vec<Missed>,
     ) -> Result<Encoded, ErrorCode> {
         match op {
             OpCode::EXISTS => self.exists(&decode(body)?),
@@ -64,9 +80,10 @@ impl View<'_> {
             OpCode::GET_EPHEMERALS => self.get_ephemerals(&decode(body)?),
             OpCode::GET_ALL_CHILDREN_NUMBER => self.count(&decode(body)?),
             OpCode::WHO_AM_I => Ok(self.who_am_i()),
-            OpCode::MULTI_READ => self.multi_read(&decode(body)?),
-            OpCode::SET_WATCHES => self.set_watches(decode::<SetWatches>(body)?.into_2(), missed),
-            OpCode::SET_WATCHES2 => self.set_watches(decode(body)?, missed),
+            OpCode::SET_WATCHES => {
+                self.set_watches(java::request::<SetWatches>(body)?.into_2(), missed)
+            }
+            OpCode::SET_WATCHES2 => self.set_watches(java::request(body)?, missed),
             OpCode::ADD_WATCH => self.add_watch(&decode(body)?),
             OpCode::CHECK_WATCHES => self.check_watches(&decode(body)?, false),
             OpCode::REMOVE_WATCHES => self.check_watches(&decode(body)?, true),
@@ -85,7 +102,10 @@ impl View<'_> {
     }
 
     fn exists(&mut self, it: &ExistsRequest<'_>) -> Result<Encoded, ErrorCode> {
-        let path = it.path.lossy();
+        let path = there(it.path)?;
+        if path.contains('\0') {
+            return Err(ErrorCode::BAD_ARGUMENTS);
+        }
         let node = self.tree.get(&path);
         if let Some(node) = node {
             if quirks::existence_is_guarded(self.config.release) {
@@ -100,7 +120,7 @@ impl View<'_> {
     }
 
     fn get_data(&mut self, it: &GetDataRequest<'_>) -> Result<Encoded, ErrorCode> {
-        let path = it.path.lossy();
+        let path = there(it.path)?;
         let node = self.readable(&path)?;
         let response = GetDataResponse { data: node.data.clone(), stat: node.stat() };
         if it.watch {
@@ -112,8 +132,8 @@ impl View<'_> {
     fn get_children(
         &mut self,
         it: &GetChildrenRequest<'_>,
-    ) -> Result<(List<zk_proto::Text>, zk_proto::Stat), ErrorCode> {
-        let path = it.path.lossy();
+    ) -> Result<(List<Text>, zk_proto::Stat), ErrorCode> {
+        let path = there(it.path)?;
         let node = self.readable(&path)?;
         let answer = (List::of_strs(node.children()), node.stat());
         if it.watch {
@@ -123,23 +143,24 @@ impl View<'_> {
     }
 
     fn get_acl(&self, it: &GetAclRequest<'_>) -> Result<Encoded, ErrorCode> {
-        let node = self.node(&it.path.lossy())?;
+        let node = self.node(&there(it.path)?)?;
         self.identities.check(Perms::READ | Perms::ADMIN, node)?;
         let may_change = self.identities.may(Perms::ADMIN, node);
         let acl = if may_change { node.acl.clone() } else { acl::masked(&node.acl) };
+        let acl = if node.open { acl } else { acl::written(&acl) };
         Ok(Encoded::of(&GetAclResponse { acl, stat: node.stat() }))
     }
 
     fn get_ephemerals(&self, it: &GetEphemeralsRequest<'_>) -> Result<Encoded, ErrorCode> {
-        let prefix = it.prefix_path.lossy();
-        let all = prefix.trim().is_empty();
+        let prefix = java::string(it.prefix_path.as_bytes());
+        let all = matches!(prefix.trim_matches(|c| c <= ' '), "" | "/");
         let mine = self.tree.ephemerals(self.session);
         let ephemerals = List::of_strs(mine.filter(|path| all || path.starts_with(&*prefix)));
         Ok(Encoded::of(&GetEphemeralsResponse { ephemerals }))
     }
 
     fn count(&self, it: &GetAllChildrenNumberRequest<'_>) -> Result<Encoded, ErrorCode> {
-        let path = it.path.lossy();
+        let path = there(it.path)?;
         self.readable(&path)?;
         let total_number = i32::try_from(self.tree.count_below(&path)).unwrap_or(i32::MAX);
         Ok(Encoded::of(&GetAllChildrenNumberResponse { total_number }))
@@ -148,31 +169,38 @@ impl View<'_> {
     fn who_am_i(&self) -> Encoded {
         let info = |(id, user): (&zk_proto::Id, String)| ClientInfo {
             auth_scheme: id.scheme.clone(),
-            user: if id.scheme.lossy() == "ip" { id.id.clone() } else { user.into() },
+            user: if id.scheme.lossy() == "ip" { id.id.clone() } else { java::text(&user) },
         };
         Encoded::of(&WhoAmIResponse { client_info: self.identities.users().map(info).collect() })
     }
 
-    fn multi_read(&self, it: &MultiRequest) -> Result<Encoded, ErrorCode> {
+    fn multi_read(&self, body: &Bytes) -> Result<Encoded, Refused> {
+        let ops = multi::read(body).map_err(|_| ErrorCode::MARSHALLING_ERROR)?;
+        let readable = |path: Str<'_>| there(path).and_then(|path| self.readable(&path));
         let one = |op: &MultiOp<'_>| match op {
-            MultiOp::GetData(it) => Ok(match self.readable(&it.path.lossy()) {
-                Ok(node) => MultiResult::GetData(GetDataResponse {
-                    data: node.data.clone(),
-                    stat: node.stat(),
-                }),
-                Err(error) => MultiResult::Error(error),
+            MultiOp::GetData(it) => readable(it.path).map(|node| {
+                let response = GetDataResponse { data: node.data.clone(), stat: node.stat() };
+                MultiResult::GetData(response)
             }),
-            MultiOp::GetChildren(it) => Ok(match self.readable(&it.path.lossy()) {
-                Ok(node) => {
-                    let children = List::of_strs(node.children());
-                    MultiResult::GetChildren(GetChildrenResponse { children })
-                }
-                Err(error) => MultiResult::Error(error),
+            MultiOp::GetChildren(it) => readable(it.path).map(|node| {
+                let children = List::of_strs(node.children());
+                MultiResult::GetChildren(GetChildrenResponse { children })
             }),
             _ => Err(ErrorCode::MARSHALLING_ERROR),
         };
-        let results: Result<MultiResponse, _> = it.iter().map(|(_, op)| one(&op)).collect();
-        results.map(|response| Encoded::of(&response))
+        let mut results = Vec::new();
+        for op in ops {
+            results.push(match one(&op) {
+                Ok(result) => result,
+                // This spoils the whole, though the answer has been begun.
+                Err(code @ ErrorCode::MARSHALLING_ERROR) => {
+                    let response: MultiResponse = results.into_iter().collect();
+                    return Err(Refused { code, rest: Encoded::of(&response) });
+                }
+                Err(error) => MultiResult::Error(error),
+            });
+        }
+        Ok(Encoded::of(&results.into_iter().collect::<MultiResponse>()))
     }
 
     fn set_watches(
@@ -180,46 +208,40 @@ impl View<'_> {
         it: SetWatches2,
         missed: &mut Vec<Missed>,
     ) -> Result<Encoded, ErrorCode> {
-        let lists = [
-            &it.data_watches,
-            &it.exist_watches,
-            &it.child_watches,
-            &it.persistent_watches,
-            &it.persistent_recursive_watches,
-        ];
-        if lists.iter().any(|list| list.is_null()) {
-            return Err(ErrorCode::MARSHALLING_ERROR);
-        }
+        // Servers go through the lists one by one; what comes before a null has its effect.
         let since = it.relative_zxid;
-        for path in it.data_watches.strs() {
+        for path in paths(&it.data_watches)? {
+            let path = present(path)?;
             match self.tree.get(&path) {
-                None => missed.push((EventType::NODE_DELETED, path.into())),
+                None => missed.push((EventType::NODE_DELETED, path)),
                 Some(node) if node.mzxid > since => {
-                    missed.push((EventType::NODE_DATA_CHANGED, path.into()));
+                    missed.push((EventType::NODE_DATA_CHANGED, path));
                 }
                 Some(_) => self.watches.add_data(self.conn, &path),
             }
         }
-        for path in it.exist_watches.strs() {
+        for path in paths(&it.exist_watches)? {
+            let path = present(path)?;
             match self.tree.get(&path) {
-                Some(_) => missed.push((EventType::NODE_CREATED, path.into())),
+                Some(_) => missed.push((EventType::NODE_CREATED, path)),
                 None => self.watches.add_data(self.conn, &path),
             }
         }
-        for path in it.child_watches.strs() {
+        for path in paths(&it.child_watches)? {
+            let path = present(path)?;
             match self.tree.get(&path) {
-                None => missed.push((EventType::NODE_DELETED, path.into())),
+                None => missed.push((EventType::NODE_DELETED, path)),
                 Some(node) if node.pzxid > since => {
-                    missed.push((EventType::NODE_CHILDREN_CHANGED, path.into()));
+                    missed.push((EventType::NODE_CHILDREN_CHANGED, path));
                 }
                 Some(_) => self.watches.add_children(self.conn, &path),
             }
         }
-        for path in it.persistent_watches.strs() {
-            self.watches.add_persistent(self.conn, &path, false);
+        for path in paths(&it.persistent_watches)? {
+            self.watches.add_persistent(self.conn, &path.unwrap_or_else(|| NOWHERE.into()), false);
         }
-        for path in it.persistent_recursive_watches.strs() {
-            self.watches.add_persistent(self.conn, &path, true);
+        for path in paths(&it.persistent_recursive_watches)? {
+            self.watches.add_persistent(self.conn, &path.unwrap_or_else(|| NOWHERE.into()), true);
         }
         Ok(Encoded::default())
     }
@@ -230,7 +252,7 @@ impl View<'_> {
             AddWatchMode::PERSISTENT_RECURSIVE => true,
             _ => return Err(ErrorCode::MARSHALLING_ERROR),
         };
-        self.watches.add_persistent(self.conn, &it.path.lossy(), recursive);
+        self.watches.add_persistent(self.conn, &watched(it.path), recursive);
         Ok(Encoded::of(&ErrorResponse { err: ErrorCode::OK }))
     }
 
@@ -245,7 +267,14 @@ impl View<'_> {
         if !kinds_known.contains(&number) {
             return Err(ErrorCode::MARSHALLING_ERROR);
         }
-        let path = it.path.lossy();
+        if !end && quirks::seeks_watches_upwards(self.config.release) {
+            // It stumbles on the way up to the root if there is none.
+            let path = there(it.path)?;
+            if !path.is_empty() && !path.contains('/') {
+                return Err(ErrorCode::MARSHALLING_ERROR);
+            }
+        }
+        let path = watched(it.path);
         let there = if end {
             self.watches.remove(self.conn, &path, it.kind)
         } else {
@@ -253,6 +282,24 @@ impl View<'_> {
         };
         there.then(Encoded::default).ok_or(ErrorCode::NO_WATCHER)
     }
+}
+
+/// Where a watch on null is kept: it can be there, and nothing ever happens at it.
+const NOWHERE: &str = "\0";
+
+fn watched(path: Str<'_>) -> Cow<'_, str> {
+    there(path).unwrap_or_else(|_| NOWHERE.into())
+}
+
+fn paths(list: &List<Text>) -> Result<impl Iterator<Item = Option<Box<str>>> + '_, ErrorCode> {
+    if list.is_null() {
+        return Err(ErrorCode::MARSHALLING_ERROR);
+    }
+    Ok(list.iter().map(|path| path.as_bytes().map(|path| (*java::string(Some(path))).into())))
+}
+
+fn present(path: Option<Box<str>>) -> Result<Box<str>, ErrorCode> {
+    path.ok_or(ErrorCode::MARSHALLING_ERROR)
 }
 
 /// The older way to restore watches, in terms of the newer one.
@@ -278,7 +325,7 @@ pub(super) fn event(kind: EventType, path: &str, zxid: Zxid) -> Bytes {
     let event = zk_proto::request::WatcherEvent {
         kind,
         state: zk_proto::KeeperState::SYNC_CONNECTED,
-        path: path.into(),
+        path: java::text(path),
     };
     super::connection::reply(Xid::NOTIFICATION, zxid, Ok(&event))
 }

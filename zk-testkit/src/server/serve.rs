@@ -5,18 +5,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use zk_proto::Secret;
 use zk_proto::{
-    ErrorCode, OpCode, SessionId, Str, Time, Xid, Zxid,
+    ErrorCode, OpCode, SessionId, Str, Text, Time, Xid, Zxid,
     frame::{LEN_PREFIX, ReplyHeader, RequestHeader, encode_frame, split_frame},
     jute::{Decode as _, Encode, Reader},
     request::{
-        AuthPacket, ConnectRequest, ConnectResponse, SetSaslResponse, SyncRequest, TrailingFlag,
+        AuthPacket, ConnectRequest, ConnectResponse, GetSaslRequest, SetSaslResponse, SyncRequest,
+        TrailingFlag,
     },
 };
 
 use super::{
     Conn, Ensemble,
     commit::Author,
-    connection::{Encoded, Phase, Queued, reply},
+    connection::{Encoded, Phase, Queued, outcome, reply},
+    java,
     member::Service,
     quirks,
     read::{self, View, decode},
@@ -45,6 +47,9 @@ impl Ensemble {
                 }
             }
             let Some(connection) = self.conns.get_mut(&conn) else { return };
+            if connection.is_deaf {
+                break;
+            }
             match split_frame(&mut connection.inbound, self.config.request_len_max) {
                 Ok(None) => break,
                 Ok(Some(frame)) if connection.phase == Phase::Fresh => {
@@ -61,7 +66,8 @@ impl Ensemble {
     }
 
     fn shake_hands(&mut self, now: Time, conn: Conn, frame: &Bytes) {
-        let Some(connection) = self.conns.get(&conn) else { return };
+        let Some(connection) = self.conns.get_mut(&conn) else { return };
+        connection.is_deaf = true;
         let member = connection.member;
         let Ok(request) = ConnectRequest::decode(&mut Reader::new(frame)) else {
             self.close(conn);
@@ -98,8 +104,8 @@ impl Ensemble {
 
     fn negotiate(&self, asked_millis: i32) -> Duration {
         let tick = self.config.tick;
-        let min = self.config.session_timeout_min.unwrap_or(tick.saturating_mul(2));
-        let max = self.config.session_timeout_max.unwrap_or(tick.saturating_mul(20));
+        let min = self.config.session_timeout_min.unwrap_or_else(|| tick.saturating_mul(2));
+        let max = self.config.session_timeout_max.unwrap_or_else(|| tick.saturating_mul(20));
         let asked = Duration::from_millis(asked_millis.max(0).unsigned_abs().into());
         asked.max(min).min(max)
     }
@@ -183,7 +189,11 @@ impl Ensemble {
         };
         let mut frame = bytes::BytesMut::new();
         encode_frame(&response, &mut frame);
-        self.queue(conn, Queued::Answer { at, frame: frame.freeze(), last: false });
+        let frame = frame.freeze();
+        if let Some(connection) = self.conns.get_mut(&conn) {
+            connection.greeting = frame.clone();
+        }
+        self.queue(conn, Queued::Answer { at, frame, last: false });
     }
 
     fn say_frame(&mut self, conn: Conn, content: &impl Encode) {
@@ -205,6 +215,7 @@ impl Ensemble {
         let body = frame.slice(reader.offset()..);
         match header.op {
             OpCode::AUTH => self.authenticate(conn, header, &body),
+            OpCode::SASL if !has_token(&body) => self.close(conn),
             OpCode::SASL => {
                 // No SASL is configured: the answer is an empty token.
                 let answer = SetSaslResponse { token: Secret(None) };
@@ -236,7 +247,10 @@ impl Ensemble {
         let Some(connection) = self.conns.get_mut(&conn) else { return };
         let outcome = decode::<AuthPacket<'_>>(body).map_err(|_| None).and_then(|packet| {
             let auth = packet.auth.0;
-            connection.identities.add(&packet.scheme.lossy(), auth, super_digest).map_err(Some)
+            connection
+                .identities
+                .add(&java::string(packet.scheme.as_bytes()), auth, super_digest)
+                .map_err(Some)
         });
         let header = ReplyHeader { xid: header.xid, zxid: Zxid(0), err: ErrorCode::OK };
         match outcome {
@@ -287,9 +301,14 @@ impl Ensemble {
             }
             match connection.queue.pop_front() {
                 Some(Queued::Answer { frame, last, .. }) => {
+                    // The first answer is the one to the handshake.
+                    let was_deaf = std::mem::take(&mut connection.is_deaf);
                     self.say(conn, &frame);
                     if last {
                         self.close(conn);
+                    } else if was_deaf {
+                        self.take_frames(now, conn);
+                        return;
                     }
                 }
                 Some(Queued::Sync { xid, path, .. }) => {
@@ -328,8 +347,7 @@ impl Ensemble {
         for (kind, path) in missed {
             self.say(conn, &read::event(kind, &path, Zxid(-1)));
         }
-        let frame = reply(header.xid, applied, answer.as_ref().map(|it| it as _).map_err(|it| *it));
-        self.say(conn, &frame);
+        self.say(conn, &outcome(header.xid, applied, &answer));
     }
 
     /// Hands the request at a place of the queue to the leader, if it is one for the leader. Returns
@@ -372,9 +390,11 @@ impl Ensemble {
             Phase::Fresh => return None,
         };
         let leader = self.leader_of(member)?;
-        let at_once = |frame| Queued::Answer { at: Zxid(0), frame, last: false };
+        // A refusal names the newest transaction, which this member must have come to.
+        let refusal =
+            |at, error| Queued::Answer { at, frame: reply(xid, at, Err(error)), last: false };
         let Some(owner) = self.sessions.get(session).map(|it| it.conn()) else {
-            return Some(at_once(reply(xid, self.zxid, Err(ErrorCode::SESSION_EXPIRED))));
+            return Some(refusal(self.zxid, ErrorCode::SESSION_EXPIRED));
         };
         if owner != Some(conn) {
             // The session has moved to another member; this one must not act for it.
@@ -383,8 +403,8 @@ impl Ensemble {
         }
         Some(match op {
             OpCode::SYNC => match decode::<SyncRequest<'_>>(body) {
-                Ok(request) => Queued::Sync { at: self.zxid, xid, path: share(body, request.path) },
-                Err(error) => at_once(reply(xid, self.zxid, Err(error))),
+                Ok(request) => Queued::Sync { at: self.zxid, xid, path: echo(request.path) },
+                Err(error) => refusal(self.zxid, error),
             },
             OpCode::CLOSE_SESSION => {
                 self.sessions.close(session);
@@ -393,12 +413,22 @@ impl Ensemble {
                 let frame = reply(xid, stamp.zxid, Ok(&Encoded::default()));
                 Queued::Answer { at: stamp.zxid, frame, last: true }
             }
+            // Clients are not meant to ask for this; they are greeted again.
+            OpCode::CREATE_SESSION => {
+                let greeting = connection.greeting.clone();
+                let stamp = self.stamp(now, session);
+                let (txn, frame) = match decode(body) {
+                    Ok(timeout) => (Txn::OpenSession { timeout }, greeting),
+                    Err(error) => (Txn::Error(error), reply(xid, stamp.zxid, Err(error))),
+                };
+                self.record(now, leader, stamp, txn);
+                Queued::Answer { at: stamp.zxid, frame, last: false }
+            }
             op => {
                 let identities = connection.identities.clone();
                 let author = Author { session, identities };
                 let answer = self.commit(now, leader, &author, op, body);
-                let result = answer.result.as_ref().map(|it| it as _).map_err(|it| *it);
-                let frame = reply(xid, answer.zxid, result);
+                let frame = outcome(xid, answer.zxid, &answer.result);
                 Queued::Answer { at: answer.zxid, frame, last: false }
             }
         })
@@ -432,9 +462,19 @@ const fn goes_to_leader(op: OpCode) -> bool {
             | OpCode::MULTI
             | OpCode::RECONFIG
             | OpCode::CLOSE_SESSION
+            | OpCode::CREATE_SESSION
     )
 }
 
-fn share(body: &Bytes, text: Str<'_>) -> Bytes {
-    text.as_bytes().map(|bytes| body.slice_ref(bytes)).unwrap_or_default()
+/// Whether there is a token in a step of a SASL exchange. Servers stumble over what has none.
+fn has_token(body: &Bytes) -> bool {
+    decode::<GetSaslRequest<'_>>(body).is_ok_and(|request| request.token.0.is_some())
+}
+
+/// A string as servers give it back: what is not UTF-8 has been replaced.
+fn echo(text: Str<'_>) -> Text {
+    match text.as_bytes() {
+        Some(bytes) => java::text(&java::string(Some(bytes))),
+        None => Text::NULL,
+    }
 }

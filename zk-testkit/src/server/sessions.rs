@@ -125,7 +125,7 @@ impl Sessions {
     }
 
     pub(super) fn password(&self, id: SessionId) -> [u8; PASSWORD_LEN] {
-        let [first, second] = [0, 1].map(|half| mix(self.secret ^ id.0.cast_unsigned() ^ half));
+        let [first, second] = [0, 1].map(|half| mix(self.secret ^ id.0 as u64 ^ half));
         let mut password = [0; PASSWORD_LEN];
         let mut rest = &mut password[..];
         rest.put_u64(first);

@@ -1,6 +1,9 @@
 //! The nodes, and what transactions do to them. Nothing is checked here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+};
 
 use bytes::Bytes;
 use zk_proto::{Acl, AclList, Perms, SessionId, Stat, Zxid, path};
@@ -119,6 +122,7 @@ enum Undo {
     Created { path: Box<str>, parent_created: i32, parent_pzxid: Zxid },
     Deleted { path: Box<str>, node: Node, parent_pzxid: Zxid },
     Data { path: Box<str>, data: Option<Bytes>, version: i32, mzxid: Zxid, mtime: i64 },
+    Counted { path: Box<str>, data: Option<Bytes> },
 }
 
 /// What came of transactions: whom to tell, and how to take them back.
@@ -187,10 +191,12 @@ impl Tree {
         if path == "/" {
             return self.nodes.len().saturating_sub(1);
         }
+        if path.is_empty() {
+            // Real servers find the root below the empty path, which is the root by another name.
+            return self.nodes.len();
+        }
         let below = format!("{path}/");
-        let from = self
-            .nodes
-            .range::<str, _>((std::ops::Bound::Excluded(&*below), std::ops::Bound::Unbounded));
+        let from = self.nodes.range::<str, _>((Bound::Excluded(&*below), Bound::Unbounded));
         from.take_while(|(path, _)| path.starts_with(&below)).count()
     }
 
@@ -205,8 +211,8 @@ impl Tree {
 
     /// Containers and nodes with a time to live whose time has come.
     pub(super) fn expired(&self, millis: i64) -> Vec<Box<str>> {
-        let dead = |path: &&Box<str>| {
-            let Some(node) = self.nodes.get(&***path) else { return false };
+        let dead = |path: &str| {
+            let Some(node) = self.nodes.get(path) else { return false };
             node.children.is_empty()
                 && match node.kind {
                     NodeKind::Container => node.created > 0,
@@ -214,7 +220,7 @@ impl Tree {
                     _ => false,
                 }
         };
-        self.mortal.iter().filter(dead).cloned().collect()
+        self.mortal.iter().filter(|path| dead(path)).cloned().collect()
     }
 
     /// Sets the sequence number that the next sequential child of a node gets.
@@ -276,8 +282,14 @@ impl Tree {
         self.index(path, node.kind);
         let len = node.len();
         self.nodes.insert(path.into(), node);
-        self.count_quota(path, 1, len.try_into().unwrap_or(i64::MAX));
         self.quotas.node_created(path);
+        if let Some(subtree) = quota::subtree_of_stats(path) {
+            let counts = self.counts(subtree);
+            if let Some(node) = self.nodes.get_mut(path) {
+                node.data = Some(counts);
+            }
+        }
+        self.count_quota(path, 1, len.try_into().unwrap_or(i64::MAX), effects);
         effects.changes.push(Change::Created { path: path.into(), access, parent });
     }
 
@@ -294,9 +306,9 @@ impl Tree {
             parent_access = self::access(parent);
         }
         let len = i64::try_from(node.len()).unwrap_or(i64::MAX);
-        self.count_quota(path, -1, len.saturating_neg());
-        self.quotas.node_deleted(path);
         effects.undo.push(Undo::Deleted { path: path.into(), node, parent_pzxid });
+        self.quotas.node_deleted(path);
+        self.count_quota(path, -1, len.saturating_neg(), effects);
         effects.changes.push(Change::Deleted { path: path.into(), access, parent: parent_access });
     }
 
@@ -324,7 +336,7 @@ impl Tree {
         let access = access(node);
         let grown = i64::try_from(node.len()).unwrap_or(i64::MAX)
             - i64::try_from(len_before).unwrap_or(i64::MAX);
-        self.count_quota(path, 0, grown);
+        self.count_quota(path, 0, grown, effects);
         effects.changes.push(Change::Data { path: path.into(), access });
     }
 
@@ -335,8 +347,6 @@ impl Tree {
                 Undo::Created { path, parent_created, parent_pzxid } => {
                     let Some(node) = self.nodes.remove(&path) else { continue };
                     self.unindex(&path, node.kind);
-                    let len = i64::try_from(node.len()).unwrap_or(i64::MAX);
-                    self.count_quota(&path, -1, len.saturating_neg());
                     self.quotas.node_deleted(&path);
                     if let Some(parent) = self.nodes.get_mut(parent(&path)) {
                         parent.children.remove(path::name(&path));
@@ -350,18 +360,17 @@ impl Tree {
                         parent.pzxid = parent_pzxid;
                     }
                     self.index(&path, node.kind);
-                    let len = i64::try_from(node.len()).unwrap_or(i64::MAX);
                     self.nodes.insert(path.clone(), node);
-                    self.count_quota(&path, 1, len);
                     self.quotas.node_created(&path);
                 }
                 Undo::Data { path, data, version, mzxid, mtime } => {
                     let Some(node) = self.nodes.get_mut(&path) else { continue };
-                    let len = i64::try_from(node.len()).unwrap_or(i64::MAX);
                     (node.data, node.version, node.mzxid, node.mtime) =
                         (data, version, mzxid, mtime);
-                    let shrunk = i64::try_from(node.len()).unwrap_or(i64::MAX) - len;
-                    self.count_quota(&path, 0, shrunk);
+                }
+                Undo::Counted { path, data } => {
+                    let Some(node) = self.nodes.get_mut(&path) else { continue };
+                    node.data = data;
                 }
             }
         }
@@ -397,12 +406,27 @@ impl Tree {
     }
 
     /// Adds to the counts that are kept of a subtree with a quota.
-    fn count_quota(&mut self, path: &str, nodes: i64, bytes: i64) {
-        if let Some(stats) = self.quotas.stats_of(path) {
-            if let Some(node) = self.nodes.get_mut(&*stats) {
-                node.data = Some(quota::counted(node.data.as_deref(), nodes, bytes));
-            }
+    fn count_quota(&mut self, path: &str, nodes: i64, bytes: i64, effects: &mut Effects) {
+        let Some(stats) = self.quotas.stats_of(path) else { return };
+        let Some(node) = self.nodes.get_mut(&*stats) else { return };
+        if let Some(counted) = quota::counted(node.data.as_deref(), nodes, bytes) {
+            let data = node.data.replace(counted);
+            effects.undo.push(Undo::Counted { path: stats.into(), data });
         }
+    }
+
+    /// The counts of a subtree, from scratch.
+    fn counts(&self, subtree: &str) -> Bytes {
+        let below = format!("{subtree}/");
+        let within = |path: &str| path == subtree || path.starts_with(&below);
+        let nodes = self.nodes.range::<str, _>((Bound::Included(subtree), Bound::Unbounded));
+        let nodes = nodes.take_while(|(path, _)| path.starts_with(subtree));
+        let (mut count, mut bytes) = (0_i64, 0_i64);
+        for (_, node) in nodes.filter(|(path, _)| within(path)) {
+            count = count.saturating_add(1);
+            bytes = bytes.saturating_add(i64::try_from(node.len()).unwrap_or(i64::MAX));
+        }
+        quota::counts(count, bytes)
     }
 }
 

@@ -40,14 +40,6 @@ impl Modes {
         }
     }
 
-    const fn has(self, mode: Mode) -> bool {
-        match mode {
-            Mode::Once => self.once,
-            Mode::Persistent => self.persistent,
-            Mode::Recursive => self.recursive,
-        }
-    }
-
     const fn any(self) -> bool {
         self.once || self.persistent || self.recursive
     }
@@ -89,6 +81,11 @@ impl Table {
     fn modes(&self, conn: Conn, path: &str) -> Modes {
         let modes = self.watchers.get(path).and_then(|watchers| watchers.get(&conn));
         modes.copied().unwrap_or_default()
+    }
+
+    /// Whether anybody watches a path.
+    fn watches(&self, path: &str) -> bool {
+        self.watchers.contains_key(path)
     }
 
     /// Replaces what is watched, and forgets the entry if that is nothing.
@@ -183,11 +180,19 @@ impl Watches {
 
     /// Whether a connection watches a path in this way.
     pub(super) fn contains(&self, conn: Conn, path: &str, kind: WatcherType) -> bool {
+        if !self.mixed {
+            // Older servers do not look whose watch it is.
+            let (data, children) = (self.data.watches(path), self.children.watches(path));
+            return match kind {
+                WatcherType::CHILDREN => children,
+                WatcherType::DATA => data,
+                _ => data || children,
+            };
+        }
         let (data, children) = (self.data.modes(conn, path), self.children.modes(conn, path));
-        let has = |modes: Modes, mode| if self.mixed { modes.has(mode) } else { modes.any() };
         match kind {
-            WatcherType::CHILDREN => has(children, Mode::Once),
-            WatcherType::DATA => has(data, Mode::Once),
+            WatcherType::CHILDREN => children.once,
+            WatcherType::DATA => data.once,
             WatcherType::PERSISTENT => data.persistent,
             WatcherType::PERSISTENT_RECURSIVE => data.recursive,
             _ => data.any() || children.any(),
@@ -196,7 +201,16 @@ impl Watches {
 
     /// Ends watches. Returns whether there were any.
     pub(super) fn remove(&mut self, conn: Conn, path: &str, kind: WatcherType) -> bool {
-        let there = self.contains(conn, path, kind);
+        let (data, children) = (self.data.modes(conn, path), self.children.modes(conn, path));
+        let there = match kind {
+            WatcherType::CHILDREN if self.mixed => children.once,
+            WatcherType::CHILDREN => children.any(),
+            WatcherType::DATA if self.mixed => data.once,
+            WatcherType::DATA => data.any(),
+            WatcherType::PERSISTENT => data.persistent || children.persistent,
+            WatcherType::PERSISTENT_RECURSIVE => data.recursive,
+            _ => data.any() || children.any(),
+        };
         let without = |table: &mut Table, mode: Option<Mode>| {
             let mut modes = table.modes(conn, path);
             match mode {

@@ -7,7 +7,7 @@ use std::{
 
 use zk_proto::SessionId;
 
-use super::{Conn, Ensemble, Member, member::Service};
+use super::{Conn, Ensemble, Member, member::Service, quirks};
 
 /// Whether the first bytes of a connection are such a question, and not the length of a frame.
 pub(super) fn is_word(first: [u8; 4]) -> bool {
@@ -29,6 +29,7 @@ pub(super) fn answer(ensemble: &Ensemble, conn: Conn, word: [u8; 4]) -> String {
         }
         (b"srvr" | b"stat", _) => server(ensemble, member),
         (b"mntr", _) => monitor(ensemble, member),
+        (b"envi", _) => format!("Environment:\nzookeeper.version={}\n", version(ensemble)),
         (b"wchp", _) => watches(ensemble, member),
         _ => {
             let word = String::from_utf8_lossy(&word);
@@ -47,7 +48,7 @@ fn mode(ensemble: &Ensemble, member: usize) -> &'static str {
 }
 
 fn version(ensemble: &Ensemble) -> String {
-    format!("{}-zk-testkit", ensemble.config.release)
+    format!("{}-zk-testkit", quirks::version(ensemble.config.release))
 }
 
 fn server(ensemble: &Ensemble, member: usize) -> String {
@@ -74,13 +75,13 @@ fn monitor(ensemble: &Ensemble, member: usize) -> String {
     )
 }
 
-/// Every watched path, with the sessions that watch it.
+/// Every path whose data or existence is watched, with the sessions that watch it.
 fn watches(ensemble: &Ensemble, member: usize) -> String {
     let mut watchers: BTreeMap<&str, BTreeSet<SessionId>> = BTreeMap::new();
     for (conn, session) in ensemble.connections(Member(member)) {
         let Some(session) = session else { continue };
-        let (data, children) = ensemble.watches(conn);
-        for path in data.into_iter().chain(children) {
+        let (data, _) = ensemble.watches(conn);
+        for path in data {
             watchers.entry(path).or_default().insert(session);
         }
     }

@@ -247,8 +247,11 @@ impl Schedule {
         }
         let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
         let mut schedule = Self::default();
+        if total == 0 {
+            return schedule;
+        }
         let mut at = stage.from;
-        while total > 0 {
+        loop {
             at += rng.within(1, stage.pause * 2);
             if at >= stage.until {
                 break;

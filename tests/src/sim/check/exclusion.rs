@@ -22,6 +22,10 @@ pub(super) struct Holders {
     next: u64,
     /// The largest token of each lock, by order of grants.
     granted: BTreeMap<usize, i64>,
+    /// When the servers have ended the sessions of those who still hold something.
+    ended: BTreeMap<u64, u64>,
+    /// When somebody has deleted a lock's node.
+    meddled: BTreeMap<String, u64>,
     /// The same by what a fenced resource has seen.
     register: BTreeMap<usize, i64>,
 }
@@ -103,6 +107,15 @@ impl Bench {
         }
     }
 
+    /// Whoever worked under a lock has stopped, at the latest when its session ended.
+    pub(crate) fn work_ended(&mut self, number: u64, client: u32) {
+        let Some(ended) = self.holders.ended.remove(&number) else { return };
+        if self.now > ended + 10 {
+            let text = format!("c{client} works under a lock after its session ended at {ended}");
+            self.violated("S4", text);
+        }
+    }
+
     pub(crate) fn given_back(&mut self, number: u64) -> Option<Held> {
         self.holders.held.remove(&number)
     }
@@ -116,13 +129,32 @@ impl Bench {
         accepted
     }
 
+    /// Somebody has deleted a lock's node.
+    pub(crate) fn meddled(&mut self, path: String) {
+        self.holders.meddled.insert(path, self.now);
+    }
+
+    /// Somebody has held a lock to the end, and has not heard of anything.
+    pub(crate) fn held_to_the_end(&mut self, client: u32, path: &str) {
+        let Some(&deleted) = self.holders.meddled.get(path) else { return };
+        // With a connection it hears of it, and without one its lease runs out.
+        let timeout = self.options.session_timeouts[client as usize];
+        if self.now > deleted + 2 * timeout + self.options.sync_limit + 10_000 {
+            let text = format!("c{client} holds {path}, which was deleted at {deleted}");
+            self.violated("S4", text);
+        }
+    }
+
     /// The servers have ended a session: whoever held a lock by it must know by now.
     pub(super) fn session_ended(&mut self, session: SessionId) {
         if self.is_doubtful(session) {
             return;
         }
         let mut late = Vec::new();
-        for held in self.holders.held.values() {
+        for (number, held) in &self.holders.held {
+            if held.session.id() == session && self.slack(held.client) == 0 {
+                self.holders.ended.insert(*number, self.now);
+            }
             if held.session.id() == session && self.slack(held.client) == 0 && held.claims() {
                 late.push((held.client, held.lock, held.guard.token().get()));
             }

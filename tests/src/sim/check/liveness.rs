@@ -10,6 +10,9 @@ use super::Bench;
 /// What may be late because the simulation itself rounds, in milliseconds.
 const ROUNDING: u64 = 10;
 
+/// Looks at a client after which it must have noticed that it has no connection.
+const LOOKS: u32 = 10;
+
 #[derive(Default)]
 pub(crate) struct Promises {
     /// The session of each client that has one.
@@ -21,6 +24,8 @@ pub(crate) struct Promises {
     /// When each lock was granted last.
     granted: BTreeMap<usize, u64>,
     next: u64,
+    /// How often in a row each client had no connection and said otherwise.
+    believers: BTreeMap<u32, u32>,
 }
 
 impl Bench {
@@ -51,6 +56,25 @@ impl Bench {
             let text = format!("{what} of c{client} took {took} ms instead of {allowed} ms");
             self.violated("L4", text);
         }
+    }
+
+    /// These clients have no connection, and have had time to notice.
+    pub(crate) fn check_offline(&mut self, offline: &[u32]) {
+        let mut believers = BTreeMap::new();
+        for client in offline {
+            let state = self.promises.sessions.get(client).map(Session::state);
+            if matches!(state, Some(SessionState::Connected { .. })) {
+                let before = self.promises.believers.get(client).copied().unwrap_or_default();
+                believers.insert(*client, before + 1);
+                if before + 1 == LOOKS {
+                    self.violated(
+                        "S4",
+                        format!("c{client} is told that it is connected, and is not"),
+                    );
+                }
+            }
+        }
+        self.promises.believers = believers;
     }
 
     /// Everything has been well for long enough: everybody is back, and every lock has moved on.

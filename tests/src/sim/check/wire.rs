@@ -16,6 +16,10 @@ use super::{Bench, writes::UNIQUE};
 pub(super) struct Wires {
     links: BTreeMap<LinkId, SessionId>,
     sessions: BTreeMap<SessionId, Wire>,
+    /// When something came to each client last.
+    heard: BTreeMap<u32, u64>,
+    /// Clients whose last handshake was answered wrongly.
+    disowned: BTreeSet<u32>,
     /// Paths of creates that must not be sent twice.
     sent_creates: BTreeSet<String>,
 }
@@ -82,7 +86,31 @@ impl Bench {
         }
     }
 
+    /// A client says that its session has expired, and the servers have it still, or not.
+    pub(crate) fn given_up(&mut self, client: u32, session: SessionId, lives: bool) {
+        let heard = self.wires.heard.get(&client).copied().unwrap_or_default();
+        let patience = self.options.session_timeouts[client as usize];
+        let disowned = self.wires.disowned.contains(&client);
+        if lives && !disowned && self.now < heard + patience {
+            let text = format!("c{client} gives up {session}, heard of at {heard}");
+            self.violated("L1", text);
+        }
+    }
+
     pub(super) fn received(&mut self, seen: &Seen, frame: &Received) {
+        self.wires.heard.insert(seen.client, seen.at);
+        if let Received::Greeting(greeting) = frame {
+            let willing = self.options.read_only_mode && seen.client % 3 == 0;
+            if greeting.time_out > 0 && greeting.read_only.0 == Some(true) && !willing {
+                let text = format!("c{} is served by a minority, unasked", seen.client);
+                self.violated("S7", text);
+            }
+            if seen.forged {
+                self.wires.disowned.insert(seen.client);
+            } else {
+                self.wires.disowned.remove(&seen.client);
+            }
+        }
         match frame {
             Received::Greeting(greeting) if greeting.time_out > 0 => {
                 self.wires.links.insert(seen.link, greeting.session_id);

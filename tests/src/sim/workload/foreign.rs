@@ -35,9 +35,14 @@ async fn acquire(worker: &mut Worker) -> bool {
     match lock.acquire_timeout(time).await {
         Ok(guard) => {
             worker.seat.count("meddled locks held");
-            let hold = worker.rng.scaled(1, 2_000);
-            if guard.scope(pass(hold)).await.is_err() {
+            let long = worker.rng.one_in(6);
+            let hold = worker.rng.scaled(1, if long { 100_000 } else { 2_000 });
+            let stalled = worker.seat.stalled();
+            if guard.scope(worker.think(hold)).await.is_err() {
                 worker.seat.count("meddled locks lost");
+            } else if worker.seat.stalled() == stalled {
+                let seat = &worker.seat;
+                seat.judge.at(seat.now()).held_to_the_end(seat.number, guard.path());
             }
             drop(guard.release().await);
             false
@@ -65,7 +70,12 @@ async fn meddle(worker: &mut Worker) -> bool {
     let one = worker.rng.index(names.len());
     for (number, name) in names.iter().enumerate() {
         if all || number == one {
-            let deleted = client.delete(&join(PATH, name)).await;
+            let path = join(PATH, name);
+            let deleted = client.delete(&path).await;
+            if deleted.is_ok() {
+                let seat = &worker.seat;
+                seat.judge.at(seat.now()).meddled(path);
+            }
             if deleted.err().and_then(|error| error.session_end()).is_some() {
                 return true;
             }

@@ -83,7 +83,8 @@ pub(super) async fn work(mut worker: Worker) {
 
 async fn attempt(worker: &mut Worker, number: usize) -> Result<Option<Guard>, AcquireError> {
     let Worker { seat, client, rng, .. } = worker;
-    let lock = Lock::builder(client, &lock_path(number)).description("simulated").build();
+    let who = format!("client {}", seat.number);
+    let lock = Lock::builder(client, &lock_path(number)).description(&who).build();
     seat.count("attempts");
     let mut waiting = Waiting::new(seat, number);
     let (began, stalled) = (seat.now(), seat.stalled());
@@ -156,7 +157,14 @@ async fn hold(worker: &mut Worker, lock: usize, guard: Guard) {
             pass(time).await;
             checked && matches!(guard.status(), Status::Lost(_))
         }
-        _ => guard.scope(pass(time)).await.is_err(),
+        _ => {
+            let stalled = seat.stalled();
+            let lost = guard.scope(pass(time)).await.is_err();
+            if seat.stalled() == stalled {
+                seat.judge.at(seat.now()).work_ended(number, seat.number);
+            }
+            lost
+        }
     };
     if lost {
         seat.count("guards lost while held");

@@ -3,6 +3,8 @@
 mod foreign;
 mod lock;
 mod nodes;
+mod secret;
+mod told;
 
 use std::sync::Arc;
 
@@ -10,7 +12,7 @@ use tokio::sync::{mpsc, watch};
 use zk_client::Client;
 use zk_testkit::sim::{Cluster, Rng, State, Tasks};
 
-pub(crate) use self::lock::lock_path;
+pub(crate) use self::{lock::lock_path, secret::identity};
 use super::{Options, check::Judge, pass};
 
 /// How far a run has come.
@@ -124,6 +126,12 @@ pub(crate) fn start(seat: &Seat, client: &Client, rng: &mut Rng) -> Workers {
         }
         if rng_says(seat, 5) {
             spawn(seat, &stopped, foreign::work(worker(4)));
+        }
+        if seat.number % 3 != 1 {
+            spawn(seat, &stopped, told::work(worker(5)));
+        }
+        if identity(seat.number).is_some() {
+            spawn(seat, &stopped, secret::work(worker(6)));
         }
     }
     Workers { stop, done: all_done }

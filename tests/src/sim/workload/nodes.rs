@@ -182,8 +182,9 @@ impl Nodes {
     }
 
     async fn create_protected(&mut self) -> Result<(), Over> {
+        let data = self.data();
         let create =
-            self.worker.client.create("/eph/n-", b"x").mode(CreateMode::EphemeralSequential);
+            self.worker.client.create("/eph/n-", &data).mode(CreateMode::EphemeralSequential);
         match create.protected().await {
             Ok(node) if self.worker.rng.one_in(2) => over(node.delete().await.err()),
             Ok(node) => {

@@ -1,0 +1,8 @@
+//! Every future of the client and of the locks, dropped wherever it can be: nothing stays behind, and the
+//! next call works.
+
+mod complete;
+mod network;
+mod scene;
+mod stage;
+mod sweep;

@@ -1,0 +1,239 @@
+//! The futures, each on the stages that it is dropped on. `complete` sees to it that none is missing.
+
+use std::{future::Future, pin::Pin, time::Duration};
+
+use zk_client::CreateMode;
+use zk_locks::Lock;
+
+use crate::{
+    network::pass,
+    stage::{CLIENT, Needs, Props, options},
+};
+
+/// A future at work; how it ended, if it does.
+pub(crate) type Run<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + 'a>>;
+
+/// A future on a stage.
+pub(crate) struct Scene {
+    /// Its name in the API: of the type that can be awaited, or of the method.
+    pub(crate) future: &'static str,
+    pub(crate) needs: Needs,
+    pub(crate) begin: for<'a> fn(&'a mut Props) -> Run<'a>,
+}
+
+const fn scene(
+    future: &'static str,
+    needs: Needs,
+    begin: for<'a> fn(&'a mut Props) -> Run<'a>,
+) -> Scene {
+    Scene { future, needs, begin }
+}
+
+/// Futures of which no scene is made, and why.
+pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
+    ("Client::connect", "`ConnectOptions::connect` over TCP"),
+    ("Pending", "what every builder becomes when it is awaited"),
+];
+
+fn plain<T, E: std::fmt::Debug>(result: Result<T, E>) -> Result<(), String> {
+    result.map(drop).map_err(|error| format!("{error:?}"))
+}
+
+/// Keeps what an acquire has got, for as long as the stage stands.
+fn kept(
+    props: &mut Props,
+    guard: Result<zk_locks::Guard, impl std::fmt::Debug>,
+) -> Result<(), String> {
+    props.guard = Some(guard.map_err(|error| format!("{error:?}"))?);
+    Ok(())
+}
+
+pub(crate) const SCENES: &[Scene] = &[
+    scene("ConnectOptions::connect", Needs::Nothing, |props| {
+        Box::pin(async { plain(options(&props.network, CLIENT).connect().await) })
+    }),
+    scene("Client::settle", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.settle().await) })
+    }),
+    scene("Client::close", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.close().await) })
+    }),
+    scene("Client::detach", Needs::Nothing, |props| {
+        Box::pin(async {
+            props.client.clone().detach().await.map(drop).ok_or_else(|| "no session".into())
+        })
+    }),
+    scene("Session::changed", Needs::Nothing, |props| {
+        Box::pin(async {
+            props.session.changed().await;
+            Ok(())
+        })
+    }),
+    scene("Session::ended", Needs::Nothing, |props| {
+        Box::pin(async {
+            props.session.ended().await;
+            Ok(())
+        })
+    }),
+    scene("Get", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.get("/data").await) })
+    }),
+    scene("GetWatched", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.get("/data").watch().await) })
+    }),
+    scene("Exists", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.exists("/data").await) })
+    }),
+    scene("ExistsWatched", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.exists("/missing").watch().await) })
+    }),
+    scene("Children", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.children("/").await) })
+    }),
+    scene("ChildrenWatched", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.children("/data").watch().await) })
+    }),
+    scene("Sync", Needs::Nothing, |props| Box::pin(async { plain(props.client.sync("/").await) })),
+    scene("Set", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.set("/data", b"1").await) })
+    }),
+    scene("Create", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.create("/new", b"").await) })
+    }),
+    scene("Delete", Needs::LockPath, |props| {
+        Box::pin(async {
+            plain(props.client.create("/old", b"").await)?;
+            plain(props.client.delete("/old").await)
+        })
+    }),
+    scene("Multi", Needs::Nothing, |props| {
+        Box::pin(async {
+            let multi = props.client.multi().set("/data", b"2");
+            plain(multi.create("/both", b"", CreateMode::Ephemeral).await)
+        })
+    }),
+    scene("CreateProtected", Needs::Nothing, |props| {
+        Box::pin(async {
+            let create = props.client.create("/mine", b"").mode(CreateMode::Ephemeral);
+            plain(create.protected().await)
+        })
+    }),
+    scene("PendingNode", Needs::Nothing, |props| {
+        Box::pin(async {
+            let create = props.client.create("/mine-", b"").mode(CreateMode::EphemeralSequential);
+            plain(create.protected().submit().await)
+        })
+    }),
+    scene("OwnedNode::delete", Needs::Node, |props| {
+        Box::pin(async {
+            let Some(node) = props.node.take() else { return Err("no node".into()) };
+            plain(node.delete().await)
+        })
+    }),
+    scene("Watch", Needs::WatchFor(6), |props| {
+        Box::pin(async {
+            let Some(watch) = &mut props.watch else { return Err("no watch".into()) };
+            let event = watch.await;
+            props.watch = None;
+            plain(event)
+        })
+    }),
+    // Behind nobody, and with nothing in place.
+    scene("Lock::acquire", Needs::LockPath, |props| {
+        Box::pin(async {
+            let guard = props.lock.acquire().await;
+            kept(props, guard)
+        })
+    }),
+    scene("Lock::acquire", Needs::Nothing, |props| {
+        Box::pin(async {
+            let guard = props.lock.acquire().await;
+            kept(props, guard)
+        })
+    }),
+    // Behind somebody.
+    scene("Lock::acquire", Needs::HeldFor(12), |props| {
+        Box::pin(async {
+            let guard = props.lock.acquire().await;
+            kept(props, guard)
+        })
+    }),
+    // Behind ourselves.
+    scene("Lock::acquire", Needs::Guard, |props| {
+        Box::pin(async {
+            let first = props.guard.take();
+            let release = async {
+                pass(Duration::from_millis(5)).await;
+                drop(first);
+            };
+            let (guard, ()) = tokio::join!(props.lock.acquire(), release);
+            kept(props, guard)
+        })
+    }),
+    scene("Lock::acquire_timeout", Needs::HeldFor(30), |props| {
+        Box::pin(async {
+            match props.lock.acquire_timeout(Duration::from_millis(9)).await {
+                Err(zk_locks::AcquireError::TimedOut) => Ok(()),
+                other => kept(props, other),
+            }
+        })
+    }),
+    scene("Lock::try_acquire", Needs::LockPath, |props| {
+        Box::pin(async {
+            let guard = props.lock.try_acquire().await;
+            kept(props, guard.map(|guard| guard.expect("it is free")))
+        })
+    }),
+    scene("Lock::try_acquire", Needs::HeldFor(3), |props| {
+        Box::pin(async {
+            let guard = props.lock.try_acquire().await;
+            props.guard = guard.map_err(|error| format!("{error:?}"))?;
+            Ok(())
+        })
+    }),
+    scene("Lock::contenders", Needs::HeldFor(9), |props| {
+        Box::pin(async { plain(props.lock.contenders().await) })
+    }),
+    scene("Guard::lost", Needs::Guard, |props| {
+        Box::pin(async {
+            let Some(guard) = &props.guard else { return Err("no guard".into()) };
+            guard.lost().await;
+            Ok(())
+        })
+    }),
+    scene("Guard::scope", Needs::Guard, |props| {
+        Box::pin(async {
+            let Some(guard) = &props.guard else { return Err("no guard".into()) };
+            plain(guard.scope(pass(Duration::from_millis(7))).await)
+        })
+    }),
+    scene("Guard::check", Needs::Guard, |props| {
+        Box::pin(async {
+            let Some(guard) = &props.guard else { return Err("no guard".into()) };
+            plain(guard.check().await)
+        })
+    }),
+    scene("Guard::release", Needs::Guard, |props| {
+        Box::pin(async {
+            let Some(guard) = props.guard.take() else { return Err("no guard".into()) };
+            plain(guard.release().await)
+        })
+    }),
+    // The next one takes over while the one before is given up.
+    scene("Guard::release", Needs::Guard, |props| {
+        Box::pin(async {
+            let Some(guard) = props.guard.take() else { return Err("no guard".into()) };
+            let again = Lock::new(&props.client, "/again");
+            let (released, next) = tokio::join!(guard.release(), again.acquire());
+            plain(released)?;
+            kept(props, next)
+        })
+    }),
+];
+
+impl Scene {
+    /// Whether it ends by itself, if nothing goes wrong.
+    pub(crate) fn ends(&self) -> bool {
+        !matches!(self.future, "Session::changed" | "Session::ended" | "Guard::lost")
+    }
+}

@@ -1,0 +1,240 @@
+//! What a future is dropped on, and what must be true afterwards.
+
+use std::time::Duration;
+
+use tokio::{runtime::Handle, time::Instant};
+use zk_client::{Client, ConnectOptions, OwnedNode, Session, SessionState, TokioClock, Watch};
+use zk_locks::{Guard, Lock};
+use zk_testkit::server::{Config, Member};
+
+use crate::network::{Name, Network, pass};
+
+/// Whose futures are dropped, and whose troubles they are.
+pub(crate) const CLIENT: Name = "client";
+
+/// Somebody else, who has no trouble.
+const OUTSIDER: Name = "outsider";
+
+/// The servers' tick: sessions live for six of them.
+const TICK: Duration = Duration::from_millis(100);
+const SESSION_TIMEOUT: Duration = Duration::from_millis(600);
+
+/// Requests that a client may have under way: few, so that one that is never given back is missed.
+const REQUESTS_MAX: usize = 24;
+
+/// Longer than anything here may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What there is before a future begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// Nothing but the nodes that everybody reads.
+    Nothing,
+    /// The lock's path.
+    LockPath,
+    /// Somebody else has the lock, for so many milliseconds.
+    HeldFor(u64),
+    /// We have the lock.
+    Guard,
+    /// We have a node.
+    Node,
+    /// We watch a node, and somebody else writes it after so many milliseconds.
+    WatchFor(u64),
+}
+
+/// A server, two clients, and what a future is about.
+pub(crate) struct Stage {
+    pub(crate) network: Network,
+    pub(crate) client: Client,
+    outsider: Client,
+}
+
+/// What a future is about.
+pub(crate) struct Props {
+    pub(crate) network: Network,
+    pub(crate) client: Client,
+    pub(crate) session: Session,
+    pub(crate) lock: Lock,
+    pub(crate) guard: Option<Guard>,
+    pub(crate) node: Option<OwnedNode>,
+    pub(crate) watch: Option<Watch>,
+}
+
+/// The same options for everybody, with the runtime's clock and a fixed seed.
+pub(crate) fn options(network: &Network, name: Name) -> ConnectOptions {
+    ConnectOptions::new("server")
+        .expect("it is one")
+        .session_timeout(SESSION_TIMEOUT)
+        .requests_max(REQUESTS_MAX)
+        .connector(network.connector(name))
+        .clock(TokioClock::new())
+        .seed(7)
+}
+
+impl Stage {
+    pub(crate) async fn new() -> Self {
+        let mut config = Config::default();
+        config.tick = TICK;
+        let network = Network::new(config);
+        let client = options(&network, CLIENT).connect().await.expect("a session");
+        let outsider = options(&network, OUTSIDER).connect().await.expect("a session");
+        outsider.create("/data", b"").await.expect("a node");
+        Self { network, client, outsider }
+    }
+
+    /// Prepares what a future is about. `path` is where its lock is.
+    pub(crate) async fn props(&self, needs: Needs, path: &'static str) -> Props {
+        let client = self.client.clone();
+        let (session, lock) =
+            (client.session(), Lock::builder(&client, path).recheck(None).build());
+        let theirs = Lock::builder(&self.outsider, path).description("outsider").build();
+        let mut props = Props {
+            network: self.network.clone(),
+            client,
+            session,
+            lock,
+            guard: None,
+            node: None,
+            watch: None,
+        };
+        match needs {
+            Needs::Nothing => {}
+            Needs::LockPath => {
+                self.outsider.create(path, b"").await.expect("a node");
+            }
+            Needs::HeldFor(millis) => {
+                let guard = theirs.acquire().await.expect("nobody has it");
+                tokio::spawn(async move {
+                    pass(Duration::from_millis(millis)).await;
+                    drop(guard);
+                });
+            }
+            Needs::Guard => props.guard = Some(props.lock.acquire().await.expect("it is free")),
+            Needs::Node => {
+                let mode = zk_client::CreateMode::EphemeralSequential;
+                let create = props.client.create("/mine-", b"").mode(mode).protected();
+                props.node = Some(create.await.expect("a node"));
+            }
+            Needs::WatchFor(millis) => {
+                let (_, watch) = props.client.get("/data").watch().await.expect("a node");
+                props.watch = Some(watch);
+                let outsider = self.outsider.clone();
+                tokio::spawn(async move {
+                    pass(Duration::from_millis(millis)).await;
+                    outsider.set("/data", b"changed").await.expect("a write");
+                });
+            }
+        }
+        props
+    }
+
+    /// Nothing of it is left, and the next call works. `about` is for whoever reads the failure.
+    pub(crate) async fn nothing_is_left(self, props: Vec<Props>, about: &str) {
+        let all = async {
+            self.network.heal();
+            let locks: Vec<Lock> = props.into_iter().map(|props| props.lock).collect();
+            settled(&self.client).await;
+            match self.client.session().state() {
+                SessionState::Ended(_) => over(&self.client, &locks).await,
+                _ => alive(&self, &locks).await,
+            }
+            drop(locks);
+            self.everybody_goes().await;
+        };
+        let in_time = tokio::time::timeout(PATIENCE, all).await;
+        assert!(in_time.is_ok(), "nothing more happens after {about}");
+    }
+
+    /// With the last client the sessions go, and every task but the server's own.
+    async fn everybody_goes(self) {
+        let Self { network, client, outsider } = self;
+        // The outsider's nodes and guards go when their tasks do.
+        drop((client, outsider));
+        let tasks = || Handle::current().metrics().num_alive_tasks();
+        let sessions = || network.look(|server| server.sessions().count());
+        let nodes = || network.look(|server| protected_nodes(server.tree(Member(0))));
+        while tasks() > 1 || sessions() > 0 || !nodes().is_empty() {
+            pass(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// Waits until the client's session is connected or over.
+async fn settled(client: &Client) {
+    let mut session = client.session();
+    let mut state = session.state();
+    while !matches!(state, SessionState::Connected { .. } | SessionState::Ended(_)) {
+        state = session.changed().await;
+    }
+}
+
+/// The session lives: no node, no watch, no request is left, and it works.
+async fn alive(stage: &Stage, locks: &[Lock]) {
+    let Stage { network, client, .. } = stage;
+    // What was in doubt is settled and swept; what others hold goes when they let go.
+    let nodes = || network.look(|server| protected_nodes(server.tree(Member(0))));
+    let lock_watches = || watched(network, client).into_iter().any(|path| path.contains("lock-"));
+    loop {
+        if client.settle().await.is_err() {
+            return over(client, locks).await;
+        }
+        if nodes().is_empty() && !lock_watches() {
+            break;
+        }
+        pass(Duration::from_millis(10)).await;
+    }
+    let cork = client.cork();
+    let reads: Vec<_> = (0..REQUESTS_MAX).map(|_| cork.exists("/data").submit()).collect();
+    drop(cork);
+    for read in reads {
+        read.await.expect("room for as many requests as ever");
+    }
+    for lock in locks {
+        let guard = lock.acquire().await.expect("nobody has it");
+        guard.release().await.expect("a connection");
+    }
+    // A new connection is told of those watches only that somebody still waits for.
+    let mut session = client.session();
+    let epoch = session.epoch();
+    network.cut(CLIENT);
+    network.heal();
+    while session.epoch() == epoch {
+        session.changed().await;
+    }
+    client.settle().await.expect("a connection");
+    assert_eq!(watched(network, client), Vec::<String>::new(), "watches that nobody waits for");
+}
+
+/// The session is over: everything says so, at once.
+async fn over(client: &Client, locks: &[Lock]) {
+    client.session().ended().await;
+    let began = Instant::now();
+    client.get("/data").await.expect_err("the session is over");
+    client.set("/data", b"").await.expect_err("the session is over");
+    client.settle().await.expect_err("the session is over");
+    client.close().await.ok();
+    for lock in locks {
+        lock.acquire().await.expect_err("the session is over");
+        lock.try_acquire().await.expect_err("the session is over");
+    }
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+fn protected_nodes(tree: Option<&zk_testkit::server::Tree>) -> Vec<String> {
+    let paths = tree.into_iter().flat_map(|tree| tree.iter().map(|(path, _)| path.to_owned()));
+    paths.filter(|path| path.contains("/_c_")).collect()
+}
+
+/// What the server watches for the client.
+fn watched(network: &Network, client: &Client) -> Vec<String> {
+    let session = client.session().id();
+    network.look(|server| {
+        let conns = server.connections(Member(0));
+        let ours = conns.filter(|(_, of)| *of == Some(session));
+        let watches = ours.flat_map(|(conn, _)| {
+            let (data, children) = server.watches(conn);
+            data.into_iter().chain(children)
+        });
+        watches.map(str::to_owned).collect()
+    })
+}

@@ -1,0 +1,264 @@
+//! Drops every future wherever it can be dropped, in every state of its session.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    task::Poll,
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep_until};
+use zk_client::SessionState;
+
+use crate::{
+    network::pass,
+    scene::{SCENES, Scene},
+    stage::{CLIENT, Props, Stage},
+};
+
+/// Nothing here takes longer, unless it never ends.
+const LIMIT_MILLIS: u64 = 250;
+
+/// How long troubles last that end.
+const TROUBLE: Duration = Duration::from_millis(40);
+
+/// What becomes of the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Connected,
+    /// The connection is cut, with what is under way on it.
+    Suspended,
+    /// Nothing passes for a while, in either direction.
+    Silent,
+    Expired,
+    /// The session is being closed, which takes a while.
+    Closing,
+}
+
+/// When that happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    /// Before the future begins.
+    Before,
+    /// So many milliseconds after.
+    After(u64),
+}
+
+/// Where a future is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Where {
+    /// At its n-th suspension, from 1.
+    Suspension(usize),
+    /// So many milliseconds after it began: before or after all that happens then.
+    Instant { millis: u64, before: bool },
+    /// Nowhere.
+    Nowhere,
+}
+
+/// What has become of a future.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Dropped,
+    Ended,
+    /// It neither ended nor got as far as it should have been dropped.
+    StillThere,
+}
+
+/// Polls a future until it is to be dropped.
+async fn dropped_at<T>(place: Where, future: impl Future<Output = T>) -> Result<T, Fate> {
+    let mut future = pin!(future);
+    let mut polls = 0;
+    let mut polled = pin!(poll_fn(|cx| {
+        polls += 1;
+        match future.as_mut().poll(cx) {
+            Poll::Ready(output) => Poll::Ready(Ok(output)),
+            Poll::Pending if place == Where::Suspension(polls) => Poll::Ready(Err(Fate::Dropped)),
+            Poll::Pending => Poll::Pending,
+        }
+    }));
+    let (limit, at_limit) = match place {
+        Where::Instant { millis, .. } => (Duration::from_millis(millis), Fate::Dropped),
+        Where::Suspension(_) | Where::Nowhere => {
+            (Duration::from_millis(LIMIT_MILLIS), Fate::StillThere)
+        }
+    };
+    let until = sleep_until(Instant::now() + limit);
+    if matches!(place, Where::Instant { before: true, .. }) {
+        tokio::select! {
+            biased;
+            () = until => Err(at_limit),
+            outcome = &mut polled => outcome,
+        }
+    } else {
+        tokio::select! {
+            biased;
+            outcome = &mut polled => outcome,
+            () = until => Err(at_limit),
+        }
+    }
+}
+
+/// Brings the session into a state, and out of it again if it lasts.
+async fn trouble(props: &Props, state: State) {
+    let (network, client) = (props.network.clone(), props.client.clone());
+    match state {
+        State::Connected => {}
+        State::Suspended => {
+            network.cut(CLIENT);
+            pass(TROUBLE).await;
+            network.heal();
+        }
+        State::Silent => {
+            network.hold(CLIENT);
+            pass(TROUBLE).await;
+            network.heal();
+        }
+        State::Expired => network.expire(client.session().id()),
+        State::Closing => {
+            network.hold(CLIENT);
+            let heal = async {
+                pass(TROUBLE).await;
+                network.heal();
+            };
+            // Whether a server confirms it is not the question here.
+            let _ = tokio::join!(client.close(), heal);
+        }
+    }
+}
+
+/// Waits until a client sees the state.
+async fn seen(props: &Props, state: State) {
+    let mut session = props.client.session();
+    loop {
+        let there = match session.state() {
+            SessionState::Connected { .. } => matches!(state, State::Connected | State::Silent),
+            SessionState::Disconnected => state == State::Suspended,
+            SessionState::Closing => state == State::Closing,
+            SessionState::Ended(_) => state == State::Expired,
+            _ => false,
+        };
+        if there {
+            return;
+        }
+        session.changed().await;
+    }
+}
+
+/// One future on one stage, dropped once.
+async fn drop_once(scene: &Scene, state: State, when: When, place: Where) -> Fate {
+    let about = format!("{} {:?}, {state:?} {when:?}, {place:?}", scene.future, scene.needs);
+    let stage = Stage::new().await;
+    let mut props = stage.props(scene.needs, "/lock").await;
+    let props_of_trouble = stage.props(crate::stage::Needs::Nothing, "/unused").await;
+    let trouble = async {
+        if let When::After(millis) = when {
+            pass(Duration::from_millis(millis)).await;
+        }
+        trouble(&props_of_trouble, state).await;
+    };
+    let act = async {
+        if when == When::Before {
+            seen(&props_of_trouble, state).await;
+        }
+        dropped_at(place, (scene.begin)(&mut props)).await
+    };
+    let ((), outcome) = tokio::join!(trouble, act);
+    let fate = match outcome {
+        Ok(result) => {
+            let calm = state == State::Connected;
+            assert!(!calm || result.is_ok(), "{}: {result:?}", scene.future);
+            Fate::Ended
+        }
+        Err(fate) => fate,
+    };
+    stage.nothing_is_left(vec![props, props_of_trouble], &about).await;
+    fate
+}
+
+/// Runs on a runtime of its own, whose clock moves on when everybody sleeps.
+fn run<T>(future: impl Future<Output = T>) -> T {
+    #[cfg(zk_bank)]
+    plant();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without I/O");
+    runtime.block_on(future)
+}
+
+/// Makes a mistake on purpose: the one that the environment names. This sweep must notice some of them.
+#[cfg(zk_bank)]
+fn plant() {
+    use zk_proto::planted::Bug;
+
+    let name = std::env::var("ZK_PLANTED").unwrap_or_default();
+    let named = Bug::ALL.iter().find(|bug| format!("{bug:?}") == name);
+    zk_proto::planted::plant(named.copied());
+}
+
+/// Drops a future everywhere in one state. Returns how often it was dropped.
+fn sweep(scene: &Scene, state: State, when: When) -> usize {
+    let drop_at = |place| run(drop_once(scene, state, when, place));
+    let mut dropped = 0;
+    for suspension in 1.. {
+        match drop_at(Where::Suspension(suspension)) {
+            Fate::Dropped => dropped += 1,
+            Fate::Ended | Fate::StillThere => break,
+        }
+    }
+    let instants = (0..8).chain((8..LIMIT_MILLIS).step_by(23));
+    'instants: for millis in instants {
+        for before in [true, false] {
+            match drop_at(Where::Instant { millis, before }) {
+                Fate::Dropped => dropped += 1,
+                Fate::Ended | Fate::StillThere => break 'instants,
+            }
+        }
+    }
+    dropped
+}
+
+/// When a state is entered: before the future begins, and at each step of it.
+fn moments(state: State) -> Vec<When> {
+    match state {
+        State::Connected => vec![When::Before],
+        _ => [When::Before].into_iter().chain([0, 2, 5].map(When::After)).collect(),
+    }
+}
+
+#[test]
+fn every_future_can_be_dropped_anywhere_in_every_state() {
+    let states =
+        [State::Connected, State::Suspended, State::Silent, State::Expired, State::Closing];
+    let threads = states.map(|state| {
+        std::thread::spawn(move || {
+            let mut dropped = 0;
+            for scene in SCENES {
+                for when in moments(state) {
+                    dropped += sweep(scene, state, when);
+                }
+            }
+            dropped
+        })
+    });
+    let counts = threads.map(|thread| thread.join().expect("nothing is left"));
+    for (state, count) in states.iter().zip(counts) {
+        println!("{state:?}: {count} drops");
+    }
+    let all: usize = counts.iter().sum();
+    println!(
+        "{} futures on {} stages: {all} drops",
+        crate::complete::futures().len(),
+        SCENES.len()
+    );
+    assert!(all >= 5000, "{all} drops");
+}
+
+#[test]
+fn every_future_that_nobody_drops_comes_to_its_end() {
+    for scene in SCENES.iter().filter(|scene| scene.ends()) {
+        let fate = run(drop_once(scene, State::Connected, When::Before, Where::Nowhere));
+        assert_eq!(fate, Fate::Ended, "{}", scene.future);
+    }
+}

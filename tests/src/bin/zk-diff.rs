@@ -1,0 +1,223 @@
+//! Plays made-up sequences on the in-process server and on real ones, and shows where they differ.
+
+use std::process::ExitCode;
+
+use zk_testkit::real::{Release, Server};
+use zk_tests::differential::{
+    Batch, Difference, Golden, Memory, Record, Sequence, Setup, Tally, Tcp, play, roots, shrink,
+};
+
+const USAGE: &str = "\
+usage: zk-diff run [--release 3.9] [--against memory|3.8|...] [--operations N] [--seed S]
+                   [--first N] [--batch N] [--variant N] [--show N]
+       zk-diff show --seed S --first N
+       zk-diff record [--release 3.9]
+
+run     plays sequences on two servers and shows where they differ
+show    prints a sequence
+record  keeps what a real server does, for the tests that do without one";
+
+#[derive(Clone, Debug)]
+struct Options {
+    release: Release,
+    against: Option<Release>,
+    operations: usize,
+    seed: u64,
+    first: u64,
+    batch: u64,
+    variant: Option<usize>,
+    show: usize,
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let command = arguments.next();
+    match (command.as_deref(), options(arguments)) {
+        (Some("run"), Ok(options)) => run(&options),
+        (Some("record"), Ok(options)) => record(&options),
+        (Some("show"), Ok(options)) => {
+            let setup = Setup::timeless(options.release, 0);
+            let batch = Batch { setup, seed: options.seed, first: options.first, count: 1 };
+            batch.sequences().for_each(|sequence| print!("{sequence}"));
+            ExitCode::SUCCESS
+        }
+        (_, outcome) => {
+            if let Err(why) = outcome {
+                eprintln!("{why}");
+            }
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
+    let mut options = Options {
+        release: Release::NEWEST,
+        against: None,
+        operations: 20_000,
+        seed: 1,
+        first: 0,
+        batch: 250,
+        variant: None,
+        show: 10,
+    };
+    while let Some(name) = arguments.next() {
+        let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
+        let bad = |error: &dyn std::fmt::Display| format!("{name} {value}: {error}");
+        match name.as_str() {
+            "--release" => options.release = value.parse().map_err(|e| bad(&e))?,
+            "--against" if value == "memory" => options.against = None,
+            "--against" => options.against = Some(value.parse().map_err(|e| bad(&e))?),
+            "--operations" => options.operations = value.parse().map_err(|e| bad(&e))?,
+            "--seed" => options.seed = value.parse().map_err(|e| bad(&e))?,
+            "--first" => options.first = value.parse().map_err(|e| bad(&e))?,
+            "--batch" => options.batch = value.parse().map_err(|e| bad(&e))?,
+            "--variant" => options.variant = Some(value.parse().map_err(|e| bad(&e))?),
+            "--show" => options.show = value.parse().map_err(|e| bad(&e))?,
+            _ => return Err(format!("unknown option {name}")),
+        }
+    }
+    Ok(options)
+}
+
+/// One of the two that are compared.
+enum Side {
+    Memory(Box<Memory>),
+    Real { wire: Tcp, server: Server },
+}
+
+impl Drop for Side {
+    fn drop(&mut self) {
+        if let (Self::Real { server, .. }, true) = (self, std::thread::panicking()) {
+            eprintln!("{}", server.log_tail(60));
+        }
+    }
+}
+
+impl Side {
+    fn start(runtime: &tokio::runtime::Runtime, setup: &Setup, is_real: bool) -> Self {
+        if !is_real {
+            return Self::Memory(Box::new(Memory::new(setup.ensemble())));
+        }
+        let server = runtime.block_on(setup.start()).unwrap_or_else(|error| panic!("{error}"));
+        Self::Real { wire: Tcp::new(server.addr()), server }
+    }
+
+    fn play(&mut self, sequence: &Sequence, root: &str) -> Record {
+        match self {
+            Self::Memory(wire) => play(sequence, root, wire.as_mut()),
+            Self::Real { wire, .. } => play(sequence, root, wire),
+        }
+    }
+
+    fn play_all(&mut self, batch: &Batch) -> Vec<Record> {
+        match self {
+            Self::Memory(wire) => batch.play(wire.as_mut()),
+            Self::Real { wire, .. } => batch.play(wire),
+        }
+    }
+}
+
+/// Writes down what a real server does with the batches that are kept.
+fn record(options: &Options) -> ExitCode {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let folder = Golden::folder();
+    std::fs::create_dir_all(&folder).expect("a folder that can be written");
+    for number in 0..Golden::BATCHES {
+        let batch = Golden::batch(options.release, number);
+        let server =
+            runtime.block_on(batch.setup.start()).unwrap_or_else(|error| panic!("{error}"));
+        let records = batch.play(&mut Tcp::new(server.addr()));
+        let golden = Golden { version: server.version().to_string(), number, batch, records };
+        let file = folder.join(format!("{}-{number}.txt", options.release));
+        let text = golden.text();
+        println!("{}: {} bytes", file.display(), text.len());
+        std::fs::write(&file, text).expect("a file that can be written");
+    }
+    ExitCode::SUCCESS
+}
+
+fn run(options: &Options) -> ExitCode {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let began = std::time::Instant::now();
+    let mut total = Tally::default();
+    let mut found = 0;
+    let mut first = options.first;
+    while total.operations < options.operations {
+        let variant =
+            options.variant.unwrap_or_else(|| usize::try_from(first / options.batch).unwrap_or(0));
+        let setup = Setup::timeless(options.release, variant);
+        let batch = Batch { setup, seed: options.seed, first, count: options.batch };
+        let differences = compare(&runtime, &batch, options.against);
+        for difference in &differences {
+            found += 1;
+            if found <= options.show {
+                show(&runtime, &batch, options.against, difference);
+            }
+        }
+        let tally = batch.tally();
+        total.operations += tally.operations;
+        total.sequences += tally.sequences;
+        first += options.batch;
+    }
+    let against = options.against.map_or("memory".to_owned(), |release| release.to_string());
+    println!(
+        "{} operations in {} sequences on {against} (-) and real {} (+), seed {}: {found} differences, {:.0?}",
+        total.operations,
+        total.sequences,
+        options.release,
+        options.seed,
+        began.elapsed(),
+    );
+    ExitCode::from(u8::from(found > 0))
+}
+
+/// Both sides of a batch, just started.
+fn sides(
+    runtime: &tokio::runtime::Runtime,
+    setup: &Setup,
+    against: Option<Release>,
+) -> (Side, Side) {
+    let ours = Setup { release: against.unwrap_or(setup.release), ..*setup };
+    (Side::start(runtime, &ours, against.is_some()), Side::start(runtime, setup, true))
+}
+
+fn compare(
+    runtime: &tokio::runtime::Runtime,
+    batch: &Batch,
+    against: Option<Release>,
+) -> Vec<Difference> {
+    let (mut ours, mut theirs) = sides(runtime, &batch.setup, against);
+    let (ours, theirs) = std::thread::scope(|scope| {
+        let ours = scope.spawn(|| ours.play_all(batch));
+        let theirs = theirs.play_all(batch);
+        (ours.join().expect("our side plays to the end"), theirs)
+    });
+    batch.differences(&ours, &theirs)
+}
+
+/// Prints the shortest sequence that still makes a difference.
+fn show(
+    runtime: &tokio::runtime::Runtime,
+    batch: &Batch,
+    against: Option<Release>,
+    difference: &Difference,
+) {
+    let (mut ours, mut theirs) = sides(runtime, &batch.setup, against);
+    let mut roots = roots();
+    let mut between = |sequence: &Sequence| {
+        let root = roots.next().expect("there is always another one");
+        let (ours, theirs) = (ours.play(sequence, &root), theirs.play(sequence, &root));
+        Difference::between(difference.index, sequence.clone(), &ours, &theirs)
+    };
+    if between(&difference.sequence).is_none() {
+        println!("only after what came before:\n{difference}");
+        return;
+    }
+    let shrunk = shrink(&difference.sequence, |sequence| between(sequence).is_some());
+    match between(&shrunk) {
+        Some(shrunk) => println!("{shrunk}"),
+        None => println!("comes and goes:\n{difference}"),
+    }
+}

@@ -1,0 +1,314 @@
+//! What one session was asked and what it has said: everything that it must get right.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use zk_proto::{
+    ErrorCode, SessionId, Zxid,
+    jute::decode_prefix,
+    request::{GetChildrenResponse, GetDataResponse, MultiResponse, MultiResult},
+    session::{Answer, Outcome, Over, State, WatchNotice},
+};
+
+use super::{
+    truth::{Truth, mark_of},
+    watching::Watching,
+};
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub(crate) enum Asked {
+    /// A write that carries its token as a mark.
+    Write,
+    /// The same as part of a multi.
+    Multi,
+    /// A delete, which carries nothing.
+    Delete,
+    Get(Arc<str>),
+    Exists(Arc<str>),
+    Children(Arc<str>),
+    /// Anything else.
+    Other,
+    Close,
+}
+
+#[derive(Debug)]
+struct Request {
+    asked: Asked,
+    watcher: Option<u64>,
+    begun: bool,
+}
+
+/// The promises of one session.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    pub(crate) id: Option<SessionId>,
+    open: BTreeMap<u64, Request>,
+    watches: BTreeMap<u64, Watching>,
+    /// The last request that was answered.
+    answered: u64,
+    /// The newest state that was seen.
+    seen: Zxid,
+    /// The state at which watches were armed again on the present connection, until it is looked at.
+    pub(crate) restored: Option<Zxid>,
+    pub(crate) connected: bool,
+    pub(crate) over: Option<Over>,
+    /// What is wrong, in the order of finding it.
+    pub(crate) violations: Vec<String>,
+    /// Writes of which nothing is known, and those that were not sent.
+    not_done: Vec<u64>,
+    pub(crate) checked: Checked,
+}
+
+/// How much was looked at.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Checked {
+    /// Outcomes of requests.
+    pub outcomes: u64,
+    /// Events of watches.
+    pub events: u64,
+    /// Gaps that persistent watches were told of.
+    pub gaps: u64,
+    /// Reads that were compared with the state that they claim to show.
+    pub reads: u64,
+}
+
+impl Book {
+    pub(crate) fn asked(&mut self, token: u64, asked: Asked, watch: Option<(u64, Watching)>) {
+        let watcher = watch.as_ref().map(|(watcher, _)| *watcher);
+        self.watches.extend(watch);
+        self.open.insert(token, Request { asked, watcher, begun: false });
+    }
+
+    /// Nobody waits for anything.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Watches that are armed or may be, and how many of them are persistent.
+    pub(crate) fn watches(&self) -> (usize, usize) {
+        let persistent = self.watches.values().filter(|watch| watch.is_persistent()).count();
+        (self.watches.len(), persistent)
+    }
+
+    /// The first byte of a write was given to a connection.
+    pub(crate) fn begun(&mut self, token: u64) {
+        match self.open.get_mut(&token) {
+            Some(request) if request.begun => self.wrong(format!("S9: {token:#x} is sent twice")),
+            Some(request) => request.begun = true,
+            None => self.wrong(format!("S9: {token:#x} is sent after its outcome")),
+        }
+    }
+
+    /// A server has said that the request was not carried out, so that it may be sent again.
+    pub(crate) fn refused(&mut self, token: u64) {
+        if let Some(request) = self.open.get_mut(&token) {
+            request.begun = false;
+        }
+    }
+
+    pub(crate) fn concluded(&mut self, token: u64, outcome: &Outcome, truth: &Truth) {
+        self.checked.outcomes += 1;
+        let Some(request) = self.open.remove(&token) else {
+            self.wrong(format!("S8: {token:#x} has an outcome too many: {outcome:?}"));
+            return;
+        };
+        let is_write = matches!(request.asked, Asked::Write | Asked::Multi);
+        match outcome {
+            Outcome::Answered(answer) => self.answered(token, &request, answer, truth),
+            Outcome::NotSent(_) => {
+                if is_write && request.begun {
+                    self.wrong(format!("S9: {token:#x} was sent"));
+                }
+                if is_write {
+                    self.not_done.push(token);
+                }
+                self.forget(request.watcher);
+            }
+            Outcome::Unknown(_) => {
+                if is_write && !request.begun {
+                    self.wrong(format!("S9: {token:#x} was certainly not sent"));
+                }
+                self.forget(request.watcher);
+            }
+        }
+    }
+
+    fn forget(&mut self, watcher: Option<u64>) {
+        if let Some(watcher) = watcher {
+            self.watches.remove(&watcher);
+        }
+    }
+
+    fn answered(&mut self, token: u64, request: &Request, answer: &Answer, truth: &Truth) {
+        if self.over.is_some() {
+            self.wrong(format!("S4: {token:#x} is answered after the end"));
+        }
+        if token <= self.answered {
+            self.wrong(format!("S8: {token:#x} is answered after {:#x}", self.answered));
+        }
+        self.answered = self.answered.max(token);
+        if let Asked::Close = request.asked {
+            return;
+        }
+        let before = self.violations.len();
+        self.saw(answer.zxid, truth);
+        if self.violations.len() > before {
+            self.wrong(format!("with the answer {answer:?} to {:?}", request.asked));
+        }
+        let is_ok = answer.code == ErrorCode::OK;
+        let is_done = match request.asked {
+            Asked::Write => Some(is_ok),
+            Asked::Multi => Some(is_ok && succeeded(answer)),
+            _ => None,
+        };
+        let done = truth.written(token);
+        if is_done.is_some_and(|is_done| done != is_done.then_some(answer.zxid)) {
+            self.wrong(format!("S9: {token:#x} was answered {answer:?}, and done at {done:?}"));
+        }
+        if let Err(difference) = compare(&request.asked, answer, truth) {
+            self.wrong(format!("S5: {difference} at {}", answer.zxid));
+        }
+        self.checked.reads += 1;
+        let exists = answer.code != ErrorCode::NO_NODE;
+        match request.watcher.and_then(|watcher| self.watches.get_mut(&watcher)) {
+            Some(watch) if is_ok || (!exists && matches!(request.asked, Asked::Exists(_))) => {
+                watch.arm(answer.zxid, exists, truth);
+            }
+            Some(_) => self.forget(request.watcher),
+            None => {}
+        }
+    }
+
+    /// A state was shown: no older one than before, and its news were told before.
+    fn saw(&mut self, zxid: Zxid, truth: &Truth) {
+        self.look_at_restored(truth);
+        if zxid < self.seen {
+            self.wrong(format!("S7: {zxid} was shown after {}", self.seen));
+        }
+        self.seen = self.seen.max(zxid);
+        let wrong = self.watches.values_mut().filter_map(|watch| watch.up_to(zxid, truth).err());
+        let wrong: Vec<_> = wrong.collect();
+        self.violations.extend(wrong);
+    }
+
+    fn look_at_restored(&mut self, truth: &Truth) {
+        if let Some(zxid) = self.restored.take() {
+            let watches = self.watches.values_mut();
+            let wrong: Vec<_> =
+                watches.filter_map(|watch| watch.restored(zxid, truth).err()).collect();
+            self.violations.extend(wrong);
+        }
+    }
+
+    pub(crate) fn noticed(&mut self, watcher: u64, notice: &WatchNotice, truth: &Truth) {
+        let is_live = matches!(notice, WatchNotice::Event(event) if event.zxid.is_some());
+        if is_live || matches!(notice, WatchNotice::Gap) {
+            self.look_at_restored(truth);
+        }
+        let Some(watch) = self.watches.get_mut(&watcher) else {
+            self.wrong(format!("W3: {watcher:#x} is told {notice:?} and does not watch"));
+            return;
+        };
+        let is_persistent = watch.is_persistent();
+        match notice {
+            WatchNotice::Event(event) => {
+                self.checked.events += 1;
+                let told = watch.told(event, truth);
+                self.violations.extend(told.err());
+                if !is_persistent {
+                    self.watches.remove(&watcher);
+                }
+            }
+            WatchNotice::Gap if is_persistent => self.checked.gaps += 1,
+            WatchNotice::Over(_) => {
+                self.watches.remove(&watcher);
+            }
+            other => self.wrong(format!("W3: {watcher:#x} is told {other:?}")),
+        }
+    }
+
+    pub(crate) fn state(&mut self, state: &State) {
+        if self.over.is_some() {
+            self.wrong(format!("S4: {state:?} after the end"));
+        }
+        match state {
+            State::Connected(negotiated) => {
+                if self.id.is_some_and(|id| id != negotiated.id) {
+                    self.wrong(format!("S7: {negotiated:?} is another session"));
+                }
+                self.id = Some(negotiated.id);
+                self.connected = true;
+            }
+            State::Disconnected(_) => self.connected = false,
+            State::Over(over) => {
+                self.connected = false;
+                self.over = Some(*over);
+            }
+            other => self.wrong(format!("unheard of: {other:?}")),
+        }
+    }
+
+    /// The session is over, and everything has been said.
+    pub(crate) fn close(&mut self, truth: &Truth) {
+        if !self.open.is_empty() {
+            let open: Vec<_> = self.open.keys().collect();
+            self.wrong(format!("S8: without an outcome: {open:x?}"));
+        }
+        if !self.watches.is_empty() {
+            self.wrong(format!("W2: forgotten: {:?}", self.watches));
+        }
+        for token in std::mem::take(&mut self.not_done) {
+            if truth.written(token).is_some() {
+                self.wrong(format!("S9: {token:#x} was done, and is said not to have been sent"));
+            }
+        }
+    }
+
+    fn wrong(&mut self, violation: String) {
+        self.violations.push(violation);
+    }
+}
+
+/// A failed multi is answered well, with an error for each of its parts.
+fn succeeded(answer: &Answer) -> bool {
+    let multi = decode_prefix::<MultiResponse>(&answer.body);
+    multi.is_ok_and(|multi| multi.iter().all(|(_, it)| !matches!(it, MultiResult::Error(_))))
+}
+
+/// Says how an answer differs from the state that it claims to show.
+fn compare(asked: &Asked, answer: &Answer, truth: &Truth) -> Result<(), String> {
+    let (path, exists) = match asked {
+        Asked::Get(path) | Asked::Exists(path) | Asked::Children(path) => {
+            (path, &**path == "/" || truth.at(path, answer.zxid).is_some())
+        }
+        _ => return Ok(()),
+    };
+    if (answer.code == ErrorCode::OK) != exists {
+        return Err(format!("{path} is answered {:?}", answer.code));
+    }
+    match (asked, truth.at(path, answer.zxid)) {
+        (Asked::Get(_), Some(node)) => {
+            let read: GetDataResponse = decode_prefix(&answer.body).map_err(|e| e.to_string())?;
+            let (stat, mark) = (read.stat, |data: &[u8]| mark_of(data));
+            let shown = (stat.mzxid, stat.version, stat.ephemeral_owner);
+            if shown != (node.mzxid, node.version, node.owner)
+                || read.data.as_deref().map(mark) != node.data.as_deref().map(mark)
+            {
+                return Err(format!("{path} is {read:?} and should be {node:?}"));
+            }
+        }
+        (Asked::Children(_), _) if exists => {
+            let read: GetChildrenResponse =
+                decode_prefix(&answer.body).map_err(|e| e.to_string())?;
+            let mut shown: Vec<_> =
+                read.children.strs().filter(|name| name != "zookeeper").collect();
+            shown.sort_unstable();
+            let children = truth.children_at(path, answer.zxid);
+            if !shown.iter().map(|name| &**name).eq(children.iter().copied()) {
+                return Err(format!("{path} has {shown:?} and should have {children:?}"));
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! One client: a session, its user, and the hand that drives it.
+
+use std::{collections::VecDeque, time::Duration};
+
+use zk_proto::{
+    Time,
+    session::{Config, Outgoing, Session},
+};
+
+use super::{
+    book::{Asked, Book, Checked},
+    schedule::Happening,
+    workload::Wish,
+};
+
+/// A client, which lives through any number of sessions.
+#[derive(Debug)]
+pub(crate) struct Client {
+    number: usize,
+    pub(crate) session: Session<u64, u64>,
+    pub(crate) book: Book,
+    /// The connection that it has or is making.
+    pub(crate) link: Option<usize>,
+    /// When it is to be woken, as far as that is planned.
+    pub(crate) wake: Option<Time>,
+    /// The process stands still; what happens to it meanwhile waits.
+    pub(crate) is_paused: bool,
+    pub(crate) waiting: VecDeque<Happening>,
+    pub(crate) is_isolated: bool,
+    /// Added to the time that everything takes on the way.
+    pub(crate) slow: Duration,
+    /// Whether bytes come in crumbs.
+    pub(crate) in_crumbs: bool,
+    pub(crate) is_closing: bool,
+    /// Batches of the script that were asked for.
+    pub(crate) batches: usize,
+    tokens: u64,
+    /// What the books of earlier sessions have checked.
+    checked: Checked,
+}
+
+impl Client {
+    pub(crate) fn new(number: usize, config: Config, seed: u64, now: Time) -> Self {
+        Self {
+            number,
+            session: Session::new(config, seed, now),
+            book: Book::default(),
+            link: None,
+            wake: None,
+            is_paused: false,
+            waiting: VecDeque::new(),
+            is_isolated: false,
+            slow: Duration::ZERO,
+            in_crumbs: false,
+            is_closing: false,
+            batches: 0,
+            tokens: 0,
+            checked: Checked::default(),
+        }
+    }
+
+    /// Another session for the same user.
+    pub(crate) fn begin(&mut self, config: Config, seed: u64, now: Time) {
+        self.session = Session::new(config, seed, now);
+        self.checked = self.checked();
+        self.book = Book::default();
+    }
+
+    /// Never the same twice, and greater for each.
+    pub(crate) fn token(&mut self) -> u64 {
+        self.tokens += 1;
+        (self.number as u64 + 1) << 40 | self.tokens
+    }
+
+    pub(crate) fn ask(&mut self, now: Time, wish: Wish) {
+        let token = self.token();
+        let (request, asked, watch) = wish.request(token);
+        self.submit(now, request, asked, watch);
+    }
+
+    fn submit(
+        &mut self,
+        now: Time,
+        request: Outgoing<u64, u64>,
+        asked: Asked,
+        watch: Option<(u64, super::watching::Watching)>,
+    ) {
+        self.book.asked(request.token, asked, watch);
+        self.session.submit(now, request);
+    }
+
+    pub(crate) fn close(&mut self, now: Time) {
+        self.is_closing = true;
+        let token = self.token();
+        self.book.asked(token, Asked::Close, None);
+        self.session.close(now, token);
+    }
+
+    pub(crate) const fn checked(&self) -> Checked {
+        let (before, now) = (self.checked, self.book.checked);
+        Checked {
+            outcomes: before.outcomes + now.outcomes,
+            events: before.events + now.events,
+            gaps: before.gaps + now.gaps,
+            reads: before.reads + now.reads,
+        }
+    }
+}

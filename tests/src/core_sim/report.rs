@@ -1,0 +1,200 @@
+//! What a run has shown: what was checked, what was met, and the last things that happened.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+};
+
+use zk_proto::{
+    Time,
+    session::{Outcome, Over, State},
+};
+
+use super::{book::Checked, fault::KINDS, schedule::Happening};
+
+/// Events of a trace that are remembered.
+const TRACE_LEN: usize = 200;
+
+/// Where the session of the client that a fault struck stood: not connected, connected, over.
+pub(crate) const STATES: [&str; 3] = ["apart", "connected", "over"];
+
+/// What was met.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Coverage {
+    /// Faults that have fired, by kind and by the state of the session that they struck.
+    pub fired: BTreeMap<&'static str, [u64; STATES.len()]>,
+    /// Handshakes that succeeded, sessions that were told of a loss, and those that expired.
+    pub connected: u64,
+    /// Connections lost.
+    pub disconnected: u64,
+    /// Sessions that learned that they had expired.
+    pub expired: u64,
+    /// Sessions that servers ended by themselves.
+    pub expired_by_servers: u64,
+    /// Requests answered.
+    pub answered: u64,
+    /// Requests that were certainly not sent.
+    pub not_sent: u64,
+    /// Requests of which nothing is known.
+    pub unknown: u64,
+    pub(crate) has_cut_off: bool,
+}
+
+impl Coverage {
+    pub(crate) fn outcome(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Answered(_) => self.answered += 1,
+            Outcome::NotSent(_) => self.not_sent += 1,
+            Outcome::Unknown(_) => self.unknown += 1,
+        }
+    }
+
+    pub(crate) const fn state(&mut self, state: &State) {
+        match state {
+            State::Connected(_) => self.connected += 1,
+            State::Disconnected(_) => self.disconnected += 1,
+            State::Over(Over::Expired) => self.expired += 1,
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (kind, counts) in &other.fired {
+            let sums = self.fired.entry(kind).or_default();
+            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
+        self.connected += other.connected;
+        self.disconnected += other.disconnected;
+        self.expired += other.expired;
+        self.expired_by_servers += other.expired_by_servers;
+        self.answered += other.answered;
+        self.not_sent += other.not_sent;
+        self.unknown += other.unknown;
+    }
+}
+
+/// What has happened last, and a number that all of it goes into.
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    last: VecDeque<(Time, &'static str, usize)>,
+    pub(crate) hash: u64,
+    pub(crate) events: u64,
+}
+
+impl Trace {
+    pub(crate) fn note(&mut self, now: Time, happening: &Happening) {
+        let (name, number) = happening.gist();
+        let bytes = match happening {
+            Happening::Up { bytes, .. } | Happening::Down { bytes, .. } => bytes.len() as u64,
+            _ => 0,
+        };
+        let nanos = u64::try_from(now.since_epoch().as_nanos()).unwrap_or(u64::MAX);
+        for word in [nanos, name.len() as u64, number as u64, bytes] {
+            // FNV-1a, a word at a time.
+            self.hash = (self.hash ^ word).wrapping_mul(0x0100_0000_01B3).rotate_left(29);
+        }
+        self.events += 1;
+        if self.last.len() == TRACE_LEN {
+            self.last.pop_front();
+        }
+        self.last.push_back((now, name, number));
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.last.iter().map(|(at, name, number)| format!("{at} {name} {number}")).collect()
+    }
+}
+
+/// What one run, or many, have shown.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Report {
+    /// Runs.
+    pub runs: u64,
+    /// Things that happened.
+    pub events: u64,
+    /// Simulated time in milliseconds.
+    pub millis: u64,
+    /// Outcomes, events and reads that were checked.
+    pub checked: Checked,
+    /// What was met.
+    pub coverage: Coverage,
+    /// Of all that happened, in order: the same for the same plans.
+    pub hash: u64,
+}
+
+impl Report {
+    /// Adds another run to these.
+    pub fn add(&mut self, other: &Self) {
+        self.runs += other.runs;
+        self.events += other.events;
+        self.millis += other.millis;
+        self.checked.outcomes += other.checked.outcomes;
+        self.checked.events += other.checked.events;
+        self.checked.gaps += other.checked.gaps;
+        self.checked.reads += other.checked.reads;
+        self.coverage.add(&other.coverage);
+        self.hash = (self.hash ^ other.hash).wrapping_mul(0x0100_0000_01B3);
+    }
+
+    /// What should have been met and was not.
+    #[must_use]
+    pub fn missing(&self) -> Vec<&'static str> {
+        let Coverage { connected, disconnected, expired, expired_by_servers, .. } = self.coverage;
+        let Coverage { answered, not_sent, unknown, .. } = self.coverage;
+        let Checked { events, gaps, reads, .. } = self.checked;
+        let mut counts = vec![
+            ("connected", connected),
+            ("disconnected", disconnected),
+            ("expired", expired),
+            ("expired by servers", expired_by_servers),
+            ("answered", answered),
+            ("not sent", not_sent),
+            ("unknown", unknown),
+            ("watch events", events),
+            ("gaps", gaps),
+            ("reads", reads),
+        ];
+        if self.coverage.fired.len() < KINDS {
+            counts.push(("a kind of fault", 0));
+        }
+        counts.into_iter().filter(|(_, count)| *count == 0).map(|(name, _)| name).collect()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { runs, events, millis, checked, coverage, hash } = self;
+        let seconds = millis / 1000;
+        writeln!(
+            f,
+            "{runs} runs, {events} events, {seconds} simulated seconds, trace {hash:016x}"
+        )?;
+        writeln!(
+            f,
+            "checked: {} outcomes ({} answered, {} not sent, {} unknown), {} reads, {} watch events, \
+             {} gaps",
+            checked.outcomes,
+            coverage.answered,
+            coverage.not_sent,
+            coverage.unknown,
+            checked.reads,
+            checked.events,
+            checked.gaps,
+        )?;
+        writeln!(
+            f,
+            "sessions: {} connected, {} disconnected, {} expired, {} ended by servers",
+            coverage.connected,
+            coverage.disconnected,
+            coverage.expired,
+            coverage.expired_by_servers,
+        )?;
+        writeln!(f, "{:<18}{:>12}{:>12}{:>12}", "fault", STATES[0], STATES[1], STATES[2])?;
+        for (kind, [apart, connected, over]) in &coverage.fired {
+            writeln!(f, "{kind:<18}{apart:>12}{connected:>12}{over:>12}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,417 @@
+//! The shape of a run: trouble, healing, coming together again, the end.
+
+use std::time::Duration;
+
+use zk_proto::{Time, session::LinkError};
+use zk_testkit::server::Member;
+
+use super::{
+    fault::{Fault, When},
+    plan::{Plan, script},
+    report::Report,
+    schedule::Happening,
+    workload::Wish,
+    world::World,
+};
+
+/// How often the end looks whether it has come.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Events of one run above which it is taken to run in circles.
+const EVENTS_MAX: u64 = 5_000_000;
+
+/// How far the end of a run is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Ending {
+    #[default]
+    Trouble,
+    /// Everybody must be connected by this time.
+    Healed(Time),
+    /// Everybody must know the newest state by this time.
+    Reading(Time),
+    /// All sessions must be closed by this time.
+    Closing(Time),
+    Done,
+}
+
+/// What went wrong in a run, and the last things that happened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Failure {
+    /// Which promises were broken, in the order of finding it.
+    pub violations: Vec<String>,
+    /// The last things that happened.
+    pub trace: Vec<String>,
+}
+
+/// Carries out a plan.
+///
+/// # Errors
+/// [`Failure`] at the first broken promise.
+///
+/// # Panics
+/// If an assertion of the session's own fails.
+pub fn run(plan: &Plan) -> Result<Report, Failure> {
+    let mut world = World::new(plan);
+    for (number, planned) in plan.faults.iter().enumerate() {
+        match planned.when {
+            When::At(at) => world.schedule.plan(at, Happening::Fault { number }),
+            When::Delivery(count) => world.by_delivery.push_back((count, number)),
+        }
+    }
+    world.schedule.plan(Time::new(plan.heal), Happening::Phase);
+    while world.ending != Ending::Done && world.violations.is_empty() {
+        world.step();
+    }
+    let World { violations, trace, clients, now, mut coverage, .. } = world;
+    if !violations.is_empty() {
+        return Err(Failure { violations, trace: trace.lines() });
+    }
+    coverage.has_cut_off = false;
+    let millis = u64::try_from(now.since_epoch().as_millis()).unwrap_or(u64::MAX);
+    let mut report = Report {
+        runs: 1,
+        events: trace.events,
+        millis,
+        coverage,
+        hash: trace.hash,
+        ..Report::default()
+    };
+    for client in &clients {
+        let checked = client.checked();
+        report.checked.outcomes += checked.outcomes;
+        report.checked.events += checked.events;
+        report.checked.gaps += checked.gaps;
+        report.checked.reads += checked.reads;
+    }
+    Ok(report)
+}
+
+impl World<'_> {
+    fn step(&mut self) {
+        if self.schedule.next_is_delivery() {
+            while let Some(&(count, number)) = self.by_delivery.front() {
+                if count > self.deliveries {
+                    break;
+                }
+                self.by_delivery.pop_front();
+                self.strike(number);
+            }
+            self.deliveries += 1;
+        }
+        let Some((at, happening)) = self.schedule.next() else {
+            self.violations.push("nothing happens any more".into());
+            return;
+        };
+        self.now = at;
+        self.trace.note(at, &happening);
+        if self.trace.events > EVENTS_MAX {
+            self.violations.push(format!("{EVENTS_MAX} events until {at}"));
+        }
+        self.happen(happening);
+        let violations = &mut self.truth.violations;
+        self.violations.append(violations);
+    }
+
+    /// The client whose process has to run for this.
+    fn needs(&self, happening: &Happening) -> Option<usize> {
+        match happening {
+            Happening::Dialed { link, .. }
+            | Happening::Down { link, .. }
+            | Happening::DownEnd { link, .. }
+            | Happening::Writable { link } => Some(self.links[*link].client),
+            Happening::Wake { client } | Happening::Ask { client } => Some(*client),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn happen(&mut self, happening: Happening) {
+        if let Some(client) = self.needs(&happening).filter(|it| self.clients[*it].is_paused) {
+            self.clients[client].waiting.push_back(happening);
+            return;
+        }
+        match happening {
+            Happening::Dialed { link, outcome } => self.dialed(link, outcome),
+            Happening::Up { link, bytes } => self.arrive_up(link, Some(&bytes)),
+            Happening::UpEnd { link } => self.arrive_up(link, None),
+            Happening::Down { link, bytes } => self.arrive_down(link, Ok(&bytes)),
+            Happening::DownEnd { link, why } => self.arrive_down(link, Err(why)),
+            Happening::Writable { link } => {
+                self.links[link].is_full = false;
+                self.settle(self.links[link].client);
+            }
+            Happening::Wake { client } => {
+                self.clients[client].wake = None;
+                self.clients[client].session.elapsed(self.now);
+                self.settle(client);
+            }
+            Happening::Tick => self.tick(),
+            Happening::Ask { client } => self.ask(client),
+            Happening::Reborn { client } => self.reborn(client),
+            Happening::Fault { number } => self.strike(number),
+            Happening::Mend { number } => self.mend(self.plan.faults[number].fault),
+            Happening::Phase => self.phase(),
+        }
+    }
+
+    /// The process goes on: what it has missed comes first, as it would from sockets.
+    fn awake(&mut self, client: usize) {
+        self.clients[client].is_paused = false;
+        for happening in std::mem::take(&mut self.clients[client].waiting) {
+            self.happen(happening);
+        }
+    }
+
+    fn reborn(&mut self, client: usize) {
+        if matches!(self.ending, Ending::Closing(_) | Ending::Done) {
+            return;
+        }
+        self.close_book(client);
+        let (config, seed) = (self.config(), self.rng.next());
+        self.clients[client].begin(config, seed, self.now);
+        self.settle(client);
+    }
+
+    fn close_book(&mut self, client: usize) {
+        let book = &mut self.clients[client].book;
+        book.close(&self.truth);
+        self.violations.append(&mut book.violations);
+    }
+
+    pub(crate) fn plan_ask(&mut self, client: usize) {
+        let is_scripted = self.plan.is_scripted;
+        if is_scripted && self.clients[client].batches == script(client).len() {
+            return;
+        }
+        let pause = match (is_scripted, self.clients[client].book.connected) {
+            (true, true) => 500,
+            (true, false) => 20_000,
+            (false, _) => 1 + self.rng.below(60_000),
+        };
+        let at = self.now.after(Duration::from_micros(pause));
+        self.schedule.plan(at, Happening::Ask { client });
+    }
+
+    fn ask(&mut self, client: usize) {
+        if self.ending != Ending::Trouble {
+            return;
+        }
+        if self.plan.is_scripted {
+            self.ask_by_script(client);
+        } else if self.clients[client].book.over.is_none() {
+            for _ in 0..=self.rng.below(3) {
+                let watches = self.clients[client].book.watches();
+                let wish = Wish::any(&mut self.rng, watches);
+                self.clients[client].ask(self.now, wish);
+            }
+            self.settle(client);
+        }
+        self.plan_ask(client);
+    }
+
+    fn ask_by_script(&mut self, number: usize) {
+        let client = &mut self.clients[number];
+        let is_ready = client.book.over.is_none() && client.book.is_idle();
+        let Some(batch) = script(number).get(client.batches).filter(|_| is_ready) else { return };
+        client.batches += 1;
+        batch.iter().for_each(|wish| client.ask(self.now, *wish));
+        self.settle(number);
+    }
+
+    /// A fault begins.
+    fn strike(&mut self, number: usize) {
+        let planned = self.plan.faults[number];
+        if self.ending != Ending::Trouble {
+            return;
+        }
+        self.schedule.plan(self.now.after(planned.duration), Happening::Mend { number });
+        let until = self.now.after(planned.duration);
+        let struck = match planned.fault {
+            Fault::Reset(it)
+            | Fault::Fin(it)
+            | Fault::BlackHole(it)
+            | Fault::BlackHoleUp(it)
+            | Fault::BlackHoleDown(it)
+            | Fault::Stall(it)
+            | Fault::Slow(it)
+            | Fault::Crumbs(it)
+            | Fault::Pause(it)
+            | Fault::Isolate(it)
+            | Fault::Expire(it) => it,
+            _ => 0,
+        };
+        let book = &self.clients[struck].book;
+        let state = if book.over.is_some() { 2 } else { usize::from(book.connected) };
+        self.coverage.fired.entry(planned.fault.kind().1).or_default()[state] += 1;
+        self.begin(planned.fault, until);
+    }
+
+    fn begin(&mut self, fault: Fault, until: Time) {
+        let now = self.now;
+        match fault {
+            Fault::Reset(client) => {
+                if let Some(link) = self.clients[client].link {
+                    self.reset(link);
+                }
+            }
+            Fault::Fin(client) => self.with_link(client, |world, link| {
+                let at = now.after(world.latency(client));
+                let down = world.links[link].down.arrival(at);
+                world.schedule.plan(down, Happening::DownEnd { link, why: LinkError::Closed });
+                let up = world.links[link].up.arrival(at);
+                world.schedule.plan(up, Happening::UpEnd { link });
+            }),
+            Fault::BlackHole(client) => self.with_link(client, |world, link| {
+                world.links[link].up.is_hole = true;
+                world.links[link].down.is_hole = true;
+            }),
+            Fault::BlackHoleUp(client) => {
+                self.with_link(client, |world, link| world.links[link].up.is_hole = true);
+            }
+            Fault::BlackHoleDown(client) => {
+                self.with_link(client, |world, link| world.links[link].down.is_hole = true);
+            }
+            Fault::Stall(client) => self.with_link(client, |world, link| {
+                world.links[link].up.stalled = until;
+                world.links[link].down.stalled = until;
+            }),
+            Fault::Slow(client) => self.clients[client].slow = self.plan.timeout / 8,
+            Fault::Crumbs(client) => self.clients[client].in_crumbs = true,
+            Fault::Pause(client) => self.clients[client].is_paused = true,
+            Fault::Isolate(client) => {
+                self.clients[client].is_isolated = true;
+                self.begin(Fault::BlackHole(client), until);
+            }
+            Fault::Expire(client) => {
+                if let Some(session) = self.clients[client].book.id {
+                    self.forced.insert(session);
+                    self.ensemble.expire(now, session);
+                    self.pump();
+                }
+            }
+            Fault::Refuse(member) => {
+                self.refusing.insert(member);
+            }
+            Fault::Hang(member) => {
+                self.hanging.insert(member);
+            }
+            _ => self.strike_members(fault),
+        }
+    }
+
+    fn strike_members(&mut self, fault: Fault) {
+        let now = self.now;
+        match fault {
+            Fault::Stop(member) => self.ensemble.stop(now, Member(member)),
+            Fault::CutOff(member) => {
+                self.coverage.has_cut_off = true;
+                self.ensemble.cut_off(now, Member(member));
+            }
+            Fault::Lag(member) => {
+                self.ensemble.set_lag(now, Member(member), self.plan.timeout / 10);
+            }
+            Fault::DropConnections(member) => {
+                self.ensemble.drop_connections(now, Some(Member(member)));
+            }
+            Fault::Depose => self.ensemble.depose(now),
+            _ => {}
+        }
+        self.pump();
+    }
+
+    fn with_link(&mut self, client: usize, act: impl FnOnce(&mut Self, usize)) {
+        if let Some(link) = self.clients[client].link {
+            act(self, link);
+        }
+    }
+
+    /// A fault ends. Harmless if it has ended before.
+    pub(crate) fn mend(&mut self, fault: Fault) {
+        let now = self.now;
+        match fault {
+            Fault::Slow(client) => self.clients[client].slow = Duration::ZERO,
+            Fault::Crumbs(client) => self.clients[client].in_crumbs = false,
+            Fault::Pause(client) => self.awake(client),
+            Fault::Isolate(client) => self.clients[client].is_isolated = false,
+            Fault::Refuse(member) => {
+                self.refusing.remove(&member);
+            }
+            Fault::Hang(member) => {
+                self.hanging.remove(&member);
+            }
+            Fault::Stop(member) => self.ensemble.start(now, Member(member)),
+            Fault::CutOff(member) => self.ensemble.rejoin(now, Member(member)),
+            Fault::Lag(member) => self.ensemble.set_lag(now, Member(member), Duration::ZERO),
+            _ => {}
+        }
+        self.pump();
+    }
+
+    /// How long it may take to be connected to healthy servers. A new session has as long as it wants for
+    /// its first dial, and one with a dead connection two thirds of that; the longest pause is five
+    /// seconds.
+    fn bound(&self) -> Duration {
+        self.plan.timeout + Duration::from_secs(7)
+    }
+
+    /// Looks whether the run is where it should be, and goes on.
+    fn phase(&mut self) {
+        let is_late = |by: Time| self.now > by;
+        match self.ending {
+            Ending::Trouble => {
+                for planned in &self.plan.faults {
+                    self.mend(planned.fault);
+                }
+                self.ending = Ending::Healed(self.now.after(self.bound()));
+            }
+            Ending::Healed(by) => {
+                if self.clients.iter().all(|client| client.book.connected) {
+                    for client in 0..self.clients.len() {
+                        let wishes = Wish::last();
+                        wishes.iter().for_each(|wish| self.clients[client].ask(self.now, *wish));
+                        self.settle(client);
+                    }
+                    self.ending = Ending::Reading(self.now.after(self.bound()));
+                } else if is_late(by) {
+                    self.violations.push(format!("L1: somebody is not connected by {by}"));
+                }
+            }
+            Ending::Reading(by) => {
+                if self.clients.iter().all(|client| client.book.is_idle()) {
+                    for client in 0..self.clients.len() {
+                        self.clients[client].close(self.now);
+                        self.settle(client);
+                    }
+                    let bound = self.config().close_timeout;
+                    self.ending = Ending::Closing(self.now.after(bound));
+                } else if is_late(by) {
+                    self.violations.push(format!("L1: somebody has no answers by {by}"));
+                }
+            }
+            Ending::Closing(by) => {
+                if self.clients.iter().all(|client| client.book.over.is_some()) {
+                    self.ending = Ending::Done;
+                    self.at_end();
+                } else if is_late(by) {
+                    self.violations.push(format!("L4: somebody is not closed by {by}"));
+                }
+            }
+            Ending::Done => {}
+        }
+        self.schedule.plan(self.now.after(LOOK), Happening::Phase);
+    }
+
+    /// Nothing is left over.
+    fn at_end(&mut self) {
+        for client in 0..self.clients.len() {
+            self.close_book(client);
+        }
+        let watches = self.ensemble.watch_count();
+        let live: Vec<_> = self.clients.iter().filter_map(|client| client.book.id).collect();
+        let left = self.ensemble.sessions().filter(|(id, _)| live.contains(id)).count();
+        if left > 0 {
+            self.violations
+                .push(format!("X2: {left} closed sessions and {watches} watches are left"));
+        }
+    }
+}

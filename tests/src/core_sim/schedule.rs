@@ -1,0 +1,113 @@
+//! What will happen, in order: by time, and at the same time in the order in which it was planned.
+
+use std::{cmp::Ordering, collections::BinaryHeap};
+
+use bytes::Bytes;
+use zk_proto::{Time, session::LinkError};
+
+/// Something that happens. Links and clients are named by their numbers.
+#[derive(Debug)]
+pub(crate) enum Happening {
+    /// A connection attempt ends.
+    Dialed { link: usize, outcome: Result<(), LinkError> },
+    /// A client's bytes reach the server.
+    Up { link: usize, bytes: Bytes },
+    /// A client's end of a connection reaches the server.
+    UpEnd { link: usize },
+    /// A server's bytes reach the client.
+    Down { link: usize, bytes: Bytes },
+    /// A server's end of a connection reaches the client.
+    DownEnd { link: usize, why: LinkError },
+    /// A client's socket takes bytes again.
+    Writable { link: usize },
+    /// A client's deadline may have come.
+    Wake { client: usize },
+    /// The ensemble's deadline may have come.
+    Tick,
+    /// A client's user asks for something.
+    Ask { client: usize },
+    /// A client whose session is over begins another one.
+    Reborn { client: usize },
+    /// A fault of the plan begins.
+    Fault { number: usize },
+    /// It ends.
+    Mend { number: usize },
+    /// A phase of the run ends.
+    Phase,
+}
+
+impl Happening {
+    /// Whether something arrives that was sent over a connection.
+    pub(crate) const fn is_delivery(&self) -> bool {
+        matches!(self, Self::Up { .. } | Self::Down { .. })
+    }
+
+    /// For the trace: a name and a number.
+    pub(crate) const fn gist(&self) -> (&'static str, usize) {
+        match self {
+            Self::Dialed { link, .. } => ("dialed", *link),
+            Self::Up { link, .. } => ("up", *link),
+            Self::UpEnd { link } => ("up end", *link),
+            Self::Down { link, .. } => ("down", *link),
+            Self::DownEnd { link, .. } => ("down end", *link),
+            Self::Writable { link } => ("writable", *link),
+            Self::Wake { client } => ("wake", *client),
+            Self::Tick => ("tick", 0),
+            Self::Ask { client } => ("ask", *client),
+            Self::Reborn { client } => ("reborn", *client),
+            Self::Fault { number } => ("fault", *number),
+            Self::Mend { number } => ("mend", *number),
+            Self::Phase => ("phase", 0),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    at: Time,
+    number: u64,
+    happening: Happening,
+}
+
+/// The heap of everything to come.
+#[derive(Debug, Default)]
+pub(crate) struct Schedule {
+    heap: BinaryHeap<Entry>,
+    planned: u64,
+}
+
+impl Schedule {
+    pub(crate) fn plan(&mut self, at: Time, happening: Happening) {
+        self.planned += 1;
+        self.heap.push(Entry { at, number: self.planned, happening });
+    }
+
+    pub(crate) fn next(&mut self) -> Option<(Time, Happening)> {
+        self.heap.pop().map(|entry| (entry.at, entry.happening))
+    }
+
+    pub(crate) fn next_is_delivery(&self) -> bool {
+        self.heap.peek().is_some_and(|entry| entry.happening.is_delivery())
+    }
+}
+
+/// The earliest is the greatest.
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Entry {}

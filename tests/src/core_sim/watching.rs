@@ -1,0 +1,168 @@
+//! One watch, and what it must be told: every change that concerns it, once and in order.
+
+use std::sync::Arc;
+
+use zk_proto::{
+    EventType, Zxid,
+    path::ancestors,
+    session::{NodeEvent, WatchBy},
+};
+
+use super::truth::{Change, Truth};
+
+/// A watch that was asked for.
+#[derive(Debug)]
+pub(crate) struct Watching {
+    pub(crate) by: WatchBy,
+    pub(crate) path: Arc<str>,
+    pub(crate) state: State,
+}
+
+#[derive(Debug)]
+pub(crate) enum State {
+    /// The request has not been answered.
+    Asked,
+    /// It waits for a node that was missing.
+    Missing { next: usize },
+    /// It waits for a change, from this place among all changes on.
+    Once { next: usize },
+    /// It is told every change, from this place on; of those with the same number some already.
+    Always { next: usize, told: Vec<usize> },
+}
+
+impl Watching {
+    pub(crate) fn is_persistent(&self) -> bool {
+        matches!(self.by, WatchBy::Persistent | WatchBy::Recursive)
+    }
+
+    /// The answer has armed it, at the state of `zxid`.
+    pub(crate) fn arm(&mut self, zxid: Zxid, exists: bool, truth: &Truth) {
+        let next = truth.after(zxid);
+        self.state = match self.by {
+            WatchBy::Persistent | WatchBy::Recursive => State::Always { next, told: Vec::new() },
+            WatchBy::Exists if !exists => State::Missing { next },
+            _ => State::Once { next },
+        };
+    }
+
+    /// Whether a change concerns it.
+    fn concerns(&self, change: &Change) -> bool {
+        let here = *change.path == *self.path;
+        let children = change.kind == EventType::NODE_CHILDREN_CHANGED;
+        match (&self.state, self.by) {
+            (State::Asked, _) => false,
+            (State::Missing { .. }, _) => here && change.kind == EventType::NODE_CREATED,
+            (_, WatchBy::Children) => here && (children || change.kind == EventType::NODE_DELETED),
+            (_, WatchBy::Data | WatchBy::Exists) => here && !children,
+            (_, WatchBy::Persistent) => here,
+            (_, WatchBy::Recursive) => {
+                !children && ancestors(&change.path).any(|path| path == &*self.path)
+            }
+        }
+    }
+
+    /// Says what is wrong with being told this. One-shot watches are over afterwards.
+    pub(crate) fn told(&mut self, event: &NodeEvent, truth: &Truth) -> Result<(), String> {
+        let is_it = |change: &Change| change.kind == event.kind && *change.path == *event.path;
+        match (&self.state, event.zxid) {
+            (State::Asked, _) => Err(format!("W3: {event:?} before the watch was armed")),
+            (State::Missing { next } | State::Once { next }, Some(zxid)) => {
+                let first = truth.changes[*next..].iter().find(|change| self.concerns(change));
+                match first {
+                    Some(first) if first.zxid == zxid && is_it(first) => Ok(()),
+                    first => Err(format!("W3: {event:?} where {first:?} was due")),
+                }
+            }
+            // What was missed is told by its outcome.
+            (State::Missing { next } | State::Once { next }, None) => {
+                let any = truth.changes[*next..].iter().any(|change| self.concerns(change));
+                any.then_some(()).ok_or_else(|| format!("W3: {event:?}, but nothing has changed"))
+            }
+            // A one-shot watch on the same node has missed it; the gap is yet to be told.
+            (State::Always { next, .. }, None) => {
+                let missed = |change: &Change| *change.path == *event.path && self.concerns(change);
+                let any = truth.changes[*next..].iter().any(missed);
+                any.then_some(()).ok_or_else(|| format!("W4: {event:?}, but nothing has changed"))
+            }
+            (State::Always { next, told }, Some(zxid)) => {
+                let due = self.due(*next, truth.changes.len(), told, truth);
+                let Some(first) = due.map(|place| truth.changes[place].zxid) else {
+                    return Err(format!("W4: {event:?} where nothing was due"));
+                };
+                let place = (*next..truth.changes.len())
+                    .take_while(|place| truth.changes[*place].zxid <= first)
+                    .filter(|place| !told.contains(place))
+                    .find(|place| {
+                        let change = &truth.changes[*place];
+                        change.zxid == zxid && is_it(change) && self.concerns(change)
+                    });
+                let Some(place) = place else {
+                    return Err(format!("W4: {event:?} where a change of {first} was due"));
+                };
+                self.tick_off(place, truth);
+                Ok(())
+            }
+        }
+    }
+
+    /// The first change that a persistent watch has not been told.
+    fn due(&self, next: usize, end: usize, told: &[usize], truth: &Truth) -> Option<usize> {
+        (next..end).find(|place| self.concerns(&truth.changes[*place]) && !told.contains(place))
+    }
+
+    fn tick_off(&mut self, place: usize, truth: &Truth) {
+        let concerned = |watching: &Self, place| watching.concerns(&truth.changes[place]);
+        let State::Always { next, told } = &self.state else { return };
+        let (mut next, mut told) = (*next, told.clone());
+        told.push(place);
+        while next < truth.changes.len() && (told.contains(&next) || !concerned(self, next)) {
+            told.retain(|place| *place != next);
+            next += 1;
+        }
+        self.state = State::Always { next, told };
+    }
+
+    /// Everything up to the state of `zxid` must have been told by now.
+    pub(crate) fn up_to(&mut self, zxid: Zxid, truth: &Truth) -> Result<(), String> {
+        let end = truth.after(zxid);
+        let (from, told): (usize, &[usize]) = match &self.state {
+            State::Asked => return Ok(()),
+            State::Missing { next } | State::Once { next } => (*next, &[]),
+            State::Always { next, told } => (*next, told),
+        };
+        if let Some(missed) = self.due(from, end, told, truth) {
+            let missed = &truth.changes[missed];
+            return Err(format!("W1, W2: {self:?} was not told of {missed:?} before {zxid}"));
+        }
+        self.skip_to(end.max(from));
+        Ok(())
+    }
+
+    /// It was armed again on a new connection, at the state of `zxid`, after the news were told.
+    pub(crate) fn restored(&mut self, zxid: Zxid, truth: &Truth) -> Result<(), String> {
+        match self.state {
+            // Servers look at whether the node is there now, not whether it was in between.
+            State::Missing { .. } if truth.at(&self.path, zxid).is_none() => {
+                self.skip_to(truth.after(zxid));
+                Ok(())
+            }
+            // What happened in between is told to nobody; the gap is.
+            State::Always { .. } => {
+                self.skip_to(truth.after(zxid));
+                Ok(())
+            }
+            _ => self.up_to(zxid, truth),
+        }
+    }
+
+    fn skip_to(&mut self, place: usize) {
+        match &mut self.state {
+            State::Asked => {}
+            State::Missing { next } | State::Once { next } => *next = place,
+            State::Always { next, told } => {
+                *next = place;
+                told.clear();
+            }
+        }
+    }
+}

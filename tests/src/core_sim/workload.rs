@@ -1,0 +1,141 @@
+//! What users ask for.
+
+use std::sync::Arc;
+
+use zk_proto::{
+    Acl, AclList, AddWatchMode, CreateFlags,
+    frame::RequestFrame,
+    request::{
+        AddWatchRequest, Create2Request, CreateRequest, DeleteRequest, ExistsRequest,
+        GetChildrenRequest, GetDataRequest, MultiOp, MultiRequest, SetDataRequest, SyncRequest,
+    },
+    session::{OnLoss, Outgoing, WatchBy, WatchIntent},
+};
+
+use super::{
+    book::Asked,
+    rng::Rng,
+    truth::mark,
+    watching::{State, Watching},
+};
+
+/// Nodes that come and go, and one that is always there to be written in multis.
+const PATHS: [&str; 6] = ["/a", "/b", "/a/x", "/b/x", "/b/y", "/log"];
+
+/// Watches of one session above which it asks for no more, and how many of them may be persistent.
+const WATCHES_MAX: (usize, usize) = (12, 3);
+
+/// One thing to ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    Create(&'static str, CreateFlags),
+    Set(&'static str),
+    Delete(&'static str),
+    /// A delete that leaves a mark.
+    DeleteMarked(&'static str),
+    Get(&'static str, bool),
+    Exists(&'static str, bool),
+    Children(&'static str, bool),
+    /// Persistent watches: of one kind on some nodes, of the other on the others.
+    Follow(&'static str, AddWatchMode),
+    Sync,
+}
+
+impl Wish {
+    /// For somebody who has so many watches, and so many persistent ones.
+    pub(crate) fn any(rng: &mut Rng, (watches, persistent): (usize, usize)) -> Self {
+        let path = rng.pick(&PATHS);
+        let watch = watches < WATCHES_MAX.0 && rng.chance(400);
+        let follow = persistent < WATCHES_MAX.1;
+        match rng.below(100) {
+            0..=14 => Self::Create(path, CreateFlags::PERSISTENT),
+            15..=24 => Self::Create(path, CreateFlags::EPHEMERAL),
+            25..=27 => Self::Create("/b/s-", CreateFlags::EPHEMERAL_SEQUENTIAL),
+            28..=44 => Self::Set(path),
+            45..=52 => Self::Delete(path),
+            53..=57 => Self::DeleteMarked(rng.pick(&PATHS[..5])),
+            58..=69 => Self::Get(path, watch),
+            70..=81 => Self::Exists(path, watch),
+            82..=91 => Self::Children(rng.pick(&["/", "/a", "/b"]), watch),
+            92..=93 if follow => Self::Follow("/a", AddWatchMode::PERSISTENT),
+            94..=95 if follow => Self::Follow("/b", AddWatchMode::PERSISTENT_RECURSIVE),
+            96 if follow => Self::Follow("/", AddWatchMode::PERSISTENT_RECURSIVE),
+            _ => Self::Sync,
+        }
+    }
+
+    /// What a session reads to know that it has missed nothing: behind a sync, everything.
+    pub(crate) fn last() -> Vec<Self> {
+        let reads = PATHS.iter().flat_map(|path| {
+            [Self::Get(path, false), Self::Exists(path, false), Self::Children(path, false)]
+        });
+        [Self::Sync].into_iter().chain(reads).collect()
+    }
+
+    /// The request, what it asks for, and the watch that it may arm. The token is also the mark.
+    pub(crate) fn request(
+        self,
+        token: u64,
+    ) -> (Outgoing<u64, u64>, Asked, Option<(u64, Watching)>) {
+        let mark = mark(token);
+        let data = Some(&mark[..]);
+        let (frame, asked, by) = match self {
+            Self::Create(path, flags) => {
+                let acl: AclList = [Acl::open_unsafe()].into_iter().collect();
+                let create = CreateRequest { path: path.into(), data, acl, flags };
+                (RequestFrame::of(&Create2Request(create)), Asked::Write, None)
+            }
+            Self::Set(path) => {
+                let set = SetDataRequest { path: path.into(), data, version: -1 };
+                (RequestFrame::of(&set), Asked::Write, None)
+            }
+            Self::Delete(path) => {
+                let delete = DeleteRequest { path: path.into(), version: -1 };
+                (RequestFrame::of(&delete), Asked::Delete, None)
+            }
+            Self::DeleteMarked(path) => {
+                let set = SetDataRequest { path: "/log".into(), data, version: -1 };
+                let delete = DeleteRequest { path: path.into(), version: -1 };
+                let multi: MultiRequest =
+                    [MultiOp::SetData(set), MultiOp::Delete(delete)].into_iter().collect();
+                (RequestFrame::of(&multi), Asked::Multi, None)
+            }
+            Self::Get(path, watch) => {
+                let get = GetDataRequest { path: path.into(), watch };
+                let by = watch.then_some((WatchBy::Data, path));
+                (RequestFrame::of(&get), Asked::Get(path.into()), by)
+            }
+            Self::Exists(path, watch) => {
+                let exists = ExistsRequest { path: path.into(), watch };
+                let by = watch.then_some((WatchBy::Exists, path));
+                (RequestFrame::of(&exists), Asked::Exists(path.into()), by)
+            }
+            Self::Children(path, watch) => {
+                let list = GetChildrenRequest { path: path.into(), watch };
+                let by = watch.then_some((WatchBy::Children, path));
+                (RequestFrame::of(&list), Asked::Children(path.into()), by)
+            }
+            Self::Follow(path, mode) => {
+                let follow = AddWatchRequest { path: path.into(), mode };
+                let by = match mode {
+                    AddWatchMode::PERSISTENT => WatchBy::Persistent,
+                    _ => WatchBy::Recursive,
+                };
+                (RequestFrame::of(&follow), Asked::Other, Some((by, path)))
+            }
+            Self::Sync => (RequestFrame::of(&SyncRequest { path: "/".into() }), Asked::Other, None),
+        };
+        let is_harmless = !matches!(asked, Asked::Write | Asked::Multi | Asked::Delete);
+        let on_loss = if is_harmless { OnLoss::Resend } else { OnLoss::Report };
+        let watch = by.map(|(by, path)| {
+            let path: Arc<str> = path.into();
+            (token, Watching { by, path, state: State::Asked })
+        });
+        let intent = watch.as_ref().map(|(watcher, watching)| WatchIntent {
+            path: watching.path.clone(),
+            by: watching.by,
+            watcher: *watcher,
+        });
+        (Outgoing { frame, token, watch: intent, on_loss }, asked, watch)
+    }
+}

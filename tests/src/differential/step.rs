@@ -1,0 +1,280 @@
+//! Sequences and their steps. They mean the same on every server: paths, sessions and transaction
+//! numbers are named by where they come from.
+
+use std::fmt::{self, Display, Formatter};
+
+use zk_proto::{OpCode, Xid};
+
+/// What is played: some connections, and what happens on them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sequence {
+    /// In this order.
+    pub(super) steps: Vec<Step>,
+}
+
+impl Sequence {
+    /// How many requests there are in it, handshakes included.
+    pub fn operations(&self) -> usize {
+        self.steps.iter().map(Step::operations).sum()
+    }
+}
+
+/// A connection, by its place in the order in which they are opened. Prints as a letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Name(pub(super) u8);
+
+/// One thing to do. Whatever follows from it is waited for before the next one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Connect, and ask for a session.
+    Open(Name, Hello),
+    /// Send these requests at once.
+    Send(Name, Vec<Request>),
+    /// Close the connection, without a word.
+    HangUp(Name),
+    /// Let time pass, in milliseconds.
+    Wait(u32),
+}
+
+impl Step {
+    /// How many requests it makes.
+    pub(super) fn operations(&self) -> usize {
+        match self {
+            Self::Open(..) => 1,
+            Self::Send(_, requests) => requests.len(),
+            Self::HangUp(_) | Self::Wait(_) => 0,
+        }
+    }
+}
+
+/// The first frame of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Hello {
+    pub(super) protocol_version: i32,
+    pub(super) last_zxid: ZxidOf,
+    pub(super) timeout: i32,
+    pub(super) session: SessionOf,
+    pub(super) password: Password,
+    pub(super) read_only: Option<u8>,
+    pub(super) damage: Option<Damage>,
+}
+
+/// A transaction number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ZxidOf {
+    Number(i64),
+    /// The highest that was seen before this step, or before so many steps before this one.
+    Seen(usize),
+    /// As many more than the highest that was seen.
+    Ahead(i64),
+}
+
+/// A session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SessionOf {
+    Number(i64),
+    /// The one of a connection.
+    Connection(Name),
+}
+
+/// What is shown to resume a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Password {
+    /// What belongs to the session.
+    Own,
+    /// What belongs to it, but for the last bit.
+    Wrong,
+    /// So many zeros.
+    Zeros(usize),
+    Null,
+}
+
+/// A request as it goes over the wire, legal or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) xid: Xid,
+    pub(super) op: OpCode,
+    pub(super) body: Vec<Field>,
+    pub(super) damage: Option<Damage>,
+}
+
+/// A field of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    Byte(u8),
+    Int(i32),
+    Long(i64),
+    Zxid(ZxidOf),
+    Text(Option<Chars>),
+    Data(Data),
+    Texts(Option<Vec<Option<Chars>>>),
+    Acl(Option<Vec<Entry>>),
+    /// The operations of a multi.
+    Parts(Vec<Part>),
+}
+
+/// Bytes of a string, in which `$` stands for the path that belongs to this sequence.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Chars(pub(super) Vec<u8>);
+
+impl Chars {
+    pub(super) fn of(text: &str) -> Self {
+        Self(text.as_bytes().to_vec())
+    }
+}
+
+/// Data of a node, or credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Data {
+    Null,
+    Bytes(Chars),
+    /// So many equal bytes.
+    Filled(usize),
+}
+
+/// An entry of an access control list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) perms: i32,
+    pub(super) scheme: Option<Chars>,
+    pub(super) id: Option<Chars>,
+}
+
+/// One operation of a multi: the header in front, and its fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) op: OpCode,
+    pub(super) body: Vec<Field>,
+}
+
+/// What happens to a frame before it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Damage {
+    /// So many bytes of the content are left.
+    Truncated(usize),
+    /// The last so many bytes are missing.
+    Short(usize),
+    /// So many bytes follow the last field.
+    Trailing(usize),
+    /// Four bytes from this offset on become this number.
+    Number(usize, i32),
+    /// A bit of this byte, counted from the header's end, is flipped.
+    Bit(usize, u8),
+    /// The length in front says this, and nothing follows.
+    Length(i32),
+    /// The length in front promises so many bytes more than follow.
+    Promise(usize),
+}
+
+impl Display for Sequence {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.steps.iter().try_for_each(|step| writeln!(f, "{step}"))
+    }
+}
+
+impl Display for Name {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", char::from(b'a' + self.0))
+    }
+}
+
+impl Display for Step {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open(name, hello) => write!(f, "{name} open {hello}"),
+            Self::Send(name, requests) => {
+                write!(f, "{name} send")?;
+                let mut between = " ";
+                for request in requests {
+                    write!(f, "{between}{request}")?;
+                    between = " ; ";
+                }
+                Ok(())
+            }
+            Self::HangUp(name) => write!(f, "{name} hang up"),
+            Self::Wait(millis) => write!(f, "wait {millis} ms"),
+        }
+    }
+}
+
+impl Display for Hello {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { protocol_version, last_zxid, timeout, session, password, read_only, damage } =
+            self;
+        write!(f, "{timeout} ms, session {session:?}, password {password:?}")?;
+        write!(f, ", seen {last_zxid:?}, read-only {read_only:?}")?;
+        if *protocol_version != 0 {
+            write!(f, ", version {protocol_version}")?;
+        }
+        damage.iter().try_for_each(|damage| write!(f, ", {damage:?}"))
+    }
+}
+
+impl Display for Request {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.xid, self.op)?;
+        self.body.iter().try_for_each(|field| write!(f, " {field}"))?;
+        self.damage.iter().try_for_each(|damage| write!(f, " [{damage:?}]"))
+    }
+}
+
+impl Display for Field {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Byte(number) => write!(f, "{number}"),
+            Self::Int(number) => write!(f, "{number}"),
+            Self::Long(number) => write!(f, "{number}"),
+            Self::Zxid(zxid) => write!(f, "{zxid:?}"),
+            Self::Text(text) => write!(f, "{}", Nullable(text.as_ref())),
+            Self::Data(Data::Null) => write!(f, "null"),
+            Self::Data(Data::Bytes(bytes)) => write!(f, "{bytes}"),
+            Self::Data(Data::Filled(len)) => write!(f, "<{len} bytes>"),
+            Self::Texts(None) | Self::Acl(None) => write!(f, "null"),
+            Self::Texts(Some(texts)) => {
+                write!(f, "[")?;
+                texts.iter().try_for_each(|text| write!(f, "{},", Nullable(text.as_ref())))?;
+                write!(f, "]")
+            }
+            Self::Acl(Some(entries)) => {
+                write!(f, "[")?;
+                entries.iter().try_for_each(|Entry { perms, scheme, id }| {
+                    let (scheme, id) = (Nullable(scheme.as_ref()), Nullable(id.as_ref()));
+                    write!(f, "{perms}:{scheme}:{id},")
+                })?;
+                write!(f, "]")
+            }
+            Self::Parts(parts) => {
+                write!(f, "{{")?;
+                for Part { op, body } in parts {
+                    write!(f, " {op}")?;
+                    body.iter().try_for_each(|field| write!(f, " {field}"))?;
+                    write!(f, " ;")?;
+                }
+                write!(f, " }}")
+            }
+        }
+    }
+}
+
+struct Nullable<'a>(Option<&'a Chars>);
+
+impl Display for Nullable<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(chars) => write!(f, "{chars}"),
+            None => write!(f, "null"),
+        }
+    }
+}
+
+impl Display for Chars {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0.escape_ascii())
+    }
+}
+
+impl fmt::Debug for Chars {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}

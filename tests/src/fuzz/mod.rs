@@ -1,0 +1,74 @@
+//! What must hold for any input, one function for each fuzz target. The targets only call these, so
+//! that an input that a fuzzer has found can be replayed without one.
+
+mod acl;
+mod connect;
+mod connect_string;
+mod decode;
+mod frames;
+mod multi;
+mod path;
+mod server_inputs;
+mod server_script;
+mod watch;
+
+pub use self::decode::choice_of;
+
+/// One function, and what it may take.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Target {
+    /// What the fuzzer's binary and the folder of saved inputs are called.
+    pub name: &'static str,
+    /// What must not panic.
+    pub run: fn(&[u8]),
+    /// Bytes of memory that it may hold at once besides a share for each byte of input.
+    pub memory: u64,
+    /// That share.
+    pub memory_per_byte: u64,
+}
+
+/// A target that shows what it has decoded as JSON, which takes many small pieces of memory.
+const fn codec(name: &'static str, run: fn(&[u8])) -> Target {
+    Target { name, run, memory: 64 << 10, memory_per_byte: 512 }
+}
+
+/// A target that keeps books on everything that happens.
+const fn stateful(name: &'static str, run: fn(&[u8])) -> Target {
+    Target { name, run, memory: 1 << 20, memory_per_byte: 8 << 10 }
+}
+
+/// All of them.
+pub const TARGETS: &[Target] = &[
+    codec("reply_decode", decode::reply_decode),
+    codec("request_decode", decode::request_decode),
+    codec("connect", connect::connect),
+    codec("multi", multi::multi),
+    codec("watch", watch::watch),
+    codec("acl", acl::acl),
+    codec("path", path::path),
+    codec("connect_string", connect_string::connect_string),
+    codec("frames", frames::frames),
+    stateful("session_inputs", crate::hostile::session_inputs),
+    stateful("server_inputs", server_inputs::server_inputs),
+];
+
+impl Target {
+    /// The target of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        TARGETS.iter().find(|target| target.name == name)
+    }
+
+    /// Most bytes of memory that an input of `len` bytes may make it hold at once.
+    #[must_use]
+    pub const fn memory_max(&self, len: usize) -> u64 {
+        self.memory + self.memory_per_byte * len as u64
+    }
+}
+
+/// The first byte of an input, which chooses what the others are taken for.
+fn choice<const N: usize>(input: &[u8]) -> Option<(usize, bytes::Bytes)> {
+    let (&choice, content) = input.split_first()?;
+    Some((usize::from(choice) % N, bytes::Bytes::copy_from_slice(content)))
+}

@@ -1,0 +1,309 @@
+//! Hostile clients against an ensemble: whatever they send, every request is answered in its turn or its
+//! connection is closed, and nothing is left of them.
+
+use std::{
+    collections::VecDeque,
+    net::{IpAddr, Ipv4Addr},
+    time::Duration,
+};
+
+use bytes::{Bytes, BytesMut};
+use zk_proto::{
+    ErrorCode, OpCode, Request, SessionId, Time, Xid, Zxid,
+    frame::{ReplyHeader, split_frame},
+    jute::{Decode, DecodeError, Reader, decode_prefix},
+    request::{ConnectResponse, LEN_CONNECT_RESPONSE_MIN, RequestVisitor, WatcherEvent, dispatch},
+};
+use zk_testkit::server::{Conn, Ensemble, Member, NodeKind, Output};
+
+use super::server_script::{CONNS, Script, Step, Trouble};
+
+const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// Longer than the longest session, and than everything that members wait for.
+const LONG: Duration = Duration::from_secs(120);
+
+/// A script of what clients, the network and the members do.
+pub(super) fn server_inputs(input: &[u8]) {
+    let mut script = Script::new(input);
+    let mut world = World::new(Ensemble::new(script.config()));
+    while let Some(step) = script.step() {
+        world.take(step);
+    }
+    world.end();
+}
+
+/// A client's side of a connection.
+#[derive(Debug)]
+struct Client {
+    conn: Conn,
+    inbound: BytesMut,
+    /// Frames that it has sent, if only frames.
+    is_greeted: bool,
+    has_greeted: bool,
+    /// Requests without an answer, with the number that it will have.
+    open: VecDeque<(Xid, OpCode)>,
+    /// Credentials that were not judged. That happens at once, ahead of other answers.
+    unjudged: usize,
+    /// Whether it has sent bytes of which nobody keeps account.
+    is_wild: bool,
+    seen: Zxid,
+}
+
+#[derive(Debug)]
+struct World {
+    ensemble: Ensemble,
+    now: Time,
+    clients: [Option<Client>; CONNS],
+    /// The last session of each, with its password.
+    sessions: [Option<(SessionId, Bytes)>; CONNS],
+}
+
+impl World {
+    fn new(ensemble: Ensemble) -> Self {
+        Self {
+            ensemble,
+            now: Time::ZERO,
+            clients: Default::default(),
+            sessions: Default::default(),
+        }
+    }
+
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Connect(place, member) => {
+                self.hang_up(place);
+                let conn = self.ensemble.accept(self.now, member, PEER);
+                self.clients[place] = conn.map(Client::new);
+            }
+            Step::HangUp(place) => self.hang_up(place),
+            Step::Greet { conn, shown } => {
+                let of = shown.of.and_then(|(of, _)| self.sessions[of].clone());
+                let (session, mut password) = of.unwrap_or((SessionId(0), Bytes::new()));
+                if shown.of.is_some_and(|(_, is_right)| !is_right) {
+                    password = Bytes::from_static(b"a wrong password");
+                }
+                self.greet(conn, &shown.frame(session, &password));
+            }
+            Step::Ask { conn, xid, op, frame } => self.ask(conn, xid, op, &frame),
+            Step::Noise { conn, bytes } => {
+                if let Some(client) = &mut self.clients[conn] {
+                    client.is_wild = true;
+                    self.ensemble.received(self.now, client.conn, &bytes);
+                }
+            }
+            Step::Pass(time) => self.pass(time),
+            Step::Members(trouble) => self.trouble(trouble),
+        }
+        self.pump();
+    }
+
+    fn hang_up(&mut self, place: usize) {
+        if let Some(client) = self.clients[place].take() {
+            self.ensemble.hung_up(self.now, client.conn);
+        }
+    }
+
+    fn greet(&mut self, place: usize, frame: &[u8]) {
+        let Some(client) = &mut self.clients[place] else { return };
+        // Whatever it is, behind a handshake it is a request.
+        client.is_wild |= std::mem::replace(&mut client.has_greeted, true);
+        self.ensemble.received(self.now, client.conn, frame);
+    }
+
+    fn ask(&mut self, place: usize, xid: Xid, op: OpCode, frame: &[u8]) {
+        let Some(client) = &mut self.clients[place] else { return };
+        // In front of a handshake it is taken for one.
+        client.is_wild |= !client.has_greeted;
+        client.ask(xid, op);
+        self.ensemble.received(self.now, client.conn, frame);
+    }
+
+    /// Wakes the ensemble at each of its deadlines.
+    fn pass(&mut self, time: Duration) {
+        let until = self.now.after(time);
+        let mut wakes = 0;
+        while let Some(due) = self.ensemble.deadline().filter(|due| *due <= until) {
+            self.now = self.now.max(due);
+            self.ensemble.elapsed(self.now);
+            self.pump();
+            wakes += 1;
+            assert!(wakes < 10_000, "woken {wakes} times until {}", self.now);
+        }
+        self.now = until;
+        self.ensemble.elapsed(self.now);
+        self.pump();
+    }
+
+    fn trouble(&mut self, trouble: Trouble) {
+        let (now, ensemble) = (self.now, &mut self.ensemble);
+        match trouble {
+            Trouble::Stop(member) => ensemble.stop(now, member),
+            Trouble::Start(member) => ensemble.start(now, member),
+            Trouble::CutOff(member) => ensemble.cut_off(now, member),
+            Trouble::Rejoin(member) => ensemble.rejoin(now, member),
+            Trouble::Lag(member, lag) => ensemble.set_lag(now, member, lag),
+            Trouble::Depose => ensemble.depose(now),
+            Trouble::Expire(place) => {
+                if let Some((session, _)) = self.sessions[place] {
+                    ensemble.expire(now, session);
+                }
+            }
+            Trouble::Drop(member) => ensemble.drop_connections(now, member),
+        }
+    }
+
+    fn pump(&mut self) {
+        while let Some(output) = self.ensemble.poll() {
+            match output {
+                Output::Write { conn, bytes } => self.hear(conn, &bytes),
+                Output::Close { conn } => {
+                    let is_it = |client: &Option<Client>| {
+                        client.as_ref().is_some_and(|client| client.conn == conn)
+                    };
+                    if let Some(place) = self.clients.iter().position(is_it) {
+                        self.clients[place] = None;
+                    }
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, conn: Conn, bytes: &[u8]) {
+        let mut found = self.clients.iter_mut().zip(&mut self.sessions);
+        let found = found.find_map(|(client, session)| {
+            let client = client.as_mut().filter(|client| client.conn == conn)?;
+            Some((client, session))
+        });
+        let (client, session) = found.expect("nothing is said to somebody who has gone");
+        client.inbound.extend_from_slice(bytes);
+        if let Some(welcome) = client.hear() {
+            *session = Some(welcome);
+        }
+    }
+
+    /// The members come together again, and everybody gets an answer; then everybody goes, and nothing
+    /// of them is left.
+    fn end(&mut self) {
+        for member in (0..self.ensemble.config().members).map(Member) {
+            self.ensemble.start(self.now, member);
+            self.ensemble.rejoin(self.now, member);
+            self.ensemble.set_lag(self.now, member, Duration::ZERO);
+        }
+        self.pump();
+        // An election, and what was to be lagged behind.
+        self.pass(Duration::from_secs(30));
+        for client in self.clients.iter().flatten().filter(|client| !client.is_wild) {
+            assert!(
+                client.has_all_answers() || !client.is_greeted,
+                "without an answer: {client:?}"
+            );
+        }
+        for place in 0..CONNS {
+            self.hang_up(place);
+        }
+        self.pump();
+        self.pass(LONG);
+        assert_eq!(self.ensemble.watch_count(), 0, "watches of nobody");
+        assert_eq!(self.ensemble.sessions().count(), 0, "sessions that nobody keeps");
+        let tree = self.ensemble.tree(Member(0)).expect("there is a member");
+        let ephemeral = tree.iter().find(|(_, node)| matches!(node.kind(), NodeKind::Ephemeral(_)));
+        assert!(ephemeral.is_none(), "of no session: {ephemeral:?}");
+    }
+}
+
+impl Client {
+    fn new(conn: Conn) -> Self {
+        Self {
+            conn,
+            inbound: BytesMut::new(),
+            is_greeted: false,
+            has_greeted: false,
+            open: VecDeque::new(),
+            unjudged: 0,
+            is_wild: false,
+            seen: Zxid(0),
+        }
+    }
+
+    fn ask(&mut self, xid: Xid, op: OpCode) {
+        match (op, xid) {
+            (OpCode::AUTH, Xid::AUTH) => self.unjudged += 1,
+            // Whatever number they have.
+            (OpCode::PING, _) => self.open.push_back((Xid::PING, op)),
+            // Their answers could be taken for something else.
+            (OpCode::AUTH | OpCode::SASL, _) | (_, Xid::AUTH | Xid::NOTIFICATION) => {
+                self.is_wild = true;
+            }
+            _ => self.open.push_back((xid, op)),
+        }
+    }
+
+    fn has_all_answers(&self) -> bool {
+        self.open.is_empty() && self.unjudged == 0
+    }
+
+    /// Takes what has come for what it should be. Returns a session that it has been given.
+    fn hear(&mut self) -> Option<(SessionId, Bytes)> {
+        let mut welcome = None;
+        // A wild one may have asked in words, which are answered without frames.
+        while self.is_greeted || !self.is_wild {
+            let frame = split_frame(&mut self.inbound, usize::MAX).expect("lengths are in range");
+            let Some(frame) = frame else { break };
+            if self.is_greeted {
+                self.hear_frame(&frame);
+            } else if frame.len() < LEN_CONNECT_RESPONSE_MIN {
+                // Read-only servers refuse in a bare header, and wait for what comes next.
+                let refusal = decode_prefix::<ReplyHeader>(&frame);
+                assert!(refusal.is_ok_and(|it| it.err == ErrorCode::NOT_READ_ONLY), "{frame:?}");
+                self.is_wild = true;
+            } else {
+                let answer: ConnectResponse = decode_prefix(&frame).expect("it is a handshake's");
+                self.is_greeted = true;
+                let password = answer.passwd.0.expect("there is a password");
+                welcome = Some((answer.session_id, password)).filter(|_| answer.time_out > 0);
+            }
+        }
+        welcome
+    }
+
+    fn hear_frame(&mut self, frame: &Bytes) {
+        let mut reader = Reader::new(frame);
+        let header = ReplyHeader::decode(&mut reader).expect("every frame has a header");
+        if self.is_wild {
+            return;
+        }
+        let body = frame.slice(reader.offset()..);
+        if header.xid == Xid::NOTIFICATION {
+            decode_prefix::<WatcherEvent>(&body).expect("an event has a body");
+            return;
+        }
+        if header.xid == Xid::AUTH {
+            self.unjudged = self.unjudged.checked_sub(1).expect("nobody has shown credentials");
+            return;
+        }
+        let (xid, op) = self.open.pop_front().expect("nobody has asked");
+        assert_eq!(header.xid, xid, "answers come in the order of requests");
+        // What a server does not know it answers without looking at its state.
+        if header.err != ErrorCode::UNIMPLEMENTED {
+            assert!(header.zxid >= self.seen, "{header:?} after {:?}", self.seen);
+            self.seen = header.zxid;
+        }
+        if header.err.is_ok() {
+            let decoded = dispatch(op, AsReply(&body)).unwrap_or(Ok(()));
+            assert_eq!(decoded, Ok(()), "the body of an answer to {op}");
+        }
+    }
+}
+
+/// Whether a body is that of an answer.
+struct AsReply<'a>(&'a Bytes);
+
+impl<'a> RequestVisitor<'a> for AsReply<'a> {
+    type Output = Result<(), DecodeError>;
+    fn visit<R: Request + Decode<'a>>(self) -> Self::Output {
+        let mut reader = Reader::new(self.0);
+        R::Response::skip(&mut reader)?;
+        reader.finish()
+    }
+}

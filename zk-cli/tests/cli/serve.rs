@@ -1,0 +1,80 @@
+//! `zk serve`.
+
+use rustix::process::Signal;
+
+use crate::support::{Running, run, zk};
+
+#[tokio::test]
+async fn a_server_says_where_it_listens_serves_and_keeps_nothing() {
+    for _ in 0..2 {
+        let mut serve = Running::start(zk("").args(["serve", "--port", "0"]));
+        let addr = serve.line().await;
+        assert!(addr.starts_with("127.0.0.1:"), "{addr}");
+        assert!(serve.line().await.contains("keeps nothing"));
+        let list = run(zk(&addr).args(["ls", "/"])).await;
+        assert_eq!(list.ok(), "zookeeper\n", "nothing is left of the one before");
+        run(zk(&addr).args(["create", "--parents", "/a/b", "data"])).await.ok();
+        assert_eq!(run(zk(&addr).args(["get", "/a/b"])).await.ok(), "data");
+        let lock = ["lock", "/a/lock", "--", "sh", "-c", "test \"$ZK_LOCK_TOKEN\" -gt 0"];
+        run(zk(&addr).args(lock)).await.ok();
+        serve.signal(Signal::TERM);
+        let ended = serve.ended().await;
+        assert_eq!((ended.code, &*ended.stderr), (Some(0), ""));
+    }
+}
+
+#[tokio::test]
+async fn members_of_an_ensemble_show_the_same_nodes() {
+    let mut serve = Running::start(zk("").args(["serve", "--port", "0", "--members", "3"]));
+    let addrs = serve.line().await;
+    let members: Vec<_> = addrs.split(',').collect();
+    assert_eq!(members.len(), 3, "{addrs}");
+    run(zk(members[0]).args(["create", "/a"])).await.ok();
+    for member in members {
+        assert_eq!(run(zk(member).args(["ls", "/"])).await.ok(), "a\nzookeeper\n");
+    }
+    serve.signal(Signal::INT);
+    assert_eq!(serve.ended().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn members_can_be_stopped_and_started_from_standard_input() {
+    let args = ["serve", "--port", "0", "--members", "3", "--control"];
+    let mut serve = Running::start(zk("").args(args));
+    let addrs = serve.line().await;
+    serve.line().await;
+    let first = addrs.split(',').next().unwrap();
+    for (order, answer) in [
+        ("stop 0", "ok"),
+        ("stop 3", "refused: \"3\" is no member"),
+        ("fly", "refused: \"fly\" is no command"),
+        ("expire 0xzz", "refused: invalid digit found in string"),
+    ] {
+        serve.tell(order).await;
+        assert_eq!(serve.line().await, answer);
+    }
+    let stopped = run(zk(first).args(["ls", "/", "--connect-timeout", "300ms"])).await;
+    assert_eq!(stopped.code, Some(69), "{stopped:?}");
+    serve.tell("start 0").await;
+    assert_eq!(serve.line().await, "ok");
+    run(zk(first).args(["ls", "/"])).await.ok();
+    serve.signal(Signal::TERM);
+    assert_eq!(serve.ended().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn only_releases_that_can_be_imitated_are_offered() {
+    let refused = run(zk("").args(["serve", "--port", "0", "--release", "4.0"])).await;
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("3.4, 3.5"), "{}", refused.stderr);
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_named() {
+    let mut first = Running::start(zk("").args(["serve", "--port", "0"]));
+    let addr = first.line().await;
+    let (_, port) = addr.split_once(':').unwrap();
+    let second = run(zk("").args(["serve", "--port", port])).await;
+    assert_eq!((second.code, &*second.stdout), (Some(74), ""));
+    assert!(second.stderr.contains(port), "{}", second.stderr);
+}

@@ -1,0 +1,194 @@
+//! The same conversation with a server and with the model, answer by answer.
+
+use std::{cell::Cell, fmt, io, net::SocketAddr};
+
+use bytes::Bytes;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+use zk_proto::{
+    OpCode, Text, Xid,
+    frame::{ReplyHeader, RequestHeader},
+    jute::{Decode, Reader, decode_prefix},
+    path::join,
+    request::{GetChildrenResponse, Ping},
+    strategy::{AnyRequest, Frame, FrameKind, OwnedDeleteRequest, OwnedGetChildrenRequest},
+};
+
+use super::{
+    peer::{Ended, Model, Server},
+    play::{Play, frame_of, play},
+    show,
+};
+
+/// Tries at making a failing play shorter.
+const SHRINKS_MAX: u32 = 2000;
+
+/// What was done without finding anything.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    /// Answers that were compared, shrinking included.
+    pub(crate) compared: u64,
+}
+
+/// The shortest play that was found to differ, and how.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) play: Play,
+    pub(crate) how: String,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for frame in &self.play.frames {
+            writeln!(f, "> {}", show::said(frame))?;
+            writeln!(f, "  {}", hex(&frame.bytes))?;
+        }
+        write!(f, "{}", self.how)
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Plays so many conversations.
+///
+/// # Errors
+/// [`Found`], once something differs.
+pub(crate) fn fight(server: SocketAddr, plays: u32, seed: u64) -> Result<Tally, Box<Found>> {
+    let config = Config {
+        cases: plays,
+        max_shrink_iters: SHRINKS_MAX,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let mut bytes = [0; 32];
+    bytes.iter_mut().zip(seed.to_string().bytes()).for_each(|(byte, digit)| *byte = digit);
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let compared = Cell::new(0);
+    let outcome = TestRunner::new_with_rng(config, rng).run(&play(), |play| {
+        let fought = duel(server, &play, &compared);
+        fought.map_err(TestCaseError::fail)
+    });
+    match outcome {
+        Ok(()) => Ok(Tally { compared: compared.get() }),
+        Err(TestError::Fail(reason, play)) => {
+            Err(Box::new(Found { play, how: reason.message().to_owned() }))
+        }
+        Err(TestError::Abort(reason)) => {
+            let play = Play { frames: Vec::new() };
+            Err(Box::new(Found { play, how: reason.message().to_owned() }))
+        }
+    }
+}
+
+/// Plays one conversation. Says what differs.
+fn duel(addr: SocketAddr, play: &Play, compared: &Cell<u64>) -> Result<(), String> {
+    wipe(addr).map_err(|error| format!("before it the server is in disorder: {error}"))?;
+    let mut server = Server::connect(addr).map_err(|error| error.to_string())?;
+    let mut model = Model::connect();
+    let mut greeted = false;
+    // What was said too much shows at the latest in front of this.
+    let last = AnyRequest::Ping(Ping).frame(Xid::PING);
+    for frame in play.frames.iter().chain([&last]) {
+        let (expected, closed) = model.answers(&frame.bytes);
+        server.send(&frame.bytes);
+        let op = op_of(frame);
+        for expected in expected {
+            let show = |frame: &Bytes| {
+                if greeted { show::answer(op, frame) } else { show::welcome(frame) }
+            };
+            let expected = show(&expected);
+            compared.set(compared.get() + 1);
+            let found = server.frame().map(|found| show(&found));
+            let found = found.unwrap_or_else(|ended| format!("{ended:?}"));
+            if found != expected {
+                return Err(differs(frame, &expected, &found));
+            }
+            greeted = true;
+        }
+        if closed {
+            return match server.frame() {
+                Err(Ended::Closed) => Ok(()),
+                other => Err(differs(frame, "the end of the connection", &format!("{other:?}"))),
+            };
+        }
+    }
+    Ok(())
+}
+
+fn differs(frame: &Frame, expected: &str, found: &str) -> String {
+    format!("after {}\nexpected {expected}\nfound    {found}", show::said(frame))
+}
+
+/// What a frame asks for.
+fn op_of(frame: &Frame) -> OpCode {
+    match frame.kind {
+        FrameKind::Request(_) => {
+            let content = frame.content();
+            let header = RequestHeader::decode(&mut Reader::new(&content));
+            header.map_or(OpCode::ERROR, |header| header.op)
+        }
+        _ => OpCode::ERROR,
+    }
+}
+
+/// Whether the server has no nodes but its own.
+pub(crate) fn is_empty(addr: SocketAddr) -> io::Result<bool> {
+    let mut admin = Admin::connect(addr)?;
+    Ok(admin.children("/")?.is_empty())
+}
+
+/// Deletes all nodes but the server's own.
+fn wipe(addr: SocketAddr) -> io::Result<()> {
+    let mut admin = Admin::connect(addr)?;
+    for child in admin.children("/")? {
+        admin.delete(&join("/", &child))?;
+    }
+    Ok(())
+}
+
+/// A session of our own, to look and to tidy up.
+struct Admin {
+    server: Server,
+    xid: Xid,
+}
+
+impl Admin {
+    fn connect(addr: SocketAddr) -> io::Result<Self> {
+        let mut server = Server::connect(addr)?;
+        server.send(&super::play::greeting());
+        server.frame().map_err(|ended| io::Error::other(format!("no session: {ended:?}")))?;
+        Ok(Self { server, xid: Xid::FIRST })
+    }
+
+    fn ask(&mut self, request: &AnyRequest) -> io::Result<(ReplyHeader, Bytes)> {
+        self.server.send(&frame_of(request, self.xid));
+        self.xid = self.xid.next();
+        let frame = self.server.frame();
+        let frame = frame.map_err(|ended| io::Error::other(format!("no answer: {ended:?}")))?;
+        let mut reader = Reader::new(&frame);
+        let header = ReplyHeader::decode(&mut reader).map_err(io::Error::other)?;
+        Ok((header, frame.slice(reader.offset()..)))
+    }
+
+    fn children(&mut self, path: &str) -> io::Result<Vec<String>> {
+        let path = Text::from(path);
+        let list = OwnedGetChildrenRequest { path, watch: false };
+        let (header, body) = self.ask(&AnyRequest::GetChildren(list))?;
+        if !header.err.is_ok() {
+            return Ok(Vec::new());
+        }
+        let listed: GetChildrenResponse = decode_prefix(&body).map_err(io::Error::other)?;
+        let names = listed.children.strs().map(|name| name.into_owned());
+        Ok(names.filter(|name| name != "zookeeper").collect())
+    }
+
+    /// A node and all below it; it may have gone meanwhile, with its session.
+    fn delete(&mut self, path: &str) -> io::Result<()> {
+        for child in self.children(path)? {
+            self.delete(&join(path, &child))?;
+        }
+        let delete = OwnedDeleteRequest { path: Text::from(path), version: -1 };
+        self.ask(&AnyRequest::Delete(delete)).map(drop)
+    }
+}

@@ -1,0 +1,169 @@
+//! Conversations: what a client says, made up by zk-proto's strategies and tamed as far as it must be.
+
+use bytes::{Bytes, BytesMut};
+use proptest::{collection::vec, option, prelude::*, sample::select};
+use zk_proto::{
+    Acl, AclList, AddWatchMode, CreateFlags, OpCode, Secret, SessionId, Text, Xid, Zxid,
+    frame::RequestHeader,
+    jute::{Decode, Encode, Reader},
+    request::{ConnectRequest, MultiOp, MultiRequest, TrailingFlag},
+    strategy::{
+        AnyRequest, Conversation, Frame, FrameKind, OwnedAddWatchRequest, OwnedCreate2Request,
+        OwnedCreateRequest, OwnedDeleteRequest, OwnedExistsRequest, OwnedGetChildren2Request,
+        OwnedGetDataRequest, OwnedSetDataRequest, client_frame, malformed, number,
+    },
+};
+
+/// Most requests of a play besides its handshake.
+const REQUESTS_MAX: usize = 16;
+
+/// One conversation, frame by frame; the first is a handshake.
+#[derive(Clone, Debug)]
+pub(crate) struct Play {
+    pub(crate) frames: Vec<Frame>,
+}
+
+/// Any conversation.
+pub(crate) fn play() -> impl Strategy<Value = Play> {
+    // Requests that have to do with each other, requests that have nothing to do with anything, and
+    // perhaps something that is none.
+    let lively = vec(lively(), 0..REQUESTS_MAX);
+    let wild = any::<Conversation>().prop_map(|said| said.client.into_iter().skip(1).collect());
+    let said: BoxedStrategy<Vec<Frame>> = prop_oneof![
+        2 => lively.prop_map(|requests| {
+            number(requests).iter().map(|(xid, request)| request.frame(*xid)).collect()
+        }),
+        1 => wild,
+    ]
+    .boxed();
+    let broken = option::weighted(0.3, (malformed(client_frame()), any::<prop::sample::Index>()));
+    (hello(), said, broken).prop_map(|(hello, said, broken)| {
+        let mut frames = vec![hello];
+        frames.extend(said.into_iter().filter(is_tame));
+        if let Some((broken, at)) = broken {
+            frames.insert(at.index(frames.len() + 1), broken.frame);
+            frames.retain(is_tame);
+        }
+        Play { frames }
+    })
+}
+
+/// A handshake. What it shows is nothing that the server could know.
+fn hello() -> impl Strategy<Value = Frame> {
+    let session = prop_oneof![9 => Just(0), 1 => any::<i64>()];
+    // More than any server has seen, or nothing.
+    let zxid = prop_oneof![9 => Just(0), 1 => Just(i64::MAX)];
+    let flag = option::of(any::<bool>());
+    (session, zxid, flag).prop_map(|(session, zxid, read_only)| handshake(session, zxid, read_only))
+}
+
+fn handshake(session: i64, zxid: i64, read_only: Option<bool>) -> Frame {
+    let request = ConnectRequest {
+        protocol_version: 0,
+        last_zxid_seen: Zxid(zxid),
+        time_out: 10_000,
+        session_id: SessionId(session),
+        passwd: Secret(Some(&[0; 16])),
+        read_only: TrailingFlag(read_only),
+    };
+    Frame::new(FrameKind::ConnectRequest, |out| request.encode(out))
+}
+
+/// The handshake of a client without any tricks.
+pub(crate) fn greeting() -> Bytes {
+    handshake(0, 0, Some(false)).bytes
+}
+
+/// Requests on a few nodes, most of which make sense.
+fn lively() -> impl Strategy<Value = AnyRequest> {
+    let path = || select(&["/f", "/f/a", "/f/a/b", "/g", "/f/s-"][..]).prop_map(Text::from);
+    let data = || option::of(vec(any::<u8>(), 0..8).prop_map(Bytes::from));
+    let version = || select(&[-1, -1, -1, 0, 1, 2][..]);
+    let flags = select(vec![
+        CreateFlags::PERSISTENT,
+        CreateFlags::EPHEMERAL,
+        CreateFlags::PERSISTENT_SEQUENTIAL,
+        CreateFlags::EPHEMERAL_SEQUENTIAL,
+        CreateFlags::CONTAINER,
+        CreateFlags(9),
+    ]);
+    let create = || {
+        (path(), data(), flags.clone()).prop_map(|(path, data, flags)| OwnedCreateRequest {
+            path,
+            data,
+            acl: open(),
+            flags,
+        })
+    };
+    let modes = select(vec![AddWatchMode::PERSISTENT, AddWatchMode::PERSISTENT_RECURSIVE]);
+    prop_oneof![
+        4 => create().prop_map(|it| AnyRequest::Create2(OwnedCreate2Request(it))),
+        2 => create().prop_map(AnyRequest::Create),
+        2 => (path(), version()).prop_map(|(path, version)| {
+            AnyRequest::Delete(OwnedDeleteRequest { path, version })
+        }),
+        3 => (path(), data(), version()).prop_map(|(path, data, version)| {
+            AnyRequest::SetData(OwnedSetDataRequest { path, data, version })
+        }),
+        2 => (path(), any::<bool>()).prop_map(|(path, watch)| {
+            AnyRequest::GetData(OwnedGetDataRequest { path, watch })
+        }),
+        2 => (path(), any::<bool>()).prop_map(|(path, watch)| {
+            AnyRequest::Exists(OwnedExistsRequest { path, watch })
+        }),
+        2 => (path(), any::<bool>()).prop_map(|(path, watch)| {
+            AnyRequest::GetChildren2(OwnedGetChildren2Request { path, watch })
+        }),
+        1 => (path(), modes).prop_map(|(path, mode)| {
+            AnyRequest::AddWatch(OwnedAddWatchRequest { path, mode })
+        }),
+        1 => Just(AnyRequest::Ping(zk_proto::request::Ping)),
+    ]
+}
+
+fn open() -> AclList {
+    [Acl::open_unsafe()].into_iter().collect()
+}
+
+/// Whether a frame cannot do lasting harm to the server, so that the next play finds it as this one did.
+fn is_tame(frame: &Frame) -> bool {
+    let content = frame.content();
+    let mut reader = Reader::new(&content);
+    let Ok(RequestHeader { xid, op }) = RequestHeader::decode(&mut reader) else { return true };
+    if frame.kind == FrameKind::ConnectRequest {
+        return true;
+    }
+    let body = content.slice(reader.offset()..);
+    match op {
+        // They lock nodes up, change the ensemble, or are for servers among themselves.
+        OpCode::SET_ACL
+        | OpCode::RECONFIG
+        | OpCode::DELETE_CONTAINER
+        | OpCode::CHECK
+        | OpCode::SASL
+        | OpCode::CREATE_SESSION => false,
+        OpCode::CREATE | OpCode::CREATE2 | OpCode::CREATE_CONTAINER | OpCode::CREATE_TTL => {
+            zk_proto::request::CreateRequest::decode(&mut Reader::new(&body))
+                .is_ok_and(|create| create.acl == open())
+        }
+        OpCode::MULTI => {
+            let multi = MultiRequest::decode(&mut Reader::new(&body));
+            multi.is_ok_and(|multi| {
+                multi.iter().all(|(_, op)| match op {
+                    MultiOp::Create(it) | MultiOp::Create2(it) | MultiOp::CreateContainer(it) => {
+                        it.acl == open()
+                    }
+                    MultiOp::CreateTtl(it) => it.acl == open(),
+                    _ => true,
+                })
+            })
+        }
+        // With these numbers an answer could be taken for something else.
+        _ => xid != Xid::NOTIFICATION,
+    }
+}
+
+/// A request as it goes to a server, outside of any play.
+pub(crate) fn frame_of(request: &AnyRequest, xid: Xid) -> BytesMut {
+    BytesMut::from(&request.frame(xid).bytes[..])
+}

@@ -1,0 +1,107 @@
+//! Members that lag, stop, and find a leader.
+
+use std::time::Duration;
+
+use zk_client::{Client, ConnectOptions, SessionState};
+use zk_testkit::{
+    TestServer,
+    server::{Config, Member},
+};
+
+use super::ephemeral;
+
+async fn ensemble() -> TestServer {
+    let mut config = Config::default();
+    config.members = 3;
+    config.tick = Duration::from_millis(100);
+    config.election = Duration::from_millis(20);
+    TestServer::start_with(config).await.unwrap()
+}
+
+async fn client_of(server: &TestServer, member: Member) -> Client {
+    let servers = server.proxy_of(member).connect_string();
+    ConnectOptions::new(&servers).unwrap().connect().await.unwrap()
+}
+
+fn leader(server: &TestServer) -> Member {
+    server.with(|ensemble, _| ensemble.leader()).unwrap()
+}
+
+fn a_follower(server: &TestServer) -> Member {
+    let leader = leader(server);
+    (0..3).map(Member).find(|member| *member != leader).unwrap()
+}
+
+#[tokio::test]
+async fn what_one_member_commits_all_show() {
+    let server = ensemble().await;
+    let (writer, reader) =
+        (client_of(&server, Member(0)).await, client_of(&server, Member(1)).await);
+    writer.create("/a", b"1").await.unwrap();
+    assert_eq!(reader.get("/a").await.unwrap().0, "1");
+}
+
+#[tokio::test]
+async fn a_member_that_lags_shows_the_past_until_it_is_asked_to_sync() {
+    let server = ensemble().await;
+    let behind = a_follower(&server);
+    let (writer, reader) =
+        (client_of(&server, leader(&server)).await, client_of(&server, behind).await);
+    server.with(|ensemble, now| ensemble.set_lag(now, behind, Duration::from_millis(100)));
+    writer.create("/a", b"").await.unwrap();
+    assert_eq!(reader.exists("/a").await.unwrap(), None);
+    reader.sync("/").await.unwrap();
+    assert!(reader.exists("/a").await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_writer_reads_its_own_writes_even_where_they_come_late() {
+    let server = ensemble().await;
+    let behind = a_follower(&server);
+    let zk = client_of(&server, behind).await;
+    server.with(|ensemble, now| ensemble.set_lag(now, behind, Duration::from_millis(50)));
+    let created = zk.create("/a", b"").submit();
+    let read = zk.get("/a").submit();
+    created.await.unwrap();
+    assert!(read.await.is_ok());
+}
+
+#[tokio::test]
+async fn sessions_and_nodes_outlive_their_leader() {
+    let server = ensemble().await;
+    let zk = Client::connect(&server.connect_string()).await.unwrap();
+    ephemeral(&zk, "/e").await;
+    let mut session = zk.session();
+    let (id, epoch) = (session.id(), session.epoch());
+    let before = leader(&server);
+    server.with(|ensemble, now| ensemble.stop(now, before));
+    while session.epoch() == epoch {
+        session.changed().await;
+    }
+    assert_eq!(session.id(), id);
+    assert_ne!(leader(&server), before);
+    zk.create("/a", b"").await.unwrap();
+    server.with(|ensemble, now| ensemble.start(now, before));
+    let returned = client_of(&server, before).await;
+    assert_eq!(returned.children("/").await.unwrap().0.len(), 3);
+}
+
+#[tokio::test]
+async fn a_minority_serves_nobody() {
+    let server = ensemble().await;
+    let zk = client_of(&server, Member(0)).await;
+    let mut session = zk.session();
+    server.with(|ensemble, now| {
+        ensemble.stop(now, Member(1));
+        ensemble.stop(now, Member(2));
+    });
+    while session.state() != SessionState::Disconnected {
+        session.changed().await;
+    }
+    let epoch = session.epoch();
+    server.with(|ensemble, now| ensemble.start(now, Member(1)));
+    while session.epoch() == epoch {
+        session.changed().await;
+    }
+    zk.create("/a", b"").await.unwrap();
+}

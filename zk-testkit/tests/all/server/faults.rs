@@ -1,0 +1,93 @@
+//! What tests can make happen.
+
+use std::time::Duration;
+
+use zk_client::{EventType, OpCode, SessionEnd, SessionState, WriteError};
+use zk_testkit::{TestServer, proxy::Match};
+
+use super::{client, ephemeral, short_lived};
+
+#[tokio::test]
+async fn an_expired_session_takes_its_nodes_along_and_its_client_is_told() {
+    let server = TestServer::start().await.unwrap();
+    let (zk, other) = (client(&server).await, client(&server).await);
+    ephemeral(&zk, "/e").await;
+    let (_, gone) = other.exists("/e").watch().await.unwrap();
+    server.expire(zk.session().id());
+    assert_eq!(gone.await.unwrap().kind, EventType::NODE_DELETED);
+    assert_eq!(zk.session().ended().await, SessionEnd::Expired);
+    assert_eq!(server.sessions(), [other.session().id()]);
+    assert_eq!(server.paths(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_session_outlives_its_connections() {
+    let server = TestServer::start().await.unwrap();
+    let zk = client(&server).await;
+    ephemeral(&zk, "/e").await;
+    let mut session = zk.session();
+    let (id, epoch) = (session.id(), session.epoch());
+    server.drop_connections();
+    while session.epoch() == epoch {
+        session.changed().await;
+    }
+    assert_eq!(session.id(), id);
+    assert_eq!(server.paths(), ["/e"]);
+}
+
+#[tokio::test]
+async fn a_client_that_falls_silent_loses_its_session_by_the_clock() {
+    let server = TestServer::start().await.unwrap();
+    let zk = short_lived(&server).await;
+    ephemeral(&zk, "/e").await;
+    server.proxy().silence();
+    assert_eq!(zk.session().ended().await, SessionEnd::Expired);
+    server.proxy().resume();
+    let other = client(&server).await;
+    if let (Some(_), gone) = other.exists("/e").watch().await.unwrap() {
+        assert_eq!(gone.await.unwrap().kind, EventType::NODE_DELETED);
+    }
+    assert_eq!(server.sessions(), [other.session().id()]);
+}
+
+#[tokio::test]
+async fn a_paused_server_answers_nothing_and_goes_on_where_it_was() {
+    let server = TestServer::start().await.unwrap();
+    let zk = client(&server).await;
+    server.pause();
+    let mut created = Box::pin(zk.create("/late", b"").submit());
+    server.proxy().wait_for(|frame| frame.op == Some(OpCode::CREATE2)).await;
+    let soon = tokio::time::timeout(Duration::from_millis(50), &mut created).await;
+    assert!(soon.is_err(), "{soon:?}");
+    assert_eq!(zk.session().state(), SessionState::Connected { read_only: false });
+    server.resume();
+    created.await.unwrap();
+    assert_eq!(server.paths(), ["/late"]);
+}
+
+#[tokio::test]
+async fn a_lost_answer_leaves_its_node() {
+    let server = TestServer::start().await.unwrap();
+    let zk = client(&server).await;
+    let lost = server.on(Match::reply(OpCode::CREATE2).path("/order").once()).reset();
+    assert!(matches!(zk.create("/order", b"").await, Err(WriteError::InDoubt(_))));
+    assert_eq!(lost.times_fired(), 1);
+    assert_eq!(server.paths(), ["/order"]);
+}
+
+#[tokio::test]
+async fn watches_can_be_counted() {
+    let server = TestServer::start().await.unwrap();
+    let zk = client(&server).await;
+    let count = || server.with(|ensemble, _| ensemble.watch_count());
+    assert_eq!(count(), 0);
+    let (_, data) = zk.get("/").watch().await.unwrap();
+    let (_, children) = zk.children("/").watch().await.unwrap();
+    assert_eq!(count(), 2);
+    zk.create("/a", b"").await.unwrap();
+    assert_eq!(children.await.unwrap().kind, EventType::NODE_CHILDREN_CHANGED);
+    assert_eq!(count(), 1);
+    drop(data);
+    zk.close().await.unwrap();
+    assert_eq!(count(), 0);
+}
