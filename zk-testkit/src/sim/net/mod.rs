@@ -6,6 +6,8 @@
 
 mod link;
 mod path;
+#[cfg(test)]
+mod tests;
 
 use std::{collections::BinaryHeap, task::Waker};
 
