@@ -17,11 +17,20 @@ pub(super) struct Wires {
     links: BTreeMap<LinkId, SessionId>,
     sessions: BTreeMap<SessionId, Wire>,
     /// When something came to each client last.
-    heard: BTreeMap<u32, u64>,
+    heard: BTreeMap<u32, Heard>,
     /// Clients whose last handshake was answered wrongly.
     disowned: BTreeSet<u32>,
     /// Paths of creates that must not be sent twice.
     sent_creates: BTreeSet<String>,
+}
+
+/// When something came to a client.
+#[derive(Default)]
+struct Heard {
+    at: u64,
+    link: Option<LinkId>,
+    /// The last time before that.
+    before: u64,
 }
 
 /// What is known of a session.
@@ -88,7 +97,7 @@ impl Bench {
 
     /// A client says that its session has expired, and the servers have it still, or not.
     pub(crate) fn given_up(&mut self, client: u32, session: SessionId, lives: bool) {
-        let heard = self.wires.heard.get(&client).copied().unwrap_or_default();
+        let heard = self.wires.heard.get(&client).map(|heard| heard.at).unwrap_or_default();
         let patience = self.options.session_timeouts[client as usize];
         let disowned = self.wires.disowned.contains(&client);
         if lives && !disowned && self.now < heard + patience {
@@ -98,7 +107,11 @@ impl Bench {
     }
 
     pub(super) fn received(&mut self, seen: &Seen, frame: &Received) {
-        self.wires.heard.insert(seen.client, seen.at);
+        let heard = self.wires.heard.entry(seen.client).or_default();
+        if heard.at < seen.at {
+            heard.before = heard.at;
+        }
+        (heard.at, heard.link) = (seen.at, Some(seen.link));
         if let Received::Greeting(greeting) = frame {
             let willing = self.options.read_only_mode && seen.client % 3 == 0;
             if greeting.time_out > 0 && greeting.read_only.0 == Some(true) && !willing {
@@ -135,6 +148,14 @@ impl Bench {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// A client lets go of a connection, perhaps without having read what has just come.
+    pub(super) fn left(&mut self, at: u64, client: u32, link: LinkId) {
+        let heard = self.wires.heard.entry(client).or_default();
+        if heard.link == Some(link) && heard.at == at {
+            heard.at = heard.before;
         }
     }
 
