@@ -138,7 +138,11 @@ impl Case<'_> {
         if RESERVED.contains(&&*path) {
             return Err(ErrorCode::BAD_ARGUMENTS);
         }
-        self.identities.check(Perms::DELETE, self.node(parent)?)?;
+        let above = self.node(parent)?;
+        if quirks::looks_before_it_asks(self.config.release) {
+            self.node(&path)?;
+        }
+        self.identities.check(Perms::DELETE, above)?;
         let node = self.node(&path)?;
         expect_version(node.version, it.version)?;
         if !node.children.is_empty() {
@@ -175,6 +179,9 @@ impl Case<'_> {
     }
 
     fn settle(&self, acl: &AclList) -> Result<AclList, ErrorCode> {
+        if acl.is_null() && quirks::looks_before_it_asks(self.config.release) {
+            return Err(ErrorCode::MARSHALLING_ERROR);
+        }
         self.identities.settle(acl, quirks::knows_ipv6(self.config.release))
     }
 
@@ -209,7 +216,7 @@ impl Case<'_> {
 /// Which operation a part of a multi really is: some flags decide on more than the operation does.
 pub(super) fn op_in_multi(op: &MultiOp<'_>, release: Release) -> OpCode {
     match op {
-        MultiOp::Create2(it)
+        MultiOp::Create2(it) | MultiOp::CreateContainer(it)
             if it.flags != CreateFlags::CONTAINER && !quirks::multi_has_create2(release) =>
         {
             OpCode::CREATE
