@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use zk_testkit::real::Release;
+
 use super::{
     chance::Chance, generate::generate, play::play, record::Record, setup::Setup, step::Sequence,
     wire::Wire,
@@ -24,8 +26,18 @@ pub struct Batch {
 impl Batch {
     /// The sequences.
     pub fn sequences(&self) -> impl Iterator<Item = Sequence> {
-        let Self { seed, first, count, .. } = *self;
-        (first..first + count).map(move |index| generate(Chance::stream(seed, index)))
+        let Self { setup, seed, first, count } = *self;
+        (first..first + count).map(move |index| {
+            let sequence = generate(Chance::stream(seed, index));
+            match setup.release {
+                // They would not survive it.
+                Release::V3_4 | Release::V3_5 | Release::V3_6 => {
+                    sequence.without_checks().without_quotas().one_by_one()
+                }
+                Release::V3_7 => sequence.without_checks(),
+                _ => sequence,
+            }
+        })
     }
 
     /// Plays all of them on a server that has just been started.

@@ -11,11 +11,11 @@ impl Chance {
     /// Chance for the `index`-th of many, as if each had a seed of its own.
     pub fn stream(seed: u64, index: u64) -> Self {
         let mut mixed = Self(seed ^ index.rotate_left(32).wrapping_mul(0xA24B_AED4_963E_E407));
-        Self(mixed.next())
+        Self(mixed.draw())
     }
 
     /// Any number.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -25,7 +25,7 @@ impl Chance {
 
     /// A number below `bound`, which is not 0.
     pub fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % bound as u64).expect("it is below a usize")
+        usize::try_from(self.draw() % bound as u64).expect("it is below a usize")
     }
 
     /// True once in `n` times.

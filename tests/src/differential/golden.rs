@@ -125,6 +125,6 @@ fn records<'a>(
 /// Tells sequences apart.
 fn mark(sequence: &Sequence) -> u32 {
     let text = sequence.to_string();
-    let mixed = text.bytes().fold(0, |mark, byte| Chance::new(mark ^ u64::from(byte)).next());
+    let mixed = text.bytes().fold(0, |mark, byte| Chance::new(mark ^ u64::from(byte)).draw());
     u32::try_from(mixed >> 32).expect("what is left has 32 bits")
 }

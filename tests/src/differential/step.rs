@@ -17,6 +17,53 @@ impl Sequence {
     pub fn operations(&self) -> usize {
         self.steps.iter().map(Step::operations).sum()
     }
+
+    /// The same with deletes, which look alike, in the place of checks that stand alone.
+    pub(super) fn without_checks(mut self) -> Self {
+        for step in &mut self.steps {
+            if let Step::Send(_, requests) = step {
+                for request in requests.iter_mut().filter(|it| it.op == OpCode::CHECK) {
+                    request.op = OpCode::DELETE;
+                }
+            }
+        }
+        self
+    }
+}
+
+impl Sequence {
+    /// The same with one request at a time: what a release does not know cuts off what was sent with it.
+    pub(super) fn one_by_one(self) -> Self {
+        let split = |step| match step {
+            Step::Send(name, requests) => {
+                requests.into_iter().map(|request| Step::Send(name, vec![request])).collect()
+            }
+            other => vec![other],
+        };
+        Self { steps: self.steps.into_iter().flat_map(split).collect() }
+    }
+
+    /// The same without quotas: what is none kills servers before 3.7.
+    pub(super) fn without_quotas(mut self) -> Self {
+        for step in &mut self.steps {
+            if let Step::Send(_, requests) = step {
+                requests.iter_mut().for_each(|request| avoid_quotas(&mut request.body));
+            }
+        }
+        self
+    }
+}
+
+fn avoid_quotas(fields: &mut [Field]) {
+    for field in fields {
+        match field {
+            Field::Text(Some(path)) if path.0.starts_with(b"/zookeeper/quota$") => {
+                *path = Chars::of("/zookeeper/nothing");
+            }
+            Field::Parts(parts) => parts.iter_mut().for_each(|part| avoid_quotas(&mut part.body)),
+            _ => {}
+        }
+    }
 }
 
 /// A connection, by its place in the order in which they are opened. Prints as a letter.

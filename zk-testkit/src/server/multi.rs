@@ -38,8 +38,8 @@ impl From<DecodeError> for Garbage {
     }
 }
 
-/// The parts of a multi, as far as servers look at each while they read.
-pub(super) fn read(body: &Bytes) -> Result<Vec<MultiOp<'_>>, Garbage> {
+/// The parts of a multi, as far as servers look at each while they read; `strict` ones look at flags.
+pub(super) fn read(body: &Bytes, strict: bool) -> Result<Vec<MultiOp<'_>>, Garbage> {
     let mut reader = Reader::new(body);
     let mut ops: Vec<MultiOp<'_>> = Vec::new();
     loop {
@@ -48,9 +48,9 @@ pub(super) fn read(body: &Bytes) -> Result<Vec<MultiOp<'_>>, Garbage> {
             return Ok(ops);
         }
         let op = match header.op {
-            OpCode::CREATE => MultiOp::Create(create(&mut reader)?),
-            OpCode::CREATE2 => MultiOp::Create2(create(&mut reader)?),
-            OpCode::CREATE_CONTAINER => MultiOp::CreateContainer(create(&mut reader)?),
+            OpCode::CREATE => MultiOp::Create(create(&mut reader, strict)?),
+            OpCode::CREATE2 => MultiOp::Create2(create(&mut reader, strict)?),
+            OpCode::CREATE_CONTAINER => MultiOp::CreateContainer(create(&mut reader, strict)?),
             OpCode::CREATE_TTL => MultiOp::CreateTtl(CreateTtlRequest::read(&mut reader)?),
             OpCode::DELETE => MultiOp::Delete(DeleteRequest::decode(&mut reader)?),
             OpCode::SET_DATA => MultiOp::SetData(SetDataRequest::decode(&mut reader)?),
@@ -71,9 +71,12 @@ const fn is_read(op: &MultiOp<'_>) -> bool {
     matches!(op, MultiOp::GetData(_) | MultiOp::GetChildren(_))
 }
 
-fn create<'a>(reader: &mut Reader<'a>) -> Result<CreateRequest<'a>, Garbage> {
+fn create<'a>(reader: &mut Reader<'a>, strict: bool) -> Result<CreateRequest<'a>, Garbage> {
     let request = CreateRequest::read(reader)?;
     let CreateFlags(flags) = request.flags;
+    if !strict {
+        return Ok(request);
+    }
     if !(0..=CreateFlags::PERSISTENT_SEQUENTIAL_TTL.0).contains(&flags) {
         return Err(Garbage::Malformed);
     }
@@ -110,7 +113,7 @@ impl Ensemble {
     ) -> Answer {
         let code = ErrorCode::MARSHALLING_ERROR;
         let early = quirks::null_in_multi_has_zxid(self.config.release);
-        let ops = match read(body) {
+        let ops = match read(body, quirks::multi_has_create2(self.config.release)) {
             Ok(ops) if !ops.iter().all(has_path) => Err(Garbage::Null { early: !early }),
             ops => ops,
         };
@@ -137,8 +140,8 @@ impl Ensemble {
             match (txn, replica) {
                 (Ok(txn), Some(replica)) => {
                     replica.tree.apply(stamp, &txn, &mut effects);
-                    let with_stat = quirks::multi_has_create2(self.config.release);
-                    results.push(result(&replica.tree, op, &txn, with_stat));
+                    let op = op_in_multi(op, self.config.release);
+                    results.push(result(&replica.tree, op, &txn));
                     txns.push(txn);
                 }
                 (txn, _) => {
@@ -164,10 +167,10 @@ impl Ensemble {
 }
 
 /// What is told of one operation, right after it.
-fn result(tree: &Tree, op: &MultiOp<'_>, txn: &Txn, with_stat: bool) -> MultiResult {
+fn result(tree: &Tree, op: OpCode, txn: &Txn) -> MultiResult {
     let stat = |path: &str| tree.get(path).map_or_else(Stat::default, |node| node.stat());
     match txn {
-        Txn::Create { path, data, .. } if with_stat && op_in_multi(op) != OpCode::CREATE => {
+        Txn::Create { path, data, .. } if op != OpCode::CREATE => {
             let len = data.as_ref().map_or(0, Bytes::len);
             let stat = Stat { data_length: i32::try_from(len).unwrap_or(i32::MAX), ..stat(path) };
             MultiResult::Create2(Create2Response { path: (&**path).into(), stat })

@@ -13,6 +13,8 @@ use zk_proto::{
     },
 };
 
+use crate::real::Release;
+
 use super::{
     Config,
     acl::Identities,
@@ -41,14 +43,25 @@ pub(super) struct Case<'a> {
 impl Case<'_> {
     pub(super) fn multi_op(&self, op: &MultiOp<'_>) -> Result<Txn, ErrorCode> {
         match op {
+            // Servers that read it take it for what it is not, and stumble.
+            MultiOp::Create(it) | MultiOp::Create2(it) | MultiOp::CreateContainer(it)
+                if has_ttl(it.flags) =>
+            {
+                Err(ErrorCode::MARSHALLING_ERROR)
+            }
             MultiOp::Create(it) | MultiOp::Create2(it) | MultiOp::CreateContainer(it) => {
-                self.create(op_in_multi(op), it)
+                self.create(op_in_multi(op, self.config.release), it)
             }
             MultiOp::CreateTtl(it) if has_ttl(it.flags) => self.create_ttl(it),
             // Within a multi it is only the flags that make a node mortal.
-            MultiOp::CreateTtl(it) => {
-                self.create_as(op_in_multi(op), it.path, it.data, &it.acl, it.flags, -1)
-            }
+            MultiOp::CreateTtl(it) => self.create_as(
+                op_in_multi(op, self.config.release),
+                it.path,
+                it.data,
+                &it.acl,
+                it.flags,
+                -1,
+            ),
             MultiOp::Delete(it) => self.delete(it),
             MultiOp::SetData(it) => self.set_data(it),
             MultiOp::Check(it) => self.check(it),
@@ -125,7 +138,11 @@ impl Case<'_> {
         if RESERVED.contains(&&*path) {
             return Err(ErrorCode::BAD_ARGUMENTS);
         }
-        self.identities.check(Perms::DELETE, self.node(parent)?)?;
+        let above = self.node(parent)?;
+        if quirks::looks_before_it_asks(self.config.release) {
+            self.node(&path)?;
+        }
+        self.identities.check(Perms::DELETE, above)?;
         let node = self.node(&path)?;
         expect_version(node.version, it.version)?;
         if !node.children.is_empty() {
@@ -162,6 +179,9 @@ impl Case<'_> {
     }
 
     fn settle(&self, acl: &AclList) -> Result<AclList, ErrorCode> {
+        if acl.is_null() && quirks::looks_before_it_asks(self.config.release) {
+            return Err(ErrorCode::MARSHALLING_ERROR);
+        }
         self.identities.settle(acl, quirks::knows_ipv6(self.config.release))
     }
 
@@ -194,8 +214,13 @@ impl Case<'_> {
 }
 
 /// Which operation a part of a multi really is: some flags decide on more than the operation does.
-pub(super) fn op_in_multi(op: &MultiOp<'_>) -> OpCode {
+pub(super) fn op_in_multi(op: &MultiOp<'_>, release: Release) -> OpCode {
     match op {
+        MultiOp::Create2(it) | MultiOp::CreateContainer(it)
+            if it.flags != CreateFlags::CONTAINER && !quirks::multi_has_create2(release) =>
+        {
+            OpCode::CREATE
+        }
         MultiOp::Create(it) if it.flags != CreateFlags::CONTAINER => OpCode::CREATE,
         MultiOp::Create2(it) if it.flags != CreateFlags::CONTAINER => OpCode::CREATE2,
         MultiOp::CreateTtl(it) if has_ttl(it.flags) => OpCode::CREATE_TTL,

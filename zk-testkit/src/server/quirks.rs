@@ -101,3 +101,9 @@ pub(super) fn null_in_multi_has_zxid(release: Release) -> bool {
 pub(super) fn seeks_watches_upwards(release: Release) -> bool {
     (Release::V3_6..Release::V3_9).contains(&release)
 }
+
+/// Whether a delete looks for the node before it asks for permission, and null for an access control list
+/// is stumbled over.
+pub(super) fn looks_before_it_asks(release: Release) -> bool {
+    release < Release::V3_6
+}

@@ -175,7 +175,7 @@ impl View<'_> {
     }
 
     fn multi_read(&self, body: &Bytes) -> Result<Encoded, Refused> {
-        let ops = multi::read(body).map_err(|_| ErrorCode::MARSHALLING_ERROR)?;
+        let ops = multi::read(body, true).map_err(|_| ErrorCode::MARSHALLING_ERROR)?;
         let readable = |path: Str<'_>| there(path).and_then(|path| self.readable(&path));
         let one = |op: &MultiOp<'_>| match op {
             MultiOp::GetData(it) => readable(it.path).map(|node| {
@@ -270,15 +270,18 @@ impl View<'_> {
         if !end && quirks::seeks_watches_upwards(self.config.release) {
             // It stumbles on the way up to the root if there is none.
             let path = there(it.path)?;
-            if !path.is_empty() && !path.contains('/') {
+            let far = self.watches.any_recursive() && !self.watches.anybody_has(&path, it.kind);
+            if !path.is_empty() && !path.starts_with('/') && (far || !path.contains('/')) {
                 return Err(ErrorCode::MARSHALLING_ERROR);
             }
         }
         let path = watched(it.path);
         let there = if end {
             self.watches.remove(self.conn, &path, it.kind)
+        } else if quirks::seeks_watches_upwards(self.config.release) {
+            self.watches.anybody_has(&path, it.kind)
         } else {
-            self.watches.contains(self.conn, &path, it.kind)
+            self.watches.has(self.conn, &path, it.kind)
         };
         there.then(Encoded::default).ok_or(ErrorCode::NO_WATCHER)
     }

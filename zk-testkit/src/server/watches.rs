@@ -178,31 +178,25 @@ impl Watches {
         *self = Self::new(self.mixed);
     }
 
-    /// Whether a connection watches a path in this way.
-    pub(super) fn contains(&self, conn: Conn, path: &str, kind: WatcherType) -> bool {
-        if !self.mixed {
-            // Older servers do not look whose watch it is.
-            let (data, children) = (self.data.watches(path), self.children.watches(path));
-            return match kind {
-                WatcherType::CHILDREN => children,
-                WatcherType::DATA => data,
-                _ => data || children,
-            };
-        }
-        let (data, children) = (self.data.modes(conn, path), self.children.modes(conn, path));
+    /// Whether anybody has a recursive watch.
+    pub(super) const fn any_recursive(&self) -> bool {
+        self.data.recursive > 0
+    }
+
+    /// Whether anybody watches a path: 3.6 to 3.8 do not look who.
+    pub(super) fn anybody_has(&self, path: &str, kind: WatcherType) -> bool {
+        let (data, children) = (self.data.watches(path), self.children.watches(path));
         match kind {
-            WatcherType::CHILDREN => children.once,
-            WatcherType::DATA => data.once,
-            WatcherType::PERSISTENT => data.persistent,
-            WatcherType::PERSISTENT_RECURSIVE => data.recursive,
-            _ => data.any() || children.any(),
+            WatcherType::CHILDREN => children,
+            WatcherType::DATA => data,
+            _ => data || children,
         }
     }
 
-    /// Ends watches. Returns whether there were any.
-    pub(super) fn remove(&mut self, conn: Conn, path: &str, kind: WatcherType) -> bool {
+    /// Whether a connection watches a path in this way.
+    pub(super) fn has(&self, conn: Conn, path: &str, kind: WatcherType) -> bool {
         let (data, children) = (self.data.modes(conn, path), self.children.modes(conn, path));
-        let there = match kind {
+        match kind {
             WatcherType::CHILDREN if self.mixed => children.once,
             WatcherType::CHILDREN => children.any(),
             WatcherType::DATA if self.mixed => data.once,
@@ -210,7 +204,12 @@ impl Watches {
             WatcherType::PERSISTENT => data.persistent || children.persistent,
             WatcherType::PERSISTENT_RECURSIVE => data.recursive,
             _ => data.any() || children.any(),
-        };
+        }
+    }
+
+    /// Ends watches. Returns whether there were any.
+    pub(super) fn remove(&mut self, conn: Conn, path: &str, kind: WatcherType) -> bool {
+        let there = self.has(conn, path, kind);
         let without = |table: &mut Table, mode: Option<Mode>| {
             let mut modes = table.modes(conn, path);
             match mode {
