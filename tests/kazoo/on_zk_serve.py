@@ -1,15 +1,23 @@
 """Has kazoo's own test suite run against `zk serve`.
 
 A pytest plugin. kazoo's tests ask a harness for a cluster of Java servers; this gives them one process of
-`zk serve` instead, whose path is in $ZK_COMMAND.
+`zk serve` instead, whose path is in $ZK_COMMAND. `run` beside it does everything that is needed for that.
 """
 
 import atexit
+import logging
 import os
+import pathlib
 import subprocess
+import sys
 import threading
+import types
 
-import kazoo.testing.harness as harness
+# The module that starts servers wants libraries that make certificates. Nobody needs either.
+sys.modules["kazoo.testing.common"] = types.ModuleType("kazoo.testing.common")
+sys.modules["kazoo.testing.common"].ZookeeperCluster = None
+
+import kazoo.testing.harness as harness  # noqa: E402
 
 
 class Server:
@@ -77,3 +85,42 @@ class Cluster:
 
 CLUSTER = Cluster()
 harness.get_global_cluster = lambda: CLUSTER
+
+
+def excluded():
+    """Tests that are not run: name, kind and reason."""
+    lines = (pathlib.Path(__file__).parent / "excluded.txt").read_text().splitlines()
+    return [line.split(None, 2) for line in lines if line and not line.startswith("#")]
+
+
+unmet = 0
+
+
+def pytest_collection_modifyitems(items):
+    import pytest
+
+    global unmet
+    for name, kind, reason in excluded():
+        named = [item for item in items if name in item.nodeid.replace(".py", "")]
+        unmet += len(named) if kind == "unmet" else 0
+        for item in named:
+            item.add_marker(pytest.mark.skip(reason=f"{kind}: {reason}"))
+        if not named and len(items) > 300:
+            raise pytest.UsageError(f"excluded.txt names {name}, which is not there")
+
+
+def pytest_terminal_summary(terminalreporter):
+    count = {key: len(terminalreporter.stats.get(key, [])) for key in ("passed", "failed", "error")}
+    total = sum(count.values()) + unmet
+    if total:
+        percent = 100 * count["passed"] / total
+        terminalreporter.write_line(
+            f"{count['passed']} have passed of {total} that need neither a JVM nor other words:"
+            f" {percent:.1f} %"
+        )
+
+
+def pytest_unconfigure():
+    # Tests leave clients behind; nobody wants to read what becomes of them.
+    logging.disable(logging.CRITICAL)
+    CLUSTER.process.kill()

@@ -111,13 +111,12 @@ impl Ensemble {
             let last = replica.pending.back().map_or(now, |(at, _)| *at);
             replica.pending.push_back((now.after(lag).max(last), committed.clone()));
         }
-        for member in 0..self.members.len() {
-            if member == leader {
-                // Whatever it was told before has been applied: it was the leader, or caught up to be.
-                self.apply_all(now, member);
-            } else {
-                self.apply_due(now, member);
-            }
+        // The leader first: what the others apply lets their clients go on, whose next requests are decided
+        // on the leader's tree. Whatever it was told before has been applied: it was the leader, or caught
+        // up to be.
+        self.apply_all(now, leader);
+        for member in (0..self.members.len()).filter(|member| *member != leader) {
+            self.apply_due(now, member);
         }
     }
 

@@ -87,10 +87,16 @@ impl Bench {
             .truth
             .children(&path)
             .filter(|(_, live)| live.czxid.0 < token)
-            .map(|(name, _)| name.to_owned())
+            .map(|(name, live)| format!("{name} ({}) of {}", live.czxid.0, live.owner))
             .collect();
         if !earlier.is_empty() {
-            self.violated("S3", format!("c{client} got lock {lock} before {earlier:?}"));
+            self.violated(
+                "S3",
+                format!(
+                    "c{client} got lock {lock} with {} ({token}) before {earlier:?}",
+                    held.guard.path()
+                ),
+            );
         }
         match self.truth.live.get(held.guard.path()) {
             Some(live) if live.czxid.0 == token && live.owner == session => {}

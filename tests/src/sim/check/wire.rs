@@ -115,10 +115,11 @@ impl Bench {
             Received::Greeting(greeting) if greeting.time_out > 0 => {
                 self.wires.links.insert(seen.link, greeting.session_id);
             }
-            Received::Reply { zxid, .. } => {
+            Received::Reply { zxid, xid, .. } => {
                 let client = seen.client;
                 let Some(&session) = self.wires.links.get(&seen.link) else { return };
-                if zxid.0 > 0 && !seen.forged {
+                // What a ping shows, clients do not hold against other servers.
+                if zxid.0 > 0 && xid.0 > 0 && !seen.forged {
                     let wire = self.wires.sessions.entry(session).or_default();
                     let last = wire.zxid;
                     wire.zxid = last.max(*zxid);
