@@ -151,13 +151,17 @@ impl Ensemble {
         if serving {
             self.tell(member, stamp.zxid, effects.changes);
         }
-        // Its answer, or a close, may have waited for this. Whoever is being served just now goes on
-        // by itself.
-        if let Some(conn) = author.filter(|conn| self.serving != Some(*conn)) {
+        // Answers, or a close, may have waited for this. Whoever is being served just now goes on by
+        // itself.
+        let Some(replica) = self.members.get_mut(member) else { return };
+        let waiting = std::mem::take(&mut replica.waiting);
+        let served = self.serving;
+        for conn in waiting.into_iter().filter(|conn| served != Some(*conn)) {
             self.advance(now, conn);
-            if matches!(txn, Txn::CloseSession) {
-                self.close(conn);
-            }
+        }
+        let ended = author.filter(|_| matches!(txn, Txn::CloseSession));
+        if let Some(conn) = ended.filter(|conn| served != Some(*conn)) {
+            self.close(conn);
         }
     }
 
