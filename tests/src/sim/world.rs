@@ -1,6 +1,7 @@
 //! One run: warm-up, chaos, heal, converge, close.
 
 use std::{
+    collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
@@ -88,6 +89,8 @@ struct World {
     phase: watch::Sender<Phase>,
     rng: Rng,
     lives: u64,
+    /// When each client was seen to stand still.
+    stood_still: BTreeMap<u32, u64>,
 }
 
 impl World {
@@ -116,6 +119,7 @@ impl World {
             phase,
             rng: rng.fork(2),
             lives: 0,
+            stood_still: BTreeMap::new(),
         }
     }
 
@@ -173,7 +177,7 @@ impl World {
                 self.start(client);
             }
             let now = self.cluster.now();
-            self.look_for_believers(now);
+            self.look_at_states(now);
             if now >= end {
                 return;
             }
@@ -181,16 +185,20 @@ impl World {
         }
     }
 
-    /// Looks who says that it is connected, and is not.
-    fn look_for_believers(&self, now: u64) {
+    /// Looks what clients say of their sessions, but for those that stand still, or did a moment ago.
+    fn look_at_states(&mut self, now: u64) {
         let state = self.cluster.state();
-        let offline = |client: &u32| {
-            let stalled = self.tasks.is_stalled(State::process(*client));
-            !stalled && state.net.open_links(Some(*client)).next().is_none()
-        };
-        let offline: Vec<u32> = (0..self.options.clients).filter(offline).collect();
+        let mut clients = Vec::new();
+        for client in 0..self.options.clients {
+            if self.tasks.is_stalled(State::process(client)) {
+                self.stood_still.insert(client, now);
+            }
+            if self.stood_still.get(&client).is_none_or(|at| now > at + 2 * STEP) {
+                clients.push((client, state.net.open_links(Some(client)).next().is_none()));
+            }
+        }
         drop(state);
-        self.judge.at(now).check_offline(&offline);
+        self.judge.at(now).check_states(&clients);
     }
 
     /// From here on everything is well, and has to become well.

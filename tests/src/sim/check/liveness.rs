@@ -58,20 +58,24 @@ impl Bench {
         }
     }
 
-    /// These clients have no connection, and have had time to notice.
-    pub(crate) fn check_offline(&mut self, offline: &[u32]) {
+    /// What clients that do not stand still say of their sessions; `true` for those that have no
+    /// connection, or are about to have one.
+    pub(crate) fn check_states(&mut self, clients: &[(u32, bool)]) {
         let mut believers = BTreeMap::new();
-        for client in offline {
-            let state = self.promises.sessions.get(client).map(Session::state);
-            if matches!(state, Some(SessionState::Connected { .. })) {
-                let before = self.promises.believers.get(client).copied().unwrap_or_default();
-                believers.insert(*client, before + 1);
-                if before + 1 == LOOKS {
-                    self.violated(
-                        "S4",
-                        format!("c{client} is told that it is connected, and is not"),
-                    );
+        for &(client, offline) in clients {
+            let session = self.promises.sessions.get(&client);
+            let Some((id, state)) = session.map(|it| (it.id(), it.state())) else { continue };
+            match state {
+                SessionState::Connected { .. } if offline => {
+                    let before = self.promises.believers.get(&client).copied().unwrap_or_default();
+                    believers.insert(client, before + 1);
+                    if before + 1 == LOOKS {
+                        let text = format!("c{client} is told that it is connected, and is not");
+                        self.violated("S4", text);
+                    }
                 }
+                SessionState::Disconnected => self.check_given_up(client, id),
+                _ => {}
             }
         }
         self.promises.believers = believers;
