@@ -18,6 +18,10 @@ pub(super) struct Wires {
     sessions: BTreeMap<SessionId, Wire>,
     /// When something came to each client last.
     heard: BTreeMap<u32, Heard>,
+    /// The session that is shown in a handshake under way.
+    dialing: BTreeMap<LinkId, SessionId>,
+    /// When a server has said that there is no such session.
+    refused: BTreeMap<SessionId, u64>,
     /// Clients whose last handshake was answered wrongly.
     disowned: BTreeSet<u32>,
     /// Paths of creates that must not be sent twice.
@@ -68,6 +72,7 @@ impl Bench {
             return;
         }
         self.count("reconnects");
+        self.wires.dialing.insert(seen.link, session);
         let shown = self.wires.sessions.get(&session).map(|wire| wire.shown);
         let told = connect.last_zxid_seen;
         if let Some(shown) = shown.filter(|shown| told < *shown) {
@@ -106,6 +111,27 @@ impl Bench {
         }
     }
 
+    /// Who has no connection gives its session up when it must have expired, and at once if a server says
+    /// that it has.
+    pub(super) fn check_given_up(&mut self, client: u32, session: SessionId) {
+        let timeout = self.options.session_timeouts[client as usize];
+        // A third more, as long as the slowest clock takes for it.
+        let patience = timeout * 7 / 5 + 2_000;
+        let now = self.now;
+        let last = self.wires.heard.entry(client).or_default();
+        let heard = last.at;
+        if now > heard + patience {
+            last.at = now;
+            let text = format!("c{client} hopes for {session}, heard of at {heard}");
+            self.violated("L4", text);
+        }
+        if self.wires.refused.get(&session).is_some_and(|at| self.now > at + 1_000) {
+            self.wires.refused.remove(&session);
+            let text = format!("c{client} hopes for {session}, which has expired");
+            self.violated("L4", text);
+        }
+    }
+
     pub(super) fn received(&mut self, seen: &Seen, frame: &Received) {
         let heard = self.wires.heard.entry(seen.client).or_default();
         if heard.at < seen.at {
@@ -113,7 +139,7 @@ impl Bench {
         }
         (heard.at, heard.link) = (seen.at, Some(seen.link));
         if let Received::Greeting(greeting) = frame {
-            let willing = self.options.read_only_mode && seen.client % 3 == 0;
+            let willing = self.options.read_only_mode && seen.client % 3 == 0 || seen.forged;
             if greeting.time_out > 0 && greeting.read_only.0 == Some(true) && !willing {
                 let text = format!("c{} is served by a minority, unasked", seen.client);
                 self.violated("S7", text);
@@ -122,6 +148,10 @@ impl Bench {
                 self.wires.disowned.insert(seen.client);
             } else {
                 self.wires.disowned.remove(&seen.client);
+            }
+            let session = self.wires.dialing.remove(&seen.link);
+            if let Some(session) = session.filter(|_| greeting.time_out <= 0 && !seen.forged) {
+                self.wires.refused.insert(session, seen.at);
             }
         }
         match frame {
