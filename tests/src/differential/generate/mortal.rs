@@ -20,8 +20,12 @@ const WAIT: u32 = 3_500;
 pub fn generate_mortal(mut chance: Chance) -> Sequence {
     let mut steps = vec![open(0, TIMEOUT_OBSERVER, SessionOf::Number(0))];
     let mut requests = vec![create("$", 0)];
-    let watches: &[(&str, i32)] =
-        chance.pick(&[&[("$", 1)][..], &[("$", 0)], &[("$", 0), ("$/a", 1)], &[("$", 1), ("$/a", 1)]]);
+    let watches: &[(&str, i32)] = chance.pick(&[
+        &[("$", 1)][..],
+        &[("$", 0)],
+        &[("$", 0), ("$/a", 1)],
+        &[("$", 1), ("$/a", 1)],
+    ]);
     requests.extend(watches.iter().map(|(path, mode)| request(OpCode::ADD_WATCH, path, *mode)));
     requests.push(create("$/a", 0));
     steps.push(Step::Send(Name(0), requests));
