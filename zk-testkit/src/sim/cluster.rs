@@ -18,7 +18,7 @@ use zk_proto::{SessionId, Time};
 use super::{
     Doing, Fault, Fired, Process, Received, Rng, Schedule, Sent, Tasks, Trace,
     forge::forge,
-    frames::Tap,
+    frames::{Tap, last_frame},
     net::{Arrival, LinkId, Net},
     stage::Stages,
     trace::Actor,
@@ -487,21 +487,6 @@ impl State {
         if let Some(pump) = self.pump.take() {
             pump.wake();
         }
-    }
-}
-
-/// The bytes in front of the last frame, and that.
-fn last_frame(bytes: &Bytes) -> (Bytes, Option<Bytes>) {
-    let mut at = 0;
-    loop {
-        let prefix = bytes.get(at..at + 4).and_then(|prefix| <[u8; 4]>::try_from(prefix).ok());
-        let Some(prefix) = prefix else { return (bytes.clone(), None) };
-        let len = prefix.iter().fold(0, |len, byte| len << 8 | usize::from(*byte));
-        let next = at + 4 + len;
-        if next >= bytes.len() {
-            return (bytes.slice(..at), (next == bytes.len()).then(|| bytes.slice(at..)));
-        }
-        at = next;
     }
 }
 

@@ -149,3 +149,18 @@ impl Tap {
         Some(Received::Reply { xid, op, zxid, err, body })
     }
 }
+
+/// The bytes in front of the last frame, and that.
+pub(super) fn last_frame(bytes: &Bytes) -> (Bytes, Option<Bytes>) {
+    let mut at = 0;
+    loop {
+        let prefix = bytes.get(at..at + 4).and_then(|prefix| <[u8; 4]>::try_from(prefix).ok());
+        let Some(prefix) = prefix else { return (bytes.clone(), None) };
+        let len = prefix.iter().fold(0, |len, byte| len << 8 | usize::from(*byte));
+        let next = at + 4 + len;
+        if next >= bytes.len() {
+            return (bytes.slice(..at), (next == bytes.len()).then(|| bytes.slice(at..)));
+        }
+        at = next;
+    }
+}

@@ -368,8 +368,7 @@ mod tests {
             assert_eq!(tasks.live(), 0);
         };
         run(main, &tasks);
-        let log = log.lock().unwrap().clone();
-        log
+        std::mem::take(&mut *log.lock().unwrap())
     }
 
     #[test]

@@ -81,12 +81,14 @@ impl Bench {
         self.promises.believers = believers;
     }
 
-    /// Who has no connection just now.
+    /// Who wants a connection just now and has none. Whose session is over gets another when its work under
+    /// the old one has come to an end.
     pub(crate) fn unconnected(&self) -> Vec<u32> {
         let state = |client: &u32| self.promises.sessions.get(client).map(Session::state);
-        let is_connected =
-            |client: &u32| matches!(state(client), Some(SessionState::Connected { .. }));
-        (0..self.options.clients).filter(|client| !is_connected(client)).collect()
+        let content = |client: &u32| {
+            matches!(state(client), Some(SessionState::Connected { .. } | SessionState::Ended(_)))
+        };
+        (0..self.options.clients).filter(|client| !content(client)).collect()
     }
 
     /// Everything has been well for long enough: everybody is back. Who was not there at two looks was not

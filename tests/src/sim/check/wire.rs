@@ -31,10 +31,13 @@ pub(super) struct Wires {
 /// When something came to a client.
 #[derive(Default)]
 struct Heard {
+    /// The last time.
     at: u64,
     link: Option<LinkId>,
-    /// The last time before that.
-    before: u64,
+    /// The last time that it has certainly read it: a reset takes along what waits to be read.
+    read: u64,
+    /// The same before the last time.
+    read_before: u64,
 }
 
 /// What is known of a session.
@@ -102,7 +105,7 @@ impl Bench {
 
     /// A client says that its session has expired, and the servers have it still, or not.
     pub(crate) fn given_up(&mut self, client: u32, session: SessionId, lives: bool) {
-        let heard = self.wires.heard.get(&client).map(|heard| heard.at).unwrap_or_default();
+        let heard = self.wires.heard.get(&client).map(|heard| heard.read).unwrap_or_default();
         let patience = self.options.session_timeouts[client as usize];
         let disowned = self.wires.disowned.contains(&client);
         if lives && !disowned && self.now < heard + patience {
@@ -135,9 +138,9 @@ impl Bench {
     pub(super) fn received(&mut self, seen: &Seen, frame: &Received) {
         let heard = self.wires.heard.entry(seen.client).or_default();
         if heard.at < seen.at {
-            heard.before = heard.at;
+            heard.read_before = heard.read;
         }
-        (heard.at, heard.link) = (seen.at, Some(seen.link));
+        (heard.at, heard.read, heard.link) = (seen.at, seen.at, Some(seen.link));
         if let Received::Greeting(greeting) = frame {
             let willing = self.options.read_only_mode && seen.client % 3 == 0 || seen.forged;
             if greeting.time_out > 0 && greeting.read_only.0 == Some(true) && !willing {
@@ -185,7 +188,7 @@ impl Bench {
     pub(super) fn left(&mut self, at: u64, client: u32, link: LinkId) {
         let heard = self.wires.heard.entry(client).or_default();
         if heard.link == Some(link) && heard.at == at {
-            heard.at = heard.before;
+            heard.read = heard.read_before;
         }
     }
 

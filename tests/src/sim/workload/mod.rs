@@ -106,7 +106,7 @@ impl Workers {
 }
 
 /// Starts what a client does with a session.
-pub(crate) fn start(seat: &Seat, client: &Client, rng: &mut Rng) -> Workers {
+pub(crate) fn start(seat: &Seat, client: &Client, rng: &Rng) -> Workers {
     let (stop, stopped) = watch::channel(Stop::No);
     let (done, all_done) = mpsc::channel(1);
     let worker = |part| Worker {

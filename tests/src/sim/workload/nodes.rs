@@ -41,7 +41,7 @@ pub(super) async fn work(worker: Worker) {
 }
 
 impl Nodes {
-    async fn prepare(&mut self) -> Result<(), Over> {
+    async fn prepare(&self) -> Result<(), Over> {
         for path in
             ["/kv".to_owned(), "/eph".to_owned()].into_iter().chain((0..REGISTERS).map(register))
         {
@@ -212,7 +212,7 @@ impl Nodes {
         Ok(())
     }
 
-    async fn settle(&mut self) -> Result<(), Over> {
+    async fn settle(&self) -> Result<(), Over> {
         match self.worker.client.settle().await {
             Ok(_) => Ok(()),
             Err(error) => over_read(&error),

@@ -1,0 +1,89 @@
+//! The simulator, as far as a debug build has time for it; `.ci/run` runs more of it in release.
+
+use zk_testkit::sim::{Fault, Incident, Schedule, Target};
+use zk_tests::sim::{Options, run};
+
+/// Seeds that have found something, and what that was. Each ran for ten simulated minutes.
+const REGRESSIONS: [(u64, &str); 2] = [
+    (81, "a reply that never came kept its caller waiting for ever, and a lock's queue behind it"),
+    (
+        2081,
+        "two nodes got one sequence number from an ensemble whose follower was ahead of its leader",
+    ),
+];
+
+#[track_caller]
+fn assert_clean(options: &Options) {
+    let report = run(options, false);
+    assert!(report.violations.is_empty(), "{}", report.failure("this one"));
+    assert!(report.count("acquisitions") > 0, "nobody has got a lock: nothing was checked");
+}
+
+#[test]
+fn what_was_found_once_is_not_found_again() {
+    for (seed, found) in REGRESSIONS {
+        let report = run(&Options::new(seed, 10), false);
+        assert!(report.violations.is_empty(), "{found}\n{}", report.failure("this one"));
+    }
+}
+
+#[test]
+fn a_few_seeds_violate_nothing() {
+    for seed in 9_000..9_006 {
+        assert_clean(&Options::new(seed, 2));
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_run_again_also_with_many_clients_and_mass_expiry() {
+    let harsh = |seed: &u64| Options::new(*seed, 1).clients == 48;
+    let crowded: Vec<u64> = (0..200).filter(harsh).take(1).collect();
+    assert_eq!(crowded.len(), 1);
+    for seed in crowded.into_iter().chain(0..6) {
+        let options = Options::new(seed, 1);
+        let (one, other) = (run(&options, false), run(&options, false));
+        assert_eq!((one.hash, one.events), (other.hash, other.events), "seed {seed}");
+        assert!(one.events > 0);
+    }
+}
+
+#[test]
+fn different_seeds_give_different_runs() {
+    let mut hashes: Vec<u64> = (0..4).map(|seed| run(&Options::new(seed, 1), false).hash).collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    assert_eq!(hashes.len(), 4);
+}
+
+/// Faults that hit everybody, one class after the other, so that none is only ever scheduled.
+#[test]
+fn every_class_of_faults_hits_somebody() {
+    let base = Options { clients: 6, members: 3, ..Options::new(4, 1) };
+    let count = base.clients as usize;
+    let base = Options { session_timeouts: vec![6_000; count], drifts: vec![0; count], ..base };
+    for &fault in Fault::ALL {
+        let incidents = (0..25).map(|number| {
+            let at = 8_000 + 2_000 * number;
+            let target = match fault {
+                Fault::Kill | Fault::Pause | Fault::Lag | Fault::CutOff => {
+                    Target::Member((number % 3) as usize)
+                }
+                _ => Target::Client((number % 6) as u32),
+            };
+            let amount = if fault == Fault::Lag { 300 } else { 1_000 + number };
+            Incident { at, fault, target, lasts: 1_500, amount }
+        });
+        let mut incidents: Vec<Incident> = incidents.collect();
+        // Whoever is connected does not dial: most faults of dialing need lost connections.
+        let resets = (0..25).map(|number| {
+            let (at, target) = (8_500 + 2_000 * number, Target::Client((number % 6) as u32));
+            Incident { at, fault: Fault::Reset, target, lasts: 0, amount: 0 }
+        });
+        incidents.extend(resets);
+        incidents.sort_by_key(|incident| incident.at);
+        let options = Options { schedule: Schedule(incidents), ..base.clone() };
+        let report = run(&options, false);
+        assert!(report.fired.total(fault.name()) > 0, "{fault:?} has hit nobody");
+        assert!(report.violations.is_empty(), "{fault:?}\n{}", report.failure("this one"));
+    }
+}
