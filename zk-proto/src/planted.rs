@@ -86,7 +86,6 @@ mod bank {
         ZxidFromEvents: "an event counts as having seen its whole transaction", "ZOOKEEPER-4655, zookeeper-client-rust #82", "W2 W5";
         ZxidFromEarlyBatch: "the first batch of restored watches moves on where the second is restored from", "own", "W2";
         ChildWatchOutlivesNode: "watches on children are not told that their node is gone", "own", "W2";
-        UnwatchedForAll: "a watch is removed from the server while others share it", "ZOOKEEPER-1910, zookeeper-client-rust #22", "W2";
         WatchersLeftWaiting: "watches are not told that the session is over", "ZOOKEEPER-137, go-zookeeper #83", "W2";
         // The session: connections.
         ZxidNotShown: "a handshake does not say what has been seen", "zookeeper-client-rust #39", "S7";
@@ -98,7 +97,6 @@ mod bank {
         LossTakenForExpiry: "a server that hangs up during the handshake ends the session", "own", "S4";
         HandshakeNotTimed: "connecting is timed, the handshake is not", "go-zookeeper", "L1";
         SilenceNotTimed: "a silent connection counts as alive", "kazoo #66, rust-zookeeper", "L1";
-        PingsAwaitAnswers: "no ping is sent while a request is unanswered", "kazoo, ZOOKEEPER-562", "L1";
         PartialFrameDropped: "bytes of a frame that is not complete are dropped", "own", "L1 S8";
         OldBytesKept: "bytes of a lost connection are read as the next one's", "own", "L1 S8";
         AlwaysTheFirst: "the first server is dialed again and again", "tokio-zookeeper", "L1";

@@ -57,3 +57,6 @@ pub use self::{
     run::{Failure, run},
     soak::{Found, attempt, shrink, soak},
 };
+
+#[cfg(test)]
+mod tests;

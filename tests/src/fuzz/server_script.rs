@@ -207,7 +207,7 @@ impl<'a> Script<'a> {
     }
 
     fn version(&mut self) -> i32 {
-        i32::from(self.input.byte().cast_signed()).clamp(-2, 3)
+        i32::from(self.input.byte() % 6) - 2
     }
 
     fn data(&mut self) -> Option<&'a [u8]> {

@@ -1,6 +1,7 @@
 //! One run: warm-up, chaos, heal, converge, close.
 
 use std::{
+    collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
@@ -20,6 +21,9 @@ const WORLD: Process = Process(0);
 
 /// How often the world looks after its clients, in milliseconds.
 const STEP: u64 = 50;
+
+/// Milliseconds between two looks at who is connected: longer than it takes to begin a session.
+const LOOK_AGAIN: u64 = 5_000;
 
 /// Runs a simulation to its end.
 ///
@@ -88,6 +92,8 @@ struct World {
     phase: watch::Sender<Phase>,
     rng: Rng,
     lives: u64,
+    /// When each client was seen to stand still.
+    stood_still: BTreeMap<u32, u64>,
 }
 
 impl World {
@@ -116,6 +122,7 @@ impl World {
             phase,
             rng: rng.fork(2),
             lives: 0,
+            stood_still: BTreeMap::new(),
         }
     }
 
@@ -173,7 +180,7 @@ impl World {
                 self.start(client);
             }
             let now = self.cluster.now();
-            self.look_for_believers(now);
+            self.look_at_states(now);
             if now >= end {
                 return;
             }
@@ -181,16 +188,20 @@ impl World {
         }
     }
 
-    /// Looks who says that it is connected, and is not.
-    fn look_for_believers(&self, now: u64) {
+    /// Looks what clients say of their sessions, but for those that stand still, or did a moment ago.
+    fn look_at_states(&mut self, now: u64) {
         let state = self.cluster.state();
-        let offline = |client: &u32| {
-            let stalled = self.tasks.is_stalled(State::process(*client));
-            !stalled && state.net.open_links(Some(*client)).next().is_none()
-        };
-        let offline: Vec<u32> = (0..self.options.clients).filter(offline).collect();
+        let mut clients = Vec::new();
+        for client in 0..self.options.clients {
+            if self.tasks.is_stalled(State::process(client)) {
+                self.stood_still.insert(client, now);
+            }
+            if self.stood_still.get(&client).is_none_or(|at| now > at + 2 * STEP) {
+                clients.push((client, state.net.open_links(Some(client)).next().is_none()));
+            }
+        }
         drop(state);
-        self.judge.at(now).check_offline(&offline);
+        self.judge.at(now).check_states(&clients);
     }
 
     /// From here on everything is well, and has to become well.
@@ -199,10 +210,12 @@ impl World {
         let timeout = self.options.longest_timeout();
         let back = healed + timeout + 10_000;
         self.until(back).await;
-        self.judge.at(back).check_recovered(healed, true);
-        let moved = back.max(healed + timeout + 2 * tick + hold_max + 10_000);
+        let missed = self.judge.at(back).unconnected();
+        self.until(back + LOOK_AGAIN).await;
+        self.judge.at(back + LOOK_AGAIN).check_connected(&missed);
+        let moved = (back + LOOK_AGAIN).max(healed + timeout + 2 * tick + hold_max + 10_000);
         self.until(moved).await;
-        self.judge.at(moved).check_recovered(healed, false);
+        self.judge.at(moved).check_recovered(healed);
     }
 
     /// Everybody finishes what was begun. Returns whether that has worked.

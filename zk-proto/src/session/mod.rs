@@ -172,7 +172,7 @@ impl<R, W: Watcher> Session<R, W> {
     pub fn unwatch(&mut self, by: WatchBy, path: &str, mut gone: impl FnMut(&W) -> bool) -> bool {
         let armed = self.watches.remove(by, path, &mut gone);
         let to_be_armed = self.flight.disarm(by, path, gone);
-        !armed && !to_be_armed || planted!(UnwatchedForAll)
+        !armed && !to_be_armed
     }
 
     /// The moment of [`deadline`](Session::deadline) has come. Harmless if it has not.
@@ -247,8 +247,7 @@ impl<R, W: Watcher> Session<R, W> {
     /// behind that, and what it has not read by then can cost its answer.
     fn ping(&mut self, now: Time) {
         if let Phase::Up(_) = self.phase {
-            let waits = planted!(PingsAwaitAnswers) && self.flight.requests() > 0;
-            if self.flight.close_was_sent(u64::MAX) || waits {
+            if self.flight.close_was_sent(u64::MAX) {
                 self.liveness.sent(now);
             } else {
                 let ping = RequestFrame::of(&Ping);

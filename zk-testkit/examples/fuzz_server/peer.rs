@@ -78,8 +78,8 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    pub(crate) fn connect() -> Self {
-        let mut ensemble = Ensemble::new(Config::default());
+    pub(crate) fn connect(config: &Config) -> Self {
+        let mut ensemble = Ensemble::new(config.clone());
         let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let conn = ensemble.accept(Time::ZERO, Member(0), peer).expect("it listens");
         Self { ensemble, conn, inbound: BytesMut::new() }

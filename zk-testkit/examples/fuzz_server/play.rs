@@ -6,7 +6,10 @@ use zk_proto::{
     Acl, AclList, AddWatchMode, CreateFlags, OpCode, Secret, SessionId, Text, Xid, Zxid,
     frame::RequestHeader,
     jute::{Decode, Encode, Reader},
-    request::{ConnectRequest, MultiOp, MultiRequest, TrailingFlag},
+    request::{
+        ConnectRequest, CreateRequest, DeleteRequest, MultiOp, MultiRequest, SetDataRequest,
+        TrailingFlag,
+    },
     strategy::{
         AnyRequest, Conversation, Frame, FrameKind, OwnedAddWatchRequest, OwnedCreate2Request,
         OwnedCreateRequest, OwnedDeleteRequest, OwnedExistsRequest, OwnedGetChildren2Request,
@@ -143,24 +146,46 @@ fn is_tame(frame: &Frame) -> bool {
         | OpCode::SASL
         | OpCode::CREATE_SESSION => false,
         OpCode::CREATE | OpCode::CREATE2 | OpCode::CREATE_CONTAINER | OpCode::CREATE_TTL => {
-            zk_proto::request::CreateRequest::decode(&mut Reader::new(&body))
-                .is_ok_and(|create| create.acl == open())
+            let create = CreateRequest::decode(&mut Reader::new(&body));
+            create.is_ok_and(|it| is_passing(&MultiOp::Create(it)))
+        }
+        OpCode::SET_DATA => {
+            let set = SetDataRequest::decode(&mut Reader::new(&body));
+            set.is_ok_and(|it| is_passing(&MultiOp::SetData(it)))
+        }
+        OpCode::DELETE => {
+            let delete = DeleteRequest::decode(&mut Reader::new(&body));
+            delete.is_ok_and(|it| is_passing(&MultiOp::Delete(it)))
+        }
+        // What has changed since then depends on what the server has seen before.
+        OpCode::SET_WATCHES | OpCode::SET_WATCHES2 => {
+            Zxid::decode(&mut Reader::new(&body)).is_ok_and(|since| since.0 > 1 << 48)
         }
         OpCode::MULTI => {
             let multi = MultiRequest::decode(&mut Reader::new(&body));
-            multi.is_ok_and(|multi| {
-                multi.iter().all(|(_, op)| match op {
-                    MultiOp::Create(it) | MultiOp::Create2(it) | MultiOp::CreateContainer(it) => {
-                        it.acl == open()
-                    }
-                    MultiOp::CreateTtl(it) => it.acl == open(),
-                    _ => true,
-                })
-            })
+            multi.is_ok_and(|multi| multi.iter().all(|(_, op)| is_passing(&op)))
         }
         // With these numbers an answer could be taken for something else.
         _ => xid != Xid::NOTIFICATION,
     }
+}
+
+/// Whether what a write leaves behind is deleted before the next play.
+fn is_passing(op: &MultiOp<'_>) -> bool {
+    let open = open();
+    let (path, acl) = match op {
+        MultiOp::Create(it) | MultiOp::Create2(it) | MultiOp::CreateContainer(it) => {
+            (it.path, &it.acl)
+        }
+        MultiOp::CreateTtl(it) => (it.path, &it.acl),
+        MultiOp::Delete(it) => (it.path, &open),
+        MultiOp::SetData(it) => (it.path, &open),
+        _ => return true,
+    };
+    let path = path.lossy();
+    // The root is the one that stays, under both its names.
+    let stays = matches!(&*path, "" | "/") || path.starts_with("/zookeeper");
+    *acl == open && !stays
 }
 
 /// A request as it goes to a server, outside of any play.

@@ -111,13 +111,12 @@ impl Ensemble {
             let last = replica.pending.back().map_or(now, |(at, _)| *at);
             replica.pending.push_back((now.after(lag).max(last), committed.clone()));
         }
-        for member in 0..self.members.len() {
-            if member == leader {
-                // Whatever it was told before has been applied: it was the leader, or caught up to be.
-                self.apply_all(now, member);
-            } else {
-                self.apply_due(now, member);
-            }
+        // The leader first: what the others apply lets their clients go on, whose next requests are decided
+        // on the leader's tree. Whatever it was told before has been applied: it was the leader, or caught
+        // up to be.
+        self.apply_all(now, leader);
+        for member in (0..self.members.len()).filter(|member| *member != leader) {
+            self.apply_due(now, member);
         }
     }
 
@@ -152,13 +151,17 @@ impl Ensemble {
         if serving {
             self.tell(member, stamp.zxid, effects.changes);
         }
-        // Its answer, or a close, may have waited for this. Whoever is being served just now goes on
-        // by itself.
-        if let Some(conn) = author.filter(|conn| self.serving != Some(*conn)) {
+        // Answers, or a close, may have waited for this. Whoever is being served just now goes on by
+        // itself.
+        let Some(replica) = self.members.get_mut(member) else { return };
+        let waiting = std::mem::take(&mut replica.waiting);
+        let served = self.serving;
+        for conn in waiting.into_iter().filter(|conn| served != Some(*conn)) {
             self.advance(now, conn);
-            if matches!(txn, Txn::CloseSession) {
-                self.close(conn);
-            }
+        }
+        let ended = author.filter(|_| matches!(txn, Txn::CloseSession));
+        if let Some(conn) = ended.filter(|conn| served != Some(*conn)) {
+            self.close(conn);
         }
     }
 

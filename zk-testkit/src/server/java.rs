@@ -47,9 +47,11 @@ pub(super) fn string(bytes: Option<&[u8]>) -> Cow<'_, str> {
                 let (good, bad) = rest.split_at(error.valid_up_to());
                 text.push_str(&String::from_utf8_lossy(good));
                 text.push(char::REPLACEMENT_CHARACTER);
-                // Surrogates are whole characters to them, though wrong ones.
+                // Surrogates are whole characters to them, though wrong ones; the beginnings of
+                // surrogates are beginnings of characters.
                 let len = match bad {
                     [0xED, 0xA0..=0xBF, 0x80..=0xBF, ..] => 3,
+                    [0xED, 0xA0..=0xBF, ..] => 2,
                     _ => error.error_len().unwrap_or(bad.len()),
                 };
                 rest = bad.get(len..).unwrap_or_default();
@@ -150,6 +152,8 @@ mod tests {
         let read = |bytes| string(Some(bytes)).replace(char::REPLACEMENT_CHARACTER, "?");
         assert_eq!(read(b"a\xffb"), "a?b");
         assert_eq!(read(b"\xed\xa0\x80b"), "?b");
+        assert_eq!(read(b"\xed\xbc!"), "?!");
+        assert_eq!(read(b"\xed\xbc"), "?");
         assert_eq!(read(b"\xf0\x9f\x98"), "?");
         assert_eq!(read(b"\xf0\x9f\x98b"), "?b");
         assert_eq!(read(b"\xc0\x80"), "??");

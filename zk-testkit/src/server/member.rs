@@ -1,7 +1,7 @@
 //! What each member has for itself.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
     time::Duration,
 };
@@ -42,6 +42,8 @@ pub(super) struct Replica {
     pub(super) pending: VecDeque<(Time, Arc<Committed>)>,
     /// Which connection each session has here.
     pub(super) bound: BTreeMap<SessionId, Conn>,
+    /// Connections whose next answer waits for what is to be applied.
+    pub(super) waiting: BTreeSet<Conn>,
 }
 
 impl Replica {
@@ -58,6 +60,7 @@ impl Replica {
             logged: Zxid(0),
             pending: VecDeque::new(),
             bound: BTreeMap::new(),
+            waiting: BTreeSet::new(),
         }
     }
 

@@ -146,6 +146,7 @@ impl Ensemble {
         replica.service = service;
         replica.watches.clear();
         replica.bound.clear();
+        replica.waiting.clear();
         let of = |it: &super::connection::Connection| it.member == member;
         let conns: Vec<_> =
             self.conns.iter().filter(|(_, it)| of(it)).map(|(conn, _)| *conn).collect();

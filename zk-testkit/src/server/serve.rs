@@ -284,6 +284,10 @@ impl Ensemble {
             };
             match connection.queue.front() {
                 Some(Queued::Answer { at, .. } | Queued::Sync { at, .. }) if *at > applied => {
+                    let member = connection.member;
+                    if let Some(replica) = self.members.get_mut(member) {
+                        replica.waiting.insert(conn);
+                    }
                     // While the member has not come so far, the leader can take what follows.
                     let mut place = 1;
                     while self.forward(now, conn, place) {

@@ -48,6 +48,9 @@ pub trait Observer: Send {
     fn sent(&mut self, seen: &Seen, frame: &Sent);
     /// This has come to a client.
     fn received(&mut self, seen: &Seen, frame: &Received);
+    /// A client lets go of a connection. What has come in the same millisecond may not have been read: a
+    /// reset takes along what waits to be read.
+    fn left(&mut self, _at: u64, _client: u32, _link: LinkId) {}
     /// A fault is about to end this session, whatever its client does.
     fn expires(&mut self, at: u64, session: SessionId);
     /// Bytes for this session were damaged: whatever it sees may be wrong.
@@ -466,6 +469,9 @@ impl State {
         let now = self.now();
         let (client, member) = self.net.ends(link);
         self.trace.note(now, Actor::Client(client), "leaves", member as u64);
+        if let Some(observer) = &mut self.observer {
+            observer.left(now, client, link);
+        }
         self.stages.connected(client, false);
         self.net.leave(now, link);
         self.wake_pump();

@@ -328,3 +328,89 @@ impl fmt::Debug for Tasks {
         f.debug_struct("Tasks").field("live", &self.live()).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn run<T>(main: impl Future<Output = T>, tasks: &Tasks) -> T {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+        let output = runtime.block_on(tokio::task::unconstrained(tasks.run(main)));
+        let _inside = runtime.enter();
+        tasks.clear();
+        output
+    }
+
+    /// Who counted in which order, with a stall of the second process in between.
+    fn order(seed: u64) -> Vec<(u32, u64)> {
+        let tasks = Tasks::new(Rng::new(seed));
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let main = async {
+            let begin = tokio::time::Instant::now();
+            for process in 1..=3 {
+                let log = log.clone();
+                tasks.spawn(Process(process), async move {
+                    for _ in 0..5 {
+                        tokio::time::sleep(Duration::from_millis(10)).await;
+                        let at = begin.elapsed().as_millis() as u64;
+                        log.lock().unwrap().push((process, at));
+                    }
+                });
+            }
+            tokio::time::sleep(Duration::from_millis(15)).await;
+            tasks.stall(Process(2));
+            assert!(tasks.is_stalled(Process(2)));
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            tasks.resume(Process(2));
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            assert_eq!(tasks.live(), 0);
+        };
+        run(main, &tasks);
+        let log = log.lock().unwrap().clone();
+        log
+    }
+
+    #[test]
+    fn a_stalled_process_stands_still_and_goes_on_later() {
+        let log = order(1);
+        let times = |process| log.iter().filter(move |(who, _)| *who == process).map(|(_, at)| *at);
+        assert_eq!(times(1).collect::<Vec<_>>(), [10, 20, 30, 40, 50]);
+        assert_eq!(times(2).collect::<Vec<_>>(), [10, 115, 125, 135, 145]);
+    }
+
+    #[test]
+    fn the_order_is_the_seeds_and_nobody_elses() {
+        assert_eq!(order(1), order(1));
+        let orders: std::collections::BTreeSet<_> = (0..20).map(order).collect();
+        assert!(orders.len() > 5, "only {} orders", orders.len());
+    }
+
+    #[test]
+    fn a_killed_process_is_dropped_where_it_is_and_others_go_on() {
+        struct Told(Arc<AtomicBool>);
+        impl Drop for Told {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+        let tasks = Tasks::new(Rng::new(1));
+        let told = Arc::new(AtomicBool::new(false));
+        let in_task = Told(told.clone());
+        let main = async {
+            tasks.spawn(Process(1), async move {
+                let _told = in_task;
+                std::future::pending::<()>().await;
+            });
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            assert_eq!(tasks.live_in(Process(1)), 1);
+            tasks.kill(Process(1));
+            assert!(told.load(Ordering::Relaxed));
+            tasks.spawn(Process(1), async {});
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            assert_eq!(tasks.live(), 0);
+        };
+        run(main, &tasks);
+    }
+}

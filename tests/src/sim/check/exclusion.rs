@@ -86,11 +86,17 @@ impl Bench {
         let earlier: Vec<String> = self
             .truth
             .children(&path)
-            .filter(|(_, live)| live.czxid.0 < token)
-            .map(|(name, _)| name.to_owned())
+            .filter(|(name, live)| live.czxid.0 < token && name.starts_with("_c_"))
+            .map(|(name, live)| format!("{name} ({}) of {}", live.czxid.0, live.owner))
             .collect();
         if !earlier.is_empty() {
-            self.violated("S3", format!("c{client} got lock {lock} before {earlier:?}"));
+            self.violated(
+                "S3",
+                format!(
+                    "c{client} got lock {lock} with {} ({token}) before {earlier:?}",
+                    held.guard.path()
+                ),
+            );
         }
         match self.truth.live.get(held.guard.path()) {
             Some(live) if live.czxid.0 == token && live.owner == session => {}
@@ -143,6 +149,13 @@ impl Bench {
     pub(super) fn session_ended(&mut self, session: SessionId) {
         if self.is_doubtful(session) {
             return;
+        }
+        let owner = self.promises.sessions.iter().find(|(_, its)| its.id() == session);
+        if let Some((client, lease)) = owner.map(|(client, its)| (*client, its.lease_left())) {
+            if !lease.is_zero() && self.slack(client) == 0 {
+                let text = format!("c{client} counts on {session} for {lease:?}, and it has ended");
+                self.violated("S4", text);
+            }
         }
         let mut late = Vec::new();
         for (number, held) in &self.holders.held {

@@ -58,37 +58,50 @@ impl Bench {
         }
     }
 
-    /// These clients have no connection, and have had time to notice.
-    pub(crate) fn check_offline(&mut self, offline: &[u32]) {
+    /// What clients that do not stand still say of their sessions; `true` for those that have no
+    /// connection, or are about to have one.
+    pub(crate) fn check_states(&mut self, clients: &[(u32, bool)]) {
         let mut believers = BTreeMap::new();
-        for client in offline {
-            let state = self.promises.sessions.get(client).map(Session::state);
-            if matches!(state, Some(SessionState::Connected { .. })) {
-                let before = self.promises.believers.get(client).copied().unwrap_or_default();
-                believers.insert(*client, before + 1);
-                if before + 1 == LOOKS {
-                    self.violated(
-                        "S4",
-                        format!("c{client} is told that it is connected, and is not"),
-                    );
+        for &(client, offline) in clients {
+            let session = self.promises.sessions.get(&client);
+            let Some((id, state)) = session.map(|it| (it.id(), it.state())) else { continue };
+            match state {
+                SessionState::Connected { .. } if offline => {
+                    let before = self.promises.believers.get(&client).copied().unwrap_or_default();
+                    believers.insert(client, before + 1);
+                    if before + 1 == LOOKS {
+                        let text = format!("c{client} is told that it is connected, and is not");
+                        self.violated("S4", text);
+                    }
                 }
+                SessionState::Disconnected => self.check_given_up(client, id),
+                _ => {}
             }
         }
         self.promises.believers = believers;
     }
 
-    /// Everything has been well for long enough: everybody is back, and every lock has moved on.
-    pub(crate) fn check_recovered(&mut self, healed: u64, connected_by: bool) {
-        if connected_by {
-            for client in 0..self.options.clients {
-                let session = self.promises.sessions.get(&client);
-                let state = session.map(Session::state);
-                if !matches!(state, Some(SessionState::Connected { .. })) {
-                    self.violated("L1", format!("c{client} is not back: {state:?}"));
-                }
+    /// Who has no connection just now.
+    pub(crate) fn unconnected(&self) -> Vec<u32> {
+        let state = |client: &u32| self.promises.sessions.get(client).map(Session::state);
+        let is_connected =
+            |client: &u32| matches!(state(client), Some(SessionState::Connected { .. }));
+        (0..self.options.clients).filter(|client| !is_connected(client)).collect()
+    }
+
+    /// Everything has been well for long enough: everybody is back. Who was not there at two looks was not
+    /// just between one session and the next.
+    pub(crate) fn check_connected(&mut self, missed_before: &[u32]) {
+        for client in self.unconnected() {
+            if missed_before.contains(&client) {
+                let state = self.promises.sessions.get(&client).map(Session::state);
+                self.violated("L1", format!("c{client} is not back: {state:?}"));
             }
-            return;
         }
+    }
+
+    /// And every lock has moved on.
+    pub(crate) fn check_recovered(&mut self, healed: u64) {
         let stuck: Vec<_> = self
             .promises
             .waiting

@@ -27,7 +27,7 @@ use std::{
 use zk_proto::SessionId;
 use zk_testkit::{
     server::Ensemble,
-    sim::{Observer, Received, Seen, Sent},
+    sim::{LinkId, Observer, Received, Seen, Sent},
 };
 
 pub(crate) use self::{
@@ -132,6 +132,10 @@ impl Observer for Judge {
 
     fn received(&mut self, seen: &Seen, frame: &Received) {
         self.at(seen.at).received(seen, frame);
+    }
+
+    fn left(&mut self, at: u64, client: u32, link: LinkId) {
+        self.at(at).left(at, client, link);
     }
 
     fn expires(&mut self, at: u64, session: SessionId) {

@@ -17,11 +17,24 @@ pub(super) struct Wires {
     links: BTreeMap<LinkId, SessionId>,
     sessions: BTreeMap<SessionId, Wire>,
     /// When something came to each client last.
-    heard: BTreeMap<u32, u64>,
+    heard: BTreeMap<u32, Heard>,
+    /// The session that is shown in a handshake under way.
+    dialing: BTreeMap<LinkId, SessionId>,
+    /// When a server has said that there is no such session.
+    refused: BTreeMap<SessionId, u64>,
     /// Clients whose last handshake was answered wrongly.
     disowned: BTreeSet<u32>,
     /// Paths of creates that must not be sent twice.
     sent_creates: BTreeSet<String>,
+}
+
+/// When something came to a client.
+#[derive(Default)]
+struct Heard {
+    at: u64,
+    link: Option<LinkId>,
+    /// The last time before that.
+    before: u64,
 }
 
 /// What is known of a session.
@@ -59,6 +72,7 @@ impl Bench {
             return;
         }
         self.count("reconnects");
+        self.wires.dialing.insert(seen.link, session);
         let shown = self.wires.sessions.get(&session).map(|wire| wire.shown);
         let told = connect.last_zxid_seen;
         if let Some(shown) = shown.filter(|shown| told < *shown) {
@@ -88,7 +102,7 @@ impl Bench {
 
     /// A client says that its session has expired, and the servers have it still, or not.
     pub(crate) fn given_up(&mut self, client: u32, session: SessionId, lives: bool) {
-        let heard = self.wires.heard.get(&client).copied().unwrap_or_default();
+        let heard = self.wires.heard.get(&client).map(|heard| heard.at).unwrap_or_default();
         let patience = self.options.session_timeouts[client as usize];
         let disowned = self.wires.disowned.contains(&client);
         if lives && !disowned && self.now < heard + patience {
@@ -97,10 +111,35 @@ impl Bench {
         }
     }
 
+    /// Who has no connection gives its session up when it must have expired, and at once if a server says
+    /// that it has.
+    pub(super) fn check_given_up(&mut self, client: u32, session: SessionId) {
+        let timeout = self.options.session_timeouts[client as usize];
+        // A third more, as long as the slowest clock takes for it.
+        let patience = timeout * 7 / 5 + 2_000;
+        let now = self.now;
+        let last = self.wires.heard.entry(client).or_default();
+        let heard = last.at;
+        if now > heard + patience {
+            last.at = now;
+            let text = format!("c{client} hopes for {session}, heard of at {heard}");
+            self.violated("L4", text);
+        }
+        if self.wires.refused.get(&session).is_some_and(|at| self.now > at + 1_000) {
+            self.wires.refused.remove(&session);
+            let text = format!("c{client} hopes for {session}, which has expired");
+            self.violated("L4", text);
+        }
+    }
+
     pub(super) fn received(&mut self, seen: &Seen, frame: &Received) {
-        self.wires.heard.insert(seen.client, seen.at);
+        let heard = self.wires.heard.entry(seen.client).or_default();
+        if heard.at < seen.at {
+            heard.before = heard.at;
+        }
+        (heard.at, heard.link) = (seen.at, Some(seen.link));
         if let Received::Greeting(greeting) = frame {
-            let willing = self.options.read_only_mode && seen.client % 3 == 0;
+            let willing = self.options.read_only_mode && seen.client % 3 == 0 || seen.forged;
             if greeting.time_out > 0 && greeting.read_only.0 == Some(true) && !willing {
                 let text = format!("c{} is served by a minority, unasked", seen.client);
                 self.violated("S7", text);
@@ -110,15 +149,20 @@ impl Bench {
             } else {
                 self.wires.disowned.remove(&seen.client);
             }
+            let session = self.wires.dialing.remove(&seen.link);
+            if let Some(session) = session.filter(|_| greeting.time_out <= 0 && !seen.forged) {
+                self.wires.refused.insert(session, seen.at);
+            }
         }
         match frame {
             Received::Greeting(greeting) if greeting.time_out > 0 => {
                 self.wires.links.insert(seen.link, greeting.session_id);
             }
-            Received::Reply { zxid, .. } => {
+            Received::Reply { zxid, xid, .. } => {
                 let client = seen.client;
                 let Some(&session) = self.wires.links.get(&seen.link) else { return };
-                if zxid.0 > 0 && !seen.forged {
+                // What a ping shows, clients do not hold against other servers.
+                if zxid.0 > 0 && xid.0 > 0 && !seen.forged {
                     let wire = self.wires.sessions.entry(session).or_default();
                     let last = wire.zxid;
                     wire.zxid = last.max(*zxid);
@@ -134,6 +178,14 @@ impl Bench {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// A client lets go of a connection, perhaps without having read what has just come.
+    pub(super) fn left(&mut self, at: u64, client: u32, link: LinkId) {
+        let heard = self.wires.heard.entry(client).or_default();
+        if heard.link == Some(link) && heard.at == at {
+            heard.at = heard.before;
         }
     }
 

@@ -42,7 +42,9 @@ impl Write {
             Ok(done) => Self::Done(zxid(done)),
             Err(WriteError::Rejected(_)) => Self::Rejected,
             Err(WriteError::NotApplied(cause)) => {
-                Self::NotApplied { unsent: !matches!(cause, Cause::Throttled) }
+                // Either of these can be an answer.
+                let answered = matches!(cause, Cause::Throttled | Cause::SessionEnded(_));
+                Self::NotApplied { unsent: !answered }
             }
             Err(_) => Self::InDoubt,
         }

@@ -72,6 +72,10 @@ pub(super) async fn work(mut worker: Worker) {
             return;
         }
         let lock = worker.rng.index(worker.seat.options.locks);
+        if worker.seat.number == 0 && worker.rng.one_in(10) {
+            // It does not stand in the queue, and so in nobody's way.
+            drop(worker.client.create(&format!("{}/notes", lock_path(lock)), b"").await);
+        }
         match attempt(&mut worker, lock).await {
             Ok(Some(guard)) => hold(&mut worker, lock, guard).await,
             Ok(None) => {}

@@ -1,6 +1,8 @@
 //! Plain nodes: reads, writes, versions, watches, transactions, and creates that must happen once.
 
-use zk_client::{CreateMode, ReadError, SessionId, Stat, Watch, WriteError, bytes::Bytes};
+use zk_client::{
+    CreateMode, ReadError, SessionId, SessionState, Stat, Watch, WriteError, bytes::Bytes,
+};
 
 use super::Worker;
 use crate::sim::check::{Armed, UNIQUE, Write};
@@ -120,7 +122,9 @@ impl Nodes {
     fn arm(&mut self, path: String, known: zk_client::Zxid, watch: Watch, children: bool) {
         // Some are never looked at again.
         if !self.worker.rng.one_in(8) {
-            self.armed.push(Armed { path, known, watch, children });
+            let state = self.worker.client.session().state();
+            let read_only = state == SessionState::Connected { read_only: true };
+            self.armed.push(Armed { path, known, watch, children, read_only });
         }
     }
 
@@ -225,7 +229,7 @@ impl Nodes {
             }
         }
         let Self { worker, armed, .. } = self;
-        let ended = matches!(worker.client.session().state(), zk_client::SessionState::Ended(_));
+        let ended = matches!(worker.client.session().state(), SessionState::Ended(_));
         if ended {
             let mut bench = worker.seat.judge.at(worker.seat.now());
             for armed in armed {

@@ -119,6 +119,11 @@ impl Link {
         client && server && self.held_up.is_empty() && self.held_down.is_empty()
     }
 
+    /// Whether it is over for good: nobody waits for it to begin, either.
+    pub(super) fn is_finished(&self) -> bool {
+        self.dialed.is_some() && self.is_over()
+    }
+
     pub(super) fn held(&mut self, way: Way) -> &mut VecDeque<Packet> {
         match way {
             Way::Up => &mut self.held_up,

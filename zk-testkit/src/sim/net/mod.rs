@@ -6,6 +6,8 @@
 
 mod link;
 mod path;
+#[cfg(test)]
+mod tests;
 
 use std::{collections::BinaryHeap, task::Waker};
 
@@ -69,6 +71,11 @@ struct Scheduled(std::cmp::Reverse<(u64, u64)>, Happening);
 pub struct Net {
     rng: Rng,
     links: Vec<Link>,
+    /// The links with which something can still happen, and some others: of the many that there have been,
+    /// few are.
+    recent: Vec<usize>,
+    /// How many of them there may be before those others are taken out.
+    recent_max: usize,
     paths: Paths,
     heap: BinaryHeap<Scheduled>,
     scheduled: u64,
@@ -84,6 +91,8 @@ impl Net {
         Self {
             rng,
             links: Vec::new(),
+            recent: Vec::new(),
+            recent_max: 0,
             paths: Paths::new(clients, servers, latency),
             heap: BinaryHeap::new(),
             scheduled: 0,
@@ -99,9 +108,19 @@ impl Net {
     /// Everything is well again with all paths.
     pub fn heal_all(&mut self, now: u64) {
         self.paths.heal();
-        for link in 0..self.links.len() {
+        for link in self.recent.clone() {
             self.release(now, LinkId(link));
         }
+    }
+
+    fn add(&mut self, link: Link) {
+        if self.recent.len() >= self.recent_max {
+            let links = &self.links;
+            self.recent.retain(|&id| !links[id].is_finished());
+            self.recent_max = self.recent.len() * 2 + 16;
+        }
+        self.recent.push(self.links.len());
+        self.links.push(link);
     }
 
     /// Begins to connect.
@@ -120,7 +139,7 @@ impl Net {
             self.effects.push(("N2", client));
         }
         let refused = path.refuse > 0;
-        self.links.push(link);
+        self.add(link);
         let at = now + self.latency(id);
         match refused {
             true => self.schedule(at, Happening::Dialed(id, 1)),
@@ -133,7 +152,8 @@ impl Net {
     pub fn dial_in_vain(&mut self, now: u64, client: u32, server: usize, after: u64) -> LinkId {
         let id = LinkId(self.links.len());
         self.effects.push(("N16", client));
-        self.links.push(Link::new(client, server, &mut self.rng, false));
+        let link = Link::new(client, server, &mut self.rng, false);
+        self.add(link);
         self.schedule(now + after, Happening::Dialed(id, 2));
         id
     }
@@ -258,14 +278,14 @@ impl Net {
     pub fn open_links(&self, client: Option<u32>) -> impl Iterator<Item = LinkId> {
         let wanted = move |link: &Link| client.is_none_or(|client| client == link.client);
         let alive = |link: &Link| link.is_open() && !link.client_gone;
-        let links = self.links.iter().enumerate();
+        let links = self.recent.iter().map(|&id| (id, &self.links[id]));
         links.filter(move |(_, link)| alive(link) && wanted(link)).map(|(id, _)| LinkId(id))
     }
 
     /// All connections that some end still has to hear about, of a path.
     pub(super) fn of_path(&self, client: u32, server: usize) -> Vec<LinkId> {
         let ours = |link: &Link| link.client == client && link.server == server;
-        let links = self.links.iter().enumerate();
+        let links = self.recent.iter().map(|&id| (id, &self.links[id]));
         links.filter(|(_, link)| ours(link) && !link.is_over()).map(|(id, _)| LinkId(id)).collect()
     }
 

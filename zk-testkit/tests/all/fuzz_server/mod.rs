@@ -12,7 +12,7 @@ mod show;
 use std::net::SocketAddr;
 
 use zk_proto::OpCode;
-use zk_testkit::{TestServer, proxy::Match};
+use zk_testkit::{TestServer, proxy::Match, server::Config};
 
 use duel::{Found, Tally, fight, is_empty};
 
@@ -23,7 +23,7 @@ async fn fuzz(server: &TestServer) -> Result<Tally, Box<Found>> {
     let addr: SocketAddr = server.connect_string().parse().unwrap();
     tokio::task::spawn_blocking(move || {
         assert!(is_empty(addr).unwrap());
-        fight(addr, PLAYS, 7)
+        fight(addr, &Config::default(), PLAYS, 7)
     })
     .await
     .unwrap()

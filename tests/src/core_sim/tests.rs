@@ -1,0 +1,180 @@
+//! As much of it as fits into a debug build's patience. What a release build does is in the guide.
+
+use std::{sync::Arc, time::Duration};
+
+use zk_proto::{
+    ErrorCode, EventType, Time, Zxid,
+    session::{Answer, NodeEvent, Outcome, WatchBy, WatchNotice},
+};
+use zk_testkit::server::{Committed, NodeKind, Stamp, Txn};
+
+use super::{
+    Fault, Plan, Planned, Scope, When,
+    book::{Asked, Book},
+    exhaust, run, soak,
+    truth::Truth,
+    watching::{State, Watching},
+};
+
+/// Things that happen in the runs of a test.
+const EVENTS: u64 = 40_000;
+
+#[test]
+fn runs_made_up_from_seeds_break_no_promise() {
+    let report = soak(0, EVENTS).unwrap_or_else(|found| panic!("{found}"));
+    assert!(report.coverage.expired > 0 && report.coverage.unknown > 0, "{report}");
+    assert!(report.checked.reads > 1000 && report.checked.events > 1000, "{report}");
+}
+
+#[test]
+fn each_fault_before_each_of_the_first_twelve_deliveries_breaks_no_promise() {
+    let scope = Scope { faults: 1, depth: 12 };
+    let report = exhaust(scope).unwrap_or_else(|found| panic!("{found}"));
+    assert_eq!(report.runs, 1 + 12 * Fault::all(2, 2).len() as u64);
+    assert!(report.coverage.fired.values().all(|counts| counts.iter().sum::<u64>() >= 12));
+}
+
+#[test]
+fn pairs_of_faults_before_the_first_delivery_break_no_promise() {
+    let report = exhaust(Scope { faults: 2, depth: 1 });
+    assert!(report.is_ok(), "{}", report.unwrap_err());
+}
+
+/// The seed that found a refusal which overtook what its member had yet to apply.
+#[test]
+fn no_refusal_overtakes_what_a_member_has_yet_to_apply() {
+    let report = run(&Plan::of_seed(36));
+    assert!(report.is_ok(), "{report:?}");
+}
+
+#[test]
+fn the_same_plan_is_the_same_run() {
+    for seed in 100..102 {
+        let [first, second] =
+            [(); 2].map(|()| run(&Plan::of_seed(seed)).expect("no promise is broken"));
+        assert_eq!((first.hash, first.events), (second.hash, second.events), "{seed}");
+    }
+}
+
+/// A plan that nothing can satisfy: the member stays away, and nobody is told that it is over.
+#[test]
+fn a_fault_that_lasts_is_seen_in_what_is_counted() {
+    let fault = Planned {
+        when: When::At(Time::new(Duration::from_secs(1))),
+        fault: Fault::Isolate(0),
+        duration: Duration::from_secs(4),
+    };
+    let report = run(&Plan::small(vec![fault])).expect("no promise is broken");
+    assert_eq!(report.coverage.expired, 1);
+    assert_eq!(report.coverage.fired.len(), 1);
+}
+
+/// A history in which `/a` is created, with the mark 7, and written.
+fn truth() -> Truth {
+    let path: Box<str> = "/a".into();
+    let data = |mark| Some(super::truth::mark(mark).to_vec().into());
+    let acl = [zk_proto::Acl::open_unsafe()].into_iter().collect();
+    let kind = NodeKind::Persistent;
+    let create = Txn::Create { path: path.clone(), data: data(7), acl, kind, parent_cversion: 1 };
+    let set = Txn::SetData { path, data: data(8), version: 1 };
+    let committed = |zxid, txn| Committed {
+        stamp: Stamp { zxid: Zxid(zxid), millis: 0, session: zk_proto::SessionId(1) },
+        at: Time::ZERO,
+        txn,
+    };
+    let mut truth = Truth::default();
+    truth.learn(&[committed(1, create), committed(2, set)]);
+    truth
+}
+
+fn answered(zxid: i64, code: ErrorCode) -> Outcome {
+    Outcome::Answered(Answer { zxid: Zxid(zxid), code, body: bytes::Bytes::new() })
+}
+
+/// A session that was asked for something and for a watch of a kind on `/a`, which is armed at 1.
+fn book(by: WatchBy) -> Book {
+    let mut book = Book::default();
+    let path: Arc<str> = "/a".into();
+    let watching = Watching { by, path, state: State::Asked };
+    book.asked(1, Asked::Other, Some((1, watching)));
+    book.concluded(1, &answered(1, ErrorCode::OK), &truth());
+    assert_eq!(book.violations, [""; 0]);
+    book
+}
+
+#[track_caller]
+fn finds(book: &Book, rule: &str) {
+    let is_it = |violation: &String| violation.starts_with(rule);
+    assert!(book.violations.iter().any(is_it), "{rule}: {:?}", book.violations);
+}
+
+fn event(kind: EventType, zxid: i64) -> WatchNotice {
+    WatchNotice::Event(NodeEvent { kind, path: "/a".into(), zxid: Some(Zxid(zxid)) })
+}
+
+#[test]
+fn a_reply_that_overtakes_the_event_is_found() {
+    for by in [WatchBy::Data, WatchBy::Persistent, WatchBy::Recursive] {
+        let mut book = book(by);
+        book.asked(2, Asked::Other, None);
+        book.concluded(2, &answered(2, ErrorCode::OK), &truth());
+        finds(&book, "W1");
+    }
+}
+
+#[test]
+fn events_that_are_not_due_are_found_and_those_that_are_due_are_not() {
+    for (by, rule) in [(WatchBy::Data, "W3"), (WatchBy::Persistent, "W4")] {
+        let mut good = book(by);
+        good.noticed(1, &event(EventType::NODE_DATA_CHANGED, 2), &truth());
+        assert_eq!(good.violations, [""; 0]);
+        let mut again = good;
+        again.noticed(1, &event(EventType::NODE_DATA_CHANGED, 2), &truth());
+        finds(&again, "W");
+        let mut wrong = book(by);
+        wrong.noticed(1, &event(EventType::NODE_DELETED, 2), &truth());
+        finds(&wrong, rule);
+    }
+}
+
+#[test]
+fn outcomes_that_history_contradicts_are_found() {
+    let mut book = Book::default();
+    for token in 7..=9 {
+        book.asked(token, Asked::Write, None);
+    }
+    book.begun(8);
+    // Sent, and said not to be; not done, and said to be; and one outcome too many.
+    book.concluded(8, &Outcome::NotSent(cause()), &truth());
+    finds(&book, "S9: 0x8 was sent");
+    book.concluded(9, &answered(2, ErrorCode::OK), &truth());
+    finds(&book, "S9: 0x9");
+    book.concluded(9, &answered(2, ErrorCode::OK), &truth());
+    finds(&book, "S8: 0x9");
+    // Not sent, and done all the same; and nothing may be left open.
+    book.close(&truth());
+    finds(&book, "S9: 0x8 was done");
+    finds(&book, "S8: without an outcome");
+}
+
+#[test]
+fn a_state_that_goes_back_is_found() {
+    let mut book = Book::default();
+    for (token, zxid) in [(1, 2), (2, 1)] {
+        book.asked(token, Asked::Other, None);
+        book.concluded(token, &answered(zxid, ErrorCode::OK), &truth());
+    }
+    finds(&book, "S7");
+}
+
+#[test]
+fn a_read_that_is_not_of_its_time_is_found() {
+    let mut book = Book::default();
+    book.asked(1, Asked::Exists("/a".into()), None);
+    book.concluded(1, &answered(1, ErrorCode::NO_NODE), &truth());
+    finds(&book, "S5");
+}
+
+const fn cause() -> zk_proto::session::Cause {
+    zk_proto::session::Cause::LinkLost(zk_proto::session::LinkError::Reset)
+}

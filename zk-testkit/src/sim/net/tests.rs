@@ -1,0 +1,185 @@
+//! What the network promises: late or lost, but never missing, doubled or out of order.
+
+use std::task::Waker;
+
+use super::*;
+
+/// A network with one connection, made at once.
+struct Pair {
+    net: Net,
+    link: LinkId,
+    now: u64,
+    at_server: Vec<u8>,
+    server_told: bool,
+}
+
+impl Pair {
+    fn new(seed: u64) -> Self {
+        let mut net = Net::new(Rng::new(seed), 1, 1, (1, 20));
+        let link = net.dial(0, 0, 0);
+        let mut pair = Self { net, link, now: 0, at_server: Vec::new(), server_told: false };
+        pair.until(1000);
+        assert_eq!(pair.net.poll_dial(link, Waker::noop()), Some(0));
+        pair
+    }
+
+    fn until(&mut self, end: u64) {
+        while let Some(at) = self.net.next_at().filter(|at| *at <= end) {
+            self.now = self.now.max(at);
+            match self.net.pop(self.now) {
+                Some(Arrival::Syn(link)) => self.net.accepted(self.now, link, true),
+                Some(Arrival::Bytes(_, bytes)) => self.at_server.extend_from_slice(&bytes),
+                Some(Arrival::Gone(_)) => self.server_told = true,
+                Some(Arrival::Delivered(..) | Arrival::Reminder(_)) | None => {}
+            }
+        }
+        self.now = end;
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> usize {
+        let written = self.net.poll_write(self.now, self.link, bytes, Waker::noop());
+        written.map_or(0, |written| written.unwrap_or(0))
+    }
+
+    fn read(&mut self) -> Option<std::io::Result<Bytes>> {
+        self.net.poll_read(self.link, usize::MAX, Waker::noop())
+    }
+
+    fn read_all(&mut self) -> Vec<u8> {
+        let mut all = Vec::new();
+        while let Some(Ok(bytes)) = self.read() {
+            if bytes.is_empty() {
+                break;
+            }
+            all.extend_from_slice(&bytes);
+        }
+        all
+    }
+}
+
+fn bytes(len: usize) -> Vec<u8> {
+    (0..len).map(|index| (index % 251) as u8).collect()
+}
+
+#[test]
+fn bytes_come_out_whole_and_in_order_whatever_holds_them_up() {
+    for seed in 0..200 {
+        let mut pair = Pair::new(seed);
+        let mut rng = Rng::new(seed);
+        let all = bytes(5_000);
+        let (mut up, mut down) = (0, 0);
+        let mut got = Vec::new();
+        while up < all.len() || down < all.len() {
+            let end = (up + rng.index(300)).min(all.len());
+            up += pair.write(&all[up..end]);
+            let end = (down + rng.index(300)).min(all.len());
+            pair.net.send(pair.now, pair.link, Bytes::copy_from_slice(&all[down..end]));
+            down = end;
+            let path = pair.net.path(0, 0);
+            path.hole_up = rng.below(2) as u16;
+            path.hole_down = rng.below(2) as u16;
+            path.choppy = rng.below(2) as u16;
+            path.slow = rng.below(400);
+            path.bytes_per_second = rng.below(3) * 10_000;
+            pair.net.release(pair.now, pair.link);
+            let next = pair.now + rng.below(200);
+            pair.until(next);
+            got.extend(pair.read_all());
+        }
+        pair.net.heal_all(pair.now);
+        pair.until(1_000_000);
+        got.extend(pair.read_all());
+        assert!(pair.at_server == all, "up, seed {seed}");
+        assert!(got == all, "down, seed {seed}");
+    }
+}
+
+#[test]
+fn a_reset_lets_a_part_through_and_tells_both() {
+    let mut parts = std::collections::BTreeSet::new();
+    for seed in 0..100 {
+        let mut pair = Pair::new(seed);
+        let all = bytes(100);
+        assert_eq!(pair.write(&all), 100);
+        pair.net.send(pair.now, pair.link, Bytes::from(all.clone()));
+        pair.net.reset(pair.now, pair.link);
+        pair.until(10_000);
+        let error = pair.read().expect("the client is told").expect_err("of a reset");
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+        assert!(pair.server_told && all.starts_with(&pair.at_server));
+        parts.insert(pair.at_server.len());
+    }
+    assert!(parts.len() > 10, "{parts:?}");
+}
+
+#[test]
+fn a_proper_end_comes_behind_all_bytes() {
+    let mut pair = Pair::new(7);
+    pair.net.send(pair.now, pair.link, Bytes::from_static(b"last words"));
+    pair.net.close(pair.now, pair.link);
+    pair.until(10_000);
+    assert_eq!(pair.read_all(), b"last words");
+    assert!(pair.read().expect("an end").expect("a proper one").is_empty());
+    // Whoever goes on writing is told in the end.
+    assert!(pair.write(b"hello?") > 0);
+    pair.until(20_000);
+    let more = pair.net.poll_write(pair.now, pair.link, b"hello?", Waker::noop());
+    assert_eq!(more.expect("news").expect_err("bad ones").kind(), std::io::ErrorKind::BrokenPipe);
+}
+
+#[test]
+fn a_forgotten_connection_stays_silent_for_good() {
+    let mut pair = Pair::new(7);
+    pair.net.forget(pair.link);
+    assert!(pair.write(b"anybody?") > 0);
+    pair.net.send(pair.now, pair.link, Bytes::from_static(b"anybody?"));
+    pair.net.heal_all(pair.now);
+    pair.until(1_000_000);
+    assert!(pair.at_server.is_empty() && pair.read().is_none() && !pair.server_told);
+}
+
+#[test]
+fn whoever_writes_into_a_hole_has_to_wait_when_the_window_is_full() {
+    let mut pair = Pair::new(7);
+    pair.net.path(0, 0).hole_up = 1;
+    let all = bytes(2 * WINDOW);
+    assert_eq!(pair.write(&all), WINDOW);
+    pair.until(5_000);
+    assert_eq!(pair.write(&all), 0);
+    pair.net.heal_all(pair.now);
+    pair.until(10_000);
+    assert_eq!(pair.at_server.len(), WINDOW);
+    assert!(pair.write(&all) > 0);
+}
+
+#[test]
+fn what_a_client_has_said_arrives_although_it_has_left() {
+    let mut pair = Pair::new(7);
+    pair.net.path(0, 0).hole_up = 1;
+    assert!(pair.write(b"farewell") > 0);
+    pair.until(2_000);
+    pair.net.leave(pair.now, pair.link);
+    pair.until(4_000);
+    assert!(!pair.server_told);
+    pair.net.heal_all(pair.now);
+    pair.until(10_000);
+    assert_eq!(pair.at_server, b"farewell");
+    assert!(pair.server_told);
+}
+
+#[test]
+fn a_dial_can_be_refused_ignored_or_accepted_in_vain() {
+    let mut net = Net::new(Rng::new(1), 3, 1, (1, 5));
+    net.path(0, 0).refuse = 1;
+    net.path(1, 0).syn_hole = 1;
+    net.path(2, 0).silent = 1;
+    let links: Vec<LinkId> = (0..3).map(|client| net.dial(0, client, 0)).collect();
+    let mut heard_of = 0;
+    while net.next_at().is_some() {
+        let at = net.next_at().unwrap_or_default();
+        heard_of += usize::from(net.pop(at).is_some());
+    }
+    let answers: Vec<_> = links.iter().map(|link| net.poll_dial(*link, Waker::noop())).collect();
+    assert_eq!(answers, [Some(1), None, Some(0)]);
+    assert_eq!(heard_of, 0, "the server hears of none of them");
+}
