@@ -217,7 +217,8 @@ impl Maker {
 
     fn unknown(&mut self) -> (OpCode, Vec<Field>) {
         let numbers = [0, 10, 23, 99, 108, 1000, -1, -10, -2, i32::MIN, i32::MAX];
-        (OpCode(self.chance.pick(&numbers)), vec![Field::Int(0)])
+        // One of them sets the session's timeout, which had better not be over at once.
+        (OpCode(self.chance.pick(&numbers)), vec![Field::Int(super::TIMEOUT)])
     }
 
     /// Everything that a quota is made of.
