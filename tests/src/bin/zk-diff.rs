@@ -84,7 +84,7 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Strin
 /// One of the two that are compared.
 enum Side {
     Memory(Box<Memory>),
-    Real { wire: Tcp, server: Server },
+    Real { wire: Tcp, server: Box<Server> },
 }
 
 impl Drop for Side {
@@ -101,7 +101,7 @@ impl Side {
             return Self::Memory(Box::new(Memory::new(setup.ensemble())));
         }
         let server = runtime.block_on(setup.start()).unwrap_or_else(|error| panic!("{error}"));
-        Self::Real { wire: Tcp::new(server.addr()), server }
+        Self::Real { wire: Tcp::new(server.addr()), server: Box::new(server) }
     }
 
     fn play(&mut self, sequence: &Sequence, root: &str) -> Record {
@@ -161,7 +161,8 @@ fn run(options: &Options) -> ExitCode {
         total.sequences += tally.sequences;
         first += options.batch;
     }
-    let against = options.against.map_or("memory".to_owned(), |release| release.to_string());
+    let against =
+        options.against.map_or_else(|| "memory".to_owned(), |release| release.to_string());
     println!(
         "{} operations in {} sequences on {against} (-) and real {} (+), seed {}: {found} differences, {:.0?}",
         total.operations,

@@ -76,7 +76,8 @@ fn orders() -> mpsc::UnboundedReceiver<String> {
 
 /// Does what a line of standard input says, and says so.
 fn obey(listening: &Listening, order: &str) -> String {
-    let (verb, object) = order.trim().split_once(' ').unwrap_or((order.trim(), ""));
+    let order = order.trim();
+    let (verb, object) = order.split_once(' ').unwrap_or((order, ""));
     let member = || {
         let member = object.parse().ok().filter(|member| *member < listening.addrs().len());
         member.map(Member).ok_or_else(|| format!("{object:?} is no member"))
