@@ -114,7 +114,7 @@ impl Ensemble {
         // The leader first: what the others apply lets their clients go on, whose next requests are decided
         // on the leader's tree. Whatever it was told before has been applied: it was the leader, or caught
         // up to be.
-        self.apply_all(now, leader);
+        self.apply_all(leader);
         for member in (0..self.members.len()).filter(|member| *member != leader) {
             self.apply_due(now, member);
         }
@@ -127,18 +127,18 @@ impl Ensemble {
             if replica.pending.front().is_none_or(|(at, _)| *at > now) {
                 return;
             }
-            self.apply_next(now, member);
+            self.apply_next(member);
         }
     }
 
     /// Applies everything that there is, however far the member lags.
-    pub(super) fn apply_all(&mut self, now: Time, member: usize) {
+    pub(super) fn apply_all(&mut self, member: usize) {
         while self.members.get(member).is_some_and(|replica| !replica.pending.is_empty()) {
-            self.apply_next(now, member);
+            self.apply_next(member);
         }
     }
 
-    fn apply_next(&mut self, now: Time, member: usize) {
+    fn apply_next(&mut self, member: usize) {
         let Some(replica) = self.members.get_mut(member) else { return };
         let Some((_, committed)) = replica.pending.pop_front() else { return };
         let Committed { stamp, txn, .. } = &*committed;
@@ -151,13 +151,14 @@ impl Ensemble {
         if serving {
             self.tell(member, stamp.zxid, effects.changes);
         }
-        // Answers, or a close, may have waited for this. Whoever is being served just now goes on by
-        // itself.
+        // Answers, or a close, may have waited for this; they go out before the next transaction is
+        // applied. What stands behind them comes in its turn, as does whoever is being served just now.
         let Some(replica) = self.members.get_mut(member) else { return };
         let waiting = std::mem::take(&mut replica.waiting);
         let served = self.serving;
         for conn in waiting.into_iter().filter(|conn| served != Some(*conn)) {
-            self.advance(now, conn);
+            self.send_answers(conn);
+            self.ready.insert(conn);
         }
         let ended = author.filter(|_| matches!(txn, Txn::CloseSession));
         if let Some(conn) = ended.filter(|conn| served != Some(*conn)) {
@@ -195,6 +196,8 @@ impl Ensemble {
 
     /// Lets everything happen that time alone brings about.
     pub(super) fn catch_up(&mut self, now: Time) {
+        self.now = self.now.max(now);
+        self.settle();
         if self.deadline().is_none_or(|deadline| deadline > now) {
             return;
         }

@@ -1,7 +1,7 @@
 //! The ensemble as its surroundings see it: connections in, outputs out.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     net::IpAddr,
     time::Duration,
 };
@@ -69,6 +69,10 @@ pub struct Ensemble {
     pub(super) history: Vec<Committed>,
     /// When containers are looked at next.
     pub(super) reaping: Time,
+    /// The latest time that anybody has told.
+    pub(super) now: Time,
+    /// Connections that may have something to be served.
+    pub(super) ready: BTreeSet<Conn>,
     /// The connection whose request is being decided.
     pub(super) serving: Option<Conn>,
     next_conn: u64,
@@ -93,6 +97,8 @@ impl Ensemble {
             zxid: Zxid(0),
             history: Vec::new(),
             reaping: Time::ZERO.after(config.container_check_interval),
+            now: Time::ZERO,
+            ready: BTreeSet::new(),
             serving: None,
             next_conn: 0,
             talking: VecDeque::new(),
@@ -137,6 +143,7 @@ impl Ensemble {
 
     /// What to do next; ask until `None` after every other call.
     pub fn poll(&mut self) -> Option<Output> {
+        self.settle();
         loop {
             let conn = *self.talking.front()?;
             let Some(connection) = self.conns.get_mut(&conn) else {

@@ -116,11 +116,11 @@ impl Ensemble {
         if replica.service == Service::All {
             // It was away for so short a time that nobody noticed: what it missed comes now.
             self.apply_due(now, member);
-            self.resume(now, member);
+            self.resume(member);
             return;
         }
         self.retire(member, Service::Nobody);
-        self.apply_all(now, member);
+        self.apply_all(member);
         if let Some(replica) = self.members.get_mut(member) {
             replica.service = Service::All;
         }

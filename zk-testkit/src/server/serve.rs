@@ -264,30 +264,27 @@ impl Ensemble {
     }
 
     /// After a pause everything that waits gets another chance.
-    pub(super) fn resume(&mut self, now: Time, member: usize) {
-        let conns: Vec<_> = self
-            .members
-            .get(member)
-            .map(|it| it.bound.values().copied().collect())
-            .unwrap_or_default();
-        conns.into_iter().for_each(|conn| self.advance(now, conn));
+    pub(super) fn resume(&mut self, member: usize) {
+        if let Some(replica) = self.members.get(member) {
+            self.ready.extend(replica.bound.values());
+        }
+    }
+
+    /// Serves whoever can be served, one after the other: what is done for one can be what another has
+    /// waited for.
+    pub(super) fn settle(&mut self) {
+        while let Some(conn) = self.ready.pop_first() {
+            self.take_frames(self.now, conn);
+        }
     }
 
     /// Serves as much of a connection's queue as can be served, in order.
     pub(super) fn advance(&mut self, now: Time, conn: Conn) {
         loop {
-            let Some(connection) = self.conns.get_mut(&conn).filter(|it| !it.closing) else {
-                return;
-            };
-            let Some(applied) = self.members.get(connection.member).map(|it| it.applied) else {
-                return;
-            };
+            let Some(applied) = self.send_answers(conn) else { return };
+            let Some(connection) = self.conns.get_mut(&conn) else { return };
             match connection.queue.front() {
-                Some(Queued::Answer { at, .. } | Queued::Sync { at, .. }) if *at > applied => {
-                    let member = connection.member;
-                    if let Some(replica) = self.members.get_mut(member) {
-                        replica.waiting.insert(conn);
-                    }
+                Some(Queued::Answer { .. } | Queued::Sync { .. }) => {
                     // While the member has not come so far, the leader can take what follows.
                     let mut place = 1;
                     while self.forward(now, conn, place) {
@@ -299,28 +296,49 @@ impl Ensemble {
                     if !self.forward(now, conn, 0) {
                         return;
                     }
-                    continue;
                 }
-                _ => {}
+                Some(Queued::Request { header, body }) => {
+                    let (header, body) = (*header, body.clone());
+                    connection.queue.pop_front();
+                    self.read(conn, header, &body, applied);
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// Sends the answers that stand at the front of a connection's queue, up to the first that its member
+    /// has not come to. Returns how far the member has come; `None` if the connection has ended.
+    pub(super) fn send_answers(&mut self, conn: Conn) -> Option<Zxid> {
+        loop {
+            let connection = self.conns.get_mut(&conn).filter(|it| !it.closing)?;
+            let replica = self.members.get_mut(connection.member)?;
+            let applied = replica.applied;
+            let (Some(Queued::Answer { at, .. }) | Some(Queued::Sync { at, .. })) =
+                connection.queue.front()
+            else {
+                return Some(applied);
+            };
+            if *at > applied {
+                replica.waiting.insert(conn);
+                return Some(applied);
             }
             match connection.queue.pop_front() {
                 Some(Queued::Answer { frame, last, .. }) => {
-                    // The first answer is the one to the handshake.
-                    let was_deaf = std::mem::take(&mut connection.is_deaf);
+                    // The first answer is the one to the handshake: now the client may be heard.
+                    if std::mem::take(&mut connection.is_deaf) {
+                        self.ready.insert(conn);
+                    }
                     self.say(conn, &frame);
                     if last {
                         self.close(conn);
-                    } else if was_deaf {
-                        self.take_frames(now, conn);
-                        return;
                     }
                 }
                 Some(Queued::Sync { xid, path, .. }) => {
                     let answer = reply(xid, applied, Ok(&Self::sync_answer(&path)));
                     self.say(conn, &answer);
                 }
-                Some(Queued::Request { header, body }) => self.read(conn, header, &body, applied),
-                None => return,
+                _ => return Some(applied),
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The in-process server, seen by the client.
 
+mod crowd;
 mod ensemble;
 mod faults;
 mod releases;
