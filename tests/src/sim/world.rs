@@ -195,6 +195,7 @@ impl World {
         for client in 0..self.options.clients {
             if self.tasks.is_stalled(State::process(client)) {
                 self.stood_still.insert(client, now);
+                self.judge.at(now).stands_still(client);
             }
             if self.stood_still.get(&client).is_none_or(|at| now > at + 2 * STEP) {
                 clients.push((client, state.net.open_links(Some(client)).next().is_none()));
@@ -213,7 +214,7 @@ impl World {
         let missed = self.judge.at(back).unconnected();
         self.until(back + LOOK_AGAIN).await;
         self.judge.at(back + LOOK_AGAIN).check_connected(&missed);
-        let moved = (back + LOOK_AGAIN).max(healed + timeout + 2 * tick + hold_max + 10_000);
+        let moved = (back + LOOK_AGAIN).max(healed + 2 * timeout + 2 * tick + hold_max + 10_000);
         self.until(moved).await;
         self.judge.at(moved).check_recovered(healed);
     }

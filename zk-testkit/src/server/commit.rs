@@ -151,13 +151,13 @@ impl Ensemble {
         if serving {
             self.tell(member, stamp.zxid, effects.changes);
         }
-        // Answers, or a close, may have waited for this; they go out before the next transaction is
-        // applied. What stands behind them comes in its turn, as does whoever is being served just now.
+        // Answers, or a close, may have waited for this; they go out, with the reads behind them, before
+        // the next transaction is applied. Writes come in their turn, as does whoever is being served.
         let Some(replica) = self.members.get_mut(member) else { return };
         let waiting = std::mem::take(&mut replica.waiting);
         let served = self.serving;
         for conn in waiting.into_iter().filter(|conn| served != Some(*conn)) {
-            self.send_answers(conn);
+            self.serve_locally(conn);
             self.ready.insert(conn);
         }
         let ended = author.filter(|_| matches!(txn, Txn::CloseSession));
@@ -200,6 +200,12 @@ impl Ensemble {
         self.settle();
         if self.deadline().is_none_or(|deadline| deadline > now) {
             return;
+        }
+        while let Some((_, conn)) = self.nameless.first().copied().filter(|(at, _)| *at <= now) {
+            self.nameless.pop_first();
+            if self.conns.get(&conn).is_some_and(|it| it.session().is_none()) {
+                self.close(conn);
+            }
         }
         for member in 0..self.members.len() {
             self.apply_due(now, member);

@@ -19,6 +19,9 @@ use super::{
     txn::Committed,
 };
 
+/// How long a connection may stay without a session: `zookeeper.nio.sessionlessCnxnTimeout`.
+const NAMELESS_MAX: Duration = Duration::from_secs(10);
+
 /// One member of an ensemble, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Member(pub usize);
@@ -71,6 +74,8 @@ pub struct Ensemble {
     pub(super) reaping: Time,
     /// The latest time that anybody has told.
     pub(super) now: Time,
+    /// Connections that have no session yet, by the time at which they must.
+    pub(super) nameless: BTreeSet<(Time, Conn)>,
     /// Connections that may have something to be served.
     pub(super) ready: BTreeSet<Conn>,
     /// The connection whose request is being decided.
@@ -98,6 +103,7 @@ impl Ensemble {
             history: Vec::new(),
             reaping: Time::ZERO.after(config.container_check_interval),
             now: Time::ZERO,
+            nameless: BTreeSet::new(),
             ready: BTreeSet::new(),
             serving: None,
             next_conn: 0,
@@ -124,6 +130,7 @@ impl Ensemble {
         let conn = Conn(self.next_conn);
         self.next_conn = self.next_conn.saturating_add(1);
         self.conns.insert(conn, Connection::new(member.0, peer));
+        self.nameless.insert((now.after(NAMELESS_MAX), conn));
         Some(conn)
     }
 
@@ -169,7 +176,9 @@ impl Ensemble {
         let sessions = self.sessions.deadline().filter(|_| leads);
         let members = self.members.iter().filter_map(|member| member.deadline(leads));
         let mortal = leads.then_some(self.reaping);
-        sessions.into_iter().chain(members).chain(self.election).chain(mortal).min()
+        let nameless = self.nameless.first().map(|(at, _)| *at);
+        let ours = sessions.into_iter().chain(self.election).chain(mortal).chain(nameless);
+        ours.chain(members).min()
     }
 
     /// Time has passed.
@@ -214,6 +223,12 @@ impl Ensemble {
     #[must_use]
     pub fn leader(&self) -> Option<Member> {
         self.leader.map(Member)
+    }
+
+    /// Whether what a member hears of sessions comes to a leader that can decide on them.
+    #[must_use]
+    pub fn is_in_touch(&self, member: Member) -> bool {
+        self.leader_of(member.0).is_some()
     }
 
     /// The last transaction that a member has applied.

@@ -281,10 +281,15 @@ impl Ensemble {
     /// Serves as much of a connection's queue as can be served, in order.
     pub(super) fn advance(&mut self, now: Time, conn: Conn) {
         loop {
-            let Some(applied) = self.send_answers(conn) else { return };
-            let Some(connection) = self.conns.get_mut(&conn) else { return };
+            self.serve_locally(conn);
+            let Some(connection) = self.conns.get(&conn).filter(|it| !it.closing) else { return };
             match connection.queue.front() {
-                Some(Queued::Answer { .. } | Queued::Sync { .. }) => {
+                Some(Queued::Request { .. }) => {
+                    if !self.forward(now, conn, 0) {
+                        return;
+                    }
+                }
+                Some(_) => {
                     // While the member has not come so far, the leader can take what follows.
                     let mut place = 1;
                     while self.forward(now, conn, place) {
@@ -292,36 +297,27 @@ impl Ensemble {
                     }
                     return;
                 }
-                Some(Queued::Request { header, .. }) if goes_to_leader(header.op) => {
-                    if !self.forward(now, conn, 0) {
-                        return;
-                    }
-                }
-                Some(Queued::Request { header, body }) => {
-                    let (header, body) = (*header, body.clone());
-                    connection.queue.pop_front();
-                    self.read(conn, header, &body, applied);
-                }
                 None => return,
             }
         }
     }
 
-    /// Sends the answers that stand at the front of a connection's queue, up to the first that its member
-    /// has not come to. Returns how far the member has come; `None` if the connection has ended.
-    pub(super) fn send_answers(&mut self, conn: Conn) -> Option<Zxid> {
+    /// Serves what stands at the front of a connection's queue and needs no leader: reads, and answers
+    /// whose transaction the member has applied.
+    pub(super) fn serve_locally(&mut self, conn: Conn) {
         loop {
-            let connection = self.conns.get_mut(&conn).filter(|it| !it.closing)?;
-            let replica = self.members.get_mut(connection.member)?;
-            let applied = replica.applied;
-            let (Some(Queued::Answer { at, .. }) | Some(Queued::Sync { at, .. })) =
-                connection.queue.front()
-            else {
-                return Some(applied);
+            let Some(connection) = self.conns.get_mut(&conn).filter(|it| !it.closing) else {
+                return;
             };
-            if *at > applied {
-                replica.waiting.insert(conn);
-                return Some(applied);
+            let Some(replica) = self.members.get_mut(connection.member) else { return };
+            let applied = replica.applied;
+            match connection.queue.front() {
+                Some(Queued::Answer { at, .. } | Queued::Sync { at, .. }) if *at > applied => {
+                    replica.waiting.insert(conn);
+                    return;
+                }
+                Some(Queued::Request { header, .. }) if goes_to_leader(header.op) => return,
+                _ => {}
             }
             match connection.queue.pop_front() {
                 Some(Queued::Answer { frame, last, .. }) => {
@@ -338,7 +334,8 @@ impl Ensemble {
                     let answer = reply(xid, applied, Ok(&Self::sync_answer(&path)));
                     self.say(conn, &answer);
                 }
-                _ => return Some(applied),
+                Some(Queued::Request { header, body }) => self.read(conn, header, &body, applied),
+                None => return,
             }
         }
     }

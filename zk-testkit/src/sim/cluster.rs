@@ -399,7 +399,7 @@ impl State {
             member,
             link,
             forged: wire.forged,
-            cut: self.knows_not(member),
+            cut: !self.ensemble.is_in_touch(Member(member)),
         };
         while let Some(frame) = self.wires[link.0].tap.next_received() {
             let (what, argument) = match &frame {
@@ -449,7 +449,7 @@ impl State {
             member,
             link,
             forged: wire.forged,
-            cut: self.knows_not(member),
+            cut: !self.ensemble.is_in_touch(Member(member)),
         };
         while let Some(frame) = self.wires[link.0].tap.next_sent() {
             let (what, argument) = match &frame {
@@ -475,12 +475,6 @@ impl State {
         self.stages.connected(client, false);
         self.net.leave(now, link);
         self.wake_pump();
-    }
-
-    /// Whether a member is out of touch with the leader, and so with what becomes of sessions.
-    fn knows_not(&self, member: usize) -> bool {
-        let leader_is_cut = self.ensemble.leader().is_none_or(|leader| self.cut[leader.0] > 0);
-        self.cut[member] > 0 || leader_is_cut
     }
 
     fn wake_pump(&mut self) {

@@ -33,7 +33,7 @@ impl Bench {
                 let text = format!(
                     "c{client} sees {path} as of {now_known} without an event after {known}"
                 );
-                self.violated("W1", text);
+                self.shown_wrong(client, "W1", text);
                 None
             }
             None => Some(armed),
@@ -58,7 +58,7 @@ impl Bench {
         if (changes.is_empty() && !armed.read_only) || !right_kind || event.path != armed.path {
             let Armed { path, known, .. } = armed;
             let text = format!("c{client} hears {event:?} of {path}, unchanged since {known}");
-            self.violated("W3", text);
+            self.shown_wrong(client, "W3", text);
         }
     }
 

@@ -114,6 +114,12 @@ impl Bench {
         }
     }
 
+    /// Whatever comes to a client meanwhile, it reads when it goes on.
+    pub(crate) fn stands_still(&mut self, client: u32) {
+        let heard = self.wires.heard.entry(client).or_default();
+        heard.at = heard.at.max(self.now);
+    }
+
     /// Who has no connection gives its session up when it must have expired, and at once if a server says
     /// that it has.
     pub(super) fn check_given_up(&mut self, client: u32, session: SessionId) {

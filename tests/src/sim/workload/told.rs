@@ -183,7 +183,7 @@ impl Told {
                 Some(Err(_)) => {}
                 None if changed => {
                     let text = format!("{:?} of node {node}: no event, now {stat:?}", armed.kind);
-                    self.violated("W1", &text);
+                    self.shown_wrong("W1", &text);
                 }
                 None => self.armed.push(armed),
             }
@@ -201,8 +201,17 @@ impl Told {
             }
         };
         if !fits || event.path != self.path(armed.node) {
-            self.violated("W3", &format!("{:?} of node {}: {event:?}", armed.kind, armed.node));
+            self.shown_wrong("W3", &format!("{:?} of node {}: {event:?}", armed.kind, armed.node));
         }
+    }
+
+    fn shown_wrong(&self, rule: &'static str, text: &str) {
+        let seat = &self.worker.seat;
+        seat.judge.at(seat.now()).shown_wrong(
+            seat.number,
+            rule,
+            format!("c{} {text}", seat.number),
+        );
     }
 
     fn violated(&self, rule: &'static str, text: &str) {
