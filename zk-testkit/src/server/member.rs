@@ -40,6 +40,8 @@ pub(super) struct Replica {
     pub(super) logged: Zxid,
     /// What is committed and not applied, with the time for it.
     pub(super) pending: VecDeque<(Time, Arc<Committed>)>,
+    /// Sessions that it has heard of while the leader was out of reach; it tells when it can.
+    pub(super) touched: BTreeSet<SessionId>,
     /// Which connection each session has here.
     pub(super) bound: BTreeMap<SessionId, Conn>,
     /// Connections whose next answer waits for what is to be applied.
@@ -61,6 +63,7 @@ impl Replica {
             pending: VecDeque::new(),
             bound: BTreeMap::new(),
             waiting: BTreeSet::new(),
+            touched: BTreeSet::new(),
         }
     }
 

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `ensemble` | the surface: connections in, outputs out; what tests may look at |
 //! | `config`, `quirks` | how it is set up; where releases differ |
-//! | `connection`, `serve` | one client's conversation, with its answers in order |
+//! | `connection`, `handshake`, `serve` | one client's conversation: its session, its requests, answers in order |
 //! | `read`, `watches` | what a member answers by itself, and whom it tells of changes |
 //! | `prepare`, `multi`, `commit` | what the leader decides, and how members carry it out |
 //! | `txn`, `tree`, `quota` | a decision; the nodes it changes; what counts them |
@@ -20,6 +20,7 @@ mod commit;
 mod config;
 mod connection;
 mod ensemble;
+mod handshake;
 mod java;
 mod listen;
 mod member;

@@ -115,6 +115,9 @@ impl Ensemble {
         replica.gives_up = None;
         if replica.service == Service::All {
             // It was away for so short a time that nobody noticed: what it missed comes now.
+            for session in std::mem::take(&mut replica.touched) {
+                self.sessions.touch(now, session);
+            }
             self.apply_due(now, member);
             self.resume(member);
             return;
@@ -147,6 +150,7 @@ impl Ensemble {
         replica.watches.clear();
         replica.bound.clear();
         replica.waiting.clear();
+        replica.touched.clear();
         let of = |it: &super::connection::Connection| it.member == member;
         let conns: Vec<_> =
             self.conns.iter().filter(|(_, it)| of(it)).map(|(conn, _)| *conn).collect();
