@@ -27,7 +27,7 @@ pub struct Plan {
     /// How long bytes are on their way, in microseconds: at least, and less than.
     pub latency: (u64, u64),
     /// Whether users ask for anything, at times and in sizes that chance decides, or for what
-    /// [`script`] says.
+    /// `script` says.
     pub is_scripted: bool,
 }
 

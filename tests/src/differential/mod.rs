@@ -2,7 +2,7 @@
 //!
 //! A [`Sequence`] of steps is [made up](generate()) from a seed, with a liking for edges. It is
 //! [played](play()) through a raw connection on servers of any kind ([`Wire`]), and what they did is
-//! written down in a [form](record) in which only what clients cannot rely on has been levelled:
+//! written down in a form (`record`) in which only what clients cannot rely on has been levelled:
 //! transaction numbers become ranks, session ids names, and lists without order are sorted. What is
 //! left must be the same, line by line.
 //!
