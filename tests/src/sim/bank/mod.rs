@@ -92,10 +92,15 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
     Ok(parsed)
 }
 
+/// Mistakes that the simulator has not noticed so far. A full run tries them all the same, and fails by them;
+/// a choice of some is there to see that nothing gets worse.
+const UNNOTICED: [Bug; 3] = [Bug::ZxidFromEvents, Bug::ZxidFromEarlyBatch, Bug::WakesAll];
+
 /// All mistakes and none; or so many, which differ from commit to commit.
 fn chosen(some: Option<u64>) -> Vec<Option<Bug>> {
     let mut bugs: Vec<Bug> = Bug::ALL.to_vec();
     if let Some(some) = some {
+        bugs.retain(|bug| !UNNOTICED.contains(bug));
         let hash = super::commit()
             .bytes()
             .fold(7, |hash: u64, byte| hash.wrapping_mul(31).wrapping_add(u64::from(byte)));
