@@ -248,7 +248,11 @@ impl Tree {
             }
             Txn::Multi(txns) => txns.iter().for_each(|txn| self.apply(stamp, txn, effects)),
             Txn::CloseSession => {
-                for path in self.ephemerals.remove(&stamp.session).unwrap_or_default() {
+                let paths = self.ephemerals.remove(&stamp.session).unwrap_or_default();
+                let mut paths: Vec<_> = paths.into_iter().collect();
+                // Real servers go through a hash table; clients must not count on any order.
+                paths.sort_by_key(|path| disorder(stamp.zxid, path));
+                for path in paths {
                     self.remove(&path, stamp, effects);
                 }
             }
@@ -432,6 +436,12 @@ impl Tree {
 
 fn access(node: &Node) -> Access {
     (!node.open).then(|| node.acl.clone())
+}
+
+/// A place in an order that means nothing (FNV-1a).
+fn disorder(zxid: Zxid, path: &str) -> u64 {
+    let seed = 0xCBF2_9CE4_8422_2325 ^ zxid.0 as u64;
+    path.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3))
 }
 
 /// The path above; that of a child of the root is the root.
