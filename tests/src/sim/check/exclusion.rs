@@ -172,6 +172,9 @@ impl Bench {
             let text = format!("c{client} believes in lock {lock} ({token}) after {session} ended");
             self.violated("S4", text);
         }
+        // A member that lags goes on serving it for a moment. What a client concludes from that is the known
+        // limit of leases from followers.
+        self.doubtful.insert(session, u64::MAX);
         self.writes.session_ended(session);
     }
 }

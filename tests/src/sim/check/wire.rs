@@ -129,7 +129,9 @@ impl Bench {
         let now = self.now;
         let last = self.wires.heard.entry(client).or_default();
         let heard = last.at;
-        if now > heard + patience {
+        // Damaged frames, which are not counted here, keep hope alive as well.
+        let damaged = self.doubtful.contains_key(&session);
+        if now > heard + patience && !damaged {
             last.at = now;
             let text = format!("c{client} hopes for {session}, heard of at {heard}");
             self.violated("L4", text);
