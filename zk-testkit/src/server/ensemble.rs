@@ -140,6 +140,7 @@ impl Ensemble {
         let Some(connection) = self.conns.get_mut(&conn).filter(|it| !it.closing) else { return };
         connection.inbound.extend_from_slice(bytes);
         self.take_frames(now, conn);
+        self.settle();
     }
 
     /// A client's side of a connection is gone.
@@ -184,6 +185,7 @@ impl Ensemble {
     /// Time has passed.
     pub fn elapsed(&mut self, now: Time) {
         self.catch_up(now);
+        self.settle();
     }
 
     /// Ends a session as if its time were over. Without a leader: as soon as there is one.

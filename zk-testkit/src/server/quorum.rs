@@ -47,6 +47,7 @@ impl Ensemble {
         let Some(replica) = self.members.get_mut(member.0).filter(|it| it.cut) else { return };
         replica.cut = false;
         self.review(now, None);
+        self.settle();
     }
 
     /// Makes the members look for a leader anew.
