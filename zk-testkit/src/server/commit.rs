@@ -196,8 +196,6 @@ impl Ensemble {
 
     /// Lets everything happen that time alone brings about.
     pub(super) fn catch_up(&mut self, now: Time) {
-        self.now = self.now.max(now);
-        self.settle();
         if self.deadline().is_none_or(|deadline| deadline > now) {
             return;
         }

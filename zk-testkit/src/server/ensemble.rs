@@ -72,8 +72,6 @@ pub struct Ensemble {
     pub(super) history: Vec<Committed>,
     /// When containers are looked at next.
     pub(super) reaping: Time,
-    /// The latest time that anybody has told.
-    pub(super) now: Time,
     /// Connections that have no session yet, by the time at which they must.
     pub(super) nameless: BTreeSet<(Time, Conn)>,
     /// Connections that may have something to be served.
@@ -102,7 +100,6 @@ impl Ensemble {
             zxid: Zxid(0),
             history: Vec::new(),
             reaping: Time::ZERO.after(config.container_check_interval),
-            now: Time::ZERO,
             nameless: BTreeSet::new(),
             ready: BTreeSet::new(),
             serving: None,
@@ -120,38 +117,51 @@ impl Ensemble {
         &self.config
     }
 
+    /// Does something to the ensemble, after everything that was due before, and with everything that comes of
+    /// it: between two calls nothing waits that could be served.
+    pub(super) fn act<T>(&mut self, now: Time, act: impl FnOnce(&mut Self) -> T) -> T {
+        self.catch_up(now);
+        self.settle(now);
+        let outcome = act(self);
+        self.settle(now);
+        outcome
+    }
+
     /// A client wants to connect. `None`: nobody listens there.
     pub fn accept(&mut self, now: Time, member: Member, peer: IpAddr) -> Option<Conn> {
-        self.catch_up(now);
-        let replica = self.members.get(member.0)?;
-        if !replica.up {
-            return None;
-        }
-        let conn = Conn(self.next_conn);
-        self.next_conn = self.next_conn.saturating_add(1);
-        self.conns.insert(conn, Connection::new(member.0, peer));
-        self.nameless.insert((now.after(NAMELESS_MAX), conn));
-        Some(conn)
+        self.act(now, |this| {
+            let replica = this.members.get(member.0)?;
+            if !replica.up {
+                return None;
+            }
+            let conn = Conn(this.next_conn);
+            this.next_conn = this.next_conn.saturating_add(1);
+            this.conns.insert(conn, Connection::new(member.0, peer));
+            this.nameless.insert((now.after(NAMELESS_MAX), conn));
+            Some(conn)
+        })
     }
 
     /// A client has sent these bytes; any split is fine.
     pub fn received(&mut self, now: Time, conn: Conn, bytes: &[u8]) {
-        self.catch_up(now);
-        let Some(connection) = self.conns.get_mut(&conn).filter(|it| !it.closing) else { return };
-        connection.inbound.extend_from_slice(bytes);
-        self.take_frames(now, conn);
-        self.settle();
+        self.act(now, |this| {
+            let Some(connection) = this.conns.get_mut(&conn).filter(|it| !it.closing) else {
+                return;
+            };
+            connection.inbound.extend_from_slice(bytes);
+            this.take_frames(now, conn);
+        })
     }
 
     /// A client's side of a connection is gone.
     pub fn hung_up(&mut self, now: Time, conn: Conn) {
-        self.catch_up(now);
-        self.forget(conn);
+        self.act(now, |this| {
+            this.forget(conn);
+        })
     }
 
     /// What to do next; ask until `None` after every other call.
     pub fn poll(&mut self) -> Option<Output> {
-        self.settle();
         loop {
             let conn = *self.talking.front()?;
             let Some(connection) = self.conns.get_mut(&conn) else {
@@ -184,31 +194,33 @@ impl Ensemble {
 
     /// Time has passed.
     pub fn elapsed(&mut self, now: Time) {
-        self.catch_up(now);
-        self.settle();
+        self.act(now, |_| {});
     }
 
-    /// Ends a session as if its time were over. Without a leader: as soon as there is one.
+    /// Ends a session as if its time were over. Without a leader nothing happens.
     pub fn expire(&mut self, now: Time, session: SessionId) {
-        self.catch_up(now);
-        self.close_session(now, session);
+        self.act(now, |this| {
+            this.close_session(now, session);
+        })
     }
 
     /// Closes all connections of clients, or those of one member. No session ends of it.
     pub fn drop_connections(&mut self, now: Time, member: Option<Member>) {
-        self.catch_up(now);
-        let of = |it: &&Connection| member.is_none_or(|member| it.member == member.0);
-        let conns: Vec<_> =
-            self.conns.iter().filter(|(_, it)| of(it)).map(|(conn, _)| *conn).collect();
-        conns.into_iter().for_each(|conn| self.close(conn));
+        self.act(now, |this| {
+            let of = |it: &&Connection| member.is_none_or(|member| it.member == member.0);
+            let conns: Vec<_> =
+                this.conns.iter().filter(|(_, it)| of(it)).map(|(conn, _)| *conn).collect();
+            conns.into_iter().for_each(|conn| this.close(conn));
+        })
     }
 
     /// Sets how far a member lags behind what is committed, from now on.
     pub fn set_lag(&mut self, now: Time, member: Member, lag: Duration) {
-        self.catch_up(now);
-        if let Some(replica) = self.members.get_mut(member.0) {
-            replica.lag = lag;
-        }
+        self.act(now, |this| {
+            if let Some(replica) = this.members.get_mut(member.0) {
+                replica.lag = lag;
+            }
+        })
     }
 
     /// Sets the number that the next sequential child of a node gets, on every member. Tells whether

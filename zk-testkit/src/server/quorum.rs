@@ -7,20 +7,24 @@ use super::{Ensemble, Member, member::Service};
 impl Ensemble {
     /// Kills a member, as SIGKILL would. What it has written down stays.
     pub fn stop(&mut self, now: Time, member: Member) {
-        self.catch_up(now);
-        let Some(replica) = self.members.get_mut(member.0).filter(|it| it.up) else { return };
-        replica.up = false;
-        replica.gives_up = None;
-        self.retire(member.0, Service::Nobody);
-        self.review(now, None);
+        self.act(now, |this| {
+            let Some(replica) = this.members.get_mut(member.0).filter(|it| it.up) else { return };
+            replica.up = false;
+            replica.gives_up = None;
+            this.retire(member.0, Service::Nobody);
+            this.review(now, None);
+        })
     }
 
     /// Starts a member again.
     pub fn start(&mut self, now: Time, member: Member) {
-        self.catch_up(now);
-        let Some(replica) = self.members.get_mut(member.0).filter(|it| !it.up) else { return };
-        replica.up = true;
-        self.review(now, None);
+        self.act(now, |this| {
+            let Some(replica) = this.members.get_mut(member.0).filter(|it| !it.up) else {
+                return;
+            };
+            replica.up = true;
+            this.review(now, None);
+        })
     }
 
     /// Cuts the network between a member and the others; its clients still reach it.
@@ -28,36 +32,42 @@ impl Ensemble {
     /// It takes [`Config::sync_limit`](super::Config::sync_limit) until anybody notices. Until then it
     /// answers reads, and writes get no answer.
     pub fn cut_off(&mut self, now: Time, member: Member) {
-        self.catch_up(now);
-        let Some(replica) = self.members.get_mut(member.0).filter(|it| !it.cut) else { return };
-        if self.config.members < 2 {
-            return;
-        }
-        replica.cut = true;
-        let gives_up = now.after(self.config.sync_limit);
-        if replica.service == Service::All {
-            replica.gives_up = Some(gives_up);
-        }
-        self.review(now, Some(gives_up));
+        self.act(now, |this| {
+            let Some(replica) = this.members.get_mut(member.0).filter(|it| !it.cut) else {
+                return;
+            };
+            if this.config.members < 2 {
+                return;
+            }
+            replica.cut = true;
+            let gives_up = now.after(this.config.sync_limit);
+            if replica.service == Service::All {
+                replica.gives_up = Some(gives_up);
+            }
+            this.review(now, Some(gives_up));
+        })
     }
 
     /// Heals the network between a member and the others.
     pub fn rejoin(&mut self, now: Time, member: Member) {
-        self.catch_up(now);
-        let Some(replica) = self.members.get_mut(member.0).filter(|it| it.cut) else { return };
-        replica.cut = false;
-        self.review(now, None);
-        self.settle();
+        self.act(now, |this| {
+            let Some(replica) = this.members.get_mut(member.0).filter(|it| it.cut) else {
+                return;
+            };
+            replica.cut = false;
+            this.review(now, None);
+        })
     }
 
     /// Makes the members look for a leader anew.
     pub fn depose(&mut self, now: Time) {
-        self.catch_up(now);
-        self.leader = None;
-        for member in 0..self.members.len() {
-            self.retire(member, Service::Nobody);
-        }
-        self.review(now, None);
+        self.act(now, |this| {
+            this.leader = None;
+            for member in 0..this.members.len() {
+                this.retire(member, Service::Nobody);
+            }
+            this.review(now, None);
+        })
     }
 
     /// Whether these can decide anything.

@@ -135,9 +135,9 @@ impl Ensemble {
 
     /// Serves whoever can be served, one after the other: what is done for one can be what another has
     /// waited for.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn settle(&mut self, now: Time) {
         while let Some(conn) = self.ready.pop_first() {
-            self.take_frames(self.now, conn);
+            self.take_frames(now, conn);
         }
     }
 
