@@ -5,7 +5,9 @@ use zk_locks::{Client, Lock};
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Frames, Match, Proxy};
 
-use crate::support::{Stage, Waiter, client_behind, emptied, on_each_release, ops, within};
+use crate::support::{
+    Stage, Waiter, client_behind, emptied, on_each_release, ops, options_for, within,
+};
 
 /// Acquires and releases through a proxy, and returns the operations of the acquire.
 async fn acquire(proxy: &Proxy, zk: &Client, path: &str) -> Vec<OpCode> {
@@ -81,6 +83,56 @@ async fn a_search_that_is_interrupted_begins_again() {
         }
     })
     .await;
+}
+
+/// Such a reply breaks the connection, and a request is not sent again whose reply does that: the search has
+/// to ask anew.
+#[tokio::test]
+async fn a_search_whose_answer_cannot_be_read_begins_again() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("unread").await;
+        let proxy = stage.proxy().await;
+        let zk = choosy(&proxy).await;
+        for step in [OpCode::GET_CHILDREN, OpCode::EXISTS] {
+            let lost = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
+            let spoilt = proxy.on(Match::reply(step).once()).rewrite(too_long);
+            let ops = acquire(&proxy, &zk, &path).await;
+            assert_eq!((lost.times_fired(), spoilt.times_fired()), (1, 1));
+            assert_eq!(ops.iter().filter(|op| **op == OpCode::CREATE2).count(), 1, "{ops:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_release_whose_answer_cannot_be_read_is_asked_for_again() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("unread-release").await;
+        let proxy = stage.proxy().await;
+        let zk = choosy(&proxy).await;
+        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+        let never_came = proxy.on(Match::request(OpCode::DELETE).once()).rewrite(|frame| {
+            frame.truncate(8);
+            frame.extend([0; 8]);
+        });
+        let spoilt = proxy.on(Match::reply(OpCode::DELETE).once()).rewrite(too_long);
+        within(guard.release()).await.unwrap();
+        assert_eq!((never_came.times_fired(), spoilt.times_fired()), (1, 1));
+        emptied(&stage.outsider, &path).await;
+    })
+    .await;
+}
+
+const REPLY_LEN_MAX: usize = 1 << 16;
+
+/// A client that does not take long replies.
+async fn choosy(proxy: &Proxy) -> Client {
+    options_for(proxy).reply_len_max(REPLY_LEN_MAX).connect().await.unwrap()
+}
+
+/// Longer than it takes.
+fn too_long(frame: &mut Vec<u8>) {
+    frame.resize(REPLY_LEN_MAX + 1, 0);
 }
 
 #[tokio::test]

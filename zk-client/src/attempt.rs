@@ -48,6 +48,9 @@ pub(crate) struct ProtectedCreate {
     pub(crate) done: oneshot::Sender<Result<OwnedNode, WriteError>>,
 }
 
+/// How many replies of a search may break the connection before it is given up: each costs a new one.
+const UNREAD_MAX: u32 = 8;
+
 /// What an attempt is waiting for.
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -67,6 +70,8 @@ struct Attempt {
     step: Step,
     /// Which of the two creates was sent last.
     legacy: bool,
+    /// How many replies of the search could not be read.
+    unread: u32,
     level: Arc<Level>,
 }
 
@@ -102,7 +107,7 @@ impl Attempts {
         let id = self.next;
         self.next += 1;
         let level = self.level.clone();
-        let mut attempt = Attempt { create, step: Step::Create, legacy: false, level };
+        let mut attempt = Attempt { create, step: Step::Create, legacy: false, unread: 0, level };
         let request = attempt.create_request(id);
         self.running.insert(id, attempt);
         request
@@ -288,7 +293,7 @@ impl Attempt {
     fn listed(&mut self, id: u64, synced: bool, outcome: Outcome) -> Progress {
         let answer = match outcome {
             Outcome::Answered(answer) => answer,
-            Outcome::NotSent(cause) | Outcome::Unknown(cause) => return failed(cause),
+            Outcome::NotSent(cause) | Outcome::Unknown(cause) => return self.unread(id, cause),
         };
         let listing = match answer.code {
             _ if !synced => return Progress::Go(vec![Next::Later(id)]),
@@ -321,6 +326,19 @@ impl Attempt {
         Progress::Go(next)
     }
 
+    /// A question of the search has no answer: the session is over, or the reply could not be read and broke
+    /// the connection. It may have been spoilt on its way; if it is always so, the search has to end.
+    fn unread(&mut self, id: u64, cause: Lost) -> Progress {
+        if matches!(cause, Lost::SessionOver(_)) {
+            return failed(cause);
+        }
+        self.unread += 1;
+        if self.unread > UNREAD_MAX {
+            return Progress::Done(Err(WriteError::unknown(OpCode::CREATE2, cause.into())));
+        }
+        Progress::Go(vec![Next::Later(id)])
+    }
+
     fn checked(
         &mut self,
         id: u64,
@@ -330,7 +348,7 @@ impl Attempt {
     ) -> Progress {
         let answer = match outcome {
             Outcome::Answered(answer) => answer,
-            Outcome::NotSent(cause) | Outcome::Unknown(cause) => return failed(cause),
+            Outcome::NotSent(cause) | Outcome::Unknown(cause) => return self.unread(id, cause),
         };
         let stat = answer.code.is_ok().then(|| decode_prefix::<ExistsResponse>(&answer.body));
         match (answer.code, stat) {

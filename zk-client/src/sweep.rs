@@ -8,7 +8,7 @@ use zk_proto::{
     frame::RequestFrame,
     planted,
     request::DeleteRequest,
-    session::{Answer, OnLoss, Outcome, Outgoing},
+    session::{Answer, Cause as Lost, OnLoss, Outcome, Outgoing},
 };
 
 use crate::{
@@ -52,7 +52,11 @@ impl Sweep {
                 Err(WriteError::answered(OpCode::DELETE, code))
             }
             Outcome::NotSent(cause) => Err(WriteError::not_sent(cause.into())),
-            Outcome::Unknown(cause) => Err(WriteError::unknown(OpCode::DELETE, cause.into())),
+            Outcome::Unknown(cause @ Lost::SessionOver(_)) => {
+                Err(WriteError::unknown(OpCode::DELETE, cause.into()))
+            }
+            // Its reply could not be read. The next one can be.
+            Outcome::Unknown(_) => return Some(self),
         };
         // Whoever waited may have gone.
         let _ = self.done.map(|done| done.send(result));
