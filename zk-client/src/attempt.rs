@@ -90,6 +90,7 @@ pub(crate) struct Attempts {
 #[derive(Debug)]
 pub(crate) enum Next {
     Submit(Outgoing<Token, Listener>),
+    Sweep(Sweep),
     /// Call [`Attempts::retry`] with this a little later.
     Later(u64),
 }
@@ -101,6 +102,11 @@ impl Attempts {
         published: watch::Receiver<Published>,
     ) -> Self {
         Self { running: BTreeMap::new(), next: 0, commands, level, published }
+    }
+
+    /// Whether all have come to their end.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.running.is_empty()
     }
 
     pub(crate) fn start(&mut self, create: ProtectedCreate) -> Outgoing<Token, Listener> {
@@ -321,7 +327,7 @@ impl Attempt {
         // There should never be a second one; if there is, it is ours to remove.
         next.extend(found.map(|(_, twin)| {
             let path = Arc::from(join(&self.create.parent, &twin));
-            Next::Submit(Sweep { path, done: None }.request())
+            Next::Sweep(Sweep { path, done: None })
         }));
         Progress::Go(next)
     }

@@ -62,7 +62,7 @@ impl Command {
 }
 
 impl Submission {
-    fn refuse(self, end: SessionEnd) {
+    pub(crate) fn refuse(self, end: SessionEnd) {
         // Whoever waited may have gone.
         match self {
             Self::Request(Outgoing { token: Token::Caller { reply, .. }, .. }) => {

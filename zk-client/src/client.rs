@@ -181,10 +181,13 @@ impl Client {
     /// Leaves the session without ending it, for another client to [resume](ConnectOptions::resume): its
     /// ephemeral nodes stay as long as servers keep it. `None` if there is no session to leave.
     ///
-    /// Everything that is submitted or under way ends as if the session were closed; what was sent may still
-    /// be carried out. That includes the deletes of nodes whose [owners](crate::OwnedNode) have gone, such as
-    /// the release of a lock that was dropped: [`settle`](Client::settle) first, or their nodes stay as long
-    /// as the session. Ends all clones.
+    /// Ends all clones: what is submitted from now on is refused, and what is under way ends as if the session
+    /// were closed, though what was sent may still be carried out. Only what must not be left to nobody is
+    /// done first, however long that takes: [protected creates](crate::Create::protected) come to their end,
+    /// and nodes whose [owners](crate::OwnedNode) have gone are deleted, such as those of locks that were
+    /// dropped.
+    ///
+    /// Dropping the future before it is ready is dropping the client: the session is closed.
     pub async fn detach(self) -> Option<Credentials> {
         let (credentials, left) = oneshot::channel();
         self.handle.commands.send(Command::Detach(credentials)).ok()?;

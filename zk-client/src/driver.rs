@@ -8,12 +8,12 @@ use std::{
 };
 
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{mpsc, oneshot, watch},
     time::Sleep,
 };
 use zk_proto::{
     Time, planted,
-    session::{LinkError, Outcome, Output, ProbeAnswer, Session, State, WatchNotice},
+    session::{Credentials, LinkError, Outcome, Output, ProbeAnswer, Session, State, WatchNotice},
 };
 
 use crate::{
@@ -64,6 +64,10 @@ pub(crate) struct Driver {
     abandoned: bool,
     /// What a server would not do just now, to be tried again at that time.
     parked: Vec<(Time, Parked)>,
+    /// How many deletes have not been confirmed.
+    sweeps: usize,
+    /// Who wants to leave the session alive, as soon as nothing is left to do in it.
+    detaching: Option<oneshot::Sender<Option<Credentials>>>,
 }
 
 struct Probe {
@@ -90,6 +94,8 @@ impl Driver {
             inbox: Vec::new(),
             abandoned: false,
             parked: Vec::new(),
+            sweeps: 0,
+            detaching: None,
         }
     }
 
@@ -130,6 +136,7 @@ impl Driver {
             self.carry_out(now, output);
         }
         self.parts.lease.publish(self.parts.session.lease());
+        busy |= self.detach_when_done();
         busy | self.write(cx)
     }
 
@@ -169,20 +176,35 @@ impl Driver {
             Command::Close(done) => self.close(now, Token::Closer(done)),
             Command::Detach(credentials) => {
                 self.announce_closing();
-                // Whoever asked may have gone; the session is left all the same.
-                let _ = credentials.send(self.parts.session.credentials());
-                self.parts.session.detach();
+                self.detaching = Some(credentials);
             }
         }
     }
 
     fn submit(&mut self, now: Time, submission: Submission) {
         let request = match submission {
+            Submission::Sweep(sweep) => return self.sweep(now, sweep),
+            other if self.detaching.is_some() => return other.refuse(SessionEnd::Closed),
             Submission::Request(request) => request,
             Submission::Create(create) => self.attempts.start(*create),
-            Submission::Sweep(sweep) => sweep.request(),
         };
         self.parts.session.submit(now, request);
+    }
+
+    fn sweep(&mut self, now: Time, sweep: Sweep) {
+        self.sweeps += 1;
+        self.parts.session.submit(now, sweep.request());
+    }
+
+    /// Leaves the session if somebody wants to and nothing is left to do: whoever resumes it would not know of
+    /// nodes that nobody wants.
+    fn detach_when_done(&mut self) -> bool {
+        let done = self.attempts.is_empty() && self.sweeps == 0 && self.parts.commands.is_empty();
+        let Some(credentials) = self.detaching.take_if(|_| done) else { return false };
+        // Whoever asked may have gone; the session is left all the same.
+        let _ = credentials.send(self.parts.session.credentials());
+        self.parts.session.detach();
+        true
     }
 
     fn close(&mut self, now: Time, token: Token) {
@@ -277,11 +299,12 @@ impl Driver {
                 let next = self.attempts.advance(id, session, outcome);
                 self.go_on(now, next);
             }
-            Token::Sweep(sweep) => {
-                if let Some(sweep) = sweep.concluded(outcome) {
+            Token::Sweep(sweep) => match sweep.concluded(outcome) {
+                Some(sweep) => {
                     self.parked.push((now.after(RETRY_PAUSE), Parked::Sweep(sweep)));
                 }
-            }
+                None => self.sweeps -= 1,
+            },
             Token::Nobody => {}
         }
     }
@@ -290,6 +313,7 @@ impl Driver {
         for next in next {
             match next {
                 Next::Submit(request) => self.parts.session.submit(now, request),
+                Next::Sweep(sweep) => self.sweep(now, sweep),
                 Next::Later(id) => {
                     self.parked.push((now.after(RETRY_PAUSE), Parked::Attempt(id)));
                 }

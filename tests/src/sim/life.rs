@@ -170,8 +170,6 @@ async fn end(
         3 if *seat.phase.borrow() < Phase::Converge => {
             workers.stop(Stop::Finish);
             workers.done().await;
-            // Deletes that nobody waits for would be left behind, and the session goes on.
-            client.settle().await.ok()?;
             let mut credentials = client.detach().await?;
             seat.count("sessions handed over");
             if rng.one_in(3) && credentials.next_xid.0 < 1 << 30 {
