@@ -17,11 +17,11 @@ use crate::{
     call::{Command, Handle},
     create::Create,
     driver::{Driver, Parts},
-    error::{ConnectError, ReadError, SessionEnd},
+    error::{Cause, ConnectError, ReadError, SessionEnd},
     ids::Ids,
     level::Level,
     operations::{Children, Delete, Exists, Get, Set, Sync},
-    options::ConnectOptions,
+    options::{ConnectOptions, SessionTask},
     session::{Lease, Published, Session, SessionState},
     transaction::Multi,
 };
@@ -38,6 +38,30 @@ use crate::{
 pub struct Client {
     pub(crate) handle: Handle,
     session: Session,
+    spawn: Spawn,
+}
+
+/// Who runs tasks.
+#[derive(Clone)]
+struct Spawn(Arc<dyn Fn(SessionTask) + Send + std::marker::Sync>);
+
+impl Spawn {
+    fn new(chosen: Option<Arc<dyn Fn(SessionTask) + Send + std::marker::Sync>>) -> Self {
+        Self(chosen.unwrap_or_else(|| {
+            let runtime = tokio::runtime::Handle::current();
+            Arc::new(move |task| drop(runtime.spawn(task)))
+        }))
+    }
+
+    fn run(&self, task: SessionTask) {
+        (self.0)(task);
+    }
+}
+
+impl std::fmt::Debug for Spawn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Spawn")
+    }
 }
 
 impl Client {
@@ -83,15 +107,14 @@ impl Client {
         });
         let span = tracing::info_span!(parent: None, "zk.session");
         let task = driver.run().instrument(span);
-        match spawn {
-            Some(spawn) => spawn(Box::pin(task)),
-            None => drop(tokio::spawn(task)),
-        }
+        let spawn = Spawn::new(spawn);
+        spawn.run(Box::pin(task));
 
         let session = Session::new(published.clone(), lease, clock);
         let client = Self {
             handle: Handle { commands, published, permits, chroot, level, ids, held: None },
             session,
+            spawn,
         };
         // Dropping the client, here or with the future, ends the driver.
         let connected = client.connected();
@@ -132,6 +155,24 @@ impl Client {
         let mut client = self.clone();
         client.handle.chroot = self.handle.chroot.below(path)?;
         Ok(client)
+    }
+
+    /// Has a task run where the session's own task runs: by default on the runtime on which the client was
+    /// connected, from wherever this is called. For what goes on beside the work with a session, such as
+    /// watching over something.
+    ///
+    /// A task that keeps a client keeps the session alive.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.spawn.run(Box::pin(task));
+    }
+
+    /// A new id that nobody else has, nor ever will: a random (version 4) UUID in its canonical form. For names
+    /// and contents by which one's own node is told from others'.
+    ///
+    /// # Errors
+    /// [`Cause::InvalidArgument`] if the system has no randomness to give.
+    pub fn unique_id(&self) -> Result<String, Cause> {
+        self.handle.ids.next()
     }
 
     /// A client of the same session that holds its submissions back until it is dropped, for them to

@@ -8,7 +8,6 @@ use zk_proto::{
     Acl, AclList, CreateFlags, ErrorCode, OpCode, SessionId, Stat, Str,
     frame::RequestFrame,
     path::{self, Naming, parse_sequence},
-    planted,
     request::{
         Create2Request, Create2Response, CreateContainerRequest, CreateRequest, CreateResponse,
         CreateTtlRequest,
@@ -170,7 +169,15 @@ impl<'a> Create<'a> {
     ///
     /// The last component of the path gets the prefix `_c_<uuid>-`, by which the node is found again.
     pub const fn protected(self) -> CreateProtected<'a> {
-        CreateProtected(self)
+        CreateProtected { create: self, is_unique: false }
+    }
+
+    /// The same, for a path whose last component nobody else has ever asked for and nobody will: it contains a
+    /// [`unique_id`](crate::Client::unique_id). For names in the manner of other implementations.
+    ///
+    /// With a name that is not unique, somebody else's node may be taken for the one created, and deleted.
+    pub const fn protected_by_its_name(self) -> CreateProtected<'a> {
+        CreateProtected { create: self, is_unique: true }
     }
 
     /// Submits the create now.
@@ -213,7 +220,11 @@ pub(crate) fn open_acl() -> AclList {
 /// A create that survives a lost reply: see [`Create::protected`].
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
-pub struct CreateProtected<'a>(Create<'a>);
+pub struct CreateProtected<'a> {
+    create: Create<'a>,
+    /// Whether the name needs no id any more.
+    is_unique: bool,
+}
 
 impl CreateProtected<'_> {
     /// Submits the create now.
@@ -225,19 +236,21 @@ impl CreateProtected<'_> {
     }
 
     fn attempt(self) -> Result<oneshot::Receiver<Result<OwnedNode, WriteError>>, Cause> {
-        let Create { handle, path, data, mode, acl } = self.0;
+        let Self { create: Create { handle, path, data, mode, acl }, is_unique } = self;
         if !mode.is_ephemeral() {
             return Err(Cause::InvalidArgument("only ephemeral nodes can be protected"));
         }
         let absolute = handle.chroot.resolve(path, mode.naming())?;
         let parent =
             path::parent(&absolute).ok_or(Cause::InvalidArgument("the root has no name"))?;
-        let lasting = planted!(AdoptsOldNode).then(|| String::from_utf8_lossy(data).into_owned());
-        let id = lasting.map_or_else(|| handle.ids.next(), Ok)?;
+        let name = match path::name(&absolute) {
+            name if is_unique => name.to_owned(),
+            name => format!("_c_{}-{name}", handle.ids.next()?),
+        };
         let (done, node) = oneshot::channel();
         let create = ProtectedCreate {
             parent: Arc::from(parent),
-            name: format!("_c_{id}-{}", path::name(&absolute)),
+            name,
             data: Bytes::copy_from_slice(data),
             acl,
             flags: mode.flags(),

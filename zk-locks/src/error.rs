@@ -1,5 +1,7 @@
 //! Why there is no lock, or no lock any more.
 
+use crate::layout::Layout;
+
 use zk_client::{Cause, Error, PathError, ReadError, Rejection, SessionEnd, WriteError};
 
 /// Why a lock was not acquired. Whatever the reason, no node of the attempt stays behind, with one exception:
@@ -33,6 +35,28 @@ pub enum AcquireError {
         /// The number that the server gave out.
         sequence: i32,
     },
+    /// More were in front than are to be [waited for](crate::Builder::max_waiters).
+    #[error("{ahead} are in front already")]
+    QueueFull {
+        /// How many.
+        ahead: usize,
+    },
+    /// There is a node under the lock's path that belongs to no lock, and strangers are to be
+    /// [refused](crate::Strangers::Refuse).
+    #[error("a stranger in the queue: {name}")]
+    Stranger {
+        /// The name of the node.
+        name: String,
+    },
+    /// The [layout](crate::Builder::layout) has no names for what was asked for.
+    #[error("{layout:?} has no names for this")]
+    NoSuchName {
+        /// The layout.
+        layout: Layout,
+    },
+    /// The [ticket](crate::Ticket) has been used: its lock was granted before.
+    #[error("the ticket has been used")]
+    Used,
     /// The lock's path is not a path.
     #[error("{0}")]
     InvalidPath(PathError),
@@ -72,6 +96,17 @@ impl From<Cause> for AcquireError {
             Cause::SessionEnded(end) => Self::SessionEnded(end),
             Cause::InvalidPath(error) => Self::InvalidPath(error),
             cause => Self::Unavailable(cause),
+        }
+    }
+}
+
+/// Lost between the grant and its delivery.
+impl From<Lost> for AcquireError {
+    fn from(lost: Lost) -> Self {
+        match lost {
+            Lost::SessionEnded(end) => Self::SessionEnded(end),
+            Lost::LeaseRanOut => Self::LeaseRanOut,
+            Lost::NodeDeleted => Self::NodeDeleted,
         }
     }
 }

@@ -28,12 +28,16 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod builder;
+mod entry;
 mod error;
 mod guard;
 mod identity;
+mod layout;
 mod line;
 mod lock;
 mod queue;
+mod rw_lock;
 mod ticket;
 
 pub use zk_client::{
@@ -42,9 +46,13 @@ pub use zk_client::{
 };
 
 pub use self::{
+    builder::Builder,
+    entry::Kind,
     error::{AcquireError, CheckError, Lost, ReleaseError},
     guard::{FencingToken, Guard, Status},
+    layout::{Layout, Strangers},
     lock::{Lock, LockBuilder},
     queue::Contender,
-    ticket::Kind,
+    rw_lock::{DowngradeError, ReadGuard, RwLock, RwLockBuilder, UpgradeError, WriteGuard},
+    ticket::Ticket,
 };

@@ -1,21 +1,19 @@
 //! The exclusive lock: first come, first served.
 
-use std::{sync::atomic::AtomicBool, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
-use zk_client::{Acl, AclList, Client, ReadError};
+use zk_client::{Client, ReadError};
 
 use crate::{
-    error::{AcquireError, Lost},
+    builder::Builder,
+    error::AcquireError,
     guard::Guard,
-    identity,
+    layout::Role,
     line::Line,
     queue::{self, Contender},
+    ticket::{self, Ticket},
 };
-
-/// How long a waiter trusts its watch without looking again: defence in depth against lost notifications,
-/// long enough to cost nothing.
-const RECHECK: Duration = Duration::from_secs(45);
 
 /// An exclusive lock that is granted in the order of asking.
 ///
@@ -25,21 +23,13 @@ const RECHECK: Duration = Duration::from_secs(45);
 ///
 /// Nodes are those of Curator's `InterProcessMutex`: its users, and those of all that follow its names,
 /// share the lock on the same path.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Lock {
-    line: Line,
+    line: Arc<Line>,
 }
 
 /// Settings of a [`Lock`].
-#[derive(Clone, Debug)]
-#[must_use = "call `build`"]
-pub struct LockBuilder {
-    client: Client,
-    path: String,
-    description: Option<String>,
-    acl: AclList,
-    recheck: Option<Duration>,
-}
+pub type LockBuilder = Builder<Lock>;
 
 impl Lock {
     /// A lock on `path`, with default settings. The path and what is missing above it are created at the
@@ -52,13 +42,16 @@ impl Lock {
 
     /// A lock on `path`, with settings.
     pub fn builder(client: &Client, path: &str) -> LockBuilder {
-        LockBuilder {
-            client: client.clone(),
-            path: path.to_owned(),
-            description: None,
-            acl: AclList::from_iter([Acl::open_unsafe()]),
-            recheck: Some(RECHECK),
-        }
+        Builder::new(client, path, Self::over)
+    }
+
+    /// One of several locks that share a path: its nodes are called `<name>_lock_<number>`, behind an id, and
+    /// no others count.
+    ///
+    /// For paths that are used that way already. The locks share one sequence, which ends sooner, and every
+    /// listing shows the nodes of all of them; a path for each lock is better.
+    pub fn named(client: &Client, path: &str, name: &str) -> LockBuilder {
+        Builder::new(client, path, Self::over).named(name)
     }
 
     /// Waits for the lock, behind all who asked before.
@@ -67,14 +60,13 @@ impl Lock {
     /// time; the place in the queue is kept as long as the session lives.
     ///
     /// Dropping the future gives up, wherever it was: no node stays behind, and nobody waits for one. In a
-    /// `select!` loop keep one pinned future; a new one each time begins at the end of the queue.
+    /// `select!` loop keep a [ticket](Lock::enqueue), or one pinned future; a new one each time begins at the
+    /// end of the queue.
     ///
     /// # Errors
     /// [`AcquireError`], never for doubt: what became of a lost create is found out first.
     pub async fn acquire(&self) -> Result<Guard, AcquireError> {
-        let (mut place, listing) = self.line.join().await?;
-        self.line.wait(&mut place, listing).await?;
-        self.grant(place)
+        self.enqueue().await?.wait().await
     }
 
     /// As [`acquire`](Lock::acquire), for at most this long: connecting, queueing and waiting together.
@@ -93,15 +85,16 @@ impl Lock {
     /// # Errors
     /// As [`acquire`](Lock::acquire).
     pub async fn try_acquire(&self) -> Result<Option<Guard>, AcquireError> {
-        if self.line.is_busy().await? {
-            return Ok(None);
-        }
-        let (place, listing) = self.line.join().await?;
-        if self.line.is_first(&place, listing).await? {
-            self.grant(place).map(Some)
-        } else {
-            Ok(None)
-        }
+        ticket::try_acquire(&self.line, Role::Lock).await
+    }
+
+    /// Joins the queue, and waits later: as long as the ticket is there, so is the place in the queue.
+    ///
+    /// # Errors
+    /// As [`acquire`](Lock::acquire).
+    pub async fn enqueue(&self) -> Result<Ticket, AcquireError> {
+        let place = self.line.join(Role::Lock, None).await?;
+        Ok(Ticket::new(self.line.clone(), place))
     }
 
     /// Who has the lock and who waits for it, whatever implementation they use: the holder first.
@@ -109,48 +102,10 @@ impl Lock {
     /// # Errors
     /// [`ReadError`] if the queue cannot be read. A lock that nobody has ever asked for is an empty queue.
     pub async fn contenders(&self) -> Result<Vec<Contender>, ReadError> {
-        queue::contenders(&self.line.client, &self.line.path).await
+        queue::contenders(&self.line).await
     }
 
-    fn grant(&self, place: crate::line::Place) -> Result<Guard, AcquireError> {
-        let guard = Guard::new(self.line.client.clone(), place).map_err(|lost| match lost {
-            Lost::SessionEnded(end) => AcquireError::SessionEnded(end),
-            Lost::LeaseRanOut => AcquireError::LeaseRanOut,
-            Lost::NodeDeleted => AcquireError::NodeDeleted,
-        })?;
-        tracing::debug!(path = guard.path(), token = guard.token().get(), "acquired");
-        Ok(guard)
-    }
-}
-
-impl LockBuilder {
-    /// Who is asking, for people who look at the queue: a few words of text. Default: host and process.
-    pub fn description(mut self, text: &str) -> Self {
-        self.description = Some(text.to_owned());
-        self
-    }
-
-    /// Who may do what with the lock's nodes, and with the levels of its path where they are missing. All
-    /// contenders need to read each other's nodes, and to create and delete under the path. Default:
-    /// everybody may do everything.
-    pub fn acl(mut self, acl: &AclList) -> Self {
-        self.acl = acl.clone();
-        self
-    }
-
-    /// How long a waiter trusts its watch at most without looking again; `None` for ever. Default 45 s.
-    /// Only a bug would make it matter.
-    pub const fn recheck(mut self, pause: Option<Duration>) -> Self {
-        self.recheck = pause;
-        self
-    }
-
-    /// The lock.
-    #[must_use]
-    pub fn build(self) -> Lock {
-        let Self { client, path, description, acl, recheck } = self;
-        let description = description.unwrap_or_else(identity::describe);
-        let without_containers = AtomicBool::new(false);
-        Lock { line: Line { client, path, acl, description, recheck, without_containers } }
+    fn over(line: Line) -> Self {
+        Self { line: Arc::new(line) }
     }
 }

@@ -1,8 +1,11 @@
 //! Looking at a queue from outside.
 
-use zk_client::{Client, ReadError, Rejection, SessionId, join};
+use zk_client::{ReadError, Rejection, SessionId, join};
 
-use crate::ticket::{Kind, Ticket};
+use crate::{
+    entry::{Entry, Kind},
+    line::Line,
+};
 
 /// Somebody in the queue of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,26 +28,28 @@ pub struct Contender {
 }
 
 /// Reads the queue in two round trips; whoever leaves in between is left out.
-pub(crate) async fn contenders(client: &Client, path: &str) -> Result<Vec<Contender>, ReadError> {
+pub(crate) async fn contenders(line: &Line) -> Result<Vec<Contender>, ReadError> {
+    let Line { client, path, settings, .. } = line;
     let names = match client.children(path).await {
         Ok((names, _)) => names,
         Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let mut tickets: Vec<Ticket> = names.iter().filter_map(|name| Ticket::parse(name)).collect();
-    tickets.sort_by(Ticket::order);
+    let mut entries: Vec<Entry> =
+        names.into_iter().filter_map(|name| settings.filter.read(name).ok()).collect();
+    entries.sort_by(Entry::order);
     let cork = client.cork();
-    let reads: Vec<_> = tickets
+    let reads: Vec<_> = entries
         .into_iter()
-        .map(|ticket| {
-            let read = cork.get(&join(path, &ticket.name)).submit();
-            (ticket, read)
+        .map(|entry| {
+            let read = cork.get(&join(path, &entry.name)).submit();
+            (entry, read)
         })
         .collect();
     drop(cork);
 
     let mut contenders = Vec::with_capacity(reads.len());
-    for (Ticket { name, sequence, kind }, read) in reads {
+    for (Entry { name, sequence, kind }, read) in reads {
         let (data, stat) = match read.await {
             Ok(read) => read,
             Err(ReadError::Rejected(Rejection::NoNode)) => continue,

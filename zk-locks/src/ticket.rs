@@ -1,137 +1,106 @@
-//! Names of waiting nodes: whose they are, what they want, and who comes first.
+//! A place in a queue that can be waited for again and again.
 
-use std::cmp::Ordering;
+use std::sync::Arc;
 
-use zk_client::{parse_sequence, planted};
+use crate::{
+    error::AcquireError,
+    guard::Guard,
+    layout::Role,
+    line::{Line, Place},
+};
 
-/// What an exclusive lock's node is called behind its id, as by Curator.
-pub(crate) const EXCLUSIVE: &str = "lock-";
-
-/// Sequence numbers from here on are refused: near the end of the counter servers repeat numbers (3.6 and
-/// later) or begin again with negative ones (3.4), and order is lost. The margin is for creates under way.
-pub(crate) const SEQUENCE_MAX: i32 = i32::MAX - (1 << 20);
-
-/// What a node under a lock's path wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Kind {
-    /// The lock, for itself alone: any implementation's exclusive lock.
-    Exclusive,
-    /// To write, under a read/write lock.
-    Write,
-    /// To read, under a read/write lock.
-    Read,
-    /// Something that has a place in the sequence but a name that no known implementation uses. Treated
-    /// as [`Kind::Exclusive`], which is the safe side.
-    Unknown,
+/// A place in the queue of a lock: see [`Lock::enqueue`](crate::Lock::enqueue). Dropping it leaves the queue.
+#[derive(Debug)]
+#[must_use = "dropping it leaves the queue"]
+pub struct Ticket {
+    line: Arc<Line>,
+    /// `None` once the lock was granted, or the attempt has failed.
+    place: Option<Place>,
 }
 
-/// The name of a node that has a place in the queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ticket {
-    pub(crate) name: String,
-    pub(crate) sequence: i32,
-    pub(crate) kind: Kind,
+/// Takes a place only if that is at the front: looks first.
+pub(crate) async fn try_acquire(line: &Line, role: Role) -> Result<Option<Guard>, AcquireError> {
+    if line.is_busy(role).await? {
+        return Ok(None);
+    }
+    let mut place = line.join(role, None).await?;
+    match line.look(&mut place).await?.ahead() {
+        0 => grant(line, place).map(Some),
+        _ => Ok(None),
+    }
 }
 
-/// What stands before the sequence number in the names of known implementations: Curator and those that
-/// follow it, kazoo, and the ZooKeeper distribution's own recipes (whose names begin with `x-`).
-const MARKERS: [(&str, Kind); 6] = [
-    ("__lock__", Kind::Exclusive),
-    ("__rlock__", Kind::Read),
-    ("__READ__", Kind::Read),
-    ("__WRIT__", Kind::Write),
-    ("_lock_", Kind::Exclusive),
-    (EXCLUSIVE, Kind::Exclusive),
-];
+/// What a place at the front is worth.
+fn grant(line: &Line, place: Place) -> Result<Guard, AcquireError> {
+    let guard = Guard::new(line, place)?;
+    tracing::debug!(path = guard.path(), token = guard.token().get(), "acquired");
+    Ok(guard)
+}
 
 impl Ticket {
-    /// Reads a child's name. `None` if it has no place in the sequence: it belongs to nobody who waits.
-    pub(crate) fn parse(name: &str) -> Option<Self> {
-        let marked = MARKERS.iter().find_map(|&(marker, kind)| {
-            let (_, suffix) = name.rsplit_once(marker)?;
-            Some((parse_sequence(suffix)?, kind))
-        });
-        let numbered = marked.or_else(|| {
-            let digits = name.get(name.len().checked_sub(10)?..)?;
-            let is_recipe = name.starts_with("x-") && name[..name.len() - 10].ends_with('-');
-            let kind = if is_recipe { Kind::Exclusive } else { Kind::Unknown };
-            Some((parse_sequence(digits).filter(|_| !digits.starts_with('-'))?, kind))
-        });
-        let stranger = || planted!(StrangersCount).then_some((0, Kind::Unknown));
-        let (sequence, kind) = numbered.or_else(stranger)?;
-        Some(Self { name: name.to_owned(), sequence, kind })
+    pub(crate) const fn new(line: Arc<Line>, place: Place) -> Self {
+        Self { line, place: Some(place) }
     }
 
-    /// Who comes first.
+    /// Waits until the lock is granted. The future can be dropped and made anew at will: the place in the
+    /// queue is kept by the ticket, not by the wait. So this is for `select!` loops:
     ///
-    /// Serial-number arithmetic, so that order survives the counter's wrap on old servers as long as the
-    /// living nodes are close together. Equal numbers are legitimate only where a Curator writer has taken
-    /// a read lock under its write lock: the write counts as the earlier one.
-    pub(crate) fn order(&self, other: &Self) -> Ordering {
-        if planted!(OrderedByName) {
-            return self.name.cmp(&other.name);
+    /// ```no_run
+    /// # async fn example(lock: zk_locks::Lock, mut tick: tokio::time::Interval) -> Result<(), zk_locks::AcquireError> {
+    /// let mut ticket = lock.enqueue().await?;
+    /// let guard = loop {
+    ///     tokio::select! {
+    ///         guard = ticket.wait() => break guard?,
+    ///         _ = tick.tick() => println!("still waiting, behind {:?}", ticket.ahead()),
+    ///     }
+    /// };
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`AcquireError`]; the place is given up then. [`AcquireError::Used`] from then on, and after the grant.
+    pub async fn wait(&mut self) -> Result<Guard, AcquireError> {
+        let place = self.place.as_mut().ok_or(AcquireError::Used)?;
+        let waited = self.line.wait(place).await;
+        let place = self.place.take().ok_or(AcquireError::Used)?;
+        waited?;
+        grant(&self.line, place)
+    }
+
+    /// The lock, if it is granted already: one read unless that is known.
+    ///
+    /// # Errors
+    /// As [`wait`](Ticket::wait).
+    pub async fn try_wait(&mut self) -> Result<Option<Guard>, AcquireError> {
+        let place = self.place.as_mut().ok_or(AcquireError::Used)?;
+        match self.line.look(place).await.map(crate::line::Listing::ahead) {
+            Ok(0) => {}
+            Ok(_) => {
+                // Not to be believed the next time.
+                place.forget();
+                return Ok(None);
+            }
+            Err(error) => {
+                self.place = None;
+                return Err(error);
+            }
         }
-        let distance = self.sequence.wrapping_sub(other.sequence);
-        distance
-            .cmp(&0)
-            .then_with(|| (self.kind == Kind::Read).cmp(&(other.kind == Kind::Read)))
-            .then_with(|| self.name.cmp(&other.name))
+        let place = self.place.take().ok_or(AcquireError::Used)?;
+        grant(&self.line, place).map(Some)
     }
 
-    pub(crate) fn is_ahead_of(&self, other: &Self) -> bool {
-        self.order(other) == Ordering::Less || planted!(WatchesItself) && self == other
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const UUID: &str = "3b5f6a0e-0000-4000-8000-0123456789ab";
-
-    #[track_caller]
-    fn check(name: &str, expected: Option<(i32, Kind)>) {
-        let ticket = Ticket::parse(name);
-        assert_eq!(ticket.map(|ticket| (ticket.sequence, ticket.kind)), expected, "{name:?}");
+    /// How many were in front when the queue was last looked at, which is at least whenever one of the
+    /// nearest has gone. `None` if nothing is known at the moment.
+    #[must_use]
+    pub fn ahead(&self) -> Option<usize> {
+        self.place.as_ref().and_then(Place::ahead)
     }
 
-    #[test]
-    fn the_names_of_every_known_implementation_are_read() {
-        check(&format!("_c_{UUID}-lock-0000000012"), Some((12, Kind::Exclusive)));
-        check("_c_00112233445566778899aabbccddeeff-lock-0000000012", Some((12, Kind::Exclusive)));
-        check("lock-0000000012", Some((12, Kind::Exclusive)));
-        check("00112233445566778899aabbccddeeff__lock__0000000003", Some((3, Kind::Exclusive)));
-        check("00112233445566778899aabbccddeeff__rlock__0000000003", Some((3, Kind::Read)));
-        check(&format!("_c_{UUID}-__READ__0000000004"), Some((4, Kind::Read)));
-        check(&format!("_c_{UUID}-__WRIT__0000000004"), Some((4, Kind::Write)));
-        check("x-72057858583691264-0000000005", Some((5, Kind::Exclusive)));
-        check("x--123-0000000005", Some((5, Kind::Exclusive)));
-        check("report_lock_0000000006", Some((6, Kind::Exclusive)));
-        check("lock--2147483648", Some((i32::MIN, Kind::Exclusive)));
-        check("lock--000000001", Some((-1, Kind::Exclusive)));
-    }
-
-    #[test]
-    fn strangers_with_a_number_count_and_strangers_without_do_not() {
-        check("member-0000000007", Some((7, Kind::Unknown)));
-        check("0000000007", Some((7, Kind::Unknown)));
-        for name in
-            ["", "0", "zzz", "meta", "x-1-", "lock-", "lock-12", "\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}x"]
-        {
-            check(name, None);
-        }
-    }
-
-    #[test]
-    fn order_is_by_number_alone_and_survives_the_wrap() {
-        let ticket = |name: &str| Ticket::parse(name).unwrap();
-        let ahead = |a: &str, b: &str| ticket(a).is_ahead_of(&ticket(b));
-        assert!(ahead("z-lock-0000000001", "a-lock-0000000002"));
-        assert!(ahead("lock-2147483647", "lock--2147483648"));
-        assert!(ahead("lock--2147483648", "lock--2147483647"));
-        assert!(ahead("a__WRIT__0000000004", "a__READ__0000000004"));
-        assert!(!ahead("a__READ__0000000004", "b__WRIT__0000000004"));
-        assert!(!ahead("lock-0000000001", "lock-0000000001"));
+    /// The path of the node in the queue, relative to the client's chroot; `None` once the ticket is used.
+    #[must_use]
+    pub fn path(&self) -> Option<&str> {
+        self.place.as_ref().map(|place| place.node.path())
     }
 }

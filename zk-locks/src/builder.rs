@@ -1,0 +1,131 @@
+//! Settings of recipes.
+
+use std::{fmt, time::Duration};
+
+use zk_client::{Acl, AclList, Client};
+
+use crate::{
+    identity,
+    layout::{Filter, Layout, Strangers},
+    line::{Line, Settings},
+};
+
+/// How long a waiter trusts its watch without looking again: defence in depth against lost notifications,
+/// long enough to cost nothing.
+const RECHECK: Duration = Duration::from_secs(45);
+
+/// Settings of a recipe: get one from its `builder`, and [`build`](Builder::build) it.
+#[must_use = "call `build`"]
+pub struct Builder<R> {
+    client: Client,
+    path: String,
+    description: Option<String>,
+    acl: AclList,
+    recheck: Option<Duration>,
+    layout: Layout,
+    filter: Filter,
+    look_ahead: bool,
+    max_waiters: Option<usize>,
+    over: fn(Line) -> R,
+}
+
+impl<R> Builder<R> {
+    pub(crate) fn new(client: &Client, path: &str, over: fn(Line) -> R) -> Self {
+        Self {
+            client: client.clone(),
+            path: path.to_owned(),
+            description: None,
+            acl: AclList::from_iter([Acl::open_unsafe()]),
+            recheck: Some(RECHECK),
+            layout: Layout::default(),
+            filter: Filter::default(),
+            look_ahead: false,
+            max_waiters: None,
+            over,
+        }
+    }
+
+    pub(crate) fn named(mut self, name: &str) -> Self {
+        self.filter.named = Some(name.to_owned());
+        self
+    }
+
+    /// Who is asking, for people who look at the queue: a few words of text. Default: host and process.
+    pub fn description(mut self, text: &str) -> Self {
+        self.description = Some(text.to_owned());
+        self
+    }
+
+    /// Who may do what with the lock's nodes, and with the levels of its path where they are missing. All
+    /// contenders need to read each other's nodes, and to create and delete under the path. Default:
+    /// everybody may do everything.
+    pub fn acl(mut self, acl: &AclList) -> Self {
+        self.acl = acl.clone();
+        self
+    }
+
+    /// How long a waiter trusts its watch at most without looking again; `None` for ever. Default 45 s.
+    /// Only a bug would make it matter.
+    pub const fn recheck(mut self, pause: Option<Duration>) -> Self {
+        self.recheck = pause;
+        self
+    }
+
+    /// Whose names the nodes have. Default: Curator's.
+    pub const fn layout(mut self, layout: Layout) -> Self {
+        self.layout = layout;
+        self
+    }
+
+    /// What becomes of nodes under the path that belong to no known implementation. Default: those with a
+    /// sequence number are waited for.
+    pub const fn strangers(mut self, strangers: Strangers) -> Self {
+        self.filter.strangers = strangers;
+        self
+    }
+
+    /// Whether a waiter also watches the one behind whom its predecessor waits, and looks at the queue when
+    /// that one goes: while the predecessor holds the lock, so that its release is the grant, without a
+    /// listing in between. Costs one more notification per release. Default: no.
+    pub const fn look_ahead(mut self, look_ahead: bool) -> Self {
+        self.look_ahead = look_ahead;
+        self
+    }
+
+    /// How many may be in front at most when a new attempt joins, the holder included; it fails with
+    /// [`QueueFull`](crate::AcquireError::QueueFull) otherwise. Default: any number.
+    pub const fn max_waiters(mut self, most: usize) -> Self {
+        self.max_waiters = Some(most);
+        self
+    }
+
+    /// The finished recipe. Nothing happens on the servers yet.
+    #[must_use]
+    pub fn build(self) -> R {
+        let Self { client, path, description, acl, recheck, layout, filter, look_ahead, .. } = self;
+        let description = description.unwrap_or_else(identity::describe);
+        let max_waiters = self.max_waiters;
+        let settings =
+            Settings { description, acl, recheck, layout, filter, look_ahead, max_waiters };
+        (self.over)(Line::new(client, path, settings))
+    }
+}
+
+impl<R> Clone for Builder<R> {
+    fn clone(&self) -> Self {
+        Self {
+            client: self.client.clone(),
+            path: self.path.clone(),
+            description: self.description.clone(),
+            acl: self.acl.clone(),
+            filter: self.filter.clone(),
+            ..*self
+        }
+    }
+}
+
+impl<R> fmt::Debug for Builder<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("path", &self.path).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,149 @@
+//! Names of waiting nodes: whose they are, what they want, and who comes first.
+
+use std::cmp::Ordering;
+
+use zk_client::{parse_sequence, planted};
+
+/// Sequence numbers from here on are refused: near the end of the counter servers repeat numbers (3.6 and
+/// later) or begin again with negative ones (3.4), and order is lost. The margin is for creates under way.
+pub(crate) const SEQUENCE_MAX: i32 = i32::MAX - (1 << 20);
+
+/// What a node under a lock's path wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The lock, for itself alone: any implementation's exclusive lock.
+    Exclusive,
+    /// To write, under a read/write lock.
+    Write,
+    /// To read, under a read/write lock.
+    Read,
+    /// To lead, under an election.
+    Lead,
+    /// Something that has a place in the sequence but a name that no known implementation uses. Treated
+    /// as [`Kind::Exclusive`], which is the safe side.
+    Unknown,
+}
+
+/// The name of a node that has a place in the queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) sequence: i32,
+    pub(crate) kind: Kind,
+}
+
+/// What stands before the sequence number in the names of known implementations: Curator and those that
+/// follow it, kazoo, and the ZooKeeper distribution's own recipes (whose names begin with `x-`).
+const MARKERS: [(&str, Kind); 7] = [
+    ("__lock__", Kind::Exclusive),
+    ("__rlock__", Kind::Read),
+    ("__READ__", Kind::Read),
+    ("__WRIT__", Kind::Write),
+    ("_lock_", Kind::Exclusive),
+    ("lock-", Kind::Exclusive),
+    ("latch-", Kind::Lead),
+];
+
+impl Entry {
+    /// Reads a child's name. Gives the name back if it has no place in the sequence: it
+    /// belongs to nobody who waits.
+    pub(crate) fn parse(name: String) -> Result<Self, String> {
+        match numbered(&name) {
+            Some((sequence, kind)) => Ok(Self { name, sequence, kind }),
+            None => Err(name),
+        }
+    }
+
+    /// Who comes first.
+    ///
+    /// Serial-number arithmetic, so that order survives the counter's wrap on old servers as long as the
+    /// living nodes are close together. Equal numbers are legitimate only where a Curator writer has taken
+    /// a read lock under its write lock: the write counts as the earlier one.
+    pub(crate) fn order(&self, other: &Self) -> Ordering {
+        if planted!(OrderedByName) {
+            return self.name.cmp(&other.name);
+        }
+        let distance = self.sequence.wrapping_sub(other.sequence);
+        distance
+            .cmp(&0)
+            .then_with(|| (self.kind == Kind::Read).cmp(&(other.kind == Kind::Read)))
+            .then_with(|| self.name.cmp(&other.name))
+    }
+
+    pub(crate) fn is_ahead_of(&self, other: &Self) -> bool {
+        self.order(other) == Ordering::Less || planted!(WatchesItself) && self == other
+    }
+
+    /// Whether `other` has to wait for this one: it is behind, and not both of them want to read.
+    pub(crate) fn blocks(&self, other: &Self) -> bool {
+        self.is_ahead_of(other) && !(self.kind == Kind::Read && other.kind == Kind::Read)
+    }
+}
+
+/// The number at the end of a name, and what stands before it.
+fn numbered(name: &str) -> Option<(i32, Kind)> {
+    let marked = MARKERS.iter().find_map(|&(marker, kind)| {
+        let (_, suffix) = name.rsplit_once(marker)?;
+        Some((parse_sequence(suffix)?, kind))
+    });
+    let numbered = marked.or_else(|| {
+        let digits = name.get(name.len().checked_sub(10)?..)?;
+        let is_recipe = name.starts_with("x-") && name[..name.len() - 10].ends_with('-');
+        let kind = if is_recipe { Kind::Exclusive } else { Kind::Unknown };
+        Some((parse_sequence(digits).filter(|_| !digits.starts_with('-'))?, kind))
+    });
+    let stranger = || planted!(StrangersCount).then_some((0, Kind::Unknown));
+    numbered.or_else(stranger)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UUID: &str = "3b5f6a0e-0000-4000-8000-0123456789ab";
+
+    #[track_caller]
+    fn check(name: &str, expected: Option<(i32, Kind)>) {
+        assert_eq!(numbered(name), expected, "{name:?}");
+    }
+
+    #[test]
+    fn the_names_of_every_known_implementation_are_read() {
+        check(&format!("_c_{UUID}-lock-0000000012"), Some((12, Kind::Exclusive)));
+        check("_c_00112233445566778899aabbccddeeff-lock-0000000012", Some((12, Kind::Exclusive)));
+        check("lock-0000000012", Some((12, Kind::Exclusive)));
+        check("00112233445566778899aabbccddeeff__lock__0000000003", Some((3, Kind::Exclusive)));
+        check("00112233445566778899aabbccddeeff__rlock__0000000003", Some((3, Kind::Read)));
+        check(&format!("_c_{UUID}-__READ__0000000004"), Some((4, Kind::Read)));
+        check(&format!("_c_{UUID}-__WRIT__0000000004"), Some((4, Kind::Write)));
+        check("x-72057858583691264-0000000005", Some((5, Kind::Exclusive)));
+        check("x--123-0000000005", Some((5, Kind::Exclusive)));
+        check("report_lock_0000000006", Some((6, Kind::Exclusive)));
+        check("lock--2147483648", Some((i32::MIN, Kind::Exclusive)));
+        check("lock--000000001", Some((-1, Kind::Exclusive)));
+    }
+
+    #[test]
+    fn strangers_with_a_number_count_and_strangers_without_do_not() {
+        check("member-0000000007", Some((7, Kind::Unknown)));
+        check("0000000007", Some((7, Kind::Unknown)));
+        for name in
+            ["", "0", "zzz", "meta", "x-1-", "lock-", "lock-12", "\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}x"]
+        {
+            check(name, None);
+        }
+    }
+
+    #[test]
+    fn order_is_by_number_alone_and_survives_the_wrap() {
+        let entry = |name: &str| Entry::parse(name.to_owned()).unwrap();
+        let ahead = |a: &str, b: &str| entry(a).is_ahead_of(&entry(b));
+        assert!(ahead("z-lock-0000000001", "a-lock-0000000002"));
+        assert!(ahead("lock-2147483647", "lock--2147483648"));
+        assert!(ahead("lock--2147483648", "lock--2147483647"));
+        assert!(ahead("a__WRIT__0000000004", "a__READ__0000000004"));
+        assert!(!ahead("a__READ__0000000004", "b__WRIT__0000000004"));
+        assert!(!ahead("lock-0000000001", "lock-0000000001"));
+    }
+}

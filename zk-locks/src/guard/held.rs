@@ -1,0 +1,144 @@
+//! What is known of a lock that was acquired: whether it is held, and if not, why.
+
+use std::sync::OnceLock;
+
+use tokio::{sync::Mutex, time::sleep};
+use zk_client::{
+    Client, EventType, MultiError, ReadError, Rejection, SessionEnd, SessionState, Watch, planted,
+};
+
+use super::{FencingToken, Status};
+use crate::error::{CheckError, Lost};
+
+/// A node that stands for a lock, and what is known of it. Does not delete it.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) client: Client,
+    /// Of the node.
+    pub(crate) path: String,
+    pub(crate) token: FencingToken,
+    /// On the node. Whoever waits for the loss holds the mutex, and leaves the watch in it.
+    own_watch: Mutex<Option<Watch>>,
+    /// Written once.
+    lost: OnceLock<Lost>,
+}
+
+impl Held {
+    pub(crate) const fn new(
+        client: Client,
+        path: String,
+        token: FencingToken,
+        own_watch: Option<Watch>,
+    ) -> Self {
+        Self { client, path, token, own_watch: Mutex::const_new(own_watch), lost: OnceLock::new() }
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        if let Some(&lost) = self.lost.get() {
+            return Status::Lost(lost);
+        }
+        let session = self.client.session();
+        let lease_left = session.lease_left();
+        match session.state() {
+            SessionState::Ended(end) => self.lose(Lost::SessionEnded(end)),
+            SessionState::Closing => self.lose(Lost::SessionEnded(SessionEnd::Closed)),
+            _ if lease_left.is_zero() && !planted!(LeaseIgnored) => self.lose(Lost::LeaseRanOut),
+            SessionState::Connected { read_only: false } => Status::Held,
+            _ => Status::Suspect { lease_left },
+        }
+    }
+
+    pub(crate) async fn lost(&self) -> Lost {
+        let lost = tokio::select! {
+            biased;
+            lost = self.out_of_touch() => lost,
+            lost = self.deleted() => lost,
+        };
+        match self.lose(lost) {
+            Status::Lost(first) => first,
+            Status::Held | Status::Suspect { .. } => lost,
+        }
+    }
+
+    pub(crate) async fn check(&self) -> Result<(), CheckError> {
+        if let Status::Lost(lost) = self.status() {
+            return Err(lost.into());
+        }
+        match self.client.multi().check(&self.path).await {
+            Ok(Ok(_)) => match self.status() {
+                Status::Lost(lost) => Err(lost.into()),
+                Status::Held | Status::Suspect { .. } => Ok(()),
+            },
+            Ok(Err(MultiError { rejection: Rejection::NoNode, .. })) => {
+                self.lose(Lost::NodeDeleted);
+                Err(Lost::NodeDeleted.into())
+            }
+            Ok(Err(MultiError { rejection, .. })) => {
+                Err(CheckError::Unavailable(zk_client::WriteError::Rejected(rejection)))
+            }
+            Err(error) => match self.status() {
+                Status::Lost(lost) => Err(lost.into()),
+                Status::Held | Status::Suspect { .. } => Err(CheckError::Unavailable(error)),
+            },
+        }
+    }
+
+    /// Records a loss; the first one stays.
+    pub(crate) fn lose(&self, lost: Lost) -> Status {
+        if planted!(LossForgotten) {
+            return Status::Lost(lost);
+        }
+        let first = *self.lost.get_or_init(|| {
+            tracing::warn!(path = self.path, token = self.token.get(), %lost);
+            lost
+        });
+        Status::Lost(first)
+    }
+
+    /// Why the lock is lost, if that is known already.
+    pub(crate) fn known_loss(&self) -> Option<Lost> {
+        self.lost.get().copied()
+    }
+
+    /// Waits until the session cannot be counted on any more.
+    async fn out_of_touch(&self) -> Lost {
+        let mut session = self.client.session();
+        loop {
+            if let Status::Lost(lost) = self.status() {
+                return lost;
+            }
+            let lease_left = session.lease_left();
+            tokio::select! {
+                biased;
+                _ = session.changed() => {}
+                // What is left grows again with every answer; look again when it would have run out.
+                () = sleep(lease_left), if !planted!(LossHeardLate) => {}
+            }
+        }
+    }
+
+    /// Waits until somebody deletes the lock's node.
+    async fn deleted(&self) -> Lost {
+        let mut slot = self.own_watch.lock().await;
+        loop {
+            let watch = match &mut *slot {
+                Some(watch) => watch,
+                none => match self.client.get(&self.path).watch().await {
+                    Ok((_, watch)) => none.insert(watch),
+                    Err(ReadError::Rejected(Rejection::NoNode)) => return Lost::NodeDeleted,
+                    // Not to be had; the other half still watches the session.
+                    Err(_) => std::future::pending().await,
+                },
+            };
+            let event = watch.await;
+            // It has resolved for good, and others may be waiting for the slot.
+            *slot = None;
+            match event {
+                Ok(_) if planted!(DeletionUnheard) => std::future::pending().await,
+                Ok(event) if event.kind == EventType::NODE_DELETED => return Lost::NodeDeleted,
+                Ok(_) => {}
+                Err(end) => return Lost::SessionEnded(end),
+            }
+        }
+    }
+}

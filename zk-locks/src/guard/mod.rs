@@ -1,0 +1,197 @@
+//! A lock that is held: how to know that it still is, and how to give it back.
+
+use std::{
+    fmt,
+    future::Future,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use tokio_util::sync::CancellationToken;
+use zk_client::{Multi, OwnedNode, Zxid, planted};
+
+mod held;
+mod token;
+
+pub(crate) use self::held::Held;
+pub use self::token::FencingToken;
+use crate::{
+    error::{CheckError, Lost, ReleaseError},
+    line::{Line, Place},
+};
+
+/// What is known locally about a lock that was acquired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Status {
+    /// Held.
+    Held,
+    /// Held, as long as the servers keep the session although they cannot be reached now: at least for
+    /// this long.
+    Suspect {
+        /// Time left until the lock counts as lost.
+        lease_left: Duration,
+    },
+    /// Not held any more, for good.
+    Lost(Lost),
+}
+
+/// A lock that is held until the guard is [released](Guard::release) or dropped, or the lock is
+/// [lost](Guard::lost).
+///
+/// Dropping it releases the lock in the background: the session deletes the lock's node, and goes on trying
+/// over lost connections until a server has confirmed it. The guard keeps the session alive.
+///
+/// No lock service can keep a process that was stopped for a while from acting on a lock that it has lost
+/// meanwhile. Pass the [token](Guard::token) on to what the lock protects.
+#[must_use = "dropping it releases the lock"]
+pub struct Guard {
+    held: Arc<Held>,
+    node: OwnedNode,
+    cancellation: Cancellation,
+}
+
+/// Cancelled when it goes, or the lock is lost; made when first asked for.
+#[derive(Default)]
+struct Cancellation(OnceLock<CancellationToken>);
+
+impl Drop for Cancellation {
+    fn drop(&mut self) {
+        if let Some(token) = self.0.get() {
+            token.cancel();
+        }
+    }
+}
+
+impl Guard {
+    /// A guard for a place at the head of the queue; `Err` if it was lost on the way.
+    pub(crate) fn new(line: &Line, place: Place) -> Result<Self, Lost> {
+        let Place { node, own_watch, .. } = place;
+        let token = match node.sequence() {
+            Some(sequence) if planted!(TokenFromSuffix) => Zxid(sequence.into()),
+            _ => node.stat().czxid,
+        };
+        let token = FencingToken::new(token);
+        let held = Held::new(line.client.clone(), node.path().to_owned(), token, own_watch);
+        Self::of(held, node)
+    }
+
+    /// A guard for a node; `Err` if it was lost on the way.
+    pub(crate) fn of(held: Held, node: OwnedNode) -> Result<Self, Lost> {
+        let guard = Self { held: Arc::new(held), node, cancellation: Cancellation::default() };
+        match guard.status() {
+            Status::Lost(lost) => Err(lost),
+            Status::Held | Status::Suspect { .. } => Ok(guard),
+        }
+    }
+
+    /// The number to show to whatever the lock protects.
+    #[must_use]
+    pub fn token(&self) -> FencingToken {
+        self.held.token
+    }
+
+    /// The path of the lock's node, relative to the client's chroot.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.node.path()
+    }
+
+    /// What is known locally, without asking anybody. Once it says [`Status::Lost`] it never says anything
+    /// else.
+    ///
+    /// It does not notice if somebody deletes the lock's node, unless a [`lost`](Guard::lost) future is
+    /// being awaited.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.held.status()
+    }
+
+    /// Waits until the lock is lost; resolves at once if it is already.
+    ///
+    /// That is: when the session ends or is told to close; when the servers have not been heard of for so
+    /// long that they may have given the lock to somebody else, which a partitioned holder learns no later
+    /// than its successor is let in (by a standalone server or a leader that it was connected to); or when
+    /// somebody deletes the lock's node. Waiting costs one request, which arms a watch on that node. The
+    /// future can be dropped and made anew at will.
+    pub async fn lost(&self) -> Lost {
+        self.held.lost().await
+    }
+
+    /// Runs `work` until it is done or the lock is lost, whichever comes first.
+    ///
+    /// # Errors
+    /// [`Lost`]; `work` has been dropped then, wherever it was.
+    pub async fn scope<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
+        tokio::select! {
+            biased;
+            lost = self.lost() => Err(lost),
+            output = work => Ok(output),
+        }
+    }
+
+    /// A token for work that runs elsewhere: cancelled when the lock is lost, or the guard released or
+    /// dropped. All calls return the same one. The first one starts a task that waits for the
+    /// [loss](Guard::lost).
+    pub fn cancellation_token(&self) -> CancellationToken {
+        let start = || {
+            let token = CancellationToken::new();
+            let (held, cancelled) = (self.held.clone(), token.clone());
+            self.held.client.spawn(async move {
+                tokio::select! {
+                    biased;
+                    () = cancelled.cancelled() => {}
+                    _ = held.lost() => cancelled.cancel(),
+                }
+            });
+            token
+        };
+        self.cancellation.0.get_or_init(start).clone()
+    }
+
+    /// Asks the servers whether the lock is held: a transaction that a quorum has agreed to. The answer was
+    /// true at some moment while this was under way.
+    ///
+    /// # Errors
+    /// [`CheckError::Lost`] if it is not; [`CheckError::Unavailable`] if they could not be asked.
+    pub async fn check(&self) -> Result<(), CheckError> {
+        self.held.check().await
+    }
+
+    /// A transaction that happens only if the lock is still held: add what it protects in ZooKeeper itself,
+    /// which needs no token then.
+    ///
+    /// If the lock is not held any more the transaction fails at its operation 0 with
+    /// [`NoNode`](zk_client::Rejection::NoNode); operations that are added count from 1.
+    pub fn transaction(&self) -> Multi<'_> {
+        self.held.client.multi().check(&self.held.path)
+    }
+
+    /// Releases the lock, and waits until the next one can have it.
+    ///
+    /// The release is under way when this returns the future; dropping the future does not stop it.
+    ///
+    /// # Errors
+    /// [`ReleaseError`] if no server has confirmed it: the session has ended, and the lock with it.
+    pub fn release(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
+        let Self { held, node, cancellation } = self;
+        drop(cancellation);
+        let deleted = node.delete();
+        async move {
+            let released = deleted.await.map_err(ReleaseError::from);
+            // Kept until here: the last client to go closes the session.
+            drop(held);
+            released
+        }
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard")
+            .field("path", &self.path())
+            .field("token", &self.token())
+            .field("lost", &self.held.known_loss())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,65 @@
+//! Fencing tokens.
+
+use std::fmt;
+
+use zk_client::Zxid;
+
+/// A number that grows with every grant of a lock.
+///
+/// Hand it to whatever the lock protects, and have that remember the largest number it has seen and refuse
+/// smaller ones: then a holder that was stalled past the end of its lock can do no harm. It is the
+/// transaction that created the lock's node (`czxid`); unlike the number in the node's name it goes on
+/// growing when the lock's path is deleted and made anew.
+///
+/// Where a process passes a lock on among its own tasks, they hold it one after the other under the same
+/// transaction, and are told apart by a [local](FencingToken::local) number: compare both, or the
+/// [bytes](FencingToken::to_bytes).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FencingToken {
+    czxid: Zxid,
+    local: u32,
+}
+
+impl FencingToken {
+    pub(crate) const fn new(czxid: Zxid) -> Self {
+        Self { czxid, local: 0 }
+    }
+
+    /// The number. Positive.
+    #[must_use]
+    pub const fn get(self) -> i64 {
+        self.czxid.0
+    }
+
+    /// How often the lock had been passed on within the process. 0 for all locks that are not.
+    #[must_use]
+    pub const fn local(self) -> u32 {
+        self.local
+    }
+
+    /// Both numbers as bytes that compare as the token does: 8 and 4, most significant first.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 12] {
+        let number = i128::from(self.czxid.0) << 32 | i128::from(self.local);
+        let mut bytes = [0; 12];
+        for (index, byte) in bytes.iter_mut().rev().enumerate() {
+            *byte = u8::try_from(number >> (8 * index) & 0xFF).unwrap_or_default();
+        }
+        bytes
+    }
+}
+
+impl fmt::Display for FencingToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.local {
+            0 => write!(f, "{}", self.get()),
+            local => write!(f, "{}.{local}", self.get()),
+        }
+    }
+}
+
+impl fmt::Debug for FencingToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FencingToken({self})")
+    }
+}

@@ -1,0 +1,157 @@
+//! What nodes are called and which of the others count: sharing locks with other implementations.
+
+use crate::entry::{Entry, Kind};
+
+/// Whose names a lock's nodes have.
+///
+/// All who share a lock have to see each other's nodes, and to agree on their order. What others see is a
+/// matter of names alone; ours sees the nodes of all of these whatever its own are called.
+///
+/// | layout | exclusive lock | read, write | seen by |
+/// |---|---|---|---|
+/// | [`Curator`](Layout::Curator) | `_c_<uuid>-lock-` | `_c_<uuid>-__READ__`, `…__WRIT__` | Curator, go-zookeeper, ZooKeeper's own recipes, kazoo with `extra_lock_patterns=["-lock-"]` |
+/// | [`Kazoo`](Layout::Kazoo) | `<hex>__lock__` | `<hex>__rlock__`, `<hex>__lock__` | kazoo |
+/// | [`Go`](Layout::Go) | `_c_<hex>-lock-` | `_c_<hex>-__READ__`, `…__WRIT__` | the same as Curator's |
+/// | [`Recipe`](Layout::Recipe) | `x-<uuid>-` | none | ZooKeeper's own recipes in Java and C |
+///
+/// Stock kazoo and stock Curator do not see each other: a path that both use, and ours, needs a kazoo class
+/// with Curator's names (`_NODE_NAME` and `_EXCLUDE_NAMES` of a subclass).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Layout {
+    /// Apache Curator's names, which most others understand.
+    #[default]
+    Curator,
+    /// kazoo's names.
+    Kazoo,
+    /// go-zookeeper's names.
+    Go,
+    /// The names of the recipes in ZooKeeper's distribution. There is no read/write lock among them.
+    Recipe,
+}
+
+/// What becomes of children of a lock's path that are no contenders of any known implementation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Strangers {
+    /// Who has a sequence number is waited for as an exclusive contender; who has none is reported (as a
+    /// `tracing` warning) and does not count. The safe side.
+    #[default]
+    Wait,
+    /// Only names of known implementations count.
+    Ignore,
+    /// Any stranger is an error, before anything is created. Costs a round trip.
+    Refuse,
+}
+
+/// What a node is created for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Lock,
+    Read,
+    Write,
+}
+
+impl Layout {
+    /// The name of a node up to its sequence number; `None` if there is none for the role. The id makes it
+    /// unique.
+    pub(crate) fn name(self, role: Role, id: &str) -> Option<String> {
+        let hex = || id.replace('-', "");
+        let label = match role {
+            Role::Lock => "lock-",
+            Role::Read => "__READ__",
+            Role::Write => "__WRIT__",
+        };
+        match (self, role) {
+            (Self::Curator, _) => Some(format!("_c_{id}-{label}")),
+            (Self::Go, _) => Some(format!("_c_{}-{label}", hex())),
+            (Self::Kazoo, Role::Read) => Some(hex() + "__rlock__"),
+            (Self::Kazoo, Role::Lock | Role::Write) => Some(hex() + "__lock__"),
+            (Self::Recipe, Role::Lock) => Some(format!("x-{id}-")),
+            (Self::Recipe, Role::Read | Role::Write) => None,
+        }
+    }
+}
+
+/// Which children of a path have a place in one lock's queue.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Filter {
+    pub(crate) strangers: Strangers,
+    /// Of several locks under one path, the one with this name.
+    pub(crate) named: Option<String>,
+}
+
+impl Filter {
+    /// Reads a child's name; gives it back if it has no place in the queue.
+    pub(crate) fn read(&self, name: String) -> Result<Entry, String> {
+        let entry = Entry::parse(name)?;
+        let counts = match &self.named {
+            Some(lock) => lock_name(&entry.name) == Some(lock),
+            None => entry.kind != Kind::Unknown || self.strangers == Strangers::Wait,
+        };
+        if counts { Ok(entry) } else { Err(entry.name) }
+    }
+
+    /// Whether a child that has no place in the queue must be told of: it is none of another lock's.
+    pub(crate) fn is_strange(&self, name: &str) -> bool {
+        self.named.is_none() || lock_name(name).is_none()
+    }
+}
+
+/// What separates a lock's name from the sequence number where several share a path.
+pub(crate) const NAME_END: &str = "_lock_";
+
+/// The lock that a node belongs to where several share a path: `<lock>_lock_<sequence>`, perhaps behind an
+/// id.
+fn lock_name(name: &str) -> Option<&str> {
+    let (lock, _) = name.rsplit_once(NAME_END)?;
+    let Some(protected) = lock.strip_prefix("_c_") else { return Some(lock) };
+    // The id is a UUID with its dashes.
+    protected.get(36..)?.strip_prefix('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "3b5f6a0e-0000-4000-8000-0123456789ab";
+
+    #[test]
+    fn every_name_that_is_given_is_read_as_what_it_is() {
+        let roles =
+            [(Role::Lock, Kind::Exclusive), (Role::Read, Kind::Read), (Role::Write, Kind::Write)];
+        for layout in [Layout::Curator, Layout::Kazoo, Layout::Go, Layout::Recipe] {
+            for (role, kind) in roles {
+                let Some(name) = layout.name(role, ID) else { continue };
+                let entry = Entry::parse(format!("{name}0000000012")).unwrap();
+                let exclusive =
+                    matches!(layout, Layout::Kazoo | Layout::Recipe) && kind != Kind::Read;
+                let expected = if exclusive { Kind::Exclusive } else { kind };
+                assert_eq!((entry.sequence, entry.kind), (12, expected), "{layout:?} {role:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn locks_that_share_a_path_are_told_apart_by_their_whole_names() {
+        let filter = Filter { named: Some("report".to_owned()), ..Filter::default() };
+        let counts = |name: &str| filter.read(name.to_owned()).is_ok();
+        assert!(counts("report_lock_0000000001"));
+        assert!(counts(&format!("_c_{ID}-report_lock_0000000001")));
+        assert!(!counts("my-report_lock_0000000001"));
+        assert!(!counts("report_lock_report2_lock_0000000001"));
+        assert!(!counts("lock-0000000001"));
+        assert!(!filter.is_strange("other_lock_0000000001"));
+        assert!(filter.is_strange("other"));
+    }
+
+    #[test]
+    fn strangers_with_a_number_count_only_if_they_are_waited_for() {
+        let counts =
+            |strangers, name: &str| Filter { strangers, named: None }.read(name.to_owned()).is_ok();
+        assert!(counts(Strangers::Wait, "member-0000000007"));
+        assert!(!counts(Strangers::Ignore, "member-0000000007"));
+        assert!(!counts(Strangers::Wait, "member"));
+        assert!(counts(Strangers::Ignore, "x-1-0000000007"));
+    }
+}

@@ -1,0 +1,66 @@
+//! The queue under a path: joining, whom to watch, when a grant is proved, leaving. Nothing else knows these.
+//!
+//! Every waiting node has a number, given out by the leader in the order of creation. Whoever has nobody in
+//! front whom it has to wait for holds the lock: a reader need not wait for readers, all others for
+//! everybody. Leaving is deleting one's node, which happens by itself when its
+//! [`OwnedNode`](zk_client::OwnedNode) is dropped: so an acquire can be dropped at any point and leaves
+//! nothing behind.
+//!
+//! | module | concern |
+//! |---|---|
+//! | `join` | getting a place: the create, the listing behind it, and missing parents |
+//! | `place` | our node, and what is heard of those in front |
+//! | `listing` | what a list of names means, and when hearing is as good as looking |
+//! | `wait` | looking, watching, hearing, until nobody is in front |
+
+use std::{sync::atomic::AtomicBool, time::Duration};
+
+use zk_client::{AclList, Client};
+
+use crate::layout::{Filter, Layout, NAME_END, Role};
+
+mod join;
+mod listing;
+mod place;
+mod wait;
+
+pub(crate) use self::{listing::Listing, place::Place};
+
+/// Pause before asking again a server that is throttling.
+const THROTTLE_PAUSE: Duration = Duration::from_millis(100);
+
+/// A queue under a path.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) client: Client,
+    pub(crate) path: String,
+    pub(crate) settings: Settings,
+    /// Whether the servers are too old for containers (before 3.5.1).
+    without_containers: AtomicBool,
+}
+
+/// What all recipes can be told. [`Builder`](crate::Builder) says what is what.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) description: String,
+    pub(crate) acl: AclList,
+    pub(crate) recheck: Option<Duration>,
+    pub(crate) layout: Layout,
+    pub(crate) filter: Filter,
+    pub(crate) look_ahead: bool,
+    pub(crate) max_waiters: Option<usize>,
+}
+
+impl Line {
+    pub(crate) const fn new(client: Client, path: String, settings: Settings) -> Self {
+        Self { client, path, settings, without_containers: AtomicBool::new(false) }
+    }
+
+    /// The name of a new node, up to its number; `None` if the layout has none for the role.
+    pub(crate) fn node_name(&self, role: Role, id: &str) -> Option<String> {
+        match &self.settings.filter.named {
+            Some(lock) if role == Role::Lock => Some(format!("_c_{id}-{lock}{NAME_END}")),
+            _ => self.settings.layout.name(role, id),
+        }
+    }
+}

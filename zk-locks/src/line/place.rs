@@ -1,0 +1,147 @@
+//! A place in a queue, and what is heard there.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep_until};
+use zk_client::{EventType, NodeEvent, OwnedNode, SessionEnd, SessionId, Watch};
+
+use super::listing::Listing;
+use crate::{
+    entry::{Entry, SEQUENCE_MAX},
+    error::AcquireError,
+};
+
+/// Our place in a queue. Dropping it leaves the queue.
+///
+/// All that is known in waiting is kept here, so that a wait can be dropped and taken up again.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) node: OwnedNode,
+    pub(super) entry: Entry,
+    /// A node that is not waited for: the one under which we read, when we want to write.
+    pub(super) besides: Option<String>,
+    /// On our own node; tells if somebody deletes it.
+    pub(crate) own_watch: Option<Watch>,
+    /// What is known of the queue; `None` if it has to be listed (again).
+    pub(super) listing: Option<Listing>,
+    /// Those in front that are watched.
+    pub(super) watched: Vec<Watched>,
+    /// When to look again although nothing was heard.
+    pub(super) recheck_at: Option<Instant>,
+}
+
+/// A node in front of us that is watched.
+#[derive(Debug)]
+pub(super) struct Watched {
+    pub(super) name: String,
+    pub(super) owner: SessionId,
+    pub(super) watch: Watch,
+}
+
+/// Why a wait has ended.
+#[derive(Debug)]
+pub(super) enum Wake {
+    /// A node in front is gone.
+    Gone { name: String, was_of: Option<SessionId> },
+    /// Something else happened, or the watches have been trusted for long enough.
+    LookAgain,
+}
+
+impl Place {
+    pub(super) fn new(node: OwnedNode, besides: Option<String>) -> Result<Self, AcquireError> {
+        let entry = Entry::parse(node.name().to_owned()).map_err(|_| AcquireError::NodeDeleted)?;
+        let sequence = entry.sequence;
+        if !(0..=SEQUENCE_MAX).contains(&sequence) {
+            return Err(AcquireError::SequenceExhausted { sequence });
+        }
+        let (own_watch, listing, recheck_at) = (None, None, None);
+        Ok(Self { node, entry, besides, own_watch, listing, watched: Vec::new(), recheck_at })
+    }
+
+    /// A part of a pause that differs from waiter to waiter, two thirds of it at least.
+    pub(super) fn jitter(&self, pause: Duration) -> Duration {
+        let sixteenths = u32::try_from(self.node.stat().czxid.0.rem_euclid(16)).unwrap_or_default();
+        pause - pause * sixteenths / 48
+    }
+
+    /// How many were in front when the queue was last looked at.
+    pub(crate) fn ahead(&self) -> Option<usize> {
+        self.listing.as_ref().map(Listing::ahead)
+    }
+
+    /// What is known of the queue is not to be believed any more.
+    pub(crate) fn forget(&mut self) {
+        self.listing = None;
+    }
+
+    /// Whether our own node is watched, and nothing has happened to it since. A watch that has fired is
+    /// used up.
+    pub(super) fn is_undisturbed(&mut self) -> bool {
+        let undisturbed = self.own_watch.as_mut().is_some_and(|watch| watch.try_event().is_none());
+        if !undisturbed {
+            self.own_watch = None;
+        }
+        undisturbed
+    }
+
+    /// Waits until something happens to a watched node.
+    pub(super) async fn heard(&mut self) -> Result<Wake, AcquireError> {
+        let Self { own_watch, watched, recheck_at, .. } = self;
+        let recheck = async {
+            match *recheck_at {
+                Some(at) => sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            // If it was deleted, the next listing tells by whom: a session that ends takes its nodes along,
+            // and is not answered any more.
+            own = own_event(own_watch) => {
+                *own_watch = None;
+                own.map(|_| Wake::LookAgain)
+            }
+            wake = poll_fn(|cx| event_of(watched, cx)) => wake,
+            () = recheck => {
+                *recheck_at = None;
+                Ok(Wake::LookAgain)
+            }
+        }
+    }
+}
+
+/// The next event of our own node; never, if it is not watched.
+async fn own_event(watch: &mut Option<Watch>) -> Result<NodeEvent, AcquireError> {
+    match watch {
+        Some(watch) => watch.await.map_err(AcquireError::SessionEnded),
+        None => std::future::pending().await,
+    }
+}
+
+/// The next event of any of these nodes; that one is not watched any more.
+fn event_of(watched: &mut Vec<Watched>, cx: &mut Context<'_>) -> Poll<Result<Wake, AcquireError>> {
+    for index in 0..watched.len() {
+        let Poll::Ready(event) = Pin::new(&mut watched[index].watch).poll(cx) else { continue };
+        let Watched { name, owner, .. } = watched.remove(index);
+        return Poll::Ready(woken(event, name, owner));
+    }
+    Poll::Pending
+}
+
+fn woken(
+    event: Result<NodeEvent, SessionEnd>,
+    name: String,
+    owner: SessionId,
+) -> Result<Wake, AcquireError> {
+    match event.map_err(AcquireError::SessionEnded)? {
+        NodeEvent { kind: EventType::NODE_DELETED, .. } => {
+            Ok(Wake::Gone { name, was_of: Some(owner) })
+        }
+        _ => Ok(Wake::LookAgain),
+    }
+}
