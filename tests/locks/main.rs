@@ -7,11 +7,13 @@
 //! | `counts` | requests, round trips and notifications, each with its number |
 //! | `doubt` | creates that were not answered, request by request |
 //! | `guards` | giving locks back, and hearing of their loss |
+//! | `interference` | asking for locks back, taking them away, strangers, and worn paths |
 //! | `lost_replies` | hundreds of runs in which a reply never arrives |
 //! | `old_servers` | making do with what there is |
 //! | `queue` | who comes when |
 //! | `session_loss` | sessions that end under holders and waiters |
 //! | `strangers` | nodes of other implementations, and of nobody |
+//! | `tickets` | places in a queue that are kept while nobody waits for them |
 //! | `support` | servers, proxies, and ways of waiting |
 
 mod cancelled;
@@ -19,9 +21,11 @@ mod conditions;
 mod counts;
 mod doubt;
 mod guards;
+mod interference;
 mod lost_replies;
 mod old_servers;
 mod queue;
 mod session_loss;
 mod strangers;
 mod support;
+mod tickets;

@@ -14,6 +14,9 @@ use crate::{
 /// long enough to cost nothing.
 const RECHECK: Duration = Duration::from_secs(45);
 
+/// When paths are made anew: far from the end of the numbers, so that there is time for it.
+const ROTATE_AT: i32 = 1 << 30;
+
 /// Settings of a recipe: get one from its `builder`, and [`build`](Builder::build) it.
 #[must_use = "call `build`"]
 pub struct Builder<R> {
@@ -26,6 +29,7 @@ pub struct Builder<R> {
     filter: Filter,
     look_ahead: bool,
     max_waiters: Option<usize>,
+    rotate_at: i32,
     over: fn(Line) -> R,
 }
 
@@ -41,6 +45,7 @@ impl<R> Builder<R> {
             filter: Filter::default(),
             look_ahead: false,
             max_waiters: None,
+            rotate_at: ROTATE_AT,
             over,
         }
     }
@@ -99,15 +104,35 @@ impl<R> Builder<R> {
         self
     }
 
+    /// The sequence number from which on the path is made anew: whoever gets such a number leaves again, waits
+    /// until the path is empty, deletes it, and joins the queue of a new one, whose numbers begin at 0. Default:
+    /// 2^30. The numbers end at 2^31 - 1, after 25 days of a thousand acquires a second on a path that is never
+    /// idle for long; others do not know how to wait for that.
+    ///
+    /// If the path does not get empty within half a minute, because others keep using it, the queue is joined as
+    /// it is, until there are no more numbers: [`SequenceExhausted`](crate::AcquireError::SequenceExhausted).
+    pub const fn rotate_at(mut self, sequence: i32) -> Self {
+        self.rotate_at = sequence;
+        self
+    }
+
     /// The finished recipe. Nothing happens on the servers yet.
     #[must_use]
     pub fn build(self) -> R {
-        let Self { client, path, description, acl, recheck, layout, filter, look_ahead, .. } = self;
+        let Self { client, path, description, acl, recheck, layout, .. } = self;
+        let Self { filter, look_ahead, max_waiters, rotate_at, over, .. } = self;
         let description = description.unwrap_or_else(identity::describe);
-        let max_waiters = self.max_waiters;
-        let settings =
-            Settings { description, acl, recheck, layout, filter, look_ahead, max_waiters };
-        (self.over)(Line::new(client, path, settings))
+        let settings = Settings {
+            description,
+            acl,
+            recheck,
+            layout,
+            filter,
+            look_ahead,
+            max_waiters,
+            rotate_at,
+        };
+        over(Line::new(client, path, settings))
     }
 }
 

@@ -52,7 +52,7 @@ pub use self::{
     guard::{FencingToken, Guard, Status},
     layout::{Layout, Strangers},
     lock::{Lock, LockBuilder},
-    queue::Contender,
+    queue::{Contender, Queue},
     rw_lock::{DowngradeError, ReadGuard, RwLock, RwLockBuilder, UpgradeError, WriteGuard},
     ticket::Ticket,
 };

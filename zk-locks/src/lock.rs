@@ -11,7 +11,7 @@ use crate::{
     guard::Guard,
     layout::Role,
     line::Line,
-    queue::{self, Contender},
+    queue::{Contender, Queue},
     ticket::{self, Ticket},
 };
 
@@ -97,12 +97,18 @@ impl Lock {
         Ok(Ticket::new(self.line.clone(), place))
     }
 
+    /// The queue, to look at it from outside, ask for the lock back, or take it away.
+    #[must_use]
+    pub fn queue(&self) -> Queue {
+        self.line.queue()
+    }
+
     /// Who has the lock and who waits for it, whatever implementation they use: the holder first.
     ///
     /// # Errors
     /// [`ReadError`] if the queue cannot be read. A lock that nobody has ever asked for is an empty queue.
     pub async fn contenders(&self) -> Result<Vec<Contender>, ReadError> {
-        queue::contenders(&self.line).await
+        self.queue().contenders().await
     }
 
     fn over(line: Line) -> Self {

@@ -1,11 +1,14 @@
-//! Looking at a queue from outside.
+//! Looking at a queue from outside, and interfering with it.
 
-use zk_client::{ReadError, Rejection, SessionId, join};
+use zk_client::{Client, ReadError, Rejection, SessionId, WriteError, join};
 
 use crate::{
     entry::{Entry, Kind},
-    line::Line,
+    layout::Filter,
 };
+
+/// What a node is given for data by whoever asks for the lock back, as by Curator's `Revoker`.
+pub(crate) const REVOKE: &[u8] = b"__REVOKE__";
 
 /// Somebody in the queue of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,43 +30,117 @@ pub struct Contender {
     pub description: String,
 }
 
-/// Reads the queue in two round trips; whoever leaves in between is left out.
-pub(crate) async fn contenders(line: &Line) -> Result<Vec<Contender>, ReadError> {
-    let Line { client, path, settings, .. } = line;
-    let names = match client.children(path).await {
-        Ok((names, _)) => names,
-        Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let mut entries: Vec<Entry> =
-        names.into_iter().filter_map(|name| settings.filter.read(name).ok()).collect();
-    entries.sort_by(Entry::order);
-    let cork = client.cork();
-    let reads: Vec<_> = entries
-        .into_iter()
-        .map(|entry| {
-            let read = cork.get(&join(path, &entry.name)).submit();
-            (entry, read)
-        })
-        .collect();
-    drop(cork);
+/// The queue of a lock, seen from outside: whatever implementation those in it use.
+///
+/// ```no_run
+/// # async fn example(zk: zk_locks::Client) -> Result<(), zk_locks::zk_client::Error> {
+/// let queue = zk_locks::Queue::new(&zk, "/locks/report");
+/// if let Some(holder) = queue.contenders().await?.first() {
+///     println!("{} has it, with token {}", holder.description, holder.token);
+///     queue.revoke(holder).await?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Queue {
+    client: Client,
+    path: String,
+    filter: Filter,
+}
 
-    let mut contenders = Vec::with_capacity(reads.len());
-    for (Entry { name, sequence, kind }, read) in reads {
-        let (data, stat) = match read.await {
-            Ok(read) => read,
-            Err(ReadError::Rejected(Rejection::NoNode)) => continue,
+impl Queue {
+    /// The queue under a path.
+    #[must_use]
+    pub fn new(client: &Client, path: &str) -> Self {
+        Self::filtered(client, path, Filter::default())
+    }
+
+    pub(crate) fn filtered(client: &Client, path: &str, filter: Filter) -> Self {
+        Self { client: client.clone(), path: path.to_owned(), filter }
+    }
+
+    /// Who is in the queue: those who came first first. Two round trips; whoever leaves in between is left
+    /// out.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the queue cannot be read. A path that is not there is an empty queue.
+    pub async fn contenders(&self) -> Result<Vec<Contender>, ReadError> {
+        let names = match self.client.children(&self.path).await {
+            Ok((names, _)) => names,
+            Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
-        contenders.push(Contender {
-            name,
-            kind,
-            sequence,
-            session: stat.ephemeral_owner,
-            since: stat.ctime,
-            token: stat.czxid.0,
-            description: String::from_utf8_lossy(&data).into_owned(),
-        });
+        let mut entries: Vec<Entry> =
+            names.into_iter().filter_map(|name| self.filter.read(name).ok()).collect();
+        entries.sort_by(Entry::order);
+        let cork = self.client.cork();
+        let reads: Vec<_> = entries
+            .into_iter()
+            .map(|entry| {
+                let read = cork.get(&join(&self.path, &entry.name)).submit();
+                (entry, read)
+            })
+            .collect();
+        drop(cork);
+
+        let mut contenders = Vec::with_capacity(reads.len());
+        for (Entry { name, sequence, kind }, read) in reads {
+            let (data, stat) = match read.await {
+                Ok(read) => read,
+                Err(ReadError::Rejected(Rejection::NoNode)) => continue,
+                Err(error) => return Err(error),
+            };
+            contenders.push(Contender {
+                name,
+                kind,
+                sequence,
+                session: stat.ephemeral_owner,
+                since: stat.ctime,
+                token: stat.czxid.0,
+                description: String::from_utf8_lossy(&data).into_owned(),
+            });
+        }
+        Ok(contenders)
     }
-    Ok(contenders)
+
+    /// Asks a contender to give the lock back: [`Guard::revoked`](crate::Guard::revoked) tells it, and
+    /// Curator's revocable locks understand it too. Whether it does is up to it. One write.
+    ///
+    /// `false` if it has gone.
+    ///
+    /// # Errors
+    /// [`WriteError`]. Asking twice does no harm.
+    pub async fn revoke(&self, contender: &Contender) -> Result<bool, WriteError> {
+        match self.client.set(&join(&self.path, &contender.name), REVOKE).await {
+            Ok(_) => Ok(true),
+            Err(WriteError::Rejected(Rejection::NoNode)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes a contender's node away, and with it the lock if it has that: for those who cannot give it back.
+    ///
+    /// It hears of it at once ([`Lost::NodeDeleted`](crate::Lost::NodeDeleted)) if it can hear anything, and
+    /// may go on for a while if it cannot: the next holder is safe from it only by its token.
+    ///
+    /// `false` if it has gone, or if there is another node of that name by now: one with another token.
+    ///
+    /// # Errors
+    /// [`zk_client::Error`].
+    pub async fn evict(&self, contender: &Contender) -> Result<bool, zk_client::Error> {
+        let path = join(&self.path, &contender.name);
+        match self.client.exists(&path).await? {
+            Some(stat) if stat.czxid.0 == contender.token => {}
+            _ => return Ok(false),
+        }
+        match self.client.delete(&path).await {
+            Ok(()) => {
+                tracing::warn!(path, token = contender.token, "contender evicted");
+                Ok(true)
+            }
+            Err(WriteError::Rejected(Rejection::NoNode)) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
 }

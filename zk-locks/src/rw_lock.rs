@@ -11,7 +11,7 @@ use crate::{
     guard::{Guard, Held},
     layout::Role,
     line::Line,
-    queue::{self, Contender},
+    queue::{Contender, Queue},
     ticket::{self, Ticket},
 };
 
@@ -99,12 +99,18 @@ impl RwLock {
         Ok(guard.map(|guard| self.writing(guard)))
     }
 
+    /// The queue, to look at it from outside, ask for the lock back, or take it away.
+    #[must_use]
+    pub fn queue(&self) -> Queue {
+        self.line.queue()
+    }
+
     /// Who has the lock and who waits for it: those who came first first.
     ///
     /// # Errors
     /// [`ReadError`] if the queue cannot be read.
     pub async fn contenders(&self) -> Result<Vec<Contender>, ReadError> {
-        queue::contenders(&self.line).await
+        self.queue().contenders().await
     }
 
     async fn acquire(&self, role: Role) -> Result<Guard, AcquireError> {
@@ -232,7 +238,7 @@ impl WriteGuard {
             .acl(&settings.acl)
             .protected_by_its_name()
             .await?;
-        let held = Held::new(client.clone(), node.path().to_owned(), self.token(), None);
+        let held = Held::new(client.clone(), node.path().to_owned(), self.token());
         Ok(Guard::of(held, node)?)
     }
 }

@@ -2,13 +2,19 @@
 
 use std::sync::OnceLock;
 
-use tokio::{sync::Mutex, time::sleep};
+use tokio::{
+    sync::{Mutex, watch},
+    time::sleep,
+};
 use zk_client::{
     Client, EventType, MultiError, ReadError, Rejection, SessionEnd, SessionState, Watch, planted,
 };
 
 use super::{FencingToken, Status};
-use crate::error::{CheckError, Lost};
+use crate::{
+    error::{CheckError, Lost},
+    queue::REVOKE,
+};
 
 /// A node that stands for a lock, and what is known of it. Does not delete it.
 #[derive(Debug)]
@@ -21,16 +27,27 @@ pub(crate) struct Held {
     own_watch: Mutex<Option<Watch>>,
     /// Written once.
     lost: OnceLock<Lost>,
+    /// Whether somebody has asked for the lock back.
+    revoked: watch::Sender<bool>,
 }
 
 impl Held {
-    pub(crate) const fn new(
-        client: Client,
-        path: String,
-        token: FencingToken,
-        own_watch: Option<Watch>,
-    ) -> Self {
-        Self { client, path, token, own_watch: Mutex::const_new(own_watch), lost: OnceLock::new() }
+    pub(crate) fn new(client: Client, path: String, token: FencingToken) -> Self {
+        Self {
+            client,
+            path,
+            token,
+            own_watch: Mutex::new(None),
+            lost: OnceLock::new(),
+            revoked: watch::Sender::new(false),
+        }
+    }
+
+    /// With what was heard of the node before it stood for the lock.
+    pub(crate) fn heard(mut self, own_watch: Option<Watch>, revoked: bool) -> Self {
+        *self.own_watch.get_mut() = own_watch;
+        self.revoked.send_replace(revoked);
+        self
     }
 
     pub(crate) fn status(&self) -> Status {
@@ -57,6 +74,20 @@ impl Held {
         match self.lose(lost) {
             Status::Lost(first) => first,
             Status::Held | Status::Suspect { .. } => lost,
+        }
+    }
+
+    pub(crate) async fn revoked(&self) -> Result<(), Lost> {
+        let mut revoked = self.revoked.subscribe();
+        let asked_for = async {
+            // Fails only if the sender is gone.
+            drop(revoked.wait_for(|revoked| *revoked).await);
+        };
+        tokio::select! {
+            biased;
+            () = asked_for => Ok(()),
+            // Whoever watches the node tells of both.
+            lost = self.lost() => Err(lost),
         }
     }
 
@@ -117,14 +148,21 @@ impl Held {
         }
     }
 
-    /// Waits until somebody deletes the lock's node.
+    /// Waits until somebody deletes the lock's node. Tells of it if somebody asks for the lock back.
     async fn deleted(&self) -> Lost {
         let mut slot = self.own_watch.lock().await;
         loop {
             let watch = match &mut *slot {
                 Some(watch) => watch,
                 none => match self.client.get(&self.path).watch().await {
-                    Ok((_, watch)) => none.insert(watch),
+                    Ok(((data, _), watch)) => {
+                        self.revoked.send_if_modified(|revoked| {
+                            let news = data == REVOKE && !*revoked;
+                            *revoked |= news;
+                            news
+                        });
+                        none.insert(watch)
+                    }
                     Err(ReadError::Rejected(Rejection::NoNode)) => return Lost::NodeDeleted,
                     // Not to be had; the other half still watches the session.
                     Err(_) => std::future::pending().await,

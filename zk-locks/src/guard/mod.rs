@@ -66,14 +66,14 @@ impl Drop for Cancellation {
 impl Guard {
     /// A guard for a place at the head of the queue; `Err` if it was lost on the way.
     pub(crate) fn new(line: &Line, place: Place) -> Result<Self, Lost> {
-        let Place { node, own_watch, .. } = place;
+        let Place { node, own_watch, revoked, .. } = place;
         let token = match node.sequence() {
             Some(sequence) if planted!(TokenFromSuffix) => Zxid(sequence.into()),
             _ => node.stat().czxid,
         };
         let token = FencingToken::new(token);
-        let held = Held::new(line.client.clone(), node.path().to_owned(), token, own_watch);
-        Self::of(held, node)
+        let held = Held::new(line.client.clone(), node.path().to_owned(), token);
+        Self::of(held.heard(own_watch, revoked), node)
     }
 
     /// A guard for a node; `Err` if it was lost on the way.
@@ -128,6 +128,19 @@ impl Guard {
             lost = self.lost() => Err(lost),
             output = work => Ok(output),
         }
+    }
+
+    /// Waits until somebody asks for the lock back: by [`Queue::revoke`](crate::Queue::revoke), or with
+    /// Curator's `Revoker`. Resolves at once if that has happened, also if it was while the lock was waited
+    /// for. Nothing else comes of it: to release the lock is up to the holder.
+    ///
+    /// Costs what waiting for the [loss](Guard::lost) costs, once for both. The future can be dropped and made
+    /// anew at will.
+    ///
+    /// # Errors
+    /// [`Lost`] if the lock is lost first.
+    pub async fn revoked(&self) -> Result<(), Lost> {
+        self.held.revoked().await
     }
 
     /// A token for work that runs elsewhere: cancelled when the lock is lost, or the guard released or

@@ -47,6 +47,7 @@ impl Line {
         }
         let mut with_parents = false;
         let mut tries = PARENT_TRIES;
+        let mut may_rotate = true;
         loop {
             let epoch = self.client.session().epoch();
             let cork = self.client.cork();
@@ -57,6 +58,9 @@ impl Line {
 
             let refusal = self.parents_refused(parents).await;
             match create.await {
+                Ok(node) if may_rotate && self.is_worn(&node) => {
+                    may_rotate = self.rotate(node).await?;
+                }
                 Ok(node) => {
                     let mut place = Place::new(node, besides.map(str::to_owned))?;
                     // An old listing, sent again over a new connection, may be from before the node.

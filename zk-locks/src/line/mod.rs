@@ -11,17 +11,22 @@
 //! | `join` | getting a place: the create, the listing behind it, and missing parents |
 //! | `place` | our node, and what is heard of those in front |
 //! | `listing` | what a list of names means, and when hearing is as good as looking |
+//! | `rotate` | making a path anew before its numbers end |
 //! | `wait` | looking, watching, hearing, until nobody is in front |
 
 use std::{sync::atomic::AtomicBool, time::Duration};
 
 use zk_client::{AclList, Client};
 
-use crate::layout::{Filter, Layout, NAME_END, Role};
+use crate::{
+    layout::{Filter, Layout, NAME_END, Role},
+    queue::Queue,
+};
 
 mod join;
 mod listing;
 mod place;
+mod rotate;
 mod wait;
 
 pub(crate) use self::{listing::Listing, place::Place};
@@ -49,11 +54,17 @@ pub(crate) struct Settings {
     pub(crate) filter: Filter,
     pub(crate) look_ahead: bool,
     pub(crate) max_waiters: Option<usize>,
+    pub(crate) rotate_at: i32,
 }
 
 impl Line {
     pub(crate) const fn new(client: Client, path: String, settings: Settings) -> Self {
         Self { client, path, settings, without_containers: AtomicBool::new(false) }
+    }
+
+    /// The same queue from outside.
+    pub(crate) fn queue(&self) -> Queue {
+        Queue::filtered(&self.client, &self.path, self.settings.filter.clone())
     }
 
     /// The name of a new node, up to its number; `None` if the layout has none for the role.

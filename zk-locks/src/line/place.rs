@@ -4,11 +4,13 @@ use std::{
     future::{Future, poll_fn},
     pin::Pin,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use tokio::time::{Instant, sleep_until};
-use zk_client::{EventType, NodeEvent, OwnedNode, SessionEnd, SessionId, Watch};
+use zk_client::{
+    EventType, NodeEvent, OwnedNode, Pending, ReadError, SessionEnd, SessionId, Stat, Watch,
+    bytes::Bytes,
+};
 
 use super::listing::Listing;
 use crate::{
@@ -27,12 +29,32 @@ pub(crate) struct Place {
     pub(super) besides: Option<String>,
     /// On our own node; tells if somebody deletes it.
     pub(crate) own_watch: Option<Watch>,
+    /// Whether somebody has asked for the lock back already.
+    pub(crate) revoked: bool,
     /// What is known of the queue; `None` if it has to be listed (again).
     pub(super) listing: Option<Listing>,
     /// Those in front that are watched.
     pub(super) watched: Vec<Watched>,
     /// When to look again although nothing was heard.
     pub(super) recheck_at: Option<Instant>,
+    /// The listing that was asked for, and the connection when it was.
+    pub(super) looking: Option<(u64, Names)>,
+    /// The reads, with watches, that were asked for.
+    pub(super) arming: Option<Arming>,
+}
+
+/// A listing under way.
+pub(super) type Names = Pending<(Vec<String>, Stat), ReadError>;
+
+/// A read with a watch under way.
+pub(super) type Read = Pending<((Bytes, Stat), Watch), ReadError>;
+
+/// Reads under way, and what is known of them.
+#[derive(Debug)]
+pub(super) struct Arming {
+    pub(super) ahead: Vec<(String, Read)>,
+    pub(super) own: Option<Read>,
+    pub(super) wake: Option<Wake>,
 }
 
 /// A node in front of us that is watched.
@@ -59,14 +81,18 @@ impl Place {
         if !(0..=SEQUENCE_MAX).contains(&sequence) {
             return Err(AcquireError::SequenceExhausted { sequence });
         }
-        let (own_watch, listing, recheck_at) = (None, None, None);
-        Ok(Self { node, entry, besides, own_watch, listing, watched: Vec::new(), recheck_at })
-    }
-
-    /// A part of a pause that differs from waiter to waiter, two thirds of it at least.
-    pub(super) fn jitter(&self, pause: Duration) -> Duration {
-        let sixteenths = u32::try_from(self.node.stat().czxid.0.rem_euclid(16)).unwrap_or_default();
-        pause - pause * sixteenths / 48
+        Ok(Self {
+            node,
+            entry,
+            besides,
+            own_watch: None,
+            revoked: false,
+            listing: None,
+            watched: Vec::new(),
+            recheck_at: None,
+            looking: None,
+            arming: None,
+        })
     }
 
     /// How many were in front when the queue was last looked at.
@@ -76,7 +102,7 @@ impl Place {
 
     /// What is known of the queue is not to be believed any more.
     pub(crate) fn forget(&mut self) {
-        self.listing = None;
+        (self.listing, self.looking, self.arming) = (None, None, None);
     }
 
     /// Whether our own node is watched, and nothing has happened to it since. A watch that has fired is

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use zk_client::{Cause, ReadError, Rejection, join, planted};
+use zk_client::{Cause, OwnedNode, ReadError, Rejection, join, planted};
 
 use super::{
     Line, Listing, Place, THROTTLE_PAUSE,
-    place::{Wake, Watched},
+    listing::SIGHT,
+    place::{Arming, Wake, Watched},
 };
-use crate::error::AcquireError;
+use crate::{error::AcquireError, queue::REVOKE};
 
 impl Line {
     /// Waits until nobody is in front of us whom we have to wait for. Can be dropped and called again.
@@ -26,7 +27,7 @@ impl Line {
                 tracing::trace!(path = self.path, "granted without listing");
                 return Ok(());
             }
-            place.listing = None;
+            place.forget();
         }
     }
 
@@ -54,11 +55,15 @@ impl Line {
     }
 
     /// Lists the queue anew.
-    async fn list(&self, place: &Place) -> Result<Listing, AcquireError> {
+    async fn list(&self, place: &mut Place) -> Result<Listing, AcquireError> {
         loop {
-            // Taken first: a listing that is sent again over a new connection must not pass for one of it.
-            let epoch = self.client.session().epoch();
-            match self.client.children(&self.path).await {
+            let (epoch, names) = place.looking.get_or_insert_with(|| {
+                // Taken first: a listing that is sent again over a new connection must not pass for one of it.
+                (self.client.session().epoch(), self.client.children(&self.path).submit())
+            });
+            let (epoch, names) = (*epoch, names.await);
+            place.looking = None;
+            match names {
                 Ok((names, _)) => {
                     return self.listing(names, place, epoch)?.ok_or(AcquireError::NodeDeleted);
                 }
@@ -87,28 +92,14 @@ impl Line {
     /// Watched by reading, not by asking for existence: a read of a node that is gone leaves no watch
     /// behind on the server.
     async fn arm(&self, place: &mut Place) -> Result<Option<Wake>, AcquireError> {
-        let sight = if self.settings.look_ahead { super::listing::SIGHT } else { 1 };
-        let nearest = place.listing.as_ref().map(Listing::nearest).unwrap_or_default();
-        let nearest: Vec<String> =
-            nearest.iter().take(sight).map(|entry| entry.name.clone()).collect();
-        place.watched.retain(|watched| nearest.contains(&watched.name));
-
-        let own_path = place.node.path().to_owned();
-        let cork = self.client.cork();
-        let ahead: Vec<_> = nearest
-            .into_iter()
-            .filter(|name| place.watched.iter().all(|watched| watched.name != *name))
-            .map(|name| {
-                let read = cork.get(&join(&self.path, &name)).watch().submit();
-                (name, read)
-            })
-            .collect();
-        let own = place.own_watch.is_none().then(|| cork.get(&own_path).watch().submit());
-        drop(cork);
-
-        let mut wake = None;
-        for (name, read) in ahead {
-            match read.await {
+        if place.arming.is_none() {
+            place.arming = Some(self.ask(place));
+        }
+        let Some(arming) = &mut place.arming else { return Ok(None) };
+        while let Some((_, read)) = arming.ahead.first_mut() {
+            let read = read.await;
+            let (name, _) = arming.ahead.remove(0);
+            match read {
                 Ok(((_, stat), watch)) => {
                     tracing::debug!(path = self.path, behind = name, "waiting");
                     let owner = stat.ephemeral_owner;
@@ -116,21 +107,26 @@ impl Line {
                 }
                 Err(ReadError::Rejected(Rejection::NoNode)) if planted!(WakeUpLost) => {
                     pause(self.settings.recheck).await;
-                    wake = Some(Wake::LookAgain);
+                    arming.wake = Some(Wake::LookAgain);
                 }
                 Err(ReadError::Rejected(Rejection::NoNode)) => {
-                    wake = Some(Wake::Gone { name, was_of: None });
+                    arming.wake = Some(Wake::Gone { name, was_of: None });
                 }
                 Err(ReadError::Unavailable(Cause::Throttled)) => {
+                    arming.wake = Some(Wake::LookAgain);
                     sleep(THROTTLE_PAUSE).await;
-                    wake = Some(Wake::LookAgain);
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        if let Some(own) = own {
-            place.own_watch = match own.await {
-                Ok((_, watch)) => Some(watch),
+        if let Some(own) = &mut arming.own {
+            let own = own.await;
+            arming.own = None;
+            place.own_watch = match own {
+                Ok(((data, _), watch)) => {
+                    place.revoked |= data == REVOKE;
+                    Some(watch)
+                }
                 Err(ReadError::Rejected(Rejection::NoNode)) => {
                     return Err(AcquireError::NodeDeleted);
                 }
@@ -138,11 +134,39 @@ impl Line {
                 Err(_) => None,
             };
         }
-        let recheck = self.settings.recheck.map(|pause| place.jitter(pause));
+        let recheck = self.settings.recheck.map(|pause| jitter(&place.node, pause));
         let due = recheck.and_then(|pause| Instant::now().checked_add(pause));
         place.recheck_at = place.recheck_at.or(due);
-        Ok(wake)
+        Ok(place.arming.take().and_then(|arming| arming.wake))
     }
+
+    /// Asks for what [`arm`](Line::arm) waits for.
+    fn ask(&self, place: &mut Place) -> Arming {
+        let sight = if self.settings.look_ahead { SIGHT } else { 1 };
+        let nearest = place.listing.as_ref().map(Listing::nearest).unwrap_or_default();
+        let nearest: Vec<String> =
+            nearest.iter().take(sight).map(|entry| entry.name.clone()).collect();
+        place.watched.retain(|watched| nearest.contains(&watched.name));
+
+        let cork = self.client.cork();
+        let ahead = nearest
+            .into_iter()
+            .filter(|name| place.watched.iter().all(|watched| watched.name != *name))
+            .map(|name| {
+                let read = cork.get(&join(&self.path, &name)).watch().submit();
+                (name, read)
+            })
+            .collect();
+        let own_path = place.node.path();
+        let own = place.own_watch.is_none().then(|| cork.get(own_path).watch().submit());
+        Arming { ahead, own, wake: None }
+    }
+}
+
+/// A part of a pause that differs from waiter to waiter, two thirds of it at least.
+fn jitter(node: &OwnedNode, pause: Duration) -> Duration {
+    let sixteenths = u32::try_from(node.stat().czxid.0.rem_euclid(16)).unwrap_or_default();
+    pause - pause * sixteenths / 48
 }
 
 async fn pause(duration: Option<Duration>) {

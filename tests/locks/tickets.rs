@@ -1,0 +1,110 @@
+//! Places in a queue that are kept while nobody waits for them.
+
+use std::time::Duration;
+
+use tokio::time::interval;
+use zk_locks::{AcquireError, Lock};
+use zk_proto::OpCode;
+use zk_testkit::proxy::Match;
+
+use crate::support::{Stage, emptied, joined, on_each_release, ops, within};
+
+/// Scenario 58.
+#[tokio::test]
+async fn a_ticket_keeps_its_place_through_a_thousand_waits_that_are_dropped() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("ticket").await;
+        let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
+        let (proxy, zk) = stage.proxied().await;
+        let lock = Lock::new(&zk, &path);
+        let mark = proxy.mark();
+        let mut ticket = within(lock.enqueue()).await.unwrap();
+        let mut tick = interval(Duration::from_millis(1));
+        for _ in 0..1000 {
+            tokio::select! {
+                biased;
+                guard = ticket.wait() => panic!("granted beside the holder: {guard:?}"),
+                _ = tick.tick() => {}
+            }
+        }
+        assert_eq!(ticket.ahead(), Some(1));
+        let creates = ops(&proxy.frames_since(mark));
+        assert_eq!(creates.iter().filter(|op| **op == OpCode::CREATE2).count(), 1, "{creates:?}");
+        assert!(creates.len() < 10, "{creates:?}");
+
+        within(holder.release()).await.unwrap();
+        let guard = within(ticket.wait()).await.unwrap();
+        assert!(matches!(within(ticket.wait()).await, Err(AcquireError::Used)));
+        assert_eq!(ticket.path(), None);
+        within(guard.release()).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_ticket_that_is_dropped_leaves_the_queue_and_the_next_one_moves_up() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("dropped").await;
+        let lock = Lock::new(&stage.outsider, &path);
+        let holder = lock.acquire().await.unwrap();
+        let first = lock.enqueue().await.unwrap();
+        let mut second = lock.enqueue().await.unwrap();
+        assert_eq!((first.ahead(), second.ahead()), (Some(1), Some(2)));
+        assert!(second.try_wait().await.unwrap().is_none());
+        drop(first);
+        joined(&stage.outsider, &path, 2).await;
+        within(holder.release()).await.unwrap();
+        let guard = within(second.try_wait()).await.unwrap().expect("nobody is in front");
+        within(guard.release()).await.unwrap();
+        emptied(&stage.outsider, &path).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_queue_that_is_full_takes_nobody_and_keeps_no_node() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("full").await;
+        let lock = Lock::builder(&stage.outsider, &path).max_waiters(1).build();
+        let holder = lock.acquire().await.unwrap();
+        let waiting = lock.enqueue().await.unwrap();
+        let refused = lock.acquire().await;
+        assert!(matches!(refused, Err(AcquireError::QueueFull { ahead: 2 })), "{refused:?}");
+        joined(&stage.outsider, &path, 2).await;
+        drop((holder, waiting));
+        emptied(&stage.outsider, &path).await;
+    })
+    .await;
+}
+
+/// 0 round trips between the release of the one in front and the grant, although three were in line; for two
+/// notifications per release.
+#[tokio::test]
+async fn who_looks_ahead_is_granted_without_a_listing_in_a_longer_line() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("ahead").await;
+        let outside = Lock::new(&stage.outsider, &path);
+        let first = outside.acquire().await.unwrap();
+        let mut second = outside.enqueue().await.unwrap();
+        let (proxy, zk) = stage.proxied().await;
+        let lock = Lock::builder(&zk, &path).look_ahead(true).build();
+        let mut third = within(lock.enqueue()).await.unwrap();
+        let armed = proxy.on(Match::reply(OpCode::GET_DATA).nth(3)).watch();
+        let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2).once()).watch();
+        let third = tokio::spawn(async move { third.wait().await });
+        within(armed.fired()).await;
+
+        within(first.release()).await.unwrap();
+        let second = within(second.wait()).await.unwrap();
+        // It looks while the second one holds the lock.
+        within(listed.fired()).await;
+        zk.sync("/").await.unwrap();
+        let mark = proxy.mark();
+        within(second.release()).await.unwrap();
+        let guard = within(third).await.unwrap().unwrap();
+        within(guard.release()).await.unwrap();
+        let frames = proxy.frames_since(mark);
+        assert_eq!(ops(&frames), [OpCode::DELETE], "{frames}");
+    })
+    .await;
+}

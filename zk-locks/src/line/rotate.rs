@@ -1,0 +1,54 @@
+//! Making a path anew before its sequence numbers end.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+use zk_client::{OwnedNode, ReadError, Rejection, WriteError};
+
+use super::Line;
+use crate::error::AcquireError;
+
+/// How long to wait for a path to get empty.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Line {
+    /// Whether a node's number is so large (or has gone round) that the path should be made anew.
+    pub(super) fn is_worn(&self, node: &OwnedNode) -> bool {
+        node.sequence().is_some_and(|number| number < 0 || number >= self.settings.rotate_at)
+    }
+
+    /// Leaves the queue, waits until everybody has, and deletes the path. `false` if that does not come about.
+    ///
+    /// Only an empty path can be deleted, so nobody in the old queue is ever missed by one in the new. Who has
+    /// a smaller number stays, and is served before.
+    pub(super) async fn rotate(&self, node: OwnedNode) -> Result<bool, AcquireError> {
+        tracing::info!(path = self.path, number = node.sequence(), "making the path anew");
+        node.delete().await?;
+        match timeout(PATIENCE, self.delete_when_empty()).await {
+            Ok(rotated) => rotated.map(|()| true),
+            Err(_) => {
+                tracing::warn!(path = self.path, "the path does not get empty");
+                Ok(false)
+            }
+        }
+    }
+
+    async fn delete_when_empty(&self) -> Result<(), AcquireError> {
+        loop {
+            let ((names, _), changed) = match self.client.children(&self.path).watch().await {
+                Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(()),
+                children => children?,
+            };
+            if !names.is_empty() {
+                changed.await.map_err(AcquireError::SessionEnded)?;
+                continue;
+            }
+            match self.client.delete(&self.path).await {
+                Ok(()) | Err(WriteError::Rejected(Rejection::NoNode)) => return Ok(()),
+                // Somebody has joined, or nobody knows: look again.
+                Err(WriteError::Rejected(Rejection::NotEmpty) | WriteError::InDoubt(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
