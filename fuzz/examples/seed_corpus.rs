@@ -29,7 +29,7 @@ use zk_proto::{
         OwnedSetAclRequest, client_frame, path::invalid_path, server_frame,
     },
 };
-use zk_tests::fuzz::choice_of;
+use zk_tests::fuzz::{Target, choice_of};
 
 /// Inputs for each target.
 const SEEDS: u32 = 1000;
@@ -147,6 +147,7 @@ fn damaged(inputs: impl Strategy<Value = Vec<u8>> + 'static) -> Seed {
 }
 
 fn seed(target: &str, inputs: Seed) -> io::Result<()> {
+    let to_try = *Target::named(target).expect("there is such a target");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
     create_dir_all(&folder)?;
     // The same inputs each time, so that running this again adds nothing.
@@ -154,7 +155,7 @@ fn seed(target: &str, inputs: Seed) -> io::Result<()> {
     for number in 0..SEEDS {
         let tree = inputs.new_tree(&mut runner);
         let input = tree.map_err(|reason| io::Error::other(reason.to_string()))?.current();
-        zk_fuzz::run(target, &input);
+        zk_fuzz::run(to_try, &input);
         write(folder.join(format!("seed-{number:04}")), input)?;
     }
     println!("{target}: inputs in {}", folder.display());

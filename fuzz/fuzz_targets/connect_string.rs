@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| zk_fuzz::run("connect_string", input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| zk_fuzz::run(zk_tests::fuzz::CONNECT_STRING, input));

@@ -67,6 +67,15 @@ pub(crate) struct OutputArgs {
     pub(crate) json: bool,
 }
 
+/// What every command has that asks a server and prints the answer.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct CommonArgs {
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) connect: ConnectArgs,
+}
+
 /// Run a command while holding a lock
 ///
 /// Waits for the exclusive lock on PATH, runs COMMAND, and releases the lock
@@ -140,9 +149,7 @@ pub(crate) struct HoldersArgs {
     /// The lock's path
     pub(crate) path: ZkPath,
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
-    #[command(flatten)]
-    pub(crate) connect: ConnectArgs,
+    pub(crate) common: CommonArgs,
 }
 
 /// List the children of a node
@@ -155,9 +162,7 @@ pub(crate) struct LsArgs {
     #[arg(default_value = "/")]
     pub(crate) path: ZkPath,
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
-    #[command(flatten)]
-    pub(crate) connect: ConnectArgs,
+    pub(crate) common: CommonArgs,
 }
 
 /// Print a node's data
@@ -168,9 +173,7 @@ pub(crate) struct GetArgs {
     /// The node
     pub(crate) path: ZkPath,
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
-    #[command(flatten)]
-    pub(crate) connect: ConnectArgs,
+    pub(crate) common: CommonArgs,
 }
 
 /// Replace a node's data
@@ -185,9 +188,7 @@ pub(crate) struct SetArgs {
     #[arg(allow_hyphen_values = true)]
     pub(crate) data: OsString,
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
-    #[command(flatten)]
-    pub(crate) connect: ConnectArgs,
+    pub(crate) common: CommonArgs,
 }
 
 /// Create a node, and print its path
@@ -212,9 +213,7 @@ pub(crate) struct CreateArgs {
     #[arg(default_value = "", allow_hyphen_values = true)]
     pub(crate) data: OsString,
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
-    #[command(flatten)]
-    pub(crate) connect: ConnectArgs,
+    pub(crate) common: CommonArgs,
 }
 
 /// Delete a node without children
@@ -226,9 +225,7 @@ pub(crate) struct DeleteArgs {
     /// The node
     pub(crate) path: ZkPath,
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
-    #[command(flatten)]
-    pub(crate) connect: ConnectArgs,
+    pub(crate) common: CommonArgs,
 }
 
 /// Show what servers know of a node besides its data
@@ -237,9 +234,7 @@ pub(crate) struct StatArgs {
     /// The node
     pub(crate) path: ZkPath,
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
-    #[command(flatten)]
-    pub(crate) connect: ConnectArgs,
+    pub(crate) common: CommonArgs,
 }
 
 /// See fifty contenders take one lock in turn, and check that they do

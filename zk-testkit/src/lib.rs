@@ -19,6 +19,7 @@ mod port;
 pub mod proxy;
 #[cfg(unix)]
 pub mod real;
+mod rng;
 pub mod server;
 #[cfg(feature = "sim")]
 pub mod sim;

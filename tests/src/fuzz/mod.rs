@@ -38,20 +38,33 @@ const fn stateful(name: &'static str, run: fn(&[u8])) -> Target {
     Target { name, run, memory: 1 << 20, memory_per_byte: 8 << 10 }
 }
 
-/// All of them.
-pub const TARGETS: &[Target] = &[
-    codec("reply_decode", decode::reply_decode),
-    codec("request_decode", decode::request_decode),
-    codec("connect", connect::connect),
-    codec("multi", multi::multi),
-    codec("watch", watch::watch),
-    codec("acl", acl::acl),
-    codec("path", path::path),
-    codec("connect_string", connect_string::connect_string),
-    codec("frames", frames::frames),
-    stateful("session_inputs", crate::hostile::session_inputs),
-    stateful("server_inputs", server_inputs::server_inputs),
-];
+/// Makes a constant of each target, and a list of all. A fuzzer names the constant, so that nothing of
+/// the others is linked, counted and looked through after each input.
+macro_rules! targets {
+    ($($constant:ident = $kind:ident($name:literal, $run:expr);)*) => {
+        $(
+            #[doc = concat!("The target `", $name, "`.")]
+            pub const $constant: Target = $kind($name, $run);
+        )*
+
+        /// All of them.
+        pub const TARGETS: &[Target] = &[$($constant),*];
+    };
+}
+
+targets! {
+    REPLY_DECODE = codec("reply_decode", decode::reply_decode);
+    REQUEST_DECODE = codec("request_decode", decode::request_decode);
+    CONNECT = codec("connect", connect::connect);
+    MULTI = codec("multi", multi::multi);
+    WATCH = codec("watch", watch::watch);
+    ACL = codec("acl", acl::acl);
+    PATH = codec("path", path::path);
+    CONNECT_STRING = codec("connect_string", connect_string::connect_string);
+    FRAMES = codec("frames", frames::frames);
+    SESSION_INPUTS = stateful("session_inputs", crate::hostile::session_inputs);
+    SERVER_INPUTS = stateful("server_inputs", server_inputs::server_inputs);
+}
 
 impl Target {
     /// The target of this name.

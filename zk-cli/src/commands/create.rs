@@ -3,7 +3,7 @@
 use zk_client::{Client, CreateMode, Created, Rejection, WriteError, ancestors};
 
 use crate::{
-    args::CreateArgs,
+    args::{CommonArgs, CreateArgs},
     commands::data,
     connection::create,
     exit::{Exit, Failure},
@@ -12,7 +12,9 @@ use crate::{
 
 pub(crate) async fn run(args: CreateArgs) -> Result<Exit, Failure> {
     let modes = modes(&args);
-    let CreateArgs { connect, output, parents, path, data: argument, .. } = args;
+    let CreateArgs {
+        common: CommonArgs { connect, output }, parents, path, data: argument, ..
+    } = args;
     // Before there is a session: standard input may take its time.
     let data = data(argument)?;
     let (path, data) = (&*path, &*data);

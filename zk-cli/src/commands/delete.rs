@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    args::DeleteArgs,
+    args::{CommonArgs, DeleteArgs},
     exit::{Exit, Failure},
     render,
 };
@@ -14,7 +14,7 @@ struct Report<'a> {
 }
 
 pub(crate) async fn run(args: DeleteArgs) -> Result<Exit, Failure> {
-    let DeleteArgs { connect, output, version, path } = &args;
+    let DeleteArgs { common: CommonArgs { connect, output }, version, path } = &args;
     connect
         .with_session(|client| async move {
             let delete = client.delete(path);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    args::GetArgs,
+    args::{CommonArgs, GetArgs},
     exit::{Exit, Failure},
     render::{self, Data, NodeReport},
 };
@@ -17,7 +17,7 @@ struct Report<'a> {
 }
 
 pub(crate) async fn run(args: GetArgs) -> Result<Exit, Failure> {
-    let GetArgs { connect, output, path } = &args;
+    let GetArgs { common: CommonArgs { connect, output }, path } = &args;
     let (data, stat) = connect
         .with_session(|client| async move { client.get(path).await.map_err(Failure::read(path)) })
         .await?;

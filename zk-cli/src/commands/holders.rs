@@ -6,7 +6,7 @@ use serde::Serialize;
 use zk_locks::{Contender, Kind, Lock};
 
 use crate::{
-    args::HoldersArgs,
+    args::{CommonArgs, HoldersArgs},
     exit::{Exit, Failure},
     render::{self, Lean, Table, age, age_millis, printable},
 };
@@ -37,7 +37,7 @@ struct Entry {
 }
 
 pub(crate) async fn run(args: HoldersArgs) -> Result<Exit, Failure> {
-    let HoldersArgs { connect, output, path } = &args;
+    let HoldersArgs { common: CommonArgs { connect, output }, path } = &args;
     let contenders = connect
         .with_session(|client| async move {
             Lock::new(&client, path).contenders().await.map_err(Failure::read(path))

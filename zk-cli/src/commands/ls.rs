@@ -4,7 +4,7 @@ use serde::Serialize;
 use zk_client::{Client, ReadError, Rejection, Stat, join};
 
 use crate::{
-    args::LsArgs,
+    args::{CommonArgs, LsArgs},
     exit::{Exit, Failure},
     render::{self, Lean, NodeReport, Table, printable},
 };
@@ -25,7 +25,7 @@ struct Nodes<'a> {
 }
 
 pub(crate) async fn run(args: LsArgs) -> Result<Exit, Failure> {
-    let LsArgs { connect, output, long, path } = &args;
+    let LsArgs { common: CommonArgs { connect, output }, long, path } = &args;
     let (names, stats) = connect
         .with_session(|client| async move {
             let (mut names, _) = client.children(path).await.map_err(Failure::read(path))?;

@@ -1,14 +1,14 @@
 //! `zk set`: replaces a node's data.
 
 use crate::{
-    args::SetArgs,
+    args::{CommonArgs, SetArgs},
     commands::data,
     exit::{Exit, Failure},
     render::{self, NodeReport},
 };
 
 pub(crate) async fn run(args: SetArgs) -> Result<Exit, Failure> {
-    let SetArgs { connect, output, version, path, data: argument } = args;
+    let SetArgs { common: CommonArgs { connect, output }, version, path, data: argument } = args;
     // Before there is a session: standard input may take its time.
     let data = data(argument)?;
     let (path, data) = (&*path, &*data);

@@ -3,13 +3,13 @@
 use zk_client::{ReadError, Rejection, Stat};
 
 use crate::{
-    args::StatArgs,
+    args::{CommonArgs, StatArgs},
     exit::{Exit, Failure},
     render::{self, NodeReport},
 };
 
 pub(crate) async fn run(args: StatArgs) -> Result<Exit, Failure> {
-    let StatArgs { connect, output, path } = &args;
+    let StatArgs { common: CommonArgs { connect, output }, path } = &args;
     let stat = connect
         .with_session(|client| async move {
             let stat = client.exists(path).await.map_err(Failure::read(path))?;

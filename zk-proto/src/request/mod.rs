@@ -7,11 +7,14 @@ mod acl;
 mod admin;
 mod dispatch;
 mod multi;
+mod multi_op;
 mod node;
 mod session;
 mod watch;
 
-pub use self::{acl::*, admin::*, dispatch::*, multi::*, node::*, session::*, watch::*};
+pub use self::{
+    acl::*, admin::*, dispatch::*, multi::*, multi_op::*, node::*, session::*, watch::*,
+};
 
 use crate::{
     jute::{Decode, Encode},

@@ -6,15 +6,10 @@ use bytes::{Bytes, BytesMut};
 
 use crate::{
     code::ErrorCode,
-    jute::{Decode, DecodeError, DecodeErrorKind, Encode, Reader},
+    jute::{Decode, DecodeError, Encode, Reader},
     op::OpCode,
     record::record,
-    request::{
-        Create2Response, CreateRequest, CreateResponse, CreateTtlRequest, DeleteRequest,
-        ErrorResponse, GetChildrenRequest, GetChildrenResponse, GetDataRequest, GetDataResponse,
-        Request, SetDataRequest, SetDataResponse,
-    },
-    text::Str,
+    request::{MultiOp, MultiResult, Request, multi_op::Item},
 };
 
 record! {
@@ -35,165 +30,6 @@ record! {
 impl MultiHeader {
     /// What closes every stream.
     pub const END: Self = Self { op: OpCode::ERROR, done: true, err: ErrorCode(-1) };
-}
-
-record! {
-    /// Insist on a version without writing.
-    CheckVersionRequest<'a> {
-        /// Of which node.
-        path: Str<'a>,
-        /// Expected data version; -1 only asks for existence.
-        version: i32,
-    }
-}
-
-/// One operation of a multi.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "each variant is the operation of its name")]
-pub enum MultiOp<'a> {
-    Create(CreateRequest<'a>),
-    Create2(CreateRequest<'a>),
-    CreateContainer(CreateRequest<'a>),
-    CreateTtl(CreateTtlRequest<'a>),
-    Delete(DeleteRequest<'a>),
-    SetData(SetDataRequest<'a>),
-    Check(CheckVersionRequest<'a>),
-    /// Only in a [`MultiReadRequest`].
-    GetData(GetDataRequest<'a>),
-    /// Only in a [`MultiReadRequest`].
-    GetChildren(GetChildrenRequest<'a>),
-}
-
-/// The result of one operation of a multi.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "each variant is the result of the operation of its name")]
-pub enum MultiResult {
-    Create(CreateResponse),
-    /// Also of containers and of nodes with a time to live.
-    Create2(Create2Response),
-    Delete,
-    SetData(SetDataResponse),
-    Check,
-    GetData(GetDataResponse),
-    GetChildren(GetChildrenResponse),
-    /// In a failed multi every operation has one: 0 before the failing one, its code, and
-    /// [`ErrorCode::RUNTIME_INCONSISTENCY`] behind it.
-    Error(ErrorCode),
-}
-
-/// What follows the header in a stream.
-trait Item<'a>: Sized {
-    fn op(&self) -> OpCode;
-    fn decode_behind(header: MultiHeader, reader: &mut Reader<'a>) -> Result<Self, DecodeError>;
-    fn encode_body(&self, out: &mut BytesMut);
-}
-
-impl<'a> Item<'a> for MultiOp<'a> {
-    fn op(&self) -> OpCode {
-        match self {
-            Self::Create(_) => OpCode::CREATE,
-            Self::Create2(_) => OpCode::CREATE2,
-            Self::CreateContainer(_) => OpCode::CREATE_CONTAINER,
-            Self::CreateTtl(_) => OpCode::CREATE_TTL,
-            Self::Delete(_) => OpCode::DELETE,
-            Self::SetData(_) => OpCode::SET_DATA,
-            Self::Check(_) => OpCode::CHECK,
-            Self::GetData(_) => OpCode::GET_DATA,
-            Self::GetChildren(_) => OpCode::GET_CHILDREN,
-        }
-    }
-
-    fn decode_behind(header: MultiHeader, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        Ok(match header.op {
-            OpCode::CREATE => Self::Create(Decode::decode(reader)?),
-            OpCode::CREATE2 => Self::Create2(Decode::decode(reader)?),
-            OpCode::CREATE_CONTAINER => Self::CreateContainer(Decode::decode(reader)?),
-            OpCode::CREATE_TTL => Self::CreateTtl(Decode::decode(reader)?),
-            OpCode::DELETE => Self::Delete(Decode::decode(reader)?),
-            OpCode::SET_DATA => Self::SetData(Decode::decode(reader)?),
-            OpCode::CHECK => Self::Check(Decode::decode(reader)?),
-            OpCode::GET_DATA => Self::GetData(Decode::decode(reader)?),
-            OpCode::GET_CHILDREN => Self::GetChildren(Decode::decode(reader)?),
-            op => {
-                return Err(not_in_multi(op, reader));
-            }
-        })
-    }
-
-    fn encode_body(&self, out: &mut BytesMut) {
-        match self {
-            Self::Create(create) | Self::Create2(create) | Self::CreateContainer(create) => {
-                create.encode(out);
-            }
-            Self::CreateTtl(create) => create.encode(out),
-            Self::Delete(delete) => delete.encode(out),
-            Self::SetData(set) => set.encode(out),
-            Self::Check(check) => check.encode(out),
-            Self::GetData(get) => get.encode(out),
-            Self::GetChildren(list) => list.encode(out),
-        }
-    }
-}
-
-impl<'a> Item<'a> for MultiResult {
-    fn op(&self) -> OpCode {
-        match self {
-            Self::Create(_) => OpCode::CREATE,
-            Self::Create2(_) => OpCode::CREATE2,
-            Self::Delete => OpCode::DELETE,
-            Self::SetData(_) => OpCode::SET_DATA,
-            Self::Check => OpCode::CHECK,
-            Self::GetData(_) => OpCode::GET_DATA,
-            Self::GetChildren(_) => OpCode::GET_CHILDREN,
-            Self::Error(_) => OpCode::ERROR,
-        }
-    }
-
-    fn decode_behind(header: MultiHeader, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        Ok(match header.op {
-            OpCode::CREATE => Self::Create(Decode::decode(reader)?),
-            OpCode::CREATE2 => Self::Create2(Decode::decode(reader)?),
-            OpCode::DELETE => Self::Delete,
-            OpCode::SET_DATA => Self::SetData(Decode::decode(reader)?),
-            OpCode::CHECK => Self::Check,
-            OpCode::GET_DATA => Self::GetData(Decode::decode(reader)?),
-            OpCode::GET_CHILDREN => Self::GetChildren(Decode::decode(reader)?),
-            OpCode::ERROR => Self::Error(ErrorResponse::decode(reader)?.err),
-            op => {
-                return Err(not_in_multi(op, reader));
-            }
-        })
-    }
-
-    fn encode_body(&self, out: &mut BytesMut) {
-        match self {
-            Self::Create(created) => created.encode(out),
-            Self::Create2(created) => created.encode(out),
-            Self::Delete | Self::Check => {}
-            Self::SetData(set) => set.encode(out),
-            Self::GetData(data) => data.encode(out),
-            Self::GetChildren(children) => children.encode(out),
-            Self::Error(err) => err.encode(out),
-        }
-    }
-}
-
-/// The error for an operation in a header that has just been read.
-fn not_in_multi(op: OpCode, behind: &Reader<'_>) -> DecodeError {
-    let header = behind.offset().saturating_sub(MultiHeader::LEN_MIN);
-    DecodeError::at(header, DecodeErrorKind::NotInMulti(op.0)).within("MultiHeader", "op")
-}
-
-impl MultiResult {
-    /// What the header in front of this result carries as `err`.
-    const fn err(&self) -> ErrorCode {
-        match self {
-            Self::Error(err) => *err,
-            _ => ErrorCode::OK,
-        }
-    }
 }
 
 /// Operations that are carried out together or not at all.
@@ -369,15 +205,6 @@ impl Request for MultiReadRequest {
     type Response = MultiResponse;
 }
 
-/// `check` as a request of its own, for servers, proxies and tests.
-///
-/// **Clients must not send it**: it poisons the transaction log of servers before 3.8.5 and 3.9.3.
-/// It is here because it does occur on the wire.
-impl Request for CheckVersionRequest<'_> {
-    const OP: OpCode = OpCode::CHECK;
-    type Response = ();
-}
-
 /// The closing header of a stream: what real clients put there differs, and servers ignore it.
 #[cfg(feature = "serde")]
 pub(crate) fn end_of(stream: &Bytes) -> MultiHeader {
@@ -402,7 +229,10 @@ impl MultiResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jute::decode_exact;
+    use crate::{
+        jute::{DecodeErrorKind, decode_exact},
+        request::DeleteRequest,
+    };
 
     #[test]
     fn an_operation_that_multis_do_not_have_is_reported_where_it_stands() {

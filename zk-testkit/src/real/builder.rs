@@ -34,6 +34,61 @@ impl Choice {
     }
 }
 
+/// The settings that one server and an ensemble have in common.
+macro_rules! shared_settings {
+    () => {
+        /// Asks for a release line; any will do by default.
+        pub fn release(mut self, wanted: impl Into<Wanted>) -> Self {
+            self.choice.wanted = wanted.into();
+            self
+        }
+
+        /// Looks for ZooKeeper in another way than the environment says.
+        pub fn locator(mut self, locator: Locator) -> Self {
+            self.choice.locator = locator;
+            self
+        }
+
+        /// Allows or forbids installing packages if no ZooKeeper is found.
+        pub fn install(mut self, install: Install) -> Self {
+            self.choice.locator = self.choice.locator.install(install);
+            self
+        }
+
+        /// The unit of servers' time, 200 ms by default. Sessions last at least two ticks.
+        pub fn tick_time(mut self, tick_time: Duration) -> Self {
+            self.settings.tick_time = tick_time;
+            self
+        }
+
+        /// Adds a line to `zoo.cfg`, such as `"snapCount=100"`. Later lines override earlier ones.
+        pub fn config(mut self, line: impl Into<String>) -> Self {
+            self.settings.lines.push(line.into());
+            self
+        }
+
+        /// Sets a Java system property, such as `jute.maxbuffer`.
+        pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+            self.settings.properties.push((name.into(), value.into()));
+            self
+        }
+
+        /// Lets a server without a quorum serve reads to clients that accept it.
+        pub fn read_only_mode(mut self, enabled: bool) -> Self {
+            self.settings.read_only_mode = enabled;
+            self
+        }
+
+        /// Waits for the disk at each write, as servers in production do. Off by default: data
+        /// survive the death of a process without it.
+        pub fn force_sync(mut self, enabled: bool) -> Self {
+            self.settings.force_sync = enabled;
+            self
+        }
+    };
+}
+pub(super) use shared_settings;
+
 /// Settings for a [`Server`].
 ///
 /// Not set here, and made for tests: a heap of 192 MB, no admin server, all four-letter words,
@@ -48,54 +103,7 @@ pub struct ServerBuilder {
 }
 
 impl ServerBuilder {
-    /// Asks for a release line; any will do by default.
-    pub fn release(mut self, wanted: impl Into<Wanted>) -> Self {
-        self.choice.wanted = wanted.into();
-        self
-    }
-
-    /// Looks for ZooKeeper in another way than the environment says.
-    pub fn locator(mut self, locator: Locator) -> Self {
-        self.choice.locator = locator;
-        self
-    }
-
-    /// Allows or forbids installing packages if no ZooKeeper is found.
-    pub fn install(mut self, install: Install) -> Self {
-        self.choice.locator = self.choice.locator.install(install);
-        self
-    }
-
-    /// The unit of the server's time, 200 ms by default. Sessions last at least two ticks.
-    pub fn tick_time(mut self, tick_time: Duration) -> Self {
-        self.settings.tick_time = tick_time;
-        self
-    }
-
-    /// Adds a line to `zoo.cfg`, such as `"snapCount=100"`. Later lines override earlier ones.
-    pub fn config(mut self, line: impl Into<String>) -> Self {
-        self.settings.lines.push(line.into());
-        self
-    }
-
-    /// Sets a Java system property, such as `jute.maxbuffer`.
-    pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.settings.properties.push((name.into(), value.into()));
-        self
-    }
-
-    /// Lets the server serve reads to clients that accept it while it has no quorum.
-    pub fn read_only_mode(mut self, enabled: bool) -> Self {
-        self.settings.read_only_mode = enabled;
-        self
-    }
-
-    /// Waits for the disk at each write, as servers in production do. Off by default: data
-    /// survive the death of a process without it.
-    pub fn force_sync(mut self, enabled: bool) -> Self {
-        self.settings.force_sync = enabled;
-        self
-    }
+    shared_settings!();
 
     /// Uses this loopback port instead of a free one.
     pub fn port(mut self, port: u16) -> Self {

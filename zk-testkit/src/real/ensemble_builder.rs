@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::time::Duration;
 
-use super::builder::{Choice, PORT_ATTEMPTS};
+use super::builder::{Choice, PORT_ATTEMPTS, shared_settings};
 use super::config::Settings;
 use super::distribution::Distribution;
 use super::ensemble::Ensemble;
@@ -41,23 +41,7 @@ impl Default for EnsembleBuilder {
 }
 
 impl EnsembleBuilder {
-    /// Asks for a release line; any will do by default.
-    pub fn release(mut self, wanted: impl Into<Wanted>) -> Self {
-        self.choice.wanted = wanted.into();
-        self
-    }
-
-    /// Looks for ZooKeeper in another way than the environment says.
-    pub fn locator(mut self, locator: Locator) -> Self {
-        self.choice.locator = locator;
-        self
-    }
-
-    /// Allows or forbids installing packages if no ZooKeeper is found.
-    pub fn install(mut self, install: Install) -> Self {
-        self.choice.locator = self.choice.locator.install(install);
-        self
-    }
+    shared_settings!();
 
     /// How many members vote; three by default.
     ///
@@ -67,12 +51,6 @@ impl EnsembleBuilder {
     pub fn members(mut self, members: usize) -> Self {
         assert!(members > 0, "an ensemble has members");
         self.members = members;
-        self
-    }
-
-    /// The unit of the servers' time, 200 ms by default. Sessions last at least two ticks.
-    pub fn tick_time(mut self, tick_time: Duration) -> Self {
-        self.settings.tick_time = tick_time;
         self
     }
 
@@ -86,30 +64,6 @@ impl EnsembleBuilder {
     /// seconds. (One that is killed is noticed at once.)
     pub fn sync_limit(mut self, ticks: u32) -> Self {
         self.sync_limit = ticks;
-        self
-    }
-
-    /// Adds a line to every member's `zoo.cfg`. Later lines override earlier ones.
-    pub fn config(mut self, line: impl Into<String>) -> Self {
-        self.settings.lines.push(line.into());
-        self
-    }
-
-    /// Sets a Java system property for every member.
-    pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.settings.properties.push((name.into(), value.into()));
-        self
-    }
-
-    /// Lets members without a quorum serve reads to clients that accept it.
-    pub fn read_only_mode(mut self, enabled: bool) -> Self {
-        self.settings.read_only_mode = enabled;
-        self
-    }
-
-    /// Waits for the disk at each write; off by default.
-    pub fn force_sync(mut self, enabled: bool) -> Self {
-        self.settings.force_sync = enabled;
         self
     }
 

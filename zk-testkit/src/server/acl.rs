@@ -8,7 +8,7 @@ use zk_proto::{Acl, AclList, ErrorCode, Id, Perms, Text};
 
 use super::{
     java,
-    tree::{Node, grants},
+    node::{Node, grants},
 };
 
 /// The identities of a connection.

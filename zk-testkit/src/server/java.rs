@@ -89,15 +89,11 @@ impl<'a> Lenient<'a> for CreateRequest<'a> {
     }
 }
 
+/// The beginning is that of an ordinary create.
 impl<'a> Lenient<'a> for CreateTtlRequest<'a> {
     fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            path: Str::decode(reader)?,
-            data: Decode::decode(reader)?,
-            acl: list(reader)?,
-            flags: CreateFlags::decode(reader)?,
-            ttl: i64::decode(reader)?,
-        })
+        let CreateRequest { path, data, acl, flags } = Lenient::read(reader)?;
+        Ok(Self { path, data, acl, flags, ttl: i64::decode(reader)? })
     }
 }
 
@@ -118,13 +114,16 @@ impl<'a> Lenient<'a> for SetWatches {
     }
 }
 
+/// The beginning is the older record.
 impl<'a> Lenient<'a> for SetWatches2 {
     fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let SetWatches { relative_zxid, data_watches, exist_watches, child_watches } =
+            Lenient::read(reader)?;
         Ok(Self {
-            relative_zxid: Zxid::decode(reader)?,
-            data_watches: list(reader)?,
-            exist_watches: list(reader)?,
-            child_watches: list(reader)?,
+            relative_zxid,
+            data_watches,
+            exist_watches,
+            child_watches,
             persistent_watches: list(reader)?,
             persistent_recursive_watches: list(reader)?,
         })

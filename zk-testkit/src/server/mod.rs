@@ -8,7 +8,7 @@
 //! | `connection`, `handshake`, `serve` | one client's conversation: its session, its requests, answers in order |
 //! | `read`, `watches` | what a member answers by itself, and whom it tells of changes |
 //! | `prepare`, `multi`, `commit` | what the leader decides, and how members carry it out |
-//! | `txn`, `tree`, `quota` | a decision; the nodes it changes; what counts them |
+//! | `txn`, `node`, `tree`, `quota` | a decision; one node; what decisions change; what counts nodes |
 //! | `acl`, `sessions` | who may; who is there |
 //! | `member`, `quorum` | what each member has for itself; who leads |
 //! | `java` | strings as servers write them |
@@ -25,6 +25,7 @@ mod java;
 mod listen;
 mod member;
 mod multi;
+mod node;
 mod prepare;
 mod quirks;
 mod quorum;
@@ -40,6 +41,7 @@ mod words;
 pub use config::Config;
 pub use ensemble::{Conn, Ensemble, Member, Output};
 pub use listen::Listening;
+pub use node::Node;
 pub use sessions::Session;
-pub use tree::{Node, Tree};
+pub use tree::Tree;
 pub use txn::{Committed, NodeKind, Stamp, Txn};

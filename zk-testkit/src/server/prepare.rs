@@ -18,9 +18,11 @@ use crate::real::Release;
 use super::{
     Config,
     acl::Identities,
-    java, quirks,
+    java,
+    node::Node,
+    quirks,
     quota::{self, Track},
-    tree::{Node, RESERVED, Tree},
+    tree::{RESERVED, Tree},
     txn::{NodeKind, Txn},
 };
 

@@ -21,9 +21,10 @@ use super::{
     acl::{self, Identities},
     connection::{Encoded, Refused},
     java, multi,
+    node::Node,
     prepare::there,
     quirks,
-    tree::{Node, Tree},
+    tree::Tree,
     watches::Watches,
 };
 

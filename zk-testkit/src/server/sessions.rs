@@ -9,6 +9,7 @@ use bytes::BufMut as _;
 use zk_proto::{SessionId, Time};
 
 use super::Conn;
+use crate::rng;
 
 /// Length of a session's password.
 pub(super) const PASSWORD_LEN: usize = 16;
@@ -150,10 +151,7 @@ impl Sessions {
     }
 }
 
-/// The mixing step of `SplitMix64`.
-const fn mix(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
+/// One number out of another.
+const fn mix(mut seed: u64) -> u64 {
+    rng::next(&mut seed)
 }

@@ -6,104 +6,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use zk_proto::{Acl, AclList, Perms, SessionId, Stat, Zxid, path};
+use zk_proto::{Acl, SessionId, Zxid, path};
 
 use super::{
+    node::{Access, Node, open_acl},
     quota,
     txn::{NodeKind, Stamp, Txn},
 };
-
-/// One node.
-#[derive(Clone, Debug)]
-pub struct Node {
-    pub(super) data: Option<Bytes>,
-    pub(super) acl: AclList,
-    /// Whether the list allows everything to everybody, so that nobody has to read it.
-    pub(super) open: bool,
-    pub(super) kind: NodeKind,
-    pub(super) czxid: Zxid,
-    pub(super) mzxid: Zxid,
-    pub(super) pzxid: Zxid,
-    pub(super) ctime: i64,
-    pub(super) mtime: i64,
-    pub(super) version: i32,
-    /// Children ever created, which is also the next sequence number.
-    pub(super) created: i32,
-    pub(super) aversion: i32,
-    pub(super) children: BTreeSet<Box<str>>,
-}
-
-impl Node {
-    fn new(data: Option<Bytes>, acl: AclList, kind: NodeKind, stamp: Stamp) -> Self {
-        let Stamp { zxid, millis, .. } = stamp;
-        Self {
-            data,
-            open: is_open(&acl),
-            acl,
-            kind,
-            czxid: zxid,
-            mzxid: zxid,
-            pzxid: zxid,
-            ctime: millis,
-            mtime: millis,
-            version: 0,
-            created: 0,
-            aversion: 0,
-            children: BTreeSet::new(),
-        }
-    }
-
-    /// What clients are told of it.
-    #[must_use]
-    pub fn stat(&self) -> Stat {
-        let children = i32::try_from(self.children.len()).unwrap_or(i32::MAX);
-        Stat {
-            czxid: self.czxid,
-            mzxid: self.mzxid,
-            ctime: self.ctime,
-            mtime: self.mtime,
-            version: self.version,
-            cversion: self.created.wrapping_mul(2).wrapping_sub(children),
-            aversion: self.aversion,
-            ephemeral_owner: match self.kind {
-                NodeKind::Ephemeral(owner) => owner,
-                _ => SessionId(0),
-            },
-            data_length: i32::try_from(self.len()).unwrap_or(i32::MAX),
-            num_children: children,
-            pzxid: self.pzxid,
-        }
-    }
-
-    /// Its data; `None` if there is none, which is not the same as empty.
-    #[must_use]
-    pub const fn data(&self) -> Option<&Bytes> {
-        self.data.as_ref()
-    }
-
-    /// The names of its children, in order.
-    pub fn children(&self) -> impl Iterator<Item = &str> {
-        self.children.iter().map(|name| &**name)
-    }
-
-    /// What it lives on.
-    #[must_use]
-    pub const fn kind(&self) -> NodeKind {
-        self.kind
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.data.as_ref().map_or(0, Bytes::len)
-    }
-}
-
-fn is_open(acl: &AclList) -> bool {
-    *acl == open_acl()
-}
-
-fn open_acl() -> AclList {
-    [Acl::open_unsafe()].into_iter().collect()
-}
 
 /// A change that watches may hear of, with the lists that decide who may.
 #[derive(Clone, Debug)]
@@ -112,9 +21,6 @@ pub(super) enum Change {
     Deleted { path: Box<str>, access: Access, parent: Access },
     Data { path: Box<str>, access: Access },
 }
-
-/// An access control list as it was at the time of a change; `None` if it is open.
-pub(super) type Access = Option<AclList>;
 
 /// How to take one step back.
 #[derive(Debug)]
@@ -159,8 +65,7 @@ impl Tree {
         if has_config {
             reserved.children.insert("config".into());
             let mut config = node();
-            config.acl = [Acl::world_readable()].into_iter().collect();
-            config.open = false;
+            config.set_acl([Acl::world_readable()].into_iter().collect());
             config.aversion = -1;
             nodes.insert("/zookeeper/config".into(), config);
         }
@@ -241,8 +146,7 @@ impl Tree {
             }
             Txn::SetAcl { path, acl, version } => {
                 if let Some(node) = self.nodes.get_mut(path) {
-                    node.open = is_open(acl);
-                    node.acl = acl.clone();
+                    node.set_acl(acl.clone());
                     node.aversion = *version;
                 }
             }
@@ -269,7 +173,7 @@ impl Tree {
         effects: &mut Effects,
     ) {
         let above = parent(path);
-        let access = access(&node);
+        let access = node.access();
         let Some(parent) = self.nodes.get_mut(above) else { return };
         effects.undo.push(Undo::Created {
             path: path.into(),
@@ -282,7 +186,7 @@ impl Tree {
             parent.pzxid = stamp.zxid;
         }
         parent.children.insert(path::name(path).into());
-        let parent = self::access(parent);
+        let parent = parent.access();
         self.index(path, node.kind);
         let len = node.len();
         self.nodes.insert(path.into(), node);
@@ -299,7 +203,7 @@ impl Tree {
 
     fn remove(&mut self, path: &str, stamp: Stamp, effects: &mut Effects) {
         let Some(node) = self.nodes.remove(path) else { return };
-        let access = access(&node);
+        let access = node.access();
         self.unindex(path, node.kind);
         let mut parent_access = None;
         let mut parent_pzxid = Zxid(0);
@@ -307,7 +211,7 @@ impl Tree {
             parent_pzxid = parent.pzxid;
             parent.children.remove(path::name(path));
             parent.pzxid = parent.pzxid.max(stamp.zxid);
-            parent_access = self::access(parent);
+            parent_access = parent.access();
         }
         let len = i64::try_from(node.len()).unwrap_or(i64::MAX);
         effects.undo.push(Undo::Deleted { path: path.into(), node, parent_pzxid });
@@ -337,7 +241,7 @@ impl Tree {
         node.version = version;
         node.mzxid = stamp.zxid;
         node.mtime = stamp.millis;
-        let access = access(node);
+        let access = node.access();
         let grown = i64::try_from(node.len()).unwrap_or(i64::MAX)
             - i64::try_from(len_before).unwrap_or(i64::MAX);
         self.count_quota(path, 0, grown, effects);
@@ -434,10 +338,6 @@ impl Tree {
     }
 }
 
-fn access(node: &Node) -> Access {
-    (!node.open).then(|| node.acl.clone())
-}
-
 /// A place in an order that means nothing (FNV-1a).
 fn disorder(zxid: Zxid, path: &str) -> u64 {
     let seed = 0xCBF2_9CE4_8422_2325 ^ zxid.0 as u64;
@@ -447,9 +347,4 @@ fn disorder(zxid: Zxid, path: &str) -> u64 {
 /// The path above; that of a child of the root is the root.
 pub(super) fn parent(path: &str) -> &str {
     path::parent(path).unwrap_or("/")
-}
-
-/// Whether a list allows any of these permissions to somebody.
-pub(super) fn grants(acl: &Acl, wanted: Perms) -> bool {
-    acl.perms.0 & wanted.0 != 0
 }

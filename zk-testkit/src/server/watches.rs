@@ -6,7 +6,8 @@ use zk_proto::{EventType, WatcherType, path};
 
 use super::{
     Conn,
-    tree::{Access, Change, parent},
+    node::Access,
+    tree::{Change, parent},
 };
 
 /// How a connection watches a path in one table. Up to 3.8 at most one of them holds.

@@ -11,18 +11,18 @@ mod forge;
 mod frames;
 mod incident;
 mod net;
-mod rng;
 mod stage;
 mod stream;
 mod tasks;
 mod trace;
+
+pub use crate::rng::Rng;
 
 pub use self::{
     cluster::{Busy, Cluster, Observer, Pump, Seen, Setup, State},
     faults::{Fault, Incident, Schedule, Stage, Target},
     frames::{Received, Sent},
     net::{Arrival, LinkId, Net, Path, Way},
-    rng::Rng,
     stage::{Doing, Fired},
     stream::{SimClock, SimConnect, SimStream, servers},
     tasks::{Process, Tasks},

@@ -1,11 +1,23 @@
 //! Chance from a seed, by an algorithm that will not change: seeds in bug reports must not expire.
 
+#[cfg(feature = "sim")]
 use std::time::Duration;
 
-/// `SplitMix64`.
+/// The next number of `SplitMix64`, whose whole state is one number.
+pub(crate) const fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// `SplitMix64`, and what can be drawn from it.
+#[cfg(feature = "sim")]
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
+#[cfg(feature = "sim")]
 impl Rng {
     /// The sequence of this seed.
     #[must_use]
@@ -23,11 +35,7 @@ impl Rng {
 
     /// Any number.
     pub const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        next(&mut self.0)
     }
 
     /// A number below `bound`; 0 if that is 0.
@@ -90,7 +98,7 @@ impl Rng {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "sim"))]
 mod tests {
     use super::*;
 
