@@ -75,6 +75,7 @@ mod bank {
         PendingForgottenOnLoss: "what is unanswered when a connection is lost is never answered", "ZOOKEEPER-794", "S8 L2";
         BlindRetry: "whatever is unanswered when a connection is lost is sent again", "Netflix/curator #3", "S6 X1";
         SentReportedUnsent: "a request that was sent is reported as certainly not carried out", "own", "S9 X2";
+        UnsentReportedLost: "what waits to be sent when a connection is lost is reported as in doubt", "own", "S9";
         AnswersInReverse: "what is answered at once is reported newest first", "own", "S8 W1";
         // The session: watches.
         ExistWatchAsData: "a watch is registered as one on an existing node whatever the answer", "own", "W3";

@@ -152,8 +152,8 @@ impl Book {
         }
         let before = self.violations.len();
         self.saw(answer.zxid, truth);
-        if self.violations.len() > before {
-            self.wrong(format!("with the answer {answer:?} to {:?}", request.asked));
+        if let Some(wrong) = self.violations.get_mut(before) {
+            wrong.push_str(&format!(", with the answer {answer:?} to {:?}", request.asked));
         }
         let is_ok = answer.code == ErrorCode::OK;
         let is_done = match request.asked {

@@ -27,6 +27,8 @@ pub(crate) struct Client {
     pub(crate) is_paused: bool,
     pub(crate) waiting: VecDeque<Happening>,
     pub(crate) is_isolated: bool,
+    /// Whether its connections break after a few deliveries.
+    pub(crate) is_frail: bool,
     /// Added to the time that everything takes on the way.
     pub(crate) slow: Duration,
     /// Whether bytes come in crumbs.
@@ -50,6 +52,7 @@ impl Client {
             is_paused: false,
             waiting: VecDeque::new(),
             is_isolated: false,
+            is_frail: false,
             slow: Duration::ZERO,
             in_crumbs: false,
             is_closing: false,

@@ -26,6 +26,8 @@ pub enum Fault {
     Slow(usize),
     /// Bytes of this client come in ones, twos and threes.
     Crumbs(usize),
+    /// Connections of this client break after a few deliveries, this one and all that follow.
+    Frail(usize),
     /// The client's process stands still.
     Pause(usize),
     /// The client reaches no server: its dials get no answer, its connection is a black hole.
@@ -49,13 +51,13 @@ pub enum Fault {
 }
 
 /// How many kinds there are.
-pub(crate) const KINDS: usize = 18;
+pub(crate) const KINDS: usize = 19;
 
 impl Fault {
     /// All of them, for so many clients and members.
     #[must_use]
     pub fn all(clients: usize, members: usize) -> Vec<Self> {
-        let of_client: [fn(usize) -> Self; 11] = [
+        let of_client: [fn(usize) -> Self; 12] = [
             Self::Reset,
             Self::Fin,
             Self::BlackHole,
@@ -64,6 +66,7 @@ impl Fault {
             Self::Stall,
             Self::Slow,
             Self::Crumbs,
+            Self::Frail,
             Self::Pause,
             Self::Isolate,
             Self::Expire,
@@ -73,6 +76,31 @@ impl Fault {
         let of_clients = of_client.iter().flat_map(|fault| (0..clients).map(fault));
         let of_members = of_member.iter().flat_map(|fault| (0..members).map(fault));
         of_clients.chain(of_members).chain([Self::Depose]).collect()
+    }
+
+    /// The class that the guide to the simulator lists it under.
+    #[must_use]
+    pub const fn class(self) -> &'static str {
+        match self {
+            Self::Reset(_) => "N4",
+            Self::Fin(_) | Self::DropConnections(_) => "N5",
+            Self::BlackHole(_) => "N6",
+            Self::BlackHoleUp(_) => "N7u",
+            Self::BlackHoleDown(_) => "N7d",
+            Self::Stall(_) => "N12",
+            Self::Slow(_) => "N8",
+            Self::Crumbs(_) => "N10",
+            Self::Frail(_) => "N13",
+            Self::Pause(_) => "C1",
+            Self::Isolate(_) => "N15",
+            Self::Expire(_) => "V5",
+            Self::Stop(_) => "V1",
+            Self::CutOff(_) => "V8",
+            Self::Lag(_) => "V4",
+            Self::Refuse(_) => "N1",
+            Self::Hang(_) => "N3",
+            Self::Depose => "V3",
+        }
     }
 
     /// Its kind, as a number and by name.
@@ -96,6 +124,7 @@ impl Fault {
             Self::Hang(_) => (15, "hang"),
             Self::DropConnections(_) => (16, "drop connections"),
             Self::Depose => (17, "depose"),
+            Self::Frail(_) => (18, "frail"),
         }
     }
 }
@@ -138,7 +167,9 @@ pub(crate) fn schedule(
     (from, until): (Duration, Duration),
     timeout: Duration,
 ) -> Vec<Planned> {
-    let all = Fault::all(clients, members);
+    let mut all = Fault::all(clients, members);
+    // These come from [`breaks`].
+    all.retain(|fault| !matches!(fault, Fault::Frail(_)));
     let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     let mut planned: Vec<_> = (0..count)
         .map(|_| {
@@ -146,6 +177,31 @@ pub(crate) fn schedule(
             // Short ones strike within a conversation, long ones outlast a session.
             let most = if rng.chance(600) { micros(timeout) / 20 } else { micros(timeout) * 2 };
             Planned { when, fault: rng.pick(&all), duration: rng.micros(100, most.max(200)) }
+        })
+        .collect();
+    planned.sort_unstable();
+    planned
+}
+
+/// Times that connections are made to break between two deliveries.
+const BREAKS_MAX: u64 = 24;
+
+/// Deliveries to and from one client in a second, about.
+const DELIVERIES_PER_SECOND: u64 = 60;
+
+/// Connections that break between two deliveries, made up: between two events of one transaction, or two
+/// answers that arm watches again, there is hardly any time.
+pub(crate) fn breaks(rng: &mut Rng, clients: usize, until: Duration) -> Vec<Planned> {
+    let of_link: [fn(usize) -> Fault; 3] = [Fault::Reset, Fault::Fin, Fault::BlackHoleDown];
+    let deliveries = until.as_secs() * clients as u64 * DELIVERIES_PER_SECOND;
+    let mut planned: Vec<_> = (0..rng.below(BREAKS_MAX))
+        .map(|_| {
+            let client = rng.index(clients);
+            let delivery = usize::try_from(rng.below(deliveries)).unwrap_or(usize::MAX);
+            let is_frail = rng.chance(500);
+            let fault = if is_frail { Fault::Frail(client) } else { rng.pick(&of_link)(client) };
+            let duration = rng.micros(100, 2_000_000);
+            Planned { when: When::Delivery(delivery), fault, duration }
         })
         .collect();
     planned.sort_unstable();

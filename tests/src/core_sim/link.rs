@@ -26,6 +26,8 @@ pub(crate) struct Link {
     pub(crate) is_held: bool,
     /// Whether it was reset: nothing arrives any more.
     pub(crate) is_dead: bool,
+    /// How many more deliveries reach the client before it breaks.
+    pub(crate) frail: Option<u64>,
     /// Whether the client's socket is full.
     pub(crate) is_full: bool,
     pub(crate) up: Lane,
@@ -61,6 +63,7 @@ impl Link {
             is_made: false,
             is_held: true,
             is_dead: false,
+            frail: None,
             is_full: false,
             up: Lane::default(),
             down: Lane::default(),

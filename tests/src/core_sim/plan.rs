@@ -29,6 +29,11 @@ pub struct Plan {
     /// Whether users ask for anything, at times and in sizes that chance decides, or for what
     /// `script` says.
     pub is_scripted: bool,
+    /// Whether every other client sends such short requests only that it takes several to arm all watches
+    /// again.
+    pub is_cramped: bool,
+    /// How often what a server sends arrives in pieces, in a thousand.
+    pub splits: u64,
 }
 
 /// The unit of the servers' timers: small, so that sessions can be short.
@@ -45,9 +50,22 @@ impl Plan {
         let heal = timeout * 12;
         let count = 4 + rng.index(28);
         let span = (timeout / 2, heal - timeout / 2);
-        let faults = fault::schedule(&mut rng, count, (clients, members), span, timeout);
+        let mut faults = fault::schedule(&mut rng, count, (clients, members), span, timeout);
         let latency = rng.pick(&[(50, 400), (200, 5_000), (20, 60_000)]);
-        Self { seed, clients, members, timeout, faults, heal, latency, is_scripted: false }
+        let (is_cramped, splits) = (rng.chance(500), rng.pick(&[100, 600]));
+        faults.extend(fault::breaks(&mut rng, clients, heal));
+        Self {
+            seed,
+            clients,
+            members,
+            timeout,
+            faults,
+            heal,
+            latency,
+            is_scripted: false,
+            is_cramped,
+            splits,
+        }
     }
 
     /// Two clients and two members, and conversations that begin the same each time.
@@ -62,6 +80,8 @@ impl Plan {
             heal: Duration::from_secs(6),
             latency: (1_000, 1_001),
             is_scripted: true,
+            is_cramped: false,
+            splits: 0,
         }
     }
 

@@ -167,7 +167,7 @@ impl World<'_> {
             return;
         }
         self.close_book(client);
-        let (config, seed) = (self.config(), self.rng.next());
+        let (config, seed) = (self.config(client), self.rng.next());
         self.clients[client].begin(config, seed, self.now);
         self.settle(client);
     }
@@ -235,6 +235,7 @@ impl World<'_> {
             | Fault::Stall(it)
             | Fault::Slow(it)
             | Fault::Crumbs(it)
+            | Fault::Frail(it)
             | Fault::Pause(it)
             | Fault::Isolate(it)
             | Fault::Expire(it) => it,
@@ -277,6 +278,10 @@ impl World<'_> {
             }),
             Fault::Slow(client) => self.clients[client].slow = self.plan.timeout / 8,
             Fault::Crumbs(client) => self.clients[client].in_crumbs = true,
+            Fault::Frail(client) => {
+                self.clients[client].is_frail = true;
+                self.with_link(client, Self::weaken);
+            }
             Fault::Pause(client) => self.clients[client].is_paused = true,
             Fault::Isolate(client) => {
                 self.clients[client].is_isolated = true;
@@ -331,6 +336,10 @@ impl World<'_> {
         match fault {
             Fault::Slow(client) => self.clients[client].slow = Duration::ZERO,
             Fault::Crumbs(client) => self.clients[client].in_crumbs = false,
+            Fault::Frail(client) => {
+                self.clients[client].is_frail = false;
+                self.with_link(client, |world, link| world.links[link].frail = None);
+            }
             Fault::Pause(client) => self.awake(client),
             Fault::Isolate(client) => self.clients[client].is_isolated = false,
             Fault::Refuse(member) => {
@@ -382,7 +391,7 @@ impl World<'_> {
                         self.clients[client].close(self.now);
                         self.settle(client);
                     }
-                    let bound = self.config().close_timeout;
+                    let bound = self.config(0).close_timeout;
                     self.ending = Ending::Closing(self.now.after(bound));
                 } else if is_late(by) {
                     self.violations.push(format!("L1: somebody has no answers by {by}"));

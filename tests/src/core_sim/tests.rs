@@ -43,7 +43,11 @@ fn pairs_of_faults_before_the_first_delivery_break_no_promise() {
 /// The seed that found a refusal which overtook what its member had yet to apply.
 #[test]
 fn no_refusal_overtakes_what_a_member_has_yet_to_apply() {
-    let report = run(&Plan::of_seed(36));
+    let mut plan = Plan::of_seed(36);
+    // As it was when it was found.
+    plan.faults.retain(|planned| matches!(planned.when, When::At(_)));
+    (plan.is_cramped, plan.splits) = (false, 100);
+    let report = run(&plan);
     assert!(report.is_ok(), "{report:?}");
 }
 

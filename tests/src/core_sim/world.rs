@@ -24,6 +24,12 @@ use super::{
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
+/// Longest request of cramped clients: enough to read, write and delete, but to arm only one watch.
+const CRAMPED_LEN_MAX: usize = 36;
+
+/// Deliveries after which frail connections have broken.
+const FRAIL_MAX: u64 = 8;
+
 /// Everything.
 #[derive(Debug)]
 pub(crate) struct World<'a> {
@@ -82,7 +88,7 @@ impl<'a> World<'a> {
         };
         for number in 0..plan.clients {
             let seed = world.rng.next();
-            world.clients.push(Client::new(number, world.config(), seed, Time::ZERO));
+            world.clients.push(Client::new(number, world.config(number), seed, Time::ZERO));
             world.settle(number);
             world.plan_ask(number);
         }
@@ -90,10 +96,13 @@ impl<'a> World<'a> {
         world
     }
 
-    pub(crate) fn config(&self) -> Config {
+    pub(crate) fn config(&self, client: usize) -> Config {
         let servers = (0..self.plan.members).map(|member| format!("{member}:2181"));
         let mut config = Config::new(servers);
         config.session_timeout = self.plan.timeout;
+        if self.plan.is_cramped && client % 2 == 1 {
+            config.request_len_max = CRAMPED_LEN_MAX;
+        }
         config
     }
 
@@ -162,10 +171,19 @@ impl<'a> World<'a> {
         let link = self.links.len();
         self.links.push(Link::new(client, member));
         self.clients[client].link = Some(link);
+        if self.clients[client].is_frail {
+            self.weaken(link);
+        }
         if !self.clients[client].is_isolated {
             let at = self.now.after(self.latency(client));
             self.schedule.plan(at, Happening::Dialed { link, outcome: Ok(()) });
         }
+    }
+
+    /// A connection is to break after a few deliveries.
+    pub(crate) fn weaken(&mut self, link: usize) {
+        let most = 1 + self.rng.below(FRAIL_MAX);
+        self.links[link].frail = Some(self.rng.below(most));
     }
 
     /// A connection attempt has reached its server.
@@ -267,7 +285,7 @@ impl<'a> World<'a> {
         let mut rest = bytes.clone();
         while !rest.is_empty() {
             let whole = !self.clients[client].in_crumbs;
-            let split = !self.plan.is_scripted && self.rng.chance(100);
+            let split = !self.plan.is_scripted && self.rng.chance(self.plan.splits);
             let count = match (whole, split) {
                 (true, false) => rest.len(),
                 (true, true) => 1 + self.rng.index(rest.len()),
@@ -328,6 +346,11 @@ impl<'a> World<'a> {
         let client = found.client;
         if found.is_dead || found.down.is_hole || !found.is_held {
             return;
+        }
+        match &mut found.frail {
+            Some(0) => return self.reset(link),
+            Some(left) => *left -= 1,
+            None => {}
         }
         match what {
             Ok(bytes) => {

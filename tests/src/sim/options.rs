@@ -98,22 +98,31 @@ impl Options {
             }
             schedule
         };
+        let lag = if rng.one_in(2) { 0 } else { rng.scaled(1, 200) };
+        let sync_limit = rng.within(2, 5) * tick;
+        let read_only_mode = rng.one_in(4);
+        let locks = if rng.one_in(2) { 1 } else { rng.within(2, 4) as usize };
+        // Some for longer than their sessions last without servers.
+        let long = rng.one_in(3);
+        let hold_max = if long { rng.scaled(4_000, 60_000) } else { rng.scaled(20, 4_000) };
+        let think_max = rng.scaled(500, 20_000) * u64::from(clients) / 4;
+        // Where requests and wakes are counted there are queues.
+        let (locks, think_max) = if calm { (1, hold_max) } else { (locks, think_max) };
         Self {
             seed,
             duration,
             clients,
             members,
             tick,
-            lag: if rng.one_in(2) { 0 } else { rng.scaled(1, 200) },
-            sync_limit: rng.within(2, 5) * tick,
-            read_only_mode: rng.one_in(4),
+            lag,
+            sync_limit,
+            read_only_mode,
             latency,
             session_timeouts,
             drifts,
-            locks: if rng.one_in(2) { 1 } else { rng.within(2, 4) as usize },
-            // Some for longer than their sessions last without servers.
-            hold_max: if rng.one_in(3) { rng.scaled(4_000, 60_000) } else { rng.scaled(20, 4_000) },
-            think_max: rng.scaled(500, 20_000) * u64::from(clients) / 4,
+            locks,
+            hold_max,
+            think_max,
             request_len_max: if rng.one_in(3) { 1_500 } else { LEN_REQUEST_MAX },
             wishful: rng.one_in(3),
             calm,

@@ -194,7 +194,7 @@ impl<R, W> Flight<R, W> {
         let mut unknown = VecDeque::new();
         let mut again = VecDeque::new();
         for Sent { mut slot, start, .. } in core::mem::take(&mut self.sent) {
-            let unwritten = start >= written;
+            let unwritten = start >= written && !planted!(UnsentReportedLost);
             let wait_again = match &mut slot {
                 Slot::Restore(_) => {
                     self.forget(&slot);
@@ -209,6 +209,12 @@ impl<R, W> Flight<R, W> {
             if wait_again {
                 again.push_back(slot);
             } else {
+                self.forget(&slot);
+                unknown.push_back(slot);
+            }
+        }
+        if planted!(UnsentReportedLost) {
+            for slot in core::mem::take(&mut self.waiting) {
                 self.forget(&slot);
                 unknown.push_back(slot);
             }

@@ -14,93 +14,101 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use zk_proto::planted::Bug;
 
-use super::{Args, made, name, plant};
-use crate::sim::{Options, run};
+use super::{Args, made, name, noticed::Noticed, plant};
 
 /// A run that takes this many seconds is not getting anywhere in virtual time either.
 const STUCK: f64 = 20.0;
 
-/// Seconds of computing that this process has had.
+/// Runs of sessions alone for each run of clients, which takes as long.
+const PLANS: u64 = 3;
+
+/// Seeds in whose runs of sessions alone a mistake was never made before it is taken to be made elsewhere.
+const RUNS_WITHOUT: u64 = 4;
+
+/// Seconds of computing that this process has had, however long that took.
 fn core_seconds() -> f64 {
     let spent = clock_gettime(ClockId::ProcessCPUTime);
     spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9
 }
 
+/// A search that is under way.
+struct Search {
+    bug: Option<Bug>,
+    begun: f64,
+    seeds: AtomicU64,
+}
+
 /// Runs seeds until the mistake is noticed or the time is over. One object to read for the parent.
+///
+/// Each seed stands for a run of clients and one of sessions alone, for as long as that makes the mistake.
 pub(super) fn search(args: &Args, bug: Option<Bug>) -> Value {
     plant(bug);
     // A panic is told as a violation; what it says is in the way here.
     std::panic::set_hook(Box::new(|_| {}));
-    let begun = core_seconds();
-    let seeds = watched(bug, begun);
-    let mut simulated = 0;
+    let search = Arc::new(Search { bug, begun: core_seconds(), seeds: AtomicU64::new(0) });
+    search.clone().watch();
+    let mut made_in_sessions = 0;
     loop {
-        let tried = seeds.fetch_add(1, Ordering::Relaxed);
-        if core_seconds() - begun > args.core_seconds {
-            return verdict(bug, tried, begun, simulated, &BTreeSet::new(), "");
+        let tried = search.seeds.fetch_add(1, Ordering::Relaxed);
+        if search.core_seconds() > args.core_seconds {
+            return search.verdict(None);
         }
-        let mut options = Options::new(args.seed + tried, args.minutes);
-        options.schedule.0.retain(|incident| !args.without.contains(&incident.fault));
-        let report = run(&options, false);
-        simulated += report.simulated;
-        let innocent =
-            if report.violations.is_empty() { BTreeSet::new() } else { without(bug, &options) };
-        let guilty = report.violations.iter().filter(|it| !innocent.contains(it.rule));
-        let rules: BTreeSet<&str> = guilty.clone().map(|it| it.rule).collect();
-        if let Some(first) = guilty.clone().next() {
-            return verdict(bug, tried + 1, begun, simulated, &rules, &first.to_string());
-        }
-    }
-}
-
-/// The rules that this seed violates without the mistake, which has nothing to do with it then.
-fn without(bug: Option<Bug>, options: &Options) -> BTreeSet<&'static str> {
-    if bug.is_none() {
-        return BTreeSet::new();
-    }
-    plant(None);
-    let rules = run(options, false).rules().collect();
-    plant(bug);
-    rules
-}
-
-fn verdict(
-    bug: Option<Bug>,
-    seeds: u64,
-    begun: f64,
-    simulated: u64,
-    rules: &BTreeSet<&str>,
-    what: &str,
-) -> Value {
-    json!({
-        "bug": name(bug),
-        "noticed": !rules.is_empty(),
-        "seeds": seeds,
-        "core_seconds": core_seconds() - begun,
-        "simulated_minutes": simulated / 60_000,
-        "rules": rules,
-        "first": what,
-        "made": made(),
-    })
-}
-
-/// Counts seeds, and ends the process with a verdict if one of them does not come to its end.
-fn watched(bug: Option<Bug>, begun: f64) -> Arc<AtomicU64> {
-    let seeds = Arc::new(AtomicU64::new(0));
-    let watching = seeds.clone();
-    thread::spawn(move || {
-        let (mut last, mut since) = (0, core_seconds());
-        loop {
-            thread::park_timeout(Duration::from_millis(500));
-            let tried = watching.load(Ordering::Relaxed);
-            if tried != last {
-                (last, since) = (tried, core_seconds());
-            } else if core_seconds() - since > STUCK {
-                let rules = BTreeSet::from(["R3"]);
-                println!("{}", verdict(bug, tried, begun, 0, &rules, "a run does not end"));
-                std::process::exit(0);
+        let seed = args.seed + tried;
+        if bug.is_none() || made_in_sessions > 0 || tried < RUNS_WITHOUT {
+            let before = made();
+            let mut seeds = PLANS * seed..PLANS * (seed + 1);
+            let noticed = seeds.find_map(|seed| Noticed::by_sessions(args, bug, seed));
+            made_in_sessions += made().saturating_sub(before);
+            if noticed.is_some() {
+                return search.verdict(noticed);
             }
         }
-    });
-    seeds
+        let noticed = Noticed::by_clients(args, bug, seed);
+        if noticed.is_some() {
+            return search.verdict(noticed);
+        }
+    }
+}
+
+impl Search {
+    fn core_seconds(&self) -> f64 {
+        core_seconds() - self.begun
+    }
+
+    fn verdict(&self, noticed: Option<Noticed>) -> Value {
+        let is_noticed = noticed.is_some();
+        let Noticed { by, seed, rules, first, classes } = noticed.unwrap_or_default();
+        json!({
+            "bug": name(self.bug),
+            "noticed": is_noticed,
+            "seeds": self.seeds.load(Ordering::Relaxed),
+            "core_seconds": self.core_seconds(),
+            "by": by,
+            "seed": seed,
+            "rules": rules,
+            "first": first,
+            "classes": classes,
+            "made": made(),
+        })
+    }
+
+    /// Ends the process with a verdict if a run does not come to its end.
+    fn watch(self: Arc<Self>) {
+        thread::spawn(move || {
+            let (mut last, mut since) = (0, core_seconds());
+            loop {
+                thread::park_timeout(Duration::from_millis(500));
+                let tried = self.seeds.load(Ordering::Relaxed);
+                if tried != last {
+                    (last, since) = (tried, core_seconds());
+                } else if core_seconds() - since > STUCK {
+                    let rules = BTreeSet::from(["R3".to_owned()]);
+                    let first = "a run does not end".to_owned();
+                    let noticed = Noticed { rules, first, ..Noticed::default() };
+                    println!("{}", self.verdict(Some(noticed)));
+                    std::process::exit(0);
+                }
+            }
+        });
+    }
 }

@@ -10,27 +10,23 @@ use std::{
 
 use serde_json::{Value, json};
 use zk_proto::planted::Bug;
-use zk_testkit::sim::Fault;
 
 use super::{Args, name};
 use crate::sim::commit;
 
-/// One search: for which mistake, and without which faults.
-type Search = (Option<Bug>, Vec<Fault>);
-
 /// Searches for every mistake once.
 pub(super) fn all(args: &Args) -> Result<ExitCode, String> {
-    let without: Vec<Fault> = args.without.iter().copied().collect();
-    let searches: Vec<Search> = args.bugs.iter().map(|bug| (*bug, without.clone())).collect();
-    let found = run_all(args, &searches, |verdict| {
+    let found = for_each(args, &args.bugs, |bug| {
+        let verdict = search(args, *bug)?;
         if !args.json {
-            println!("{}", line(verdict));
+            println!("{}", line(&verdict));
         }
+        Ok(verdict)
     })?;
-    let bad = |(search, verdict): &(&Search, &Value)| noticed(verdict) == search.0.is_none();
-    let wrong = searches.iter().zip(&found).filter(bad).count();
-    let planted = searches.iter().filter(|(bug, _)| bug.is_some()).count();
-    let missed = searches.iter().zip(&found).filter(|it| it.0.0.is_some() && bad(it)).count();
+    let bad = |(bug, verdict): &(&Option<Bug>, &Value)| noticed(verdict) == bug.is_none();
+    let wrong = args.bugs.iter().zip(&found).filter(bad).count();
+    let planted = args.bugs.iter().flatten().count();
+    let missed = args.bugs.iter().zip(&found).filter(|it| it.0.is_some() && bad(it)).count();
     if args.json {
         let object = json!({
             "commit": commit(),
@@ -39,7 +35,7 @@ pub(super) fn all(args: &Args) -> Result<ExitCode, String> {
             "minutes": args.minutes,
             "first_seed": args.seed,
             "core_seconds": args.core_seconds,
-            "without": without.iter().map(|fault| fault.name()).collect::<Vec<_>>(),
+            "without": args.without,
             "bugs": found,
         });
         println!("{object}");
@@ -49,94 +45,54 @@ pub(super) fn all(args: &Args) -> Result<ExitCode, String> {
     Ok(ExitCode::from(u8::from(wrong > 0)))
 }
 
-/// Leaves each class of faults out in turn.
-pub(super) fn table(args: &Args) -> Result<ExitCode, String> {
-    let classes = [None].into_iter().chain(Fault::ALL.iter().copied().map(Some));
-    let bugs: Vec<Bug> = args.bugs.iter().copied().flatten().collect();
-    let mut rows = Vec::new();
-    for class in classes {
-        let without: Vec<Fault> = class.into_iter().collect();
-        let searches: Vec<Search> = bugs.iter().map(|bug| (Some(*bug), without.clone())).collect();
-        let found = run_all(args, &searches, |_| {})?;
-        let missed: Vec<String> = searches
-            .iter()
-            .zip(&found)
-            .filter(|(_, verdict)| !noticed(verdict))
-            .map(|((bug, _), _)| name(*bug))
-            .collect();
-        let class = class.map_or("none", Fault::name);
-        if !args.json {
-            let list = if missed.is_empty() { "-".to_owned() } else { missed.join(", ") };
-            println!("{class:<6} {list}");
-        }
-        rows.push(json!({"without": class, "missed": missed, "bugs": found}));
-    }
-    if args.json {
-        let object = json!({"commit": commit(), "core_seconds": args.core_seconds, "table": rows});
-        println!("{object}");
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn noticed(verdict: &Value) -> bool {
+pub(super) fn noticed(verdict: &Value) -> bool {
     verdict["noticed"] == true
 }
 
-/// Runs searches, several at a time. Verdicts come back in the order of the searches.
-fn run_all(
+/// Does something for each mistake, for several at a time. What comes of it is in the order of mistakes.
+pub(super) fn for_each<T: Send>(
     args: &Args,
-    searches: &[Search],
-    tell: impl Fn(&Value) + Sync,
-) -> Result<Vec<Value>, String> {
+    bugs: &[Option<Bug>],
+    act: impl Fn(&Option<Bug>) -> Result<T, String> + Sync,
+) -> Result<Vec<T>, String> {
     let next = AtomicUsize::new(0);
-    let verdicts = Mutex::new(vec![Value::Null; searches.len()]);
-    let failure = Mutex::new(None);
+    let done = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..args.jobs.min(searches.len()) {
+        for _ in 0..args.jobs.min(bugs.len()) {
             scope.spawn(|| {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(search) = searches.get(number) else { return };
-                    match run_one(args, search) {
-                        Ok(verdict) => {
-                            tell(&verdict);
-                            let mut verdicts =
-                                verdicts.lock().unwrap_or_else(PoisonError::into_inner);
-                            verdicts[number] = verdict;
-                        }
-                        Err(error) => {
-                            *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                            return;
-                        }
-                    }
+                    let Some(bug) = bugs.get(number) else { return };
+                    let outcome = act(bug);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push((number, outcome));
                 }
             });
         }
     });
-    match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(error) => Err(error),
-        None => Ok(verdicts.into_inner().unwrap_or_else(PoisonError::into_inner)),
-    }
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-fn run_one(args: &Args, (bug, without): &Search) -> Result<Value, String> {
+/// Searches for one mistake, in a process of its own.
+pub(super) fn search(args: &Args, bug: Option<Bug>) -> Result<Value, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(own);
-    command.args(["bank", "--here", "--bug", &name(*bug)]);
+    command.args(["bank", "--here", "--bug", &name(bug)]);
     command.args(["--core-seconds", &args.core_seconds.to_string()]);
     command.args(["--minutes", &args.minutes.to_string(), "--seed", &args.seed.to_string()]);
-    for fault in without {
-        command.args(["--without-fault", fault.name()]);
+    for class in &args.without {
+        command.args(["--without-fault", class]);
     }
     let output = command.output().map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
     // A process that goes down with its mistake has noticed it, in its way.
     let died = || {
         json!({
-            "bug": name(*bug),
+            "bug": name(bug),
             "noticed": true,
             "seeds": 0,
-            "core_seconds": 0.0,
+            "core_seconds": null,
             "rules": ["R3"],
             "first": format!("the process died: {}", output.status),
             "made": 0,
@@ -154,13 +110,16 @@ fn line(verdict: &Value) -> String {
     let text = |key: &str| verdict[key].as_str().unwrap_or_default().to_owned();
     let rules: Vec<&str> =
         verdict["rules"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let is_noticed = noticed(verdict);
+    let made = format!("made {} times", verdict["made"]);
+    let what = format!("{} {}: {}", text("by"), verdict["seed"], text("first"));
     format!(
         "{:<24} {:<8} {:>5} seeds {:>6.1} s  {:<12} {}",
         text("bug"),
-        if noticed(verdict) { "noticed" } else { "-" },
+        if is_noticed { "noticed" } else { "-" },
         verdict["seeds"],
         verdict["core_seconds"].as_f64().unwrap_or_default(),
         rules.join(" "),
-        if noticed(verdict) { text("first") } else { format!("made {} times", verdict["made"]) },
+        if is_noticed { what } else { made },
     )
 }

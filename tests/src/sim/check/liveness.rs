@@ -139,5 +139,6 @@ impl Bench {
         if self.options.calm && requests > allowed {
             self.violated("L3", format!("{requests} requests for {attempts} attempts"));
         }
+        self.check_herd();
     }
 }

@@ -8,9 +8,11 @@
 //! | `writes` | S5, S9: what became of writes, and what reads have shown |
 //! | `watches` | W1, W2, W3, W5 |
 //! | `orphans` | X1, X2, X3, R1: what is left behind |
+//! | `herd` | L3: who is woken |
 //! | `liveness` | L1, L2, L3, L4: what must happen in time |
 
 mod exclusion;
+mod herd;
 mod liveness;
 mod orphans;
 mod truth;
@@ -69,6 +71,7 @@ pub(crate) struct Bench {
     pub(crate) truth: truth::Truth,
     holders: exclusion::Holders,
     wires: wire::Wires,
+    herd: herd::Herd,
     writes: writes::Writes,
     pub(crate) promises: liveness::Promises,
     /// Sessions that a fault has ended, or that a cut-off member has kept alive, until when: whoever
@@ -86,6 +89,7 @@ impl Judge {
             truth: truth::Truth::default(),
             holders: exclusion::Holders::default(),
             wires: wire::Wires::default(),
+            herd: herd::Herd::default(),
             writes: writes::Writes::default(),
             promises: liveness::Promises::default(),
             doubtful: BTreeMap::new(),

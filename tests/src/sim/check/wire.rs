@@ -97,6 +97,7 @@ impl Bench {
         if op == OpCode::CREATE || op == OpCode::CREATE2 {
             let path = Str::decode(&mut Reader::new(body)).map(|path| path.lossy().into_owned());
             let path = path.unwrap_or_default();
+            self.makes(client, &path);
             if path.starts_with(UNIQUE) && !self.wires.sent_creates.insert(path.clone()) {
                 self.violated("S9", format!("the create of {path} was sent twice"));
             }
@@ -169,6 +170,7 @@ impl Bench {
             Received::Greeting(greeting) if greeting.time_out > 0 => {
                 self.wires.links.insert(seen.link, greeting.session_id);
             }
+            Received::Event { body, .. } => self.hears(seen.client, body),
             Received::Reply { zxid, xid, .. } => {
                 let client = seen.client;
                 let Some(&session) = self.wires.links.get(&seen.link) else { return };

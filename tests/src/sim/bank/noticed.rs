@@ -1,0 +1,81 @@
+//! One run with a mistake in it: does it violate what it would not violate otherwise?
+
+use std::collections::BTreeSet;
+
+use zk_proto::planted::Bug;
+
+use super::{Args, plant};
+use crate::{
+    core_sim::{self, Plan},
+    sim::{Options, run},
+};
+
+/// How a mistake was noticed.
+#[derive(Default)]
+pub(super) struct Noticed {
+    /// By which simulator.
+    pub(super) by: &'static str,
+    pub(super) seed: u64,
+    pub(super) rules: BTreeSet<String>,
+    /// What was violated first.
+    pub(super) first: String,
+    /// Classes of faults that were there; without any other it would have been noticed as well.
+    pub(super) classes: BTreeSet<&'static str>,
+}
+
+impl Noticed {
+    /// A run of clients and locks.
+    pub(super) fn by_clients(args: &Args, bug: Option<Bug>, seed: u64) -> Option<Self> {
+        let mut options = Options::new(seed, args.minutes);
+        options.schedule.0.retain(|incident| !args.without.contains(incident.fault.name()));
+        let report = run(&options, false);
+        if report.violations.is_empty() {
+            return None;
+        }
+        let innocent = unplanted(bug, || run(&options, false).rules().collect());
+        let guilty = report.violations.iter().filter(|it| !innocent.contains(it.rule));
+        let rules: BTreeSet<String> = guilty.clone().map(|it| it.rule.to_owned()).collect();
+        let first = guilty.map(ToString::to_string).next()?;
+        let classes = options.schedule.0.iter().map(|incident| incident.fault.name()).collect();
+        Some(Self { by: "zk-sim", seed, rules, first, classes })
+    }
+
+    /// A run of sessions alone.
+    pub(super) fn by_sessions(args: &Args, bug: Option<Bug>, seed: u64) -> Option<Self> {
+        let mut plan = Plan::of_seed(seed);
+        plan.faults.retain(|planned| !args.without.contains(planned.fault.class()));
+        let failure = core_sim::attempt(&plan).err()?;
+        let innocent = unplanted(bug, || match core_sim::attempt(&plan) {
+            Ok(_) => BTreeSet::new(),
+            Err(failure) => failure.violations.iter().map(|it| rule(it)).collect(),
+        });
+        let guilty = failure.violations.iter().filter(|it| !innocent.contains(&rule(it)));
+        let rules: BTreeSet<String> = guilty.clone().map(|it| rule(it)).collect();
+        let first = guilty.cloned().next()?;
+        let classes = plan.faults.iter().map(|planned| planned.fault.class()).collect();
+        Some(Self { by: "zk-sim-core", seed, rules, first, classes })
+    }
+}
+
+/// What the same run violates without the mistake, which has nothing to do with it then.
+fn unplanted<T>(bug: Option<Bug>, run: impl FnOnce() -> BTreeSet<T>) -> BTreeSet<T> {
+    if bug.is_none() {
+        return BTreeSet::new();
+    }
+    plant(None);
+    let rules = run();
+    plant(bug);
+    rules
+}
+
+/// The rule that a text about a violation begins with. What has no rule is a run that cannot go on.
+fn rule(violation: &str) -> String {
+    let rules = violation.split(':').next().unwrap_or_default();
+    let is_rule = |text: &str| {
+        let mut chars = text.chars();
+        chars.next().is_some_and(|first| first.is_ascii_uppercase())
+            && chars.all(|digit| digit.is_ascii_digit())
+    };
+    let named = !rules.is_empty() && rules.split(", ").all(is_rule);
+    if named { rules.replace(", ", " ") } else { "R3".to_owned() }
+}

@@ -1,0 +1,54 @@
+//! L3: who gives a lock back wakes one waiter.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use zk_proto::{EventType, jute::decode_prefix, request::WatcherEvent};
+
+use super::{Bench, truth::guid};
+
+/// What the paths of all locks begin with.
+const LOCKS: &str = "/locks/";
+
+#[derive(Default)]
+pub(super) struct Herd {
+    /// Who has made the node with this id.
+    makers: BTreeMap<Box<str>, u32>,
+    /// Events that have told somebody of the end of somebody else's node.
+    woken: u64,
+}
+
+impl Bench {
+    /// A client creates a node.
+    pub(super) fn makes(&mut self, client: u32, path: &str) {
+        if let Some(guid) = guid(path).filter(|_| self.options.calm) {
+            self.herd.makers.insert(guid.into(), client);
+        }
+    }
+
+    /// A client is told of a change.
+    pub(super) fn hears(&mut self, client: u32, event: &Bytes) {
+        let Ok(WatcherEvent { kind, path, .. }) = decode_prefix(event) else { return };
+        let path = path.lossy();
+        if kind == EventType::NODE_DELETED && path.starts_with(LOCKS) {
+            let maker = guid(&path).and_then(|guid| self.herd.makers.get(guid));
+            self.herd.woken += u64::from(maker.is_some_and(|maker| *maker != client));
+        }
+    }
+
+    /// Without faults, each node of a lock that goes wakes the one behind it. Who has given up may hear
+    /// once more of the node that it has waited for.
+    pub(super) fn check_herd(&mut self) {
+        let count = |name| self.counts.get(name).copied().unwrap_or_default();
+        let attempts = count("attempts");
+        let given_up = attempts.saturating_sub(count("acquisitions"));
+        let woken = self.herd.woken;
+        if self.options.calm {
+            *self.counts.entry("waiters woken without faults").or_default() += woken;
+            if woken > attempts + given_up {
+                let text = format!("{woken} wakes by {attempts} nodes, {given_up} given up");
+                self.violated("L3", text);
+            }
+        }
+    }
+}
