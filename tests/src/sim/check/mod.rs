@@ -6,11 +6,15 @@
 //! | `exclusion` | S1, S2, S3, S4: holders of locks |
 //! | `wire` | S7, S8, S9 as far as frames show them |
 //! | `writes` | S5, S9: what became of writes, and what reads have shown |
+//! | `histories` | S6: whole histories of nodes |
+//! | `linear` | S6: whether a history can have happened |
 //! | `watches` | W1, W2, W3, W5 |
 //! | `orphans` | X1, X2, X3, R1: what is left behind |
 //! | `liveness` | L1, L2, L3, L4: what must happen in time |
 
 mod exclusion;
+mod histories;
+mod linear;
 mod liveness;
 mod orphans;
 mod truth;
@@ -32,6 +36,9 @@ use zk_testkit::{
 
 pub(crate) use self::{
     exclusion::Held,
+    histories::Asked,
+    linear::{Answer, Ask, Node, Refusal},
+    truth::digest,
     watches::Armed,
     writes::{UNIQUE, Write},
 };
@@ -70,6 +77,7 @@ pub(crate) struct Bench {
     holders: exclusion::Holders,
     wires: wire::Wires,
     writes: writes::Writes,
+    histories: histories::Histories,
     pub(crate) promises: liveness::Promises,
     /// Sessions that a fault has ended, or that a cut-off member has kept alive, until when: whoever
     /// believes in these is wrong through no fault of its own.
@@ -87,6 +95,7 @@ impl Judge {
             holders: exclusion::Holders::default(),
             wires: wire::Wires::default(),
             writes: writes::Writes::default(),
+            histories: histories::Histories::default(),
             promises: liveness::Promises::default(),
             doubtful: BTreeMap::new(),
         })))
