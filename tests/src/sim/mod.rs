@@ -7,6 +7,8 @@
 //! | `life` | a client from its first connection to its last |
 //! | `workload` | what clients do, one file for each kind |
 //! | `check` | what must hold, one file for each property |
+//! | `coverage` | what must have happened |
+//! | `lines` | how much is logged |
 //! | `report` | what comes out of a run, and of many |
 //! | `shrink` | fewer faults for the same failure |
 //! | `bank` | mistakes that are made on purpose, to see whether they are noticed |
@@ -14,7 +16,9 @@
 #[cfg(zk_bank)]
 pub mod bank;
 mod check;
+mod coverage;
 mod life;
+mod lines;
 mod options;
 mod report;
 mod shrink;
@@ -23,6 +27,7 @@ mod world;
 
 pub use self::{
     check::Violation,
+    coverage::{Coverage, SEEDS_FOR_ALL},
     options::Options,
     report::{Counts, Report, Totals},
     shrink::shrink,
