@@ -2,6 +2,7 @@
 //!
 //! | module | concern |
 //! |---|---|
+//! | `blocking` | threads without a runtime |
 //! | `cancelled` | acquires that are dropped, wherever they are |
 //! | `conditions` | when being woken proves the grant |
 //! | `counts` | requests, round trips and notifications, each with its number |
@@ -9,6 +10,7 @@
 //! | `guards` | giving locks back, and hearing of their loss |
 //! | `interference` | asking for locks back, taking them away, strangers, and worn paths |
 //! | `lost_replies` | hundreds of runs in which a reply never arrives |
+//! | `observed` | what is told of locks, and to whom |
 //! | `old_servers` | making do with what there is |
 //! | `queue` | who comes when |
 //! | `session_loss` | sessions that end under holders and waiters |
@@ -16,6 +18,7 @@
 //! | `tickets` | places in a queue that are kept while nobody waits for them |
 //! | `support` | servers, proxies, and ways of waiting |
 
+mod blocking;
 mod cancelled;
 mod conditions;
 mod counts;
@@ -23,6 +26,7 @@ mod doubt;
 mod guards;
 mod interference;
 mod lost_replies;
+mod observed;
 mod old_servers;
 mod queue;
 mod session_loss;

@@ -1,6 +1,6 @@
 //! Settings of recipes.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use zk_client::{Acl, AclList, Client};
 
@@ -8,6 +8,7 @@ use crate::{
     identity,
     layout::{Filter, Layout, Strangers},
     line::{Line, Settings},
+    observe::{Observer, Observers},
 };
 
 /// How long a waiter trusts its watch without looking again: defence in depth against lost notifications,
@@ -30,6 +31,8 @@ pub struct Builder<R> {
     look_ahead: bool,
     max_waiters: Option<usize>,
     rotate_at: i32,
+    max_hold: Option<Duration>,
+    observers: Observers,
     over: fn(Line) -> R,
 }
 
@@ -46,6 +49,8 @@ impl<R> Builder<R> {
             look_ahead: false,
             max_waiters: None,
             rotate_at: ROTATE_AT,
+            max_hold: None,
+            observers: Observers::default(),
             over,
         }
     }
@@ -116,11 +121,25 @@ impl<R> Builder<R> {
         self
     }
 
+    /// How long a lock should be held at most: whoever holds it for longer is told of, as a `tracing` warning
+    /// and to the [observer](Builder::observer). Nothing is taken away from it. Costs a task for each guard.
+    pub const fn max_hold(mut self, limit: Duration) -> Self {
+        self.max_hold = Some(limit);
+        self
+    }
+
+    /// Who hears of grants, releases and losses: [`Metrics`](crate::Metrics), for example.
+    pub fn observer(mut self, observer: Arc<impl Observer>) -> Self {
+        self.observers = Observers(Some(observer));
+        self
+    }
+
     /// The finished recipe. Nothing happens on the servers yet.
     #[must_use]
     pub fn build(self) -> R {
         let Self { client, path, description, acl, recheck, layout, .. } = self;
-        let Self { filter, look_ahead, max_waiters, rotate_at, over, .. } = self;
+        let Self { filter, look_ahead, max_waiters, rotate_at, .. } = self;
+        let Self { max_hold, observers, over, .. } = self;
         let description = description.unwrap_or_else(identity::describe);
         let settings = Settings {
             description,
@@ -131,6 +150,8 @@ impl<R> Builder<R> {
             look_ahead,
             max_waiters,
             rotate_at,
+            max_hold,
+            observers,
         };
         over(Line::new(client, path, settings))
     }
@@ -144,6 +165,7 @@ impl<R> Clone for Builder<R> {
             description: self.description.clone(),
             acl: self.acl.clone(),
             filter: self.filter.clone(),
+            observers: self.observers.clone(),
             ..*self
         }
     }

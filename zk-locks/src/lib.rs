@@ -28,6 +28,9 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "blocking")]
+#[cfg_attr(docsrs, doc(cfg(feature = "blocking")))]
+pub mod blocking;
 mod builder;
 mod entry;
 mod error;
@@ -36,6 +39,7 @@ mod identity;
 mod layout;
 mod line;
 mod lock;
+mod observe;
 mod queue;
 mod rw_lock;
 mod ticket;
@@ -52,6 +56,7 @@ pub use self::{
     guard::{FencingToken, Guard, Status},
     layout::{Layout, Strangers},
     lock::{Lock, LockBuilder},
+    observe::{Grant, Histogram, Metrics, Observer, Release},
     queue::{Contender, Queue},
     rw_lock::{DowngradeError, ReadGuard, RwLock, RwLockBuilder, UpgradeError, WriteGuard},
     ticket::Ticket,

@@ -8,12 +8,15 @@ use std::{
 };
 
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use zk_client::{Multi, OwnedNode, Zxid, planted};
 
 mod held;
+mod hold;
 mod token;
 
 pub(crate) use self::held::Held;
+use self::hold::Hold;
 pub use self::token::FencingToken;
 use crate::{
     error::{CheckError, Lost, ReleaseError},
@@ -49,6 +52,8 @@ pub struct Guard {
     held: Arc<Held>,
     node: OwnedNode,
     cancellation: Cancellation,
+    /// Tells of it, if somebody wants to know.
+    hold: Option<Hold>,
 }
 
 /// Cancelled when it goes, or the lock is lost; made when first asked for.
@@ -66,19 +71,22 @@ impl Drop for Cancellation {
 impl Guard {
     /// A guard for a place at the head of the queue; `Err` if it was lost on the way.
     pub(crate) fn new(line: &Line, place: Place) -> Result<Self, Lost> {
-        let Place { node, own_watch, revoked, .. } = place;
+        let (node, own_watch, revoked, waited) = place.granted();
         let token = match node.sequence() {
             Some(sequence) if planted!(TokenFromSuffix) => Zxid(sequence.into()),
             _ => node.stat().czxid,
         };
         let token = FencingToken::new(token);
         let held = Held::new(line.client.clone(), node.path().to_owned(), token);
-        Self::of(held.heard(own_watch, revoked), node)
+        let mut guard = Self::of(held.heard(own_watch, revoked), node)?;
+        guard.hold = Some(Hold::begin(line, &guard.held, waited));
+        Ok(guard)
     }
 
     /// A guard for a node; `Err` if it was lost on the way.
     pub(crate) fn of(held: Held, node: OwnedNode) -> Result<Self, Lost> {
-        let guard = Self { held: Arc::new(held), node, cancellation: Cancellation::default() };
+        let cancellation = Cancellation::default();
+        let guard = Self { held: Arc::new(held), node, cancellation, hold: None };
         match guard.status() {
             Status::Lost(lost) => Err(lost),
             Status::Held | Status::Suspect { .. } => Ok(guard),
@@ -118,15 +126,17 @@ impl Guard {
         self.held.lost().await
     }
 
-    /// Runs `work` until it is done or the lock is lost, whichever comes first.
+    /// Runs `work` until it is done or the lock is lost, whichever comes first, in a `tracing` span with the
+    /// lock's path and token.
     ///
     /// # Errors
     /// [`Lost`]; `work` has been dropped then, wherever it was.
     pub async fn scope<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
+        let span = tracing::info_span!("zk.lock", path = self.path(), token = %self.token());
         tokio::select! {
             biased;
             lost = self.lost() => Err(lost),
-            output = work => Ok(output),
+            output = work.instrument(span) => Ok(output),
         }
     }
 
@@ -187,8 +197,8 @@ impl Guard {
     /// # Errors
     /// [`ReleaseError`] if no server has confirmed it: the session has ended, and the lock with it.
     pub fn release(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
-        let Self { held, node, cancellation } = self;
-        drop(cancellation);
+        let Self { held, node, cancellation, hold } = self;
+        drop((cancellation, hold));
         let deleted = node.delete();
         async move {
             let released = deleted.await.map_err(ReleaseError::from);

@@ -62,10 +62,12 @@ impl Line {
                     may_rotate = self.rotate(node).await?;
                 }
                 Ok(node) => {
-                    let mut place = Place::new(node, besides.map(str::to_owned))?;
+                    let mut place =
+                        Place::new(node, besides.map(str::to_owned), &self.settings.observers)?;
                     // An old listing, sent again over a new connection, may be from before the node.
                     if let Ok((names, _)) = children.await {
                         place.listing = self.listing(names, &place, epoch)?;
+                        place.story.ahead = place.ahead();
                     }
                     return self.unless_full(place);
                 }

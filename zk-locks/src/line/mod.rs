@@ -20,6 +20,7 @@ use zk_client::{AclList, Client};
 
 use crate::{
     layout::{Filter, Layout, NAME_END, Role},
+    observe::Observers,
     queue::Queue,
 };
 
@@ -29,7 +30,10 @@ mod place;
 mod rotate;
 mod wait;
 
-pub(crate) use self::{listing::Listing, place::Place};
+pub(crate) use self::{
+    listing::Listing,
+    place::{Place, Waited},
+};
 
 /// Pause before asking again a server that is throttling.
 const THROTTLE_PAUSE: Duration = Duration::from_millis(100);
@@ -55,6 +59,8 @@ pub(crate) struct Settings {
     pub(crate) look_ahead: bool,
     pub(crate) max_waiters: Option<usize>,
     pub(crate) rotate_at: i32,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) observers: Observers,
 }
 
 impl Line {

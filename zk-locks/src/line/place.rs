@@ -4,6 +4,7 @@ use std::{
     future::{Future, poll_fn},
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use tokio::time::{Instant, sleep_until};
@@ -16,6 +17,7 @@ use super::listing::Listing;
 use crate::{
     entry::{Entry, SEQUENCE_MAX},
     error::AcquireError,
+    observe::Observers,
 };
 
 /// Our place in a queue. Dropping it leaves the queue.
@@ -37,10 +39,44 @@ pub(crate) struct Place {
     pub(super) watched: Vec<Watched>,
     /// When to look again although nothing was heard.
     pub(super) recheck_at: Option<Instant>,
+    /// What to tell of the wait.
+    pub(super) story: Story,
     /// The listing that was asked for, and the connection when it was.
     pub(super) looking: Option<(u64, Names)>,
     /// The reads, with watches, that were asked for.
     pub(super) arming: Option<Arming>,
+}
+
+/// A wait, as far as it has come: tells that it was given up, unless it is ended before it goes.
+#[derive(Debug)]
+pub(super) struct Story {
+    pub(super) since: Instant,
+    /// How many were in front at first.
+    pub(super) ahead: Option<usize>,
+    observers: Observers,
+    path: Option<String>,
+}
+
+/// How long a wait has taken, and behind how many it began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waited {
+    pub(crate) time: Duration,
+    pub(crate) ahead: Option<usize>,
+}
+
+impl Story {
+    fn end(&mut self) -> Waited {
+        self.path = None;
+        Waited { time: self.since.elapsed(), ahead: self.ahead }
+    }
+}
+
+impl Drop for Story {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            self.observers.tell(|observer| observer.given_up(path, self.since.elapsed()));
+        }
+    }
 }
 
 /// A listing under way.
@@ -75,7 +111,17 @@ pub(super) enum Wake {
 }
 
 impl Place {
-    pub(super) fn new(node: OwnedNode, besides: Option<String>) -> Result<Self, AcquireError> {
+    pub(super) fn new(
+        node: OwnedNode,
+        besides: Option<String>,
+        observers: &Observers,
+    ) -> Result<Self, AcquireError> {
+        let story = Story {
+            since: Instant::now(),
+            ahead: None,
+            observers: observers.clone(),
+            path: Some(node.path().to_owned()),
+        };
         let entry = Entry::parse(node.name().to_owned()).map_err(|_| AcquireError::NodeDeleted)?;
         let sequence = entry.sequence;
         if !(0..=SEQUENCE_MAX).contains(&sequence) {
@@ -90,9 +136,16 @@ impl Place {
             listing: None,
             watched: Vec::new(),
             recheck_at: None,
+            story,
             looking: None,
             arming: None,
         })
+    }
+
+    /// The node, with what was heard of it, and how it was waited for.
+    pub(crate) fn granted(mut self) -> (OwnedNode, Option<Watch>, bool, Waited) {
+        let waited = self.story.end();
+        (self.node, self.own_watch, self.revoked, waited)
     }
 
     /// How many were in front when the queue was last looked at.

@@ -1,0 +1,105 @@
+//! What is told of locks, and to whom.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use zk_locks::{Grant, Lock, Lost, Metrics, Observer};
+
+use crate::support::{Stage, on_each_release, within};
+
+#[tokio::test]
+async fn metrics_count_grants_waits_losses_and_those_who_give_up() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("counted").await;
+        let metrics = Arc::new(Metrics::default());
+        let lock = Lock::builder(&stage.outsider, &path).observer(metrics.clone()).build();
+        let first = within(lock.acquire()).await.unwrap();
+        let mut second = within(lock.enqueue()).await.unwrap();
+        let third = within(lock.enqueue()).await.unwrap();
+        assert_eq!((metrics.grants(), metrics.given_up()), (1, 0));
+        drop(third);
+        within(first.release()).await.unwrap();
+        let second = within(second.wait()).await.unwrap();
+        stage.outsider.delete(second.path()).await.unwrap();
+        assert_eq!(within(second.lost()).await, Lost::NodeDeleted);
+        assert_eq!(metrics.losses(), 0);
+        drop(second);
+        assert_eq!((metrics.grants(), metrics.given_up(), metrics.losses()), (2, 1, 1));
+        assert_eq!((metrics.waits().count(), metrics.holds().count()), (2, 2));
+        assert_eq!(metrics.queue_length(), 1);
+    })
+    .await;
+}
+
+/// Hears of one lock.
+#[derive(Default)]
+struct Ear(Mutex<Vec<String>>, tokio::sync::Notify);
+
+impl Observer for Ear {
+    fn held_too_long(&self, grant: &Grant<'_>) {
+        self.0.lock().unwrap().push(grant.path.to_owned());
+        self.1.notify_one();
+    }
+}
+
+#[tokio::test]
+async fn a_lock_that_is_held_for_too_long_is_told_of_once_and_stays_held() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("alarm").await;
+        let ear = Arc::new(Ear::default());
+        let lock = |limit| {
+            Lock::builder(&stage.outsider, &path).max_hold(limit).observer(ear.clone()).build()
+        };
+        let short = within(lock(Duration::from_secs(3600)).acquire()).await.unwrap();
+        within(short.release()).await.unwrap();
+        let long = within(lock(Duration::from_millis(1)).acquire()).await.unwrap();
+        within(ear.1.notified()).await;
+        assert_eq!(*ear.0.lock().unwrap(), [long.path().to_owned()]);
+        within(long.check()).await.unwrap();
+        within(long.release()).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_token_is_cancelled_by_a_release_a_drop_and_a_loss() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("cancelled").await;
+        let lock = Lock::new(&stage.outsider, &path);
+        let guard = within(lock.acquire()).await.unwrap();
+        let token = guard.cancellation_token();
+        assert!(!token.is_cancelled());
+        within(guard.release()).await.unwrap();
+        assert!(token.is_cancelled());
+
+        let guard = within(lock.acquire()).await.unwrap();
+        let token = guard.cancellation_token();
+        drop(guard);
+        assert!(token.is_cancelled());
+
+        let guard = within(lock.acquire()).await.unwrap();
+        let token = guard.cancellation_token();
+        stage.outsider.delete(guard.path()).await.unwrap();
+        within(token.cancelled()).await;
+        assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
+    })
+    .await;
+}
+
+/// A write that the lock protects, in ZooKeeper itself: with the check in front it needs no token.
+#[tokio::test]
+async fn a_transaction_under_a_lock_fails_as_a_whole_once_that_is_lost() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("fenced").await;
+        let data = stage.existing("fenced-data").await;
+        let guard = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+        assert!(guard.transaction().set(&data, b"one").await.unwrap().is_ok());
+        stage.outsider.delete(guard.path()).await.unwrap();
+        let refused = guard.transaction().set(&data, b"two").await.unwrap().unwrap_err();
+        assert_eq!((refused.index, refused.rejection), (0, zk_locks::Rejection::NoNode));
+        assert_eq!(&*stage.outsider.get(&data).await.unwrap().0, b"one");
+    })
+    .await;
+}

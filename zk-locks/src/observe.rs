@@ -1,0 +1,264 @@
+//! Telling what happens with locks: to metrics, to logs.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use crate::{error::Lost, guard::FencingToken};
+
+/// Hears what happens with the locks that it is [set](crate::Builder::observer) for. [`Metrics`] is one.
+///
+/// The methods are called where it happens, and should be quick.
+pub trait Observer: Send + Sync + 'static {
+    /// A lock was granted.
+    fn granted(&self, grant: &Grant<'_>) {
+        let _ = grant;
+    }
+
+    /// An attempt has ended without a grant: given up by its caller, or with an error.
+    fn given_up(&self, path: &str, waited: Duration) {
+        let _ = (path, waited);
+    }
+
+    /// A guard has gone, `lost` if it had lost its lock by then.
+    fn released(&self, release: &Release<'_>) {
+        let _ = release;
+    }
+
+    /// A lock has been held for longer than [`max_hold`](crate::Builder::max_hold). It is held still.
+    fn held_too_long(&self, grant: &Grant<'_>) {
+        let _ = grant;
+    }
+}
+
+/// A lock that was granted.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Grant<'a> {
+    /// The path of its node.
+    pub path: &'a str,
+    /// Its token.
+    pub token: FencingToken,
+    /// From when the attempt had its place in the queue to the grant.
+    pub waited: Duration,
+    /// How many were in front when it joined; `None` if that was not seen.
+    pub ahead: Option<usize>,
+}
+
+/// A guard that has gone.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Release<'a> {
+    /// The path of its node.
+    pub path: &'a str,
+    /// Its token.
+    pub token: FencingToken,
+    /// Since the grant.
+    pub held: Duration,
+    /// Whether the lock was lost by then, as far as that was known.
+    pub lost: Option<Lost>,
+}
+
+/// Counts, and how long waits and holds take.
+///
+/// ```
+/// use std::sync::Arc;
+/// use zk_locks::{Client, Lock, Metrics};
+///
+/// fn lock(zk: &Client, metrics: &Arc<Metrics>) -> Lock {
+///     Lock::builder(zk, "/locks/report").observer(metrics.clone()).build()
+/// }
+///
+/// let metrics = Arc::new(Metrics::default());
+/// println!("{} grants, half of them within {:?}", metrics.grants(), metrics.waits().quantile(0.5));
+/// ```
+#[derive(Debug, Default)]
+pub struct Metrics {
+    grants: AtomicU64,
+    given_up: AtomicU64,
+    losses: AtomicU64,
+    alarms: AtomicU64,
+    ahead: AtomicU64,
+    waits: Histogram,
+    holds: Histogram,
+}
+
+impl Metrics {
+    /// How many locks were granted.
+    #[must_use]
+    pub fn grants(&self) -> u64 {
+        self.grants.load(Relaxed)
+    }
+
+    /// How many attempts ended without a grant.
+    #[must_use]
+    pub fn given_up(&self) -> u64 {
+        self.given_up.load(Relaxed)
+    }
+
+    /// How many guards went that had lost their lock.
+    #[must_use]
+    pub fn losses(&self) -> u64 {
+        self.losses.load(Relaxed)
+    }
+
+    /// How many locks were held for too long.
+    #[must_use]
+    pub fn alarms(&self) -> u64 {
+        self.alarms.load(Relaxed)
+    }
+
+    /// How many were in front of the last one that was granted when that joined: the length of the queue.
+    #[must_use]
+    pub fn queue_length(&self) -> u64 {
+        self.ahead.load(Relaxed)
+    }
+
+    /// How long those who were granted a lock waited.
+    #[must_use]
+    pub const fn waits(&self) -> &Histogram {
+        &self.waits
+    }
+
+    /// How long locks were held.
+    #[must_use]
+    pub const fn holds(&self) -> &Histogram {
+        &self.holds
+    }
+}
+
+impl Observer for Metrics {
+    fn granted(&self, grant: &Grant<'_>) {
+        self.grants.fetch_add(1, Relaxed);
+        self.waits.add(grant.waited);
+        if let Some(ahead) = grant.ahead {
+            self.ahead.store(u64::try_from(ahead).unwrap_or(u64::MAX), Relaxed);
+        }
+    }
+
+    fn given_up(&self, _path: &str, _waited: Duration) {
+        self.given_up.fetch_add(1, Relaxed);
+    }
+
+    fn released(&self, release: &Release<'_>) {
+        self.holds.add(release.held);
+        self.losses.fetch_add(u64::from(release.lost.is_some()), Relaxed);
+    }
+
+    fn held_too_long(&self, _grant: &Grant<'_>) {
+        self.alarms.fetch_add(1, Relaxed);
+    }
+}
+
+/// How many buckets a [`Histogram`] has.
+const BUCKETS: usize = 40;
+
+/// Durations, by powers of two of a microsecond: from below 1 us to above 6 days, in 320 bytes, without a lock.
+#[derive(Debug)]
+pub struct Histogram {
+    counts: [AtomicU64; BUCKETS],
+    /// In microseconds.
+    sum: AtomicU64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { counts: [const { AtomicU64::new(0) }; BUCKETS], sum: AtomicU64::new(0) }
+    }
+}
+
+impl Histogram {
+    fn add(&self, duration: Duration) {
+        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        let bucket = (u64::BITS - micros.leading_zeros()) as usize;
+        self.counts[bucket.min(BUCKETS - 1)].fetch_add(1, Relaxed);
+        self.sum.fetch_add(micros, Relaxed);
+    }
+
+    /// How many there are of at most each duration: what a metrics library calls buckets. The last one has no
+    /// limit.
+    pub fn buckets(&self) -> impl Iterator<Item = (Option<Duration>, u64)> + '_ {
+        self.counts.iter().enumerate().map(|(bucket, count)| {
+            let limit = (bucket < BUCKETS - 1).then(|| Duration::from_micros((1 << bucket) - 1));
+            (limit, count.load(Relaxed))
+        })
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.buckets().map(|(_, count)| count).sum()
+    }
+
+    /// All together.
+    #[must_use]
+    pub fn sum(&self) -> Duration {
+        Duration::from_micros(self.sum.load(Relaxed))
+    }
+
+    /// A duration that this share of all do not exceed; at most twice the smallest such. `None` if there are
+    /// none, or if it is beyond all limits.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> Option<Duration> {
+        let counts: Vec<_> = self.buckets().collect();
+        let all: u64 = counts.iter().map(|(_, count)| count).sum();
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a float becomes an integer by saturating, and nobody counts to 2^53"
+        )]
+        let rank = ((all as f64 * share).ceil() as u64).clamp(1, all.max(1));
+        let mut below = 0;
+        counts.into_iter().find_map(|(limit, count)| {
+            below += count;
+            (below >= rank).then_some(limit)
+        })?
+    }
+}
+
+/// An observer, or none.
+#[derive(Clone, Default)]
+pub(crate) struct Observers(pub(crate) Option<Arc<dyn Observer>>);
+
+impl Observers {
+    pub(crate) fn tell(&self, what: impl FnOnce(&dyn Observer)) {
+        if let Some(observer) = &self.0 {
+            what(&**observer);
+        }
+    }
+}
+
+impl fmt::Debug for Observers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Observers(1)" } else { "Observers(0)" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_is_a_limit_that_no_more_than_its_share_exceed() {
+        let histogram = Histogram::default();
+        assert_eq!(histogram.quantile(0.5), None);
+        for micros in [0, 1, 3, 100, 100_000] {
+            histogram.add(Duration::from_micros(micros));
+        }
+        assert_eq!(histogram.count(), 5);
+        assert_eq!(histogram.sum(), Duration::from_micros(100_104));
+        let at = |share| histogram.quantile(share).unwrap().as_micros();
+        assert_eq!(
+            [at(0.0), at(0.2), at(0.4), at(0.6), at(0.8), at(1.0)],
+            [0, 0, 1, 3, 127, 131_071]
+        );
+        histogram.add(Duration::MAX);
+        assert_eq!(histogram.quantile(1.0), None);
+    }
+}
