@@ -1,40 +1,32 @@
-//! Chance from a seed, by an algorithm that will not change: seeds of failures must not expire.
+//! Chance from a seed.
 
 use std::time::Duration;
 
-/// `SplitMix64`.
+/// The testkit's generator, and what plans are drawn with.
 #[derive(Clone, Debug)]
-pub(crate) struct Rng(u64);
+pub(crate) struct Rng(zk_testkit::sim::Rng);
 
 impl Rng {
     pub(crate) const fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(zk_testkit::sim::Rng::new(seed))
     }
 
     pub(crate) const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.next()
     }
 
     /// Less than `bound`, up to a bias that does not matter here; 0 if that is 0.
     pub(crate) const fn below(&mut self, bound: u64) -> u64 {
-        let chance = self.next();
-        match chance.checked_rem(bound) {
-            Some(chance) => chance,
-            None => 0,
-        }
+        self.0.below(bound)
     }
 
     /// The same for places in a list.
-    pub(crate) fn index(&mut self, len: usize) -> usize {
-        usize::try_from(self.below(len as u64)).unwrap_or_default()
+    pub(crate) const fn index(&mut self, len: usize) -> usize {
+        self.0.index(len)
     }
 
     pub(crate) fn pick<T: Copy>(&mut self, items: &[T]) -> T {
-        items[self.index(items.len())]
+        *self.0.pick(items)
     }
 
     /// True so many times out of a thousand.

@@ -2,15 +2,15 @@
 
 use std::{cell::Cell, fmt, io, net::SocketAddr};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use zk_proto::{
     OpCode, Text, Xid,
-    frame::{ReplyHeader, RequestHeader},
+    frame::{ReplyHeader, RequestHeader, split_frame},
     jute::{Decode, Reader, decode_prefix},
     path::join,
     request::{GetChildrenResponse, Ping},
-    strategy::{AnyRequest, Frame, FrameKind, OwnedDeleteRequest, OwnedGetChildrenRequest},
+    strategy::{AnyRequest, Frame, OwnedDeleteRequest, OwnedGetChildrenRequest},
 };
 
 use zk_testkit::server;
@@ -89,7 +89,7 @@ pub(crate) fn fight(
 }
 
 /// Plays one conversation. Says what differs.
-fn duel(
+pub(crate) fn duel(
     addr: SocketAddr,
     model: &server::Config,
     play: &Play,
@@ -98,17 +98,19 @@ fn duel(
     wipe(addr).map_err(|error| format!("before it the server is in disorder: {error}"))?;
     let mut server = Server::connect(addr).map_err(|error| error.to_string())?;
     let mut model = Model::connect(model);
+    let mut asked = Asked::default();
     let mut greeted = false;
     // What was said too much shows at the latest in front of this.
     let last = AnyRequest::Ping(Ping).frame(Xid::PING);
     for frame in play.frames.iter().chain([&last]) {
         let (expected, closed) = model.answers(&frame.bytes);
         server.send(&frame.bytes);
-        let op = op_of(frame);
+        asked.sent(&frame.bytes);
         // A length that is not true can hide several requests. If one of them ends the connection, real
         // servers answer it ahead of the others, or without them.
         let race = closed && expected.len() > 1;
         for expected in expected.into_iter().filter(|_| !race) {
+            let op = asked.answered(&expected);
             let show = |frame: &Bytes| {
                 if greeted { show::answer(op, frame) } else { show::welcome(frame) }
             };
@@ -149,15 +151,32 @@ fn differs(frame: &Frame, expected: &str, found: &str) -> String {
     format!("after {}\nexpected {expected}\nfound    {found}", show::said(frame))
 }
 
-/// What a frame asks for.
-fn op_of(frame: &Frame) -> OpCode {
-    match frame.kind {
-        FrameKind::Request(_) => {
-            let content = frame.content();
-            let header = RequestHeader::decode(&mut Reader::new(&content));
-            header.map_or(OpCode::ERROR, |header| header.op)
+/// What is asked for, as servers read it: a length that is not true makes other frames of the bytes than
+/// were meant.
+#[derive(Debug, Default)]
+struct Asked {
+    stream: BytesMut,
+    has_greeted: bool,
+    open: Vec<(Xid, OpCode)>,
+}
+
+impl Asked {
+    fn sent(&mut self, bytes: &[u8]) {
+        self.stream.extend_from_slice(bytes);
+        while let Ok(Some(frame)) = split_frame(&mut self.stream, usize::MAX) {
+            let is_request = std::mem::replace(&mut self.has_greeted, true);
+            let header = RequestHeader::decode(&mut Reader::new(&frame));
+            self.open.extend(header.ok().filter(|_| is_request).map(|it| (it.xid, it.op)));
         }
-        _ => OpCode::ERROR,
+    }
+
+    /// The operation that is answered; an unknown one for what answers nothing.
+    fn answered(&mut self, frame: &Bytes) -> OpCode {
+        let header = ReplyHeader::decode(&mut Reader::new(frame));
+        let of_answer =
+            |header: ReplyHeader| self.open.iter().position(|(xid, _)| *xid == header.xid);
+        let answered = header.ok().and_then(of_answer);
+        answered.map_or(OpCode::ERROR, |at| self.open.remove(at).1)
     }
 }
 

@@ -21,6 +21,7 @@ use super::{
     tree::{Effects, Tree},
     txn::Txn,
 };
+use crate::real::Release;
 
 /// Why a multi cannot even be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,14 +39,19 @@ impl From<DecodeError> for Garbage {
     }
 }
 
-/// The parts of a multi, as far as servers look at each while they read; `strict` ones look at flags.
-pub(super) fn read(body: &Bytes, strict: bool) -> Result<Vec<MultiOp<'_>>, Garbage> {
+/// The parts of a multi, as far as servers look at each while they read.
+pub(super) fn read(body: &Bytes, release: Release) -> Result<Vec<MultiOp<'_>>, Garbage> {
+    // These look at flags already.
+    let strict = quirks::multi_has_create2(release);
     let mut reader = Reader::new(body);
     let mut ops: Vec<MultiOp<'_>> = Vec::new();
     loop {
         let header = MultiHeader::decode(&mut reader)?;
         if header.done {
             return Ok(ops);
+        }
+        if !quirks::reads_in_multi(release, header.op) {
+            return Err(Garbage::Malformed);
         }
         let op = match header.op {
             OpCode::CREATE => MultiOp::Create(create(&mut reader, strict)?),
@@ -113,7 +119,7 @@ impl Ensemble {
     ) -> Answer {
         let code = ErrorCode::MARSHALLING_ERROR;
         let early = quirks::null_in_multi_has_zxid(self.config.release);
-        let ops = match read(body, quirks::multi_has_create2(self.config.release)) {
+        let ops = match read(body, self.config.release) {
             Ok(ops) if !ops.iter().all(has_path) => Err(Garbage::Null { early: !early }),
             ops => ops,
         };

@@ -127,6 +127,10 @@ impl Case<'_> {
             CreateFlags::PERSISTENT_SEQUENTIAL_TTL => (false, true, true),
             _ => return Err(ErrorCode::BAD_ARGUMENTS),
         };
+        let is_new = mortal || flags == CreateFlags::CONTAINER;
+        if is_new && !quirks::knows_mortal_nodes(self.config.release) {
+            return Err(ErrorCode::BAD_ARGUMENTS);
+        }
         if mortal && !self.config.extended_types {
             return Err(ErrorCode::UNIMPLEMENTED);
         }

@@ -72,6 +72,17 @@ pub(super) fn existence_is_guarded(release: Release) -> bool {
     release >= Release::V3_8
 }
 
+/// Whether servers can read this part of a multi, whatever they make of it.
+pub(super) fn reads_in_multi(release: Release, op: OpCode) -> bool {
+    let is_old = matches!(op, OpCode::CREATE | OpCode::DELETE | OpCode::SET_DATA | OpCode::CHECK);
+    is_old || release >= Release::V3_5
+}
+
+/// Whether there are containers, and flags for nodes with a time to live.
+pub(super) fn knows_mortal_nodes(release: Release) -> bool {
+    release >= Release::V3_5
+}
+
 /// Whether a multi tells the metadata of nodes that it creates.
 pub(super) fn multi_has_create2(release: Release) -> bool {
     release >= Release::V3_7

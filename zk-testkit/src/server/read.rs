@@ -176,8 +176,8 @@ impl View<'_> {
     }
 
     fn multi_read(&self, body: &Bytes) -> Result<Encoded, Refused> {
-        let strict = quirks::multi_has_create2(self.config.release);
-        let ops = multi::read(body, strict).map_err(|_| ErrorCode::MARSHALLING_ERROR)?;
+        let ops =
+            multi::read(body, self.config.release).map_err(|_| ErrorCode::MARSHALLING_ERROR)?;
         let readable = |path: Str<'_>| there(path).and_then(|path| self.readable(&path));
         let one = |op: &MultiOp<'_>| match op {
             MultiOp::GetData(it) => readable(it.path).map(|node| {

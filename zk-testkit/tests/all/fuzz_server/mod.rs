@@ -9,12 +9,20 @@ mod play;
 #[path = "../../../examples/fuzz_server/show.rs"]
 mod show;
 
-use std::net::SocketAddr;
+use std::{cell::Cell, net::SocketAddr};
 
-use zk_proto::OpCode;
+use bytes::BytesMut;
+use zk_proto::{
+    OpCode, Xid,
+    frame::{LEN_PREFIX, RequestFrame},
+    request::{ExistsRequest, GetDataRequest, MultiOp, MultiReadRequest},
+    strategy::{Frame, FrameKind},
+};
 use zk_testkit::{TestServer, proxy::Match, server::Config};
 
-use duel::{Found, Tally, fight, is_empty};
+use super::support::connect_request;
+use duel::{Found, Tally, duel, fight, is_empty};
+use play::Play;
 
 /// Enough to meet every operation that the strategies make up often.
 const PLAYS: u32 = 60;
@@ -58,4 +66,42 @@ async fn a_server_that_ends_connections_is_found() {
     let _rule = server.on(Match::request(OpCode::SET_DATA)).cut();
     let found = fuzz(&server).await.unwrap_err();
     assert!(found.how.contains("Closed"), "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_shown_as_that_of_the_request_which_the_server_has_read() {
+    let server = TestServer::start().await.unwrap();
+    let addr: SocketAddr = server.connect_string().parse().unwrap();
+    // The root remembers this. That is not compared, where it is known for what it is.
+    let zk = zk_client::Client::connect(&server.connect_string()).await.unwrap();
+    zk.create("/a", b"").await.unwrap();
+    zk.delete("/a").await.unwrap();
+
+    let frame = |kind, bytes| Frame { bytes, ..Frame::new(kind, |_| {}) };
+    let request = |op, request: RequestFrame| {
+        let mut bytes = BytesMut::new();
+        request.write(Xid::FIRST, &mut bytes);
+        frame(FrameKind::Request(op), bytes.freeze())
+    };
+    let get = MultiOp::GetData(GetDataRequest { path: "/".into(), watch: false });
+    let reads = MultiReadRequest([get].into_iter().collect());
+    let reads = request(OpCode::MULTI_READ, RequestFrame::of(&reads));
+    let exists = ExistsRequest { path: "/".into(), watch: false };
+    let exists = request(OpCode::EXISTS, RequestFrame::of(&exists));
+    // A length that is not true: the second request is the end of the first.
+    let mut longer = BytesMut::from(&reads.bytes[..]);
+    let len = reads.bytes.len() - LEN_PREFIX + exists.bytes.len();
+    longer[LEN_PREFIX - 1] = u8::try_from(len).unwrap();
+    let longer = frame(reads.kind, longer.freeze());
+    let hello = frame(FrameKind::ConnectRequest, connect_request().freeze());
+
+    let play = Play { frames: vec![hello, longer, exists] };
+    let compared = Cell::new(0);
+    tokio::task::spawn_blocking(move || {
+        duel(addr, &Config::default(), &play, &compared).unwrap_or_else(|how| panic!("{how}"));
+        // The handshake's, that of the reads, and the heartbeat's.
+        assert_eq!(compared.get(), 3);
+    })
+    .await
+    .unwrap();
 }

@@ -1,9 +1,14 @@
 //! Older releases know less, and say so as they did.
 
 use zk_client::{CreateMode, Rejection, WriteError};
+use zk_proto::{
+    Acl, CreateFlags, ErrorCode,
+    request::{CreateRequest, MultiOp, MultiRequest},
+};
 use zk_testkit::{TestServer, real::Release, server::Config};
 
 use super::client;
+use crate::support::RawClient;
 
 async fn release(release: Release) -> TestServer {
     let mut config = Config::default();
@@ -32,4 +37,31 @@ async fn a_time_to_live_must_be_switched_on() {
     // That connection stays: the server knows the operation.
     zk.create("/a", b"").await.unwrap();
     assert_eq!(server.proxy().accepted(), 1);
+}
+
+#[tokio::test]
+async fn servers_before_3_5_know_nothing_newer_by_its_flags_or_in_a_multi() {
+    let server = release(Release::V3_4).await;
+    let mut client = RawClient::connect(server.proxy().addr()).await;
+    let node = |flags| CreateRequest {
+        path: "/a".into(),
+        data: None,
+        acl: [Acl::open_unsafe()].into_iter().collect(),
+        flags,
+    };
+    for flags in [
+        CreateFlags::CONTAINER,
+        CreateFlags::PERSISTENT_TTL,
+        CreateFlags::PERSISTENT_SEQUENTIAL_TTL,
+    ] {
+        let refused = client.call(&node(flags)).await.unwrap();
+        assert_eq!(refused, ErrorCode::BAD_ARGUMENTS, "{flags:?}");
+    }
+    let create2 = MultiOp::Create2(node(CreateFlags::PERSISTENT));
+    let multi: MultiRequest = [create2].into_iter().collect();
+    assert_eq!(client.call(&multi).await.unwrap(), ErrorCode::MARSHALLING_ERROR);
+    // What it does know it carries out.
+    let create = MultiOp::Create(node(CreateFlags::PERSISTENT));
+    let multi: MultiRequest = [create].into_iter().collect();
+    assert_eq!(client.call(&multi).await.unwrap(), ErrorCode::OK);
 }
