@@ -7,6 +7,7 @@
 //! | `life` | a client from its first connection to its last |
 //! | `workload` | what clients do, one file for each kind |
 //! | `check` | what must hold, one file for each property |
+//! | `coverage` | what must have happened |
 //! | `report` | what comes out of a run, and of many |
 //! | `shrink` | fewer faults for the same failure |
 //! | `bank` | mistakes that are made on purpose, to see whether they are noticed |
@@ -14,6 +15,7 @@
 #[cfg(zk_bank)]
 pub mod bank;
 mod check;
+mod coverage;
 mod life;
 mod options;
 mod report;
@@ -23,6 +25,7 @@ mod world;
 
 pub use self::{
     check::Violation,
+    coverage::{Coverage, SEEDS_FOR_ALL},
     options::Options,
     report::{Counts, Report, Totals},
     shrink::shrink,

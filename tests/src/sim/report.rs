@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use zk_testkit::sim::{Doing, Event, Fault, Fired};
+use zk_testkit::sim::{Doing, Event, Fired};
 
-use super::{Options, check::Violation};
+use super::{Coverage, Options, check::Violation};
 
 /// What was counted in a run: names and numbers.
 pub type Counts = BTreeMap<&'static str, u64>;
@@ -97,11 +97,10 @@ impl Totals {
         self.fired.add(&report.fired);
     }
 
-    /// Classes of faults that have never hit anybody.
+    /// What has happened, and what has not.
     #[must_use]
-    pub fn never_fired(&self) -> Vec<&'static str> {
-        let names = Fault::ALL.iter().map(|fault| fault.name()).chain(["N9", "N12"]);
-        names.filter(|name| self.fired.total(name) == 0).collect()
+    pub fn coverage(&self) -> Coverage {
+        Coverage::of(&self.fired, &self.counts)
     }
 
     /// Virtual hours.

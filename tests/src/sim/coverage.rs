@@ -1,0 +1,166 @@
+//! A1: a run in which nothing goes wrong shows nothing. What has to have happened in a run of many seeds.
+
+use std::fmt::Write as _;
+
+use zk_testkit::sim::{Doing, Fault, Fired};
+
+use super::Counts;
+
+/// Seeds from which on a run has to have met everything.
+pub const SEEDS_FOR_ALL: u64 = 1000;
+
+/// How often each class of faults has to have hit somebody by then.
+const HITS_MIN: u64 = 10;
+
+/// Classes that clients, their workloads and the network bring about without a schedule.
+const UNSCHEDULED: [&str; 6] = ["C5", "C14", "N9", "N12", "V18", "V19"];
+
+/// What clients must have gone through by then, at least once: each way in which something can fail.
+const MUST_HAPPEN: [&str; 19] = [
+    "acquires dropped",
+    "acquires ended with their session",
+    "acquires timed out",
+    "closes not confirmed",
+    "connects dropped",
+    "connects failed",
+    "crashes",
+    "creates in doubt",
+    "creates not applied",
+    "credentials refused",
+    "events checked",
+    "fenced writes refused",
+    "guards lost while held",
+    "meddled locks lost",
+    "reconnects",
+    "releases not confirmed",
+    "sessions handed over",
+    "sessions lost",
+    "watches ended with their session",
+];
+
+/// What a run of many seeds has met, and what not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Classes of faults that have hit clients less often than they should have, and how often.
+    pub rare: Vec<(&'static str, u64)>,
+    /// What has not happened and should have.
+    pub missing: Vec<&'static str>,
+    /// Classes of faults and the states of clients that they have not met in.
+    pub empty: Vec<(&'static str, &'static str)>,
+    /// How many pairs of a class and a state there are, but for those that cannot be.
+    pub cells: usize,
+}
+
+impl Coverage {
+    pub(super) fn of(fired: &Fired, counts: &Counts) -> Self {
+        let mut coverage = Self::default();
+        for class in classes() {
+            let total = fired.total(class);
+            if total < HITS_MIN {
+                coverage.rare.push((class, total));
+            }
+            let cells = fired.0.get(class).copied().unwrap_or_default();
+            for (doing, count) in Doing::ALL.into_iter().zip(cells) {
+                if can_be(class, doing) {
+                    coverage.cells += 1;
+                    if count == 0 {
+                        coverage.empty.push((class, doing.name()));
+                    }
+                }
+            }
+        }
+        let happened = |name: &&str| counts.get(name).is_some_and(|count| *count > 0);
+        coverage.missing.extend(MUST_HAPPEN.into_iter().filter(|name| !happened(name)));
+        coverage
+    }
+
+    /// Whether everything has happened that should have. Cells may stay empty.
+    #[must_use]
+    pub fn is_enough(&self) -> bool {
+        self.rare.is_empty() && self.missing.is_empty()
+    }
+
+    /// Lines to read.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let filled = self.cells - self.empty.len();
+        let _ = writeln!(text, "{filled:>12}  of {} pairs of fault and state met", self.cells);
+        for (class, state) in &self.empty {
+            let _ = writeln!(text, "not met: {class} {state}");
+        }
+        for (class, hits) in &self.rare {
+            let _ = writeln!(text, "fired {hits} times, and should have {HITS_MIN} times: {class}");
+        }
+        for name in &self.missing {
+            let _ = writeln!(text, "never happened: {name}");
+        }
+        text
+    }
+}
+
+/// All classes of faults.
+fn classes() -> impl Iterator<Item = &'static str> {
+    Fault::ALL.iter().map(|fault| fault.name()).chain(UNSCHEDULED)
+}
+
+/// Whether a class can meet a state at all.
+fn can_be(class: &str, doing: Doing) -> bool {
+    match class {
+        // These meet whoever dials, and who is idle does not.
+        "N1" | "N2" | "N3" | "N16" | "V7" => doing != Doing::Idle,
+        // This is a way to end a session, and this is a session that comes back.
+        "C5" | "V18" => matches!(doing, Doing::Handshake | Doing::Closing),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full() -> (Fired, Counts) {
+        let fired = Fired(classes().map(|class| (class, [HITS_MIN; 6])).collect());
+        (fired, MUST_HAPPEN.into_iter().map(|name| (name, 1)).collect())
+    }
+
+    #[test]
+    fn a_run_that_has_met_everything_is_enough() {
+        let (fired, counts) = full();
+        let coverage = Coverage::of(&fired, &counts);
+        assert!(coverage.is_enough(), "{}", coverage.text());
+        assert_eq!(coverage.empty, []);
+        assert!(coverage.cells > 200, "{} cells", coverage.cells);
+    }
+
+    #[test]
+    fn a_class_that_was_rare_is_named_and_not_enough() {
+        let (mut fired, counts) = full();
+        fired.0.insert("N4", [0, HITS_MIN - 1, 0, 0, 0, 0]);
+        fired.0.remove("N12");
+        let coverage = Coverage::of(&fired, &counts);
+        assert!(!coverage.is_enough());
+        assert_eq!(coverage.rare, [("N4", HITS_MIN - 1), ("N12", 0)]);
+        assert_eq!(coverage.empty.len(), 5 + 6);
+    }
+
+    #[test]
+    fn a_cell_that_is_empty_is_named_and_no_failure() {
+        let (mut fired, counts) = full();
+        fired.0.insert("V14", [0, 90, 90, 90, 90, 90]);
+        fired.0.insert("N1", [90, 0, 90, 90, 90, 90]);
+        let coverage = Coverage::of(&fired, &counts);
+        assert_eq!(coverage.empty, [("V14", "handshake")]);
+        assert!(coverage.is_enough());
+    }
+
+    #[test]
+    fn what_never_happened_is_named_and_not_enough() {
+        let (fired, mut counts) = full();
+        counts.insert("sessions lost", 0);
+        counts.remove("crashes");
+        let coverage = Coverage::of(&fired, &counts);
+        assert_eq!(coverage.missing, ["crashes", "sessions lost"]);
+        assert!(!coverage.is_enough());
+    }
+}
