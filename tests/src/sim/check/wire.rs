@@ -22,6 +22,8 @@ pub(super) struct Wires {
     dialing: BTreeMap<LinkId, SessionId>,
     /// When a server has said that there is no such session.
     refused: BTreeMap<SessionId, u64>,
+    /// Sessions that their clients have asked to be closed.
+    closing: BTreeSet<SessionId>,
     /// Clients whose last handshake was answered wrongly.
     disowned: BTreeSet<u32>,
     /// Paths of creates that must not be sent twice.
@@ -93,6 +95,9 @@ impl Bench {
             if xid <= last && last.0 != i32::MAX {
                 self.violated("S8", format!("c{client} sends {xid:?} after {last:?}"));
             }
+        }
+        if op == OpCode::CLOSE_SESSION {
+            self.wires.closing.extend(self.wires.links.get(&seen.link));
         }
         if op == OpCode::CREATE || op == OpCode::CREATE2 {
             let path = Str::decode(&mut Reader::new(body)).map(|path| path.lossy().into_owned());
@@ -206,6 +211,11 @@ impl Bench {
     pub(super) fn shown(&mut self, session: SessionId, zxid: Zxid) {
         let wire = self.wires.sessions.entry(session).or_default();
         wire.shown = wire.shown.max(zxid);
+    }
+
+    /// Whether a client has asked for the end of its session.
+    pub(super) fn was_closed(&self, session: SessionId) -> bool {
+        self.wires.closing.contains(&session)
     }
 
     /// Whether a create has left its client.
