@@ -11,6 +11,9 @@ use zk_testkit::{
 /// Milliseconds in which nothing goes wrong at the beginning.
 const WARM_UP: u64 = 5_000;
 
+/// The part of chance that decides on histories.
+const HISTORIES: u64 = 0x63;
+
 /// What a run is made of. Everything follows from the seed and the duration; the schedule of faults can
 /// be replaced by a part of itself.
 #[derive(Clone, Debug)]
@@ -47,6 +50,8 @@ pub struct Options {
     pub request_len_max: usize,
     /// Whether clients wish for longer sessions than servers grant.
     pub wishful: bool,
+    /// Whether histories of nodes are made, to be judged as a whole.
+    pub histories: bool,
     /// Whether nothing goes wrong at all.
     pub calm: bool,
     /// What goes wrong.
@@ -125,6 +130,8 @@ impl Options {
             think_max,
             request_len_max: if rng.one_in(3) { 1_500 } else { LEN_REQUEST_MAX },
             wishful: rng.one_in(3),
+            // Its own chance: what other seeds have found they go on finding.
+            histories: Rng::new(seed).fork(HISTORIES).one_in(2),
             calm,
             schedule,
         }

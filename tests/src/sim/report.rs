@@ -100,7 +100,7 @@ impl Totals {
     /// What has happened, and what has not.
     #[must_use]
     pub fn coverage(&self) -> Coverage {
-        Coverage::of(&self.fired, &self.counts)
+        Coverage::of(&self.fired, &self.counts, self.simulated)
     }
 
     /// Virtual hours.

@@ -144,6 +144,7 @@ impl World {
         let now = self.cluster.now();
         let mut bench = self.judge.at(now);
         bench.check_writes();
+        bench.check_histories();
         bench.check_twins();
         bench.check_thrift();
     }

@@ -6,6 +6,8 @@
 //! | `exclusion` | S1, S2, S3, S4: holders of locks |
 //! | `wire` | S7, S8, S9 as far as frames show them |
 //! | `writes` | S5, S9: what became of writes, and what reads have shown |
+//! | `histories` | S6: whole histories of nodes |
+//! | `linear` | S6: whether a history can have happened |
 //! | `watches` | W1, W2, W3, W5 |
 //! | `orphans` | X1, X2, X3, R1: what is left behind |
 //! | `herd` | L3: who is woken |
@@ -13,6 +15,8 @@
 
 mod exclusion;
 mod herd;
+mod histories;
+mod linear;
 mod liveness;
 mod orphans;
 mod truth;
@@ -34,6 +38,9 @@ use zk_testkit::{
 
 pub(crate) use self::{
     exclusion::Held,
+    histories::Asked,
+    linear::{Answer, Ask, Node, Refusal},
+    truth::digest,
     watches::Armed,
     writes::{UNIQUE, Write},
 };
@@ -73,6 +80,7 @@ pub(crate) struct Bench {
     wires: wire::Wires,
     herd: herd::Herd,
     writes: writes::Writes,
+    histories: histories::Histories,
     pub(crate) promises: liveness::Promises,
     /// Sessions that a fault has ended, or that a cut-off member has kept alive, until when: whoever
     /// believes in these is wrong through no fault of its own.
@@ -91,6 +99,7 @@ impl Judge {
             wires: wire::Wires::default(),
             herd: herd::Herd::default(),
             writes: writes::Writes::default(),
+            histories: histories::Histories::default(),
             promises: liveness::Promises::default(),
             doubtful: BTreeMap::new(),
         })))

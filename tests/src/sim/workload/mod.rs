@@ -1,6 +1,7 @@
 //! What clients do. A further recipe is one more file here, and one more line in [`start`].
 
 mod foreign;
+mod history;
 mod lock;
 mod nodes;
 mod secret;
@@ -129,6 +130,9 @@ pub(crate) fn start(seat: &Seat, client: &Client, rng: &Rng) -> Workers {
         }
         if seat.number % 3 != 1 {
             spawn(seat, &stopped, told::work(worker(5)));
+        }
+        if seat.options.histories && seat.number < history::CLIENTS_MAX {
+            spawn(seat, &stopped, history::work(worker(7)));
         }
         if identity(seat.number).is_some() {
             spawn(seat, &stopped, secret::work(worker(6)));
