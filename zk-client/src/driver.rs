@@ -20,6 +20,7 @@ use crate::{
     attempt::{Attempts, Next},
     call::{Command, Submission, Token},
     clock::Clock,
+    complaints::Complaints,
     error::SessionEnd,
     level::Level,
     link::{Connect, Link, probe},
@@ -68,6 +69,7 @@ pub(crate) struct Driver {
     sweeps: usize,
     /// Who wants to leave the session alive, as soon as nothing is left to do in it.
     detaching: Option<oneshot::Sender<Option<Credentials>>>,
+    complaints: Complaints,
 }
 
 struct Probe {
@@ -96,6 +98,7 @@ impl Driver {
             parked: Vec::new(),
             sweeps: 0,
             detaching: None,
+            complaints: Complaints::default(),
         }
     }
 
@@ -270,7 +273,7 @@ impl Driver {
                 self.probe = Some(Probe { server, answer });
             }
             Output::Failed { server, error } => {
-                tracing::warn!(server = &*server, %error, "connection attempt failed");
+                self.complaints.failed(now, &server, &error);
                 self.parts.last_failure.send_replace(Some((server, error)));
             }
             Output::Reply { token, outcome } => self.reply(now, token, outcome),
