@@ -8,6 +8,7 @@
 //! | `workload` | what clients do, one file for each kind |
 //! | `check` | what must hold, one file for each property |
 //! | `coverage` | what must have happened |
+//! | `lines` | how much is logged |
 //! | `report` | what comes out of a run, and of many |
 //! | `shrink` | fewer faults for the same failure |
 //! | `bank` | mistakes that are made on purpose, to see whether they are noticed |
@@ -17,6 +18,7 @@ pub mod bank;
 mod check;
 mod coverage;
 mod life;
+mod lines;
 mod options;
 mod report;
 mod shrink;

@@ -12,7 +12,9 @@ use zk_testkit::sim::{Actor, Cluster, Process, Rng, Setup, State, Tasks};
 use super::{
     Options, Report,
     check::{Judge, Violation},
-    life, pass,
+    life,
+    lines::Lines,
+    pass,
     workload::{Phase, Seat},
 };
 
@@ -40,6 +42,8 @@ pub fn run(options: &Options, keep_trace: bool) -> Report {
     let tasks = Tasks::new(rng.fork(1));
     let judge = Judge::new(options);
     let mut cluster = None;
+    let lines = Lines::default();
+    let listening = tracing::subscriber::set_default(lines.clone());
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(tokio::task::unconstrained(async {
             let world = World::new(options, &rng, &tasks, &judge, keep_trace);
@@ -55,6 +59,8 @@ pub fn run(options: &Options, keep_trace: bool) -> Report {
     if outcome.is_err() || cleared.is_err() {
         judge.bench().violated("R3", "somebody panicked, as told above".to_owned());
     }
+    drop(listening);
+    lines.check(&mut judge.bench());
     report(options, &judge, cluster.as_ref())
 }
 

@@ -1,0 +1,4 @@
+//! What was used is given back: nothing grows from one use to the next, nor with time.
+
+mod cycles;
+mod hours;
