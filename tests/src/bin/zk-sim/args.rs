@@ -49,7 +49,11 @@ pub(crate) enum Command {
         #[command(flatten)]
         seeds: Seeds,
     },
+    /// Plants mistakes that have to be noticed.
+    #[cfg(zk_bank)]
+    Bank(zk_tests::sim::bank::Arguments),
     /// Plants mistakes that have to be noticed; built by `cargo bank`.
+    #[cfg(not(zk_bank))]
     #[command(disable_help_flag = true)]
     Bank {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -42,23 +42,16 @@ fn execute(command: Command) -> Result<ExitCode, String> {
             }
             Ok(replay(&options, shrink, trace))
         }
-        Command::Bank { arguments } => bank(arguments.into_iter()),
+        #[cfg(zk_bank)]
+        Command::Bank(arguments) => zk_tests::sim::bank::command(arguments),
+        #[cfg(not(zk_bank))]
+        Command::Bank { .. } => Err("no mistakes are built in: say `cargo bank`".to_owned()),
         Command::Core(command) => Ok(sessions::run(&command)),
     }
 }
 
 fn read(file: &Path) -> Result<String, String> {
     std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
-}
-
-#[cfg(zk_bank)]
-fn bank(args: impl Iterator<Item = String>) -> Result<ExitCode, String> {
-    zk_tests::sim::bank::command(args)
-}
-
-#[cfg(not(zk_bank))]
-fn bank(_: impl Iterator<Item = String>) -> Result<ExitCode, String> {
-    Err("no mistakes are built in: say `cargo bank`".to_owned())
 }
 
 fn replay(options: &Options, shrinking: bool, trace: bool) -> ExitCode {
