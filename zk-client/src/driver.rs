@@ -20,6 +20,7 @@ use crate::{
     attempt::{Attempts, Next},
     call::{Command, Submission, Token},
     clock::Clock,
+    complaints::Complaints,
     error::SessionEnd,
     level::Level,
     link::{Connect, Link, probe},
@@ -37,8 +38,6 @@ const TURNS_PER_POLL: usize = 16;
 /// How long to wait before asking a server again that could not be bothered.
 const RETRY_PAUSE: std::time::Duration = std::time::Duration::from_millis(200);
 
-/// Time between two complaints in a log that servers cannot be had.
-const COMPLAINTS_APART: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Everything that a driver is made of and reports to.
 pub(crate) struct Parts {
@@ -72,28 +71,6 @@ pub(crate) struct Driver {
     /// Who wants to leave the session alive, as soon as nothing is left to do in it.
     detaching: Option<oneshot::Sender<Option<Credentials>>>,
     complaints: Complaints,
-}
-
-/// What has been logged about failed attempts to connect. With five servers that refuse there are twenty
-/// within the first second.
-#[derive(Default)]
-struct Complaints {
-    last: Option<Time>,
-    /// Failed attempts that a log does not show by default.
-    unmentioned: u32,
-}
-
-impl Complaints {
-    fn failed(&mut self, now: Time, server: &str, error: &LinkError) {
-        let Self { last, unmentioned } = self;
-        if last.is_none_or(|last| now.since(last) >= COMPLAINTS_APART) {
-            tracing::warn!(server, %error, unmentioned, "connection attempt failed");
-            (*last, *unmentioned) = (Some(now), 0);
-        } else {
-            tracing::debug!(server, %error, "connection attempt failed");
-            *unmentioned = unmentioned.saturating_add(1);
-        }
-    }
 }
 
 struct Probe {

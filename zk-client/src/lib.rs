@@ -39,6 +39,7 @@ mod call;
 mod chroot;
 mod client;
 mod clock;
+mod complaints;
 mod create;
 mod driver;
 mod error;

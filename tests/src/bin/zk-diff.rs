@@ -1,84 +1,91 @@
 //! Plays made-up sequences on the in-process server and on real ones, and shows where they differ.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, str::FromStr};
 
+use clap::{Args, Parser, Subcommand};
 use zk_testkit::real::{Release, Server};
 use zk_tests::differential::{
     Batch, Difference, Golden, Memory, Record, Sequence, Setup, Tally, Tcp, play, roots, shrink,
 };
 
-const USAGE: &str = "\
-usage: zk-diff run [--release 3.9] [--against memory|3.8|...] [--operations N] [--seed S]
-                   [--first N] [--batch N] [--variant N] [--show N]
-       zk-diff show --seed S --first N
-       zk-diff record [--release 3.9]
+/// Plays made-up sequences on the in-process server and on real ones, and shows where they differ.
+#[derive(Debug, Parser)]
+#[command(name = "zk-diff")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
 
-run     plays sequences on two servers and shows where they differ
-show    prints a sequence
-record  keeps what a real server does, for the tests that do without one";
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Plays sequences on two servers and shows where they differ.
+    Run(Options),
+    /// Prints a sequence.
+    Show {
+        #[arg(long)]
+        seed: u64,
+        #[arg(long)]
+        first: u64,
+        #[arg(long, default_value_t = Release::NEWEST)]
+        release: Release,
+    },
+    /// Keeps what a real server does, for the tests that do without one.
+    Record {
+        #[arg(long, default_value_t = Release::NEWEST)]
+        release: Release,
+    },
+}
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 struct Options {
+    /// The real server.
+    #[arg(long, default_value_t = Release::NEWEST)]
     release: Release,
-    against: Option<Release>,
+    /// What it is compared with: the in-process server ("memory"), or another real one.
+    #[arg(long, default_value = "memory")]
+    against: Against,
+    /// So many operations, or a few more.
+    #[arg(long, default_value_t = 20_000)]
     operations: usize,
+    #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Number of the first sequence.
+    #[arg(long, default_value_t = 0)]
     first: u64,
+    /// Sequences for which a server is started.
+    #[arg(long, default_value_t = 250)]
     batch: u64,
+    /// How servers are set up [default: in turn].
+    #[arg(long)]
     variant: Option<usize>,
+    /// So many differences are shown.
+    #[arg(long, default_value_t = 10)]
     show: usize,
 }
 
-fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    let command = arguments.next();
-    match (command.as_deref(), options(arguments)) {
-        (Some("run"), Ok(options)) => run(&options),
-        (Some("record"), Ok(options)) => record(&options),
-        (Some("show"), Ok(options)) => {
-            let setup = Setup::timeless(options.release, 0);
-            let batch = Batch { setup, seed: options.seed, first: options.first, count: 1 };
-            batch.sequences().for_each(|sequence| print!("{sequence}"));
-            ExitCode::SUCCESS
-        }
-        (_, outcome) => {
-            if let Err(why) = outcome {
-                eprintln!("{why}");
-            }
-            eprintln!("{USAGE}");
-            ExitCode::from(2)
-        }
+/// The in-process server if it is no real one.
+#[derive(Clone, Copy, Debug)]
+struct Against(Option<Release>);
+
+impl FromStr for Against {
+    type Err = <Release as FromStr>::Err;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "memory" { Ok(Self(None)) } else { text.parse().map(|it| Self(Some(it))) }
     }
 }
 
-fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
-    let mut options = Options {
-        release: Release::NEWEST,
-        against: None,
-        operations: 20_000,
-        seed: 1,
-        first: 0,
-        batch: 250,
-        variant: None,
-        show: 10,
-    };
-    while let Some(name) = arguments.next() {
-        let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
-        let bad = |error: &dyn std::fmt::Display| format!("{name} {value}: {error}");
-        match name.as_str() {
-            "--release" => options.release = value.parse().map_err(|e| bad(&e))?,
-            "--against" if value == "memory" => options.against = None,
-            "--against" => options.against = Some(value.parse().map_err(|e| bad(&e))?),
-            "--operations" => options.operations = value.parse().map_err(|e| bad(&e))?,
-            "--seed" => options.seed = value.parse().map_err(|e| bad(&e))?,
-            "--first" => options.first = value.parse().map_err(|e| bad(&e))?,
-            "--batch" => options.batch = value.parse().map_err(|e| bad(&e))?,
-            "--variant" => options.variant = Some(value.parse().map_err(|e| bad(&e))?),
-            "--show" => options.show = value.parse().map_err(|e| bad(&e))?,
-            _ => return Err(format!("unknown option {name}")),
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Run(options) => run(&options),
+        Command::Record { release } => record(release),
+        Command::Show { seed, first, release } => {
+            let setup = Setup::timeless(release, 0);
+            let batch = Batch { setup, seed, first, count: 1 };
+            batch.sequences().for_each(|sequence| print!("{sequence}"));
+            ExitCode::SUCCESS
         }
     }
-    Ok(options)
 }
 
 /// One of the two that are compared.
@@ -120,17 +127,17 @@ impl Side {
 }
 
 /// Writes down what a real server does with the batches that are kept.
-fn record(options: &Options) -> ExitCode {
+fn record(release: Release) -> ExitCode {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let folder = Golden::folder();
     std::fs::create_dir_all(&folder).expect("a folder that can be written");
     for number in 0..Golden::BATCHES {
-        let batch = Golden::batch(options.release, number);
+        let batch = Golden::batch(release, number);
         let server =
             runtime.block_on(batch.setup.start()).unwrap_or_else(|error| panic!("{error}"));
         let records = batch.play(&mut Tcp::new(server.addr()));
         let golden = Golden { version: server.version().to_string(), number, batch, records };
-        let file = folder.join(format!("{}-{number}.txt", options.release));
+        let file = folder.join(format!("{}-{number}.txt", release));
         let text = golden.text();
         println!("{}: {} bytes", file.display(), text.len());
         std::fs::write(&file, text).expect("a file that can be written");
@@ -149,11 +156,11 @@ fn run(options: &Options) -> ExitCode {
             options.variant.unwrap_or_else(|| usize::try_from(first / options.batch).unwrap_or(0));
         let setup = Setup::timeless(options.release, variant);
         let batch = Batch { setup, seed: options.seed, first, count: options.batch };
-        let differences = compare(&runtime, &batch, options.against);
+        let differences = compare(&runtime, &batch, options.against.0);
         for difference in &differences {
             found += 1;
             if found <= options.show {
-                show(&runtime, &batch, options.against, difference);
+                show(&runtime, &batch, options.against.0, difference);
             }
         }
         let tally = batch.tally();
@@ -162,7 +169,7 @@ fn run(options: &Options) -> ExitCode {
         first += options.batch;
     }
     let against =
-        options.against.map_or_else(|| "memory".to_owned(), |release| release.to_string());
+        options.against.0.map_or_else(|| "memory".to_owned(), |release| release.to_string());
     println!(
         "{} operations in {} sequences on {against} (-) and real {} (+), seed {}: {found} differences, {:.0?}",
         total.operations,

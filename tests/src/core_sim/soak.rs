@@ -34,7 +34,7 @@ impl fmt::Display for Found {
         for violation in &failure.violations {
             writeln!(f, "violation: {violation}")?;
         }
-        write!(f, "to see it again: zk-sim-core replay {}", plan.seed)
+        write!(f, "to see it again: zk-sim core replay {}", plan.seed)
     }
 }
 

@@ -15,17 +15,42 @@ mod noticed;
 mod parent;
 mod table;
 
-pub(crate) const USAGE: &str = "\
-usage: zk-sim bank [--bug NAME]... [--some N] [--core-seconds S] [--minutes M] [--seed S] [--jobs J]
-                   [--without-fault CLASS]... [--table] [--json]
-
-Plants one mistake after the other and runs seeds until it is noticed; exits with 1 if one is not
-noticed within S core-seconds (60), or if something is violated although nothing is planted.
-
---some N           N mistakes only, others with each commit
---without-fault C  with faults of class C left out
---table            leaves each class of faults out in turn, and tells which mistakes are missed then
-";
+/// Plants one mistake after the other and runs seeds until it is noticed.
+///
+/// Exits with 1 if one is not noticed in time, or if something is violated although nothing is planted.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Arguments {
+    /// A mistake to plant [default: all, and none].
+    #[arg(long = "bug", value_name = "NAME", value_parser = bug)]
+    bugs: Vec<Option<Bug>>,
+    /// So many mistakes only, others with each commit.
+    #[arg(long, value_name = "N", conflicts_with = "bugs")]
+    some: Option<u64>,
+    /// Processor time for each mistake.
+    #[arg(long, value_name = "S", default_value_t = 60.0)]
+    core_seconds: f64,
+    /// Simulated minutes of each seed.
+    #[arg(long, value_name = "M", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    minutes: u64,
+    /// The first seed.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// So many at once [default: one for each processor].
+    #[arg(long, value_name = "J", value_parser = clap::value_parser!(u64).range(1..))]
+    jobs: Option<u64>,
+    /// A class of faults to leave out.
+    #[arg(long = "without-fault", value_name = "CLASS", value_parser = class)]
+    without: Vec<&'static str>,
+    /// Leaves each class of faults out in turn, and tells which mistakes are missed then.
+    #[arg(long)]
+    table: bool,
+    /// One object instead of tables.
+    #[arg(long)]
+    json: bool,
+    /// Searches here instead of in processes of their own.
+    #[arg(long, hide = true)]
+    here: bool,
+}
 
 /// What a bank run is asked for.
 #[derive(Clone, Debug)]
@@ -64,43 +89,22 @@ fn class(text: &str) -> Result<&'static str, String> {
     found.ok_or_else(|| format!("no class of faults {text}"))
 }
 
-fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
-    let mut parsed = Args {
-        bugs: Vec::new(),
-        core_seconds: 60.0,
-        minutes: 5,
-        seed: 1,
-        jobs: std::thread::available_parallelism().map_or(1, usize::from),
-        without: BTreeSet::new(),
-        table: false,
-        json: false,
-        here: false,
-    };
-    let mut some = None;
-    while let Some(option) = args.next() {
-        let mut value = || args.next().ok_or_else(|| format!("{option} what?"));
-        let number = |text: String| text.parse::<u64>().map_err(|error| format!("{text}: {error}"));
-        match &*option {
-            "--bug" => parsed.bugs.push(bug(&value()?)?),
-            "--some" => some = Some(number(value()?)?),
-            "--core-seconds" => {
-                let text = value()?;
-                parsed.core_seconds = text.parse().map_err(|error| format!("{text}: {error}"))?;
-            }
-            "--minutes" => parsed.minutes = number(value()?)?.max(1),
-            "--seed" => parsed.seed = number(value()?)?,
-            "--jobs" => parsed.jobs = number(value()?)?.max(1) as usize,
-            "--without-fault" => drop(parsed.without.insert(class(&value()?)?)),
-            "--table" => parsed.table = true,
-            "--json" => parsed.json = true,
-            "--here" => parsed.here = true,
-            _ => return Err(format!("no option {option} there")),
+impl From<Arguments> for Args {
+    fn from(arguments: Arguments) -> Self {
+        let Arguments { bugs, some, core_seconds, minutes, seed, jobs, without, .. } = arguments;
+        let all = || std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            bugs: if bugs.is_empty() { chosen(some) } else { bugs },
+            core_seconds,
+            minutes,
+            seed,
+            jobs: jobs.map_or_else(all, |jobs| usize::try_from(jobs).unwrap_or(usize::MAX)),
+            without: without.into_iter().collect(),
+            table: arguments.table,
+            json: arguments.json,
+            here: arguments.here,
         }
     }
-    if parsed.bugs.is_empty() {
-        parsed.bugs = chosen(some);
-    }
-    Ok(parsed)
 }
 
 /// All mistakes and none; or so many, which differ from commit to commit.
@@ -119,9 +123,9 @@ fn chosen(some: Option<u64>) -> Vec<Option<Bug>> {
 /// Runs `zk-sim bank`.
 ///
 /// # Errors
-/// What is wrong with the arguments, or with the processes that were started.
-pub fn command(args: impl Iterator<Item = String>) -> Result<ExitCode, String> {
-    let args = parse(args).map_err(|error| format!("{error}\n{USAGE}"))?;
+/// What is wrong with the processes that were started.
+pub fn command(arguments: Arguments) -> Result<ExitCode, String> {
+    let args = Args::from(arguments);
     if args.here {
         for &bug in &args.bugs {
             println!("{}", child::search(&args, bug));

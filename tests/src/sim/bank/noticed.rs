@@ -53,7 +53,7 @@ impl Noticed {
         let rules: BTreeSet<String> = guilty.clone().map(|it| rule(it)).collect();
         let first = guilty.cloned().next()?;
         let classes = plan.faults.iter().map(|planned| planned.fault.class()).collect();
-        Some(Self { by: "zk-sim-core", seed, rules, first, classes })
+        Some(Self { by: "zk-sim core", seed, rules, first, classes })
     }
 }
 

@@ -1,30 +1,19 @@
-//! Sessions against an ensemble, without a runtime: `zk-sim-core events N [SEED]`,
-//! `zk-sim-core exhaust FAULTS DEPTH`, `zk-sim-core replay SEED`.
-//!
-//! Exits 1 if a promise is broken.
+//! `zk-sim core`: sessions against an ensemble, without a runtime.
 
-use std::{env, process::ExitCode, time::Instant};
+use std::{process::ExitCode, time::Instant};
 
 use zk_tests::core_sim::{Plan, Report, Scope, attempt, exhaust, shrink, soak};
 
-fn main() -> ExitCode {
-    let arguments: Vec<_> = env::args().skip(1).collect();
-    let number =
-        |at: usize, default: u64| arguments.get(at).map_or(Some(default), |text| text.parse().ok());
+use crate::args::Core;
+
+pub(crate) fn run(command: &Core) -> ExitCode {
     let begin = Instant::now();
-    let outcome = match (arguments.first().map(String::as_str), number(1, 0), number(2, 0)) {
-        (Some("events"), Some(events), Some(seed)) => soak(seed, events),
-        (Some("exhaust"), Some(faults), Some(depth)) => {
-            let size = |number| usize::try_from(number).unwrap_or(usize::MAX);
-            exhaust(Scope { faults: size(faults), depth: size(depth) })
-        }
-        (Some("replay"), Some(seed), _) => {
+    let outcome = match *command {
+        Core::Events { events, seed } => soak(seed, events),
+        Core::Exhaust { faults, depth } => exhaust(Scope { faults, depth }),
+        Core::Replay { seed } => {
             let plan = Plan::of_seed(seed);
             attempt(&plan).map_err(|failure| Box::new(shrink(&plan, failure)))
-        }
-        _ => {
-            eprintln!("usage: zk-sim-core events N [SEED] | exhaust FAULTS DEPTH | replay SEED");
-            return ExitCode::from(2);
         }
     };
     match outcome {

@@ -1,0 +1,147 @@
+//! What can be asked of the command.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// The simulator's command: see docs/simulation.md.
+#[derive(Debug, Parser)]
+#[command(name = "zk-sim")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Runs many seeds.
+    ///
+    /// Exits with 1 if anything is violated, or if in 1000 seeds or more something never happened that
+    /// should have: each class of faults hits clients ten times, each way to fail is met. Failures are told
+    /// in full, with the faults that are enough for them.
+    Run {
+        #[command(flatten)]
+        seeds: Seeds,
+        /// So many failures are told in full.
+        #[arg(long, value_name = "N", default_value_t = 3)]
+        show: u64,
+        /// One object instead of tables.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Runs one seed again, with all its events or with some of its faults only.
+    Replay {
+        seed: u64,
+        #[command(flatten)]
+        minutes: Minutes,
+        /// Faults to schedule instead of the seed's own.
+        #[arg(long, value_name = "FILE")]
+        schedule: Option<PathBuf>,
+        /// Looks for the faults that are enough for its failure.
+        #[arg(long)]
+        shrink: bool,
+        /// Prints all that happens.
+        #[arg(long)]
+        trace: bool,
+    },
+    /// Prints each seed and the hash of its events, to be compared with another process's.
+    Hash {
+        #[command(flatten)]
+        seeds: Seeds,
+    },
+    /// Plants mistakes that have to be noticed.
+    #[cfg(zk_bank)]
+    Bank(zk_tests::sim::bank::Arguments),
+    /// Plants mistakes that have to be noticed; built by `cargo bank`.
+    #[cfg(not(zk_bank))]
+    #[command(disable_help_flag = true)]
+    Bank {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Sessions against an ensemble, without a runtime: see docs/simulation-core.md.
+    ///
+    /// Exits with 1 if a promise is broken.
+    #[command(subcommand)]
+    Core(Core),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Core {
+    /// Runs seeds until so much has happened.
+    Events {
+        events: u64,
+        /// The first seed.
+        #[arg(default_value_t = 0)]
+        seed: u64,
+    },
+    /// Runs all schedules of so many faults before each of so many deliveries.
+    Exhaust { faults: usize, depth: usize },
+    /// Runs one seed again; what fails is made shorter.
+    Replay { seed: u64 },
+}
+
+/// Which seeds, and how.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Seeds {
+    /// So many seeds.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) seeds: u64,
+    #[command(flatten)]
+    pub(crate) minutes: Minutes,
+    /// The first of them.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// So many at once [default: one for each processor].
+    #[arg(long, value_name = "J", value_parser = clap::value_parser!(u64).range(1..))]
+    jobs: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Minutes {
+    /// Simulated minutes of each seed.
+    #[arg(long, value_name = "M", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) minutes: u64,
+}
+
+impl Seeds {
+    pub(crate) fn jobs(&self) -> usize {
+        let all = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.jobs.map_or_else(all, |jobs| usize::try_from(jobs).unwrap_or(usize::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_the_guides_say_is_understood() {
+        let lines = [
+            "run --seeds 1000 --minutes 10",
+            "run --seeds 60000 --minutes 10 --seed 1000000 --json --show 1 --jobs 2",
+            "replay 42 --minutes 10 --trace --shrink --schedule file",
+            "hash --seeds 100 --minutes 2 --jobs 1",
+            "bank --bug WakesAll --core-seconds 60",
+            "core events 10000000",
+            "core events 10000000 7",
+            "core exhaust 2 12",
+            "core replay 36",
+        ];
+        for line in lines {
+            let parsed = Cli::try_parse_from(["zk-sim"].into_iter().chain(line.split(' ')));
+            assert!(parsed.is_ok(), "{line}: {parsed:?}");
+        }
+        for line in ["run --minutes 0", "run --jobs 0", "replay", "core exhaust 2", "walk"] {
+            let parsed = Cli::try_parse_from(["zk-sim"].into_iter().chain(line.split(' ')));
+            assert!(parsed.is_err(), "{line}: {parsed:?}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! `zk-sim`: the simulator's command. See the guide to the simulator.
+
+mod args;
+mod sessions;
+
+use std::{
+    path::Path,
+    process::ExitCode,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
+};
+
+use clap::Parser as _;
+use zk_tests::sim::{Options, Report, SEEDS_FOR_ALL, Totals, commit, run, shrink};
+
+use self::args::{Cli, Command, Seeds};
+
+fn main() -> ExitCode {
+    match execute(Cli::parse().command) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("zk-sim: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn execute(command: Command) -> Result<ExitCode, String> {
+    match command {
+        Command::Run { seeds, show, json } => Ok(run_all(&seeds, show, json)),
+        Command::Hash { seeds } => {
+            each(&seeds, |report| println!("{} {:016x}", report.options.seed, report.hash));
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Replay { seed, minutes, schedule, shrink, trace } => {
+            let mut options = Options::new(seed, minutes.minutes);
+            if let Some(file) = schedule {
+                options.schedule = read(&file)?.parse()?;
+            }
+            Ok(replay(&options, shrink, trace))
+        }
+        #[cfg(zk_bank)]
+        Command::Bank(arguments) => zk_tests::sim::bank::command(arguments),
+        #[cfg(not(zk_bank))]
+        Command::Bank { .. } => Err("no mistakes are built in: say `cargo bank`".to_owned()),
+        Command::Core(command) => Ok(sessions::run(&command)),
+    }
+}
+
+fn read(file: &Path) -> Result<String, String> {
+    std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+fn replay(options: &Options, shrinking: bool, trace: bool) -> ExitCode {
+    let mut report = run(options, trace);
+    if shrinking && !report.violations.is_empty() {
+        let schedule = shrink(&report).options.schedule;
+        println!("faults that are enough:\n{schedule}");
+        report = run(&Options { schedule, ..options.clone() }, trace);
+    }
+    if trace || !report.violations.is_empty() {
+        print!("{}", report.failure(&commit()));
+    }
+    let mut totals = Totals::default();
+    totals.add(&report);
+    print!("{}", totals.table());
+    println!("hash {:016x} of {} events", report.hash, report.events);
+    ExitCode::from(u8::from(!report.violations.is_empty()))
+}
+
+/// Runs each seed, several at a time, and passes on the reports in the order of seeds.
+fn each(args: &Seeds, mut done: impl FnMut(&Report) + Send) {
+    let next = AtomicU64::new(0);
+    let waiting = Mutex::new((0, std::collections::BTreeMap::new(), &mut done));
+    std::thread::scope(|scope| {
+        for _ in 0..args.jobs() {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= args.seeds {
+                        return;
+                    }
+                    let seed = args.seed.wrapping_add(number);
+                    let report = run(&Options::new(seed, args.minutes.minutes), false);
+                    let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                    let (first, reports, done) = &mut *waiting;
+                    reports.insert(number, report);
+                    while let Some(report) = reports.remove(first) {
+                        done(&report);
+                        *first += 1;
+                    }
+                }
+            });
+        }
+    });
+}
+
+fn run_all(args: &Seeds, shown_max: u64, json: bool) -> ExitCode {
+    let begun = Instant::now();
+    let mut totals = Totals::default();
+    let commit = commit();
+    each(args, |report| {
+        totals.add(report);
+        for violation in report.violations.iter().take(3) {
+            eprintln!("seed {}: {violation}", report.options.seed);
+        }
+        if !report.violations.is_empty() && totals.failed <= shown_max {
+            eprint!("{}", report.failure(&commit));
+            let smaller = shrink(report);
+            eprintln!("faults that are enough:\n{}", smaller.options.schedule);
+        }
+    });
+    let seconds = begun.elapsed().as_secs_f64();
+    let coverage = totals.coverage();
+    let is_enough = args.seeds < SEEDS_FOR_ALL || coverage.is_enough();
+    let speed = totals.hours() * 3600.0 / seconds / args.jobs() as f64;
+    if json {
+        let fired: serde_json::Map<String, serde_json::Value> = totals
+            .fired
+            .0
+            .iter()
+            .map(|(class, cells)| ((*class).to_owned(), serde_json::json!(cells)))
+            .collect();
+        let object = serde_json::json!({
+            "commit": commit,
+            "first_seed": args.seed,
+            "seeds": totals.runs,
+            "minutes": args.minutes.minutes,
+            "simulated_hours": totals.hours(),
+            "seconds": seconds,
+            "speed_per_job": speed,
+            "acquisitions": totals.counts.get("acquisitions").copied().unwrap_or_default(),
+            "violations": totals.violations,
+            "failed_seeds": totals.failed,
+            "counts": totals.counts,
+            "states": zk_testkit::sim::Doing::ALL.map(zk_testkit::sim::Doing::name),
+            "faults_fired": fired,
+            "faults_rare": coverage.rare,
+            "never_happened": coverage.missing,
+            "cells": coverage.cells,
+            "cells_empty": coverage.empty,
+        });
+        println!("{object}");
+    } else {
+        print!("{}{}", totals.table(), coverage.text());
+        println!("{seconds:>12.1}  seconds with {} jobs", args.jobs());
+        println!("{speed:>12.0}  times real time and job");
+        println!("at commit {commit}, seeds {} to {}", args.seed, args.seed + args.seeds - 1);
+    }
+    ExitCode::from(u8::from(totals.failed > 0 || !is_enough))
+}
