@@ -38,7 +38,6 @@ const TURNS_PER_POLL: usize = 16;
 /// How long to wait before asking a server again that could not be bothered.
 const RETRY_PAUSE: std::time::Duration = std::time::Duration::from_millis(200);
 
-
 /// Everything that a driver is made of and reports to.
 pub(crate) struct Parts {
     pub(crate) session: Session<Token, Listener>,
