@@ -1,25 +1,33 @@
-//! What a log is told of servers that cannot be had.
+//! What a log is told, and how often: a session in trouble must not fill it.
 
 use std::time::Duration;
 
 use zk_proto::{Time, session::LinkError};
 
-/// Time between two lines that a log shows by default.
+/// Time between two lines about failed attempts, and time in which changes of state are counted.
 const APART: Duration = Duration::from_secs(1);
 
-/// Failed attempts to connect. With five servers that refuse there are twenty within the first second: too
-/// many to be lines.
+/// Changes of state that are shown within that time: disconnected, and connected again.
+const CHANGES_MAX: u32 = 2;
+
+/// Failed attempts to connect, and connections that come and go. With five servers that refuse there are
+/// twenty attempts within the first second, and a server that resets what it has accepted is dialed ten
+/// times a second by a short session: too many to be lines.
 #[derive(Debug, Default)]
 pub(crate) struct Complaints {
-    /// When a line was written last.
+    /// When a failed attempt was shown last.
     last: Option<Time>,
     /// Failed attempts since.
     unmentioned: u32,
+    /// When the first of the changes was.
+    since: Option<Time>,
+    changes: u32,
 }
 
 impl Complaints {
+    /// An attempt to connect has failed.
     pub(crate) fn failed(&mut self, now: Time, server: &str, error: &LinkError) {
-        let Self { last, unmentioned } = self;
+        let Self { last, unmentioned, .. } = self;
         if last.is_none_or(|last| now.since(last) >= APART) {
             tracing::warn!(server, %error, unmentioned, "connection attempt failed");
             (*last, *unmentioned) = (Some(now), 0);
@@ -27,5 +35,34 @@ impl Complaints {
             tracing::debug!(server, %error, "connection attempt failed");
             *unmentioned = unmentioned.saturating_add(1);
         }
+    }
+
+    /// The session is connected now, or no longer. Returns whether that is to be shown.
+    pub(crate) fn changed(&mut self, now: Time) -> bool {
+        if self.since.is_none_or(|since| now.since(since) >= APART) {
+            (self.since, self.changes) = (Some(now), 0);
+        }
+        self.changes = self.changes.saturating_add(1);
+        if self.changes == CHANGES_MAX + 1 {
+            tracing::info!("connections come and go; not shown for a second");
+        }
+        self.changes <= CHANGES_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_shown_a_few_times_a_second() {
+        let mut complaints = Complaints::default();
+        let mut shown = |millis| complaints.changed(Time::new(Duration::from_millis(millis)));
+        for millis in [100, 200] {
+            assert!(shown(millis));
+        }
+        assert!(!shown(500));
+        assert!(!shown(1_099));
+        assert!(shown(1_100));
     }
 }

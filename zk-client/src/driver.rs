@@ -283,7 +283,7 @@ impl Driver {
                 }
                 watcher.notify(notice);
             }
-            Output::State(state) => self.publish(state),
+            Output::State(state) => self.publish(now, state),
             other => tracing::debug!(?other, "not carried out"),
         }
     }
@@ -324,7 +324,9 @@ impl Driver {
         }
     }
 
-    fn publish(&self, state: State) {
+    fn publish(&mut self, now: Time, state: State) {
+        let comes_or_goes = matches!(state, State::Connected(_) | State::Disconnected(_));
+        let shown = comes_or_goes && self.complaints.changed(now);
         // Before the state, so that nobody sees a fresh connection with a stale lease.
         self.parts.lease.publish(self.parts.session.lease());
         self.parts.published.send_modify(|published| match state {
@@ -333,17 +335,21 @@ impl Driver {
                 published.timeout = negotiated.timeout;
                 published.epoch += 1;
                 published.enter(SessionState::Connected { read_only: negotiated.read_only });
-                tracing::info!(
-                    session = %negotiated.id,
-                    timeout = ?negotiated.timeout,
-                    read_only = negotiated.read_only,
-                    "connected"
-                );
+                if shown {
+                    tracing::info!(
+                        session = %negotiated.id,
+                        timeout = ?negotiated.timeout,
+                        read_only = negotiated.read_only,
+                        "connected"
+                    );
+                }
             }
             State::Disconnected(_) if planted!(LossNotPublished) => {}
             State::Disconnected(why) => {
                 published.enter(SessionState::Disconnected);
-                tracing::info!(session = %published.id, %why, "disconnected");
+                if shown {
+                    tracing::info!(session = %published.id, %why, "disconnected");
+                }
             }
             State::Over(over) => {
                 published.enter(SessionState::Ended(over.into()));

@@ -58,7 +58,8 @@ impl Listing {
                 Err(name) if filter.is_strange(&name) => match filter.strangers {
                     Strangers::Refuse => return Err(AcquireError::Stranger { name }),
                     Strangers::Wait | Strangers::Ignore => {
-                        tracing::warn!(name, "a node under the lock's path is no contender");
+                        // Each listing meets it, and a busy lock is listed many times a second.
+                        tracing::debug!(name, "a node under the lock's path is no contender");
                     }
                 },
                 Err(_) => {}
