@@ -304,6 +304,15 @@ mod tests {
     }
 
     #[test]
+    fn what_was_never_answered_happens_after_what_its_session_was_answered_before() {
+        let refused = Answer::Refused(Refusal::NodeExists);
+        let first = |session| operation(session, (0, 2), Ask::Create(1), refused);
+        let open = operation(2, (2, u64::MAX), Ask::Create(1), Answer::Open);
+        assert!(!is_fine(&[first(2), open]));
+        assert!(is_fine(&[first(1), open]));
+    }
+
+    #[test]
     fn a_verdict_says_where_it_ends() {
         let late = read(2, (2, 3), true, None);
         let node = Some(Node { value: 7, version: 0 });
@@ -338,9 +347,8 @@ mod tests {
             for &later in &order[place + 1..] {
                 let then = &history[later];
                 let same = now.session == then.session;
-                let both = !now.is_open() && !then.is_open();
                 if then.answered < now.asked && (!now.may_be_late() || same)
-                    || same && both && (then.asked, later) < (now.asked, number)
+                    || same && !then.is_open() && (then.asked, later) < (now.asked, number)
                 {
                     return false;
                 }
