@@ -46,9 +46,9 @@ pub enum MultiOp<'a> {
     Delete(DeleteRequest<'a>),
     SetData(SetDataRequest<'a>),
     Check(CheckVersionRequest<'a>),
-    /// Only in a [`MultiReadRequest`].
+    /// Only in a [`MultiReadRequest`](crate::request::MultiReadRequest).
     GetData(GetDataRequest<'a>),
-    /// Only in a [`MultiReadRequest`].
+    /// Only in a [`MultiReadRequest`](crate::request::MultiReadRequest).
     GetChildren(GetChildrenRequest<'a>),
 }
 
