@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use zk_proto::frame::LEN_REQUEST_MAX;
 use zk_testkit::{
     server::Config,
-    sim::{Fault, Rng, Schedule, Stage},
+    sim::{Fault, Incident, Rng, Schedule, Stage, Target},
 };
 
 /// Milliseconds in which nothing goes wrong at the beginning.
@@ -98,6 +98,11 @@ impl Options {
             if rng.one_in(10) {
                 night(&mut schedule, &stage, &mut rng);
             }
+            // From a chance of its own, so that other seeds stand for what they did before.
+            let mut apart = Rng::new(seed).fork(0x1A6);
+            if apart.one_in(8) {
+                behind(&mut schedule, &stage, &mut apart);
+            }
             if harsh {
                 expire_all(&mut schedule, &stage, rng.within(WARM_UP, duration));
             }
@@ -172,16 +177,34 @@ impl Options {
 fn night(schedule: &mut Schedule, stage: &Stage, rng: &mut Rng) {
     let at = rng.within(stage.from, stage.from + 20_000).min(stage.until);
     let lasts = rng.within(150_000, 300_000).min(stage.until - at);
-    let (fault, target) = (Fault::Kill, zk_testkit::sim::Target::All);
-    schedule.0.push(zk_testkit::sim::Incident { at, fault, target, lasts, amount: 0 });
+    let (fault, target) = (Fault::Kill, Target::All);
+    schedule.0.push(Incident { at, fault, target, lasts, amount: 0 });
+    schedule.0.sort_by_key(|incident| incident.at);
+}
+
+/// All members are behind the leader for a while, and connections break: whoever comes back to another
+/// member is shown less than it has done.
+fn behind(schedule: &mut Schedule, stage: &Stage, rng: &mut Rng) {
+    let from = rng.within(stage.from, stage.until);
+    let lasts = rng.within(10_000, 60_000).min(stage.until - from);
+    for member in 0..stage.members {
+        let (target, amount) = (Target::Member(member), rng.within(300, 2_000));
+        schedule.0.push(Incident { at: from, fault: Fault::Lag, target, lasts, amount });
+    }
+    let mut at = from;
+    while at < from + lasts {
+        let target = Target::Client(rng.below(u64::from(stage.clients)) as u32);
+        schedule.0.push(Incident { at, fault: Fault::Reset, target, lasts: 0, amount: 0 });
+        at += rng.scaled(50, 2_000);
+    }
     schedule.0.sort_by_key(|incident| incident.at);
 }
 
 /// Everybody's session expires at the same moment.
 fn expire_all(schedule: &mut Schedule, stage: &Stage, at: u64) {
     let fault = Fault::Expire;
-    let target = zk_testkit::sim::Target::All;
-    let incident = zk_testkit::sim::Incident { at, fault, target, lasts: 0, amount: 0 };
+    let target = Target::All;
+    let incident = Incident { at, fault, target, lasts: 0, amount: 0 };
     schedule.0.push(incident);
     schedule.0.retain(|incident| incident.at < stage.until);
     schedule.0.sort_by_key(|incident| incident.at);

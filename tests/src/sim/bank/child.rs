@@ -1,7 +1,6 @@
 //! The search for one mistake, in a process of its own.
 
 use std::{
-    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -46,7 +45,7 @@ pub(super) fn search(args: &Args, bug: Option<Bug>) -> Value {
     // A panic is told as a violation; what it says is in the way here.
     std::panic::set_hook(Box::new(|_| {}));
     let search = Arc::new(Search { bug, begun: core_seconds(), seeds: AtomicU64::new(0) });
-    search.clone().watch();
+    search.clone().watch(args.clone());
     let mut made_in_sessions = 0;
     loop {
         let tried = search.seeds.fetch_add(1, Ordering::Relaxed);
@@ -93,7 +92,7 @@ impl Search {
     }
 
     /// Ends the process with a verdict if a run does not come to its end.
-    fn watch(self: Arc<Self>) {
+    fn watch(self: Arc<Self>, args: Args) {
         thread::spawn(move || {
             let (mut last, mut since) = (0, core_seconds());
             loop {
@@ -102,10 +101,8 @@ impl Search {
                 if tried != last {
                     (last, since) = (tried, core_seconds());
                 } else if core_seconds() - since > STUCK {
-                    let rules = BTreeSet::from(["R3".to_owned()]);
-                    let first = "a run does not end".to_owned();
-                    let noticed = Noticed { rules, first, ..Noticed::default() };
-                    println!("{}", self.verdict(Some(noticed)));
+                    let seed = args.seed + tried.saturating_sub(1);
+                    println!("{}", self.verdict(Some(Noticed::by_not_ending(&args, seed))));
                     std::process::exit(0);
                 }
             }

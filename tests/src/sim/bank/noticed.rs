@@ -40,6 +40,17 @@ impl Noticed {
         Some(Self { by: "zk-sim", seed, rules, first, classes })
     }
 
+    /// One of the runs of a seed has not come to its end.
+    pub(super) fn by_not_ending(args: &Args, seed: u64) -> Self {
+        let rules = BTreeSet::from(["R3".to_owned()]);
+        let first = "a run does not end".to_owned();
+        let schedule = Options::new(seed, args.minutes).schedule.0;
+        let mut classes: BTreeSet<_> =
+            schedule.iter().map(|incident| incident.fault.name()).collect();
+        classes.retain(|class| !args.without.contains(class));
+        Self { by: "zk-sim", seed, rules, first, classes }
+    }
+
     /// A run of sessions alone.
     pub(super) fn by_sessions(args: &Args, bug: Option<Bug>, seed: u64) -> Option<Self> {
         let mut plan = Plan::of_seed(seed);

@@ -112,7 +112,8 @@ fn line(verdict: &Value) -> String {
         verdict["rules"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let is_noticed = noticed(verdict);
     let made = format!("made {} times", verdict["made"]);
-    let what = format!("{} {}: {}", text("by"), verdict["seed"], text("first"));
+    let first: Vec<String> = text("first").split_whitespace().map(str::to_owned).collect();
+    let what = format!("{} {}: {}", text("by"), verdict["seed"], first.join(" "));
     format!(
         "{:<24} {:<8} {:>5} seeds {:>6.1} s  {:<12} {}",
         text("bug"),

@@ -86,11 +86,13 @@ fn needs(args: &Args, bug: Option<Bug>) -> Result<Needs, String> {
     }
     let budget = (PATIENCE * spent(&first)).max(PATIENCE_MIN).min(args.core_seconds);
     let mut suspects = present(&first);
+    // Those before have not noticed it with all faults.
+    let from = args.seed + first["seeds"].as_u64().unwrap_or(1).max(1) - 1;
     for class in classes() {
         if !suspects.contains(class) || args.without.contains(class) {
             continue;
         }
-        let mut without = Args { core_seconds: budget, ..args.clone() };
+        let mut without = Args { core_seconds: budget, seed: from, ..args.clone() };
         without.without.insert(class);
         let again = search(&without, bug)?;
         needs.core_seconds += spent(&again);
