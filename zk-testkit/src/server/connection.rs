@@ -53,6 +53,17 @@ pub(super) struct Connection {
 }
 
 impl Connection {
+    /// What an answer in front of the queue says of how far the member has come: not beyond a write that is
+    /// answered behind it. Real members answer between two transactions; here several may be applied before
+    /// anything is answered.
+    pub(super) fn shown(&self, applied: Zxid) -> Zxid {
+        let write = self.queue.iter().find_map(|item| match item {
+            Queued::Answer { at, .. } if at.0 > 0 => Some(*at),
+            _ => None,
+        });
+        write.map_or(applied, |at| at.min(applied))
+    }
+
     pub(super) fn new(member: usize, peer: IpAddr) -> Self {
         Self {
             member,

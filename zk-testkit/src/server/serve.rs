@@ -182,7 +182,9 @@ impl Ensemble {
                 Some(Queued::Request { header, .. }) if goes_to_leader(header.op) => return,
                 _ => {}
             }
-            match connection.queue.pop_front() {
+            let item = connection.queue.pop_front();
+            let shown = connection.shown(applied);
+            match item {
                 Some(Queued::Answer { frame, last, .. }) => {
                     // The first answer is the one to the handshake: now the client may be heard.
                     if std::mem::take(&mut connection.is_deaf) {
@@ -194,19 +196,19 @@ impl Ensemble {
                     }
                 }
                 Some(Queued::Sync { xid, path, .. }) => {
-                    let answer = reply(xid, applied, Ok(&Self::sync_answer(&path)));
+                    let answer = reply(xid, shown, Ok(&Self::sync_answer(&path)));
                     self.say(conn, &answer);
                 }
-                Some(Queued::Request { header, body }) => self.read(conn, header, &body, applied),
+                Some(Queued::Request { header, body }) => self.read(conn, header, &body, shown),
                 None => return,
             }
         }
     }
 
-    fn read(&mut self, conn: Conn, header: RequestHeader, body: &Bytes, applied: Zxid) {
+    fn read(&mut self, conn: Conn, header: RequestHeader, body: &Bytes, shown: Zxid) {
         if header.op == OpCode::PING {
             // Whatever number the heartbeat had.
-            let pong = reply(Xid::PING, applied, Ok(&Encoded::default()));
+            let pong = reply(Xid::PING, shown, Ok(&Encoded::default()));
             self.say(conn, &pong);
             return;
         }
@@ -229,7 +231,7 @@ impl Ensemble {
         for (kind, path) in missed {
             self.say(conn, &read::event(kind, &path, Zxid(-1)));
         }
-        self.say(conn, &outcome(header.xid, applied, &answer));
+        self.say(conn, &outcome(header.xid, shown, &answer));
     }
 
     /// Hands the request at a place of the queue to the leader, if it is one for the leader. Returns
