@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
-use zk_proto::path;
+use zk_proto::path::{self, Naming};
 
 use crate::{
     attempt::{CreatedNodes, ProtectedCreate, Wanted},
@@ -37,7 +37,7 @@ impl<'a> CreateProtected<'a> {
     /// Submits the create now.
     pub fn submit(self) -> PendingNode {
         let handle = self.create.handle;
-        PendingNode(start(handle, vec![self], None))
+        PendingNode(start(handle, vec![self], None, &[]))
     }
 
     fn wanted(self, handle: &Handle) -> Result<Wanted, Cause> {
@@ -73,6 +73,7 @@ pub struct CreateAllProtected<'a> {
     handle: &'a Handle,
     creates: Vec<CreateProtected<'a>>,
     replaced: Option<OwnedNode>,
+    checked: Vec<(&'a str, i32)>,
 }
 
 impl<'a> CreateAllProtected<'a> {
@@ -80,7 +81,13 @@ impl<'a> CreateAllProtected<'a> {
         handle: &'a Handle,
         creates: impl IntoIterator<Item = CreateProtected<'a>>,
     ) -> Self {
-        Self { handle, creates: creates.into_iter().collect(), replaced: None }
+        Self { handle, creates: creates.into_iter().collect(), replaced: None, checked: Vec::new() }
+    }
+
+    /// Insists that a node exists and that its data has this version. Checks count behind the creates.
+    pub fn check_version(mut self, path: &'a str, version: i32) -> Self {
+        self.checked.push((path, version));
+        self
     }
 
     /// Deletes this node in the same transaction, as its last operation. If nothing comes of the
@@ -92,8 +99,8 @@ impl<'a> CreateAllProtected<'a> {
 
     /// Submits the creates now.
     pub fn submit(self) -> PendingNodes {
-        let Self { handle, creates, replaced } = self;
-        PendingNodes(start(handle, creates, replaced))
+        let Self { handle, creates, replaced, checked } = self;
+        PendingNodes(start(handle, creates, replaced, &checked))
     }
 }
 
@@ -112,22 +119,25 @@ fn start(
     handle: &Handle,
     creates: Vec<CreateProtected<'_>>,
     replaced: Option<OwnedNode>,
+    checked: &[(&str, i32)],
 ) -> Started {
     let wanted = creates.into_iter().map(|create| create.wanted(handle));
-    let wanted = match wanted.collect::<Result<Vec<_>, _>>() {
-        Ok(wanted) => wanted,
-        Err(cause) => return Err(Some(WriteError::not_sent(cause))),
+    let resolve = |&(path, version): &(&str, i32)| -> Result<(Arc<str>, i32), Cause> {
+        Ok((Arc::from(&*handle.chroot.resolve(path, Naming::Exact)?), version))
     };
     let (done, nodes) = oneshot::channel();
-    let chroot = handle.chroot.clone();
-    match &*wanted {
+    let create = wanted.collect::<Result<Vec<_>, _>>().and_then(|nodes| {
+        let checked = checked.iter().map(resolve).collect::<Result<_, _>>()?;
+        Ok(ProtectedCreate { nodes, replaced: None, checked, chroot: handle.chroot.clone(), done })
+    });
+    match create {
         // Nothing to ask anybody for; a node that is to be replaced by nothing goes in being dropped.
-        [] => drop(done.send(Ok(Ok(Vec::new())))),
-        _ => {
-            let replaced = replaced.map(OwnedNode::disown);
-            let create = ProtectedCreate { nodes: wanted, replaced, chroot, done };
+        Ok(create) if create.nodes.is_empty() => drop(create.done.send(Ok(Ok(Vec::new())))),
+        Ok(mut create) => {
+            create.replaced = replaced.map(OwnedNode::disown);
             handle.send(Submission::Create(Box::new(create)));
         }
+        Err(cause) => return Err(Some(WriteError::not_sent(cause))),
     }
     Ok(nodes)
 }

@@ -23,8 +23,8 @@ use zk_proto::{
     path::join,
     planted,
     request::{
-        Create2Request, Create2Response, CreateResponse, DeleteRequest, GetChildrenRequest,
-        MultiOp, MultiRequest, MultiResponse, MultiResult, SyncRequest,
+        CheckVersionRequest, Create2Request, Create2Response, CreateResponse, DeleteRequest,
+        GetChildrenRequest, MultiOp, MultiRequest, MultiResponse, MultiResult, SyncRequest,
     },
     session::{Answer, Cause as Lost, OnLoss, Outcome, Outgoing},
 };
@@ -54,6 +54,8 @@ pub(crate) struct ProtectedCreate {
     pub(crate) nodes: Vec<Wanted>,
     /// The absolute path of a node of the same session that goes in the same transaction.
     pub(crate) replaced: Option<Arc<str>>,
+    /// The absolute paths of nodes that must have these versions.
+    pub(crate) checked: Vec<(Arc<str>, i32)>,
     pub(crate) chroot: Chroot,
     pub(crate) done: oneshot::Sender<CreatedNodes>,
 }
@@ -168,7 +170,7 @@ impl Attempts {
         create: ProtectedCreate,
         result: Result<Result<Vec<Found>, MultiError>, WriteError>,
     ) -> Vec<Next> {
-        let ProtectedCreate { nodes: wanted, replaced, chroot, done } = create;
+        let ProtectedCreate { nodes: wanted, replaced, chroot, done, .. } = create;
         let result = match result {
             Ok(Ok(found)) => {
                 // Without a client the session is being closed, and takes the nodes along.
@@ -221,7 +223,8 @@ fn harmless<R: Request>(id: u64, request: &R) -> Next {
 impl Attempt {
     /// Whether this is one plain create, and not a transaction.
     fn is_plain(&self) -> bool {
-        self.create.nodes.len() == 1 && self.create.replaced.is_none()
+        let ProtectedCreate { nodes, replaced, checked, .. } = &self.create;
+        nodes.len() == 1 && replaced.is_none() && checked.is_empty()
     }
 
     fn op(&self) -> OpCode {
@@ -244,13 +247,16 @@ impl Attempt {
                 // The plain create: every server knows it, and not every one can tell the stat here.
                 let paths: Vec<String> = nodes.iter().map(Wanted::path).collect();
                 let creates = nodes.iter().zip(&paths).map(|(node, path)| node.request(path));
-                let deletes = self.create.replaced.iter().map(|path| {
-                    MultiOp::Delete(DeleteRequest {
-                        path: Str::from(&**path),
-                        version: ANY_VERSION,
-                    })
+                let checks = self.create.checked.iter().map(|(path, version)| {
+                    let path = Str::from(&**path);
+                    MultiOp::Check(CheckVersionRequest { path, version: *version })
                 });
-                let multi: MultiRequest = creates.map(MultiOp::Create).chain(deletes).collect();
+                let deletes = self.create.replaced.iter().map(|path| {
+                    let path = Str::from(&**path);
+                    MultiOp::Delete(DeleteRequest { path, version: ANY_VERSION })
+                });
+                let ops = creates.map(MultiOp::Create).chain(checks).chain(deletes);
+                let multi: MultiRequest = ops.collect();
                 RequestFrame::of(&multi)
             }
         };
