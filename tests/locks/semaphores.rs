@@ -127,11 +127,12 @@ async fn a_permit_that_is_given_back_wakes_nobody_but_the_one_in_front() {
             waiting.push((proxy, zk, waiter));
         }
         let marks: Vec<_> = waiting.iter().map(|(proxy, ..)| proxy.mark()).collect();
+        let looks = waiting[1].0.on(Match::reply(OpCode::GET_CHILDREN2).once()).watch();
         within(held.release()).await.unwrap();
         let (_, _, first) = &mut waiting[0];
         let permit = within(first).await.unwrap();
         // The second is in front now, sees that there is no room, and waits for that.
-        within(waiting[1].0.on(Match::reply(OpCode::GET_CHILDREN2).once()).watch().fired()).await;
+        within(looks.fired()).await;
         let third = &waiting[2];
         third.1.sync("/").await.unwrap();
         let frames = third.0.frames_since(marks[2]);
