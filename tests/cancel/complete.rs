@@ -6,11 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::scene::{ELSEWHERE, SCENES};
+use crate::scene::{ELSEWHERE, scenes};
 
 /// Every future that the list names.
 pub(crate) fn futures() -> BTreeSet<&'static str> {
-    SCENES.iter().map(|scene| scene.future).collect()
+    scenes().map(|scene| scene.future).collect()
 }
 
 fn sources(package: &str) -> Vec<PathBuf> {

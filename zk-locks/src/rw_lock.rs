@@ -221,7 +221,12 @@ impl WriteGuard {
     /// Nobody writes in between.
     ///
     /// The [token](Guard::token) stays that of the write: the new node has a larger number than those of
-    /// writers who wait already. One round trip.
+    /// writers who wait already. One round trip, in which the servers make sure that the lock is still held, and
+    /// one request in the background.
+    ///
+    /// On a path with [kazoo's names](crate::Layout::Kazoo) this is for where only this type is used: an
+    /// exclusive [`Lock`](crate::Lock) takes a writer's node for that of an exclusive lock, and does not expect
+    /// it to go on reading.
     ///
     /// Dropping the future releases the lock.
     ///
