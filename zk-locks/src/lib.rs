@@ -45,6 +45,7 @@ mod observe;
 mod queue;
 mod rw_lock;
 mod semaphore;
+mod semaphore_mutex;
 mod simple_lock;
 mod ticket;
 mod together;
@@ -66,7 +67,8 @@ pub use self::{
     observe::{Grant, Histogram, Metrics, Observer, Release},
     queue::{Contender, Queue},
     rw_lock::{DowngradeError, ReadGuard, RwLock, RwLockBuilder, UpgradeError, WriteGuard},
-    semaphore::{Semaphore, SemaphoreBuilder, SemaphoreMutex},
+    semaphore::{Semaphore, SemaphoreBuilder},
+    semaphore_mutex::SemaphoreMutex,
     simple_lock::{Holder, SimpleGuard, SimpleLock, SimpleLockBuilder},
     ticket::Ticket,
 };

@@ -162,7 +162,11 @@ impl SimpleLock {
         let (release, released) = oneshot::channel();
         let guard = SimpleGuard { held: held.clone(), release };
         let granted = match held.status() {
-            Status::Lost(lost) => Err(lost.into()),
+            Status::Lost(lost) => {
+                // Or it would be waited for below for ever.
+                drop(guard);
+                Err(lost.into())
+            }
             Status::Held | Status::Suspect { .. } => Ok(Some(guard)),
         };
         let _ = told.send(granted);
