@@ -70,7 +70,7 @@ enum Step {
     Create,
     /// The replies to the `sync` and to the listings behind it.
     Search,
-    /// The [`Stat`]s of the nodes that were found, of those sequence numbers.
+    /// The [`Stat`](zk_proto::Stat)s of the nodes that were found, of those sequence numbers.
     Check { sequences: Vec<Option<i32>> },
 }
 
