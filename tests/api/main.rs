@@ -11,6 +11,7 @@ mod multi;
 mod nodes;
 mod secrets;
 mod session;
+mod together;
 mod watches;
 
 /// Runs a test on a server of its own of each kind.

@@ -6,18 +6,27 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::scene::{ELSEWHERE, SCENES};
+use crate::scene::{ELSEWHERE, scenes};
 
 /// Every future that the list names.
 pub(crate) fn futures() -> BTreeSet<&'static str> {
-    SCENES.iter().map(|scene| scene.future).collect()
+    scenes().map(|scene| scene.future).collect()
 }
 
 fn sources(package: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(package).join("src");
-    let entries = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-    let found: Vec<_> =
-        entries.filter(|path| path.extension().is_some_and(|it| it == "rs")).collect();
+    let mut found = Vec::new();
+    let mut folders = vec![folder.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|it| it == "rs") {
+                found.push(path);
+            }
+        }
+    }
     assert!(found.len() > 5, "the sources are not in {}", folder.display());
     found
 }

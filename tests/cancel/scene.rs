@@ -7,6 +7,7 @@ use zk_locks::Lock;
 
 use crate::{
     network::pass,
+    recipes::RECIPES,
     stage::{CLIENT, Needs, Props, options},
 };
 
@@ -21,7 +22,7 @@ pub(crate) struct Scene {
     pub(crate) begin: for<'a> fn(&'a mut Props) -> Run<'a>,
 }
 
-const fn scene(
+pub(crate) const fn scene(
     future: &'static str,
     needs: Needs,
     begin: for<'a> fn(&'a mut Props) -> Run<'a>,
@@ -35,12 +36,12 @@ pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
     ("Pending", "what every builder becomes when it is awaited"),
 ];
 
-fn plain<T, E: std::fmt::Debug>(result: Result<T, E>) -> Result<(), String> {
+pub(crate) fn plain<T, E: std::fmt::Debug>(result: Result<T, E>) -> Result<(), String> {
     result.map(drop).map_err(|error| format!("{error:?}"))
 }
 
 /// Keeps what an acquire has got, for as long as the stage stands.
-fn kept(
+pub(crate) fn kept(
     props: &mut Props,
     guard: Result<zk_locks::Guard, impl std::fmt::Debug>,
 ) -> Result<(), String> {
@@ -48,7 +49,7 @@ fn kept(
     Ok(())
 }
 
-pub(crate) const SCENES: &[Scene] = &[
+const SCENES: &[Scene] = &[
     scene("ConnectOptions::connect", Needs::Nothing, |props| {
         Box::pin(async { plain(options(&props.network, CLIENT).connect().await) })
     }),
@@ -231,9 +232,22 @@ pub(crate) const SCENES: &[Scene] = &[
     }),
 ];
 
+/// All of them.
+pub(crate) fn scenes() -> impl Iterator<Item = &'static Scene> {
+    SCENES.iter().chain(RECIPES)
+}
+
 impl Scene {
     /// Whether it ends by itself, if nothing goes wrong.
     pub(crate) fn ends(&self) -> bool {
-        !matches!(self.future, "Session::changed" | "Session::ended" | "Guard::lost")
+        let endless = [
+            "Session::changed",
+            "Session::ended",
+            "Guard::lost",
+            "Guard::revoked",
+            "Guards::lost",
+            "SimpleGuard::lost",
+        ];
+        !endless.contains(&self.future)
     }
 }

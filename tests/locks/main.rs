@@ -10,9 +10,13 @@
 //! | `guards` | giving locks back, and hearing of their loss |
 //! | `interference` | asking for locks back, taking them away, strangers, and worn paths |
 //! | `lost_replies` | hundreds of runs in which a reply never arrives |
+//! | `multi_locks` | several locks as one |
 //! | `observed` | what is told of locks, and to whom |
 //! | `old_servers` | making do with what there is |
+//! | `others` | the simple lock, the herd lock, locks that are taken twice |
 //! | `queue` | who comes when |
+//! | `rw_locks` | many who read, or one who writes |
+//! | `semaphores` | so many at a time |
 //! | `session_loss` | sessions that end under holders and waiters |
 //! | `strangers` | nodes of other implementations, and of nobody |
 //! | `tickets` | places in a queue that are kept while nobody waits for them |
@@ -26,9 +30,13 @@ mod doubt;
 mod guards;
 mod interference;
 mod lost_replies;
+mod multi_locks;
 mod observed;
 mod old_servers;
+mod others;
 mod queue;
+mod rw_locks;
+mod semaphores;
 mod session_loss;
 mod strangers;
 mod support;

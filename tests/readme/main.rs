@@ -4,6 +4,10 @@
 #[path = "../../zk-locks/examples/quick_start.rs"]
 mod quick_start;
 
+#[expect(dead_code, unreachable_pub, reason = "a program, of which only the inner half runs here")]
+#[path = "../../zk-locks/examples/recipes.rs"]
+mod recipes;
+
 use zk_testkit::real::{Server, Wanted};
 
 const README: &str = include_str!("../../README.md");
@@ -18,4 +22,10 @@ fn the_quick_start_is_the_example() {
 async fn the_quick_start_runs() {
     let server = Server::start(Wanted::Any).await.unwrap();
     quick_start::run(&server.connect_string()).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_recipes_run() {
+    let server = Server::start(Wanted::Any).await.unwrap();
+    recipes::run(&server.connect_string()).await.unwrap();
 }

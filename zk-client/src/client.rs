@@ -22,6 +22,7 @@ use crate::{
     level::Level,
     operations::{Children, Delete, Exists, Get, Set, Sync},
     options::{ConnectOptions, SessionTask},
+    protected::{CreateAllProtected, CreateProtected},
     session::{Lease, Published, Session, SessionState},
     transaction::Multi,
 };
@@ -259,6 +260,35 @@ impl Client {
     /// Creates a node.
     pub fn create<'a>(&'a self, path: &'a str, data: &'a [u8]) -> Create<'a> {
         Create::new(&self.handle, path, data)
+    }
+
+    /// Creates several ephemeral nodes together or not at all, whatever happens to replies: each as a
+    /// [protected](Create::protected) create of this client, all in one transaction.
+    ///
+    /// Resolves to the nodes in that order. As with [`multi`](Client::multi), a refusal is an [`Err`] inside
+    /// of `Ok` that tells which create was refused. [`NoNode`](crate::Rejection::NoNode) is a parent that is
+    /// missing, or, if the reply was lost, a node that somebody has deleted before it was found again; nothing
+    /// is left of the others then.
+    ///
+    /// Of the nodes' [`Stat`](crate::Stat) only the transaction, the owner and the length are known.
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zk_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use zk_client::CreateMode;
+    ///
+    /// let queues = ["/a/seat-", "/b/seat-"];
+    /// let seat = |path| zk.create(path, b"").mode(CreateMode::EphemeralSequential).protected();
+    /// let seats = zk.create_all_protected(queues.map(seat)).await??;
+    /// // One transaction: one number for both.
+    /// assert_eq!(seats[0].stat().czxid, seats[1].stat().czxid);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn create_all_protected<'a>(
+        &'a self,
+        creates: impl IntoIterator<Item = CreateProtected<'a>>,
+    ) -> CreateAllProtected<'a> {
+        CreateAllProtected::new(&self.handle, creates)
     }
 
     /// Replaces a node's data.

@@ -1,13 +1,11 @@
 //! Creating nodes.
 
-use std::{future::IntoFuture, sync::Arc, time::Duration};
+use std::{future::IntoFuture, time::Duration};
 
-use bytes::Bytes;
-use tokio::sync::oneshot;
 use zk_proto::{
     Acl, AclList, CreateFlags, ErrorCode, OpCode, SessionId, Stat, Str,
     frame::RequestFrame,
-    path::{self, Naming, parse_sequence},
+    path::{Naming, parse_sequence},
     request::{
         Create2Request, Create2Response, CreateContainerRequest, CreateRequest, CreateResponse,
         CreateTtlRequest,
@@ -16,12 +14,11 @@ use zk_proto::{
 };
 
 use crate::{
-    attempt::ProtectedCreate,
-    call::{CallError as _, Handle, Pending, ReplyContext, Submission, Unread, body},
-    error::{Cause, SessionEnd, WriteError},
+    call::{Handle, Pending, ReplyContext, Unread, body},
+    error::WriteError,
     level::stat_at_birth,
-    node::OwnedNode,
     operations::{awaitable, write},
+    protected::CreateProtected,
 };
 
 /// What kind of node to create.
@@ -48,7 +45,7 @@ pub enum CreateMode {
 }
 
 impl CreateMode {
-    const fn flags(self) -> CreateFlags {
+    pub(crate) const fn flags(self) -> CreateFlags {
         match self {
             Self::Persistent => CreateFlags::PERSISTENT,
             Self::PersistentSequential => CreateFlags::PERSISTENT_SEQUENTIAL,
@@ -71,7 +68,7 @@ impl CreateMode {
         }
     }
 
-    const fn is_ephemeral(self) -> bool {
+    pub(crate) const fn is_ephemeral(self) -> bool {
         matches!(self, Self::Ephemeral | Self::EphemeralSequential)
     }
 
@@ -135,11 +132,11 @@ pub struct Created {
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
 pub struct Create<'a> {
-    handle: &'a Handle,
-    path: &'a str,
-    data: &'a [u8],
-    mode: CreateMode,
-    acl: AclList,
+    pub(crate) handle: &'a Handle,
+    pub(crate) path: &'a str,
+    pub(crate) data: &'a [u8],
+    pub(crate) mode: CreateMode,
+    pub(crate) acl: AclList,
 }
 
 awaitable! {
@@ -165,11 +162,11 @@ impl<'a> Create<'a> {
     }
 
     /// Lets the session see to it that there is exactly one node, whatever happens to replies, and no node
-    /// once the returned [`OwnedNode`] is gone. Only for ephemeral modes.
+    /// once the returned [`OwnedNode`](crate::OwnedNode) is gone. Only for ephemeral modes.
     ///
     /// The last component of the path gets the prefix `_c_<uuid>-`, by which the node is found again.
     pub const fn protected(self) -> CreateProtected<'a> {
-        CreateProtected { create: self, is_unique: false }
+        CreateProtected::new(self, false)
     }
 
     /// The same, for a path whose last component nobody else has ever asked for and nobody will: it contains a
@@ -177,7 +174,7 @@ impl<'a> Create<'a> {
     ///
     /// With a name that is not unique, somebody else's node may be taken for the one created, and deleted.
     pub const fn protected_by_its_name(self) -> CreateProtected<'a> {
-        CreateProtected { create: self, is_unique: true }
+        CreateProtected::new(self, true)
     }
 
     /// Submits the create now.
@@ -215,83 +212,6 @@ fn read_created(answer: Answer, context: ReplyContext) -> Result<Created, Unread
 /// Everybody may do everything, encoded without allocation.
 pub(crate) fn open_acl() -> AclList {
     AclList::from_iter([Acl::open_unsafe()])
-}
-
-/// A create that survives a lost reply: see [`Create::protected`].
-#[derive(Clone, Debug)]
-#[must_use = "nothing happens until it is awaited or submitted"]
-pub struct CreateProtected<'a> {
-    create: Create<'a>,
-    /// Whether the name needs no id any more.
-    is_unique: bool,
-}
-
-impl CreateProtected<'_> {
-    /// Submits the create now.
-    pub fn submit(self) -> PendingNode {
-        match self.attempt() {
-            Ok(node) => PendingNode(Ok(node)),
-            Err(cause) => PendingNode(Err(Some(WriteError::not_sent(cause)))),
-        }
-    }
-
-    fn attempt(self) -> Result<oneshot::Receiver<Result<OwnedNode, WriteError>>, Cause> {
-        let Self { create: Create { handle, path, data, mode, acl }, is_unique } = self;
-        if !mode.is_ephemeral() {
-            return Err(Cause::InvalidArgument("only ephemeral nodes can be protected"));
-        }
-        let absolute = handle.chroot.resolve(path, mode.naming())?;
-        let parent =
-            path::parent(&absolute).ok_or(Cause::InvalidArgument("the root has no name"))?;
-        let name = match path::name(&absolute) {
-            name if is_unique => name.to_owned(),
-            name => format!("_c_{}-{name}", handle.ids.next()?),
-        };
-        let (done, node) = oneshot::channel();
-        let create = ProtectedCreate {
-            parent: Arc::from(parent),
-            name,
-            data: Bytes::copy_from_slice(data),
-            acl,
-            flags: mode.flags(),
-            chroot: handle.chroot.clone(),
-            done,
-        };
-        handle.send(Submission::Create(Box::new(create)));
-        Ok(node)
-    }
-}
-
-impl IntoFuture for CreateProtected<'_> {
-    type Output = Result<OwnedNode, WriteError>;
-    type IntoFuture = PendingNode;
-    fn into_future(self) -> PendingNode {
-        self.submit()
-    }
-}
-
-/// A protected create under way; resolves to the node.
-///
-/// Dropping it leaves no node: the session finds out what became of the create and deletes what it made.
-#[derive(Debug)]
-#[must_use = "dropping it deletes the node"]
-pub struct PendingNode(
-    Result<oneshot::Receiver<Result<OwnedNode, WriteError>>, Option<WriteError>>,
-);
-
-impl Future for PendingNode {
-    type Output = Result<OwnedNode, WriteError>;
-
-    fn poll(
-        mut self: std::pin::Pin<&mut Self>,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Self::Output> {
-        let closed = WriteError::NotApplied(Cause::SessionEnded(SessionEnd::Closed));
-        match &mut self.0 {
-            Ok(node) => std::pin::Pin::new(node).poll(cx).map(|node| node.unwrap_or(Err(closed))),
-            Err(error) => std::task::Poll::Ready(Err(error.take().unwrap_or(closed))),
-        }
-    }
 }
 
 impl Created {

@@ -49,6 +49,7 @@ mod link;
 mod node;
 mod operations;
 mod options;
+mod protected;
 mod servers;
 mod session;
 mod sweep;
@@ -68,7 +69,7 @@ pub use self::{
     call::Pending,
     client::{Client, CloseError, Cork},
     clock::{Clock, TokioClock},
-    create::{Create, CreateMode, CreateProtected, Created, PendingNode},
+    create::{Create, CreateMode, Created},
     error::{
         Cause, ConnectError, Error, InDoubt, ReadError, Rejection, ServersError, SessionEnd,
         WriteError,
@@ -79,6 +80,7 @@ pub use self::{
         Children, ChildrenWatched, Delete, Exists, ExistsWatched, Get, GetWatched, Set, Sync,
     },
     options::{ConnectOptions, SessionTask},
+    protected::{CreateAllProtected, CreateProtected, PendingNode, PendingNodes},
     session::{Session, SessionState},
     transaction::{Multi, MultiError, MultiOutcome, OpResult},
     watch::{NodeEvent, Watch},

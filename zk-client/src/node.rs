@@ -73,6 +73,12 @@ impl OwnedNode {
         }
     }
 
+    /// Leaves the delete to somebody else, who is told the absolute path.
+    pub(crate) fn disown(mut self) -> Arc<str> {
+        self.commands = None;
+        self.absolute.clone()
+    }
+
     /// Submits the delete, once.
     fn sweep(&mut self, done: Option<oneshot::Sender<Result<(), WriteError>>>) {
         let Some(commands) = self.commands.take() else { return };

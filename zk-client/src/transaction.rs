@@ -200,17 +200,21 @@ impl IntoFuture for Multi<'_> {
     }
 }
 
-/// Reads the results. The header of a failed transaction carries no error; the results do: 0 in front of
-/// the operation that failed, and "runtime inconsistency" behind it.
-fn read(answer: Answer, context: ReplyContext) -> Result<MultiOutcome, Unread> {
-    let response: MultiResponse = body(&answer)?;
-    let failure = response.iter().enumerate().find_map(|(index, (_, result))| match result {
+/// What has stopped a transaction, if anything has.
+pub(crate) fn failure(response: &MultiResponse) -> Option<MultiError> {
+    response.iter().enumerate().find_map(|(index, (_, result))| match result {
         MultiResult::Error(code) if !code.is_ok() && code != ErrorCode::RUNTIME_INCONSISTENCY => {
             Some(MultiError { index, rejection: code.into() })
         }
         _ => None,
-    });
-    if let Some(failure) = failure {
+    })
+}
+
+/// Reads the results. The header of a failed transaction carries no error; the results do: 0 in front of
+/// the operation that failed, and "runtime inconsistency" behind it.
+fn read(answer: Answer, context: ReplyContext) -> Result<MultiOutcome, Unread> {
+    let response: MultiResponse = body(&answer)?;
+    if let Some(failure) = failure(&response) {
         return Ok(Err(failure));
     }
     let relative = |path: &zk_proto::Text| context.chroot.relative(&path.lossy()).to_owned();

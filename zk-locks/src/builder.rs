@@ -7,7 +7,7 @@ use zk_client::{Acl, AclList, Client};
 use crate::{
     identity,
     layout::{Filter, Layout, Strangers},
-    line::{Line, Settings},
+    line::{Downgrades, Line, Settings},
     observe::{Observer, Observers},
 };
 
@@ -33,6 +33,8 @@ pub struct Builder<R> {
     rotate_at: i32,
     max_hold: Option<Duration>,
     observers: Observers,
+    pub(crate) herd: bool,
+    pub(crate) downgrades: Downgrades,
     over: fn(Line) -> R,
 }
 
@@ -51,6 +53,8 @@ impl<R> Builder<R> {
             rotate_at: ROTATE_AT,
             max_hold: None,
             observers: Observers::default(),
+            herd: false,
+            downgrades: Downgrades::default(),
             over,
         }
     }
@@ -139,7 +143,7 @@ impl<R> Builder<R> {
     pub fn build(self) -> R {
         let Self { client, path, description, acl, recheck, layout, .. } = self;
         let Self { filter, look_ahead, max_waiters, rotate_at, .. } = self;
-        let Self { max_hold, observers, over, .. } = self;
+        let Self { max_hold, observers, herd, downgrades, over, .. } = self;
         let description = description.unwrap_or_else(identity::describe);
         let settings = Settings {
             description,
@@ -152,6 +156,8 @@ impl<R> Builder<R> {
             rotate_at,
             max_hold,
             observers,
+            herd,
+            downgrades,
         };
         over(Line::new(client, path, settings))
     }

@@ -20,6 +20,8 @@ pub enum Kind {
     Read,
     /// To lead, under an election.
     Lead,
+    /// Nothing more: it stands for a permit that is taken, under a semaphore.
+    Lease,
     /// Something that has a place in the sequence but a name that no known implementation uses. Treated
     /// as [`Kind::Exclusive`], which is the safe side.
     Unknown,
@@ -35,7 +37,7 @@ pub(crate) struct Entry {
 
 /// What stands before the sequence number in the names of known implementations: Curator and those that
 /// follow it, kazoo, and the ZooKeeper distribution's own recipes (whose names begin with `x-`).
-const MARKERS: [(&str, Kind); 7] = [
+const MARKERS: [(&str, Kind); 8] = [
     ("__lock__", Kind::Exclusive),
     ("__rlock__", Kind::Read),
     ("__READ__", Kind::Read),
@@ -43,6 +45,7 @@ const MARKERS: [(&str, Kind); 7] = [
     ("_lock_", Kind::Exclusive),
     ("lock-", Kind::Exclusive),
     ("latch-", Kind::Lead),
+    ("lease-", Kind::Lease),
 ];
 
 impl Entry {

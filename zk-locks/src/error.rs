@@ -54,6 +54,16 @@ pub enum AcquireError {
         /// The layout.
         layout: Layout,
     },
+    /// Nobody is to [downgrade](crate::WriteGuard::downgrade) this lock, as its
+    /// [builder](crate::RwLockBuilder::no_downgrade) was told.
+    #[error("the lock is one that nobody downgrades")]
+    NoDowngrade,
+    /// The node that was to tell how many permits a semaphore has tells something else.
+    #[error("no count in {path}")]
+    NotACount {
+        /// The path of the node.
+        path: String,
+    },
     /// The [ticket](crate::Ticket) has been used: its lock was granted before.
     #[error("the ticket has been used")]
     Used,

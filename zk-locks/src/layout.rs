@@ -50,6 +50,7 @@ pub(crate) enum Role {
     Lock,
     Read,
     Write,
+    Lease,
 }
 
 impl Layout {
@@ -61,6 +62,7 @@ impl Layout {
             Role::Lock => "lock-",
             Role::Read => "__READ__",
             Role::Write => "__WRIT__",
+            Role::Lease => "lease-",
         };
         match (self, role) {
             (Self::Curator, _) => Some(format!("_c_{id}-{label}")),
@@ -68,7 +70,9 @@ impl Layout {
             (Self::Kazoo, Role::Read) => Some(hex() + "__rlock__"),
             (Self::Kazoo, Role::Lock | Role::Write) => Some(hex() + "__lock__"),
             (Self::Recipe, Role::Lock) => Some(format!("x-{id}-")),
-            (Self::Recipe, Role::Read | Role::Write) => None,
+            (Self::Kazoo, Role::Lease) | (Self::Recipe, Role::Read | Role::Write | Role::Lease) => {
+                None
+            }
         }
     }
 }

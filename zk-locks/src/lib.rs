@@ -35,14 +35,20 @@ mod builder;
 mod entry;
 mod error;
 mod guard;
+mod herd_lock;
 mod identity;
 mod layout;
 mod line;
 mod lock;
+mod multi_lock;
 mod observe;
 mod queue;
 mod rw_lock;
+mod semaphore;
+mod semaphore_mutex;
+mod simple_lock;
 mod ticket;
+mod together;
 
 pub use zk_client::{
     self, Acl, AclList, Client, ConnectError, ConnectOptions, Perms, ReadError, Rejection,
@@ -53,11 +59,16 @@ pub use self::{
     builder::Builder,
     entry::Kind,
     error::{AcquireError, CheckError, Lost, ReleaseError},
-    guard::{FencingToken, Guard, Status},
+    guard::{FencingToken, Guard, Guards, SharedGuard, Status},
+    herd_lock::{HerdLock, HerdLockBuilder},
     layout::{Layout, Strangers},
     lock::{Lock, LockBuilder},
+    multi_lock::MultiLock,
     observe::{Grant, Histogram, Metrics, Observer, Release},
     queue::{Contender, Queue},
     rw_lock::{DowngradeError, ReadGuard, RwLock, RwLockBuilder, UpgradeError, WriteGuard},
+    semaphore::{Semaphore, SemaphoreBuilder},
+    semaphore_mutex::SemaphoreMutex,
+    simple_lock::{Holder, SimpleGuard, SimpleLock, SimpleLockBuilder},
     ticket::Ticket,
 };

@@ -111,6 +111,10 @@ impl Lock {
         self.queue().contenders().await
     }
 
+    pub(crate) fn into_line(self) -> Arc<Line> {
+        self.line
+    }
+
     fn over(line: Line) -> Self {
         Self { line: Arc::new(line) }
     }

@@ -3,14 +3,14 @@
 use std::{ops::Deref, sync::Arc, time::Duration};
 
 use tokio::time::timeout;
-use zk_client::{Client, CreateMode, ReadError, join};
+use zk_client::{Client, CreateMode, MultiError, ReadError, Rejection, join};
 
 use crate::{
     builder::Builder,
-    error::{AcquireError, ReleaseError},
+    error::{AcquireError, Lost, ReleaseError},
     guard::{Guard, Held},
     layout::Role,
-    line::Line,
+    line::{Downgrades, Line},
     queue::{Contender, Queue},
     ticket::{self, Ticket},
 };
@@ -35,6 +35,19 @@ pub struct RwLock {
 /// Settings of a [`RwLock`].
 pub type RwLockBuilder = Builder<RwLock>;
 
+impl RwLockBuilder {
+    /// Promises that nobody who uses the path, in whatever program, ever
+    /// [downgrades](WriteGuard::downgrade): then writers too are granted as soon as they hear of the release in
+    /// front, without a listing in between. This lock's own guards refuse to.
+    ///
+    /// If somebody does all the same, a writer may hold the lock together with that reader. Default: no
+    /// promise.
+    pub const fn no_downgrade(mut self) -> Self {
+        self.downgrades = Downgrades::Never;
+        self
+    }
+}
+
 impl RwLock {
     /// A lock on `path`, with default settings.
     #[must_use]
@@ -44,7 +57,9 @@ impl RwLock {
 
     /// A lock on `path`, with settings.
     pub fn builder(client: &Client, path: &str) -> RwLockBuilder {
-        Builder::new(client, path, |line| Self { line: Arc::new(line) })
+        let mut builder = Builder::new(client, path, |line| Self { line: Arc::new(line) });
+        builder.downgrades = Downgrades::Possible;
+        builder
     }
 
     /// Waits until nobody writes, nor waits to write and asked before. Costs and dropping are as for
@@ -206,7 +221,12 @@ impl WriteGuard {
     /// Nobody writes in between.
     ///
     /// The [token](Guard::token) stays that of the write: the new node has a larger number than those of
-    /// writers who wait already. One round trip.
+    /// writers who wait already. One round trip, in which the servers make sure that the lock is still held, and
+    /// one request in the background.
+    ///
+    /// On a path with [kazoo's names](crate::Layout::Kazoo) this is for where only this type is used: an
+    /// exclusive [`Lock`](crate::Lock) takes a writer's node for that of an exclusive lock, and does not expect
+    /// it to go on reading.
     ///
     /// Dropping the future releases the lock.
     ///
@@ -227,21 +247,33 @@ impl WriteGuard {
             return Err(lost.into());
         }
         let Line { client, path, settings, .. } = &*self.line;
+        if settings.downgrades == Downgrades::Never {
+            return Err(AcquireError::NoDowngrade);
+        }
         let layout = settings.layout;
         let id = client.unique_id()?;
         let name = layout.name(Role::Read, &id).ok_or(AcquireError::NoSuchName { layout })?;
         let own = self.guard.path();
         let digits = &own[own.len().saturating_sub(SEQUENCE_LENGTH)..];
-        let node = client
-            .create(&join(path, &(name + digits)), settings.description.as_bytes())
-            .mode(CreateMode::Ephemeral)
-            .acl(&settings.acl)
-            .protected_by_its_name()
-            .await?;
+        let path = join(path, &(name + digits));
+        let create = client.create(&path, settings.description.as_bytes());
+        let create = create.mode(CreateMode::Ephemeral).acl(&settings.acl).protected_by_its_name();
+        // Only in front of those who wait if we are there ourselves.
+        let nodes = client.create_all_protected([create]).check_version(own, ANY_VERSION).await?;
+        let node = match nodes {
+            Ok(mut nodes) => nodes.pop().ok_or(AcquireError::NodeDeleted)?,
+            Err(MultiError { rejection: Rejection::NoNode, .. }) => {
+                return Err(self.guard.lose(Lost::NodeDeleted).into());
+            }
+            Err(MultiError { rejection, .. }) => return Err(AcquireError::Rejected(rejection)),
+        };
         let held = Held::new(client.clone(), node.path().to_owned(), self.token());
         Ok(Guard::of(held, node)?)
     }
 }
+
+/// What a node's version is compared with for it only to be there.
+const ANY_VERSION: i32 = -1;
 
 /// How many digits a sequence number has. (Those that are granted are positive.)
 const SEQUENCE_LENGTH: usize = 10;

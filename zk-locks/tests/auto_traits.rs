@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use zk_locks::{AcquireError, CheckError, Guard, Lock, Lost, ReleaseError};
+use zk_locks::{
+    AcquireError, CheckError, Guard, Guards, HerdLock, Lock, Lost, MultiLock, ReadGuard,
+    ReleaseError, RwLock, Semaphore, SemaphoreMutex, SharedGuard, SimpleGuard, SimpleLock,
+    WriteGuard,
+};
 
 const fn send_sync<T: Send + Sync + 'static>() {}
 const fn error<T: std::error::Error + Clone + Send + Sync + 'static>() {}
@@ -10,6 +14,17 @@ const fn error<T: std::error::Error + Clone + Send + Sync + 'static>() {}
 const _: () = {
     send_sync::<Lock>();
     send_sync::<Guard>();
+    send_sync::<Guards>();
+    send_sync::<SharedGuard>();
+    send_sync::<RwLock>();
+    send_sync::<ReadGuard>();
+    send_sync::<WriteGuard>();
+    send_sync::<MultiLock>();
+    send_sync::<HerdLock>();
+    send_sync::<Semaphore>();
+    send_sync::<SemaphoreMutex>();
+    send_sync::<SimpleLock>();
+    send_sync::<SimpleGuard>();
     error::<AcquireError>();
     error::<CheckError>();
     error::<ReleaseError>();
@@ -33,4 +48,26 @@ fn futures_of_locks_can_be_spawned(lock: &Lock, guard: Guard) {
     let released = is_send(guard.release());
     fn outlives<T: 'static>(_: T) {}
     outlives(released);
+}
+
+/// Never called either.
+#[expect(dead_code, reason = "only for the compiler")]
+fn futures_of_recipes_can_be_spawned(
+    (rw, multi): (&RwLock, &MultiLock),
+    (semaphore, simple): (&Semaphore, &SimpleLock),
+    (reading, writing): (ReadGuard, WriteGuard),
+    (guards, shared, held): (Guards, SharedGuard, SimpleGuard),
+) {
+    drop(is_send(rw.read()));
+    drop(is_send(multi.acquire()));
+    drop(is_send(multi.try_acquire()));
+    drop(is_send(semaphore.acquire_many(2)));
+    drop(is_send(semaphore.try_acquire()));
+    drop(is_send(simple.acquire()));
+    drop(is_send(reading.try_upgrade()));
+    drop(is_send(writing.downgrade()));
+    drop(is_send(guards.lost()));
+    drop(is_send(guards.release()));
+    drop(is_send(shared.release()));
+    drop(is_send(held.release()));
 }

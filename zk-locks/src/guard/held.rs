@@ -7,7 +7,8 @@ use tokio::{
     time::sleep,
 };
 use zk_client::{
-    Client, EventType, MultiError, ReadError, Rejection, SessionEnd, SessionState, Watch, planted,
+    Client, EventType, MultiError, ReadError, Rejection, SessionEnd, SessionState, Stat, Watch,
+    planted,
 };
 
 use super::{FencingToken, Status};
@@ -25,6 +26,8 @@ pub(crate) struct Held {
     pub(crate) token: FencingToken,
     /// On the node. Whoever waits for the loss holds the mutex, and leaves the watch in it.
     own_watch: Mutex<Option<Watch>>,
+    /// Whether others may have nodes of the same name: then the token tells which one is this.
+    has_shared_name: bool,
     /// Written once.
     lost: OnceLock<Lost>,
     /// Whether somebody has asked for the lock back.
@@ -38,6 +41,7 @@ impl Held {
             path,
             token,
             own_watch: Mutex::new(None),
+            has_shared_name: false,
             lost: OnceLock::new(),
             revoked: watch::Sender::new(false),
         }
@@ -48,6 +52,18 @@ impl Held {
         *self.own_watch.get_mut() = own_watch;
         self.revoked.send_replace(revoked);
         self
+    }
+
+    /// A node whose name others use too.
+    pub(crate) fn of_shared_name(client: Client, path: String, token: FencingToken) -> Self {
+        let mut held = Self::new(client, path, token);
+        held.has_shared_name = true;
+        held
+    }
+
+    /// Whether a node of the name is another one.
+    const fn is_another(&self, stat: &Stat) -> bool {
+        self.has_shared_name && stat.czxid.0 != self.token.get()
     }
 
     pub(crate) fn status(&self) -> Status {
@@ -95,7 +111,25 @@ impl Held {
         if let Status::Lost(lost) = self.status() {
             return Err(lost.into());
         }
-        match self.client.multi().check(&self.path).await {
+        let check = self.client.multi().check(&self.path).submit();
+        // Behind the check: what it finds there now was there then, unless it is younger.
+        let look = self.has_shared_name.then(|| self.client.get(&self.path).submit());
+        let checked = check.await;
+        if let Some(look) = look {
+            match look.await {
+                Ok((_, stat)) if self.is_another(&stat) => {
+                    self.lose(Lost::NodeDeleted);
+                    return Err(Lost::NodeDeleted.into());
+                }
+                Ok(_) | Err(ReadError::Rejected(_)) => {}
+                Err(ReadError::Unavailable(cause)) if checked.is_ok() => {
+                    return Err(CheckError::Unavailable(zk_client::WriteError::NotApplied(cause)));
+                }
+                // The check tells more.
+                Err(_) => {}
+            }
+        }
+        match checked {
             Ok(Ok(_)) => match self.status() {
                 Status::Lost(lost) => Err(lost.into()),
                 Status::Held | Status::Suspect { .. } => Ok(()),
@@ -155,6 +189,7 @@ impl Held {
             let watch = match &mut *slot {
                 Some(watch) => watch,
                 none => match self.client.get(&self.path).watch().await {
+                    Ok(((_, stat), _)) if self.is_another(&stat) => return Lost::NodeDeleted,
                     Ok(((data, _), watch)) => {
                         self.revoked.send_if_modified(|revoked| {
                             let news = data == REVOKE && !*revoked;

@@ -9,18 +9,20 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use zk_client::{Multi, OwnedNode, Zxid, planted};
+use zk_client::{Multi, OwnedNode, Watch, Zxid, planted};
 
 mod held;
 mod hold;
+mod many;
+mod shared;
 mod token;
 
 pub(crate) use self::held::Held;
 use self::hold::Hold;
-pub use self::token::FencingToken;
+pub use self::{many::Guards, shared::SharedGuard, token::FencingToken};
 use crate::{
     error::{CheckError, Lost, ReleaseError},
-    line::{Line, Place},
+    line::{Line, Place, Waited},
 };
 
 /// What is known locally about a lock that was acquired.
@@ -72,6 +74,17 @@ impl Guard {
     /// A guard for a place at the head of the queue; `Err` if it was lost on the way.
     pub(crate) fn new(line: &Line, place: Place) -> Result<Self, Lost> {
         let (node, own_watch, revoked, waited) = place.granted();
+        Self::of_node(line, node, (own_watch, revoked), waited)
+    }
+
+    /// A guard for a node that stands for what was granted, with what was heard of it; `Err` if it was lost on
+    /// the way.
+    pub(crate) fn of_node(
+        line: &Line,
+        node: OwnedNode,
+        (own_watch, revoked): (Option<Watch>, bool),
+        waited: Waited,
+    ) -> Result<Self, Lost> {
         let token = match node.sequence() {
             Some(sequence) if planted!(TokenFromSuffix) => Zxid(sequence.into()),
             _ => node.stat().czxid,
@@ -90,6 +103,14 @@ impl Guard {
         match guard.status() {
             Status::Lost(lost) => Err(lost),
             Status::Held | Status::Suspect { .. } => Ok(guard),
+        }
+    }
+
+    /// Records a loss that was found out in passing; the first one stays.
+    pub(crate) fn lose(&self, lost: Lost) -> Lost {
+        match self.held.lose(lost) {
+            Status::Lost(first) => first,
+            Status::Held | Status::Suspect { .. } => lost,
         }
     }
 

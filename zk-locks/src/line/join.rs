@@ -17,7 +17,7 @@ use crate::{
 
 /// How often a path may vanish between its creation and ours. Containers vanish when they have been
 /// empty for a while; more than a few times in a row is somebody deleting them on purpose.
-const PARENT_TRIES: usize = 5;
+pub(crate) const PARENT_TRIES: usize = 5;
 
 impl Line {
     /// Whether anybody is in the queue for whom a newcomer would have to wait: one read, no write.
@@ -42,6 +42,17 @@ impl Line {
         role: Role,
         besides: Option<&str>,
     ) -> Result<Place, AcquireError> {
+        let (place, ()) = self.join_and(role, besides, |_| ()).await?;
+        Ok(place)
+    }
+
+    /// The same, with something else to ask `behind` the listing, in the same round trip.
+    pub(crate) async fn join_and<T>(
+        &self,
+        role: Role,
+        besides: Option<&str>,
+        behind: impl Fn(&Client) -> T,
+    ) -> Result<(Place, T), AcquireError> {
         if self.settings.filter.strangers == Strangers::Refuse {
             self.refuse_strangers().await?;
         }
@@ -54,6 +65,7 @@ impl Line {
             let parents = if with_parents { self.create_parents(&cork) } else { Vec::new() };
             let create = self.create(&cork, role)?;
             let children = cork.children(&self.path).submit();
+            let behind = behind(&cork);
             drop(cork);
 
             let refusal = self.parents_refused(parents).await;
@@ -69,7 +81,7 @@ impl Line {
                         place.listing = self.listing(names, &place, epoch)?;
                         place.story.ahead = place.ahead();
                     }
-                    return self.unless_full(place);
+                    return Ok((self.unless_full(place)?, behind));
                 }
                 Err(WriteError::Rejected(Rejection::NoNode)) if tries > 0 => {
                     if let Some(refusal) = refusal {
@@ -90,22 +102,28 @@ impl Line {
         client: &Client,
         role: Role,
     ) -> Result<impl Future<Output = Result<OwnedNode, WriteError>> + use<>, AcquireError> {
-        let Settings { description, acl, layout, .. } = &self.settings;
-        let id = match planted!(AdoptsOldNode) {
-            true => description.clone(),
-            false => client.unique_id()?,
-        };
-        let name = self.node_name(role, &id).ok_or(AcquireError::NoSuchName { layout: *layout })?;
+        let Settings { description, acl, .. } = &self.settings;
         Ok(client
-            .create(&join(&self.path, &name), description.as_bytes())
+            .create(&self.node_path(role)?, description.as_bytes())
             .mode(CreateMode::EphemeralSequential)
             .acl(acl)
             .protected_by_its_name()
             .submit())
     }
 
+    /// The path of a new node, up to its number. Nobody else has ever asked for it.
+    pub(crate) fn node_path(&self, role: Role) -> Result<String, AcquireError> {
+        let Settings { description, layout, .. } = &self.settings;
+        let id = match planted!(AdoptsOldNode) {
+            true => description.clone(),
+            false => self.client.unique_id()?,
+        };
+        let name = self.node_name(role, &id).ok_or(AcquireError::NoSuchName { layout: *layout })?;
+        Ok(join(&self.path, &name))
+    }
+
     /// Gives the place up if too many are in front.
-    fn unless_full(&self, place: Place) -> Result<Place, AcquireError> {
+    pub(super) fn unless_full(&self, place: Place) -> Result<Place, AcquireError> {
         match (place.ahead(), self.settings.max_waiters) {
             // The first of them has the lock.
             (Some(ahead), Some(most)) if ahead > most => Err(AcquireError::QueueFull { ahead }),
@@ -113,7 +131,7 @@ impl Line {
         }
     }
 
-    async fn refuse_strangers(&self) -> Result<(), AcquireError> {
+    pub(super) async fn refuse_strangers(&self) -> Result<(), AcquireError> {
         let (names, _) = match self.client.children(&self.path).await {
             Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(()),
             children => children?,
@@ -127,7 +145,7 @@ impl Line {
 
     /// Submits the creation of the path, level by level from the top: the path may be new, or have been
     /// reaped for being idle.
-    fn create_parents(&self, client: &Client) -> Vec<Pending<Created, WriteError>> {
+    pub(crate) fn create_parents(&self, client: &Client) -> Vec<Pending<Created, WriteError>> {
         let old_servers = self.without_containers.load(Ordering::Relaxed);
         let mode = if old_servers { CreateMode::Persistent } else { CreateMode::Container };
         let levels: Vec<&str> = ancestors(&self.path).take_while(|path| *path != "/").collect();
@@ -137,7 +155,7 @@ impl Line {
     }
 
     /// The first refusal that matters among the creations of the path's levels.
-    async fn parents_refused(
+    pub(crate) async fn parents_refused(
         &self,
         parents: Vec<Pending<Created, WriteError>>,
     ) -> Option<WriteError> {

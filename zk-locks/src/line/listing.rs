@@ -3,7 +3,8 @@
 use crate::{
     entry::{Entry, Kind},
     error::AcquireError,
-    layout::{Filter, Strangers},
+    layout::Strangers,
+    line::{Downgrades, Settings},
 };
 
 use zk_client::planted;
@@ -35,7 +36,7 @@ impl Listing {
         names: Vec<String>,
         own: &Entry,
         besides: Option<&str>,
-        filter: &Filter,
+        settings: &Settings,
         epoch: u64,
     ) -> Result<Option<Self>, AcquireError> {
         let mut listing = Self {
@@ -45,12 +46,14 @@ impl Listing {
             closed: true,
             epoch,
         };
+        let filter = &settings.filter;
         let mut is_there = false;
         for name in names {
             match filter.read(name) {
                 Ok(entry) => {
                     is_there |= entry.name == own.name;
-                    listing.closed &= cannot_be_joined_in_front(own.kind, entry.kind);
+                    listing.closed &=
+                        cannot_be_joined_in_front(own.kind, entry.kind, settings.downgrades);
                     if entry.blocks(own) && besides != Some(&*entry.name) {
                         listing.add(entry);
                     }
@@ -124,13 +127,14 @@ impl Listing {
 
 /// Whether one that wants `own` can go without another look although `other` is in the queue: no node will
 /// appear in front of it that it has to wait for.
-const fn cannot_be_joined_in_front(own: Kind, other: Kind) -> bool {
-    match (own, other) {
-        (_, Kind::Unknown) => false,
+const fn cannot_be_joined_in_front(own: Kind, other: Kind, downgrades: Downgrades) -> bool {
+    match (own, other, downgrades) {
+        (_, Kind::Unknown | Kind::Lease, _) => false,
         // What appears in front of a reader is a writer that goes on as a reader.
-        (Kind::Read, _) => true,
-        (_, Kind::Exclusive | Kind::Lead) => true,
+        (Kind::Read, _, _) | (_, _, Downgrades::Never) => true,
+        (_, _, Downgrades::Possible) => false,
+        (_, Kind::Exclusive | Kind::Lead, Downgrades::AsNamed) => true,
         // Among them is `own`, if that wants to write.
-        (_, Kind::Read | Kind::Write) => false,
+        (_, Kind::Read | Kind::Write, Downgrades::AsNamed) => false,
     }
 }

@@ -9,6 +9,8 @@
 //! | module | concern |
 //! |---|---|
 //! | `join` | getting a place: the create, the listing behind it, and missing parents |
+//! | `together` | the same in several queues at once |
+//! | `herd` | waiting by watching everybody |
 //! | `place` | our node, and what is heard of those in front |
 //! | `listing` | what a list of names means, and when hearing is as good as looking |
 //! | `rotate` | making a path anew before its numbers end |
@@ -24,19 +26,22 @@ use crate::{
     queue::Queue,
 };
 
+mod herd;
 mod join;
 mod listing;
 mod place;
 mod rotate;
+mod together;
 mod wait;
 
 pub(crate) use self::{
+    join::PARENT_TRIES,
     listing::Listing,
     place::{Place, Waited},
 };
 
 /// Pause before asking again a server that is throttling.
-const THROTTLE_PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const THROTTLE_PAUSE: Duration = Duration::from_millis(100);
 
 /// A queue under a path.
 #[derive(Debug)]
@@ -61,6 +66,21 @@ pub(crate) struct Settings {
     pub(crate) rotate_at: i32,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) observers: Observers,
+    /// Whether a waiter watches everybody, and not only the one in front.
+    pub(crate) herd: bool,
+    pub(crate) downgrades: Downgrades,
+}
+
+/// Who may put a node in front of one that waits to write, by going on to read under a write lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Downgrades {
+    /// Those who have names for it: nobody in the queue of an exclusive lock.
+    #[default]
+    AsNamed,
+    /// Anybody, whatever the names: kazoo's do not tell writers from exclusive locks.
+    Possible,
+    /// Nobody, as its users have promised.
+    Never,
 }
 
 impl Line {

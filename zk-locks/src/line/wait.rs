@@ -15,6 +15,9 @@ use crate::{error::AcquireError, queue::REVOKE};
 impl Line {
     /// Waits until nobody is in front of us whom we have to wait for. Can be dropped and called again.
     pub(crate) async fn wait(&self, place: &mut Place) -> Result<(), AcquireError> {
+        if self.settings.herd {
+            return self.wait_in_herd(place).await;
+        }
         loop {
             if self.look(place).await?.ahead() == 0 {
                 return Ok(());
@@ -83,7 +86,7 @@ impl Line {
         epoch: u64,
     ) -> Result<Option<Listing>, AcquireError> {
         let besides = place.besides.as_deref();
-        Listing::new(names, &place.entry, besides, &self.settings.filter, epoch)
+        Listing::new(names, &place.entry, besides, &self.settings, epoch)
     }
 
     /// Watches those in front of us that are to be watched, and our own node, as far as they are not yet.
@@ -164,7 +167,7 @@ impl Line {
 }
 
 /// A part of a pause that differs from waiter to waiter, two thirds of it at least.
-fn jitter(node: &OwnedNode, pause: Duration) -> Duration {
+pub(super) fn jitter(node: &OwnedNode, pause: Duration) -> Duration {
     let sixteenths = u32::try_from(node.stat().czxid.0.rem_euclid(16)).unwrap_or_default();
     pause - pause * sixteenths / 48
 }

@@ -155,3 +155,20 @@ impl Encode for Encoded {
         out.extend_from_slice(&self.0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn the_answers_of_one_connection_never_go_back_in_time() {
+        let mut connection = Connection::new(0, Ipv4Addr::LOCALHOST.into());
+        assert_eq!(connection.shown(Zxid(9)), Zxid(9));
+        let write = |at| Queued::Answer { at: Zxid(at), frame: Bytes::new(), last: false };
+        connection.queue.extend([write(0), write(5), write(8)]);
+        assert_eq!(connection.shown(Zxid(9)), Zxid(5));
+        assert_eq!(connection.shown(Zxid(3)), Zxid(3));
+    }
+}

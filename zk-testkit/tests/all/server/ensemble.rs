@@ -105,28 +105,3 @@ async fn a_minority_serves_nobody() {
     }
     zk.create("/a", b"").await.unwrap();
 }
-
-/// Several transactions may be applied at once, before those who wait for the first of them are answered.
-#[tokio::test]
-async fn the_answers_of_one_connection_never_go_back_in_time() {
-    let server = ensemble().await;
-    let behind = a_follower(&server);
-    let (zk, others) =
-        (client_of(&server, behind).await, client_of(&server, leader(&server)).await);
-    others.create("/a", b"").await.unwrap();
-    server.with(|ensemble, now| ensemble.set_lag(now, behind, Duration::from_secs(10)));
-    let cork = zk.cork();
-    let (synced, read) = (cork.sync("/").submit(), cork.exists("/a").submit());
-    let written = cork.set("/a", b"").submit();
-    drop(cork);
-    while others.exists("/a").await.unwrap().unwrap().version == 0 {}
-    for _ in 0..3 {
-        others.set("/a", b"").await.unwrap();
-    }
-    server.with(|ensemble, now| ensemble.set_lag(now, behind, Duration::ZERO));
-    assert!(synced.await.is_ok() && read.await.is_ok() && written.await.is_ok());
-    let frames = server.proxy_of(behind).frames();
-    let replies = frames.iter().filter(|frame| frame.kind == zk_testkit::proxy::Kind::Reply);
-    let zxids: Vec<_> = replies.filter_map(|frame| frame.zxid).filter(|zxid| zxid.0 > 0).collect();
-    assert!(zxids.len() >= 3 && zxids.is_sorted(), "{zxids:?}");
-}

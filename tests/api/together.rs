@@ -1,0 +1,203 @@
+//! Protected creates of several nodes in one transaction.
+
+use std::time::Duration;
+
+use zk_client::{Client, CreateMode, MultiError, OpCode, OwnedNode, Rejection};
+use zk_testkit::{
+    proxy::Match,
+    real::{Release, Server},
+};
+
+use crate::{behind_proxy, client, on_each_release};
+
+const QUEUES: [&str; 2] = ["/a", "/b"];
+
+/// Two nodes under the one parent, and one under the other.
+async fn create(zk: &Client) -> Result<Vec<OwnedNode>, MultiError> {
+    let seat = |path| zk.create(path, b"who").mode(CreateMode::EphemeralSequential).protected();
+    zk.create_all_protected(["/a/s-", "/b/s-", "/a/t-"].map(seat)).await.unwrap()
+}
+
+async fn queues(zk: &Client) {
+    for queue in QUEUES {
+        zk.create(queue, b"").await.unwrap();
+    }
+}
+
+/// Waits until no queue has a child, as a client sees it that may have left some.
+async fn emptied(zk: &Client) {
+    for queue in QUEUES {
+        loop {
+            let ((names, _), changed) = zk.children(queue).watch().await.unwrap();
+            if names.is_empty() {
+                break;
+            }
+            let in_time = tokio::time::timeout(Duration::from_secs(10), changed).await;
+            assert!(in_time.is_ok(), "{names:?} in {queue}");
+        }
+    }
+}
+
+/// They are what the creates have made, and all that there is.
+async fn are_all(zk: &Client, nodes: &[OwnedNode]) {
+    let mut there = Vec::new();
+    for queue in QUEUES {
+        let (names, _) = zk.children(queue).await.unwrap();
+        there.extend(names.into_iter().map(|name| format!("{queue}/{name}")));
+    }
+    there.sort();
+    let mut paths: Vec<&str> = nodes.iter().map(OwnedNode::path).collect();
+    paths.sort_unstable();
+    assert_eq!(there, paths);
+    for node in nodes {
+        let stat = zk.exists(node.path()).await.unwrap().unwrap();
+        assert_eq!(stat.czxid, node.stat().czxid);
+        assert_eq!(stat.czxid, nodes[0].stat().czxid, "one transaction");
+        assert_eq!(stat.ephemeral_owner, node.stat().ephemeral_owner);
+        assert!(node.path().ends_with(&format!("{:010}", node.sequence().unwrap())));
+    }
+}
+
+#[tokio::test]
+async fn nodes_are_created_together_by_one_request_and_go_when_they_are_dropped() {
+    on_each_release(async |server| {
+        let (proxy, zk) = behind_proxy(server).await;
+        queues(&zk).await;
+        let mark = proxy.mark();
+        let nodes = create(&zk).await.unwrap();
+        let requests = proxy.frames_since(mark).requests();
+        assert_eq!((requests.len(), requests[0].op), (1, Some(OpCode::MULTI)));
+        are_all(&zk, &nodes).await;
+        assert!(nodes[0].name().starts_with("_c_") && nodes[0].name().contains("-s-"));
+        drop(nodes);
+        emptied(&zk).await;
+        assert!(zk.create_all_protected([]).await.unwrap().unwrap().is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_missing_parent_keeps_all_nodes_from_being_created() {
+    on_each_release(async |server| {
+        let zk = client(server).await;
+        zk.create("/a", b"").await.unwrap();
+        let missing = MultiError { index: 1, rejection: Rejection::NoNode };
+        assert_eq!(create(&zk).await.map(drop), Err(missing));
+        zk.create("/b", b"").await.unwrap();
+        are_all(&zk, &[]).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nodes_whose_reply_is_lost_are_found_or_created_again_exactly_once() {
+    on_each_release(async |server| {
+        let (proxy, zk) = behind_proxy(server).await;
+        queues(&zk).await;
+        let mut search = vec![OpCode::MULTI, OpCode::SYNC];
+        search.extend([OpCode::GET_CHILDREN; 2]);
+        let found = [OpCode::EXISTS; 3];
+        for (part, end) in [
+            (Match::reply(OpCode::MULTI), &found[..]),
+            (Match::request(OpCode::MULTI), &[OpCode::MULTI]),
+        ] {
+            let lost = proxy.on(part.once()).reset();
+            let mark = proxy.mark();
+            let nodes = create(&zk).await.unwrap();
+            assert_eq!(lost.times_fired(), 1);
+            let frames = proxy.frames_since(mark);
+            let requests = frames.requests();
+            let ops: Vec<OpCode> = requests.iter().filter_map(|frame| frame.op).collect();
+            assert_eq!(ops, [&search[..], end].concat(), "{frames}");
+            are_all(&zk, &nodes).await;
+            drop(nodes);
+            emptied(&zk).await;
+        }
+    })
+    .await;
+}
+
+/// Whoever tries again asks for new names; none of the old ones is left behind.
+#[tokio::test]
+async fn nodes_of_which_somebody_has_deleted_one_before_they_were_found_count_as_not_created() {
+    on_each_release(async |server| {
+        let (proxy, zk) = behind_proxy(server).await;
+        let outsider = client(server).await;
+        queues(&zk).await;
+        let lost = proxy.on(Match::reply(OpCode::MULTI).once()).reset();
+        let greeting = proxy.on(Match::connect_response().once()).hold();
+        let delete = async {
+            greeting.fired().await;
+            let (names, _) = outsider.children("/b").await.unwrap();
+            outsider.delete(&format!("/b/{}", names[0])).await.unwrap();
+            greeting.release();
+        };
+        let (created, ()) = tokio::join!(create(&zk), delete);
+        assert_eq!(lost.times_fired(), 1);
+        let missing = MultiError { index: 1, rejection: Rejection::NoNode };
+        assert_eq!(created.map(drop), Err(missing));
+        emptied(&zk).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nodes_that_replace_another_take_its_place_in_one_transaction_whatever_is_lost() {
+    on_each_release(async |server| {
+        let (proxy, zk) = behind_proxy(server).await;
+        queues(&zk).await;
+        let mode = CreateMode::EphemeralSequential;
+        for part in [None, Some(Match::reply(OpCode::MULTI)), Some(Match::request(OpCode::MULTI))] {
+            let old = zk.create("/a/old-", b"").mode(mode).protected().await.unwrap();
+            let _lost = part.map(|part| proxy.on(part.once()).reset());
+            let new = zk.create("/b/new-", b"").mode(mode).protected();
+            let new = zk.create_all_protected([new]).replacing(old).await.unwrap().unwrap();
+            are_all(&zk, &new).await;
+            drop(new);
+            emptied(&zk).await;
+        }
+        // It goes as well if nothing comes of the transaction.
+        let old = zk.create("/a/old-", b"").mode(mode).protected().await.unwrap();
+        let nowhere = zk.create("/c/new-", b"").mode(mode).protected();
+        let refused = zk.create_all_protected([nowhere]).replacing(old).await.unwrap();
+        assert_eq!(refused.map(drop).unwrap_err().rejection, Rejection::NoNode);
+        emptied(&zk).await;
+        assert_eq!(proxy.counts().requests(OpCode::DELETE), 5 - 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nodes_that_nobody_waits_for_any_more_are_not_left_behind() {
+    on_each_release(async |server| {
+        let (proxy, zk) = behind_proxy(server).await;
+        queues(&zk).await;
+        let seat = |path| zk.create(path, b"").mode(CreateMode::EphemeralSequential).protected();
+        let pending = zk.create_all_protected(["/a/s-", "/b/s-"].map(seat)).submit();
+        drop(pending);
+        emptied(&zk).await;
+        let lost = proxy.on(Match::reply(OpCode::MULTI).once()).reset();
+        let pending = zk.create_all_protected(["/a/s-", "/b/s-"].map(seat)).submit();
+        lost.fired().await;
+        drop(pending);
+        zk.settle().await.unwrap();
+        emptied(&zk).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_3_4_server_creates_nodes_together_too() {
+    let server = Server::start(Release::V3_4).await.unwrap();
+    let zk = Client::connect(&server.connect_string()).await.unwrap();
+    for queue in QUEUES {
+        // The first create is refused, and tells how to go on.
+        while zk.exists(queue).await.unwrap().is_none() {
+            let _ = zk.create(queue, b"").await;
+        }
+    }
+    let nodes = create(&zk).await.unwrap();
+    are_all(&zk, &nodes).await;
+    drop(nodes);
+    emptied(&zk).await;
+}

@@ -1,0 +1,345 @@
+//! Many who read, or one who writes.
+
+use zk_client::{CreateMode, EventType};
+use zk_locks::{
+    AcquireError, Client, Kind, Layout, Lost, ReadGuard, RwLock, UpgradeError, WriteGuard,
+};
+use zk_proto::OpCode;
+use zk_testkit::proxy::Proxy;
+
+use crate::support::{Stage, emptied, joined, on_each_release, ops, within};
+
+/// The layouts that have names for both.
+const LAYOUTS: [Layout; 3] = [Layout::Curator, Layout::Kazoo, Layout::Go];
+
+/// Runs a test in each layout on each release. `path` exists.
+async fn in_each_layout(test: impl AsyncFn(&Stage, &str, Layout)) {
+    on_each_release(async |stage: Stage| {
+        for layout in LAYOUTS {
+            let path = stage.existing(&format!("{layout:?}")).await;
+            test(&stage, &path, layout).await;
+            emptied(&stage.outsider, &path).await;
+        }
+    })
+    .await;
+}
+
+/// Somebody who waits, behind a proxy and with a session of its own.
+struct Waiter<G> {
+    proxy: Proxy,
+    zk: Client,
+    guard: tokio::task::JoinHandle<Result<G, AcquireError>>,
+}
+
+impl<G> Waiter<G> {
+    /// Joins as the `place`-th in the queue. It has fallen asleep when this returns.
+    async fn new<F>(
+        stage: &Stage,
+        path: &str,
+        layout: Layout,
+        place: usize,
+        ask: impl FnOnce(RwLock) -> F,
+    ) -> Self
+    where
+        F: Future<Output = Result<G, AcquireError>> + Send + 'static,
+        G: Send + 'static,
+    {
+        let (proxy, zk) = stage.proxied().await;
+        let lock = RwLock::builder(&zk, path).layout(layout).build();
+        let guard = tokio::spawn(ask(lock));
+        joined(&stage.outsider, path, place).await;
+        let waiter = Self { proxy, zk, guard };
+        assert!(waiter.still_waits().await);
+        waiter
+    }
+
+    /// Whether it still waits, after it has heard of everything and done whatever it wants because of that.
+    async fn still_waits(&self) -> bool {
+        for _ in 0..4 {
+            within(async { self.zk.sync("/").await }).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        !self.guard.is_finished()
+    }
+
+    async fn granted(&mut self) -> G {
+        within(&mut self.guard).await.unwrap().unwrap()
+    }
+
+    async fn gives_up(self) {
+        self.guard.abort();
+        assert!(within(self.guard).await.is_err_and(|error| error.is_cancelled()));
+    }
+
+    /// How often it has heard of the end of a node.
+    fn heard_of(&self, node: &str) -> usize {
+        let frames = self.proxy.frames();
+        let ends = frames.iter().filter(|frame| frame.event == Some(EventType::NODE_DELETED));
+        ends.filter(|frame| frame.path.as_deref() == Some(node)).count()
+    }
+}
+
+async fn reader(stage: &Stage, path: &str, layout: Layout, place: usize) -> Waiter<ReadGuard> {
+    let read = |lock: RwLock| async move { lock.read().await };
+    Waiter::new(stage, path, layout, place, read).await
+}
+
+async fn writer(stage: &Stage, path: &str, layout: Layout, place: usize) -> Waiter<WriteGuard> {
+    let write = |lock: RwLock| async move { lock.write().await };
+    Waiter::new(stage, path, layout, place, write).await
+}
+
+fn lock(zk: &Client, path: &str, layout: Layout) -> RwLock {
+    RwLock::builder(zk, path).layout(layout).build()
+}
+
+/// The number at the end of a path.
+fn digits(path: &str) -> &str {
+    &path[path.len() - 10..]
+}
+
+/// Scenario 35, and who hears of what: a release of the write wakes the readers directly behind it and nobody
+/// else.
+#[tokio::test]
+async fn readers_that_follow_each_other_read_together_and_nobody_passes_a_writer() {
+    in_each_layout(async |stage, path, layout| {
+        let first = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
+        let mut second = reader(stage, path, layout, 2).await;
+        let mut third = reader(stage, path, layout, 3).await;
+        let mut fourth = writer(stage, path, layout, 4).await;
+        let mut fifth = reader(stage, path, layout, 5).await;
+        let (node, token) = (first.path().to_owned(), first.token());
+        within(first.release()).await.unwrap();
+        let (two, three) = (second.granted().await, third.granted().await);
+        assert!(two.token() > token && three.token() > two.token());
+        assert!(fourth.still_waits().await && fifth.still_waits().await);
+        let heard = [second.heard_of(&node), third.heard_of(&node)];
+        assert_eq!((heard, fourth.heard_of(&node), fifth.heard_of(&node)), ([1, 1], 0, 0));
+        within(two.release()).await.unwrap();
+        assert!(fourth.still_waits().await);
+        within(three.release()).await.unwrap();
+        let four = fourth.granted().await;
+        assert!(fifth.still_waits().await);
+        within(four.release()).await.unwrap();
+        let five = fifth.granted().await;
+        within(five.release()).await.unwrap();
+    })
+    .await;
+}
+
+/// Scenario 36.
+#[tokio::test]
+async fn a_reader_whose_nearest_writer_gives_up_waits_for_the_one_that_holds_the_lock() {
+    in_each_layout(async |stage, path, layout| {
+        let holder = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
+        let nearest = writer(stage, path, layout, 2).await;
+        let mut last = reader(stage, path, layout, 3).await;
+        nearest.gives_up().await;
+        joined(&stage.outsider, path, 2).await;
+        assert!(last.still_waits().await);
+        within(holder.release()).await.unwrap();
+        let guard = last.granted().await;
+        within(guard.release()).await.unwrap();
+    })
+    .await;
+}
+
+/// Scenario 37: a reader that looked at writers behind it would wait for one that waits for it.
+#[tokio::test]
+async fn a_reader_between_two_writers_is_granted_between_them() {
+    in_each_layout(async |stage, path, layout| {
+        let first = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
+        let mut middle = reader(stage, path, layout, 2).await;
+        let mut last = writer(stage, path, layout, 3).await;
+        within(first.release()).await.unwrap();
+        let reading = middle.granted().await;
+        assert!(last.still_waits().await);
+        within(reading.release()).await.unwrap();
+        let writing = last.granted().await;
+        within(writing.release()).await.unwrap();
+    })
+    .await;
+}
+
+/// Scenario 38.
+#[tokio::test]
+async fn a_writer_that_goes_on_to_read_lets_readers_in_but_no_writer() {
+    in_each_layout(async |stage, path, layout| {
+        let (proxy, zk) = stage.proxied().await;
+        let writing = within(lock(&zk, path, layout).write()).await.unwrap();
+        let mut reads = reader(stage, path, layout, 2).await;
+        let mut writes = writer(stage, path, layout, 3).await;
+        let mut behind = reader(stage, path, layout, 4).await;
+        let (number, token) = (digits(writing.path()).to_owned(), writing.token());
+        let mark = proxy.mark();
+        let reading = within(writing.downgrade()).await.unwrap();
+        zk.sync("/").await.unwrap();
+        let frames = proxy.frames_since(mark);
+        assert_eq!(ops(&frames), [OpCode::MULTI, OpCode::DELETE, OpCode::SYNC], "{frames}");
+        assert_eq!(digits(reading.path()), number);
+        let queue = lock(&stage.outsider, path, layout).contenders().await.unwrap();
+        assert_eq!((queue[0].kind, queue.len()), (Kind::Read, 4), "{queue:?}");
+        // Its node is younger than that of the writer that waits, its token is not.
+        assert_eq!(reading.token(), token);
+        assert!(queue[0].token > queue[2].token);
+
+        let two = reads.granted().await;
+        assert!(writes.still_waits().await && behind.still_waits().await);
+        within(two.release()).await.unwrap();
+        assert!(writes.still_waits().await);
+        assert_eq!(within(reading.check()).await, Ok(()));
+        within(reading.release()).await.unwrap();
+        let three = writes.granted().await;
+        assert!(three.token() > token);
+        assert!(behind.still_waits().await);
+        within(three.release()).await.unwrap();
+        let last = behind.granted().await;
+        within(last.release()).await.unwrap();
+    })
+    .await;
+}
+
+/// It was not there any more to take a place for reading from.
+#[tokio::test]
+async fn a_writer_whose_node_was_deleted_cannot_go_on_to_read() {
+    in_each_layout(async |stage, path, layout| {
+        let writing = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
+        let mut next = writer(stage, path, layout, 2).await;
+        stage.outsider.delete(writing.path()).await.unwrap();
+        let writes = next.granted().await;
+        let error = within(writing.downgrade()).await.unwrap_err();
+        assert_eq!(error.cause, AcquireError::NodeDeleted);
+        assert_eq!(within(error.guard.lost()).await, Lost::NodeDeleted);
+        joined(&stage.outsider, path, 1).await;
+        within(writes.release()).await.unwrap();
+    })
+    .await;
+}
+
+/// Scenario 39: a new node in front of one that waits already.
+#[tokio::test]
+async fn a_writer_that_waits_for_a_curator_that_goes_on_to_read_goes_on_waiting() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("curator").await;
+        let name = |kind| format!("{path}/_c_3b5f6a0e-0000-4000-8000-0123456789ab-{kind}");
+        let write = name("__WRIT__");
+        let write = stage.outsider.create(&write, b"");
+        let write = write.mode(CreateMode::EphemeralSequential).await.unwrap().path;
+        let mut writes = writer(&stage, &path, Layout::Curator, 2).await;
+        let read = name("__READ__") + digits(&write);
+        stage.outsider.create(&read, b"").mode(CreateMode::Ephemeral).await.unwrap();
+        stage.outsider.delete(&write).await.unwrap();
+        assert!(writes.still_waits().await);
+        assert_eq!(writes.heard_of(&write), 1);
+        stage.outsider.delete(&read).await.unwrap();
+        let guard = writes.granted().await;
+        within(guard.release()).await.unwrap();
+    })
+    .await;
+}
+
+/// Scenario 40.
+#[tokio::test]
+async fn of_two_readers_that_want_to_write_the_second_is_refused_and_the_first_waits_for_it() {
+    in_each_layout(async |stage, path, layout| {
+        let first = within(lock(&stage.outsider, path, layout).read()).await.unwrap();
+        let zk = stage.client().await;
+        let second = within(lock(&zk, path, layout).read()).await.unwrap();
+        let token = second.token();
+        let first = tokio::spawn(async move { first.try_upgrade().await });
+        joined(&stage.outsider, path, 3).await;
+        // Nobody new reads meanwhile.
+        assert!(within(lock(&zk, path, layout).try_read()).await.unwrap().is_none());
+        let UpgradeError { guard: second, cause, .. } =
+            within(second.try_upgrade()).await.unwrap_err();
+        assert_eq!(cause, None);
+        joined(&stage.outsider, path, 3).await;
+        assert_eq!(within(second.check()).await, Ok(()));
+        assert!(!first.is_finished());
+        within(second.release()).await.unwrap();
+        let writing = within(first).await.unwrap().unwrap();
+        assert!(writing.token() > token);
+        joined(&stage.outsider, path, 1).await;
+        assert!(within(lock(&zk, path, layout).try_read()).await.unwrap().is_none());
+        within(writing.release()).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_upgrade_that_is_given_up_releases_the_lock_and_leaves_nothing() {
+    in_each_layout(async |stage, path, layout| {
+        let zk = stage.client().await;
+        let first = within(lock(&zk, path, layout).read()).await.unwrap();
+        let second = within(lock(&stage.outsider, path, layout).read()).await.unwrap();
+        let upgrade = tokio::spawn(async move { first.try_upgrade().await });
+        joined(&stage.outsider, path, 3).await;
+        upgrade.abort();
+        joined(&stage.outsider, path, 1).await;
+        within(second.release()).await.unwrap();
+    })
+    .await;
+}
+
+/// A writer looks again, since another one may have gone on to read; unless all have promised that they do not.
+#[tokio::test]
+async fn a_writer_lists_the_queue_before_it_is_granted_unless_nobody_downgrades() {
+    in_each_layout(async |stage, path, layout| {
+        for promised in [false, true] {
+            let (proxy, zk) = stage.proxied().await;
+            let builder = RwLock::builder(&zk, path).layout(layout);
+            let lock = if promised { builder.no_downgrade().build() } else { builder.build() };
+            let holder = within(lock.write()).await.unwrap();
+            let (waiting, other) = stage.proxied().await;
+            let builder = RwLock::builder(&other, path).layout(layout);
+            let theirs = if promised { builder.no_downgrade().build() } else { builder.build() };
+            let reads =
+                waiting.on(zk_testkit::proxy::Match::reply(OpCode::GET_DATA).nth(2)).watch();
+            let waiter = tokio::spawn(async move { theirs.write().await.unwrap() });
+            within(reads.fired()).await;
+            within(holder.release()).await.unwrap();
+            let writing = within(waiter).await.unwrap();
+            let counts = waiting.counts();
+            let listings = counts.requests(OpCode::GET_CHILDREN2);
+            assert_eq!((counts.requests(OpCode::CREATE2), listings), (1, 2 - u64::from(promised)));
+            if promised {
+                let refused = within(writing.downgrade()).await.unwrap_err();
+                assert_eq!(refused.cause, AcquireError::NoDowngrade);
+                within(refused.guard.release()).await.unwrap();
+            } else {
+                within(writing.release()).await.unwrap();
+            }
+            drop(proxy);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_free_lock_is_taken_in_one_round_trip_to_read_and_to_write_and_a_failed_try_writes_nothing()
+ {
+    in_each_layout(async |stage, path, layout| {
+        let (proxy, zk) = stage.proxied().await;
+        let lock = lock(&zk, path, layout);
+        let join = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
+        let mark = proxy.mark();
+        let (first, second) = (lock.read().await.unwrap(), lock.read().await.unwrap());
+        let frames = proxy.frames_since(mark);
+        assert_eq!((ops(&frames), frames.round_trips()), ([join, join].concat(), 2), "{frames}");
+        let mark = proxy.mark();
+        assert!(within(lock.try_write()).await.unwrap().is_none());
+        let frames = proxy.frames_since(mark);
+        assert_eq!(ops(&frames), [OpCode::GET_CHILDREN2], "{frames}");
+        within(first.release()).await.unwrap();
+        within(second.release()).await.unwrap();
+        let mark = proxy.mark();
+        let writing = lock.write().await.unwrap();
+        let frames = proxy.frames_since(mark);
+        assert_eq!((ops(&frames), frames.round_trips()), (join.to_vec(), 1), "{frames}");
+        let short = std::time::Duration::from_millis(20);
+        assert!(matches!(lock.read_timeout(short).await, Err(AcquireError::TimedOut)));
+        assert!(matches!(lock.write_timeout(short).await, Err(AcquireError::TimedOut)));
+        within(writing.release()).await.unwrap();
+    })
+    .await;
+}

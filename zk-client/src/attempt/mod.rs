@@ -1,0 +1,392 @@
+//! Creates that are carried through a lost reply, by the session and not by their caller.
+//!
+//! The node's name begins with an id that nobody else has. If the reply is lost, the session, once it is
+//! back, asks for a `sync` and then for the siblings: if a node with that id is among them, that is the
+//! one; if none is, none will ever appear, and the node is created again. The `sync` is not optional: a
+//! create that the leader has accepted but not committed is invisible to a client that reconnects, and
+//! without waiting for it a second node would be made.
+//!
+//! Several nodes can be created together, in one transaction: then all are found, or none.
+//!
+//! | module | concern |
+//! |---|---|
+//! | `wanted` | a node to create, and what it is known by |
+//! | `search` | what the answers to a search mean |
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use tokio::sync::{mpsc, oneshot, watch};
+use zk_proto::{
+    ErrorCode, OpCode, Request, SessionId, Str,
+    frame::RequestFrame,
+    jute::decode_prefix,
+    path::join,
+    planted,
+    request::{
+        CheckVersionRequest, Create2Request, Create2Response, CreateResponse, DeleteRequest,
+        GetChildrenRequest, MultiOp, MultiRequest, MultiResponse, MultiResult, SyncRequest,
+    },
+    session::{Answer, Cause as Lost, OnLoss, Outcome, Outgoing},
+};
+
+mod search;
+mod wanted;
+
+use self::wanted::Found;
+pub(crate) use self::wanted::Wanted;
+use crate::{
+    call::{CallError as _, Command, Token, Verdict},
+    chroot::Chroot,
+    error::{Cause, Rejection, WriteError},
+    level::{Level, stat_at_birth},
+    node::OwnedNode,
+    operations::ANY_VERSION,
+    session::Published,
+    sweep::Sweep,
+    transaction::{MultiError, failure},
+    watch::Listener,
+};
+
+/// Creates with ids in their names, all or nothing, and who waits for the nodes.
+#[derive(Debug)]
+pub(crate) struct ProtectedCreate {
+    /// At least one.
+    pub(crate) nodes: Vec<Wanted>,
+    /// The absolute path of a node of the same session that goes in the same transaction.
+    pub(crate) replaced: Option<Arc<str>>,
+    /// The absolute paths of nodes that must have these versions.
+    pub(crate) checked: Vec<(Arc<str>, i32)>,
+    pub(crate) chroot: Chroot,
+    pub(crate) done: oneshot::Sender<CreatedNodes>,
+}
+
+/// What comes of creates: all the nodes, in order, or none of them.
+pub(crate) type CreatedNodes = Result<Result<Vec<OwnedNode>, MultiError>, WriteError>;
+
+/// What an attempt is waiting for.
+#[derive(Debug)]
+enum Step {
+    /// The reply to the create.
+    Create,
+    /// The replies to the `sync` and to the listings behind it.
+    Search,
+    /// The [`Stat`](zk_proto::Stat)s of the nodes that were found, of those sequence numbers.
+    Check { sequences: Vec<Option<i32>> },
+}
+
+#[derive(Debug)]
+struct Attempt {
+    create: ProtectedCreate,
+    step: Step,
+    /// Replies of this step that are still to come, and those that have; they come in order.
+    missing: usize,
+    outcomes: Vec<Outcome>,
+    /// Which of the two creates was sent last.
+    legacy: bool,
+    /// How many replies of the search could not be read.
+    unread: u32,
+    level: Arc<Level>,
+}
+
+/// All creates under way.
+#[derive(Debug)]
+pub(crate) struct Attempts {
+    running: BTreeMap<u64, Attempt>,
+    next: u64,
+    /// For the nodes that come of it. Weak, or the driver would keep itself alive.
+    commands: mpsc::WeakUnboundedSender<Command>,
+    level: Arc<Level>,
+    published: watch::Receiver<Published>,
+}
+
+/// What an attempt wants next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Submit(Outgoing<Token, Listener>),
+    Sweep(Sweep),
+    /// Call [`Attempts::retry`] with this a little later.
+    Later(u64),
+}
+
+impl Attempts {
+    pub(crate) const fn new(
+        commands: mpsc::WeakUnboundedSender<Command>,
+        level: Arc<Level>,
+        published: watch::Receiver<Published>,
+    ) -> Self {
+        Self { running: BTreeMap::new(), next: 0, commands, level, published }
+    }
+
+    /// Whether all have come to their end.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    pub(crate) fn start(&mut self, create: ProtectedCreate) -> Outgoing<Token, Listener> {
+        let id = self.next;
+        self.next += 1;
+        let mut attempt = Attempt {
+            create,
+            step: Step::Create,
+            missing: 1,
+            outcomes: Vec::new(),
+            legacy: false,
+            unread: 0,
+            level: self.level.clone(),
+        };
+        let request = attempt.create_request(id);
+        self.running.insert(id, attempt);
+        request
+    }
+
+    /// A server was not able to resolve the doubt when it was asked; ask again.
+    pub(crate) fn retry(&mut self, id: u64) -> Vec<Next> {
+        match self.running.get_mut(&id) {
+            Some(attempt) => attempt.search(id),
+            None => Vec::new(),
+        }
+    }
+
+    /// One of an attempt's requests has come to its end.
+    pub(crate) fn advance(&mut self, id: u64, session: SessionId, outcome: Outcome) -> Vec<Next> {
+        let Some(mut attempt) = self.running.remove(&id) else { return Vec::new() };
+        match attempt.heard(id, session, outcome) {
+            Progress::Go(next) => {
+                self.running.insert(id, attempt);
+                next
+            }
+            Progress::Done(result) => self.finish(attempt.create, result),
+            Progress::Incomplete { index, mut left } => {
+                // As if the creates had been too late: whoever tries again asks for new names.
+                let missing = MultiError { index, rejection: Rejection::NoNode };
+                left.extend(self.finish(attempt.create, Ok(Err(missing))));
+                left
+            }
+        }
+    }
+
+    fn finish(
+        &self,
+        create: ProtectedCreate,
+        result: Result<Result<Vec<Found>, MultiError>, WriteError>,
+    ) -> Vec<Next> {
+        let ProtectedCreate { nodes: wanted, replaced, chroot, done, .. } = create;
+        let result = match result {
+            Ok(Ok(found)) => {
+                // Without a client the session is being closed, and takes the nodes along.
+                let Some(commands) = self.commands.upgrade() else { return Vec::new() };
+                let own = |(wanted, found): (Wanted, Found)| OwnedNode {
+                    absolute: Arc::from(join(&wanted.parent, &found.name)),
+                    stat: found.stat,
+                    sequence: found.sequence,
+                    chroot: chroot.clone(),
+                    commands: Some(commands.clone()),
+                    published: self.published.clone(),
+                };
+                Ok(Ok(wanted.into_iter().zip(found).map(own).collect()))
+            }
+            Ok(Err(error)) => Ok(Err(error)),
+            Err(error) => Err(error),
+        };
+        // What was to be replaced by nodes that are not there goes all the same.
+        let created = matches!(result, Ok(Ok(_)));
+        let left =
+            replaced.filter(|_| !created).map(|path| Next::Sweep(Sweep { path, done: None }));
+        // If nobody waits any more, the nodes delete themselves in being dropped.
+        let unwanted = done.send(result);
+        if planted!(CancelLeavesNode) {
+            std::mem::forget(unwanted);
+        }
+        left.into_iter().collect()
+    }
+}
+
+enum Progress {
+    Go(Vec<Next>),
+    Done(Result<Result<Vec<Found>, MultiError>, WriteError>),
+    /// Somebody has deleted this one of several nodes meanwhile.
+    Incomplete {
+        index: usize,
+        left: Vec<Next>,
+    },
+}
+
+fn harmless<R: Request>(id: u64, request: &R) -> Next {
+    Next::Submit(Outgoing {
+        frame: RequestFrame::of(request),
+        token: Token::Attempt(id),
+        watch: None,
+        on_loss: OnLoss::Resend,
+    })
+}
+
+impl Attempt {
+    /// Whether this is one plain create, and not a transaction.
+    fn is_plain(&self) -> bool {
+        let ProtectedCreate { nodes, replaced, checked, .. } = &self.create;
+        nodes.len() == 1 && replaced.is_none() && checked.is_empty()
+    }
+
+    fn op(&self) -> OpCode {
+        if self.is_plain() { OpCode::CREATE2 } else { OpCode::MULTI }
+    }
+
+    fn create_request(&mut self, id: u64) -> Outgoing<Token, Listener> {
+        self.legacy = self.level.lacks_create2();
+        let frame = match &*self.create.nodes {
+            [node] if self.is_plain() => {
+                let path = node.path();
+                let create = node.request(&path);
+                if self.legacy {
+                    RequestFrame::of(&create)
+                } else {
+                    RequestFrame::of(&Create2Request(create))
+                }
+            }
+            nodes => {
+                // The plain create: every server knows it, and not every one can tell the stat here.
+                let paths: Vec<String> = nodes.iter().map(Wanted::path).collect();
+                let creates = nodes.iter().zip(&paths).map(|(node, path)| node.request(path));
+                let checks = self.create.checked.iter().map(|(path, version)| {
+                    let path = Str::from(&**path);
+                    MultiOp::Check(CheckVersionRequest { path, version: *version })
+                });
+                let deletes = self.create.replaced.iter().map(|path| {
+                    let path = Str::from(&**path);
+                    MultiOp::Delete(DeleteRequest { path, version: ANY_VERSION })
+                });
+                let ops = creates.map(MultiOp::Create).chain(checks).chain(deletes);
+                let multi: MultiRequest = ops.collect();
+                RequestFrame::of(&multi)
+            }
+        };
+        Outgoing { frame, token: Token::Attempt(id), watch: None, on_loss: OnLoss::Report }
+    }
+
+    /// One of the replies that this step waits for.
+    fn heard(&mut self, id: u64, session: SessionId, outcome: Outcome) -> Progress {
+        self.outcomes.push(outcome);
+        self.missing -= 1;
+        if self.missing > 0 {
+            return Progress::Go(Vec::new());
+        }
+        let mut outcomes = std::mem::take(&mut self.outcomes);
+        match std::mem::replace(&mut self.step, Step::Create) {
+            Step::Create => match outcomes.pop() {
+                Some(outcome) => self.created(id, session, outcome),
+                None => Progress::Go(Vec::new()),
+            },
+            Step::Search => self.searched(id, outcomes),
+            Step::Check { sequences } => self.checked(id, session, sequences, outcomes),
+        }
+    }
+
+    fn wait_for(&mut self, step: Step, replies: usize) {
+        self.step = step;
+        self.missing = replies;
+    }
+
+    fn again(&mut self, id: u64) -> Progress {
+        if self.create.done.is_closed() {
+            // Nobody waits for the nodes, and there are none.
+            return failed(over());
+        }
+        self.wait_for(Step::Create, 1);
+        Progress::Go(vec![Next::Submit(self.create_request(id))])
+    }
+
+    /// The parents, each once.
+    fn parents(&self) -> Vec<Arc<str>> {
+        let mut parents: Vec<Arc<str>> = Vec::new();
+        for node in &self.create.nodes {
+            if !parents.contains(&node.parent) {
+                parents.push(node.parent.clone());
+            }
+        }
+        parents
+    }
+
+    fn search(&mut self, id: u64) -> Vec<Next> {
+        let parents = self.parents();
+        let sync = parents.first().filter(|_| !planted!(ListsWithoutSync));
+        let sync = sync.map(|path| harmless(id, &SyncRequest { path: Str::from(&**path) }));
+        let list = |parent: &Arc<str>| {
+            harmless(id, &GetChildrenRequest { path: Str::from(&**parent), watch: false })
+        };
+        let next: Vec<Next> = sync.into_iter().chain(parents.iter().map(list)).collect();
+        self.wait_for(Step::Search, next.len());
+        next
+    }
+
+    fn created(&mut self, id: u64, session: SessionId, outcome: Outcome) -> Progress {
+        let answer = match outcome {
+            Outcome::Answered(answer) => answer,
+            Outcome::NotSent(cause) => return failed(cause),
+            Outcome::Unknown(cause @ Lost::SessionOver(_)) => return failed(cause),
+            Outcome::Unknown(cause) => {
+                tracing::debug!(name = self.create.nodes[0].name, %cause, "create in doubt");
+                if planted!(CreatesAgain) {
+                    return self.again(id);
+                }
+                return Progress::Go(self.search(id));
+            }
+        };
+        match answer.code {
+            ErrorCode::OK => match self.read_created(session, &answer) {
+                Some(found) => Progress::Done(Ok(found)),
+                None => Progress::Go(self.search(id)),
+            },
+            ErrorCode::UNIMPLEMENTED if self.is_plain() && !self.legacy => {
+                self.level.learn_no_create2();
+                self.again(id)
+            }
+            code => match Verdict::of(code) {
+                Verdict::InDoubt(_) => Progress::Go(self.search(id)),
+                _ => Progress::Done(Err(WriteError::answered(self.op(), code))),
+            },
+        }
+    }
+
+    /// The nodes that a create has answered with, or what has stopped the transaction; `None` if the answer
+    /// makes no sense.
+    fn read_created(
+        &self,
+        session: SessionId,
+        answer: &Answer,
+    ) -> Option<Result<Vec<Found>, MultiError>> {
+        let nodes = &self.create.nodes;
+        let at_birth = |node: &Wanted| stat_at_birth(answer.zxid, session, node.data.len());
+        if self.is_plain() {
+            let node = nodes.first()?;
+            let (path, stat) = if self.legacy {
+                let CreateResponse { path } = decode_prefix(&answer.body).ok()?;
+                (path, at_birth(node))
+            } else {
+                let Create2Response { path, stat } = decode_prefix(&answer.body).ok()?;
+                (path, stat)
+            };
+            return Some(Ok(vec![node.found(&path.lossy(), stat)]));
+        }
+        let response: MultiResponse = decode_prefix(&answer.body).ok()?;
+        if let Some(failure) = failure(&response) {
+            return Some(Err(failure));
+        }
+        let mut results = response.iter();
+        let found = nodes.iter().map(|node| match results.next()? {
+            (_, MultiResult::Create(CreateResponse { path })) => {
+                Some(node.found(&path.lossy(), at_birth(node)))
+            }
+            _ => None,
+        });
+        found.collect::<Option<Vec<Found>>>().map(Ok)
+    }
+}
+
+const fn over() -> Lost {
+    Lost::SessionOver(zk_proto::session::Over::Closed)
+}
+
+/// Without its session the node cannot outlive the doubt.
+fn failed(cause: Lost) -> Progress {
+    Progress::Done(Err(WriteError::NotApplied(Cause::from(cause))))
+}

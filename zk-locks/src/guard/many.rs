@@ -1,0 +1,126 @@
+//! Several nodes that are held together.
+
+use std::{future::Future, slice};
+
+use zk_client::Multi;
+
+use super::{Guard, Status};
+use crate::{
+    error::{CheckError, Lost, ReleaseError},
+    together,
+};
+
+/// Locks or permits that were granted together, and are released together: see
+/// [`MultiLock`](crate::MultiLock) and [`Semaphore::acquire_many`](crate::Semaphore::acquire_many).
+///
+/// They are lost as soon as one of them is. Dropping it releases them in the background, as with a
+/// [`Guard`].
+#[derive(Debug)]
+#[must_use = "dropping it releases what is held"]
+pub struct Guards {
+    guards: Vec<Guard>,
+}
+
+impl Guards {
+    pub(crate) const fn new(guards: Vec<Guard>) -> Self {
+        Self { guards }
+    }
+
+    /// Each of them, in the order of asking.
+    pub fn iter(&self) -> slice::Iter<'_, Guard> {
+        self.guards.iter()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.guards.len()
+    }
+
+    /// Whether there are none, as when nothing was asked for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.guards.is_empty()
+    }
+
+    /// The guard of the lock on this path.
+    #[must_use]
+    pub fn get(&self, path: &str) -> Option<&Guard> {
+        self.iter().find(|guard| zk_client::parent(guard.path()) == Some(path))
+    }
+
+    /// One guard for each, to be released one by one.
+    #[must_use = "dropping them releases what is held"]
+    pub fn into_guards(self) -> Vec<Guard> {
+        self.guards
+    }
+
+    /// What is known locally, without asking anybody: lost if any is. See [`Guard::status`].
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let rank = |status: &Status| match status {
+            Status::Held => 0,
+            Status::Suspect { .. } => 1,
+            Status::Lost(_) => 2,
+        };
+        self.iter().map(Guard::status).max_by_key(rank).unwrap_or(Status::Held)
+    }
+
+    /// Waits until any of them is lost: see [`Guard::lost`]. One request for each.
+    pub async fn lost(&self) -> Lost {
+        together::first(self.iter().map(Guard::lost)).await
+    }
+
+    /// Runs `work` until it is done or any of them is lost, whichever comes first.
+    ///
+    /// # Errors
+    /// [`Lost`]; `work` has been dropped then, wherever it was.
+    pub async fn scope<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
+        tokio::select! {
+            biased;
+            lost = self.lost() => Err(lost),
+            output = work => Ok(output),
+        }
+    }
+
+    /// Asks the servers whether all are held: see [`Guard::check`]. One request for each, in one round trip.
+    ///
+    /// # Errors
+    /// [`CheckError`] of the first that is not.
+    pub async fn check(&self) -> Result<(), CheckError> {
+        together::all(self.iter().map(Guard::check)).await.map(drop)
+    }
+
+    /// A transaction that happens only if all are still held: see [`Guard::transaction`]. Operations that are
+    /// added count from as many as there are. `None` if there are none.
+    #[must_use]
+    pub fn transaction(&self) -> Option<Multi<'_>> {
+        let (first, others) = self.guards.split_first()?;
+        Some(others.iter().fold(first.transaction(), |multi, guard| multi.check(guard.path())))
+    }
+
+    /// Releases all, and waits until the next ones can have them: see [`Guard::release`]. One request for
+    /// each, all sent at once.
+    ///
+    /// # Errors
+    /// [`ReleaseError`] of the first that was not confirmed.
+    pub fn release(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
+        // All are under way before any is waited for.
+        let releases: Vec<_> = self.guards.into_iter().map(Guard::release).collect();
+        async move {
+            let mut released = Ok(());
+            for release in releases {
+                released = released.and(release.await);
+            }
+            released
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a Guards {
+    type Item = &'a Guard;
+    type IntoIter = slice::Iter<'a, Guard>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}

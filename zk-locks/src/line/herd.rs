@@ -1,0 +1,41 @@
+//! Waiting by watching everybody: simple, and everybody is woken by everything.
+
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+use zk_client::{Cause, ReadError, Rejection};
+
+use super::{Line, Place, THROTTLE_PAUSE, wait::jitter};
+use crate::error::AcquireError;
+
+impl Line {
+    /// Waits until nobody is in front of us whom we have to wait for. Can be dropped and called again.
+    pub(super) async fn wait_in_herd(&self, place: &mut Place) -> Result<(), AcquireError> {
+        if place.ahead() == Some(0) {
+            return Ok(());
+        }
+        loop {
+            let epoch = self.client.session().epoch();
+            let (names, changed) = match self.client.children(&self.path).watch().await {
+                Ok(((names, _), changed)) => (names, changed),
+                Err(ReadError::Rejected(Rejection::NoNode)) => {
+                    return Err(AcquireError::NodeDeleted);
+                }
+                Err(ReadError::Unavailable(Cause::Throttled)) => {
+                    sleep(THROTTLE_PAUSE).await;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let listing = self.listing(names, place, epoch)?.ok_or(AcquireError::NodeDeleted)?;
+            if place.listing.insert(listing).ahead() == 0 {
+                return Ok(());
+            }
+            let pause =
+                self.settings.recheck.map_or(Duration::MAX, |pause| jitter(&place.node, pause));
+            if let Ok(event) = timeout(pause, changed).await {
+                event.map_err(AcquireError::SessionEnded)?;
+            }
+        }
+    }
+}

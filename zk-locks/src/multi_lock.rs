@@ -1,0 +1,169 @@
+//! Several exclusive locks as one.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::timeout;
+use zk_client::{Cause, Client, Rejection};
+
+use crate::{
+    error::AcquireError,
+    guard::{Guard, Guards},
+    layout::Role,
+    line::{Line, Place},
+    lock::Lock,
+    ticket, together,
+};
+
+/// Several exclusive locks that are acquired together.
+///
+/// All queues are joined in one transaction, so that of two who do so one is in front of the other wherever
+/// they meet: they cannot deadlock, in whatever order their paths are given. Others who take the same locks one
+/// by one, as [`Lock`] does, wait and are waited for as usual; who holds one of these and asks for more can
+/// still deadlock with anybody.
+///
+/// ```no_run
+/// # async fn example(zk: zk_locks::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// use zk_locks::MultiLock;
+///
+/// let both = MultiLock::new(&zk, ["/accounts/7/lock", "/accounts/9/lock"]);
+/// let guards = both.acquire().await?;
+/// // ... transfer, showing each account the token of its own lock ...
+/// guards.release().await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Where one transaction will not do, because servers know none or it would be too long, the locks are taken
+/// one after the other in the order of their paths, which everybody who does so shares. Then all are released
+/// again if one cannot be had.
+#[derive(Clone, Debug)]
+pub struct MultiLock {
+    /// Each path once.
+    lines: Vec<Arc<Line>>,
+}
+
+impl MultiLock {
+    /// The locks on these paths, with default settings. A path that is named twice counts once.
+    #[must_use]
+    pub fn new<P: AsRef<str>>(client: &Client, paths: impl IntoIterator<Item = P>) -> Self {
+        Self::of(paths.into_iter().map(|path| Lock::new(client, path.as_ref())))
+    }
+
+    /// These locks, with settings of their own. They have to be of one client: the first one's is used.
+    #[must_use]
+    pub fn of(locks: impl IntoIterator<Item = Lock>) -> Self {
+        let mut lines: Vec<Arc<Line>> = Vec::new();
+        for lock in locks {
+            let line = lock.into_line();
+            if lines.iter().all(|other| other.path != line.path) {
+                lines.push(line);
+            }
+        }
+        Self { lines }
+    }
+
+    /// Waits for all locks, behind all who asked for any of them before.
+    ///
+    /// One round trip if they are free: one request for all nodes, and one listing for each lock. While waiting
+    /// for one lock the others that are free already are held.
+    ///
+    /// Dropping the future gives all places up.
+    ///
+    /// # Errors
+    /// [`AcquireError`], of whichever lock failed first; nothing is held or waited for then.
+    pub async fn acquire(&self) -> Result<Guards, AcquireError> {
+        let lines: Vec<&Line> = self.lines.iter().map(|line| &**line).collect();
+        match Line::join_all(&lines, Role::Lock).await {
+            Ok(places) => self.wait(places).await,
+            Err(error) if needs_no_transaction(&error) => {
+                tracing::debug!(%error, "one lock after the other");
+                self.acquire_in_order().await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// As [`acquire`](MultiLock::acquire), for at most this long.
+    ///
+    /// # Errors
+    /// [`AcquireError::TimedOut`] when the time is over, at once; the nodes are removed in the background.
+    pub async fn acquire_timeout(&self, time: Duration) -> Result<Guards, AcquireError> {
+        timeout(time, self.acquire()).await.unwrap_or(Err(AcquireError::TimedOut))
+    }
+
+    /// Takes all locks if nobody has or waits for any of them. Looks first: one read for each, in one round
+    /// trip, and no write while one is taken.
+    ///
+    /// # Errors
+    /// As [`acquire`](MultiLock::acquire).
+    pub async fn try_acquire(&self) -> Result<Option<Guards>, AcquireError> {
+        let busy = self.lines.iter().map(|line| line.is_busy(Role::Lock));
+        if together::all(busy).await?.contains(&true) {
+            return Ok(None);
+        }
+        let lines: Vec<&Line> = self.lines.iter().map(|line| &**line).collect();
+        let places = match Line::join_all(&lines, Role::Lock).await {
+            Err(error) if needs_no_transaction(&error) => return self.try_in_order().await,
+            places => places?,
+        };
+        let mut guards = Vec::with_capacity(places.len());
+        for (line, mut place) in self.lines.iter().zip(places) {
+            if line.look(&mut place).await?.ahead() > 0 {
+                return Ok(None);
+            }
+            guards.push(Guard::new(line, place)?);
+        }
+        Ok(Some(Guards::new(guards)))
+    }
+
+    async fn wait(&self, mut places: Vec<Place>) -> Result<Guards, AcquireError> {
+        let waits = self.lines.iter().zip(&mut places).map(|(line, place)| line.wait(place));
+        together::all(waits).await?;
+        let granted = self.lines.iter().zip(places).map(|(line, place)| Guard::new(line, place));
+        Ok(Guards::new(granted.collect::<Result<_, _>>()?))
+    }
+
+    /// The locks, and where each is among them, in the order that everybody keeps to.
+    fn in_order(&self) -> Vec<(usize, &Line)> {
+        let mut lines: Vec<(usize, &Line)> =
+            self.lines.iter().enumerate().map(|(index, line)| (index, &**line)).collect();
+        lines.sort_by(|(_, one), (_, other)| one.path.cmp(&other.path));
+        lines
+    }
+
+    async fn acquire_in_order(&self) -> Result<Guards, AcquireError> {
+        let mut guards = Vec::with_capacity(self.lines.len());
+        for (index, line) in self.in_order() {
+            let mut place = line.join(Role::Lock, None).await?;
+            line.wait(&mut place).await?;
+            guards.push((index, Guard::new(line, place)?));
+        }
+        Ok(as_asked(guards))
+    }
+
+    async fn try_in_order(&self) -> Result<Option<Guards>, AcquireError> {
+        let mut guards = Vec::with_capacity(self.lines.len());
+        for (index, line) in self.in_order() {
+            match ticket::try_acquire(line, Role::Lock).await? {
+                Some(guard) => guards.push((index, guard)),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(as_asked(guards)))
+    }
+}
+
+/// In the order of asking again.
+fn as_asked(mut guards: Vec<(usize, Guard)>) -> Guards {
+    guards.sort_by_key(|(index, _)| *index);
+    Guards::new(guards.into_iter().map(|(_, guard)| guard).collect())
+}
+
+/// Whether a transaction was too much to ask.
+const fn needs_no_transaction(error: &AcquireError) -> bool {
+    matches!(
+        error,
+        AcquireError::Rejected(Rejection::Unimplemented)
+            | AcquireError::Unavailable(Cause::TooLarge { .. })
+    )
+}
