@@ -96,6 +96,7 @@ impl Client {
         let (failure, last_failure) = watch::channel(None);
         let lease = Arc::new(Lease::default());
         let driver = Driver::new(Parts {
+            lease_margin: config.lease_margin,
             session: Machine::new(config, seed, Time::new(clock.now())),
             weak_commands: commands.downgrade(),
             commands: inbox,

@@ -5,6 +5,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use tokio::{
@@ -12,8 +13,14 @@ use tokio::{
     time::Sleep,
 };
 use zk_proto::{
-    Time, planted,
-    session::{Credentials, LinkError, Outcome, Output, ProbeAnswer, Session, State, WatchNotice},
+    Str, Time,
+    frame::RequestFrame,
+    planted,
+    request::SyncRequest,
+    session::{
+        Credentials, LinkError, OnLoss, Outcome, Outgoing, Output, ProbeAnswer, Session, State,
+        WatchNotice,
+    },
 };
 
 use crate::{
@@ -36,11 +43,16 @@ const COMMANDS_PER_TURN: usize = 1024;
 const TURNS_PER_POLL: usize = 16;
 
 /// How long to wait before asking a server again that could not be bothered.
-const RETRY_PAUSE: std::time::Duration = std::time::Duration::from_millis(200);
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+
+/// However short the sessions are that are asked for.
+const CONFIRM_INTERVAL_MIN: Duration = Duration::from_millis(50);
 
 /// Everything that a driver is made of and reports to.
 pub(crate) struct Parts {
     pub(crate) session: Session<Token, Listener>,
+    /// Whether the lease counts only what the leader confirms.
+    pub(crate) lease_margin: Option<Duration>,
     pub(crate) commands: mpsc::UnboundedReceiver<Command>,
     pub(crate) weak_commands: mpsc::WeakUnboundedSender<Command>,
     pub(crate) connector: Arc<dyn Connect>,
@@ -80,6 +92,8 @@ struct Probe {
 enum Parked {
     Sweep(Sweep),
     Attempt(u64),
+    /// Ask the leader for a sign of life, for the lease, so often.
+    Confirm(Duration),
 }
 
 impl Driver {
@@ -91,7 +105,7 @@ impl Driver {
             link: Link::Down,
             attempts,
             probe: None,
-            sleep: Box::pin(tokio::time::sleep(std::time::Duration::ZERO)),
+            sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
             sleeping_until: None,
             inbox: Vec::new(),
             abandoned: false,
@@ -256,9 +270,39 @@ impl Driver {
                     let next = self.attempts.retry(id);
                     self.go_on(now, next);
                 }
+                Parked::Confirm(interval) => self.confirm(now, interval),
             }
         }
         any
+    }
+
+    /// Has the lease renewed by the leader, now and then, until the connection is lost.
+    fn confirm(&mut self, now: Time, interval: Duration) {
+        let SessionState::Connected { read_only: false } = self.parts.published.borrow().state
+        else {
+            return;
+        };
+        let sync = SyncRequest { path: Str::from("/") };
+        self.parts.session.submit(
+            now,
+            Outgoing {
+                frame: RequestFrame::of(&sync),
+                token: Token::Nobody,
+                watch: None,
+                on_loss: OnLoss::Report,
+            },
+        );
+        self.parked.push((now.after(interval), Parked::Confirm(interval)));
+    }
+
+    /// A new connection has a lease, from its greeting.
+    fn begin_to_confirm(&mut self, now: Time, timeout: Duration) {
+        let Some(margin) = self.parts.lease_margin else { return };
+        let third = timeout.checked_div(3).unwrap_or_default();
+        let half = timeout.saturating_sub(margin).checked_div(2).unwrap_or_default();
+        let interval = third.min(half).max(CONFIRM_INTERVAL_MIN);
+        self.parked.retain(|(_, parked)| !matches!(parked, Parked::Confirm(_)));
+        self.parked.push((now.after(interval), Parked::Confirm(interval)));
     }
 
     fn carry_out(&mut self, now: Time, output: Output<Token, Listener>) {
@@ -283,7 +327,12 @@ impl Driver {
                 }
                 watcher.notify(notice);
             }
-            Output::State(state) => self.publish(now, state),
+            Output::State(state) => {
+                if let State::Connected(negotiated) = &state {
+                    self.begin_to_confirm(now, negotiated.timeout);
+                }
+                self.publish(now, state);
+            }
             other => tracing::debug!(?other, "not carried out"),
         }
     }
@@ -403,6 +452,7 @@ impl Driver {
                     let next = self.attempts.retry(id);
                     self.go_on(now, next);
                 }
+                Parked::Confirm(_) => {}
             }
         }
         while let Some(output) = self.parts.session.poll() {

@@ -80,6 +80,21 @@ impl ConnectOptions {
         self
     }
 
+    /// Counts the session's [lease](crate::Session::lease_left), and with it the locks, by what the leader has
+    /// confirmed, and takes off a margin. For ensembles: a member that is cut off from its leader goes on answering
+    /// for a while after the leader has ended the session and given its locks away.
+    ///
+    /// The margin is for what lies between a server's answer and the leader's hearing of the session: half a tick,
+    /// and what networks and schedulers add; 2 s, a whole tick of most servers, is a good choice, with a session
+    /// timeout of at least three times that. As long as the session is connected it sends a `sync` every third of
+    /// its timeout, or more often if the margin is large.
+    ///
+    /// Default: none; every answer counts in full, which is sound with a single server and with the leader.
+    pub const fn lease_margin(mut self, margin: Duration) -> Self {
+        self.config.lease_margin = Some(margin);
+        self
+    }
+
     /// How long [`connect`](Self::connect) tries before it gives up; `None` for ever. Default 30 s.
     pub const fn connect_deadline(mut self, deadline: Option<Duration>) -> Self {
         self.connect_deadline = deadline;

@@ -74,3 +74,22 @@ numbered! {
         ERROR = -1 "error",
     }
 }
+
+impl OpCode {
+    /// Whether a server cannot answer such a request (well) without the leader: writes, and `sync`.
+    pub(crate) const fn passes_the_leader(self) -> bool {
+        matches!(
+            self,
+            Self::CREATE
+                | Self::CREATE2
+                | Self::CREATE_CONTAINER
+                | Self::CREATE_TTL
+                | Self::DELETE
+                | Self::SET_DATA
+                | Self::SET_ACL
+                | Self::MULTI
+                | Self::RECONFIG
+                | Self::SYNC
+        )
+    }
+}

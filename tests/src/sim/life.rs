@@ -42,6 +42,9 @@ async fn connect(seat: &Seat, rng: &mut Rng, resume: Option<Credentials>) -> Opt
         .clock(SimClock::new(seat.options.drifts[seat.number as usize]))
         .seed(rng.next())
         .spawn_with(move |task| tasks.spawn(process, task));
+    if let Some(margin) = seat.options.lease_margin {
+        options = options.lease_margin(Duration::from_millis(margin));
+    }
     if let Some(identity) = workload::identity(seat.number) {
         options = options.auth("digest", identity);
     }

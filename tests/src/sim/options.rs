@@ -11,6 +11,9 @@ use zk_testkit::{
 /// Milliseconds in which nothing goes wrong at the beginning.
 const WARM_UP: u64 = 5_000;
 
+/// The part of chance that decides on the margins of leases.
+const LEASES: u64 = 0x1EA5E;
+
 /// The part of chance that decides on histories.
 const HISTORIES: u64 = 0x63;
 
@@ -30,6 +33,8 @@ pub struct Options {
     pub tick: u64,
     /// How far followers lag behind, in milliseconds.
     pub lag: u64,
+    /// What is taken off leases, in milliseconds, where only the leader's answers count.
+    pub lease_margin: Option<u64>,
     /// How long a member that is cut off goes on, in milliseconds.
     pub sync_limit: u64,
     /// Whether members without a quorum serve reads.
@@ -137,6 +142,7 @@ impl Options {
             wishful: rng.one_in(3),
             // Its own chance: what other seeds have found they go on finding.
             histories: Rng::new(seed).fork(HISTORIES).one_in(2),
+            lease_margin: Rng::new(seed).fork(LEASES).one_in(2).then_some(tick + latency.1),
             calm,
             schedule,
         }

@@ -26,6 +26,18 @@ pub struct Config {
     /// timeout divided by the number of servers, and by three once there is a session to lose, so that
     /// every server gets several turns within its life; at least 1 s or a third of the session timeout.
     pub connect_timeout: Option<Duration>,
+    /// How much earlier than by its timeout the session may end, as far as the [lease](super::Session::lease)
+    /// goes, if only answers count that come from the leader.
+    ///
+    /// `None`, the default: every answer counts, in full. That is sound with a standalone server and on a
+    /// connection to the leader. Another member goes on answering for a while (`syncLimit` ticks) when it is cut
+    /// off from the leader, which meanwhile ends the sessions that it no longer hears of.
+    ///
+    /// With a margin only the handshake and successful writes and `sync`s count, which members cannot answer
+    /// without the leader. They do not tell the leader of the session, though; members do, in their answers
+    /// to its pings, every half tick. The margin is for that delay: half a tick, and what networks and
+    /// schedulers add.
+    pub lease_margin: Option<Duration>,
     /// How long [`Session::close`](super::Session::close) may take. Default 2 s.
     pub close_timeout: Duration,
     /// Whether a server that is cut off from the quorum will do, until a better one is found.
@@ -53,6 +65,7 @@ impl Config {
             servers: servers.into_iter().map(Into::into).collect(),
             session_timeout: Duration::from_secs(10),
             connect_timeout: None,
+            lease_margin: None,
             close_timeout: Duration::from_secs(2),
             read_only: false,
             resume: None,

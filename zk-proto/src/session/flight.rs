@@ -28,7 +28,7 @@ pub(crate) enum Slot<R, W> {
 }
 
 impl<R, W> Slot<R, W> {
-    const fn frame(&self) -> &RequestFrame {
+    pub(crate) const fn frame(&self) -> &RequestFrame {
         match self {
             Self::User { request: Outgoing { frame, .. }, .. }
             | Self::Restore(frame)

@@ -21,15 +21,37 @@ pub(crate) struct Liveness {
     sent: Time,
     /// When the unanswered pings were sent, oldest first.
     pings: VecDeque<Time>,
-    /// When the newest message was sent that has been answered.
+    /// When the newest message was sent that has been answered, and whose answer counts.
     proof: Option<Time>,
+    /// What is taken off the lease, if only the leader's answers count.
+    margin: Option<Duration>,
+}
+
+/// Who has given an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The server at the other end, for all we know.
+    Server,
+    /// The leader, whatever servers it came through.
+    Leader,
 }
 
 impl Liveness {
     /// `since` is when a resumed session was last known to live; none for a new one.
-    pub(crate) const fn new(timeout: Duration, since: Option<Time>) -> Self {
-        let pings = VecDeque::new();
-        Self { timeout, heard: Time::ZERO, frame: since, sent: Time::ZERO, pings, proof: None }
+    pub(crate) const fn new(
+        timeout: Duration,
+        since: Option<Time>,
+        margin: Option<Duration>,
+    ) -> Self {
+        Self {
+            timeout,
+            heard: Time::ZERO,
+            frame: since,
+            sent: Time::ZERO,
+            pings: VecDeque::new(),
+            proof: None,
+            margin,
+        }
     }
 
     /// A handshake was answered that was sent at `sent`.
@@ -41,7 +63,7 @@ impl Liveness {
         self.heard(now);
         self.frame = Some(now);
         self.sent = now;
-        self.answered(sent);
+        self.answered(sent, Source::Leader);
     }
 
     pub(crate) const fn heard(&mut self, now: Time) {
@@ -64,13 +86,15 @@ impl Liveness {
     /// The oldest ping was answered. Returns when it was sent.
     pub(crate) fn ponged(&mut self) -> Option<Time> {
         let sent = self.pings.pop_front()?;
-        self.answered(sent);
+        self.answered(sent, Source::Server);
         Some(sent)
     }
 
     /// Something sent at `sent` was answered.
-    pub(crate) fn answered(&mut self, sent: Time) {
-        self.proof = self.proof.max(Some(sent));
+    pub(crate) fn answered(&mut self, sent: Time, source: Source) {
+        if self.margin.is_none() || source == Source::Leader {
+            self.proof = self.proof.max(Some(sent));
+        }
     }
 
     /// A server says that there is no such session: whatever was proved before counts no longer.
@@ -119,11 +143,12 @@ impl Liveness {
         self.frame.map(|frame| frame.after(self.timeout.saturating_add(third)))
     }
 
-    /// Until when the server that answered last must keep the session. None if it did not say that it does.
+    /// Until when the servers must keep the session. None if they did not say that they do.
     pub(crate) fn lease(&self) -> Option<Time> {
         let proof =
             if planted!(LeaseFromReceipt) { self.proof.and(self.frame) } else { self.proof };
-        proof.map(|proof| proof.after(self.timeout))
+        let length = self.timeout.saturating_sub(self.margin.unwrap_or_default());
+        proof.map(|proof| proof.after(length))
     }
 }
 
@@ -142,7 +167,7 @@ mod tests {
             (12_000, 3_000),
             (90_000, 10_000),
         ] {
-            let mut liveness = Liveness::new(Duration::from_millis(timeout), None);
+            let mut liveness = Liveness::new(Duration::from_millis(timeout), None, None);
             liveness.sent(Time::ZERO);
             assert_eq!(
                 liveness.ping_due(),
@@ -155,13 +180,28 @@ mod tests {
     #[test]
     fn an_unanswered_ping_limits_the_patience_even_while_bytes_come() {
         let at = |seconds| Time::new(Duration::from_secs(seconds));
-        let mut liveness = Liveness::new(Duration::from_secs(9), None);
+        let mut liveness = Liveness::new(Duration::from_secs(9), None, None);
         liveness.greeted(at(0), at(0), Duration::from_secs(9));
         liveness.pinged(at(2));
         liveness.heard(at(5));
         assert_eq!(liveness.silence(), at(8));
         liveness.ponged();
         assert_eq!(liveness.silence(), at(11));
+        assert_eq!(liveness.lease(), Some(at(11)));
+    }
+
+    #[test]
+    fn with_a_margin_only_answers_of_the_leader_count_and_not_in_full() {
+        let at = |seconds| Time::new(Duration::from_secs(seconds));
+        let [timeout, margin] = [9, 2].map(Duration::from_secs);
+        let mut liveness = Liveness::new(timeout, None, Some(margin));
+        liveness.greeted(at(1), at(0), timeout);
+        assert_eq!(liveness.lease(), Some(at(7)));
+        liveness.pinged(at(2));
+        liveness.ponged();
+        liveness.answered(at(3), Source::Server);
+        assert_eq!(liveness.lease(), Some(at(7)));
+        liveness.answered(at(4), Source::Leader);
         assert_eq!(liveness.lease(), Some(at(11)));
     }
 }

@@ -128,7 +128,7 @@ impl<R, W: Watcher> Session<R, W> {
             flight: Flight::new(next_xid.max(Xid::FIRST)),
             watches: Watches::new(),
             credentials: Vec::new(),
-            liveness: Liveness::new(config.session_timeout, resumed_since),
+            liveness: Liveness::new(config.session_timeout, resumed_since, config.lease_margin),
             rotation: Rotation::new(config.servers.clone(), &mut rng),
             timers: Timers::default(),
             rng,

@@ -9,6 +9,7 @@ use super::{
     Session,
     flight::{Sent, Slot},
     link::PROBE_PAUSE_MIN,
+    liveness::Source,
     output::{Answer, LinkError, Negotiated, NodeEvent, Outcome, Output, Over, State, WatchNotice},
     phase::{Phase, Up},
     resume,
@@ -241,7 +242,8 @@ impl<R, W: Watcher> Session<R, W> {
         if err.ends_session() {
             self.liveness.disowned();
         } else {
-            self.liveness.answered(at);
+            let leader = err.is_ok() && slot.frame().op().passes_the_leader();
+            self.liveness.answered(at, if leader { Source::Leader } else { Source::Server });
         }
         self.note_zxid(zxid);
         match slot {
