@@ -13,9 +13,7 @@ use crate::support::{Stage, emptied, joined, on_each_release, ops, within};
 
 /// Waits until a node is gone.
 async fn gone(stage: &Stage, path: &str) {
-    while let (Some(_), changed) =
-        stage.outsider.exists(path).watch().await.map(|(stat, watch)| (stat, watch)).unwrap()
-    {
+    while let (Some(_), changed) = stage.outsider.exists(path).watch().await.unwrap() {
         within(changed).await.unwrap();
     }
 }
