@@ -52,7 +52,9 @@ impl Sweep {
                 Err(WriteError::answered(OpCode::DELETE, code))
             }
             Outcome::NotSent(cause) => Err(WriteError::not_sent(cause.into())),
-            Outcome::Unknown(cause @ Lost::SessionOver(_)) => {
+            Outcome::Unknown(cause)
+                if planted!(DeleteNotRepeated) || matches!(cause, Lost::SessionOver(_)) =>
+            {
                 Err(WriteError::unknown(OpCode::DELETE, cause.into()))
             }
             // Its reply could not be read. The next one can be.

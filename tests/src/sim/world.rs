@@ -209,7 +209,9 @@ impl World {
             }
         }
         drop(state);
-        self.judge.at(now).check_states(&clients);
+        let mut bench = self.judge.at(now);
+        bench.check_states(&clients);
+        bench.check_first();
     }
 
     /// From here on everything is well, and has to become well.

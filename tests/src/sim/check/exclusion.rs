@@ -40,6 +40,12 @@ impl Held {
     }
 }
 
+impl Holders {
+    pub(super) fn holds(&self, lock: usize) -> bool {
+        self.held.values().any(|held| held.lock == lock)
+    }
+}
+
 impl Bench {
     /// A lock was granted. Returns the number under which it is [given back](Bench::given_back).
     pub(crate) fn granted(&mut self, held: Held) -> u64 {

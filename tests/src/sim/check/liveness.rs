@@ -3,12 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use zk_client::{Session, SessionState};
+use zk_client::{Session, SessionState, Zxid};
 
-use super::Bench;
+use super::{Bench, truth::guid};
 
 /// What may be late because the simulation itself rounds, in milliseconds.
 const ROUNDING: u64 = 10;
+
+/// How long the first in a queue may be without the lock if nothing goes wrong, in milliseconds.
+const FIRST_MAX: u64 = 5_000;
 
 /// Looks at a client after which it must have noticed that it has no connection.
 const LOOKS: u32 = 10;
@@ -24,6 +27,8 @@ pub(crate) struct Promises {
     /// When each lock was granted last.
     granted: BTreeMap<usize, u64>,
     next: u64,
+    /// Which node is first in each lock's queue, and since when nobody holds that lock.
+    first: BTreeMap<usize, (u64, Option<Zxid>)>,
     /// How often in a row each client had no connection and said otherwise.
     believers: BTreeMap<u32, u32>,
 }
@@ -98,6 +103,27 @@ impl Bench {
             if missed_before.contains(&client) {
                 let state = self.promises.sessions.get(&client).map(Session::state);
                 self.violated("L1", format!("c{client} is not back: {state:?}"));
+            }
+        }
+    }
+
+    /// Without faults, whoever is first in a queue has the lock soon after.
+    pub(crate) fn check_first(&mut self) {
+        if !self.options.calm {
+            return;
+        }
+        for lock in 0..self.options.locks {
+            let path = super::super::workload::lock_path(lock);
+            // Some nodes there are nobody's turn.
+            let queue = self.truth.children(&path).filter(|(name, _)| guid(name).is_some());
+            let first = queue.map(|(_, live)| live.czxid).min();
+            let (since, known) = self.promises.first.entry(lock).or_insert((self.now, None));
+            if *known != first || first.is_none() || self.holders.holds(lock) {
+                (*since, *known) = (self.now, first);
+            } else if self.now > *since + FIRST_MAX {
+                let text = format!("nobody holds lock {lock} since {since} ms");
+                *since = self.now;
+                self.violated("L2", text);
             }
         }
     }
