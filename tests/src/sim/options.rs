@@ -142,7 +142,9 @@ impl Options {
             wishful: rng.one_in(3),
             // Its own chance: what other seeds have found they go on finding.
             histories: Rng::new(seed).fork(HISTORIES).one_in(2),
-            lease_margin: Rng::new(seed).fork(LEASES).one_in(2).then_some(tick + latency.1),
+            // Where requests are counted there are none that nobody has asked for.
+            lease_margin: (!calm && Rng::new(seed).fork(LEASES).one_in(2))
+                .then_some(tick + latency.1),
             calm,
             schedule,
         }
