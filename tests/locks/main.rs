@@ -7,6 +7,7 @@
 //! | `conditions` | when being woken proves the grant |
 //! | `counts` | requests, round trips and notifications, each with its number |
 //! | `doubt` | creates that were not answered, request by request |
+//! | `elections` | who leads, and that there are never two |
 //! | `guards` | giving locks back, and hearing of their loss |
 //! | `interference` | asking for locks back, taking them away, strangers, and worn paths |
 //! | `lost_replies` | hundreds of runs in which a reply never arrives |
@@ -23,6 +24,7 @@ mod cancelled;
 mod conditions;
 mod counts;
 mod doubt;
+mod elections;
 mod guards;
 mod interference;
 mod lost_replies;

@@ -32,6 +32,7 @@
 #[cfg_attr(docsrs, doc(cfg(feature = "blocking")))]
 pub mod blocking;
 mod builder;
+mod election;
 mod entry;
 mod error;
 mod guard;
@@ -51,6 +52,7 @@ pub use zk_client::{
 
 pub use self::{
     builder::Builder,
+    election::{Election, ElectionBuilder, LatchState, Leader, LeaderLatch, Leaders, Leadership},
     entry::Kind,
     error::{AcquireError, CheckError, Lost, ReleaseError},
     guard::{FencingToken, Guard, Status},

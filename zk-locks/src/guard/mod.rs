@@ -93,6 +93,11 @@ impl Guard {
         }
     }
 
+    /// What is known of it, for whoever watches over it without owning it.
+    pub(crate) const fn held(&self) -> &Arc<Held> {
+        &self.held
+    }
+
     /// The number to show to whatever the lock protects.
     #[must_use]
     pub fn token(&self) -> FencingToken {

@@ -42,6 +42,16 @@ impl Line {
         role: Role,
         besides: Option<&str>,
     ) -> Result<Place, AcquireError> {
+        self.join_with(role, besides, self.settings.description.as_bytes()).await
+    }
+
+    /// The same, with data of the node's own.
+    pub(crate) async fn join_with(
+        &self,
+        role: Role,
+        besides: Option<&str>,
+        data: &[u8],
+    ) -> Result<Place, AcquireError> {
         if self.settings.filter.strangers == Strangers::Refuse {
             self.refuse_strangers().await?;
         }
@@ -52,7 +62,7 @@ impl Line {
             let epoch = self.client.session().epoch();
             let cork = self.client.cork();
             let parents = if with_parents { self.create_parents(&cork) } else { Vec::new() };
-            let create = self.create(&cork, role)?;
+            let create = self.create(&cork, role, data)?;
             let children = cork.children(&self.path).submit();
             drop(cork);
 
@@ -89,6 +99,7 @@ impl Line {
         &self,
         client: &Client,
         role: Role,
+        data: &[u8],
     ) -> Result<impl Future<Output = Result<OwnedNode, WriteError>> + use<>, AcquireError> {
         let Settings { description, acl, layout, .. } = &self.settings;
         let id = match planted!(AdoptsOldNode) {
@@ -97,7 +108,7 @@ impl Line {
         };
         let name = self.node_name(role, &id).ok_or(AcquireError::NoSuchName { layout: *layout })?;
         Ok(client
-            .create(&join(&self.path, &name), description.as_bytes())
+            .create(&join(&self.path, &name), data)
             .mode(CreateMode::EphemeralSequential)
             .acl(acl)
             .protected_by_its_name()
