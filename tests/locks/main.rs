@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `blocking` | threads without a runtime |
 //! | `cancelled` | acquires that are dropped, wherever they are |
+//! | `cohorts` | one node for many tasks, which pass the lock on |
 //! | `conditions` | when being woken proves the grant |
 //! | `counts` | requests, round trips and notifications, each with its number |
 //! | `doubt` | creates that were not answered, request by request |
@@ -21,6 +22,7 @@
 
 mod blocking;
 mod cancelled;
+mod cohorts;
 mod conditions;
 mod counts;
 mod doubt;

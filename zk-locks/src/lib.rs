@@ -32,6 +32,7 @@
 #[cfg_attr(docsrs, doc(cfg(feature = "blocking")))]
 pub mod blocking;
 mod builder;
+mod cohort;
 mod election;
 mod entry;
 mod error;
@@ -52,6 +53,7 @@ pub use zk_client::{
 
 pub use self::{
     builder::Builder,
+    cohort::{CohortGuard, CohortLock, CohortLockBuilder, OnLoss, Passing},
     election::{Election, ElectionBuilder, LatchState, Leader, LeaderLatch, Leaders, Leadership},
     entry::Kind,
     error::{AcquireError, CheckError, Lost, ReleaseError},

@@ -20,7 +20,7 @@ use self::hold::Hold;
 pub use self::token::FencingToken;
 use crate::{
     error::{CheckError, Lost, ReleaseError},
-    line::{Line, Place},
+    line::{Line, Place, Waited},
 };
 
 /// What is known locally about a lock that was acquired.
@@ -91,6 +91,21 @@ impl Guard {
             Status::Lost(lost) => Err(lost),
             Status::Held | Status::Suspect { .. } => Ok(guard),
         }
+    }
+
+    /// The guard for the next holder within the process, who has waited for so long; `Err` if there is nothing
+    /// to pass on any more.
+    pub(crate) fn passed_on(mut self, line: &Line, time: Duration) -> Result<Self, Lost> {
+        self.put_down();
+        let Self { held, node, .. } = self;
+        let mut guard = Self::of(held.passed_on()?, node)?;
+        guard.hold = Some(Hold::begin(line, &guard.held, Waited { time, ahead: None }));
+        Ok(guard)
+    }
+
+    /// Nobody works under the lock any more, for now.
+    pub(crate) fn put_down(&mut self) {
+        (self.cancellation, self.hold) = (Cancellation::default(), None);
     }
 
     /// What is known of it, for whoever watches over it without owning it.
