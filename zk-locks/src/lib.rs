@@ -28,6 +28,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod barrier;
 #[cfg(feature = "blocking")]
 #[cfg_attr(docsrs, doc(cfg(feature = "blocking")))]
 pub mod blocking;
@@ -36,12 +37,14 @@ mod cohort;
 mod election;
 mod entry;
 mod error;
+mod group;
 mod guard;
 mod identity;
 mod layout;
 mod line;
 mod lock;
 mod observe;
+mod persistent_node;
 mod queue;
 mod rw_lock;
 mod ticket;
@@ -52,15 +55,18 @@ pub use zk_client::{
 };
 
 pub use self::{
+    barrier::{Barrier, BarrierBuilder, DoubleBarrier, DoubleBarrierBuilder, Participation},
     builder::Builder,
     cohort::{CohortGuard, CohortLock, CohortLockBuilder, OnLoss, Passing},
     election::{Election, ElectionBuilder, LatchState, Leader, LeaderLatch, Leaders, Leadership},
     entry::Kind,
     error::{AcquireError, CheckError, Lost, ReleaseError},
+    group::{Group, GroupBuilder, Member, Members, Membership},
     guard::{FencingToken, Guard, Status},
     layout::{Layout, Strangers},
     lock::{Lock, LockBuilder},
     observe::{Grant, Histogram, Metrics, Observer, Release},
+    persistent_node::{NodeState, PersistentNode},
     queue::{Contender, Queue},
     rw_lock::{DowngradeError, ReadGuard, RwLock, RwLockBuilder, UpgradeError, WriteGuard},
     ticket::Ticket,

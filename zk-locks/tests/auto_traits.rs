@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use zk_locks::{AcquireError, CheckError, Guard, Lock, Lost, ReleaseError};
+use zk_locks::{
+    AcquireError, Barrier, CheckError, CohortGuard, CohortLock, DoubleBarrier, Election, Group,
+    Guard, LeaderLatch, Leaders, Leadership, Lock, Lost, Members, Membership, Participation,
+    PersistentNode, ReleaseError,
+};
 
 const fn send_sync<T: Send + Sync + 'static>() {}
 const fn error<T: std::error::Error + Clone + Send + Sync + 'static>() {}
@@ -10,6 +14,10 @@ const fn error<T: std::error::Error + Clone + Send + Sync + 'static>() {}
 const _: () = {
     send_sync::<Lock>();
     send_sync::<Guard>();
+    send_sync::<(Election, Leadership, Leaders, LeaderLatch)>();
+    send_sync::<(CohortLock, CohortGuard)>();
+    send_sync::<(Barrier, DoubleBarrier, Participation)>();
+    send_sync::<(Group, Membership, Members, PersistentNode)>();
     error::<AcquireError>();
     error::<CheckError>();
     error::<ReleaseError>();
@@ -33,4 +41,30 @@ fn futures_of_locks_can_be_spawned(lock: &Lock, guard: Guard) {
     let released = is_send(guard.release());
     fn outlives<T: 'static>(_: T) {}
     outlives(released);
+}
+
+/// Never called either.
+#[expect(dead_code, reason = "only for the compiler")]
+fn futures_of_other_recipes_can_be_spawned(
+    election: &Election,
+    leaders: &mut Leaders,
+    cohort: &CohortLock,
+    barriers: (&Barrier, &DoubleBarrier, Participation),
+    group: (&Group, &mut Members),
+    node: PersistentNode,
+) {
+    drop(is_send(election.campaign(b"")));
+    drop(is_send(leaders.next()));
+    drop(is_send(cohort.acquire()));
+    drop(is_send(cohort.try_acquire()));
+    let (barrier, double, participation) = barriers;
+    drop(is_send(barrier.set()));
+    drop(is_send(barrier.remove()));
+    drop(is_send(barrier.wait()));
+    drop(is_send(double.enter()));
+    drop(is_send(participation.leave()));
+    let (group, members) = group;
+    drop(is_send(group.join(b"")));
+    drop(is_send(members.next()));
+    drop(is_send(node.close()));
 }

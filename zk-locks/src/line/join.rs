@@ -17,7 +17,7 @@ use crate::{
 
 /// How often a path may vanish between its creation and ours. Containers vanish when they have been
 /// empty for a while; more than a few times in a row is somebody deleting them on purpose.
-const PARENT_TRIES: usize = 5;
+pub(super) const PARENT_TRIES: usize = 5;
 
 impl Line {
     /// Whether anybody is in the queue for whom a newcomer would have to wait: one read, no write.
@@ -138,17 +138,26 @@ impl Line {
 
     /// Submits the creation of the path, level by level from the top: the path may be new, or have been
     /// reaped for being idle.
-    fn create_parents(&self, client: &Client) -> Vec<Pending<Created, WriteError>> {
+    pub(super) fn create_parents(&self, client: &Client) -> Vec<Pending<Created, WriteError>> {
+        self.create_levels(client, &self.path)
+    }
+
+    /// The same for another path.
+    pub(super) fn create_levels(
+        &self,
+        client: &Client,
+        path: &str,
+    ) -> Vec<Pending<Created, WriteError>> {
         let old_servers = self.without_containers.load(Ordering::Relaxed);
         let mode = if old_servers { CreateMode::Persistent } else { CreateMode::Container };
-        let levels: Vec<&str> = ancestors(&self.path).take_while(|path| *path != "/").collect();
+        let levels: Vec<&str> = ancestors(path).take_while(|path| *path != "/").collect();
         let acl = &self.settings.acl;
         let create = |path| client.create(path, b"").mode(mode).acl(acl).submit();
         levels.into_iter().rev().map(create).collect()
     }
 
     /// The first refusal that matters among the creations of the path's levels.
-    async fn parents_refused(
+    pub(super) async fn parents_refused(
         &self,
         parents: Vec<Pending<Created, WriteError>>,
     ) -> Option<WriteError> {

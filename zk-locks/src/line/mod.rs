@@ -11,6 +11,7 @@
 //! | `join` | getting a place: the create, the listing behind it, and missing parents |
 //! | `place` | our node, and what is heard of those in front |
 //! | `listing` | what a list of names means, and when hearing is as good as looking |
+//! | `beside` | nodes at and under the path that have no place |
 //! | `rotate` | making a path anew before its numbers end |
 //! | `wait` | looking, watching, hearing, until nobody is in front |
 
@@ -24,6 +25,7 @@ use crate::{
     queue::Queue,
 };
 
+mod beside;
 mod join;
 mod listing;
 mod place;
@@ -36,7 +38,7 @@ pub(crate) use self::{
 };
 
 /// Pause before asking again a server that is throttling.
-const THROTTLE_PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const THROTTLE_PAUSE: Duration = Duration::from_millis(100);
 
 /// A queue under a path.
 #[derive(Debug)]
