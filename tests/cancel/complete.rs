@@ -6,20 +6,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::scene::{ELSEWHERE, SCENES};
+use crate::scene::{ELSEWHERE, scenes};
 
 /// Every future that the list names.
 pub(crate) fn futures() -> BTreeSet<&'static str> {
-    SCENES.iter().map(|scene| scene.future).collect()
+    scenes().map(|scene| scene.future).collect()
 }
 
 fn sources(package: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(package).join("src");
-    let entries = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-    let found: Vec<_> =
-        entries.filter(|path| path.extension().is_some_and(|it| it == "rs")).collect();
+    let found = files(&folder);
     assert!(found.len() > 5, "the sources are not in {}", folder.display());
     found
+}
+
+/// Every source file below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    let here = files.into_iter().filter(|path| path.extension().is_some_and(|it| it == "rs"));
+    here.chain(folders.iter().flat_map(|folder| self::files(folder))).collect()
 }
 
 /// The name at the front of some code.

@@ -3,6 +3,7 @@
 
 mod complete;
 mod network;
+mod recipes;
 mod scene;
 mod stage;
 mod sweep;

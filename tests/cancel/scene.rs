@@ -21,7 +21,7 @@ pub(crate) struct Scene {
     pub(crate) begin: for<'a> fn(&'a mut Props) -> Run<'a>,
 }
 
-const fn scene(
+pub(crate) const fn scene(
     future: &'static str,
     needs: Needs,
     begin: for<'a> fn(&'a mut Props) -> Run<'a>,
@@ -35,7 +35,7 @@ pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
     ("Pending", "what every builder becomes when it is awaited"),
 ];
 
-fn plain<T, E: std::fmt::Debug>(result: Result<T, E>) -> Result<(), String> {
+pub(crate) fn plain<T, E: std::fmt::Debug>(result: Result<T, E>) -> Result<(), String> {
     result.map(drop).map_err(|error| format!("{error:?}"))
 }
 
@@ -48,7 +48,12 @@ fn kept(
     Ok(())
 }
 
-pub(crate) const SCENES: &[Scene] = &[
+/// All of them.
+pub(crate) fn scenes() -> impl Iterator<Item = &'static Scene> {
+    SCENES.iter().chain(crate::recipes::RECIPES)
+}
+
+const SCENES: &[Scene] = &[
     scene("ConnectOptions::connect", Needs::Nothing, |props| {
         Box::pin(async { plain(options(&props.network, CLIENT).connect().await) })
     }),

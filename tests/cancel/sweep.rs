@@ -12,7 +12,7 @@ use zk_client::SessionState;
 
 use crate::{
     network::pass,
-    scene::{SCENES, Scene},
+    scene::{Scene, scenes},
     stage::{CLIENT, Props, Stage},
 };
 
@@ -234,7 +234,7 @@ fn every_future_can_be_dropped_anywhere_in_every_state() {
     let threads = states.map(|state| {
         std::thread::spawn(move || {
             let mut dropped = 0;
-            for scene in SCENES {
+            for scene in scenes() {
                 for when in moments(state) {
                     dropped += sweep(scene, state, when);
                 }
@@ -250,14 +250,14 @@ fn every_future_can_be_dropped_anywhere_in_every_state() {
     println!(
         "{} futures on {} stages: {all} drops",
         crate::complete::futures().len(),
-        SCENES.len()
+        scenes().count()
     );
     assert!(all >= 5000, "{all} drops");
 }
 
 #[test]
 fn every_future_that_nobody_drops_comes_to_its_end() {
-    for scene in SCENES.iter().filter(|scene| scene.ends()) {
+    for scene in scenes().filter(|scene| scene.ends()) {
         let fate = run(drop_once(scene, State::Connected, When::Before, Where::Nowhere));
         assert_eq!(fate, Fate::Ended, "{}", scene.future);
     }
