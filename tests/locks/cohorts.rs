@@ -80,7 +80,7 @@ async fn sixty_four_tasks_pass_the_lock_on_in_the_order_of_asking_for_four_reque
         assert_eq!(ops(&frames), expected, "{frames}");
         let events = frames.iter().filter(|frame| frame.kind == Kind::Notification).count();
         assert_eq!(events, 1, "{frames}");
-        let order = order.lock().unwrap();
+        let order = order.lock().unwrap().clone();
         assert!(order.windows(2).all(|pair| pair[0] < pair[1] && pair[0].1 < pair[1].1));
         let tokens: Vec<_> = order.iter().map(|(_, token)| (token.get(), token.local())).collect();
         assert_eq!(tokens, (0..64).map(|local| (tokens[0].0, local)).collect::<Vec<_>>());
@@ -124,7 +124,7 @@ async fn no_cohort_has_the_lock_for_longer_than_its_turn_while_others_wait() {
             }
         }
         within(tasks.join_all()).await;
-        let sections = sections.lock().unwrap();
+        let sections = sections.lock().unwrap().clone();
         assert_eq!(sections.len(), PROCESSES * TASKS);
         assert!(sections.windows(2).all(|pair| pair[0].1 < pair[1].1), "{sections:?}");
         let mut turns: Vec<(usize, usize)> = Vec::new();

@@ -45,17 +45,14 @@ async fn candidates_lead_in_the_order_of_standing_behind_those_of_other_implemen
         let mode = CreateMode::EphemeralSequential;
         let other = stage.outsider.create(&other, b"other").mode(mode).await.unwrap();
         let (first, second) = (stage.client().await, stage.client().await);
-        let campaign = |zk: &Client, count: usize, data: &'static [u8]| {
+        let campaign = |zk: &Client, data: &'static [u8]| {
             let election = Election::new(zk, &path);
-            let task = tokio::spawn(async move { election.campaign(data).await.unwrap() });
-            let (outsider, path) = (stage.outsider.clone(), path.clone());
-            async move {
-                joined(&outsider, &path, count).await;
-                task
-            }
+            tokio::spawn(async move { election.campaign(data).await.unwrap() })
         };
-        let a = campaign(&first, 2, b"a").await;
-        let b = campaign(&second, 3, b"b").await;
+        let a = campaign(&first, b"a");
+        joined(&stage.outsider, &path, 2).await;
+        let b = campaign(&second, b"b");
+        joined(&stage.outsider, &path, 3).await;
         let candidates = Election::new(&first, &path).candidates().await.unwrap();
         let told: Vec<_> = candidates.iter().map(|one| (&*one.description, one.kind)).collect();
         assert_eq!(told, [("other", Kind::Lead), ("a", Kind::Lead), ("b", Kind::Lead)]);

@@ -65,6 +65,7 @@ struct Turn {
 }
 
 /// What comes of asking for the lock.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart where it is made")]
 pub(super) enum Asked {
     Granted(CohortGuard),
     Waits(Waiting),
@@ -180,11 +181,17 @@ impl Shared {
 
     /// Takes the lock if it is at hand, or a place in the queue.
     pub(super) fn ask(self: &Arc<Self>) -> Asked {
-        if let Some(guard) = self.take_idle() {
-            return Asked::Granted(guard);
-        }
         let (grant, granted) = oneshot::channel();
-        let mut local = self.local();
+        let mut local = loop {
+            if let Some(guard) = self.take_idle() {
+                return Asked::Granted(guard);
+            }
+            let local = self.local();
+            // It may have been put down in between, and whoever waits is passed nothing then.
+            if local.turn.as_ref().is_none_or(|turn| turn.idle.is_none()) {
+                break local;
+            }
+        };
         let number = local.number();
         let is_first = local.waiters.is_empty();
         local.waiters.push_back(Waiter { number, since: Instant::now(), grant });
