@@ -21,6 +21,11 @@ fn timed_out<T: std::fmt::Debug>(result: Result<T, AcquireError>) -> Result<(), 
     }
 }
 
+/// The first failure, if there is any.
+fn all<const N: usize>(results: [Result<(), String>; N]) -> Result<(), String> {
+    results.into_iter().collect()
+}
+
 pub(crate) const RECIPES: &[Scene] = &[
     // The second one behind the first one, which resigns.
     scene("Election::campaign", Needs::Nothing, |props| {
@@ -40,14 +45,14 @@ pub(crate) const RECIPES: &[Scene] = &[
             let election = Election::new(&props.client, "/election");
             let first = election.campaign(b"").await;
             let second = timed_out(election.campaign_timeout(b"", SOON).await);
-            plain(first).and(second)
+            all([plain(first), second])
         })
     }),
     scene("Election::candidates", Needs::Nothing, |props| {
         Box::pin(async {
             let election = Election::new(&props.client, "/election");
             let first = election.campaign(b"").await;
-            plain(election.candidates().await).and(plain(first))
+            all([plain(election.candidates().await), plain(first)])
         })
     }),
     scene("Leadership::proclaim", Needs::Nothing, |props| {
@@ -70,7 +75,7 @@ pub(crate) const RECIPES: &[Scene] = &[
             let mut leaders = election.observe();
             let first = leaders.next().await;
             let (next, leadership) = tokio::join!(leaders.next(), election.campaign(b""));
-            plain(first).and(plain(next)).and(plain(leadership))
+            all([plain(first), plain(next), plain(leadership)])
         })
     }),
     scene("LeaderLatch::resign", Needs::Nothing, |props| {
@@ -92,7 +97,7 @@ pub(crate) const RECIPES: &[Scene] = &[
             };
             let (a, b, c) =
                 tokio::join!(held_for_a_while(), held_for_a_while(), held_for_a_while());
-            a.and(b).and(c)
+            all([a, b, c])
         })
     }),
     scene("CohortLock::acquire_timeout", Needs::Nothing, |props| {
@@ -100,7 +105,7 @@ pub(crate) const RECIPES: &[Scene] = &[
             let lock = CohortLock::new(&props.client, "/cohort");
             let first = lock.acquire().await;
             let second = timed_out(lock.acquire_timeout(SOON).await);
-            plain(first).and(second)
+            all([plain(first), second])
         })
     }),
     scene("CohortLock::try_acquire", Needs::Nothing, |props| {
@@ -131,7 +136,7 @@ pub(crate) const RECIPES: &[Scene] = &[
     scene("Barrier::remove", Needs::Nothing, |props| {
         Box::pin(async {
             let barrier = Barrier::new(&props.client, "/barrier");
-            plain(barrier.set().await).and(plain(barrier.remove().await))
+            all([plain(barrier.set().await), plain(barrier.remove().await)])
         })
     }),
     scene("Barrier::wait", Needs::Nothing, |props| {
@@ -142,21 +147,21 @@ pub(crate) const RECIPES: &[Scene] = &[
                 pass(SOON).await;
                 barrier.remove().await
             });
-            plain(set).and(plain(waited)).and(plain(removed))
+            all([plain(set), plain(waited), plain(removed)])
         })
     }),
     scene("Barrier::wait_timeout", Needs::Nothing, |props| {
         Box::pin(async {
             let barrier = Barrier::new(&props.client, "/barrier");
             let set = barrier.set().await;
-            plain(set).and(timed_out(barrier.wait_timeout(SOON).await))
+            all([plain(set), timed_out(barrier.wait_timeout(SOON).await)])
         })
     }),
     scene("DoubleBarrier::enter", Needs::Nothing, |props| {
         Box::pin(async {
             let barrier = DoubleBarrier::new(&props.client, "/double", 2);
             let (a, b) = tokio::join!(barrier.enter(), barrier.enter());
-            plain(a).and(plain(b))
+            all([plain(a), plain(b)])
         })
     }),
     scene("DoubleBarrier::enter_timeout", Needs::Nothing, |props| {
@@ -171,9 +176,9 @@ pub(crate) const RECIPES: &[Scene] = &[
             match tokio::join!(barrier.enter(), barrier.enter()) {
                 (Ok(a), Ok(b)) => {
                     let (a, b) = tokio::join!(a.leave(), b.leave());
-                    plain(a).and(plain(b))
+                    all([plain(a), plain(b)])
                 }
-                (a, b) => plain(a).and(plain(b)),
+                (a, b) => all([plain(a), plain(b)]),
             }
         })
     }),
@@ -181,8 +186,8 @@ pub(crate) const RECIPES: &[Scene] = &[
         Box::pin(async {
             let barrier = DoubleBarrier::new(&props.client, "/double", 2);
             match tokio::join!(barrier.enter(), barrier.enter()) {
-                (Ok(a), b) => timed_out(a.leave_timeout(SOON).await).and(plain(b)),
-                (a, b) => plain(a).and(plain(b)),
+                (Ok(a), b) => all([timed_out(a.leave_timeout(SOON).await), plain(b)]),
+                (a, b) => all([plain(a), plain(b)]),
             }
         })
     }),
@@ -193,7 +198,7 @@ pub(crate) const RECIPES: &[Scene] = &[
         Box::pin(async {
             let group = Group::new(&props.client, "/group");
             let membership = group.join(b"").await;
-            plain(group.members().await).and(plain(membership))
+            all([plain(group.members().await), plain(membership)])
         })
     }),
     scene("Membership::leave", Needs::Nothing, |props| {
@@ -209,7 +214,7 @@ pub(crate) const RECIPES: &[Scene] = &[
             let mut members = group.follow();
             let first = members.next().await;
             let (next, membership) = tokio::join!(members.next(), group.join(b""));
-            plain(first).and(plain(next)).and(plain(membership))
+            all([plain(first), plain(next), plain(membership)])
         })
     }),
     scene("PersistentNode::start", Needs::Nothing, |props| {
