@@ -15,20 +15,17 @@ pub(crate) fn futures() -> BTreeSet<&'static str> {
 
 fn sources(package: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(package).join("src");
-    let mut found = Vec::new();
-    let mut folders = vec![folder.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|it| it == "rs") {
-                found.push(path);
-            }
-        }
-    }
+    let found = files(&folder);
     assert!(found.len() > 5, "the sources are not in {}", folder.display());
     found
+}
+
+/// Every source file below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    let here = files.into_iter().filter(|path| path.extension().is_some_and(|it| it == "rs"));
+    here.chain(folders.iter().flat_map(|folder| self::files(folder))).collect()
 }
 
 /// The name at the front of some code.

@@ -2,6 +2,7 @@
 //! next call works.
 
 mod complete;
+mod coordination;
 mod network;
 mod recipes;
 mod scene;

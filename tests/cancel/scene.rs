@@ -6,6 +6,7 @@ use zk_client::CreateMode;
 use zk_locks::Lock;
 
 use crate::{
+    coordination::COORDINATION,
     network::pass,
     recipes::RECIPES,
     stage::{CLIENT, Needs, Props, options},
@@ -234,7 +235,7 @@ const SCENES: &[Scene] = &[
 
 /// All of them.
 pub(crate) fn scenes() -> impl Iterator<Item = &'static Scene> {
-    SCENES.iter().chain(RECIPES)
+    SCENES.iter().chain(RECIPES).chain(COORDINATION)
 }
 
 impl Scene {

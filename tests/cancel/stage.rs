@@ -24,6 +24,9 @@ const SESSION_TIMEOUT: Duration = Duration::from_millis(600);
 /// Requests that a client may have under way: few, so that one that is never given back is missed.
 const REQUESTS_MAX: usize = 24;
 
+/// Where recipes have nodes whose names do not tell whose they are.
+const OF_RECIPES: [&str; 3] = ["/double/", "/group/", "/kept"];
+
 /// Longer than anything here may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -238,7 +241,11 @@ async fn over(client: &Client, locks: &[Lock]) {
 
 fn protected_nodes(tree: Option<&zk_testkit::server::Tree>) -> Vec<String> {
     let paths = tree.into_iter().flat_map(|tree| tree.iter().map(|(path, _)| path.to_owned()));
-    paths.filter(|path| path.contains("/_c_") || path.ends_with("/simple")).collect()
+    let is_ours = |path: &str| {
+        let of_recipe = OF_RECIPES.iter().any(|recipe| path.starts_with(recipe));
+        path.contains("/_c_") || path.ends_with("/simple") || of_recipe && !path.ends_with("/ready")
+    };
+    paths.filter(|path| is_ours(path)).collect()
 }
 
 /// What the server watches for the client.

@@ -2,11 +2,15 @@
 //!
 //! | module | concern |
 //! |---|---|
+//! | `barriers` | nobody goes on too early, and nobody waits for ever |
 //! | `blocking` | threads without a runtime |
 //! | `cancelled` | acquires that are dropped, wherever they are |
+//! | `cohorts` | one node for many tasks, which pass the lock on |
 //! | `conditions` | when being woken proves the grant |
 //! | `counts` | requests, round trips and notifications, each with its number |
 //! | `doubt` | creates that were not answered, request by request |
+//! | `elections` | who leads, and that there are never two |
+//! | `groups` | who is there, and nodes that come back |
 //! | `guards` | giving locks back, and hearing of their loss |
 //! | `interference` | asking for locks back, taking them away, strangers, and worn paths |
 //! | `lost_replies` | hundreds of runs in which a reply never arrives |
@@ -22,11 +26,15 @@
 //! | `tickets` | places in a queue that are kept while nobody waits for them |
 //! | `support` | servers, proxies, and ways of waiting |
 
+mod barriers;
 mod blocking;
 mod cancelled;
+mod cohorts;
 mod conditions;
 mod counts;
 mod doubt;
+mod elections;
+mod groups;
 mod guards;
 mod interference;
 mod lost_replies;

@@ -14,6 +14,9 @@ use crate::entry::{Entry, Kind};
 /// | [`Go`](Layout::Go) | `_c_<hex>-lock-` | `_c_<hex>-__READ__`, `…__WRIT__` | the same as Curator's |
 /// | [`Recipe`](Layout::Recipe) | `x-<uuid>-` | none | ZooKeeper's own recipes in Java and C |
 ///
+/// In an [election](crate::Election) the nodes are `_c_<uuid>-latch-` (Curator's `LeaderLatch`), `<hex>__lock__`
+/// (kazoo's `Election`) and `_c_<hex>-latch-`; ZooKeeper's own recipes have none that fits.
+///
 /// Stock kazoo and stock Curator do not see each other: a path that both use, and ours, needs a kazoo class
 /// with Curator's names (`_NODE_NAME` and `_EXCLUDE_NAMES` of a subclass).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -51,6 +54,7 @@ pub(crate) enum Role {
     Read,
     Write,
     Lease,
+    Lead,
 }
 
 impl Layout {
@@ -63,16 +67,16 @@ impl Layout {
             Role::Read => "__READ__",
             Role::Write => "__WRIT__",
             Role::Lease => "lease-",
+            Role::Lead => "latch-",
         };
         match (self, role) {
             (Self::Curator, _) => Some(format!("_c_{id}-{label}")),
             (Self::Go, _) => Some(format!("_c_{}-{label}", hex())),
             (Self::Kazoo, Role::Read) => Some(hex() + "__rlock__"),
-            (Self::Kazoo, Role::Lock | Role::Write) => Some(hex() + "__lock__"),
+            (Self::Kazoo, Role::Lock | Role::Write | Role::Lead) => Some(hex() + "__lock__"),
             (Self::Recipe, Role::Lock) => Some(format!("x-{id}-")),
-            (Self::Kazoo, Role::Lease) | (Self::Recipe, Role::Read | Role::Write | Role::Lease) => {
-                None
-            }
+            (Self::Kazoo, Role::Lease)
+            | (Self::Recipe, Role::Read | Role::Write | Role::Lease | Role::Lead) => None,
         }
     }
 }
@@ -122,8 +126,12 @@ mod tests {
 
     #[test]
     fn every_name_that_is_given_is_read_as_what_it_is() {
-        let roles =
-            [(Role::Lock, Kind::Exclusive), (Role::Read, Kind::Read), (Role::Write, Kind::Write)];
+        let roles = [
+            (Role::Lock, Kind::Exclusive),
+            (Role::Read, Kind::Read),
+            (Role::Write, Kind::Write),
+            (Role::Lead, Kind::Lead),
+        ];
         for layout in [Layout::Curator, Layout::Kazoo, Layout::Go, Layout::Recipe] {
             for (role, kind) in roles {
                 let Some(name) = layout.name(role, ID) else { continue };

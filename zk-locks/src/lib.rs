@@ -28,12 +28,16 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod barrier;
 #[cfg(feature = "blocking")]
 #[cfg_attr(docsrs, doc(cfg(feature = "blocking")))]
 pub mod blocking;
 mod builder;
+mod cohort;
+mod election;
 mod entry;
 mod error;
+mod group;
 mod guard;
 mod herd_lock;
 mod identity;
@@ -42,6 +46,7 @@ mod line;
 mod lock;
 mod multi_lock;
 mod observe;
+mod persistent_node;
 mod queue;
 mod rw_lock;
 mod semaphore;
@@ -56,15 +61,20 @@ pub use zk_client::{
 };
 
 pub use self::{
+    barrier::{Barrier, BarrierBuilder, DoubleBarrier, DoubleBarrierBuilder, Participation},
     builder::Builder,
+    cohort::{CohortGuard, CohortLock, CohortLockBuilder, OnLoss, Passing},
+    election::{Election, ElectionBuilder, LatchState, Leader, LeaderLatch, Leaders, Leadership},
     entry::Kind,
     error::{AcquireError, CheckError, Lost, ReleaseError},
+    group::{Group, GroupBuilder, Member, Members, Membership},
     guard::{FencingToken, Guard, Guards, SharedGuard, Status},
     herd_lock::{HerdLock, HerdLockBuilder},
     layout::{Layout, Strangers},
     lock::{Lock, LockBuilder},
     multi_lock::MultiLock,
     observe::{Grant, Histogram, Metrics, Observer, Release},
+    persistent_node::{NodeState, PersistentNode},
     queue::{Contender, Queue},
     rw_lock::{DowngradeError, ReadGuard, RwLock, RwLockBuilder, UpgradeError, WriteGuard},
     semaphore::{Semaphore, SemaphoreBuilder},

@@ -271,7 +271,8 @@ impl Semaphore {
     }
 
     async fn try_once(&self, wanted: usize, waits: bool) -> Result<Outcome, AcquireError> {
-        let join = self.mutex.join_and(Role::Lock, None, |cork| self.ask(cork));
+        let data = self.mutex.settings.description.as_bytes();
+        let join = self.mutex.join_and(Role::Lock, None, data, |cork| self.ask(cork));
         let (mut place, asked) = join.await?;
         if place.ahead() == Some(0) {
             // Asked behind the listing of the queue: it shows what those who are gone from that have done.

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use zk_locks::{
-    AcquireError, CheckError, Guard, Guards, HerdLock, Lock, Lost, MultiLock, ReadGuard,
-    ReleaseError, RwLock, Semaphore, SemaphoreMutex, SharedGuard, SimpleGuard, SimpleLock,
-    WriteGuard,
+    AcquireError, Barrier, CheckError, CohortGuard, CohortLock, DoubleBarrier, Election, Group,
+    Guard, Guards, HerdLock, LeaderLatch, Leaders, Leadership, Lock, Lost, Members, Membership,
+    MultiLock, Participation, PersistentNode, ReadGuard, ReleaseError, RwLock, Semaphore,
+    SemaphoreMutex, SharedGuard, SimpleGuard, SimpleLock, WriteGuard,
 };
 
 const fn send_sync<T: Send + Sync + 'static>() {}
@@ -25,6 +26,10 @@ const _: () = {
     send_sync::<SemaphoreMutex>();
     send_sync::<SimpleLock>();
     send_sync::<SimpleGuard>();
+    send_sync::<(Election, Leadership, Leaders, LeaderLatch)>();
+    send_sync::<(CohortLock, CohortGuard)>();
+    send_sync::<(Barrier, DoubleBarrier, Participation)>();
+    send_sync::<(Group, Membership, Members, PersistentNode)>();
     error::<AcquireError>();
     error::<CheckError>();
     error::<ReleaseError>();
@@ -70,4 +75,30 @@ fn futures_of_recipes_can_be_spawned(
     drop(is_send(guards.release()));
     drop(is_send(shared.release()));
     drop(is_send(held.release()));
+}
+
+/// Never called either.
+#[expect(dead_code, reason = "only for the compiler")]
+fn futures_of_other_recipes_can_be_spawned(
+    election: &Election,
+    leaders: &mut Leaders,
+    cohort: &CohortLock,
+    barriers: (&Barrier, &DoubleBarrier, Participation),
+    group: (&Group, &mut Members),
+    node: PersistentNode,
+) {
+    drop(is_send(election.campaign(b"")));
+    drop(is_send(leaders.next()));
+    drop(is_send(cohort.acquire()));
+    drop(is_send(cohort.try_acquire()));
+    let (barrier, double, participation) = barriers;
+    drop(is_send(barrier.set()));
+    drop(is_send(barrier.remove()));
+    drop(is_send(barrier.wait()));
+    drop(is_send(double.enter()));
+    drop(is_send(participation.leave()));
+    let (group, members) = group;
+    drop(is_send(group.join(b"")));
+    drop(is_send(members.next()));
+    drop(is_send(node.close()));
 }

@@ -66,6 +66,27 @@ impl Held {
         self.has_shared_name && stat.czxid.0 != self.token.get()
     }
 
+    /// The same for the next holder within the process, who takes the watch over. `Err` if the lock is known
+    /// to be lost.
+    pub(crate) fn passed_on(&self) -> Result<Self, Lost> {
+        if let Some(lost) = self.known_loss() {
+            return Err(lost);
+        }
+        // Somebody else may still be waiting for the loss; then there will be another watch if need be.
+        let mut own_watch = self.own_watch.try_lock().ok().and_then(|mut slot| slot.take());
+        match own_watch.as_mut().and_then(Watch::try_event) {
+            Some(Ok(event)) if event.kind == EventType::NODE_DELETED => {
+                self.lose(Lost::NodeDeleted);
+                return Err(Lost::NodeDeleted);
+            }
+            Some(_) => own_watch = None,
+            None => {}
+        }
+        let mut next = Self::new(self.client.clone(), self.path.clone(), self.token.passed_on());
+        next.has_shared_name = self.has_shared_name;
+        Ok(next.heard(own_watch, *self.revoked.borrow()))
+    }
+
     pub(crate) fn status(&self) -> Status {
         if let Some(&lost) = self.lost.get() {
             return Status::Lost(lost);
@@ -166,7 +187,7 @@ impl Held {
     }
 
     /// Waits until the session cannot be counted on any more.
-    async fn out_of_touch(&self) -> Lost {
+    pub(crate) async fn out_of_touch(&self) -> Lost {
         let mut session = self.client.session();
         loop {
             if let Status::Lost(lost) = self.status() {

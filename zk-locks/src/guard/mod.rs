@@ -114,6 +114,26 @@ impl Guard {
         }
     }
 
+    /// The guard for the next holder within the process, who has waited for so long; `Err` if there is nothing
+    /// to pass on any more.
+    pub(crate) fn passed_on(mut self, line: &Line, time: Duration) -> Result<Self, Lost> {
+        self.put_down();
+        let Self { held, node, .. } = self;
+        let mut guard = Self::of(held.passed_on()?, node)?;
+        guard.hold = Some(Hold::begin(line, &guard.held, Waited { time, ahead: None }));
+        Ok(guard)
+    }
+
+    /// Nobody works under the lock any more, for now.
+    pub(crate) fn put_down(&mut self) {
+        (self.cancellation, self.hold) = (Cancellation::default(), None);
+    }
+
+    /// What is known of it, for whoever watches over it without owning it.
+    pub(crate) const fn held(&self) -> &Arc<Held> {
+        &self.held
+    }
+
     /// The number to show to whatever the lock protects.
     #[must_use]
     pub fn token(&self) -> FencingToken {

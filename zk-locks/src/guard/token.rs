@@ -25,6 +25,11 @@ impl FencingToken {
         Self { czxid, local: 0 }
     }
 
+    /// The token of the next holder within the process.
+    pub(crate) const fn passed_on(self) -> Self {
+        Self { czxid: self.czxid, local: self.local.saturating_add(1) }
+    }
+
     /// The number. Positive.
     #[must_use]
     pub const fn get(self) -> i64 {

@@ -42,7 +42,17 @@ impl Line {
         role: Role,
         besides: Option<&str>,
     ) -> Result<Place, AcquireError> {
-        let (place, ()) = self.join_and(role, besides, |_| ()).await?;
+        self.join_with(role, besides, self.settings.description.as_bytes()).await
+    }
+
+    /// The same, with data of the node's own.
+    pub(crate) async fn join_with(
+        &self,
+        role: Role,
+        besides: Option<&str>,
+        data: &[u8],
+    ) -> Result<Place, AcquireError> {
+        let (place, ()) = self.join_and(role, besides, data, |_| ()).await?;
         Ok(place)
     }
 
@@ -51,6 +61,7 @@ impl Line {
         &self,
         role: Role,
         besides: Option<&str>,
+        data: &[u8],
         behind: impl Fn(&Client) -> T,
     ) -> Result<(Place, T), AcquireError> {
         if self.settings.filter.strangers == Strangers::Refuse {
@@ -63,7 +74,7 @@ impl Line {
             let epoch = self.client.session().epoch();
             let cork = self.client.cork();
             let parents = if with_parents { self.create_parents(&cork) } else { Vec::new() };
-            let create = self.create(&cork, role)?;
+            let create = self.create(&cork, role, data)?;
             let children = cork.children(&self.path).submit();
             let behind = behind(&cork);
             drop(cork);
@@ -101,12 +112,12 @@ impl Line {
         &self,
         client: &Client,
         role: Role,
+        data: &[u8],
     ) -> Result<impl Future<Output = Result<OwnedNode, WriteError>> + use<>, AcquireError> {
-        let Settings { description, acl, .. } = &self.settings;
         Ok(client
-            .create(&self.node_path(role)?, description.as_bytes())
+            .create(&self.node_path(role)?, data)
             .mode(CreateMode::EphemeralSequential)
-            .acl(acl)
+            .acl(&self.settings.acl)
             .protected_by_its_name()
             .submit())
     }
@@ -146,9 +157,18 @@ impl Line {
     /// Submits the creation of the path, level by level from the top: the path may be new, or have been
     /// reaped for being idle.
     pub(crate) fn create_parents(&self, client: &Client) -> Vec<Pending<Created, WriteError>> {
+        self.create_levels(client, &self.path)
+    }
+
+    /// The same for another path.
+    pub(super) fn create_levels(
+        &self,
+        client: &Client,
+        path: &str,
+    ) -> Vec<Pending<Created, WriteError>> {
         let old_servers = self.without_containers.load(Ordering::Relaxed);
         let mode = if old_servers { CreateMode::Persistent } else { CreateMode::Container };
-        let levels: Vec<&str> = ancestors(&self.path).take_while(|path| *path != "/").collect();
+        let levels: Vec<&str> = ancestors(path).take_while(|path| *path != "/").collect();
         let acl = &self.settings.acl;
         let create = |path| client.create(path, b"").mode(mode).acl(acl).submit();
         levels.into_iter().rev().map(create).collect()

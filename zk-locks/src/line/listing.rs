@@ -21,6 +21,8 @@ pub(crate) struct Listing {
     beyond: usize,
     /// Whether any of those in front wants more than to read.
     behind_writer: bool,
+    /// Whether anybody was behind us.
+    followed: bool,
     /// Whether the end of all these will prove the grant: see [`Listing::proves_grant`].
     closed: bool,
     /// The connection that it came over, or an earlier one.
@@ -43,6 +45,7 @@ impl Listing {
             nearest: Vec::with_capacity(SIGHT + 1),
             beyond: 0,
             behind_writer: false,
+            followed: false,
             closed: true,
             epoch,
         };
@@ -52,6 +55,7 @@ impl Listing {
             match filter.read(name) {
                 Ok(entry) => {
                     is_there |= entry.name == own.name;
+                    listing.followed |= own.is_ahead_of(&entry);
                     listing.closed &=
                         cannot_be_joined_in_front(own.kind, entry.kind, settings.downgrades);
                     if entry.blocks(own) && besides != Some(&*entry.name) {
@@ -90,6 +94,11 @@ impl Listing {
     /// Whether any of them wants more than to read.
     pub(crate) const fn is_behind_writer(&self) -> bool {
         self.behind_writer
+    }
+
+    /// Whether anybody is behind us, as far as is known: most come later.
+    pub(super) const fn is_followed(&self) -> bool {
+        self.followed
     }
 
     /// The nearest of them, at most two.

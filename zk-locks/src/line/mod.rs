@@ -13,6 +13,7 @@
 //! | `herd` | waiting by watching everybody |
 //! | `place` | our node, and what is heard of those in front |
 //! | `listing` | what a list of names means, and when hearing is as good as looking |
+//! | `beside` | nodes at and under the path that have no place |
 //! | `rotate` | making a path anew before its numbers end |
 //! | `wait` | looking, watching, hearing, until nobody is in front |
 
@@ -26,6 +27,7 @@ use crate::{
     queue::Queue,
 };
 
+mod beside;
 mod herd;
 mod join;
 mod listing;

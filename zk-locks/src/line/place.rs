@@ -153,6 +153,11 @@ impl Place {
         self.listing.as_ref().map(Listing::ahead)
     }
 
+    /// Whether anybody was behind us when the queue was last looked at.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.listing.as_ref().is_some_and(Listing::is_followed)
+    }
+
     /// What is known of the queue is not to be believed any more.
     pub(crate) fn forget(&mut self) {
         (self.listing, self.looking, self.arming) = (None, None, None);

@@ -1,0 +1,298 @@
+//! The double barrier: beginning together, and ending together.
+
+use std::{collections::BTreeSet, fmt, ops::Deref, sync::Arc, time::Duration};
+
+use tokio::time::{sleep, timeout};
+use zk_client::{
+    Client, CreateMode, EventType, Pending, ReadError, Rejection, Stat, Watch, WriteError, Zxid,
+    join, name,
+};
+
+use crate::{
+    builder::Builder,
+    error::AcquireError,
+    guard::{FencingToken, Guard, Held},
+    layout::Layout,
+    line::Line,
+};
+
+/// The node that says that all are there. Persistent, and made by whoever sees that first.
+const READY: &str = "ready";
+
+/// A barrier that so many participants enter together, and leave together.
+///
+/// Nodes are those of Curator's `DistributedDoubleBarrier` and kazoo's `DoubleBarrier`: each participant has an
+/// ephemeral one under the path, and there is one called `ready` from when all are there until all have left.
+/// One that is left from a round whose participants have died lets nobody of ours in too early.
+///
+/// ```no_run
+/// # async fn compute() {}
+/// # async fn example(zk: zk_locks::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// use zk_locks::DoubleBarrier;
+///
+/// let barrier = DoubleBarrier::new(&zk, "/barriers/step", 5);
+/// let participation = barrier.enter().await?;
+/// // All five are there. Stops if this one does not count as there any more.
+/// participation.scope(compute()).await?;
+/// participation.leave().await?;
+/// // All five are done, or gone.
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct DoubleBarrier {
+    line: Arc<Line>,
+    participants: usize,
+}
+
+/// Settings of a [`DoubleBarrier`]. It has no queue: what is about queues does not matter to it.
+pub type DoubleBarrierBuilder = Builder<DoubleBarrier>;
+
+/// Whether all are there, as two reads tell: the node that says so, and who is there.
+type Look = (Pending<(Option<Stat>, Watch), ReadError>, Pending<(Vec<String>, Stat), ReadError>);
+
+impl DoubleBarrier {
+    /// A barrier on `path` for so many participants, with default settings.
+    #[must_use]
+    pub fn new(client: &Client, path: &str, participants: usize) -> Self {
+        Self::builder(client, path).build().of(participants)
+    }
+
+    /// A barrier on `path`, with settings. Tell it for [how many](DoubleBarrier::of) it is.
+    pub fn builder(client: &Client, path: &str) -> DoubleBarrierBuilder {
+        Builder::new(client, path, |line| Self { line: Arc::new(line), participants: 1 })
+    }
+
+    /// The same barrier for so many participants. All who enter have to agree on that.
+    #[must_use]
+    pub const fn of(mut self, participants: usize) -> Self {
+        self.participants = participants;
+        self
+    }
+
+    /// Waits until so many participants are there, this one included. Each call is a participant of its own.
+    ///
+    /// Three requests in one round trip, one more while waiting, and one for whoever is the last. Those who wait
+    /// hear of one event.
+    ///
+    /// Nobody enters unless at some moment all were there together. Who was there at that moment may have
+    /// gone when the others hear of it.
+    ///
+    /// Dropping the future is going away: no node stays behind.
+    ///
+    /// # Errors
+    /// [`AcquireError`]: above all, if the session ends or somebody deletes the node.
+    pub async fn enter(&self) -> Result<Participation, AcquireError> {
+        let line = &self.line;
+        let id = line.client.unique_id()?;
+        let id = if line.settings.layout == Layout::Curator { id } else { id.replace('-', "") };
+        let description = line.settings.description.as_bytes();
+        let mode = CreateMode::Ephemeral;
+        let (node, look) = line.plant(&id, mode, description, |client| self.look(client)).await?;
+        let own_watch = self.all_there(node.path(), node.stat().czxid, look).await?;
+        let token = FencingToken::new(node.stat().czxid);
+        let held = Held::new(line.client.clone(), node.path().to_owned(), token);
+        Ok(Participation {
+            guard: Guard::of(held.heard(own_watch, false), node)?,
+            line: line.clone(),
+        })
+    }
+
+    /// As [`enter`](DoubleBarrier::enter), for at most this long.
+    ///
+    /// # Errors
+    /// [`AcquireError::TimedOut`] when the time is over, at once; the node is removed in the background.
+    pub async fn enter_timeout(&self, time: Duration) -> Result<Participation, AcquireError> {
+        timeout(time, self.enter()).await.unwrap_or(Err(AcquireError::TimedOut))
+    }
+
+    fn look(&self, client: &Client) -> Look {
+        let path = &self.line.path;
+        let ready = client.exists(&join(path, READY)).watch().submit();
+        (ready, client.children(path).submit())
+    }
+
+    /// Waits until all are there. What says so must be from after our own node was made: it may be left from
+    /// another round. Gives back the watch on our own node, if there is one.
+    async fn all_there(
+        &self,
+        own: &str,
+        since: Zxid,
+        look: Look,
+    ) -> Result<Option<Watch>, AcquireError> {
+        let client = &self.line.client;
+        let mut look = Some(look);
+        let mut own_watch = None;
+        // The first answers may be old ones, asked for again over a new connection.
+        let mut is_old = true;
+        loop {
+            let (ready, names) = look.take().unwrap_or_else(|| self.look(client));
+            let (ready, mut said) = ready.await?;
+            let (names, _) = names.await?;
+            if ready.is_some_and(|ready| ready.mzxid > since) {
+                return Ok(own_watch);
+            }
+            if !names.iter().any(|there| there == name(own)) {
+                if std::mem::take(&mut is_old) {
+                    continue;
+                }
+                return Err(AcquireError::NodeDeleted);
+            }
+            is_old = false;
+            if names.iter().filter(|name| *name != READY).count() >= self.participants {
+                self.say_so().await?;
+                return Ok(own_watch);
+            }
+            let own_event = match &mut own_watch {
+                Some(watch) => watch,
+                none => match client.get(own).watch().await {
+                    Ok((_, watch)) => none.insert(watch),
+                    Err(ReadError::Rejected(Rejection::NoNode)) => {
+                        return Err(AcquireError::NodeDeleted);
+                    }
+                    Err(error) => return Err(error.into()),
+                },
+            };
+            tokio::select! {
+                biased;
+                event = &mut said => match event.map_err(AcquireError::SessionEnded)?.kind {
+                    EventType::NODE_CREATED | EventType::NODE_DATA_CHANGED => return Ok(own_watch),
+                    _ => {}
+                },
+                // If it was deleted, the next look tells by whom: a session that ends takes its nodes along.
+                event = own_event => {
+                    event.map_err(AcquireError::SessionEnded)?;
+                    own_watch = None;
+                }
+                () = recheck(self.line.settings.recheck) => {}
+            }
+        }
+    }
+
+    /// Tells all that they are there. If it was said before, in another round, it is said again by writing.
+    async fn say_so(&self) -> Result<(), AcquireError> {
+        let ready = join(&self.line.path, READY);
+        loop {
+            if self.line.ensure(&ready, b"", CreateMode::Persistent).await? {
+                return Ok(());
+            }
+            match self.line.client.set(&ready, b"").await {
+                Ok(_) => return Ok(()),
+                // Removed in between by one of that other round.
+                Err(WriteError::Rejected(Rejection::NoNode)) => {}
+                Err(error) => self.line.may_try_again(error).await?,
+            }
+        }
+    }
+}
+
+async fn recheck(pause: Option<Duration>) {
+    match pause {
+        Some(pause) => sleep(pause).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Somebody who has entered a [`DoubleBarrier`]. What a [`Guard`] can, it can: it is there as long as its node
+/// is, and hears if that is lost.
+///
+/// Dropping it is leaving without waiting for the others.
+#[must_use = "dropping it is leaving without waiting for the others"]
+pub struct Participation {
+    guard: Guard,
+    line: Arc<Line>,
+}
+
+impl Deref for Participation {
+    type Target = Guard;
+    fn deref(&self) -> &Guard {
+        &self.guard
+    }
+}
+
+impl fmt::Debug for Participation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Participation").field(&self.guard).finish()
+    }
+}
+
+impl Participation {
+    /// Leaves, and waits until all others have left, or are lost. Not for those who come for the next round.
+    ///
+    /// For each of the others one listing and one read at most, and four requests besides.
+    ///
+    /// Dropping the future is leaving without waiting.
+    ///
+    /// # Errors
+    /// [`AcquireError`]: above all, if the session ends. This one has left in any case, or will have when the
+    /// servers notice.
+    pub async fn leave(self) -> Result<(), AcquireError> {
+        let Self { guard, line } = self;
+        let Line { client, path, .. } = &*line;
+        let own = name(guard.path()).to_owned();
+        let mut staying = Some(guard);
+        // Submitted in front of the first listing.
+        let mut said = Some(client.exists(&join(path, READY)).submit());
+        // Who was there when we began to leave, and when all of the round were there. (Others remove the sign
+        // as soon as they begin to leave; then nobody tells who has come since.)
+        let mut there: Option<BTreeSet<String>> = None;
+        let mut until = Zxid(0);
+        loop {
+            let (names, stat) = match client.children(path).await {
+                Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(()),
+                children => children?,
+            };
+            let mut others: BTreeSet<String> =
+                names.into_iter().filter(|name| *name != READY && *name != own).collect();
+            let there = there.get_or_insert_with(|| others.clone());
+            if let Some(said) = said.take() {
+                until = said.await?.map_or(stat.pzxid, |said| said.mzxid);
+            }
+            others.retain(|name| there.contains(name));
+            // The first one stays until all others have gone, and they wait for that one.
+            let stays = staying.is_some() && others.first().is_some_and(|first| own < *first);
+            let next = if stays { others.last() } else { others.first() };
+            if !stays {
+                if let Some(guard) = staying.take() {
+                    // That the node is gone already is as good.
+                    let _ = guard.release().await;
+                }
+            }
+            let Some(next) = next else {
+                return unsay(&line, until).await;
+            };
+            match client.get(&join(path, next)).watch().await {
+                // Of the next round.
+                Ok(((_, stat), _)) if stat.czxid > until => drop(there.remove(next)),
+                Ok((_, watch)) => drop(watch.await.map_err(AcquireError::SessionEnded)?),
+                Err(ReadError::Rejected(Rejection::NoNode)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// As [`leave`](Participation::leave), for at most this long.
+    ///
+    /// # Errors
+    /// [`AcquireError::TimedOut`] when the time is over, at once. This one has left; others may still be there.
+    pub async fn leave_timeout(self, time: Duration) -> Result<(), AcquireError> {
+        timeout(time, self.leave()).await.unwrap_or(Err(AcquireError::TimedOut))
+    }
+}
+
+/// Removes what says that all are there, unless it is of the next round.
+async fn unsay(line: &Line, until: Zxid) -> Result<(), AcquireError> {
+    let ready = join(&line.path, READY);
+    loop {
+        let Some(stat) = line.client.exists(&ready).await? else { return Ok(()) };
+        if stat.mzxid > until {
+            return Ok(());
+        }
+        match line.client.delete(&ready).version(stat.version).await {
+            Ok(()) | Err(WriteError::Rejected(Rejection::NoNode | Rejection::BadVersion)) => {
+                return Ok(());
+            }
+            Err(error) => line.may_try_again(error).await?,
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! The cohort lock: one node for all tasks of a process, which pass the lock on among themselves.
+//!
+//! | module | concern |
+//! |---|---|
+//! | `local` | the queue in memory: who is next, and whether the lock stays in the process |
+//! | `runner` | the task that gets the lock for the process, and watches over it |
+
+use std::{fmt, ops::Deref, sync::Arc, time::Duration};
+
+use tokio::time::timeout;
+use zk_client::{Client, ReadError};
+
+use crate::{
+    builder::Builder,
+    error::{AcquireError, ReleaseError},
+    guard::Guard,
+    layout::Role,
+    queue::{Contender, Queue},
+    ticket,
+};
+
+mod local;
+mod runner;
+
+use self::local::{Asked, Shared};
+
+/// An exclusive lock that tasks of one process pass on among themselves without asking any server.
+///
+/// All clones of one value are a cohort. It has one node in the queue, however many of its tasks wait; they wait
+/// in memory, in the order of asking. Other processes, with cohorts or any other lock on the same path, wait for
+/// that node as for any other: nodes are those of [`Lock`](crate::Lock).
+///
+/// Whether the lock stays in the process when a task is done is a matter of [`Passing`]: as long as nobody
+/// else waits it always does; otherwise so many tasks have it one after the other, or for so long, and
+/// then the node goes and the cohort queues up anew. So another process waits for at most that many sections for
+/// each cohort in front of it, and those of one round trip in which a cohort does not know yet that it waits.
+///
+/// # Cost
+///
+/// Passing the lock on costs no request. A turn of the cohort costs what a lock costs, and one listing with
+/// a watch if tasks wait and nobody is known to be behind, which is followed by one notification at most and one
+/// further listing. A task that gives up waiting costs nothing.
+///
+/// # Fencing
+///
+/// Tokens have a [local](crate::FencingToken::local) part: compare them whole.
+///
+/// ```no_run
+/// # async fn write(_: zk_locks::FencingToken) {}
+/// # async fn example(zk: zk_locks::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// use zk_locks::CohortLock;
+///
+/// let lock = CohortLock::new(&zk, "/locks/report");
+/// for _ in 0..64 {
+///     let lock = lock.clone();
+///     tokio::spawn(async move {
+///         let guard = lock.acquire().await?;
+///         guard.scope(write(guard.token())).await?;
+///         guard.release().await?;
+///         Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+///     });
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct CohortLock {
+    shared: Arc<Shared>,
+}
+
+/// Settings of a [`CohortLock`].
+pub type CohortLockBuilder = Builder<CohortLock>;
+
+/// How long the lock stays in a process: see [`CohortLock`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "give it to `CohortLock::passing`"]
+pub struct Passing {
+    pub(super) most: u32,
+    pub(super) time: Duration,
+    pub(super) linger: Duration,
+    pub(super) on_loss: OnLoss,
+}
+
+/// What becomes of a cohort's waiting tasks when its node is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnLoss {
+    /// They queue up again behind all others, if the session is still there; otherwise they fail.
+    #[default]
+    Requeue,
+    /// They fail.
+    Fail,
+}
+
+impl Default for Passing {
+    fn default() -> Self {
+        Self {
+            most: 64,
+            time: Duration::from_millis(50),
+            linger: Duration::ZERO,
+            on_loss: OnLoss::default(),
+        }
+    }
+}
+
+impl Passing {
+    /// How many tasks have the lock one after the other at most while another process waits. At least 1,
+    /// which is the order of asking among all processes. Default 64.
+    pub const fn most(mut self, sections: u32) -> Self {
+        self.most = sections;
+        self
+    }
+
+    /// For how long the lock stays in the process at most while another one waits: once this is over it is
+    /// not passed on any more. Default 50 ms.
+    pub const fn time(mut self, time: Duration) -> Self {
+        self.time = time;
+        self
+    }
+
+    /// For how long the node stays when no task wants the lock any more and nobody waits for it: a task that
+    /// wants it meanwhile has it without a request. Whoever comes from elsewhere waits until the cohort has
+    /// heard of that. Default: not at all.
+    ///
+    /// A lock that was taken by [`try_acquire`](CohortLock::try_acquire) while no task waited does not linger.
+    pub const fn linger(mut self, time: Duration) -> Self {
+        self.linger = time;
+        self
+    }
+
+    /// What becomes of those who wait when the node is lost.
+    pub const fn on_loss(mut self, policy: OnLoss) -> Self {
+        self.on_loss = policy;
+        self
+    }
+}
+
+impl CohortLock {
+    /// A cohort for the lock on `path`, with default settings. Clone it for each task.
+    #[must_use]
+    pub fn new(client: &Client, path: &str) -> Self {
+        Self::builder(client, path).build()
+    }
+
+    /// A cohort with settings.
+    pub fn builder(client: &Client, path: &str) -> CohortLockBuilder {
+        Builder::new(client, path, |line| Self {
+            shared: Shared::new(Arc::new(line), Passing::default()),
+        })
+    }
+
+    /// A new cohort for the same lock, with other terms. This one is not part of it.
+    #[must_use]
+    pub fn passing(&self, passing: Passing) -> Self {
+        Self { shared: Shared::new(self.shared.line.clone(), passing) }
+    }
+
+    /// Waits for the lock, behind all tasks of the cohort that asked before.
+    ///
+    /// Dropping the future gives up. That costs no request unless it was the last one that waited, and the
+    /// cohort was not holding the lock: then the node goes.
+    ///
+    /// # Errors
+    /// [`AcquireError`]. What keeps the cohort from getting the lock fails all tasks that wait then.
+    pub async fn acquire(&self) -> Result<CohortGuard, AcquireError> {
+        match self.shared.ask() {
+            Asked::Granted(guard) => Ok(guard),
+            Asked::Waits(waiting) => waiting.granted().await,
+        }
+    }
+
+    /// As [`acquire`](CohortLock::acquire), for at most this long.
+    ///
+    /// # Errors
+    /// [`AcquireError::TimedOut`] when the time is over, at once.
+    pub async fn acquire_timeout(&self, time: Duration) -> Result<CohortGuard, AcquireError> {
+        timeout(time, self.acquire()).await.unwrap_or(Err(AcquireError::TimedOut))
+    }
+
+    /// Takes the lock if nobody has it and nobody waits for it, here or elsewhere. No request if that is
+    /// known within the process; otherwise as [`Lock::try_acquire`](crate::Lock::try_acquire).
+    ///
+    /// # Errors
+    /// [`AcquireError`].
+    pub async fn try_acquire(&self) -> Result<Option<CohortGuard>, AcquireError> {
+        if let Some(guard) = self.shared.take_idle() {
+            return Ok(Some(guard));
+        }
+        if self.shared.is_busy() {
+            return Ok(None);
+        }
+        let guard = ticket::try_acquire(&self.shared.line, Role::Lock).await?;
+        Ok(guard.map(|guard| self.shared.adopt(guard)))
+    }
+
+    /// How many tasks of this cohort wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.shared.local().waiting()
+    }
+
+    /// The queue, to look at it from outside, ask for the lock back, or take it away.
+    #[must_use]
+    pub fn queue(&self) -> Queue {
+        self.shared.line.queue()
+    }
+
+    /// Who has the lock and who waits for it, each cohort once: see
+    /// [`Lock::contenders`](crate::Lock::contenders).
+    ///
+    /// # Errors
+    /// [`ReadError`] if the queue cannot be read.
+    pub async fn contenders(&self) -> Result<Vec<Contender>, ReadError> {
+        self.queue().contenders().await
+    }
+}
+
+impl fmt::Debug for CohortLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CohortLock")
+            .field("path", &self.shared.line.path)
+            .field("waiting", &self.waiting())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The lock, held by one task of a cohort. What a [`Guard`] can, it can.
+///
+/// Dropping it passes the lock on to the next task, or releases it in the background.
+#[must_use = "dropping it releases the lock"]
+pub struct CohortGuard {
+    /// There until this is dropped or released.
+    guard: Option<Guard>,
+    /// Which turn of the cohort it belongs to.
+    turn: u64,
+    shared: Arc<Shared>,
+}
+
+impl Deref for CohortGuard {
+    type Target = Guard;
+    fn deref(&self) -> &Guard {
+        self.guard.as_ref().expect("it goes with this")
+    }
+}
+
+impl CohortGuard {
+    /// Passes the lock on to the next task of the cohort, or releases it and waits until others can have it.
+    ///
+    /// That is under way when this returns the future; dropping the future does not stop it.
+    ///
+    /// # Errors
+    /// [`ReleaseError`] as for [`Guard::release`]. Passing on does not fail.
+    pub fn release(mut self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
+        let released = self.guard.take().and_then(|guard| {
+            let released = self.shared.hand_over(self.turn, guard).map(Guard::release);
+            self.shared.changed();
+            released
+        });
+        async move {
+            match released {
+                Some(released) => released.await,
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+impl Drop for CohortGuard {
+    fn drop(&mut self) {
+        if let Some(guard) = self.guard.take() {
+            drop(self.shared.hand_over(self.turn, guard));
+            self.shared.changed();
+        }
+    }
+}
+
+impl fmt::Debug for CohortGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CohortGuard").field(&self.guard).finish()
+    }
+}

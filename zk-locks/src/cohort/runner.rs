@@ -1,0 +1,165 @@
+//! The task that gets the lock for a cohort, and watches over it.
+
+use std::{pin::pin, sync::Arc};
+
+use tokio::time::{Instant, sleep_until};
+use zk_client::{Cause, ReadError, Rejection, name};
+
+use super::{
+    OnLoss,
+    local::{Shared, Step, Watched},
+};
+use crate::{
+    entry::Entry,
+    error::{AcquireError, Lost},
+    guard::{Guard, Held},
+    layout::Role,
+    line::Line,
+};
+
+/// Runs as long as somebody waits or the lock is held, and no longer.
+pub(super) struct Runner {
+    shared: Arc<Shared>,
+    /// Whether it has come to rest, and there may be another one.
+    at_rest: bool,
+}
+
+/// What there is to know of the queue behind us.
+enum Behind {
+    Somebody,
+    /// Our own node is not there any more.
+    NotEvenUs,
+}
+
+impl Runner {
+    pub(super) const fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, at_rest: false }
+    }
+
+    pub(super) async fn run(mut self) {
+        loop {
+            match self.shared.step() {
+                Step::Rest => break,
+                Step::Join => self.join().await,
+                Step::Watch(turn) => self.watch(turn).await,
+            }
+        }
+        self.at_rest = true;
+    }
+
+    /// Gets the lock, unless all who waited for it have gone.
+    async fn join(&self) {
+        let queued = tokio::select! {
+            biased;
+            () = self.deserted() => return,
+            queued = self.queue() => queued,
+        };
+        let requeues = self.shared.passing.on_loss == OnLoss::Requeue;
+        match queued {
+            Ok((guard, contended)) => self.shared.grant(guard, contended),
+            Err(AcquireError::NodeDeleted | AcquireError::LeaseRanOut) if requeues => {}
+            Err(error) => self.shared.fail(&error),
+        }
+    }
+
+    async fn queue(&self) -> Result<(Guard, bool), AcquireError> {
+        let line = &self.shared.line;
+        let mut place = line.join(Role::Lock, None).await?;
+        line.wait(&mut place).await?;
+        let contended = place.is_followed();
+        Ok((Guard::new(line, place)?, contended))
+    }
+
+    async fn deserted(&self) {
+        while self.shared.local().waiting() > 0 {
+            self.shared.news.notified().await;
+        }
+    }
+
+    /// Watches over a turn until it is over: hears of losses, and of others who wait.
+    async fn watch(&self, number: u64) {
+        let shared = &self.shared;
+        let mut behind = pin!(self.behind(number));
+        let mut heard = false;
+        while let Some(Watched { held, asks_who_is_behind, idle_until }) = shared.watched(number) {
+            tokio::select! {
+                biased;
+                () = shared.news.notified() => {}
+                lost = held.out_of_touch() => shared.lose(number, lost),
+                behind = &mut behind, if asks_who_is_behind && !heard => {
+                    heard = true;
+                    match behind {
+                        Behind::NotEvenUs => shared.lose(number, Lost::NodeDeleted),
+                        Behind::Somebody => shared.is_contended(number),
+                    }
+                }
+                () = sleep_until(idle_until.unwrap_or_else(Instant::now)), if idle_until.is_some() => {
+                    shared.release_idle(number);
+                }
+            }
+        }
+    }
+
+    /// Waits until somebody is behind us: lists the queue, and once more if anything has changed since, so
+    /// that there is one notification at most, however long the turn.
+    async fn behind(&self, number: u64) -> Behind {
+        let Line { client, path, .. } = &*self.shared.line;
+        let own = self.shared.watched(number);
+        let Some(own) = own.and_then(|watched| entry_of(&watched.held)) else {
+            return std::future::pending().await;
+        };
+        let (names, watch) = match client.children(path).watch().await {
+            Ok(((names, _), watch)) => (names, watch),
+            Err(error) => return unread(&error).await,
+        };
+        if let Some(behind) = self.judge(names, &own) {
+            return behind;
+        }
+        if watch.await.is_err() {
+            return std::future::pending().await;
+        }
+        match client.children(path).await {
+            // Who came may have gone again: others will come.
+            Ok((names, _)) => self.judge(names, &own).unwrap_or(Behind::Somebody),
+            Err(error) => unread(&error).await,
+        }
+    }
+
+    /// `None` if we are the last.
+    fn judge(&self, names: Vec<String>, own: &Entry) -> Option<Behind> {
+        let filter = &self.shared.line.settings.filter;
+        let (mut is_there, mut is_followed) = (false, false);
+        for entry in names.into_iter().filter_map(|name| filter.read(name).ok()) {
+            is_there |= entry.name == own.name;
+            is_followed |= own.is_ahead_of(&entry);
+        }
+        match (is_there, is_followed) {
+            (false, _) => Some(Behind::NotEvenUs),
+            (true, true) => Some(Behind::Somebody),
+            (true, false) => None,
+        }
+    }
+}
+
+fn entry_of(held: &Held) -> Option<Entry> {
+    Entry::parse(name(&held.path).to_owned()).ok()
+}
+
+/// What is to be thought of a queue that cannot be listed.
+async fn unread(error: &ReadError) -> Behind {
+    match error {
+        ReadError::Rejected(Rejection::NoNode) => Behind::NotEvenUs,
+        // Of that there is better news.
+        ReadError::Unavailable(Cause::SessionEnded(_)) => std::future::pending().await,
+        // The safe side, for those who may be there.
+        _ => Behind::Somebody,
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        if !self.at_rest {
+            self.shared.abandon();
+        }
+    }
+}

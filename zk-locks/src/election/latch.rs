@@ -1,0 +1,186 @@
+//! Standing for an election again and again.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::{sync::watch, time::sleep};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::Election;
+use crate::{
+    FencingToken, Status,
+    error::AcquireError,
+    guard::{Guard, Held},
+};
+
+/// Pause before standing again where the servers could not be asked.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Where a latch stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LatchState {
+    /// Somebody else leads, or nobody knows.
+    Waiting,
+    /// We lead.
+    Leading {
+        /// The fencing token of this time.
+        token: FencingToken,
+    },
+    /// It stands no more: the session has ended, or the servers refuse.
+    Ended(AcquireError),
+}
+
+/// Somebody who stands for an election as long as the session lives: who has lost the lead, because its node was
+/// deleted or the servers were out of reach for too long, stands again behind all others.
+///
+/// For programs that ask now and then whether they lead. Where work is to be stopped when the lead is lost,
+/// [`Election::campaign`] fits better.
+///
+/// Runs a task, which ends when this is dropped; the node is removed then, in the background.
+///
+/// ```no_run
+/// # async fn example(election: zk_locks::Election) {
+/// let latch = election.latch(b"10.0.0.7:8080");
+/// let mut states = latch.subscribe();
+/// while states.changed().await.is_ok() {
+///     println!("{:?}", *states.borrow_and_update());
+/// }
+/// # }
+/// ```
+#[must_use = "dropping it is standing down"]
+pub struct LeaderLatch {
+    states: watch::Receiver<LatchState>,
+    held: Current,
+    stop: DropGuard,
+}
+
+/// What is held at the moment.
+#[derive(Clone, Default)]
+struct Current(Arc<Mutex<Option<Arc<Held>>>>);
+
+impl Current {
+    fn set(&self, held: Option<Arc<Held>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = held;
+    }
+
+    fn get(&self) -> Option<Arc<Held>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl LeaderLatch {
+    pub(super) fn new(election: Election, data: &[u8]) -> Self {
+        let (publisher, states) = watch::channel(LatchState::Waiting);
+        let stop = CancellationToken::new();
+        let held = Current::default();
+        let client = election.line.client.clone();
+        let standing = Standing {
+            election,
+            data: data.to_vec(),
+            publisher,
+            held: held.clone(),
+            stop: stop.clone(),
+        };
+        client.spawn(standing.run());
+        Self { states, held, stop: stop.drop_guard() }
+    }
+
+    /// Whether we lead, as far as is known locally: what [`Guard::status`] knows, and deletions of our node that
+    /// the session has told of. No request.
+    ///
+    /// Of several latches at most one says yes at any point of the servers' order of changes, as far as
+    /// each has seen that order. For effects elsewhere use the [token](LeaderLatch::token).
+    #[must_use]
+    pub fn is_leader(&self) -> bool {
+        self.token().is_some()
+    }
+
+    /// The fencing token, while we lead.
+    #[must_use]
+    pub fn token(&self) -> Option<FencingToken> {
+        let held = self.held.get()?;
+        match held.status() {
+            Status::Held | Status::Suspect { .. } => Some(held.token),
+            Status::Lost(_) => None,
+        }
+    }
+
+    /// Follows where the latch stands. The channel closes once it has ended or was dropped.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<LatchState> {
+        self.states.clone()
+    }
+
+    /// Stands down, and waits until the next one can lead, or the session is over. Dropping the future does
+    /// not stop it once it has been polled.
+    pub async fn resign(self) {
+        let Self { mut states, stop, .. } = self;
+        drop(stop);
+        while states.changed().await.is_ok() {}
+    }
+}
+
+impl fmt::Debug for LeaderLatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeaderLatch").field("state", &*self.states.borrow()).finish_non_exhaustive()
+    }
+}
+
+/// What the task of a latch is about.
+struct Standing {
+    election: Election,
+    data: Vec<u8>,
+    publisher: watch::Sender<LatchState>,
+    held: Current,
+    stop: CancellationToken,
+}
+
+impl Standing {
+    async fn run(self) {
+        loop {
+            let elected = tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return,
+                elected = self.election.campaign(&self.data) => elected,
+            };
+            match elected {
+                Ok(leadership) => {
+                    self.lead(&leadership).await;
+                    if self.stop.is_cancelled() {
+                        // Until then the channel is open.
+                        let _ = leadership.resign().await;
+                        return;
+                    }
+                }
+                Err(AcquireError::NodeDeleted) => {}
+                Err(AcquireError::LeaseRanOut | AcquireError::Unavailable(_)) => {
+                    tokio::select! {
+                        () = self.stop.cancelled() => return,
+                        () = sleep(PAUSE) => {}
+                    }
+                }
+                Err(error) => {
+                    self.publisher.send_replace(LatchState::Ended(error));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Leads until that is lost or not wanted any more.
+    async fn lead(&self, leadership: &Guard) {
+        self.held.set(Some(leadership.held().clone()));
+        self.publisher.send_replace(LatchState::Leading { token: leadership.token() });
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => {}
+            lost = leadership.lost() => tracing::debug!(%lost, "stands again"),
+        }
+        self.held.set(None);
+        self.publisher.send_replace(LatchState::Waiting);
+    }
+}

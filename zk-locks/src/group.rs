@@ -1,0 +1,228 @@
+//! Membership: who is there.
+
+use std::{fmt, ops::Deref, sync::Arc};
+
+use zk_client::{
+    Cause, Client, CreateMode, ReadError, Rejection, SessionId, Watch, Zxid, bytes::Bytes, join,
+};
+
+use crate::{
+    builder::Builder,
+    error::{AcquireError, ReleaseError},
+    guard::{FencingToken, Guard, Held},
+    layout::Layout,
+    line::Line,
+};
+
+/// What kazoo's `Party` tells its members' nodes by.
+const PARTY: &str = "__party__";
+
+/// A group of members, each of which is there as long as its session, or until it leaves.
+///
+/// Members are ephemeral nodes under the path. By default every node there counts, as it does for Curator's
+/// `GroupMember`; with [`Layout::Kazoo`] those of kazoo's `Party` do.
+///
+/// ```no_run
+/// # async fn example(zk: zk_locks::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// use zk_locks::Group;
+///
+/// let group = Group::new(&zk, "/groups/workers");
+/// let membership = group.join(b"10.0.0.7:8080").await?;
+/// let mut changes = group.follow();
+/// loop {
+///     let members = changes.next().await?;
+///     println!("{} workers", members.len());
+///     # break;
+/// }
+/// membership.leave().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Group {
+    line: Arc<Line>,
+}
+
+/// Settings of a [`Group`]: its [`acl`](Builder::acl) and its [`layout`](Builder::layout). It has no queue: what
+/// is about queues does not matter to it.
+pub type GroupBuilder = Builder<Group>;
+
+/// A member of a [`Group`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Member {
+    /// The name of its node.
+    pub name: String,
+    /// What it says of itself.
+    pub data: Bytes,
+    /// The session that it lives with.
+    pub session: SessionId,
+    /// When it joined: milliseconds since 1970 on the clock of the leader.
+    pub since: i64,
+    /// The transaction in which it joined.
+    pub joined: Zxid,
+}
+
+impl Group {
+    /// The group under `path`, with default settings. The path is created when the first one joins.
+    #[must_use]
+    pub fn new(client: &Client, path: &str) -> Self {
+        Self::builder(client, path).build()
+    }
+
+    /// The group under `path`, with settings.
+    pub fn builder(client: &Client, path: &str) -> GroupBuilder {
+        Builder::new(client, path, |line| Self { line: Arc::new(line) })
+    }
+
+    /// Joins the group with what others are to know, such as an address. Each call makes another member.
+    ///
+    /// One request; one more round trip if the path is missing. Dropping the future is not joining: no node stays
+    /// behind. To be a member again when the session has ended, [`PersistentNode`](crate::PersistentNode).
+    ///
+    /// # Errors
+    /// [`AcquireError`].
+    pub async fn join(&self, data: &[u8]) -> Result<Membership, AcquireError> {
+        let id = self.line.client.unique_id()?;
+        let (name, mode) = match self.line.settings.layout {
+            Layout::Kazoo => (id.replace('-', "") + PARTY, CreateMode::EphemeralSequential),
+            _ => (id, CreateMode::Ephemeral),
+        };
+        let (node, ()) = self.line.plant(&name, mode, data, |_| ()).await?;
+        let token = FencingToken::new(node.stat().czxid);
+        let held = Held::new(self.line.client.clone(), node.path().to_owned(), token);
+        Ok(Membership { guard: Guard::of(held, node)? })
+    }
+
+    /// Who is there, in the order of joining. One listing, and one read for each member, in two round trips.
+    /// Whoever leaves in between is left out.
+    ///
+    /// # Errors
+    /// [`ReadError`]. A path that is missing is an empty group.
+    pub async fn members(&self) -> Result<Vec<Member>, ReadError> {
+        match self.line.client.children(&self.line.path).await {
+            Ok((names, _)) => self.read(names).await,
+            Err(ReadError::Rejected(Rejection::NoNode)) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Follows who is there. Nothing happens before its first [`next`](Members::next).
+    #[must_use]
+    pub fn follow(&self) -> Members {
+        Members { group: self.clone(), watch: None, told: None }
+    }
+
+    async fn read(&self, names: Vec<String>) -> Result<Vec<Member>, ReadError> {
+        let Line { client, path, settings, .. } = &*self.line;
+        let counts = |name: &String| settings.layout != Layout::Kazoo || name.contains(PARTY);
+        let cork = client.cork();
+        let reads: Vec<_> = names
+            .into_iter()
+            .filter(counts)
+            .map(|name| {
+                let read = cork.get(&join(path, &name)).submit();
+                (name, read)
+            })
+            .collect();
+        drop(cork);
+        let mut members = Vec::with_capacity(reads.len());
+        for (name, read) in reads {
+            match read.await {
+                Ok((data, stat)) => members.push(Member {
+                    name,
+                    data,
+                    session: stat.ephemeral_owner,
+                    since: stat.ctime,
+                    joined: stat.czxid,
+                }),
+                Err(ReadError::Rejected(Rejection::NoNode)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        members.sort_by(|a, b| (a.joined, &a.name).cmp(&(b.joined, &b.name)));
+        Ok(members)
+    }
+}
+
+/// Being a member of a [`Group`]. What a [`Guard`] can, it can: it hears if the node is lost.
+///
+/// Dropping it is leaving, in the background.
+#[must_use = "dropping it is leaving"]
+pub struct Membership {
+    guard: Guard,
+}
+
+impl Deref for Membership {
+    type Target = Guard;
+    fn deref(&self) -> &Guard {
+        &self.guard
+    }
+}
+
+impl fmt::Debug for Membership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Membership").field(&self.guard).finish()
+    }
+}
+
+impl Membership {
+    /// Leaves, and waits until that is certain: as [`Guard::release`].
+    ///
+    /// # Errors
+    /// [`ReleaseError`].
+    pub fn leave(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
+        self.guard.release()
+    }
+}
+
+/// Follows who is in a [`Group`]. Costs nothing while nobody comes or goes.
+#[derive(Debug)]
+pub struct Members {
+    group: Group,
+    watch: Option<Watch>,
+    /// Who was there when this was last told.
+    told: Option<Vec<Member>>,
+}
+
+impl Members {
+    /// Waits until somebody comes or goes, and tells who is there then, in the order of joining. The first call
+    /// tells at once who is. Several changes may come as one.
+    ///
+    /// One notification, one listing, and one read for each member. The future can be dropped and made anew at
+    /// will.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the members cannot be read, or the session has ended. Ask again unless it has.
+    pub async fn next(&mut self) -> Result<Vec<Member>, ReadError> {
+        loop {
+            if let Some(watch) = &mut self.watch {
+                let heard = watch.await;
+                self.watch = None;
+                heard.map_err(|end| ReadError::Unavailable(Cause::SessionEnded(end)))?;
+            }
+            let (names, watch) = self.list().await?;
+            let members = self.group.read(names).await?;
+            self.watch = Some(watch);
+            if self.told.as_ref() != Some(&members) {
+                self.told = Some(members.clone());
+                return Ok(members);
+            }
+        }
+    }
+
+    /// Lists the group, and what will tell of the next change.
+    async fn list(&self) -> Result<(Vec<String>, Watch), ReadError> {
+        let Line { client, path, .. } = &*self.group.line;
+        loop {
+            match client.children(path).watch().await {
+                Ok(((names, _), watch)) => return Ok((names, watch)),
+                Err(ReadError::Rejected(Rejection::NoNode)) => {}
+                Err(error) => return Err(error),
+            }
+            if let (None, watch) = client.exists(path).watch().await? {
+                return Ok((Vec::new(), watch));
+            }
+        }
+    }
+}

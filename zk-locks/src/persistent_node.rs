@@ -1,0 +1,274 @@
+//! A node that comes back.
+
+use std::{fmt, time::Duration};
+
+use tokio::{sync::watch, time::sleep};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use zk_client::{
+    AclList, Client, ConnectError, ConnectOptions, CreateMode, EventType, ReadError, Rejection,
+    SessionEnd, SessionId, WriteError, Zxid, bytes::Bytes,
+};
+
+use crate::{builder::Builder, error::AcquireError, line::Line};
+
+/// Pause before trying again what has been refused, and before the next session where none could be had.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Where a [`PersistentNode`] stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NodeState {
+    /// The node is not there, or nobody knows; it is being made.
+    Absent,
+    /// The node was there when it was last looked at, with the data that it is to have.
+    Present {
+        /// The session that it lives with.
+        session: SessionId,
+        /// The transaction that made it.
+        created: Zxid,
+    },
+    /// Somebody else's node has the path. It is waited for.
+    Taken {
+        /// The session that this lives with; 0 if it is no ephemeral one. Often a former session of ours that
+        /// the servers have not given up yet.
+        by: SessionId,
+    },
+    /// The servers refuse. It is tried again now and then.
+    Refused(AcquireError),
+    /// No session could be had. It is tried again now and then.
+    Unconnected(ConnectError),
+    /// It was closed.
+    Closed,
+}
+
+/// An ephemeral node that comes back: when somebody deletes it, and when its session has ended, in a new
+/// session.
+///
+/// For what is to be known as long as a process lives, such as its address. It is no lock: after an expiry
+/// somebody else may have the path, and is waited for then; and nobody is told who relied on the node's being there
+/// all the time.
+///
+/// It has a session of its own, which is made from the options that it was given; a session to
+/// [resume](ConnectOptions::resume) must not be among them. It runs a task, which ends when this is dropped.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use zk_locks::{ConnectOptions, PersistentNode};
+///
+/// let options = ConnectOptions::new("zk1:2181,zk2:2181")?;
+/// let node = PersistentNode::start(options, "/workers/7", b"10.0.0.7:8080").await?;
+/// node.present().await;
+/// node.set_data(b"10.0.0.7:8081");
+/// node.close().await;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "dropping it removes the node"]
+pub struct PersistentNode {
+    states: watch::Receiver<NodeState>,
+    data: watch::Sender<Bytes>,
+    stop: DropGuard,
+}
+
+impl PersistentNode {
+    /// Connects, and begins to see to the node. What is missing above it is created, as containers.
+    ///
+    /// One request for the node, and one for watching over it; the same again whenever it has to come back.
+    ///
+    /// # Errors
+    /// [`ConnectError`] if the first session cannot be had.
+    pub async fn start(
+        options: ConnectOptions,
+        path: &str,
+        data: &[u8],
+    ) -> Result<Self, ConnectError> {
+        Self::start_with(options, path, data, None).await
+    }
+
+    /// The same, with a list of who may do what with the node, and with what is missing above it.
+    ///
+    /// # Errors
+    /// As [`start`](PersistentNode::start).
+    pub async fn start_with_acl(
+        options: ConnectOptions,
+        path: &str,
+        data: &[u8],
+        acl: &AclList,
+    ) -> Result<Self, ConnectError> {
+        Self::start_with(options, path, data, Some(acl.clone())).await
+    }
+
+    async fn start_with(
+        options: ConnectOptions,
+        path: &str,
+        data: &[u8],
+        acl: Option<AclList>,
+    ) -> Result<Self, ConnectError> {
+        let client = options.clone().connect().await?;
+        let (publisher, states) = watch::channel(NodeState::Absent);
+        let (data, wanted) = watch::channel(Bytes::copy_from_slice(data));
+        let stop = CancellationToken::new();
+        let keeper =
+            Keeper { options, path: path.to_owned(), acl, wanted, publisher, stop: stop.clone() };
+        client.clone().spawn(keeper.run(client));
+        Ok(Self { states, data, stop: stop.drop_guard() })
+    }
+
+    /// Where it stands, as far as is known. No request.
+    #[must_use]
+    pub fn state(&self) -> NodeState {
+        self.states.borrow().clone()
+    }
+
+    /// Follows where it stands. The channel closes once it was closed or dropped.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<NodeState> {
+        self.states.clone()
+    }
+
+    /// Waits until the node is there. Dropping the future changes nothing.
+    pub async fn present(&self) {
+        let mut states = self.states.clone();
+        let is_present = |state: &NodeState| matches!(state, NodeState::Present { .. });
+        // The channel is open as long as this is there, unless the runtime has gone.
+        let _ = states.wait_for(is_present).await;
+    }
+
+    /// Has the node have other data, now and whenever it comes back.
+    pub fn set_data(&self, data: &[u8]) {
+        self.data.send_replace(Bytes::copy_from_slice(data));
+    }
+
+    /// Removes the node, and waits until it is gone, or its session is over. Dropping the future does not stop
+    /// it once it has been polled.
+    pub async fn close(self) {
+        let Self { mut states, stop, .. } = self;
+        drop(stop);
+        while states.changed().await.is_ok() {}
+    }
+}
+
+impl fmt::Debug for PersistentNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PersistentNode").field("state", &self.state()).finish_non_exhaustive()
+    }
+}
+
+/// What the task is about.
+struct Keeper {
+    options: ConnectOptions,
+    path: String,
+    acl: Option<AclList>,
+    /// The data that the node is to have.
+    wanted: watch::Receiver<Bytes>,
+    publisher: watch::Sender<NodeState>,
+    stop: CancellationToken,
+}
+
+impl Keeper {
+    async fn run(mut self, client: Client) {
+        let stop = self.stop.clone();
+        let mut client = client;
+        loop {
+            let end = tokio::select! {
+                biased;
+                () = stop.cancelled() => None,
+                end = self.keep(&client) => Some(end),
+            };
+            if end.is_none() {
+                // The node goes with the session.
+                let _ = client.close().await;
+                self.publisher.send_replace(NodeState::Closed);
+                return;
+            }
+            tracing::debug!(path = self.path, "the session has ended; makes a new one");
+            self.publisher.send_replace(NodeState::Absent);
+            client = tokio::select! {
+                biased;
+                () = stop.cancelled() => {
+                    self.publisher.send_replace(NodeState::Closed);
+                    return;
+                }
+                client = self.connect() => client,
+            };
+        }
+    }
+
+    async fn connect(&self) -> Client {
+        loop {
+            match self.options.clone().connect().await {
+                Ok(client) => return client,
+                Err(error) => {
+                    self.publisher.send_replace(NodeState::Unconnected(error));
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Sees to the node until the session ends.
+    async fn keep(&mut self, client: &Client) -> SessionEnd {
+        let mut settings = Builder::new(client, &self.path, |line: Line| line);
+        if let Some(acl) = &self.acl {
+            settings = settings.acl(acl);
+        }
+        let line = settings.build();
+        let mut is_there = false;
+        loop {
+            match self.see_to_it(&line, &mut is_there).await {
+                Ok(()) => {}
+                Err(AcquireError::SessionEnded(end)) => return end,
+                Err(error) => {
+                    self.publisher.send_replace(NodeState::Refused(error));
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Makes the node if need be, and waits until there is something to do again.
+    async fn see_to_it(&mut self, line: &Line, is_there: &mut bool) -> Result<(), AcquireError> {
+        let data = self.wanted.borrow_and_update().clone();
+        if !*is_there {
+            line.ensure(&self.path, &data, CreateMode::Ephemeral).await?;
+            *is_there = true;
+        }
+        let ((present, stat), watch) = match line.client.get(&self.path).watch().await {
+            Ok(read) => read,
+            Err(ReadError::Rejected(Rejection::NoNode)) => {
+                *is_there = false;
+                self.publisher.send_replace(NodeState::Absent);
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        // Nobody else makes ephemeral nodes in this session.
+        if stat.ephemeral_owner != line.client.session().id() {
+            self.publisher.send_replace(NodeState::Taken { by: stat.ephemeral_owner });
+            watch.await.map_err(AcquireError::SessionEnded)?;
+            *is_there = false;
+            return Ok(());
+        }
+        if present != data {
+            match line.client.set(&self.path, &data).await {
+                Ok(_) | Err(WriteError::Rejected(Rejection::NoNode)) => {}
+                Err(error) => line.may_try_again(error).await?,
+            }
+            return Ok(());
+        }
+        let (session, created) = (stat.ephemeral_owner, stat.czxid);
+        self.publisher.send_replace(NodeState::Present { session, created });
+        tokio::select! {
+            event = watch => {
+                let event = event.map_err(AcquireError::SessionEnded)?;
+                if event.kind == EventType::NODE_DELETED {
+                    *is_there = false;
+                    self.publisher.send_replace(NodeState::Absent);
+                }
+            }
+            // Without its owner the task is stopped.
+            Ok(()) = self.wanted.changed() => {}
+        }
+        Ok(())
+    }
+}
