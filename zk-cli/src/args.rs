@@ -25,6 +25,16 @@ pub(crate) enum Command {
     #[cfg(unix)]
     Lock(LockArgs),
     Holders(HoldersArgs),
+    /// Ask somebody to give a lock back
+    ///
+    /// Whether it does is up to the holder: `zk lock --revocable` does, and so do Curator's revocable locks
+    /// and programs that wait for `Guard::revoked`.
+    Revoke(ContenderArgs),
+    /// Take somebody's place in the queue of a lock away, or the lock
+    ///
+    /// For those who cannot give it back. They may go on for a while without knowing: what the lock protects is
+    /// safe from them only if it checks tokens. The token sees to it that nobody else is met.
+    Break(ContenderArgs),
     Ls(LsArgs),
     Get(GetArgs),
     Set(SetArgs),
@@ -81,7 +91,9 @@ pub(crate) struct CommonArgs {
 /// Waits for the exclusive lock on PATH, runs COMMAND, and releases the lock
 /// when it ends; then exits as COMMAND did. Locks are granted in the order of
 /// asking, and shared with everybody who uses Curator's InterProcessMutex, or a
-/// lock compatible with it, on the same path.
+/// lock compatible with it, on the same path. With --shared or --write it is a
+/// side of a read/write lock (Curator's InterProcessReadWriteLock), with
+/// --semaphore one of N permits (Curator's InterProcessSemaphoreV2).
 ///
 /// COMMAND finds in its environment:
 ///   ZK_LOCK_TOKEN  a number that grows with every grant. Have whatever the lock
@@ -123,6 +135,27 @@ pub(crate) struct LockArgs {
     #[arg(long = "try")]
     pub(crate) try_once: bool,
 
+    /// Hold it together with all others who only read, and with nobody who writes
+    #[arg(long, group = "side")]
+    pub(crate) shared: bool,
+
+    /// Hold the read/write lock alone
+    #[arg(long, group = "side")]
+    pub(crate) write: bool,
+
+    /// Hold one of N permits
+    #[arg(long, value_name = "N", conflicts_with_all = ["side", "mode"])]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) semaphore: Option<u32>,
+
+    /// Whose names the lock's nodes have: of all who share the lock
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) mode: Mode,
+
+    /// End COMMAND, as for a lost lock, if somebody asks for the lock back (zk revoke, or Curator's Revoker)
+    #[arg(long)]
+    pub(crate) revocable: bool,
+
     /// What `zk holders` shows to others [default: host and process]
     #[arg(long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
@@ -138,6 +171,32 @@ pub(crate) struct LockArgs {
 
     #[command(flatten)]
     pub(crate) connect: ConnectArgs,
+}
+
+/// Whose names a lock's nodes have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Mode {
+    /// Apache Curator's
+    #[default]
+    Curator,
+    /// kazoo's
+    Kazoo,
+    /// go-zookeeper's
+    Go,
+    /// those of the recipes in ZooKeeper's distribution; no read/write lock
+    Recipe,
+}
+
+/// One in the queue of a lock.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ContenderArgs {
+    /// The lock's path
+    pub(crate) path: ZkPath,
+    /// Whom: its token, as `zk holders` shows it
+    #[arg(value_parser = clap::value_parser!(i64).range(1..))]
+    pub(crate) token: i64,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
 }
 
 /// Show who holds a lock, and who waits for it

@@ -171,6 +171,20 @@ impl Deref for WriteGuard {
     }
 }
 
+impl From<ReadGuard> for Guard {
+    /// The lock goes on being held, and cannot be upgraded any more.
+    fn from(read: ReadGuard) -> Self {
+        read.guard
+    }
+}
+
+impl From<WriteGuard> for Guard {
+    /// The lock goes on being held, and cannot be downgraded any more.
+    fn from(write: WriteGuard) -> Self {
+        write.guard
+    }
+}
+
 impl ReadGuard {
     /// Releases the lock: see [`Guard::release`].
     ///

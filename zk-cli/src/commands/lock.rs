@@ -8,12 +8,12 @@ use std::{
 };
 
 use rustix::process::{Signal, getpid, kill_process};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 use zk_client::{Client, Session};
-use zk_locks::{Guard, Lock, Lost, Status};
+use zk_locks::{AcquireError, Builder, Guard, Layout, Lock, Lost, RwLock, Semaphore, Status};
 
 use crate::{
-    args::LockArgs,
+    args::{LockArgs, Mode},
     exit::{Exit, Failure},
     lock::{
         job::{self, Group, Job},
@@ -68,20 +68,53 @@ async fn acquire(
     client: &Client,
     deadline: Option<Instant>,
 ) -> Result<Acquired, Failure> {
-    let mut lock = Lock::builder(client, &args.path);
-    if let Some(description) = &args.description {
-        lock = lock.description(description);
-    }
-    let lock = lock.build();
-    let acquired = if args.try_once {
-        lock.try_acquire().await
-    } else if let Some(deadline) = deadline {
-        lock.acquire_timeout(deadline.duration_since(Instant::now())).await.map(Some)
-    } else {
-        lock.acquire().await.map(Some)
+    let attempt = attempt(args, client);
+    let acquired = match deadline {
+        // With the future goes the place in the queue.
+        Some(deadline) => {
+            timeout_at(deadline, attempt).await.unwrap_or(Err(AcquireError::TimedOut))
+        }
+        None => attempt.await,
     };
     let acquired = acquired.map_err(Failure::acquire(&args.path))?;
     Ok(acquired.map_or(Acquired::Taken, |guard| Acquired::Yes(Box::new(guard))))
+}
+
+/// Takes whatever lock was asked for. `None`: it is taken, and not to be waited for.
+async fn attempt(args: &LockArgs, client: &Client) -> Result<Option<Guard>, AcquireError> {
+    let path = &args.path;
+    if let Some(permits) = args.semaphore {
+        let semaphore =
+            set_up(Semaphore::builder(client, path), args).build().with_permits(permits);
+        return match args.try_once {
+            true => semaphore.try_acquire().await,
+            false => semaphore.acquire().await.map(Some),
+        };
+    }
+    let rw_lock = || set_up(RwLock::builder(client, path), args).build();
+    match (args.shared, args.write, args.try_once) {
+        (true, _, true) => Ok(rw_lock().try_read().await?.map(Guard::from)),
+        (true, _, false) => Ok(Some(rw_lock().read().await?.into())),
+        (_, true, true) => Ok(rw_lock().try_write().await?.map(Guard::from)),
+        (_, true, false) => Ok(Some(rw_lock().write().await?.into())),
+        (_, _, true) => set_up(Lock::builder(client, path), args).build().try_acquire().await,
+        (_, _, false) => {
+            set_up(Lock::builder(client, path), args).build().acquire().await.map(Some)
+        }
+    }
+}
+
+fn set_up<R>(builder: Builder<R>, args: &LockArgs) -> Builder<R> {
+    let builder = builder.layout(match args.mode {
+        Mode::Curator => Layout::Curator,
+        Mode::Kazoo => Layout::Kazoo,
+        Mode::Go => Layout::Go,
+        Mode::Recipe => Layout::Recipe,
+    });
+    match &args.description {
+        Some(description) => builder.description(description),
+        None => builder,
+    }
 }
 
 /// Runs the command, under the lock and no longer than that.
@@ -107,13 +140,14 @@ async fn hold(
         signals.catch(JOB_CONTROL)?;
     }
     let mut job = Job::start(&args.command, environment, group)?;
-    let loss = pin!(loss(guard, &session, *margin));
+    let loss = pin!(loss(guard, &session, *margin, args.revocable));
     let (loss, grace) = match attend(loss, &mut job, signals).await? {
         Ended::ByItself(status) => {
             let Status::Lost(lost) = guard.status() else { return Ok(job::exit(status)) };
             let why = format!("{path}: {lost}, before the command has ended");
             return Err(Failure::new(Exit::LockLost, why));
         }
+        Ended::MustEnd(Loss::Revoked) => ("asked for by somebody else".to_owned(), args.grace),
         Ended::MustEnd(Loss::Lost(lost)) => (lost.to_string(), args.grace),
         // All of the time that is left, and no more.
         Ended::MustEnd(Loss::Near) => {
@@ -131,10 +165,12 @@ enum Loss {
     Lost(Lost),
     /// The margin has been reached.
     Near,
+    /// Somebody has asked for the lock back.
+    Revoked,
 }
 
 /// Waits until the lock is lost, or may be after the margin.
-async fn loss(guard: &Guard, session: &Session, margin: Duration) -> Loss {
+async fn loss(guard: &Guard, session: &Session, margin: Duration, revocable: bool) -> Loss {
     let near = async {
         if margin.is_zero() {
             return std::future::pending().await;
@@ -151,6 +187,8 @@ async fn loss(guard: &Guard, session: &Session, margin: Duration) -> Loss {
         biased;
         lost = guard.lost() => Loss::Lost(lost),
         () = near => Loss::Near,
+        // A loss is heard of above.
+        Ok(()) = guard.revoked(), if revocable => Loss::Revoked,
     }
 }
 

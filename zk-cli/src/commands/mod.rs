@@ -1,5 +1,6 @@
 //! One module for each command.
 
+mod contender;
 mod create;
 mod delete;
 #[cfg(unix)]
@@ -31,6 +32,8 @@ pub(crate) async fn run(command: Command) -> Result<Exit, Failure> {
         #[cfg(unix)]
         Command::Lock(args) => Box::pin(lock::run(args)).await,
         Command::Holders(args) => Box::pin(holders::run(args)).await,
+        Command::Revoke(args) => Box::pin(contender::revoke(args)).await,
+        Command::Break(args) => Box::pin(contender::evict(args)).await,
         Command::Ls(args) => Box::pin(ls::run(args)).await,
         Command::Get(args) => Box::pin(get::run(args)).await,
         Command::Set(args) => Box::pin(set::run(args)).await,

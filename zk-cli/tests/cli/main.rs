@@ -4,6 +4,7 @@ mod demo;
 mod holders;
 mod lock;
 mod nodes;
+mod queue;
 mod serve;
 mod signals;
 mod support;

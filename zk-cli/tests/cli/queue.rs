@@ -1,0 +1,89 @@
+//! `zk revoke`, `zk break`, and the kinds of locks that `zk lock` takes.
+
+use crate::support::World;
+
+const HOLD: &str = "echo $ZK_LOCK_TOKEN; read -r go; exit 0";
+
+#[tokio::test]
+async fn those_who_share_a_lock_hold_it_together_and_who_writes_holds_it_alone() {
+    let world = World::new().await;
+    let mut one = world.lock(&["--shared"], "/l", HOLD);
+    let mut other = world.lock(&["--shared"], "/l", HOLD);
+    one.line().await;
+    other.line().await;
+    let tried = world.run(["lock", "--write", "--try", "/l", "--", "true"]).await;
+    assert_eq!(tried.code, Some(75), "{tried:?}");
+    let mut writer = world.lock(&["--write"], "/l", HOLD);
+    world.queue_of("/l", 3).await;
+    let tried = world.run(["lock", "--shared", "--try", "/l", "--", "true"]).await;
+    assert_eq!(tried.code, Some(75), "{tried:?}");
+    for reader in [&mut one, &mut other] {
+        reader.tell("go").await;
+    }
+    writer.line().await;
+    writer.tell("go").await;
+    for running in [one, other, writer] {
+        running.ended().await.ok();
+    }
+}
+
+#[tokio::test]
+async fn so_many_hold_a_semaphore_as_it_has_permits() {
+    let world = World::new().await;
+    let mut one = world.lock(&["--semaphore", "2"], "/s", HOLD);
+    let mut other = world.lock(&["--semaphore", "2"], "/s", HOLD);
+    one.line().await;
+    other.line().await;
+    let tried = world.run(["lock", "--semaphore", "2", "--try", "/s", "--", "true"]).await;
+    assert_eq!(tried.code, Some(75), "{tried:?}");
+    one.tell("go").await;
+    one.ended().await.ok();
+    let tried = world.run(["lock", "--semaphore", "2", "/s", "--", "echo", "mine"]).await;
+    assert_eq!(tried.ok(), "mine\n");
+    other.tell("go").await;
+    other.ended().await.ok();
+}
+
+#[tokio::test]
+async fn nodes_have_the_names_of_whom_one_wants_to_share_with() {
+    let world = World::new().await;
+    for (mode, end) in
+        [("kazoo", "__lock__"), ("go", "-lock-"), ("recipe", "-"), ("curator", "-lock-")]
+    {
+        let mut held = world.lock(&["--mode", mode], "/l", HOLD);
+        held.line().await;
+        let queue = world.queue_of("/l", 1).await;
+        let name = &queue[0].name;
+        assert!(name[..name.len() - 10].ends_with(end), "{mode}: {name}");
+        held.tell("go").await;
+        held.ended().await.ok();
+    }
+    let refused = world.run(["lock", "--mode", "recipe", "--shared", "/l", "--", "true"]).await;
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_command_whose_lock_is_asked_for_is_ended_if_it_is_revocable() {
+    let world = World::new().await;
+    let mut held = world.lock(&["--revocable"], "/l", "echo $ZK_LOCK_TOKEN; sleep 1000");
+    let token = held.line().await;
+    let json = world.run(["revoke", "--json", "/l", &token]).await.json();
+    assert_eq!(json["done"], true);
+    let ended = held.ended().await;
+    assert_eq!(ended.code, Some(123), "{ended:?}");
+    assert!(ended.stderr.contains("asked for by somebody else"), "{ended:?}");
+    let gone = world.run(["revoke", "/l", &token]).await;
+    assert_eq!(gone.code, Some(1), "{gone:?}");
+}
+
+#[tokio::test]
+async fn a_lock_is_broken_under_the_token_of_its_holder_alone() {
+    let world = World::new().await;
+    let mut held = world.lock(&[], "/l", "echo $ZK_LOCK_TOKEN; sleep 1000");
+    let token: i64 = held.line().await.parse().unwrap();
+    let missed = world.run(["break", "/l", &(token + 1).to_string()]).await;
+    assert_eq!(missed.code, Some(1), "{missed:?}");
+    assert_eq!(world.run(["break", "/l", &token.to_string()]).await.ok(), "");
+    let ended = held.ended().await;
+    assert_eq!(ended.code, Some(123), "{ended:?}");
+}
