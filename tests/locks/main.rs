@@ -13,6 +13,7 @@
 //! | `groups` | who is there, and nodes that come back |
 //! | `guards` | giving locks back, and hearing of their loss |
 //! | `interference` | asking for locks back, taking them away, strangers, and worn paths |
+//! | `leases` | what counts on a member that has lost its leader |
 //! | `lost_replies` | hundreds of runs in which a reply never arrives |
 //! | `multi_locks` | several locks as one |
 //! | `observed` | what is told of locks, and to whom |
@@ -37,6 +38,7 @@ mod elections;
 mod groups;
 mod guards;
 mod interference;
+mod leases;
 mod lost_replies;
 mod multi_locks;
 mod observed;
