@@ -1,0 +1,63 @@
+//! Leases on a member that has lost its leader.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+use zk_locks::{ConnectOptions, Guard, Lock, Lost, Status};
+use zk_testkit::{
+    TestServer,
+    server::{Config, Member},
+};
+
+use crate::support::within;
+
+const TICK: Duration = Duration::from_millis(200);
+const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// An ensemble whose members take a minute to notice that they are cut off, and one that does not lead.
+async fn ensemble() -> (TestServer, Member) {
+    let mut config = Config::default();
+    (config.members, config.tick, config.sync_limit) = (3, TICK, Duration::from_secs(60));
+    let server = TestServer::start_with(config).await.unwrap();
+    let leader = server.with(|ensemble, _| ensemble.leader()).unwrap();
+    let follower = (0..3).map(Member).find(|member| *member != leader).unwrap();
+    (server, follower)
+}
+
+/// Has a lock taken through a follower, which is then cut off; returns the guard when somebody else has the lock.
+async fn overtaken(server: &TestServer, follower: Member, margin: Option<Duration>) -> Guard {
+    let options = |member: Member| {
+        let servers = server.proxy_of(member).connect_string();
+        ConnectOptions::new(&servers).unwrap().session_timeout(SESSION_TIMEOUT)
+    };
+    let holder = match margin {
+        Some(margin) => options(follower).lease_margin(margin),
+        None => options(follower),
+    };
+    let holder = holder.connect().await.unwrap();
+    let guard = within(Lock::new(&holder, "/l").acquire()).await.unwrap();
+    let leader = server.with(|ensemble, _| ensemble.leader()).unwrap();
+    let other = options(leader).connect().await.unwrap();
+    server.with(|ensemble, now| ensemble.cut_off(now, follower));
+    let next = within(Lock::new(&other, "/l").acquire()).await.unwrap();
+    assert!(next.token() > guard.token());
+    guard
+}
+
+/// Scenario 28.
+#[tokio::test]
+async fn a_holder_whose_lease_the_leader_confirms_is_lost_before_the_next_one_has_the_lock() {
+    let (server, follower) = ensemble().await;
+    let guard = overtaken(&server, follower, Some(2 * TICK)).await;
+    assert_eq!(guard.status(), Status::Lost(Lost::LeaseRanOut));
+    let stopped = timeout(Duration::ZERO, guard.scope(std::future::pending::<()>())).await;
+    assert_eq!(stopped, Ok(Err(Lost::LeaseRanOut)));
+}
+
+/// What the margin is for: without it the answers of a member that is cut off count too.
+#[tokio::test]
+async fn without_a_margin_a_member_that_is_cut_off_keeps_its_holders_believing() {
+    let (server, follower) = ensemble().await;
+    let guard = overtaken(&server, follower, None).await;
+    assert_eq!(guard.status(), Status::Held);
+}
