@@ -10,6 +10,9 @@ use crate::{
     sim::{Options, run},
 };
 
+/// What is said of a run that was given up.
+pub(super) const UNENDING: &str = "a run does not end";
+
 /// How a mistake was noticed.
 #[derive(Default)]
 pub(super) struct Noticed {
@@ -43,7 +46,7 @@ impl Noticed {
     /// One of the runs of a seed has not come to its end.
     pub(super) fn by_not_ending(args: &Args, seed: u64) -> Self {
         let rules = BTreeSet::from(["R3".to_owned()]);
-        let first = "a run does not end".to_owned();
+        let first = UNENDING.to_owned();
         let schedule = Options::new(seed, args.minutes).schedule.0;
         let mut classes: BTreeSet<_> =
             schedule.iter().map(|incident| incident.fault.name()).collect();

@@ -10,6 +10,7 @@ use zk_proto::planted::Bug;
 
 use super::{
     Args, classes, name,
+    noticed::UNENDING,
     parent::{for_each, noticed, search},
 };
 use crate::sim::commit;
@@ -33,7 +34,11 @@ struct Needs {
 /// Leaves each class of faults out in turn.
 pub(super) fn table(args: &Args) -> Result<ExitCode, String> {
     let bugs: Vec<Option<Bug>> = args.bugs.iter().copied().filter(Option::is_some).collect();
-    let found = for_each(args, &bugs, |bug| needs(args, *bug))?;
+    let found = for_each(args, &bugs, |bug| {
+        let needs = needs(args, *bug)?;
+        eprintln!("{:<24} {:>6.1} s  {:?}", name(*bug), needs.core_seconds, needs.classes);
+        Ok(needs)
+    })?;
     let mut rows: BTreeMap<&str, Vec<String>> =
         classes().into_iter().map(|class| (class, Vec::new())).collect();
     let mut never = Vec::new();
@@ -88,6 +93,18 @@ fn needs(args: &Args, bug: Option<Bug>) -> Result<Needs, String> {
     let mut suspects = present(&first);
     // Those before have not noticed it with all faults.
     let from = args.seed + first["seeds"].as_u64().unwrap_or(1).max(1) - 1;
+    if first["first"] == UNENDING {
+        // Each search takes its time; so all at once first.
+        let without = suspects.iter().filter_map(|class| super::class(class).ok());
+        let without = args.without.iter().copied().chain(without).collect();
+        let again =
+            search(&Args { core_seconds: budget, seed: from, without, ..args.clone() }, bug)?;
+        needs.core_seconds += spent(&again);
+        needs.searches += 1;
+        if noticed(&again) {
+            return Ok(needs);
+        }
+    }
     for class in classes() {
         if !suspects.contains(class) || args.without.contains(class) {
             continue;
