@@ -1,5 +1,7 @@
 //! The simulator, as far as a debug build has time for it; `.ci/run` runs more of it in release.
 
+mod closing;
+
 use zk_testkit::sim::{Fault, Incident, Schedule, Target};
 use zk_tests::sim::{Options, run};
 

@@ -229,6 +229,8 @@ impl Driver {
             self.announce_closing();
         }
         self.parts.session.close(now, token);
+        // What is promised in time is measured from here; an earlier wait was by what the clock said then.
+        self.sleeping_until = None;
     }
 
     /// Before any server can hear of it: nobody must count on the session's nodes any more.
