@@ -45,7 +45,8 @@ struct Heard {
 /// What is known of a session.
 struct Wire {
     xid: Xid,
-    /// The newest transaction in any reply.
+    /// The newest transaction in any reply on this connection, or that its client said there it had seen: what
+    /// a reset took along before it was read, it does not know of.
     zxid: Zxid,
     /// The newest transaction that was shown to the user.
     shown: Zxid,
@@ -78,9 +79,11 @@ impl Bench {
         }
         self.count("reconnects");
         self.wires.dialing.insert(seen.link, session);
-        let shown = self.wires.sessions.get(&session).map(|wire| wire.shown);
         let told = connect.last_zxid_seen;
-        if let Some(shown) = shown.filter(|shown| told < *shown) {
+        let wire = self.wires.sessions.entry(session).or_default();
+        wire.zxid = told;
+        let shown = wire.shown;
+        if told < shown {
             self.violated("S7", format!("c{} comes back with {told} after {shown}", seen.client));
         }
     }
