@@ -35,7 +35,7 @@ fn closing_after(silence: u64) -> Duration {
         Setup { seed: 1, clients: 1, servers: Config::default(), latency: (1, 5), schedule };
     let cluster = Cluster::new(setup, &tasks);
     tasks.spawn(Process(0), cluster.pump());
-    let (to, by) = (cluster.clone(), tasks.clone());
+    let (to, by) = (cluster, tasks.clone());
     let took = runtime.block_on(tokio::task::unconstrained(tasks.run(async move {
         let began = Instant::now();
         let zk = ConnectOptions::new(&servers(1))

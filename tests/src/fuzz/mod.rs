@@ -7,12 +7,13 @@ mod connect_string;
 mod decode;
 mod frames;
 mod multi;
+mod mutate;
 mod path;
 mod server_inputs;
 mod server_script;
 mod watch;
 
-pub use self::decode::choice_of;
+pub use self::{decode::choice_of, mutate::Mutator};
 
 /// One function, and what it may take.
 #[derive(Clone, Copy, Debug)]
@@ -26,16 +27,18 @@ pub struct Target {
     pub memory: u64,
     /// That share.
     pub memory_per_byte: u64,
+    /// Whether an input is a whole story and not something to decode.
+    pub is_stateful: bool,
 }
 
 /// A target that shows what it has decoded as JSON, which takes many small pieces of memory.
 const fn codec(name: &'static str, run: fn(&[u8])) -> Target {
-    Target { name, run, memory: 64 << 10, memory_per_byte: 512 }
+    Target { name, run, memory: 64 << 10, memory_per_byte: 512, is_stateful: false }
 }
 
 /// A target that keeps books on everything that happens.
 const fn stateful(name: &'static str, run: fn(&[u8])) -> Target {
-    Target { name, run, memory: 1 << 20, memory_per_byte: 8 << 10 }
+    Target { name, run, memory: 1 << 20, memory_per_byte: 8 << 10, is_stateful: true }
 }
 
 /// Makes a constant of each target, and a list of all. A fuzzer names the constant, so that nothing of
