@@ -1,0 +1,181 @@
+//! The task that owns the session: it moves bytes, time and tokens, and decides nothing.
+
+mod commands;
+mod later;
+mod outputs;
+
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::sync::{mpsc, oneshot, watch};
+use zk_proto::{
+    Time,
+    session::{Credentials, LinkError, ProbeAnswer, Session},
+};
+
+use self::later::{Alarm, Later};
+use crate::{
+    attempt::Attempts,
+    call::{Command, Token},
+    clock::Clock,
+    complaints::Complaints,
+    error::SessionEnd,
+    level::Level,
+    link::{Connect, Link},
+    session::{Lease, Published, SessionState},
+    watch::Listener,
+};
+
+/// Turns without going to sleep before other tasks get a chance.
+const TURNS_PER_POLL: usize = 16;
+
+/// Everything that a driver is made of and reports to.
+pub(crate) struct Parts {
+    pub(crate) session: Session<Token, Listener>,
+    /// Whether the lease counts only what the leader confirms.
+    pub(crate) lease_margin: Option<Duration>,
+    pub(crate) commands: mpsc::UnboundedReceiver<Command>,
+    pub(crate) weak_commands: mpsc::WeakUnboundedSender<Command>,
+    pub(crate) connector: Arc<dyn Connect>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) published: watch::Sender<Published>,
+    pub(crate) lease: Arc<Lease>,
+    pub(crate) level: Arc<Level>,
+    pub(crate) last_failure: watch::Sender<Option<(Arc<str>, LinkError)>>,
+}
+
+/// The owner of one session.
+pub(crate) struct Driver {
+    parts: Parts,
+    link: Link,
+    attempts: Attempts,
+    probe: Option<Probe>,
+    alarm: Alarm,
+    inbox: Vec<Command>,
+    /// Whether all clients are gone.
+    abandoned: bool,
+    later: Later,
+    /// How many deletes have not been confirmed.
+    sweeps: usize,
+    /// Who wants to leave the session alive, as soon as nothing is left to do in it.
+    detaching: Option<oneshot::Sender<Option<Credentials>>>,
+    complaints: Complaints,
+}
+
+struct Probe {
+    server: Arc<str>,
+    answer: Pin<Box<dyn Future<Output = ProbeAnswer> + Send>>,
+}
+
+impl Driver {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { weak_commands, level, published, .. } = &parts;
+        let attempts = Attempts::new(weak_commands.clone(), level.clone(), published.subscribe());
+        Self {
+            parts,
+            link: Link::Down,
+            attempts,
+            probe: None,
+            alarm: Alarm::new(),
+            inbox: Vec::new(),
+            abandoned: false,
+            later: Later::default(),
+            sweeps: 0,
+            detaching: None,
+            complaints: Complaints::default(),
+        }
+    }
+
+    /// Drives the session to its end.
+    pub(crate) async fn run(mut self) {
+        poll_fn(|cx| self.poll(cx)).await;
+        self.refuse_the_rest();
+    }
+
+    /// Turns until there is nothing to do but wait, or until others should get a chance.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        for _ in 0..TURNS_PER_POLL {
+            let busy = self.turn(cx);
+            if self.parts.session.over().is_some() && !busy {
+                return Poll::Ready(());
+            }
+            if !busy && self.wait(cx) {
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Polls every source once, in a fixed order. Returns whether any had something.
+    fn turn(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut busy = self.take_commands(cx);
+        let now = self.now();
+        busy |= self.advance_link(cx, now);
+        busy |= self.advance_probe(cx, now);
+        busy |= self.do_due(now);
+        if self.parts.session.deadline().is_some_and(|deadline| deadline <= now) {
+            self.parts.session.elapsed(now);
+            busy = true;
+        }
+        while let Some(output) = self.parts.session.poll() {
+            busy = true;
+            self.carry_out(now, output);
+        }
+        self.parts.lease.publish(self.parts.session.lease());
+        busy |= self.detach_when_done();
+        busy | self.write(cx)
+    }
+
+    fn now(&self) -> Time {
+        Time::new(self.parts.clock.now())
+    }
+
+    fn advance_link(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
+        let session = &mut self.parts.session;
+        if let Poll::Ready(outcome) = self.link.poll_dial(cx) {
+            session.dialed(now, outcome);
+            return true;
+        }
+        match self.link.poll_read(cx, session.inbound()) {
+            Poll::Ready(Ok(())) => session.received(now),
+            Poll::Ready(Err(why)) => session.hung_up(now, why),
+            Poll::Pending => return false,
+        }
+        true
+    }
+
+    fn advance_probe(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
+        let Some(probe) = &mut self.probe else { return false };
+        let Poll::Ready(answer) = probe.answer.as_mut().poll(cx) else { return false };
+        self.parts.session.probed(now, &probe.server, answer);
+        self.probe = None;
+        true
+    }
+
+    /// Writes what there is to write. Returns whether the connection was lost over it.
+    fn write(&mut self, cx: &mut Context<'_>) -> bool {
+        match self.link.poll_write(cx, self.parts.session.outbound()) {
+            Poll::Ready(Err(why)) => {
+                let now = self.now();
+                self.parts.session.hung_up(now, why);
+                true
+            }
+            Poll::Ready(Ok(())) | Poll::Pending => false,
+        }
+    }
+}
+
+/// A driver that goes without having reached the session's end was dropped with its runtime: nobody
+/// keeps the session alive any more, and nobody must believe otherwise.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let gone = SessionState::Ended(SessionEnd::Closed);
+        self.parts.published.send_if_modified(|published| published.enter(gone));
+    }
+}

@@ -1,0 +1,123 @@
+//! What the session wants done, and whom it answers.
+
+use zk_proto::{
+    Time, planted,
+    session::{Outcome, Output, State, WatchNotice},
+};
+
+use super::{
+    Driver, Probe,
+    later::{RETRY_PAUSE, Task},
+};
+use crate::{
+    attempt::Next,
+    call::Token,
+    link::{Link, probe},
+    session::SessionState,
+    watch::Listener,
+};
+
+impl Driver {
+    pub(super) fn carry_out(&mut self, now: Time, output: Output<Token, Listener>) {
+        match output {
+            Output::Dial { server } => {
+                tracing::debug!(server = &*server, "dialing");
+                self.link = Link::Dialing(self.parts.connector.connect(&server));
+            }
+            Output::HangUp => self.link = Link::Down,
+            Output::Probe { server } => {
+                let answer = Box::pin(probe(self.parts.connector.connect(&server)));
+                self.probe = Some(Probe { server, answer });
+            }
+            Output::Failed { server, error } => {
+                self.complaints.failed(now, &server, &error);
+                self.parts.last_failure.send_replace(Some((server, error)));
+            }
+            Output::Reply { token, outcome } => self.reply(now, token, outcome),
+            Output::Watch { watcher, notice } => {
+                if let WatchNotice::Event(event) = &notice {
+                    tracing::trace!(kind = %event.kind, path = &*event.path, "watch fired");
+                }
+                watcher.notify(notice);
+            }
+            Output::State(state) => {
+                if let State::Connected(negotiated) = &state {
+                    self.begin_to_confirm(now, negotiated.timeout);
+                }
+                self.publish(now, state);
+            }
+            other => tracing::debug!(?other, "not carried out"),
+        }
+    }
+
+    fn reply(&mut self, now: Time, token: Token, outcome: Outcome) {
+        match token {
+            // The caller may have gone; the answer goes with it.
+            Token::Caller { reply, .. } => drop(reply.send(outcome)),
+            Token::Closer(done) => {
+                let confirmed = matches!(outcome, Outcome::Answered(_));
+                self.parts.published.send_modify(|it| it.close_confirmed |= confirmed);
+                let _ = done.send(());
+            }
+            Token::Attempt(id) => {
+                let session = self.parts.published.borrow().id;
+                let next = self.attempts.advance(id, session, outcome);
+                self.go_on(now, next);
+            }
+            Token::Sweep(sweep) => match sweep.concluded(outcome) {
+                Some(sweep) => {
+                    self.later.put(now.after(RETRY_PAUSE), Task::Sweep(sweep));
+                }
+                None => self.sweeps -= 1,
+            },
+            Token::Nobody => {}
+        }
+    }
+
+    pub(super) fn go_on(&mut self, now: Time, next: Vec<Next>) {
+        for next in next {
+            match next {
+                Next::Submit(request) => self.parts.session.submit(now, request),
+                Next::Sweep(sweep) => self.sweep(now, sweep),
+                Next::Later(id) => {
+                    self.later.put(now.after(RETRY_PAUSE), Task::Attempt(id));
+                }
+            }
+        }
+    }
+
+    fn publish(&mut self, now: Time, state: State) {
+        let comes_or_goes = matches!(state, State::Connected(_) | State::Disconnected(_));
+        let shown = comes_or_goes && self.complaints.changed(now);
+        // Before the state, so that nobody sees a fresh connection with a stale lease.
+        self.parts.lease.publish(self.parts.session.lease());
+        self.parts.published.send_modify(|published| match state {
+            State::Connected(negotiated) => {
+                published.id = negotiated.id;
+                published.timeout = negotiated.timeout;
+                published.epoch += 1;
+                published.enter(SessionState::Connected { read_only: negotiated.read_only });
+                if shown {
+                    tracing::info!(
+                        session = %negotiated.id,
+                        timeout = ?negotiated.timeout,
+                        read_only = negotiated.read_only,
+                        "connected"
+                    );
+                }
+            }
+            State::Disconnected(_) if planted!(LossNotPublished) => {}
+            State::Disconnected(why) => {
+                published.enter(SessionState::Disconnected);
+                if shown {
+                    tracing::info!(session = %published.id, %why, "disconnected");
+                }
+            }
+            State::Over(over) => {
+                published.enter(SessionState::Ended(over.into()));
+                tracing::info!(session = %published.id, %over, "session over");
+            }
+            _ => {}
+        });
+    }
+}
