@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
+use zk_client::CreateMode;
 use zk_locks::{FencingToken, Guard, Lock};
 use zk_proto::OpCode;
 use zk_tests::register::Register;
@@ -41,7 +42,7 @@ async fn fifty_tasks_that_share_one_object_have_the_lock_one_after_the_other() {
 
 const CONTENDERS: u64 = 200;
 const SESSIONS: usize = 10;
-const ROUNDS: u64 = 20;
+const ROUNDS: u64 = 5;
 
 /// A number that looks made up, and is the same every time.
 const fn made_up(contender: u64, round: u64) -> u64 {
@@ -114,6 +115,38 @@ async fn ten_thousand_tries_for_a_lock_that_is_held_write_nothing_and_leave_noth
         assert_eq!(stage.outsider.children(&path).await.unwrap().0.len(), 1);
         assert_eq!(stage.watched().await, [""; 0]);
         within(holder.release()).await.unwrap();
+    })
+    .await;
+}
+
+/// Scenario 64, as far as one listing goes: longer than the frames that Java clients take by default.
+#[tokio::test]
+async fn a_queue_whose_listing_is_longer_than_a_mebibyte_is_waited_in() {
+    const IN_FRONT: usize = 1100;
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("long").await;
+        let name = format!("{path}/{}-lock-", "n".repeat(1000));
+        let cork = stage.outsider.cork();
+        let mode = CreateMode::EphemeralSequential;
+        let creates: Vec<_> =
+            (0..IN_FRONT).map(|_| cork.create(&name, b"").mode(mode).submit()).collect();
+        drop(cork);
+        let mut in_front = Vec::new();
+        for create in creates {
+            in_front.push(create.await.unwrap().path);
+        }
+        let (proxy, zk) = stage.proxied().await;
+        let mut ticket = within(Lock::new(&zk, &path).enqueue()).await.unwrap();
+        assert_eq!(ticket.ahead(), Some(IN_FRONT));
+        let listed = proxy.wait_for(|frame| frame.is_reply(OpCode::GET_CHILDREN2)).await;
+        assert!(listed.len > 1 << 20, "{listed}");
+        let cork = stage.outsider.cork();
+        let deletes: Vec<_> = in_front.iter().map(|node| cork.delete(node).submit()).collect();
+        drop(cork);
+        for delete in deletes {
+            delete.await.unwrap();
+        }
+        within(within(ticket.wait()).await.unwrap().release()).await.unwrap();
     })
     .await;
 }
