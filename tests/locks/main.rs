@@ -7,7 +7,8 @@
 //! | `cancelled` | acquires that are dropped, wherever they are |
 //! | `cohorts` | one node for many tasks, which pass the lock on |
 //! | `conditions` | when being woken proves the grant |
-//! | `counts` | requests, round trips and notifications, each with its number |
+//! | `costs` | what each of the other recipes costs |
+//! | `counts` | requests, round trips and notifications of the exclusive lock, each with its number |
 //! | `crowds` | many at once, and many who give up |
 //! | `doubt` | creates that were not answered, request by request |
 //! | `elections` | who leads, and that there are never two |
@@ -37,6 +38,7 @@ mod blocking;
 mod cancelled;
 mod cohorts;
 mod conditions;
+mod costs;
 mod counts;
 mod crowds;
 mod doubt;
