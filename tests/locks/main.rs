@@ -10,6 +10,7 @@
 //! | `costs` | what each of the other recipes costs |
 //! | `counts` | requests, round trips and notifications of the exclusive lock, each with its number |
 //! | `crowds` | many at once, and many who give up |
+//! | `delays` | pauses after those who have not released the lock |
 //! | `doubt` | creates that were not answered, request by request |
 //! | `elections` | who leads, and that there are never two |
 //! | `ensembles` | members that lag, lose their leader, or have no quorum |
@@ -41,6 +42,7 @@ mod conditions;
 mod costs;
 mod counts;
 mod crowds;
+mod delays;
 mod doubt;
 mod elections;
 mod ensembles;

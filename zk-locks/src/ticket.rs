@@ -25,7 +25,10 @@ pub(crate) async fn try_acquire(line: &Line, role: Role) -> Result<Option<Guard>
     }
     let mut place = line.join(role, None).await?;
     match line.look(&mut place).await?.ahead() {
-        0 => grant(line, place).map(Some),
+        0 => {
+            line.sit_out(&mut place).await?;
+            grant(line, place).map(Some)
+        }
         _ => Ok(None),
     }
 }
@@ -75,13 +78,9 @@ impl Ticket {
     /// As [`wait`](Ticket::wait).
     pub async fn try_wait(&mut self) -> Result<Option<Guard>, AcquireError> {
         let place = self.place.as_mut().ok_or(AcquireError::Used)?;
-        match self.line.look(place).await.map(crate::line::Listing::ahead) {
-            Ok(0) => {}
-            Ok(_) => {
-                // Not to be believed the next time.
-                place.forget();
-                return Ok(None);
-            }
+        match self.line.may_begin(place).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
             Err(error) => {
                 self.place = None;
                 return Err(error);
