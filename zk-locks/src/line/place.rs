@@ -26,7 +26,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) node: OwnedNode,
-    pub(super) entry: Entry,
+    pub(crate) entry: Entry,
     /// A node that is not waited for: the one under which we read, when we want to write.
     pub(super) besides: Option<String>,
     /// On our own node; tells if somebody deletes it.
