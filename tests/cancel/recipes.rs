@@ -106,6 +106,12 @@ pub(crate) const RECIPES: &[Scene] = scenes! {
         let mut ticket = props.lock.enqueue().await.map_err(text)?;
         plain(ticket.try_wait().await)
     }
+    "Positions::next", Needs::HeldFor(12), |props| {
+        let ticket = props.lock.enqueue().await.map_err(text)?;
+        let mut positions = ticket.positions().ok_or("it is used")?;
+        plain(positions.next().await)?;
+        plain(positions.next().await)
+    }
     "SharedGuard::release", Needs::Guard, |props| {
         let Some(guard) = props.guard.take() else { return Err("no guard".into()) };
         let outer = guard.share();

@@ -7,9 +7,13 @@
 //! | `cancelled` | acquires that are dropped, wherever they are |
 //! | `cohorts` | one node for many tasks, which pass the lock on |
 //! | `conditions` | when being woken proves the grant |
-//! | `counts` | requests, round trips and notifications, each with its number |
+//! | `costs` | what each of the other recipes costs |
+//! | `counts` | requests, round trips and notifications of the exclusive lock, each with its number |
+//! | `crowds` | many at once, and many who give up |
+//! | `delays` | pauses after those who have not released the lock |
 //! | `doubt` | creates that were not answered, request by request |
 //! | `elections` | who leads, and that there are never two |
+//! | `ensembles` | members that lag, lose their leader, or have no quorum |
 //! | `groups` | who is there, and nodes that come back |
 //! | `guards` | giving locks back, and hearing of their loss |
 //! | `interference` | asking for locks back, taking them away, strangers, and worn paths |
@@ -19,10 +23,13 @@
 //! | `observed` | what is told of locks, and to whom |
 //! | `old_servers` | making do with what there is |
 //! | `others` | the simple lock, the herd lock, locks that are taken twice |
+//! | `paths` | paths that are missing, or go while they are about to be used |
 //! | `queue` | who comes when |
+//! | `refusals` | servers that are too busy |
 //! | `rw_locks` | many who read, or one who writes |
 //! | `semaphores` | so many at a time |
 //! | `session_loss` | sessions that end under holders and waiters |
+//! | `standstills` | holders that stand still, are out of reach, or are told to go |
 //! | `strangers` | nodes of other implementations, and of nobody |
 //! | `tickets` | places in a queue that are kept while nobody waits for them |
 //! | `support` | servers, proxies, and ways of waiting |
@@ -32,9 +39,13 @@ mod blocking;
 mod cancelled;
 mod cohorts;
 mod conditions;
+mod costs;
 mod counts;
+mod crowds;
+mod delays;
 mod doubt;
 mod elections;
+mod ensembles;
 mod groups;
 mod guards;
 mod interference;
@@ -44,10 +55,13 @@ mod multi_locks;
 mod observed;
 mod old_servers;
 mod others;
+mod paths;
 mod queue;
+mod refusals;
 mod rw_locks;
 mod semaphores;
 mod session_loss;
+mod standstills;
 mod strangers;
 mod support;
 mod tickets;

@@ -61,6 +61,40 @@ async fn a_ticket_that_is_dropped_leaves_the_queue_and_the_next_one_moves_up() {
     .await;
 }
 
+/// Also of changes that a waiter does not hear of, which watches the nearest only.
+#[tokio::test]
+async fn a_ticket_is_followed_to_the_front_and_away() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("followed").await;
+        let outside = Lock::new(&stage.outsider, &path);
+        let first = within(outside.acquire()).await.unwrap();
+        let (second, third) = (outside.enqueue().await.unwrap(), outside.enqueue().await.unwrap());
+        let (proxy, zk) = stage.proxied().await;
+        let mut ticket = within(Lock::new(&zk, &path).enqueue()).await.unwrap();
+        let mut positions = ticket.positions().unwrap();
+        let mark = proxy.mark();
+        assert_eq!(within(positions.next()).await, Ok(Some(3)));
+        drop(second);
+        assert_eq!(within(positions.next()).await, Ok(Some(2)));
+        assert_eq!(ticket.ahead(), Some(3));
+        // Who comes behind is no news.
+        let behind = within(outside.enqueue()).await.unwrap();
+        within(first.release()).await.unwrap();
+        assert_eq!(within(positions.next()).await, Ok(Some(1)));
+        drop((third, behind));
+        assert_eq!(within(positions.next()).await, Ok(Some(0)));
+        let frames = proxy.frames_since(mark);
+        assert!(ops(&frames).iter().all(|op| *op == OpCode::GET_CHILDREN2), "{frames}");
+        assert!(ops(&frames).len() <= 7, "{frames}");
+
+        let guard = within(ticket.wait()).await.unwrap();
+        assert!(ticket.positions().is_none());
+        within(guard.release()).await.unwrap();
+        assert_eq!(within(positions.next()).await, Ok(None));
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_queue_that_is_full_takes_nobody_and_keeps_no_node() {
     on_each_release(async |stage: Stage| {

@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+mod scenarios;
+
 /// Lines of a source file from which on it hides a module that wants out.
 const LINES_MAX: usize = 500;
 
@@ -97,6 +99,16 @@ fn the_architecture_names_every_package_and_every_module_of_the_core() {
             let folder_named = folder != "src" && text.contains(&format!("`{folder}`"));
             assert!(named || folder_named, "ARCHITECTURE.md does not name {}", source.display());
         }
+    }
+}
+
+/// Scenario 34: whoever holds a lock cannot be confused by a clock that somebody has set.
+#[test]
+fn nobody_who_holds_a_lock_asks_the_wall_clock() {
+    for (path, text) in sources() {
+        let holds = ["zk-proto/src", "zk-client/src", "zk-locks/src"];
+        let holds = holds.iter().any(|folder| path.starts_with(root().join(folder)));
+        assert!(!holds || !text.contains("SystemTime"), "{}", path.display());
     }
 }
 

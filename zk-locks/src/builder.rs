@@ -32,6 +32,7 @@ pub struct Builder<R> {
     max_waiters: Option<usize>,
     rotate_at: i32,
     max_hold: Option<Duration>,
+    pub(crate) lock_delay: Option<Duration>,
     observers: Observers,
     pub(crate) herd: bool,
     pub(crate) downgrades: Downgrades,
@@ -52,6 +53,7 @@ impl<R> Builder<R> {
             max_waiters: None,
             rotate_at: ROTATE_AT,
             max_hold: None,
+            lock_delay: None,
             observers: Observers::default(),
             herd: false,
             downgrades: Downgrades::default(),
@@ -143,7 +145,7 @@ impl<R> Builder<R> {
     pub fn build(self) -> R {
         let Self { client, path, description, acl, recheck, layout, .. } = self;
         let Self { filter, look_ahead, max_waiters, rotate_at, .. } = self;
-        let Self { max_hold, observers, herd, downgrades, over, .. } = self;
+        let Self { max_hold, lock_delay, observers, herd, downgrades, over, .. } = self;
         let description = description.unwrap_or_else(identity::describe);
         let settings = Settings {
             description,
@@ -155,6 +157,7 @@ impl<R> Builder<R> {
             max_waiters,
             rotate_at,
             max_hold,
+            lock_delay,
             observers,
             herd,
             downgrades,

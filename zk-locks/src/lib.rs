@@ -47,6 +47,7 @@ mod lock;
 mod multi_lock;
 mod observe;
 mod persistent_node;
+mod positions;
 mod queue;
 mod rw_lock;
 mod semaphore;
@@ -75,6 +76,7 @@ pub use self::{
     multi_lock::MultiLock,
     observe::{Grant, Histogram, Metrics, Observer, Release},
     persistent_node::{NodeState, PersistentNode},
+    positions::Positions,
     queue::{Contender, Queue},
     rw_lock::{DowngradeError, ReadGuard, RwLock, RwLockBuilder, UpgradeError, WriteGuard},
     semaphore::{Semaphore, SemaphoreBuilder},

@@ -31,6 +31,27 @@ pub struct Lock {
 /// Settings of a [`Lock`].
 pub type LockBuilder = Builder<Lock>;
 
+impl LockBuilder {
+    /// How long the lock stays unused after a holder that has not [released](Guard::release) it: whose session
+    /// has ended, whose node was deleted, or who has dropped its guard. For resources that cannot check tokens: what
+    /// such a holder has sent may still arrive. The next one has its place in front meanwhile, and is granted the
+    /// lock when the time is over; [`try_acquire`](Lock::try_acquire) too waits for that. Default: not at all.
+    ///
+    /// As long as a holder may go on without knowing: the session timeout, and `syncLimit` ticks of the servers if
+    /// its lease is not what the leader [confirms](crate::ConnectOptions::lease_margin). It narrows the gap that
+    /// tokens close.
+    ///
+    /// A release is written down in a node beside the path, `<path>.released`, which is not removed; nor is the
+    /// path, which is created as a persistent node. Costs two reads, in one round trip, more for each
+    /// acquire, and one request more for each release, in none of its own. Who shares the lock without this
+    /// setting, or gives up in front of somebody, looks like one who has not released it: the next one waits
+    /// in vain. Not for several locks on [one path](Lock::named).
+    pub const fn lock_delay(mut self, delay: Duration) -> Self {
+        self.lock_delay = Some(delay);
+        self
+    }
+}
+
 impl Lock {
     /// A lock on `path`, with default settings. The path and what is missing above it are created at the
     /// first acquire, as containers, which servers delete some time after their last use (as persistent

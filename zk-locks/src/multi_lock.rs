@@ -111,6 +111,7 @@ impl MultiLock {
             if line.look(&mut place).await?.ahead() > 0 {
                 return Ok(None);
             }
+            line.sit_out(&mut place).await?;
             guards.push(Guard::new(line, place)?);
         }
         Ok(Some(Guards::new(guards)))

@@ -7,6 +7,7 @@ use crate::{
     guard::Guard,
     layout::Role,
     line::{Line, Place},
+    positions::Positions,
 };
 
 /// A place in the queue of a lock: see [`Lock::enqueue`](crate::Lock::enqueue). Dropping it leaves the queue.
@@ -25,7 +26,10 @@ pub(crate) async fn try_acquire(line: &Line, role: Role) -> Result<Option<Guard>
     }
     let mut place = line.join(role, None).await?;
     match line.look(&mut place).await?.ahead() {
-        0 => grant(line, place).map(Some),
+        0 => {
+            line.sit_out(&mut place).await?;
+            grant(line, place).map(Some)
+        }
         _ => Ok(None),
     }
 }
@@ -75,13 +79,9 @@ impl Ticket {
     /// As [`wait`](Ticket::wait).
     pub async fn try_wait(&mut self) -> Result<Option<Guard>, AcquireError> {
         let place = self.place.as_mut().ok_or(AcquireError::Used)?;
-        match self.line.look(place).await.map(crate::line::Listing::ahead) {
-            Ok(0) => {}
-            Ok(_) => {
-                // Not to be believed the next time.
-                place.forget();
-                return Ok(None);
-            }
+        match self.line.may_begin(place).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
             Err(error) => {
                 self.place = None;
                 return Err(error);
@@ -96,6 +96,29 @@ impl Ticket {
     #[must_use]
     pub fn ahead(&self) -> Option<usize> {
         self.place.as_ref().and_then(Place::ahead)
+    }
+
+    /// Follows how many are in front, beside whoever waits. Nothing happens before its first
+    /// [`next`](Positions::next). `None` once the ticket is used.
+    ///
+    /// ```no_run
+    /// # async fn example(lock: zk_locks::Lock) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut ticket = lock.enqueue().await?;
+    /// let mut positions = ticket.positions().ok_or("it is used")?;
+    /// let guard = loop {
+    ///     tokio::select! {
+    ///         guard = ticket.wait() => break guard?,
+    ///         ahead = positions.next() => println!("{:?} in front", ahead?),
+    ///     }
+    /// };
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn positions(&self) -> Option<Positions> {
+        let place = self.place.as_ref()?;
+        Some(Positions::new(self.line.clone(), place.entry.clone()))
     }
 
     /// The path of the node in the queue, relative to the client's chroot; `None` once the ticket is used.

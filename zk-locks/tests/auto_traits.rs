@@ -5,8 +5,8 @@ use std::time::Duration;
 use zk_locks::{
     AcquireError, Barrier, CheckError, CohortGuard, CohortLock, DoubleBarrier, Election, Group,
     Guard, Guards, HerdLock, LeaderLatch, Leaders, Leadership, Lock, Lost, Members, Membership,
-    MultiLock, Participation, PersistentNode, ReadGuard, ReleaseError, RwLock, Semaphore,
-    SemaphoreMutex, SharedGuard, SimpleGuard, SimpleLock, WriteGuard,
+    MultiLock, Participation, PersistentNode, Positions, ReadGuard, ReleaseError, RwLock,
+    Semaphore, SemaphoreMutex, SharedGuard, SimpleGuard, SimpleLock, WriteGuard,
 };
 
 const fn send_sync<T: Send + Sync + 'static>() {}
@@ -27,6 +27,7 @@ const _: () = {
     send_sync::<SimpleLock>();
     send_sync::<SimpleGuard>();
     send_sync::<(Election, Leadership, Leaders, LeaderLatch)>();
+    send_sync::<Positions>();
     send_sync::<(CohortLock, CohortGuard)>();
     send_sync::<(Barrier, DoubleBarrier, Participation)>();
     send_sync::<(Group, Membership, Members, PersistentNode)>();

@@ -219,7 +219,7 @@ impl fmt::Debug for Participation {
 impl Participation {
     /// Leaves, and waits until all others have left, or are lost. Not for those who come for the next round.
     ///
-    /// For each of the others one listing and one read at most, and four requests besides.
+    /// For each of the others one listing and one read at most, and five requests besides.
     ///
     /// Dropping the future is leaving without waiting.
     ///

@@ -22,7 +22,7 @@ use self::hold::Hold;
 pub use self::{many::Guards, shared::SharedGuard, token::FencingToken};
 use crate::{
     error::{CheckError, Lost, ReleaseError},
-    line::{Line, Place, Waited},
+    line::{Line, Place, SignOff, Waited},
 };
 
 /// What is known locally about a lock that was acquired.
@@ -56,6 +56,8 @@ pub struct Guard {
     cancellation: Cancellation,
     /// Tells of it, if somebody wants to know.
     hold: Option<Hold>,
+    /// What is to be written with the release, if anything.
+    sign_off: Option<Box<SignOff>>,
 }
 
 /// Cancelled when it goes, or the lock is lost; made when first asked for.
@@ -73,8 +75,10 @@ impl Drop for Cancellation {
 impl Guard {
     /// A guard for a place at the head of the queue; `Err` if it was lost on the way.
     pub(crate) fn new(line: &Line, place: Place) -> Result<Self, Lost> {
+        let sign_off = line.sign_off(&place);
         let (node, own_watch, revoked, waited) = place.granted();
-        Self::of_node(line, node, (own_watch, revoked), waited)
+        let guard = Self::of_node(line, node, (own_watch, revoked), waited)?;
+        Ok(Self { sign_off, ..guard })
     }
 
     /// A guard for a node that stands for what was granted, with what was heard of it; `Err` if it was lost on
@@ -99,7 +103,8 @@ impl Guard {
     /// A guard for a node; `Err` if it was lost on the way.
     pub(crate) fn of(held: Held, node: OwnedNode) -> Result<Self, Lost> {
         let cancellation = Cancellation::default();
-        let guard = Self { held: Arc::new(held), node, cancellation, hold: None };
+        let (hold, sign_off) = (None, None);
+        let guard = Self { held: Arc::new(held), node, cancellation, hold, sign_off };
         match guard.status() {
             Status::Lost(lost) => Err(lost),
             Status::Held | Status::Suspect { .. } => Ok(guard),
@@ -238,10 +243,18 @@ impl Guard {
     /// # Errors
     /// [`ReleaseError`] if no server has confirmed it: the session has ended, and the lock with it.
     pub fn release(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
-        let Self { held, node, cancellation, hold } = self;
+        let Self { held, node, cancellation, hold, sign_off } = self;
         drop((cancellation, hold));
+        // In front of the delete, which sees to it that the node goes whatever becomes of this.
+        let signed_off = sign_off.map(|sign_off| {
+            let SignOff { path, record } = *sign_off;
+            held.client.multi().delete(node.path()).set(&path, record.as_bytes()).submit()
+        });
         let deleted = node.delete();
         async move {
+            if let Some(signed_off) = signed_off {
+                drop(signed_off.await);
+            }
             let released = deleted.await.map_err(ReleaseError::from);
             // Kept until here: the last client to go closes the session.
             drop(held);

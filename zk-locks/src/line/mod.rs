@@ -14,6 +14,7 @@
 //! | `place` | our node, and what is heard of those in front |
 //! | `listing` | what a list of names means, and when hearing is as good as looking |
 //! | `beside` | nodes at and under the path that have no place |
+//! | `delay` | a pause after those who have not released the lock themselves |
 //! | `rotate` | making a path anew before its numbers end |
 //! | `wait` | looking, watching, hearing, until nobody is in front |
 
@@ -28,6 +29,7 @@ use crate::{
 };
 
 mod beside;
+mod delay;
 mod herd;
 mod join;
 mod listing;
@@ -37,6 +39,7 @@ mod together;
 mod wait;
 
 pub(crate) use self::{
+    delay::SignOff,
     join::PARENT_TRIES,
     listing::Listing,
     place::{Place, Waited},
@@ -51,7 +54,7 @@ pub(crate) struct Line {
     pub(crate) client: Client,
     pub(crate) path: String,
     pub(crate) settings: Settings,
-    /// Whether the servers are too old for containers (before 3.5.1).
+    /// Whether the servers are too old for containers (before 3.5.1), or there are to be none.
     without_containers: AtomicBool,
 }
 
@@ -67,6 +70,7 @@ pub(crate) struct Settings {
     pub(crate) max_waiters: Option<usize>,
     pub(crate) rotate_at: i32,
     pub(crate) max_hold: Option<Duration>,
+    pub(crate) lock_delay: Option<Duration>,
     pub(crate) observers: Observers,
     /// Whether a waiter watches everybody, and not only the one in front.
     pub(crate) herd: bool,
@@ -87,7 +91,9 @@ pub(crate) enum Downgrades {
 
 impl Line {
     pub(crate) const fn new(client: Client, path: String, settings: Settings) -> Self {
-        Self { client, path, settings, without_containers: AtomicBool::new(false) }
+        // Who has to know who came before needs a path that does not go.
+        let without_containers = AtomicBool::new(settings.lock_delay.is_some());
+        Self { client, path, settings, without_containers }
     }
 
     /// The same queue from outside.

@@ -13,7 +13,7 @@ use zk_client::{
     bytes::Bytes,
 };
 
-use super::listing::Listing;
+use super::{delay::Term, listing::Listing};
 use crate::{
     entry::{Entry, SEQUENCE_MAX},
     error::AcquireError,
@@ -26,7 +26,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) node: OwnedNode,
-    pub(super) entry: Entry,
+    pub(crate) entry: Entry,
     /// A node that is not waited for: the one under which we read, when we want to write.
     pub(super) besides: Option<String>,
     /// On our own node; tells if somebody deletes it.
@@ -39,6 +39,8 @@ pub(crate) struct Place {
     pub(super) watched: Vec<Watched>,
     /// When to look again although nothing was heard.
     pub(super) recheck_at: Option<Instant>,
+    /// What was found out about the one before, where that matters.
+    pub(super) term: Option<Term>,
     /// What to tell of the wait.
     pub(super) story: Story,
     /// The listing that was asked for, and the connection when it was.
@@ -136,6 +138,7 @@ impl Place {
             listing: None,
             watched: Vec::new(),
             recheck_at: None,
+            term: None,
             story,
             looking: None,
             arming: None,

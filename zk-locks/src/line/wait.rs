@@ -13,11 +13,17 @@ use super::{
 use crate::{error::AcquireError, queue::REVOKE};
 
 impl Line {
-    /// Waits until nobody is in front of us whom we have to wait for. Can be dropped and called again.
+    /// Waits until the lock is granted. Can be dropped and called again.
     pub(crate) async fn wait(&self, place: &mut Place) -> Result<(), AcquireError> {
-        if self.settings.herd {
-            return self.wait_in_herd(place).await;
+        match self.settings.herd {
+            true => self.wait_in_herd(place).await?,
+            false => self.wait_for_the_nearest(place).await?,
         }
+        self.sit_out(place).await
+    }
+
+    /// Waits until nobody is in front of us whom we have to wait for. Can be dropped and called again.
+    async fn wait_for_the_nearest(&self, place: &mut Place) -> Result<(), AcquireError> {
         loop {
             if self.look(place).await?.ahead() == 0 {
                 return Ok(());
@@ -32,6 +38,16 @@ impl Line {
             }
             place.forget();
         }
+    }
+
+    /// Whether the lock is granted already.
+    pub(crate) async fn may_begin(&self, place: &mut Place) -> Result<bool, AcquireError> {
+        if self.look(place).await?.ahead() > 0 {
+            // Not to be believed the next time.
+            place.forget();
+            return Ok(false);
+        }
+        self.has_begun(place).await
     }
 
     /// The queue in front of us: as it is known, or listed now.

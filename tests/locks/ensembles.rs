@@ -1,0 +1,169 @@
+//! Ensembles whose members lag, lose their leader, or have no quorum.
+
+use std::time::Duration;
+
+use zk_client::{SessionState, WriteError};
+use zk_locks::{AcquireError, CheckError, Client, ConnectOptions, Lock, Lost, Status};
+use zk_proto::OpCode;
+use zk_testkit::{
+    TestServer,
+    proxy::{Kind, Match},
+    server::{Config, Member},
+};
+
+use crate::support::{emptied, within};
+
+const TICK: Duration = Duration::from_millis(200);
+
+/// Of sessions that are to end soon.
+const SHORT: Duration = Duration::from_secs(2);
+
+/// Long enough for a client to come back from one member to another meanwhile.
+const LAG: Duration = Duration::from_secs(1);
+
+/// Three members; the leader, and one of the others.
+async fn ensemble(set_up: impl FnOnce(&mut Config)) -> (TestServer, Member, Member) {
+    let mut config = Config::default();
+    (config.members, config.tick) = (3, TICK);
+    set_up(&mut config);
+    let server = TestServer::start_with(config).await.unwrap();
+    let leader = server.with(|ensemble, _| ensemble.leader()).unwrap();
+    let follower = (0..3).map(Member).find(|member| *member != leader).unwrap();
+    (server, leader, follower)
+}
+
+fn options(server: &TestServer, members: &[Member]) -> ConnectOptions {
+    let servers: Vec<_> =
+        members.iter().map(|member| server.proxy_of(*member).connect_string()).collect();
+    ConnectOptions::new(&servers.join(",")).unwrap()
+}
+
+/// A client of two members that is connected to the first.
+async fn connected_to(server: &TestServer, first: Member, second: Member) -> Client {
+    server.proxy_of(second).refuse_connections().await;
+    let zk = options(server, &[first, second]).connect().await.unwrap();
+    server.proxy_of(second).accept_connections().await;
+    zk
+}
+
+/// Scenarios 8 and 9: the member that the client comes to does not show the node for a while. Whoever looked for it
+/// without a barrier would find nothing, create another, and wait for its own first one.
+#[tokio::test]
+async fn a_node_that_the_next_member_does_not_show_yet_is_waited_for_and_not_made_again() {
+    for barrier_lost in [false, true] {
+        let (server, leader, follower) = ensemble(|_| {}).await;
+        let outsider = options(&server, &[leader]).connect().await.unwrap();
+        outsider.create("/l", b"").await.unwrap();
+        let zk = connected_to(&server, leader, follower).await;
+        server.with(|ensemble, now| ensemble.set_lag(now, follower, LAG));
+
+        let unheard = server.proxy_of(leader).on(Match::reply(OpCode::CREATE2).once()).hold();
+        let behind = server.proxy_of(follower);
+        let lost = barrier_lost.then(|| behind.on(Match::request(OpCode::SYNC).once()).reset());
+        let lock = Lock::new(&zk, "/l");
+        let acquire = tokio::spawn(async move { lock.acquire().await });
+        within(unheard.fired()).await;
+        server.proxy_of(leader).refuse_connections().await;
+        server.proxy_of(leader).reset_all();
+
+        within(behind.wait_for(|frame| frame.kind == Kind::ConnectResponse)).await;
+        server.with(|ensemble, _| {
+            let shown = |member| {
+                let tree = ensemble.tree(member).unwrap();
+                tree.get("/l").map(|node| node.children().count())
+            };
+            assert_eq!((shown(leader), shown(follower)), (Some(1), Some(0)));
+        });
+        let guard = within(acquire).await.unwrap().unwrap();
+        assert!(guard.path().ends_with("-0000000000"), "{}", guard.path());
+        assert_eq!(behind.counts().requests(OpCode::CREATE2), 0, "{}", behind.frames());
+        assert_eq!(lost.map(|lost| lost.times_fired()), barrier_lost.then_some(1));
+        within(guard.release()).await.unwrap();
+        emptied(&zk, "/l").await;
+    }
+}
+
+/// Scenarios 10 and 11: what an old session has left, and a member still shows, belongs to nobody who comes.
+#[tokio::test]
+async fn a_node_of_the_session_before_that_a_member_still_shows_is_waited_for_and_not_taken_over() {
+    let (server, leader, follower) = ensemble(|_| {}).await;
+    let zk = options(&server, &[leader]).session_timeout(SHORT).connect().await.unwrap();
+    let before = within(Lock::new(&zk, "/l").acquire()).await.unwrap();
+    let unheard = server.proxy_of(leader).on(Match::reply(OpCode::CREATE2).once()).hold();
+    let waiting = tokio::spawn({
+        let lock = Lock::new(&zk, "/l");
+        async move { lock.acquire().await }
+    });
+    within(unheard.fired()).await;
+    server.proxy_of(leader).refuse_connections().await;
+    server.proxy_of(leader).reset_all();
+    server.with(|ensemble, now| ensemble.set_lag(now, follower, LAG));
+    server.expire(zk.session().id());
+
+    // It comes back as somebody else, to where both nodes are still to be seen.
+    let again = options(&server, &[follower]).connect().await.unwrap();
+    let guard = within(Lock::new(&again, "/l").acquire()).await.unwrap();
+    assert!(guard.token() > before.token());
+    assert!(guard.path().ends_with("-0000000002"), "{}", guard.path());
+    server.proxy_of(leader).accept_connections().await;
+    let over = within(waiting).await.unwrap().map(drop);
+    assert!(matches!(over, Err(AcquireError::SessionEnded(_))), "{over:?}");
+    assert!(matches!(before.status(), Status::Lost(_)));
+    within(guard.release()).await.unwrap();
+    emptied(&again, "/l").await;
+}
+
+/// Scenario 29. A leader that has lost its followers answers heartbeats, and reads, until it notices; but a check
+/// takes a quorum.
+#[tokio::test]
+async fn a_leader_that_has_lost_its_followers_confirms_no_lock() {
+    let (server, leader, follower) = ensemble(|config| config.sync_limit = SHORT).await;
+    let holder = options(&server, &[leader]).session_timeout(SHORT).connect().await.unwrap();
+    let guard = within(Lock::new(&holder, "/l").acquire()).await.unwrap();
+    let other = options(&server, &[follower]).connect().await.unwrap();
+    server.with(|ensemble, now| ensemble.cut_off(now, leader));
+    assert_eq!(holder.children("/l").await.unwrap().0.len(), 1);
+    let write = async { guard.transaction().set("/l", b"stale").await };
+    let lock = Lock::new(&other, "/l");
+    let (checked, written, next) =
+        within(async { tokio::join!(guard.check(), write, lock.acquire()) }).await;
+    let next = next.unwrap();
+    assert!(next.token() > guard.token());
+    assert!(checked.is_err(), "confirmed although {next:?} has it");
+    assert!(!matches!(written, Ok(Ok(_))), "written although {next:?} has it");
+    assert!(matches!(guard.status(), Status::Lost(_)));
+}
+
+/// Scenario 62. A member without a quorum may be read from, but keeps nobody's session alive.
+#[tokio::test]
+async fn a_holder_that_is_left_with_a_read_only_member_is_in_doubt_until_its_lease_runs_out() {
+    let (server, leader, follower) = ensemble(|config| {
+        (config.read_only_mode, config.sync_limit) = (true, 2 * TICK);
+    })
+    .await;
+    let zk = options(&server, &[follower]).session_timeout(SHORT).read_only(true);
+    let zk = zk.connect().await.unwrap();
+    let guard = within(Lock::new(&zk, "/l").acquire()).await.unwrap();
+    let third = (0..3).map(Member).find(|it| *it != leader && *it != follower).unwrap();
+    server.with(|ensemble, now| {
+        ensemble.stop(now, leader);
+        ensemble.stop(now, third);
+    });
+    let mut session = zk.session();
+    let left = async {
+        while session.state() == (SessionState::Connected { read_only: false }) {
+            session.changed().await;
+        }
+    };
+    within(left).await;
+    assert!(matches!(guard.status(), Status::Suspect { .. }), "{:?}", guard.status());
+    let checked = within(guard.check()).await;
+    let refused = |error: &CheckError| match error {
+        CheckError::Unavailable(WriteError::Rejected(_)) => false,
+        CheckError::Unavailable(_) | CheckError::Lost(_) => true,
+        _ => false,
+    };
+    assert!(checked.as_ref().is_err_and(refused), "{checked:?}");
+    let lost = within(guard.lost()).await;
+    assert!(matches!(lost, Lost::LeaseRanOut | Lost::SessionEnded(_)), "{lost:?}");
+}

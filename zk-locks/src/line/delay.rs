@@ -1,0 +1,101 @@
+//! A pause after those who have not released the lock themselves.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+use zk_client::{CreateMode, ReadError, Rejection, Zxid};
+
+use super::{Line, Place};
+use crate::error::AcquireError;
+
+/// As good as for ever, and no overflow.
+const DELAY_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// What is known of the one who had the lock before.
+#[derive(Debug)]
+pub(super) struct Term {
+    /// The transaction that made the path: with another one, numbers have begun anew.
+    incarnation: Zxid,
+    /// From when on the lock may be used; `None` if that is now.
+    begins: Option<Instant>,
+}
+
+/// What is to be written, and where, for the release of a lock to count as one.
+#[derive(Debug)]
+pub(crate) struct SignOff {
+    pub(crate) path: String,
+    pub(crate) record: String,
+}
+
+/// The node that tells who released the lock last: beside the path, because whatever is below that is taken for a
+/// contender.
+fn record_path(path: &str) -> String {
+    format!("{path}.released")
+}
+
+fn record(incarnation: Zxid, sequence: i32) -> String {
+    format!("{} {sequence}", incarnation.0)
+}
+
+impl Line {
+    /// Waits until a place in front may be used. Can be dropped and called again.
+    pub(crate) async fn sit_out(&self, place: &mut Place) -> Result<(), AcquireError> {
+        while !self.has_begun(place).await? {
+            if let Some(Term { begins: Some(begins), .. }) = place.term {
+                sleep_until(begins).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a place in front may be used already.
+    pub(super) async fn has_begun(&self, place: &mut Place) -> Result<bool, AcquireError> {
+        let Some(delay) = self.settings.lock_delay else { return Ok(true) };
+        let term = match &mut place.term {
+            Some(term) => term,
+            None => {
+                let term = self.term(place.entry.sequence, delay).await?;
+                place.term.insert(term)
+            }
+        };
+        match term.begins {
+            None => return Ok(true),
+            Some(begins) if Instant::now() < begins => return Ok(false),
+            Some(_) => term.begins = None,
+        }
+        // Somebody may have deleted our node meanwhile, which nobody has watched.
+        place.forget();
+        Ok(self.look(place).await?.ahead() == 0)
+    }
+
+    /// Finds out whether the one before has released the lock: whoever had the number before ours, if that was
+    /// the last one to say so. Numbers of those who gave up, or whose programs do not say so, are missing there.
+    async fn term(&self, sequence: i32, delay: Duration) -> Result<Term, AcquireError> {
+        let record_path = record_path(&self.path);
+        let cork = self.client.cork();
+        let path = cork.exists(&self.path).submit();
+        let last = cork.get(&record_path).submit();
+        drop(cork);
+        let incarnation = path.await?.ok_or(AcquireError::NodeDeleted)?.czxid;
+        let is_clean = match last.await {
+            Ok((last, _)) => *last == *record(incarnation, sequence.wrapping_sub(1)).as_bytes(),
+            Err(ReadError::Rejected(Rejection::NoNode)) => {
+                self.ensure(&record_path, b"", CreateMode::Persistent).await?;
+                sequence == 0
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let begins = (!is_clean).then(|| Instant::now() + delay.min(DELAY_MAX));
+        if begins.is_some() {
+            tracing::info!(path = self.path, ?delay, "not released by the one before: waiting");
+        }
+        Ok(Term { incarnation, begins })
+    }
+
+    /// What the one in a place has to write when it releases the lock.
+    pub(crate) fn sign_off(&self, place: &Place) -> Option<Box<SignOff>> {
+        let Term { incarnation, .. } = place.term.as_ref()?;
+        let record = record(*incarnation, place.entry.sequence);
+        Some(Box::new(SignOff { path: record_path(&self.path), record }))
+    }
+}

@@ -1,0 +1,69 @@
+//! Following one's way to the front of a queue.
+
+use std::sync::Arc;
+
+use zk_client::{Cause, ReadError, Rejection, Watch};
+
+use crate::{entry::Entry, line::Line};
+
+/// Follows how many are in front of a [`Ticket`](crate::Ticket): see
+/// [`Ticket::positions`](crate::Ticket::positions). It has no part in the ticket's place, and can outlive it.
+///
+/// For a few who are looked at, not for thousands who wait: it watches the whole queue, and each change of that costs one
+/// notification and one listing. What a wait has seen in passing [`Ticket::ahead`](crate::Ticket::ahead) tells for
+/// nothing.
+#[derive(Debug)]
+pub struct Positions {
+    line: Arc<Line>,
+    entry: Entry,
+    watch: Option<Watch>,
+    /// What was last told.
+    told: Option<Option<usize>>,
+}
+
+impl Positions {
+    pub(crate) const fn new(line: Arc<Line>, entry: Entry) -> Self {
+        Self { line, entry, watch: None, told: None }
+    }
+
+    /// Waits until another number is in front than was last told, and tells it: 0 when the lock is granted, `None`
+    /// when the place is gone, which is the last news. The first call tells at once. Changes that come close together
+    /// may be told as one.
+    ///
+    /// One listing for each change of the queue. The future can be dropped and made anew at will.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the queue cannot be read, or the session has ended. Ask again unless it has.
+    pub async fn next(&mut self) -> Result<Option<usize>, ReadError> {
+        loop {
+            if let Some(watch) = &mut self.watch {
+                let heard = watch.await;
+                self.watch = None;
+                heard.map_err(|end| ReadError::Unavailable(Cause::SessionEnded(end)))?;
+            }
+            if self.told == Some(None) {
+                return std::future::pending().await;
+            }
+            let ahead = match self.line.client.children(&self.line.path).watch().await {
+                Ok(((names, _), watch)) => {
+                    self.watch = Some(watch);
+                    self.ahead(names)
+                }
+                Err(ReadError::Rejected(Rejection::NoNode)) => None,
+                Err(error) => return Err(error),
+            };
+            if self.told != Some(ahead) {
+                self.told = Some(ahead);
+                return Ok(ahead);
+            }
+        }
+    }
+
+    fn ahead(&self, names: Vec<String>) -> Option<usize> {
+        let filter = &self.line.settings.filter;
+        let queue: Vec<Entry> =
+            names.into_iter().filter_map(|name| filter.read(name).ok()).collect();
+        let is_there = queue.iter().any(|entry| entry.name == self.entry.name);
+        is_there.then(|| queue.iter().filter(|entry| entry.blocks(&self.entry)).count())
+    }
+}
