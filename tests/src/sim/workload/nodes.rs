@@ -123,7 +123,8 @@ impl Nodes {
         // Some are never looked at again.
         if !self.worker.rng.one_in(8) {
             let state = self.worker.client.session().state();
-            let read_only = state == SessionState::Connected { read_only: true };
+            // Its server may be gone by now, and have been one of a minority.
+            let read_only = state != SessionState::Connected { read_only: false };
             self.armed.push(Armed { path, known, watch, children, read_only });
         }
     }
