@@ -32,7 +32,7 @@ use crate::{
     level::Level,
     link::{Connect, Link, probe},
     session::{Lease, Published, SessionState},
-    sweep::Sweep,
+    sweep::{Sweep, Unconfirmed},
     watch::Listener,
 };
 
@@ -59,6 +59,7 @@ pub(crate) struct Parts {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) published: watch::Sender<Published>,
     pub(crate) lease: Arc<Lease>,
+    pub(crate) sweeps: Arc<Unconfirmed>,
     pub(crate) level: Arc<Level>,
     pub(crate) last_failure: watch::Sender<Option<(Arc<str>, LinkError)>>,
 }
@@ -77,8 +78,6 @@ pub(crate) struct Driver {
     abandoned: bool,
     /// What a server would not do just now, to be tried again at that time.
     parked: Vec<(Time, Parked)>,
-    /// How many deletes have not been confirmed.
-    sweeps: usize,
     /// Who wants to leave the session alive, as soon as nothing is left to do in it.
     detaching: Option<oneshot::Sender<Option<Credentials>>>,
     complaints: Complaints,
@@ -110,7 +109,6 @@ impl Driver {
             inbox: Vec::new(),
             abandoned: false,
             parked: Vec::new(),
-            sweeps: 0,
             detaching: None,
             complaints: Complaints::default(),
         }
@@ -209,14 +207,15 @@ impl Driver {
     }
 
     fn sweep(&mut self, now: Time, sweep: Sweep) {
-        self.sweeps += 1;
+        self.parts.sweeps.begun();
         self.parts.session.submit(now, sweep.request());
     }
 
     /// Leaves the session if somebody wants to and nothing is left to do: whoever resumes it would not know of
     /// nodes that nobody wants.
     fn detach_when_done(&mut self) -> bool {
-        let done = self.attempts.is_empty() && self.sweeps == 0 && self.parts.commands.is_empty();
+        let swept = self.parts.sweeps.count() == 0;
+        let done = self.attempts.is_empty() && swept && self.parts.commands.is_empty();
         let Some(credentials) = self.detaching.take_if(|_| done) else { return false };
         // Whoever asked may have gone; the session is left all the same.
         let _ = credentials.send(self.parts.session.credentials());
@@ -355,7 +354,7 @@ impl Driver {
                 Some(sweep) => {
                     self.parked.push((now.after(RETRY_PAUSE), Parked::Sweep(sweep)));
                 }
-                None => self.sweeps -= 1,
+                None => self.parts.sweeps.concluded(),
             },
             Token::Nobody => {}
         }

@@ -50,7 +50,7 @@ impl Line {
                 Ok(Ok(nodes)) => {
                     let mut places = Vec::with_capacity(nodes.len());
                     for ((line, node), children) in lines.iter().zip(nodes).zip(listings) {
-                        let mut place = Place::new(node, None, &line.settings.observers)?;
+                        let mut place = Place::new(node, None, &line.settings)?;
                         if let Ok((names, _)) = children.await {
                             place.listing = line.listing(names, &place, epoch)?;
                             place.story.ahead = place.ahead();
