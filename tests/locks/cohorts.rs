@@ -5,16 +5,20 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    thread,
     time::Duration,
 };
 
 use tokio::{sync::Barrier, task::JoinSet};
 use zk_client::EventType;
 use zk_locks::{
-    AcquireError, CohortLock, FencingToken, Lock, Lost, OnLoss, Passing, SessionEnd, Status,
+    AcquireError, Client, CohortLock, FencingToken, Lock, Lost, OnLoss, Passing, SessionEnd, Status,
 };
 use zk_proto::OpCode;
-use zk_testkit::proxy::{Kind, Match};
+use zk_testkit::{
+    TestServer,
+    proxy::{Kind, Match},
+};
 
 use crate::support::{Stage, dropped_on_waking, emptied, joined, on_each_release, ops, within};
 
@@ -370,4 +374,31 @@ async fn tasks_on_several_threads_that_come_and_go_lose_nothing() {
         emptied(&stage.outsider, &path).await;
     })
     .await;
+}
+
+/// A task that asks in the very moment in which another one puts the lock down has it, or is passed it: it
+/// must not wait beside a lock that nobody has. Nothing is asked of the server meanwhile, so that there are many
+/// such moments.
+#[test]
+fn a_lock_that_is_put_down_while_somebody_asks_is_not_left_lying() {
+    const TIMES: u32 = 20_000;
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let server = tokio::runtime::Runtime::new().unwrap();
+    let there = server.block_on(TestServer::start()).unwrap();
+    let zk = server.block_on(Client::connect(&there.connect_string())).unwrap();
+    let linger = Passing::default().linger(Duration::from_secs(3600));
+    let lock = CohortLock::new(&zk, "/lingers").passing(linger);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            let lock = lock.clone();
+            scope.spawn(move || {
+                runtime().block_on(async {
+                    for _ in 0..TIMES {
+                        drop(within(lock.acquire()).await.unwrap());
+                    }
+                });
+            });
+        }
+    });
+    assert!(there.proxy().counts().requests(OpCode::CREATE2) < TIMES.into());
 }

@@ -185,6 +185,37 @@ async fn locks_that_do_not_fit_into_one_transaction_are_taken_in_the_order_of_th
     .await;
 }
 
+/// Scenario 45, for several paths of which one is worn: nothing is kept while that gets empty.
+#[tokio::test]
+async fn a_path_whose_numbers_are_worn_is_made_anew_and_all_queues_are_joined_again() {
+    on_each_release(async |stage: Stage| {
+        let paths = [stage.existing("fresh").await, stage.existing("worn").await];
+        let zk = stage.client().await;
+        let worn = Lock::builder(&zk, &paths[1]).rotate_at(2).build();
+        within(within(worn.acquire()).await.unwrap().release()).await.unwrap();
+        let holder = within(worn.acquire()).await.unwrap();
+        let last = holder.token();
+        let both = MultiLock::of([Lock::new(&zk, &paths[0]), worn]);
+        let rotating = tokio::spawn(async move { both.acquire().await });
+        // It has come to both, and left both again.
+        let been = async {
+            while stage.outsider.exists(&paths[0]).await.unwrap().unwrap().cversion < 2 {
+                tokio::task::yield_now().await;
+            }
+        };
+        within(been).await;
+        joined(&stage.outsider, &paths[0], 0).await;
+        joined(&stage.outsider, &paths[1], 1).await;
+        within(holder.release()).await.unwrap();
+        let guards = within(rotating).await.unwrap().unwrap();
+        let renewed = guards.get(&paths[1]).unwrap();
+        assert!(renewed.path().ends_with("-0000000000"), "{}", renewed.path());
+        assert!(renewed.token() > last);
+        within(guards.release()).await.unwrap();
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn locks_of_which_one_cannot_be_had_are_not_waited_for() {
     on_each_release(async |stage: Stage| {

@@ -7,7 +7,7 @@ use std::{
 
 use zk_locks::{Grant, Lock, Lost, Metrics, Observer};
 
-use crate::support::{Stage, on_each_release, within};
+use crate::support::{Stage, emptied, on_each_release, within};
 
 #[tokio::test]
 async fn metrics_count_grants_waits_losses_and_those_who_give_up() {
@@ -29,6 +29,33 @@ async fn metrics_count_grants_waits_losses_and_those_who_give_up() {
         assert_eq!((metrics.grants(), metrics.given_up(), metrics.losses()), (2, 1, 1));
         assert_eq!((metrics.waits().count(), metrics.holds().count()), (2, 2));
         assert_eq!(metrics.queue_length(), 1);
+    })
+    .await;
+}
+
+/// What was given up while nobody could be told is counted until it is gone.
+#[tokio::test]
+async fn metrics_count_orphans_for_as_long_as_there_are_any() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("orphans").await;
+        let metrics = Arc::new(Metrics::default());
+        let (proxy, zk) = stage.proxied().await;
+        let lock = || Lock::builder(&zk, &path).observer(metrics.clone()).build();
+        let (held, waiting) = (within(lock().acquire()).await.unwrap(), lock().enqueue().await);
+        assert_eq!(metrics.orphans(), 0);
+        proxy.refuse_connections().await;
+        proxy.reset_all();
+        drop((held, waiting));
+        let counted = async {
+            while metrics.orphans() != 2 {
+                tokio::task::yield_now().await;
+            }
+        };
+        within(counted).await;
+        proxy.accept_connections().await;
+        emptied(&stage.outsider, &path).await;
+        zk.sync("/").await.unwrap();
+        assert_eq!((metrics.orphans(), zk.session().orphans()), (0, 0));
     })
     .await;
 }

@@ -1,7 +1,7 @@
 //! Servers that know neither containers nor metadata in the reply to a create.
 
 use zk_client::{Rejection, WriteError};
-use zk_locks::{Client, Lock};
+use zk_locks::{Client, Lock, MultiLock};
 use zk_testkit::real::{Release, Server};
 
 use crate::support::within;
@@ -25,6 +25,32 @@ async fn a_3_4_server_gets_persistent_parents_and_gives_tokens_that_grow() {
     }
     zk.sync("/").await.unwrap();
     assert!(zk.children("/locks/old").await.unwrap().0.is_empty());
+}
+
+#[tokio::test]
+async fn a_3_4_server_gives_several_locks_together_on_paths_that_are_missing() {
+    let server = Server::start(Release::V3_4).await.unwrap();
+    let zk = Client::connect(&server.connect_string()).await.unwrap();
+    let both = MultiLock::new(&zk, ["/locks/a", "/locks/b"]);
+    let mut last = 0;
+    for _ in 0..3 {
+        let guards = within(both.acquire()).await.unwrap();
+        for guard in &guards {
+            let stat = zk.exists(guard.path()).await.unwrap().unwrap();
+            assert_eq!(stat.czxid.0, guard.token().get());
+            assert!(guard.token().get() > last);
+        }
+        last = guards.iter().map(|guard| guard.token().get()).max().unwrap();
+        guards.check().await.unwrap();
+        assert!(within(both.try_acquire()).await.unwrap().is_none());
+        let (waited, released) = tokio::join!(within(both.acquire()), guards.release());
+        released.unwrap();
+        last = last.max(waited.unwrap().iter().map(|guard| guard.token().get()).max().unwrap());
+    }
+    zk.sync("/").await.unwrap();
+    for path in ["/locks/a", "/locks/b"] {
+        assert!(zk.children(path).await.unwrap().0.is_empty());
+    }
 }
 
 /// The first create of a session pays for what the client cannot know: the server drops the connection.

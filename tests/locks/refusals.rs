@@ -1,23 +1,23 @@
 //! Servers that are too busy, and say so instead of doing what they are asked.
 
-use zk_locks::Lock;
+use zk_locks::{Lock, MultiLock};
 use zk_proto::{ErrorCode, OpCode};
 use zk_testkit::proxy::{Match, Proxy, RuleHandle};
 
 use crate::support::{Stage, Waiter, emptied, joined, on_each_release, ops, within};
 
-/// Has the server asked something else, so that it does not do what the next request of this kind is for.
-fn not_carried_out(proxy: &Proxy, op: OpCode) -> RuleHandle {
-    proxy.on(Match::request(op).once()).rewrite(|request| {
+/// Has the server asked something else, so that it does not do what these requests are for.
+fn not_carried_out(proxy: &Proxy, requests: Match) -> RuleHandle {
+    proxy.on(requests).rewrite(|request| {
         // The number of the request, and behind it: exists "/", unwatched.
         request.truncate(4);
         request.extend([0, 0, 0, 3, 0, 0, 0, 1, b'/', 0]);
     })
 }
 
-/// Has the next answer to such a request say that it failed.
-fn answered_with(proxy: &Proxy, op: OpCode, code: ErrorCode) -> RuleHandle {
-    proxy.on(Match::reply(op).once()).rewrite(move |reply| {
+/// Has these answers say that the request failed.
+fn answered_with(proxy: &Proxy, replies: Match, code: ErrorCode) -> RuleHandle {
+    proxy.on(replies).rewrite(move |reply| {
         reply.truncate(12);
         let code = code.0 as u32;
         reply.extend([24, 16, 8, 0].map(|shift| (code >> shift & 0xFF) as u8));
@@ -33,8 +33,9 @@ async fn a_request_that_a_busy_server_turns_away_is_made_again_later() {
             stage.outsider.create(&path, b"").await.unwrap();
             let (proxy, zk) = stage.proxied().await;
             let lock = Lock::new(&zk, &path);
-            let (dropped, refused) =
-                (not_carried_out(&proxy, op), answered_with(&proxy, op, ErrorCode::THROTTLED_OP));
+            let dropped = not_carried_out(&proxy, Match::request(op).once());
+            let busy = ErrorCode::THROTTLED_OP;
+            let refused = answered_with(&proxy, Match::reply(op).once(), busy);
             let guard = within(lock.acquire()).await.unwrap();
             joined(&stage.outsider, &path, 1).await;
             within(guard.release()).await.unwrap();
@@ -53,8 +54,9 @@ async fn a_waiter_that_a_busy_server_turns_away_looks_again() {
         let path = stage.existing("busy").await;
         let holder = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
         let proxy = stage.proxy().await;
-        let dropped = not_carried_out(&proxy, OpCode::GET_DATA);
-        let refused = answered_with(&proxy, OpCode::GET_DATA, ErrorCode::THROTTLED_OP);
+        let dropped = not_carried_out(&proxy, Match::request(OpCode::GET_DATA).once());
+        let busy = ErrorCode::THROTTLED_OP;
+        let refused = answered_with(&proxy, Match::reply(OpCode::GET_DATA).once(), busy);
         let mut waiter = Waiter::joining(proxy, &path).await;
         // Its own node, and the one in front again.
         waiter.has_read(2).await;
@@ -74,7 +76,7 @@ async fn a_create_that_a_server_has_given_up_is_looked_for_and_not_made_again() 
             let path = stage.path("given-up");
             stage.outsider.create(&path, b"").await.unwrap();
             let (proxy, zk) = stage.proxied().await;
-            let refused = answered_with(&proxy, OpCode::CREATE2, code);
+            let refused = answered_with(&proxy, Match::reply(OpCode::CREATE2).once(), code);
             let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
             assert_eq!(refused.times_fired(), 1);
             let requests = ops(&proxy.frames());
@@ -86,6 +88,40 @@ async fn a_create_that_a_server_has_given_up_is_looked_for_and_not_made_again() 
             emptied(&stage.outsider, &path).await;
             stage.outsider.delete(&path).await.unwrap();
         }
+    })
+    .await;
+}
+
+/// What `MultiLock` falls back on: all locks or none, in the order that everybody keeps to.
+#[tokio::test]
+async fn servers_that_know_no_transactions_give_one_lock_after_the_other() {
+    on_each_release(async |stage: Stage| {
+        let paths = [stage.existing("b").await, stage.existing("a").await];
+        let (proxy, zk) = stage.proxied().await;
+        let _unseen = not_carried_out(&proxy, Match::request(OpCode::MULTI));
+        let unknown = ErrorCode::UNIMPLEMENTED;
+        let refused = answered_with(&proxy, Match::reply(OpCode::MULTI), unknown);
+        let both = MultiLock::new(&zk, &paths);
+        let guards = within(both.acquire()).await.unwrap();
+        assert_eq!(refused.times_fired(), 1);
+        let frames = proxy.frames();
+        let creates = frames.iter().filter(|frame| frame.is_request(OpCode::CREATE2));
+        let creates: Vec<_> = creates.filter_map(|frame| frame.path.clone()).collect();
+        assert_eq!(creates.len(), 2, "{frames}");
+        assert!(creates[0].starts_with(&paths[1]) && creates[1].starts_with(&paths[0]));
+        // In the order of asking all the same.
+        assert!(guards.iter().next().unwrap().path().starts_with(&paths[0]));
+        within(guards.release()).await.unwrap();
+
+        // While one is taken the other is not kept.
+        let held = within(Lock::new(&stage.outsider, &paths[0]).acquire()).await.unwrap();
+        assert!(within(both.try_acquire()).await.unwrap().is_none());
+        let short = std::time::Duration::from_millis(50);
+        assert!(both.acquire_timeout(short).await.is_err());
+        emptied(&stage.outsider, &paths[1]).await;
+        within(held.release()).await.unwrap();
+        let guards = within(both.try_acquire()).await.unwrap().expect("both are free");
+        within(guards.release()).await.unwrap();
     })
     .await;
 }

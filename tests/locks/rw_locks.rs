@@ -2,7 +2,7 @@
 
 use zk_client::{CreateMode, EventType};
 use zk_locks::{
-    AcquireError, Client, Kind, Layout, Lost, ReadGuard, RwLock, UpgradeError, WriteGuard,
+    AcquireError, Client, Kind, Layout, Lost, Names, ReadGuard, RwLock, UpgradeError, WriteGuard,
 };
 use zk_proto::OpCode;
 use zk_testkit::proxy::Proxy;
@@ -10,7 +10,12 @@ use zk_testkit::proxy::Proxy;
 use crate::support::{Stage, emptied, joined, on_each_release, ops, within};
 
 /// The layouts that have names for both.
-const LAYOUTS: [Layout; 3] = [Layout::Curator, Layout::Kazoo, Layout::Go];
+const LAYOUTS: [Layout; 4] = [
+    Layout::Curator,
+    Layout::Kazoo,
+    Layout::Go,
+    Layout::Custom(Names::new("-mutex-").prefix("job-").read_write("-shared-", "-alone-")),
+];
 
 /// Runs a test in each layout on each release. `path` exists.
 async fn in_each_layout(test: impl AsyncFn(&Stage, &str, Layout)) {

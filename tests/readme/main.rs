@@ -18,6 +18,13 @@ fn the_quick_start_is_the_example() {
     assert!(README.contains(&format!("```rust\n{example}```")), "README.md shows another program");
 }
 
+/// That one runs in a test of its own package.
+#[test]
+fn the_program_without_a_runtime_is_the_package() {
+    let program = include_str!("../quickstart/src/main.rs");
+    assert!(README.contains(&format!("```rust\n{program}```")), "README.md shows another program");
+}
+
 #[tokio::test]
 async fn the_quick_start_runs() {
     let server = Server::start(Wanted::Any).await.unwrap();

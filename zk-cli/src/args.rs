@@ -4,6 +4,7 @@ use std::{ffi::OsString, net::IpAddr, time::Duration};
 
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand};
 use zk_client::ZkPath;
+use zk_locks::Layout;
 use zk_testkit::real::Release;
 
 use crate::{duration, exit::Exit};
@@ -24,6 +25,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     #[cfg(unix)]
     Lock(LockArgs),
+    #[cfg(unix)]
+    Elect(ElectArgs),
     Holders(HoldersArgs),
     /// Ask somebody to give a lock back
     ///
@@ -152,13 +155,24 @@ pub(crate) struct LockArgs {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) mode: Mode,
 
-    /// End COMMAND, as for a lost lock, if somebody asks for the lock back (zk revoke, or Curator's Revoker)
-    #[arg(long)]
-    pub(crate) revocable: bool,
-
     /// What `zk holders` shows to others [default: host and process]
     #[arg(long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
+
+    #[command(flatten)]
+    pub(crate) connect: ConnectArgs,
+}
+
+/// How COMMAND ends with the lock that it runs under.
+#[cfg(unix)]
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct JobArgs {
+    /// End COMMAND, as for a lost lock, if somebody asks for the lock back (zk revoke, or Curator's Revoker)
+    #[arg(long)]
+    pub(crate) revocable: bool,
 
     /// How long COMMAND has between SIGTERM and SIGKILL when the lock is lost
     #[arg(long, value_name = "D", value_parser = duration::seconds, default_value = "5s")]
@@ -168,6 +182,44 @@ pub(crate) struct LockArgs {
     /// half of the session timeout
     #[arg(long, value_name = "D", value_parser = duration::seconds, default_value = "0s")]
     pub(crate) margin: Duration,
+}
+
+/// Run a command while being the leader, or follow who leads
+///
+/// Stands for the election on PATH, waits until it has stood for longest, runs
+/// COMMAND, and resigns when that ends; then exits as COMMAND did. While it waits,
+/// standard error is told who leads. Candidates are those of Curator's LeaderLatch
+/// on the same path (of kazoo's Election with --mode kazoo).
+///
+/// Environment, signals and losses are as for `zk lock`.
+///
+/// Without COMMAND it does not stand: it prints a line whenever somebody else
+/// leads, or the leader says something else, until a signal ends it.
+#[cfg(unix)]
+#[derive(Debug, ClapArgs)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct ElectArgs {
+    /// The election's path; made if missing
+    pub(crate) path: ZkPath,
+
+    /// What to run, with its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+
+    /// What others are told about this candidate [default: host and process]
+    #[arg(long, value_name = "TEXT", requires = "command")]
+    pub(crate) data: Option<String>,
+
+    /// Whose names the candidates' nodes have
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) mode: Mode,
+
+    /// Print changes as lines of JSON
+    #[arg(long, conflicts_with = "command")]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
 
     #[command(flatten)]
     pub(crate) connect: ConnectArgs,
@@ -187,6 +239,17 @@ pub(crate) enum Mode {
     Recipe,
 }
 
+impl Mode {
+    pub(crate) const fn layout(self) -> Layout {
+        match self {
+            Self::Curator => Layout::Curator,
+            Self::Kazoo => Layout::Kazoo,
+            Self::Go => Layout::Go,
+            Self::Recipe => Layout::Recipe,
+        }
+    }
+}
+
 /// One in the queue of a lock.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ContenderArgs {
@@ -201,7 +264,9 @@ pub(crate) struct ContenderArgs {
 
 /// Show who holds a lock, and who waits for it
 ///
-/// One line for each, the holder first. Ages are the difference of two clocks: this machine's, and the
+/// One line for each, the holder first: of exclusive and read/write locks,
+/// cohorts (one line for each process), elections, semaphores (their permits
+/// first), and locks that are a single node; whatever implementation they use. Ages are the difference of two clocks: this machine's, and the
 /// leader's when the node was made.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct HoldersArgs {
@@ -382,6 +447,7 @@ fn examples() -> String {
         "Examples:",
         "  zk lock /locks/report -- ./nightly-report.sh",
         "  zk lock --try /locks/backup -- sh -c 'backup --fence \"$ZK_LOCK_TOKEN\"'",
+        "  zk elect /elections/scheduler -- ./scheduler",
         "  zk holders /locks/report",
         "  zk ls -l /locks",
         "  zk demo",

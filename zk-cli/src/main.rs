@@ -7,7 +7,7 @@
 //! | `connection` | a session for one command |
 //! | `render` | standard output: text, JSON, tables |
 //! | `commands` | one module for each command |
-//! | `lock` | the command that `zk lock` runs, and its signals |
+//! | `lock` | the command that `zk lock` or `zk elect` runs, and its signals |
 //! | `demo` | fifty contenders for one lock: the parts of `zk demo` |
 
 mod args;

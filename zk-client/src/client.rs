@@ -24,6 +24,7 @@ use crate::{
     options::{ConnectOptions, SessionTask},
     protected::{CreateAllProtected, CreateProtected},
     session::{Lease, Published, Session, SessionState},
+    sweep::Unconfirmed,
     transaction::Multi,
 };
 
@@ -94,7 +95,7 @@ impl Client {
         let (commands, inbox) = mpsc::unbounded_channel();
         let (publisher, published) = watch::channel(first);
         let (failure, last_failure) = watch::channel(None);
-        let lease = Arc::new(Lease::default());
+        let (lease, sweeps) = (Arc::new(Lease::default()), Arc::new(Unconfirmed::default()));
         let driver = Driver::new(Parts {
             lease_margin: config.lease_margin,
             session: Machine::new(config, seed, Time::new(clock.now())),
@@ -104,6 +105,7 @@ impl Client {
             clock: clock.clone(),
             published: publisher,
             lease: lease.clone(),
+            sweeps: sweeps.clone(),
             level: level.clone(),
             last_failure: failure,
         });
@@ -112,7 +114,7 @@ impl Client {
         let spawn = Spawn::new(spawn);
         spawn.run(Box::pin(task));
 
-        let session = Session::new(published.clone(), lease, clock);
+        let session = Session::new(published.clone(), lease, sweeps, clock);
         let client = Self {
             handle: Handle { commands, published, permits, chroot, level, ids, held: None },
             session,

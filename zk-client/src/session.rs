@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::watch;
 use zk_proto::{SessionId, Time};
 
-use crate::{clock::Clock, error::SessionEnd};
+use crate::{clock::Clock, error::SessionEnd, sweep::Unconfirmed};
 
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +87,7 @@ impl Lease {
 pub struct Session {
     published: watch::Receiver<Published>,
     lease: Arc<Lease>,
+    sweeps: Arc<Unconfirmed>,
     clock: Arc<dyn Clock>,
 }
 
@@ -105,9 +106,10 @@ impl Session {
     pub(crate) fn new(
         published: watch::Receiver<Published>,
         lease: Arc<Lease>,
+        sweeps: Arc<Unconfirmed>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { published, lease, clock }
+        Self { published, lease, sweeps, clock }
     }
 
     /// The same view, for which everything so far is past.
@@ -153,6 +155,17 @@ impl Session {
         match self.state() {
             SessionState::Ended(_) | SessionState::Closing => Duration::ZERO,
             _ => self.lease.until().saturating_sub(self.clock.now()),
+        }
+    }
+
+    /// How many nodes of the session nobody owns any more although no server has confirmed that they are gone:
+    /// it goes on deleting them. Above 0 for longer than an answer takes, while servers are out of reach or
+    /// refuse. 0 once the session is over: they go with it.
+    #[must_use]
+    pub fn orphans(&self) -> usize {
+        match self.state() {
+            SessionState::Ended(_) => 0,
+            _ => self.sweeps.count(),
         }
     }
 

@@ -1,6 +1,9 @@
 //! Deletes that the session carries out whether or not anybody waits for them.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use tokio::sync::oneshot;
 use zk_proto::{
@@ -16,6 +19,24 @@ use crate::{
     error::WriteError,
     watch::Listener,
 };
+
+/// How many deletes have not been confirmed: counted by the driver, read by anyone.
+#[derive(Debug, Default)]
+pub(crate) struct Unconfirmed(AtomicUsize);
+
+impl Unconfirmed {
+    pub(crate) fn begun(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn concluded(&self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// A node to be deleted, by whoever has gone or still waits.
 ///

@@ -144,9 +144,11 @@ impl<R> Builder<R> {
     #[must_use]
     pub fn build(self) -> R {
         let Self { client, path, description, acl, recheck, layout, .. } = self;
-        let Self { filter, look_ahead, max_waiters, rotate_at, .. } = self;
+        let Self { mut filter, look_ahead, max_waiters, rotate_at, .. } = self;
         let Self { max_hold, lock_delay, observers, herd, downgrades, over, .. } = self;
         let description = description.unwrap_or_else(identity::describe);
+        filter.names = layout.names();
+        observers.tell(|observer| observer.attached(&client.session()));
         let settings = Settings {
             description,
             acl,

@@ -1,5 +1,7 @@
 //! What nodes are called and which of the others count: sharing locks with other implementations.
 
+use zk_client::parse_sequence;
+
 use crate::entry::{Entry, Kind};
 
 /// Whose names a lock's nodes have.
@@ -13,6 +15,7 @@ use crate::entry::{Entry, Kind};
 /// | [`Kazoo`](Layout::Kazoo) | `<hex>__lock__` | `<hex>__rlock__`, `<hex>__lock__` | kazoo |
 /// | [`Go`](Layout::Go) | `_c_<hex>-lock-` | `_c_<hex>-__READ__`, `…__WRIT__` | the same as Curator's |
 /// | [`Recipe`](Layout::Recipe) | `x-<uuid>-` | none | ZooKeeper's own recipes in Java and C |
+/// | [`Custom`](Layout::Custom) | as one likes | as one likes | those who have the same names |
 ///
 /// In an [election](crate::Election) the nodes are `_c_<uuid>-latch-` (Curator's `LeaderLatch`), `<hex>__lock__`
 /// (kazoo's `Election`) and `_c_<hex>-latch-`; ZooKeeper's own recipes have none that fits.
@@ -31,6 +34,99 @@ pub enum Layout {
     Go,
     /// The names of the recipes in ZooKeeper's distribution. There is no read/write lock among them.
     Recipe,
+    /// Names of one's own.
+    Custom(Names),
+}
+
+/// Names of one's own, for [`Layout::Custom`]: `<prefix><uuid><marker><number>`.
+///
+/// Whoever shares the lock under other names has to count these as contenders. Ours that have another layout
+/// wait for them as for [strangers](Strangers), and cannot tell readers from writers.
+///
+/// ```
+/// use zk_locks::{Layout, Names};
+///
+/// const OURS: Layout = Layout::Custom(
+///     Names::new("-mutex-").prefix("job-").read_write("-shared-", "-alone-"),
+/// );
+/// # let _ = OURS;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use]
+pub struct Names {
+    prefix: &'static str,
+    lock: &'static str,
+    read_write: Option<(&'static str, &'static str)>,
+    lease: Option<&'static str>,
+    lead: Option<&'static str>,
+}
+
+impl Names {
+    /// Names with this marker between id and number, for exclusive locks; for anything else there are none yet.
+    ///
+    /// # Panics
+    /// The marker is empty. So it is with the others.
+    pub const fn new(marker: &'static str) -> Self {
+        let lock = checked(marker);
+        Self { prefix: "", lock, read_write: None, lease: None, lead: None }
+    }
+
+    /// The same with something in front of the id.
+    pub const fn prefix(mut self, prefix: &'static str) -> Self {
+        self.prefix = prefix;
+        self
+    }
+
+    /// The same with names for the sides of a read/write lock, whose markers must differ.
+    pub const fn read_write(mut self, read: &'static str, write: &'static str) -> Self {
+        self.read_write = Some((checked(read), checked(write)));
+        self
+    }
+
+    /// The same with names for the permits of a semaphore.
+    pub const fn lease(mut self, marker: &'static str) -> Self {
+        self.lease = Some(checked(marker));
+        self
+    }
+
+    /// The same with names for candidates in an election.
+    pub const fn lead(mut self, marker: &'static str) -> Self {
+        self.lead = Some(checked(marker));
+        self
+    }
+
+    fn marker(self, role: Role) -> Option<&'static str> {
+        match role {
+            Role::Lock => Some(self.lock),
+            Role::Read => self.read_write.map(|(read, _)| read),
+            Role::Write => self.read_write.map(|(_, write)| write),
+            Role::Lease => self.lease,
+            Role::Lead => self.lead,
+        }
+    }
+
+    /// What a node of such a name wants, and its number.
+    fn numbered(self, name: &str) -> Option<(i32, Kind)> {
+        let kinds = [
+            (Role::Lock, Kind::Exclusive),
+            (Role::Read, Kind::Read),
+            (Role::Write, Kind::Write),
+            (Role::Lease, Kind::Lease),
+            (Role::Lead, Kind::Lead),
+        ];
+        let read = kinds.into_iter().filter_map(|(role, kind)| {
+            let marker = self.marker(role)?;
+            let (_, number) = name.rsplit_once(marker)?;
+            Some((marker.len(), (parse_sequence(number)?, kind)))
+        });
+        // One marker may be the end of another.
+        read.max_by_key(|(length, _)| *length).map(|(_, numbered)| numbered)
+    }
+}
+
+const fn checked(marker: &'static str) -> &'static str {
+    assert!(!marker.is_empty(), "a marker has at least one character");
+    marker
 }
 
 /// What becomes of children of a lock's path that are no contenders of any known implementation.
@@ -75,8 +171,21 @@ impl Layout {
             (Self::Kazoo, Role::Read) => Some(hex() + "__rlock__"),
             (Self::Kazoo, Role::Lock | Role::Write | Role::Lead) => Some(hex() + "__lock__"),
             (Self::Recipe, Role::Lock) => Some(format!("x-{id}-")),
+            (Self::Custom(names), role) => {
+                Some(format!("{}{id}{}", names.prefix, names.marker(role)?))
+            }
             (Self::Kazoo, Role::Lease)
             | (Self::Recipe, Role::Read | Role::Write | Role::Lease | Role::Lead) => None,
+        }
+    }
+}
+
+impl Layout {
+    /// The names that nobody knows but who has been told.
+    pub(crate) const fn names(self) -> Option<Names> {
+        match self {
+            Self::Custom(names) => Some(names),
+            _ => None,
         }
     }
 }
@@ -85,6 +194,8 @@ impl Layout {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
     pub(crate) strangers: Strangers,
+    /// Names that are known besides those of known implementations.
+    pub(crate) names: Option<Names>,
     /// Of several locks under one path, the one with this name.
     pub(crate) named: Option<String>,
 }
@@ -92,12 +203,20 @@ pub(crate) struct Filter {
 impl Filter {
     /// Reads a child's name; gives it back if it has no place in the queue.
     pub(crate) fn read(&self, name: String) -> Result<Entry, String> {
-        let entry = Entry::parse(name)?;
+        let entry = self.parse(name)?;
         let counts = match &self.named {
             Some(lock) => lock_name(&entry.name) == Some(lock),
             None => entry.kind != Kind::Unknown || self.strangers == Strangers::Wait,
         };
         if counts { Ok(entry) } else { Err(entry.name) }
+    }
+
+    /// Reads a name, whether or not it counts here; gives it back if it has no number.
+    pub(crate) fn parse(&self, name: String) -> Result<Entry, String> {
+        match self.names.and_then(|names| names.numbered(&name)) {
+            Some((sequence, kind)) => Ok(Entry { name, sequence, kind }),
+            None => Entry::parse(name),
+        }
     }
 
     /// Whether a child that has no place in the queue must be told of: it is none of another lock's.
@@ -145,6 +264,32 @@ mod tests {
     }
 
     #[test]
+    fn names_of_ones_own_are_read_by_who_knows_them_and_are_strangers_to_others() {
+        let names = Names::new("-lock-").prefix("p-").read_write("-r-lock-", "-w-");
+        let filter = Filter { names: Some(names), ..Filter::default() };
+        for (role, kind) in [
+            (Role::Lock, Some(Kind::Exclusive)),
+            (Role::Read, Some(Kind::Read)),
+            (Role::Write, Some(Kind::Write)),
+            (Role::Lead, None),
+            (Role::Lease, None),
+        ] {
+            let name = Layout::Custom(names).name(role, ID);
+            assert_eq!(name.is_some(), kind.is_some(), "{role:?}");
+            let Some(name) = name else { continue };
+            let read = |filter: &Filter| {
+                let entry = filter.read(format!("{name}0000000007")).unwrap();
+                (entry.sequence, Some(entry.kind))
+            };
+            assert_eq!(read(&filter), (7, kind));
+            assert_eq!(read(&Filter::default()).0, 7);
+        }
+        let theirs = filter.read("0123456789abcdef__rlock__0000000003".to_owned()).unwrap();
+        assert_eq!(theirs.kind, Kind::Read);
+        assert!(filter.read("p-lock-12".to_owned()).is_err());
+    }
+
+    #[test]
     fn locks_that_share_a_path_are_told_apart_by_their_whole_names() {
         let filter = Filter { named: Some("report".to_owned()), ..Filter::default() };
         let counts = |name: &str| filter.read(name.to_owned()).is_ok();
@@ -159,8 +304,9 @@ mod tests {
 
     #[test]
     fn strangers_with_a_number_count_only_if_they_are_waited_for() {
-        let counts =
-            |strangers, name: &str| Filter { strangers, named: None }.read(name.to_owned()).is_ok();
+        let counts = |strangers, name: &str| {
+            Filter { strangers, ..Filter::default() }.read(name.to_owned()).is_ok()
+        };
         assert!(counts(Strangers::Wait, "member-0000000007"));
         assert!(!counts(Strangers::Ignore, "member-0000000007"));
         assert!(!counts(Strangers::Wait, "member"));

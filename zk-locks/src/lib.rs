@@ -71,7 +71,7 @@ pub use self::{
     group::{Group, GroupBuilder, Member, Members, Membership},
     guard::{FencingToken, Guard, Guards, SharedGuard, Status},
     herd_lock::{HerdLock, HerdLockBuilder},
-    layout::{Layout, Strangers},
+    layout::{Layout, Names, Strangers},
     lock::{Lock, LockBuilder},
     multi_lock::MultiLock,
     observe::{Grant, Histogram, Metrics, Observer, Release},

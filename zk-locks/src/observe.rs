@@ -3,11 +3,13 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
+
+use zk_client::{Session, SessionState};
 
 use crate::{error::Lost, guard::FencingToken};
 
@@ -15,6 +17,11 @@ use crate::{error::Lost, guard::FencingToken};
 ///
 /// The methods are called where it happens, and should be quick.
 pub trait Observer: Send + Sync + 'static {
+    /// A recipe was built that will tell this observer, for a client with this session.
+    fn attached(&self, session: &Session) {
+        let _ = session;
+    }
+
     /// A lock was granted.
     fn granted(&self, grant: &Grant<'_>) {
         let _ = grant;
@@ -86,6 +93,8 @@ pub struct Metrics {
     ahead: AtomicU64,
     waits: Histogram,
     holds: Histogram,
+    /// Each once.
+    sessions: Mutex<Vec<Session>>,
 }
 
 impl Metrics {
@@ -119,6 +128,20 @@ impl Metrics {
         self.ahead.load(Relaxed)
     }
 
+    /// How many nodes nobody owns any more although no server has confirmed that they are gone, in all sessions
+    /// whose recipes tell this: see [`Session::orphans`](zk_client::Session::orphans). Others wait for them.
+    #[must_use]
+    pub fn orphans(&self) -> usize {
+        self.sessions().iter().map(Session::orphans).sum()
+    }
+
+    /// Those that have not ended.
+    fn sessions(&self) -> MutexGuard<'_, Vec<Session>> {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|session| !matches!(session.state(), SessionState::Ended(_)));
+        sessions
+    }
+
     /// How long those who were granted a lock waited.
     #[must_use]
     pub const fn waits(&self) -> &Histogram {
@@ -133,6 +156,13 @@ impl Metrics {
 }
 
 impl Observer for Metrics {
+    fn attached(&self, session: &Session) {
+        let mut sessions = self.sessions();
+        if sessions.iter().all(|known| known.id() != session.id()) {
+            sessions.push(session.clone());
+        }
+    }
+
     fn granted(&self, grant: &Grant<'_>) {
         self.grants.fetch_add(1, Relaxed);
         self.waits.add(grant.waited);

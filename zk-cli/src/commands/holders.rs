@@ -3,7 +3,8 @@
 use std::time::SystemTime;
 
 use serde::Serialize;
-use zk_locks::{Contender, Kind, Lock};
+use zk_client::{Client, ReadError, Rejection, SessionId, Stat, join};
+use zk_locks::{Contender, Kind, Queue};
 
 use crate::{
     args::{CommonArgs, HoldersArgs},
@@ -25,7 +26,8 @@ struct Entry {
     holds: bool,
     node: String,
     kind: &'static str,
-    sequence: i32,
+    /// Nodes that stand for themselves alone have none.
+    sequence: Option<i32>,
     /// Hexadecimal, as servers print it.
     session: String,
     /// On the leader's clock.
@@ -38,12 +40,11 @@ struct Entry {
 
 pub(crate) async fn run(args: HoldersArgs) -> Result<Exit, Failure> {
     let HoldersArgs { common: CommonArgs { connect, output }, path } = &args;
-    let contenders = connect
-        .with_session(|client| async move {
-            Lock::new(&client, path).contenders().await.map_err(Failure::read(path))
-        })
+    let queue = connect
+        .with_session(
+            |client| async move { queue(&client, path).await.map_err(Failure::read(path)) },
+        )
         .await?;
-    let queue = entries(contenders, SystemTime::now());
     if output.json {
         render::json(&Report { path, queue })?;
     } else {
@@ -52,21 +53,97 @@ pub(crate) async fn run(args: HoldersArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn entries(contenders: Vec<Contender>, now: SystemTime) -> Vec<Entry> {
-    let held = holding(contenders.iter().map(|contender| contender.kind));
-    let entry = |(index, contender): (usize, Contender)| Entry {
-        position: index + 1,
-        holds: index < held,
+/// Whoever holds something at the path or waits for it, whatever kind of lock that is.
+async fn queue(client: &Client, path: &str) -> Result<Vec<Entry>, ReadError> {
+    let now = SystemTime::now();
+    let (data, stat) = match client.get(path).await {
+        Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(Vec::new()),
+        there => there?,
+    };
+    if stat.ephemeral_owner != SessionId(0) {
+        return Ok(numbered(vec![alone(zk_client::name(path), "simple", &data, &stat, now)]));
+    }
+    let contenders = async |path: &str| Queue::new(client, path).contenders().await;
+    let there = contenders(path).await?;
+    let held = holding(there.iter().map(|contender| contender.kind));
+    let holds = |index: usize| index < held;
+    let mut entries: Vec<_> = there
+        .into_iter()
+        .enumerate()
+        .map(|(index, contender)| entry(contender, holds(index), now))
+        .collect();
+    // Curator's semaphore: permits that are taken, and who waits for one.
+    let leases = contenders(&join(path, "leases")).await?;
+    entries.extend(leases.into_iter().map(|lease| entry(lease, true, now)));
+    let waiting = contenders(&join(path, "locks")).await?;
+    entries.extend(waiting.into_iter().map(|waiter| entry(waiter, false, now)));
+    // kazoo's: permits have no numbers, and who waits for one does so beside the path.
+    let permits = kazoo_permits(client, path, now).await?;
+    if !permits.is_empty() {
+        entries.extend(permits);
+        let waiting = contenders(&format!("{path}-__lock__")).await?;
+        entries.extend(waiting.into_iter().map(|waiter| entry(waiter, false, now)));
+    }
+    Ok(numbered(entries))
+}
+
+/// The permits of kazoo's semaphore, each named by an id alone.
+async fn kazoo_permits(
+    client: &Client,
+    path: &str,
+    now: SystemTime,
+) -> Result<Vec<Entry>, ReadError> {
+    let (names, _) = client.children(path).await?;
+    let is_id = |name: &String| name.len() == 32 && name.bytes().all(|it| it.is_ascii_hexdigit());
+    let mut permits = Vec::new();
+    for name in names.into_iter().filter(is_id) {
+        match client.get(&join(path, &name)).await {
+            Ok((data, stat)) => permits.push(alone(&name, "lease", &data, &stat, now)),
+            Err(ReadError::Rejected(Rejection::NoNode)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    permits.sort_by_key(|permit| permit.token);
+    Ok(permits)
+}
+
+fn numbered(mut entries: Vec<Entry>) -> Vec<Entry> {
+    for (index, entry) in entries.iter_mut().enumerate() {
+        entry.position = index + 1;
+    }
+    entries
+}
+
+/// One with a place in a queue.
+fn entry(contender: Contender, holds: bool, now: SystemTime) -> Entry {
+    Entry {
+        position: 0,
+        holds,
         kind: name(contender.kind),
-        sequence: contender.sequence,
+        sequence: Some(contender.sequence),
         session: contender.session.to_string(),
         since_ms: contender.since,
         age_ms: age_millis(contender.since, now),
         token: contender.token,
         description: contender.description,
         node: contender.name,
-    };
-    contenders.into_iter().enumerate().map(entry).collect()
+    }
+}
+
+/// A node that stands for itself alone, and holds.
+fn alone(node: &str, kind: &'static str, data: &[u8], stat: &Stat, now: SystemTime) -> Entry {
+    Entry {
+        position: 0,
+        holds: true,
+        kind,
+        sequence: None,
+        session: stat.ephemeral_owner.to_string(),
+        since_ms: stat.ctime,
+        age_ms: age_millis(stat.ctime, now),
+        token: stat.czxid.0,
+        description: String::from_utf8_lossy(data).into_owned(),
+        node: node.to_owned(),
+    }
 }
 
 /// How many, from the front, hold the lock: one, or all readers that nobody else is in front of.
@@ -84,6 +161,8 @@ fn name(kind: Kind) -> &'static str {
         Kind::Exclusive => "exclusive",
         Kind::Write => "write",
         Kind::Read => "read",
+        Kind::Lead => "lead",
+        Kind::Lease => "lease",
         _ => "unknown",
     }
 }

@@ -5,6 +5,8 @@ mod create;
 mod delete;
 #[cfg(unix)]
 mod demo;
+#[cfg(unix)]
+mod elect;
 mod get;
 mod holders;
 #[cfg(unix)]
@@ -31,6 +33,8 @@ pub(crate) async fn run(command: Command) -> Result<Exit, Failure> {
     match command {
         #[cfg(unix)]
         Command::Lock(args) => Box::pin(lock::run(args)).await,
+        #[cfg(unix)]
+        Command::Elect(args) => Box::pin(elect::run(args)).await,
         Command::Holders(args) => Box::pin(holders::run(args)).await,
         Command::Revoke(args) => Box::pin(contender::revoke(args)).await,
         Command::Break(args) => Box::pin(contender::evict(args)).await,

@@ -1,5 +1,7 @@
 //! `zk holders`.
 
+use zk_locks::{CohortLock, Election, RwLock, Semaphore, SimpleLock, zk_client::CreateMode};
+
 use crate::support::World;
 
 #[tokio::test]
@@ -53,4 +55,55 @@ async fn the_holder_comes_first_and_those_who_wait_follow_in_their_order() {
     held.ended().await.ok();
     assert_eq!(waiting.line().await, "ready");
     waiting.ended().await.ok();
+}
+
+/// State, kind and description of each, as far as it is to be read in JSON.
+async fn seen(world: &World, path: &str) -> Vec<String> {
+    let json = world.run(["holders", "--json", path]).await.json();
+    let queue = json["queue"].as_array().unwrap();
+    let text = |entry: &serde_json::Value| {
+        let state = if entry["holds"] == true { "holds" } else { "waits" };
+        let (kind, who) = (entry["kind"].as_str().unwrap(), entry["description"].as_str().unwrap());
+        format!("{state} {kind} {who}")
+    };
+    queue.iter().map(text).collect()
+}
+
+#[tokio::test]
+async fn holders_of_every_kind_of_lock_are_shown() {
+    let world = World::new().await;
+    let zk = &world.client;
+
+    let rw = RwLock::builder(zk, "/rw").description("me").build();
+    let _readers = (rw.read().await.unwrap(), rw.read().await.unwrap());
+    assert_eq!(seen(&world, "/rw").await, ["holds read me", "holds read me"]);
+
+    let semaphore = Semaphore::builder(zk, "/s").description("me").build().with_permits(1);
+    let _permit = semaphore.acquire().await.unwrap();
+    let waiting = tokio::spawn(async move { semaphore.acquire().await });
+    world.queue_of("/s/locks", 1).await;
+    assert_eq!(seen(&world, "/s").await, ["holds lease me", "waits exclusive me"]);
+    waiting.abort();
+
+    let _lead = Election::new(zk, "/e").campaign(b"me").await.unwrap();
+    assert_eq!(seen(&world, "/e").await, ["holds lead me"]);
+
+    let cohort = CohortLock::builder(zk, "/c").description("us").build();
+    let _one = cohort.acquire().await.unwrap();
+    let _other = tokio::spawn(async move { cohort.acquire().await.map(drop) });
+    assert_eq!(seen(&world, "/c").await, ["holds exclusive us"]);
+
+    let _simple = SimpleLock::builder(zk, "/simple").description("me").build().acquire().await;
+    let simple = seen(&world, "/simple").await;
+    assert!(simple[0].starts_with("holds simple") && simple[0].ends_with("me"), "{simple:?}");
+
+    // As kazoo's semaphore has them.
+    zk.create("/k", b"1").await.unwrap();
+    zk.create("/k-__lock__", b"").await.unwrap();
+    let hex = "0123456789abcdef0123456789abcdef";
+    let create = zk.create("/k/0123456789abcdef0123456789abcdef", b"them");
+    create.mode(CreateMode::Ephemeral).await.unwrap();
+    let waiter = format!("/k-__lock__/{hex}__lock__");
+    zk.create(&waiter, b"them").mode(CreateMode::EphemeralSequential).await.unwrap();
+    assert_eq!(seen(&world, "/k").await, ["holds lease them", "waits exclusive them"]);
 }

@@ -64,14 +64,15 @@ impl Driver {
     }
 
     pub(super) fn sweep(&mut self, now: Time, sweep: Sweep) {
-        self.sweeps += 1;
+        self.parts.sweeps.begun();
         self.parts.session.submit(now, sweep.request());
     }
 
     /// Leaves the session if somebody wants to and nothing is left to do: whoever resumes it would not know of
     /// nodes that nobody wants.
     pub(super) fn detach_when_done(&mut self) -> bool {
-        let done = self.attempts.is_empty() && self.sweeps == 0 && self.parts.commands.is_empty();
+        let swept = self.parts.sweeps.count() == 0;
+        let done = self.attempts.is_empty() && swept && self.parts.commands.is_empty();
         let Some(credentials) = self.detaching.take_if(|_| done) else { return false };
         // Whoever asked may have gone; the session is left all the same.
         let _ = credentials.send(self.parts.session.credentials());

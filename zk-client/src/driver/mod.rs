@@ -28,6 +28,7 @@ use crate::{
     level::Level,
     link::{Connect, Link},
     session::{Lease, Published, SessionState},
+    sweep::Unconfirmed,
     watch::Listener,
 };
 
@@ -45,6 +46,7 @@ pub(crate) struct Parts {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) published: watch::Sender<Published>,
     pub(crate) lease: Arc<Lease>,
+    pub(crate) sweeps: Arc<Unconfirmed>,
     pub(crate) level: Arc<Level>,
     pub(crate) last_failure: watch::Sender<Option<(Arc<str>, LinkError)>>,
 }
@@ -60,8 +62,6 @@ pub(crate) struct Driver {
     /// Whether all clients are gone.
     abandoned: bool,
     later: Later,
-    /// How many deletes have not been confirmed.
-    sweeps: usize,
     /// Who wants to leave the session alive, as soon as nothing is left to do in it.
     detaching: Option<oneshot::Sender<Option<Credentials>>>,
     complaints: Complaints,
@@ -85,7 +85,6 @@ impl Driver {
             inbox: Vec::new(),
             abandoned: false,
             later: Later::default(),
-            sweeps: 0,
             detaching: None,
             complaints: Complaints::default(),
         }

@@ -68,7 +68,7 @@ impl Driver {
                 Some(sweep) => {
                     self.later.put(now.after(RETRY_PAUSE), Task::Sweep(sweep));
                 }
-                None => self.sweeps -= 1,
+                None => self.parts.sweeps.concluded(),
             },
             Token::Nobody => {}
         }

@@ -105,7 +105,7 @@ impl Runner {
     async fn behind(&self, number: u64) -> Behind {
         let Line { client, path, .. } = &*self.shared.line;
         let own = self.shared.watched(number);
-        let Some(own) = own.and_then(|watched| entry_of(&watched.held)) else {
+        let Some(own) = own.and_then(|watched| self.entry_of(&watched.held)) else {
             return std::future::pending().await;
         };
         let (names, watch) = match client.children(path).watch().await {
@@ -125,6 +125,10 @@ impl Runner {
         }
     }
 
+    fn entry_of(&self, held: &Held) -> Option<Entry> {
+        self.shared.line.settings.filter.parse(name(&held.path).to_owned()).ok()
+    }
+
     /// `None` if we are the last.
     fn judge(&self, names: Vec<String>, own: &Entry) -> Option<Behind> {
         let filter = &self.shared.line.settings.filter;
@@ -139,10 +143,6 @@ impl Runner {
             (true, false) => None,
         }
     }
-}
-
-fn entry_of(held: &Held) -> Option<Entry> {
-    Entry::parse(name(&held.path).to_owned()).ok()
 }
 
 /// What is to be thought of a queue that cannot be listed.

@@ -85,8 +85,7 @@ impl Line {
                     may_rotate = self.rotate(node).await?;
                 }
                 Ok(node) => {
-                    let mut place =
-                        Place::new(node, besides.map(str::to_owned), &self.settings.observers)?;
+                    let mut place = Place::new(node, besides.map(str::to_owned), &self.settings)?;
                     // An old listing, sent again over a new connection, may be from before the node.
                     if let Ok((names, _)) = children.await {
                         place.listing = self.listing(names, &place, epoch)?;

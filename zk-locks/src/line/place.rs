@@ -13,7 +13,7 @@ use zk_client::{
     bytes::Bytes,
 };
 
-use super::{delay::Term, listing::Listing};
+use super::{Settings, delay::Term, listing::Listing};
 use crate::{
     entry::{Entry, SEQUENCE_MAX},
     error::AcquireError,
@@ -116,15 +116,16 @@ impl Place {
     pub(super) fn new(
         node: OwnedNode,
         besides: Option<String>,
-        observers: &Observers,
+        settings: &Settings,
     ) -> Result<Self, AcquireError> {
         let story = Story {
             since: Instant::now(),
             ahead: None,
-            observers: observers.clone(),
+            observers: settings.observers.clone(),
             path: Some(node.path().to_owned()),
         };
-        let entry = Entry::parse(node.name().to_owned()).map_err(|_| AcquireError::NodeDeleted)?;
+        let entry =
+            settings.filter.parse(node.name().to_owned()).map_err(|_| AcquireError::NodeDeleted)?;
         let sequence = entry.sequence;
         if !(0..=SEQUENCE_MAX).contains(&sequence) {
             return Err(AcquireError::SequenceExhausted { sequence });

@@ -17,13 +17,42 @@ impl Line {
         node.sequence().is_some_and(|number| number < 0 || number >= self.settings.rotate_at)
     }
 
+    /// Whether any of these is.
+    pub(super) fn are_worn(lines: &[&Self], nodes: &[OwnedNode]) -> bool {
+        lines.iter().zip(nodes).any(|(line, node)| line.is_worn(node))
+    }
+
     /// Leaves the queue, waits until everybody has, and deletes the path. `false` if that does not come about.
     ///
     /// Only an empty path can be deleted, so nobody in the old queue is ever missed by one in the new. Who has
     /// a smaller number stays, and is served before.
     pub(super) async fn rotate(&self, node: OwnedNode) -> Result<bool, AcquireError> {
-        tracing::info!(path = self.path, number = node.sequence(), "making the path anew");
         node.delete().await?;
+        self.renew().await
+    }
+
+    /// The same for those of several queues that are worn. All of the queues are left first: who stayed in one of
+    /// them while another gets empty might be waited for by somebody who does the same the other way round.
+    pub(super) async fn rotate_all(
+        lines: &[&Self],
+        nodes: Vec<OwnedNode>,
+    ) -> Result<bool, AcquireError> {
+        let is_worn: Vec<bool> =
+            lines.iter().zip(&nodes).map(|(line, node)| line.is_worn(node)).collect();
+        let left: Vec<_> = nodes.into_iter().map(OwnedNode::delete).collect();
+        for left in left {
+            left.await?;
+        }
+        let mut renewed = true;
+        for (line, _) in lines.iter().zip(is_worn).filter(|(_, is_worn)| *is_worn) {
+            renewed &= line.renew().await?;
+        }
+        Ok(renewed)
+    }
+
+    /// Waits until everybody has left the queue, and deletes the path.
+    async fn renew(&self) -> Result<bool, AcquireError> {
+        tracing::info!(path = self.path, "making the path anew");
         match timeout(PATIENCE, self.delete_when_empty()).await {
             Ok(rotated) => rotated.map(|()| true),
             Err(_) => {

@@ -1,5 +1,7 @@
 //! Getting places in several queues at once.
 
+use std::sync::atomic::Ordering;
+
 use tokio::time::sleep;
 use zk_client::{Cause, CreateMode, MultiError, Rejection, WriteError};
 
@@ -23,6 +25,7 @@ impl Line {
         }
         let mut with_parents = false;
         let mut tries = PARENT_TRIES;
+        let mut may_rotate = true;
         loop {
             let paths = lines.iter().map(|line| line.node_path(role));
             let paths = paths.collect::<Result<Vec<_>, _>>()?;
@@ -46,11 +49,20 @@ impl Line {
             for (line, parents) in parents {
                 refusal = refusal.or(line.parents_refused(parents).await);
             }
+            // They have one client, and so the same servers. Each refusal costs a connection there.
+            if lines.iter().any(|line| line.without_containers.load(Ordering::Relaxed)) {
+                lines
+                    .iter()
+                    .for_each(|line| line.without_containers.store(true, Ordering::Relaxed));
+            }
             match nodes.await {
+                Ok(Ok(nodes)) if may_rotate && Self::are_worn(lines, &nodes) => {
+                    may_rotate = Self::rotate_all(lines, nodes).await?;
+                }
                 Ok(Ok(nodes)) => {
                     let mut places = Vec::with_capacity(nodes.len());
                     for ((line, node), children) in lines.iter().zip(nodes).zip(listings) {
-                        let mut place = Place::new(node, None, &line.settings.observers)?;
+                        let mut place = Place::new(node, None, &line.settings)?;
                         if let Ok((names, _)) = children.await {
                             place.listing = line.listing(names, &place, epoch)?;
                             place.story.ahead = place.ahead();

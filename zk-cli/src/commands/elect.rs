@@ -1,0 +1,137 @@
+//! `zk elect`: runs a command while being the leader, or follows who leads.
+
+use rustix::{process::Signal, system::uname};
+use serde::Serialize;
+use zk_client::Client;
+use zk_locks::{Election, Leader, Leaders, Leadership};
+
+use crate::{
+    args::ElectArgs,
+    exit::{Exit, Failure},
+    lock::{
+        hold::{Terms, closed},
+        signals::{FOR_THE_COMMAND, Signals},
+    },
+    render::{self, complain, printable},
+};
+
+pub(crate) async fn run(args: ElectArgs) -> Result<Exit, Failure> {
+    let mut signals = Signals::default();
+    signals.catch(FOR_THE_COMMAND)?;
+    let client = tokio::select! {
+        biased;
+        signal = signals.next() => return Ok(Exit::Signal(signal.as_raw())),
+        client = args.connect.connect() => client?,
+    };
+    let election = Election::builder(&client, &args.path).layout(args.mode.layout()).build();
+    let result = match args.command.is_empty() {
+        true => follow(&args, &election, &mut signals).await,
+        false => lead(&args, &client, &election, &mut signals).await,
+    };
+    closed(&client, &args.path).await;
+    result
+}
+
+/// A change of leaders, for programs.
+#[derive(Debug, Serialize)]
+struct Change<'a> {
+    path: &'a str,
+    leader: Option<Told>,
+}
+
+#[derive(Debug, Serialize)]
+struct Told {
+    node: String,
+    token: i64,
+    /// Hexadecimal, as servers print it.
+    session: String,
+    data: String,
+}
+
+impl From<Leader> for Told {
+    fn from(leader: Leader) -> Self {
+        Self {
+            token: leader.token.get(),
+            session: leader.session.to_string(),
+            data: String::from_utf8_lossy(&leader.data).into_owned(),
+            node: leader.name,
+        }
+    }
+}
+
+/// Prints a line for each change, until a signal.
+async fn follow(
+    args: &ElectArgs,
+    election: &Election,
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
+    let path: &str = &args.path;
+    let mut leaders = election.observe();
+    loop {
+        let leader = tokio::select! {
+            biased;
+            signal = signals.next() => return Ok(Exit::Signal(signal.as_raw())),
+            leader = leaders.next() => leader.map_err(Failure::read(path))?.map(Told::from),
+        };
+        match args.json {
+            true => render::json(&Change { path, leader })?,
+            false => render::bytes((text(path, leader.as_ref()) + "\n").as_bytes())?,
+        }
+    }
+}
+
+fn text(path: &str, leader: Option<&Told>) -> String {
+    match leader {
+        Some(Told { node, token, session, data }) => {
+            let data = printable(data);
+            format!("{path}: {data} leads, token {token}, session {session}, {}", printable(node))
+        }
+        None => format!("{path}: nobody leads"),
+    }
+}
+
+enum Stood {
+    Elected(Box<Leadership>),
+    /// By a signal.
+    Interrupted(Signal),
+}
+
+/// Stands, and runs the command once elected.
+async fn lead(
+    args: &ElectArgs,
+    client: &Client,
+    election: &Election,
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
+    let ElectArgs { path, command, job, .. } = args;
+    let data = args.data.clone().unwrap_or_else(host_and_process);
+    let stood = tokio::select! {
+        biased;
+        // With the future goes the candidacy.
+        signal = signals.next() => Stood::Interrupted(signal),
+        elected = election.campaign(data.as_bytes()) => {
+            Stood::Elected(Box::new(elected.map_err(Failure::acquire(path))?))
+        }
+        failed = tell(path, election.observe()) => return Err(failed),
+    };
+    match stood {
+        Stood::Elected(leadership) => {
+            Terms { path, command, job }.hold(client, &leadership, signals).await
+        }
+        Stood::Interrupted(signal) => Ok(Exit::Signal(signal.as_raw())),
+    }
+}
+
+fn host_and_process() -> String {
+    format!("{} pid {}", uname().nodename().to_string_lossy(), std::process::id())
+}
+
+/// Tells people who leads, until that cannot be found out any more.
+async fn tell(path: &str, mut leaders: Leaders) -> Failure {
+    loop {
+        match leaders.next().await {
+            Ok(leader) => complain(&text(path, leader.map(Told::from).as_ref())),
+            Err(error) => return Failure::read(path)(error),
+        }
+    }
+}

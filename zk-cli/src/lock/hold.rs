@@ -1,0 +1,153 @@
+//! A command under a lock: it runs as long as that is held, and no longer.
+
+use std::{
+    ffi::OsString,
+    future::Future,
+    pin::{Pin, pin},
+    process::ExitStatus,
+    time::Duration,
+};
+
+use rustix::process::{Signal, getpid, kill_process};
+use tokio::time::sleep;
+use zk_client::{Client, Session};
+use zk_locks::{Guard, Lost, Status};
+
+use super::{
+    job::{self, Group, Job},
+    signals::{JOB_CONTROL, Signals},
+};
+use crate::{
+    args::JobArgs,
+    exit::{Exit, Failure},
+    render::complain,
+};
+
+/// What runs under a lock, and how it ends with that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) command: &'a [OsString],
+    pub(crate) job: &'a JobArgs,
+}
+
+impl Terms<'_> {
+    /// Runs the command, under the lock and no longer than that.
+    pub(crate) async fn hold(
+        self,
+        client: &Client,
+        guard: &Guard,
+        signals: &mut Signals,
+    ) -> Result<Exit, Failure> {
+        let Self { path, command, job: JobArgs { revocable, grace, margin } } = self;
+        let session = client.session();
+        let margin_max = session.timeout() / 2;
+        if *margin > margin_max {
+            let max = humantime::format_duration(margin_max);
+            let why = format!("--margin: at most {max}, half of the session timeout");
+            return Err(Failure::new(Exit::Usage, why));
+        }
+        let environment = [
+            ("ZK_LOCK_TOKEN", guard.token().to_string()),
+            ("ZK_LOCK_PATH", guard.path().to_owned()),
+        ];
+        let group = Group::choose();
+        if group == Group::Own {
+            // Before it runs. In our own group it is stopped and continued together with us.
+            signals.catch(JOB_CONTROL)?;
+        }
+        let mut job = Job::start(command, environment, group)?;
+        let loss = pin!(loss(guard, &session, *margin, *revocable));
+        let (loss, grace) = match attend(loss, &mut job, signals).await? {
+            Ended::ByItself(status) => {
+                let Status::Lost(lost) = guard.status() else { return Ok(job::exit(status)) };
+                let why = format!("{path}: {lost}, before the command has ended");
+                return Err(Failure::new(Exit::LockLost, why));
+            }
+            Ended::MustEnd(Loss::Revoked) => ("asked for by somebody else".to_owned(), *grace),
+            Ended::MustEnd(Loss::Lost(lost)) => (lost.to_string(), *grace),
+            // All of the time that is left, and no more.
+            Ended::MustEnd(Loss::Near) => {
+                ("servers not heard of, lock nearly lost".to_owned(), *margin.min(grace))
+            }
+        };
+        complain(&format_args!("{path}: {loss}; ending the command"));
+        job.end(grace).await;
+        Err(Failure::new(Exit::LockLost, format_args!("{path}: the command has been ended")))
+    }
+}
+
+/// Closes the session, and with it whatever is held.
+pub(crate) async fn closed(client: &Client, path: &str) {
+    // The end of the session removes the node, if its deletion, which is on its way, has not.
+    if let Err(error) = client.close().await {
+        complain(&format_args!("{path}: {error}; if it has not, the lock goes with the session"));
+    }
+}
+
+/// Why the command must not go on.
+#[derive(Debug)]
+enum Loss {
+    Lost(Lost),
+    /// The margin has been reached.
+    Near,
+    /// Somebody has asked for the lock back.
+    Revoked,
+}
+
+/// Waits until the lock is lost, or may be after the margin.
+async fn loss(guard: &Guard, session: &Session, margin: Duration, revocable: bool) -> Loss {
+    let near = async {
+        if margin.is_zero() {
+            return std::future::pending().await;
+        }
+        loop {
+            // With servers that answer, it never falls much below two thirds of the session timeout.
+            match session.lease_left().saturating_sub(margin) {
+                Duration::ZERO => return,
+                left => sleep(left).await,
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        lost = guard.lost() => Loss::Lost(lost),
+        () = near => Loss::Near,
+        // A loss is heard of above.
+        Ok(()) = guard.revoked(), if revocable => Loss::Revoked,
+    }
+}
+
+#[derive(Debug)]
+enum Ended {
+    ByItself(ExitStatus),
+    /// It has not yet.
+    MustEnd(Loss),
+}
+
+/// Passes on signals until the command has ended, or must.
+async fn attend(
+    mut loss: Pin<&mut impl Future<Output = Loss>>,
+    job: &mut Job,
+    signals: &mut Signals,
+) -> Result<Ended, Failure> {
+    loop {
+        tokio::select! {
+            biased;
+            // First: whoever has been stopped for long must not do anything else.
+            loss = &mut loss => return Ok(Ended::MustEnd(loss)),
+            status = job.ended() => return Ok(Ended::ByItself(status?)),
+            signal = signals.next() => match signal {
+                Signal::TSTP => stop(job),
+                signal => job.pass_on(signal),
+            },
+        }
+    }
+}
+
+/// Stops the command, and us: a command that goes on without us would outlive its lock.
+fn stop(job: &Job) {
+    job.signal(Signal::STOP);
+    // Who may not signal himself?
+    let _ = kill_process(getpid(), Signal::STOP);
+}

@@ -1,0 +1,84 @@
+//! `zk elect`.
+
+use rustix::process::Signal;
+use zk_locks::Election;
+
+use crate::support::{Running, World};
+
+fn elect(world: &World, args: &[&str], script: &str) -> Running {
+    let mut command = world.zk();
+    command.args(["elect", "/e"]).args(args).args(["--", "sh", "-c", script]);
+    Running::start(&mut command)
+}
+
+#[tokio::test]
+async fn commands_run_one_after_the_other_each_while_its_candidate_leads() {
+    let world = World::new().await;
+    let script = "echo $ZK_LOCK_TOKEN; read -r go; exit 7";
+    let mut first = elect(&world, &["--data", "first"], script);
+    let token: i64 = first.line().await.parse().unwrap();
+    let election = Election::new(&world.client, "/e");
+    let candidates = election.candidates().await.unwrap();
+    assert_eq!((&*candidates[0].description, candidates[0].token), ("first", token));
+
+    let mut second = elect(&world, &[], script);
+    world.queue_of("/e", 2).await;
+    first.tell("go").await;
+    let ended = first.ended().await;
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let next: i64 = second.line().await.parse().unwrap();
+    assert!(next > token);
+    second.tell("go").await;
+    let ended = second.ended().await;
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(ended.stderr.contains("first leads"), "{ended:?}");
+    assert!(election.candidates().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_command_whose_lead_is_taken_away_is_ended() {
+    let world = World::new().await;
+    let mut leader = elect(&world, &[], "echo $ZK_LOCK_TOKEN; sleep 1000");
+    let token = leader.line().await;
+    assert_eq!(world.run(["break", "/e", &token]).await.ok(), "");
+    let ended = leader.ended().await;
+    assert_eq!(ended.code, Some(123), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_signal_while_standing_is_standing_down() {
+    let world = World::new().await;
+    let election = Election::new(&world.client, "/e");
+    let lead = election.campaign(b"me").await.unwrap();
+    let candidate = elect(&world, &[], "echo never");
+    world.queue_of("/e", 2).await;
+    candidate.signal(Signal::TERM);
+    let ended = candidate.ended().await;
+    assert_eq!((ended.code, &*ended.stdout), (Some(143), ""), "{ended:?}");
+    world.queue_of("/e", 1).await;
+    lead.resign().await.unwrap();
+}
+
+#[tokio::test]
+async fn without_a_command_every_change_of_leaders_is_a_line() {
+    let world = World::new().await;
+    let election = Election::new(&world.client, "/e");
+    let mut text = Running::start(world.zk().args(["elect", "/e"]));
+    let mut json = Running::start(world.zk().args(["elect", "--json", "/e"]));
+    assert_eq!(text.line().await, "/e: nobody leads");
+    assert_eq!(json.line().await, r#"{"path":"/e","leader":null}"#);
+    let lead = election.campaign(b"one\x1b").await.unwrap();
+    let line = text.line().await;
+    assert!(line.starts_with("/e: one\u{FFFD} leads"), "{line}");
+    assert!(line.contains(&format!("token {},", lead.token())), "{line}");
+    let line: serde_json::Value = serde_json::from_str(&json.line().await).unwrap();
+    assert_eq!(line["leader"]["token"], lead.token().get());
+    lead.proclaim(b"two").await.unwrap();
+    assert!(text.line().await.starts_with("/e: two leads"));
+    lead.resign().await.unwrap();
+    assert_eq!(text.line().await, "/e: nobody leads");
+    text.signal(Signal::INT);
+    assert_eq!(text.ended().await.code, Some(130));
+    json.signal(Signal::TERM);
+    json.ended().await;
+}
