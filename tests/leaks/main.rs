@@ -2,3 +2,4 @@
 
 mod cycles;
 mod hours;
+mod listings;

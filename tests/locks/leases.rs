@@ -1,8 +1,16 @@
-//! Leases on a member that has lost its leader.
+//! Leases: on a member that has lost its leader, and in a process that was stopped.
 
-use std::time::Duration;
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
-use tokio::time::timeout;
+use tokio::{sync::Notify, time::timeout};
+use zk_client::Clock;
 use zk_locks::{ConnectOptions, Guard, Lock, Lost, Status};
 use zk_testkit::{
     TestServer,
@@ -60,4 +68,39 @@ async fn without_a_margin_a_member_that_is_cut_off_keeps_its_holders_believing()
     let (server, follower) = ensemble().await;
     let guard = overtaken(&server, follower, None).await;
     assert_eq!(guard.status(), Status::Held);
+}
+
+/// A clock that can be put forward.
+#[derive(Clone)]
+struct Hands {
+    begun: Instant,
+    seconds_ahead: Arc<AtomicU64>,
+}
+
+impl Clock for Hands {
+    fn now(&self) -> Duration {
+        self.begun.elapsed() + Duration::from_secs(self.seconds_ahead.load(Ordering::Relaxed))
+    }
+}
+
+/// When a process goes on that was stopped, what it has waited for is there, and its timers have not fired yet.
+#[tokio::test]
+async fn work_whose_lease_has_run_out_while_everything_stood_still_does_not_go_on() {
+    let server = TestServer::start().await.unwrap();
+    let clock = Hands { begun: Instant::now(), seconds_ahead: Arc::default() };
+    let options = ConnectOptions::new(&server.connect_string()).unwrap().clock(clock.clone());
+    let zk = options.connect().await.unwrap();
+    let guard = within(Lock::new(&zk, "/l").acquire()).await.unwrap();
+    let answer = Notify::new();
+    let went_on = AtomicBool::new(false);
+    let mut scope = pin!(guard.scope(async {
+        answer.notified().await;
+        went_on.store(true, Ordering::Relaxed);
+    }));
+    assert!(timeout(Duration::ZERO, scope.as_mut()).await.is_err(), "there is no answer yet");
+    clock.seconds_ahead.store(3600, Ordering::Relaxed);
+    answer.notify_one();
+    // Polled before the session's own task is.
+    assert_eq!(scope.await, Err(Lost::LeaseRanOut));
+    assert!(!went_on.load(Ordering::Relaxed));
 }

@@ -17,7 +17,8 @@
 //! | `groups` | who is there, and nodes that come back |
 //! | `guards` | giving locks back, and hearing of their loss |
 //! | `interference` | asking for locks back, taking them away, strangers, and worn paths |
-//! | `leases` | what counts on a member that has lost its leader |
+//! | `leases` | what counts on a member that has lost its leader, and in a process that was stopped |
+//! | `long_queues` | listings that are longer than others, and than is taken |
 //! | `lost_replies` | hundreds of runs in which a reply never arrives |
 //! | `multi_locks` | several locks as one |
 //! | `observed` | what is told of locks, and to whom |
@@ -50,6 +51,7 @@ mod groups;
 mod guards;
 mod interference;
 mod leases;
+mod long_queues;
 mod lost_replies;
 mod multi_locks;
 mod observed;

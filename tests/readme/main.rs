@@ -1,4 +1,4 @@
-//! What the README shows is what compiles and runs.
+//! What the README shows is what compiles and runs, and so do the examples.
 
 #[expect(dead_code, unreachable_pub, reason = "a program, of which only the inner half runs here")]
 #[path = "../../zk-locks/examples/quick_start.rs"]
@@ -7,6 +7,10 @@ mod quick_start;
 #[expect(dead_code, unreachable_pub, reason = "a program, of which only the inner half runs here")]
 #[path = "../../zk-locks/examples/recipes.rs"]
 mod recipes;
+
+#[expect(dead_code, unreachable_pub, reason = "a program, of which only the inner half runs here")]
+#[path = "../../zk-locks/examples/fenced_store/main.rs"]
+mod fenced_store;
 
 use zk_testkit::real::{Server, Wanted};
 
@@ -35,4 +39,10 @@ async fn the_quick_start_runs() {
 async fn the_recipes_run() {
     let server = Server::start(Wanted::Any).await.unwrap();
     recipes::run(&server.connect_string()).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_fenced_stores_refuse_a_holder_of_the_past() {
+    let server = Server::start(Wanted::Any).await.unwrap();
+    fenced_store::run(&server.connect_string()).await.unwrap();
 }

@@ -8,4 +8,5 @@ mod input;
 pub mod register;
 pub mod sim;
 pub mod site;
+pub mod trial;
 pub mod wire;

@@ -2,39 +2,93 @@
 
 use std::{
     fmt,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// What a lock protects in these tests.
-#[derive(Debug, Default)]
-pub struct Register(Mutex<State>);
+use zk_locks::FencingToken;
+
+/// How many violations are remembered; the others are only counted.
+const SHOWN_MAX: usize = 5;
+
+/// What a lock protects in these tests: for one at a time, unless it is [shared](Register::shared).
+#[derive(Debug)]
+pub struct Register {
+    /// How many may share it.
+    most: usize,
+    state: Mutex<State>,
+}
 
 #[derive(Debug, Default)]
 struct State {
-    /// Whoever is inside, by token.
-    inside: Vec<i64>,
-    highest: i64,
-    entered: Vec<i64>,
-    violations: Vec<Violation>,
+    inside: Vec<(Token, Access)>,
+    /// Of all that came.
+    highest: Token,
+    /// Of those who came to be alone.
+    highest_alone: Token,
+    entered: usize,
+    violations: usize,
+    /// The first of them.
+    shown: Vec<Violation>,
+}
+
+/// What somebody shows who comes: a fencing token, in both its parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Token(i64, u32);
+
+impl From<i64> for Token {
+    fn from(number: i64) -> Self {
+        Self(number, 0)
+    }
+}
+
+impl From<FencingToken> for Token {
+    fn from(token: FencingToken) -> Self {
+        Self(token.get(), token.local())
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self(number, 0) => write!(f, "{number}"),
+            Self(number, local) => write!(f, "{number}.{local}"),
+        }
+    }
+}
+
+/// With whom somebody uses the resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// With nobody.
+    Alone,
+    /// With others who share it.
+    Shared,
 }
 
 /// Something that a lock should have prevented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Violation {
-    /// Somebody came in while somebody else was inside.
+    /// Somebody came in while somebody else was inside, and one of them was to be alone.
     Overlap {
         /// Who came.
-        token: i64,
+        token: Token,
         /// Who was inside.
-        inside: i64,
+        inside: Token,
     },
-    /// Somebody came with a token that is not larger than all before.
+    /// More share the resource than may.
+    Crowd {
+        /// Who came.
+        token: Token,
+        /// How many are inside now.
+        inside: usize,
+    },
+    /// Somebody came with a token that is not larger than all that it should be larger than.
     Stale {
         /// The token.
-        token: i64,
+        token: Token,
         /// The largest one before.
-        highest: i64,
+        highest: Token,
     },
 }
 
@@ -42,37 +96,88 @@ impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Overlap { token, inside } => write!(f, "{token} came in with {inside} inside"),
+            Self::Crowd { token, inside } => write!(f, "{token} came in, which makes {inside}"),
             Self::Stale { token, highest } => write!(f, "{token} came after {highest}"),
         }
     }
 }
 
+impl Default for Register {
+    fn default() -> Self {
+        Self::shared(0)
+    }
+}
+
 impl Register {
-    /// Somebody begins to use the resource.
-    pub fn enter(&self, token: i64) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let highest = state.highest;
-        if token <= highest {
-            state.violations.push(Violation::Stale { token, highest });
-        }
-        for inside in state.inside.clone() {
-            state.violations.push(Violation::Overlap { token, inside });
-        }
-        state.highest = highest.max(token);
-        state.inside.push(token);
-        state.entered.push(token);
+    /// A resource that so many may share at a time.
+    #[must_use]
+    pub fn shared(most: usize) -> Self {
+        Self { most, state: Mutex::default() }
+    }
+
+    /// Somebody begins to use the resource alone.
+    pub fn enter(&self, token: impl Into<Token>) {
+        self.admit(token.into(), Access::Alone);
     }
 
     /// Somebody stops using the resource, by will or by having lost the lock.
-    pub fn leave(&self, token: i64) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.inside.retain(|&inside| inside != token);
+    pub fn leave(&self, token: impl Into<Token>) {
+        let token = token.into();
+        let mut state = self.state();
+        if let Some(place) = state.inside.iter().position(|(inside, _)| *inside == token) {
+            state.inside.swap_remove(place);
+        }
+    }
+
+    /// Somebody uses the resource for as long as what comes back lives.
+    #[must_use = "dropping it ends the visit"]
+    pub fn visit(&self, token: impl Into<Token>, access: Access) -> Visit<'_> {
+        let token = token.into();
+        self.admit(token, access);
+        Visit { register: self, token }
+    }
+
+    /// A token is to be larger than those of all who came before; of those who share the resource it is
+    /// enough if it is not smaller than those of all who were alone.
+    fn admit(&self, token: Token, access: Access) {
+        let mut state = self.state();
+        let State { highest, highest_alone, .. } = *state;
+        match access {
+            Access::Alone if token <= highest => {
+                state.violate(Violation::Stale { token, highest });
+            }
+            Access::Shared if token < highest_alone => {
+                state.violate(Violation::Stale { token, highest: highest_alone });
+            }
+            Access::Alone | Access::Shared => {}
+        }
+        for (inside, whose) in state.inside.clone() {
+            if access == Access::Alone || whose == Access::Alone {
+                state.violate(Violation::Overlap { token, inside });
+            }
+        }
+        state.inside.push((token, access));
+        if access == Access::Alone {
+            state.highest_alone = highest_alone.max(token);
+        } else if state.inside.len() > self.most {
+            let inside = state.inside.len();
+            state.violate(Violation::Crowd { token, inside });
+        }
+        state.highest = highest.max(token);
+        state.entered += 1;
     }
 
     /// How often it has been used.
     #[must_use]
     pub fn entered(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).entered.len()
+        self.state().entered
+    }
+
+    /// How often something has happened that should not, and the first times in words.
+    #[must_use]
+    pub fn violations(&self) -> (usize, Vec<String>) {
+        let state = self.state();
+        (state.violations, state.shown.iter().map(ToString::to_string).collect())
     }
 
     /// Asserts that nothing has happened that should not.
@@ -81,9 +186,34 @@ impl Register {
     /// With the first violations, if there were any.
     #[track_caller]
     pub fn assert_clean(&self) {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let shown: Vec<_> = state.violations.iter().take(5).map(ToString::to_string).collect();
-        assert!(shown.is_empty(), "{} violations: {shown:?}", state.violations.len());
+        let (count, shown) = self.violations();
+        assert!(count == 0, "{count} violations: {shown:?}");
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn violate(&mut self, violation: Violation) {
+        self.violations += 1;
+        if self.shown.len() < SHOWN_MAX {
+            self.shown.push(violation);
+        }
+    }
+}
+
+/// The use of a [`Register`] by somebody.
+#[derive(Debug)]
+pub struct Visit<'a> {
+    register: &'a Register,
+    token: Token,
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        self.register.leave(self.token);
     }
 }
 
@@ -119,5 +249,37 @@ mod tests {
         register.leave(5);
         register.enter(5);
         register.assert_clean();
+    }
+
+    /// A reader that was a writer keeps its token, and older ones may read beside it.
+    #[test]
+    fn readers_share_and_may_be_as_old_as_the_last_writer() {
+        let register = Register::shared(3);
+        drop(register.visit(5, Access::Alone));
+        let _downgraded = register.visit(5, Access::Shared);
+        let _later = register.visit(8, Access::Shared);
+        drop(register.visit(6, Access::Shared));
+        register.assert_clean();
+    }
+
+    #[test]
+    fn whoever_should_not_share_or_came_too_late_is_noticed() {
+        let register = Register::shared(1);
+        let reader = register.visit(5, Access::Shared);
+        let crowd = register.visit(6, Access::Shared);
+        drop((reader, crowd));
+        let writer = register.visit(9, Access::Alone);
+        drop(register.visit(10, Access::Shared));
+        drop(writer);
+        drop(register.visit(8, Access::Shared));
+        drop(register.visit(Token(9, 1), Access::Alone));
+        let expected = [
+            "6 came in, which makes 2",
+            "10 came in with 9 inside",
+            "10 came in, which makes 2",
+            "8 came after 9",
+            "9.1 came after 10",
+        ];
+        assert_eq!(register.violations(), (5, expected.map(str::to_owned).to_vec()));
     }
 }

@@ -67,6 +67,16 @@ pub enum Cause {
         /// The limit in bytes.
         len_max: usize,
     },
+    /// The answer is longer than this client takes. The connection was lost over it.
+    #[error(
+        "reply of {len} bytes exceeds the limit of {len_max}: see ConnectOptions::reply_len_max"
+    )]
+    ReplyTooLarge {
+        /// Its length in bytes.
+        len: usize,
+        /// The [limit](crate::ConnectOptions::reply_len_max) in bytes.
+        len_max: usize,
+    },
     /// Too many requests are waiting or in flight already.
     #[error("queue is full")]
     QueueFull,
@@ -205,6 +215,7 @@ impl From<session::Cause> for Cause {
             session::Cause::LinkLost(error) => Self::Disconnected(error),
             session::Cause::SessionOver(over) => Self::SessionEnded(over.into()),
             session::Cause::TooLarge { len, len_max } => Self::TooLarge { len, len_max },
+            session::Cause::ReplyTooLarge { len, len_max } => Self::ReplyTooLarge { len, len_max },
             other => Self::Disconnected(LinkError::Other(other.to_string())),
         }
     }

@@ -128,7 +128,9 @@ impl ConnectOptions {
         self
     }
 
-    /// Longest reply that is accepted, in bytes. Default 64 MiB: servers do not limit their listings.
+    /// Longest reply that is accepted, in bytes; a request that is answered with a longer one fails with
+    /// [`ReplyTooLarge`](crate::Cause::ReplyTooLarge), and costs the connection. Default 64 MiB, a listing of a
+    /// million locks: servers do not limit their listings.
     pub const fn reply_len_max(mut self, len: usize) -> Self {
         self.config.reply_len_max = len;
         self

@@ -1,6 +1,11 @@
 //! What is known of a lock that was acquired: whether it is held, and if not, why.
 
-use std::sync::OnceLock;
+use std::{
+    future::{Future as _, poll_fn},
+    pin::pin,
+    sync::OnceLock,
+    task::Poll,
+};
 
 use tokio::{
     sync::{Mutex, watch},
@@ -103,11 +108,20 @@ impl Held {
     }
 
     pub(crate) async fn lost(&self) -> Lost {
-        let lost = tokio::select! {
-            biased;
-            lost = self.out_of_touch() => lost,
-            lost = self.deleted() => lost,
-        };
+        let mut lost = pin!(async {
+            tokio::select! {
+                biased;
+                lost = self.out_of_touch() => lost,
+                lost = self.deleted() => lost,
+            }
+        });
+        let lost = poll_fn(|cx| match self.status() {
+            // When a process goes on that was stopped, its timers may fire after everything else that is ready
+            // has been polled, and work must not go on meanwhile.
+            Status::Lost(lost) => Poll::Ready(lost),
+            Status::Held | Status::Suspect { .. } => lost.as_mut().poll(cx),
+        });
+        let lost = lost.await;
         match self.lose(lost) {
             Status::Lost(first) => first,
             Status::Held | Status::Suspect { .. } => lost,

@@ -86,10 +86,17 @@ impl Line {
                 }
                 Ok(node) => {
                     let mut place = Place::new(node, besides.map(str::to_owned), &self.settings)?;
-                    // An old listing, sent again over a new connection, may be from before the node.
-                    if let Ok((names, _)) = children.await {
-                        place.listing = self.listing(names, &place, epoch)?;
-                        place.story.ahead = place.ahead();
+                    match children.await {
+                        // An old listing, sent again over a new connection, may be from before the node.
+                        Ok((names, _)) => {
+                            place.listing = self.listing(names, &place, epoch)?;
+                            place.story.ahead = place.ahead();
+                        }
+                        // It would be the next time too, at the price of another connection.
+                        Err(error @ ReadError::Unavailable(Cause::ReplyTooLarge { .. })) => {
+                            return Err(error.into());
+                        }
+                        Err(_) => {}
                     }
                     return Ok((self.unless_full(place)?, behind));
                 }

@@ -171,12 +171,15 @@ impl<R, W> Flight<R, W> {
         self.sent.push_front(Sent { start: u64::MAX, ..sent });
     }
 
-    /// Lets the oldest sent request be reported instead of sent again: its reply is what broke the
-    /// connection, and would break the next one too.
-    pub(crate) fn give_up_first(&mut self) {
-        if let Some(Sent { slot: Slot::User { request, .. }, .. }) = self.sent.front_mut() {
-            request.on_loss = OnLoss::Report;
+    /// Takes the oldest sent request, if it is a user's: its reply is what breaks the connection.
+    pub(crate) fn take_first_user(&mut self) -> Option<Slot<R, W>> {
+        let first = self.sent.front()?;
+        if !matches!(first.slot, Slot::User { .. }) {
+            return None;
         }
+        let slot = self.sent.pop_front()?.slot;
+        self.forget(&slot);
+        Some(slot)
     }
 
     /// Whether the end of the session is under way, in whole or in part, after `written` bytes.

@@ -34,11 +34,19 @@ const PROBE_PAUSE_MAX: Duration = Duration::from_secs(60);
 /// From this pause on, a server that does not say whether it takes writes is tried by connecting.
 const PROBE_PAUSE_BLIND: Duration = Duration::from_secs(10);
 
+/// How much memory of a buffer is kept for later. One long listing must not stay for the life of a session:
+/// thousands of sessions would keep a megabyte each.
+const LEN_KEPT: usize = 64 << 10;
+
 /// What belongs to one connection and ends with it.
 #[derive(Debug, Default)]
 pub(crate) struct Link {
     pub(crate) inbound: BytesMut,
     pub(crate) outbound: BytesMut,
+    /// Whether `inbound` has held more than is to be kept.
+    has_grown: bool,
+    /// The same of `outbound`.
+    has_outgrown: bool,
     /// Bytes appended to `outbound` so far.
     appended: u64,
     /// Which credentials await an answer, and where in the stream they begin. Answers come in order.
@@ -50,11 +58,28 @@ pub(crate) struct Link {
 impl Link {
     /// Appends to what goes to the server. Returns where in the stream that begins.
     pub(crate) fn write(&mut self, append: impl FnOnce(&mut BytesMut)) -> u64 {
+        if self.has_outgrown && self.outbound.is_empty() {
+            (self.outbound, self.has_outgrown) = (BytesMut::new(), false);
+        }
         let (start, before) = (self.appended, self.outbound.len());
         append(&mut self.outbound);
+        self.has_outgrown |= self.outbound.len() > LEN_KEPT;
         let len = self.outbound.len().saturating_sub(before);
         self.appended = start.saturating_add(len as u64);
         start
+    }
+
+    /// Something has been appended to `inbound`.
+    pub(crate) fn note_growth(&mut self) {
+        self.has_grown |= self.inbound.len() > LEN_KEPT;
+    }
+
+    /// Gives the memory of `inbound` back, if it has grown and is not needed for what is still to be read.
+    pub(crate) fn shrink_inbound(&mut self) {
+        if self.has_grown && self.inbound.len() <= LEN_KEPT {
+            // What is there of the next frame goes along.
+            (self.inbound, self.has_grown) = (BytesMut::from(&self.inbound[..]), false);
+        }
     }
 
     /// Bytes that the driver has taken for writing; the server may have seen all of them.

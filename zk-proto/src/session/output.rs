@@ -141,6 +141,15 @@ pub enum Cause {
         /// The limit.
         len_max: usize,
     },
+    /// The reply is longer than [`Config::reply_len_max`](super::Config::reply_len_max). Nothing behind it can
+    /// be read, so the connection is left.
+    #[error("reply of {len} bytes exceeds the limit of {len_max}")]
+    ReplyTooLarge {
+        /// Its length.
+        len: usize,
+        /// The limit.
+        len_max: usize,
+    },
 }
 
 /// Why a connection could not be made, or was lost. Errors of the operating system end here.

@@ -7,10 +7,12 @@ use bytes::Bytes;
 
 use super::{
     Session,
-    flight::{Sent, Slot},
+    flight::{Fate, Sent, Slot},
     link::PROBE_PAUSE_MIN,
     liveness::Source,
-    output::{Answer, LinkError, Negotiated, NodeEvent, Outcome, Output, Over, State, WatchNotice},
+    output::{
+        Answer, Cause, LinkError, Negotiated, NodeEvent, Outcome, Output, Over, State, WatchNotice,
+    },
     phase::{Phase, Up},
     resume,
     timer::Timer,
@@ -19,7 +21,7 @@ use super::{
 use crate::{
     code::ErrorCode,
     data::{Xid, Zxid},
-    frame::{ReplyHeader, split_frame},
+    frame::{FrameError, ReplyHeader, split_frame},
     jute::{Decode, DecodeError, Reader},
     op::OpCode,
     request::{ConnectResponse, LEN_CONNECT_RESPONSE_MIN, WatcherEvent},
@@ -49,6 +51,7 @@ impl<R, W: Watcher> Session<R, W> {
             self.finish(Over::Expired);
         }
         self.liveness.heard(now);
+        self.link.note_growth();
         while self.phase.has_stream() {
             let outcome = match split_frame(&mut self.link.inbound, self.config.reply_len_max) {
                 Ok(Some(frame)) => self.frame(now, &frame),
@@ -59,7 +62,7 @@ impl<R, W: Watcher> Session<R, W> {
                     break;
                 }
                 Err(error) => {
-                    self.flight.give_up_first();
+                    self.give_up_first(error);
                     Err(Broken::Link(LinkError::Protocol(error.to_string())))
                 }
             };
@@ -76,7 +79,18 @@ impl<R, W: Watcher> Session<R, W> {
             // They are of a connection that the driver did not know to be left.
             self.link.inbound.clear();
         }
+        self.link.shrink_inbound();
         self.check();
+    }
+
+    /// Reports the request whose reply cannot be taken: it would break the next connection too.
+    fn give_up_first(&mut self, error: FrameError) {
+        let Some(slot) = self.flight.take_first_user() else { return };
+        let cause = match usize::try_from(error.len) {
+            Ok(len) => Cause::ReplyTooLarge { len, len_max: error.len_max },
+            Err(_) => Cause::LinkLost(LinkError::Protocol(error.to_string())),
+        };
+        self.report(slot, Fate::Unknown, &cause);
     }
 
     fn frame(&mut self, now: Time, frame: &Bytes) -> Result<(), Broken> {

@@ -1,0 +1,79 @@
+//! Queues whose listing is long. `zk-trial waiters` has real ones of many thousands.
+
+use zk_client::{Cause, CreateMode};
+use zk_locks::{AcquireError, Client, HerdLock, Lock, Semaphore};
+
+use crate::support::{Stage, joined, on_each_release, within};
+
+/// How many wait already.
+const WAITERS: usize = 200;
+
+/// Fewer bytes than their names have.
+const REPLY_LEN_MAX: usize = 8 << 10;
+
+/// What Java clients take, and by far most servers accept as a request: `jute.maxbuffer`.
+const JAVA_LEN_MAX: usize = 1 << 20;
+
+/// Has a session wait many times, under names that begin like this.
+async fn crowd(zk: &Client, path: &str, waiters: usize, name: &str) {
+    let cork = zk.cork();
+    let node = format!("{path}/{name}-lock-");
+    let create = |_| cork.create(&node, b"").mode(CreateMode::EphemeralSequential).submit();
+    let created: Vec<_> = (0..waiters).map(create).collect();
+    drop(cork);
+    for node in created {
+        within(node).await.unwrap();
+    }
+}
+
+#[track_caller]
+fn assert_too_large(error: &AcquireError) {
+    let AcquireError::Unavailable(Cause::ReplyTooLarge { len, len_max }) = error else {
+        panic!("{error:?}");
+    };
+    assert!(*len > REPLY_LEN_MAX && *len_max == REPLY_LEN_MAX, "{error:?}");
+    let remedy = "see ConnectOptions::reply_len_max";
+    assert!(error.to_string().contains(remedy), "{error}");
+}
+
+/// Rather than tried again on each connection, for ever.
+#[tokio::test]
+async fn who_cannot_take_the_listing_of_a_queue_is_told_so_and_leaves_it() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("too-long").await;
+        crowd(&stage.outsider, &path, WAITERS, "_c_00000000-0000-0000-0000-000000000000").await;
+        let zk = stage.options().reply_len_max(REPLY_LEN_MAX).connect().await.unwrap();
+        let session = zk.session().id();
+        let (lock, herd) = (Lock::new(&zk, &path), HerdLock::new(&zk, &path));
+        assert_too_large(&within(lock.acquire()).await.unwrap_err());
+        assert_too_large(&within(lock.try_acquire()).await.unwrap_err());
+        assert_too_large(&within(herd.acquire()).await.unwrap_err());
+        joined(&stage.outsider, &path, WAITERS).await;
+
+        // Other locks of the session are as they were.
+        let other = within(Semaphore::new(&zk, &stage.path("other"), 1).acquire()).await.unwrap();
+        within(other.check()).await.unwrap();
+        within(other.release()).await.unwrap();
+        assert_eq!(zk.session().id(), session);
+    })
+    .await;
+}
+
+/// Servers send what they have, whatever they would accept.
+#[tokio::test]
+async fn a_listing_beyond_what_java_clients_take_is_no_obstacle() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("a-megabyte").await;
+        let others = stage.client().await;
+        let name = "a-long-name-so-that-few-will-do-".repeat(32);
+        let waiters = JAVA_LEN_MAX / name.len();
+        crowd(&others, &path, waiters, &name).await;
+        let zk = stage.client().await;
+        let mut ticket = within(Lock::new(&zk, &path).enqueue()).await.unwrap();
+        assert_eq!(ticket.ahead(), Some(waiters));
+        within(others.close()).await.unwrap();
+        let guard = within(ticket.wait()).await.unwrap();
+        within(guard.release()).await.unwrap();
+    })
+    .await;
+}

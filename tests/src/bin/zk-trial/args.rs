@@ -1,0 +1,174 @@
+//! What can be asked of the command.
+
+use std::{io, net::SocketAddr, time::Duration};
+
+use clap::{Args, Parser, Subcommand};
+use zk_testkit::real::Release;
+use zk_tests::trial::{fencing, handoff, rolling, waiters};
+
+/// Trials of the locks on real servers: see docs/trials.md.
+#[derive(Debug, Parser)]
+#[command(name = "zk-trial")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// One object instead of a table.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// Each exits with 1 if anything happened that should not.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Thousands in one queue: order, notifications, memory, listings.
+    Waiters(Waiters),
+    /// How often a lock changes hands without a request in between, with and without look-ahead.
+    Handoff(Handoff),
+    /// Holders that are stopped in the middle of an update: what is lost with and without a token check.
+    Fencing(Fencing),
+    /// One of those holders.
+    #[command(hide = true)]
+    Holder(Holder),
+    /// Every recipe at once, while the members of an ensemble are killed one after the other.
+    Rolling(Rolling),
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Waiters {
+    /// How many wait.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    waiters: usize,
+    /// Over how many sessions, in turn.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
+    sessions: usize,
+    /// Whether each also watches the one behind whom its predecessor waits.
+    #[arg(long)]
+    look_ahead: bool,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "at least 1".to_owned())
+}
+
+impl From<Waiters> for waiters::Options {
+    fn from(args: Waiters) -> Self {
+        let Waiters { waiters, sessions, look_ahead } = args;
+        Self {
+            waiters,
+            sessions,
+            look_ahead,
+            judge_memory: waiters >= 1000,
+            release: Release::V3_9,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Handoff {
+    /// How many contend, one trial after the other.
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [2, 16, 64])]
+    contenders: Vec<usize>,
+    /// Acquisitions of all together.
+    #[arg(long, value_name = "N", default_value_t = 5000)]
+    acquisitions: usize,
+    /// For how long each holds the lock, in milliseconds; 0 for not at all.
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    hold: u64,
+}
+
+impl From<Handoff> for handoff::Options {
+    fn from(args: Handoff) -> Self {
+        let Handoff { contenders, acquisitions, hold } = args;
+        let hold = Duration::from_millis(hold);
+        Self { contenders, acquisitions, hold, release: Release::V3_9 }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Fencing {
+    /// Updates without any check; 0 to leave this out.
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    unfenced: u64,
+    /// Updates in the scope of the guard; 0 to leave this out.
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    scoped: u64,
+    /// Updates with a check of tokens; 0 to leave this out.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    fenced: u64,
+    /// How many processes.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(3..))]
+    holders: u16,
+}
+
+impl Fencing {
+    pub(crate) fn options(self) -> io::Result<fencing::Options> {
+        let Self { unfenced, scoped, fenced, holders } = self;
+        let program = std::env::current_exe()?;
+        let (holders, release) = (holders.into(), Release::V3_9);
+        Ok(fencing::Options { unfenced, scoped, fenced, holders, program, release })
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Holder {
+    #[arg(long)]
+    pub(crate) servers: String,
+    #[arg(long)]
+    pub(crate) path: String,
+    #[arg(long)]
+    pub(crate) store: SocketAddr,
+    #[arg(long)]
+    pub(crate) care: fencing::holder::Care,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Rolling {
+    /// For how long members are killed at least, in seconds.
+    #[arg(long, value_name = "S", default_value_t = 1200)]
+    seconds: u64,
+    /// How many are killed at least.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    kills: usize,
+    /// From one kill to the next at least, in seconds.
+    #[arg(long, value_name = "S", default_value_t = 4)]
+    every: u64,
+    /// Sessions for each recipe.
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    sessions: usize,
+}
+
+impl From<Rolling> for rolling::Options {
+    fn from(args: Rolling) -> Self {
+        Self {
+            time: Duration::from_secs(args.seconds),
+            kills: args.kills,
+            every: Duration::from_secs(args.every),
+            sessions: args.sessions,
+            release: Release::V3_9,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_the_guides_say_is_understood() {
+        let lines = [
+            "rolling --seconds 120 --kills 20",
+            "rolling --seconds 1200 --every 4 --sessions 4 --json",
+        ];
+        for line in lines {
+            let parsed = Cli::try_parse_from(["zk-trial"].into_iter().chain(line.split(' ')));
+            assert!(parsed.is_ok(), "{line}: {parsed:?}");
+        }
+    }
+}

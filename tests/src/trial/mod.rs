@@ -1,0 +1,17 @@
+//! Trials of the locks on real servers, at full strength or in seconds: see docs/trials.md.
+//!
+//! | module | concern |
+//! |---|---|
+//! | `waiters` | thousands in one queue: order, notifications, memory, listings |
+//! | `handoff` | how often a lock changes hands without a request in between |
+//! | `fencing` | holders that are stopped in the middle of an update, with and without a token check |
+//! | `rolling` | every recipe, while the members of an ensemble are killed one after the other |
+//! | `report` | what a trial has found, as a table or as JSON |
+
+pub mod fencing;
+pub mod handoff;
+mod report;
+pub mod rolling;
+pub mod waiters;
+
+pub use report::Report;

@@ -1,0 +1,193 @@
+//! What all contenders share: registers, counts, and when it is over.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::sync::Notify;
+use zk_locks::{AcquireError, CheckError, Lost, ReleaseError, SessionEnd};
+
+use super::{
+    super::Report,
+    recipes::{Recipe, Registers},
+};
+
+/// How many errors are told of.
+const SHOWN_MAX: usize = 10;
+
+/// What all contenders share.
+#[derive(Debug)]
+pub(super) struct Arena {
+    pub(super) servers: String,
+    pub(super) registers: Registers,
+    over: AtomicBool,
+    tally: Mutex<Tally>,
+    granted: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    grants: BTreeMap<Recipe, u64>,
+    given_up: u64,
+    lost: u64,
+    sessions_ended: u64,
+    unexpected: Vec<String>,
+    /// When the last member was killed, and how long after that each recipe was granted for the first time
+    /// to somebody who asked after that.
+    killed: Option<Instant>,
+    recovered: BTreeMap<Recipe, Duration>,
+}
+
+/// Why a contender cannot go on.
+#[derive(Debug)]
+pub(super) struct SessionOver;
+
+impl Arena {
+    pub(super) fn new(servers: String) -> Self {
+        Self {
+            servers,
+            registers: Registers::default(),
+            over: AtomicBool::new(false),
+            tally: Mutex::default(),
+            granted: Notify::new(),
+        }
+    }
+
+    /// Nobody begins another turn.
+    pub(super) fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Somebody who asked then has been granted it now.
+    pub(super) fn granted(&self, recipe: Recipe, asked: Instant) {
+        let mut tally = self.tally();
+        *tally.grants.entry(recipe).or_default() += 1;
+        if let Some(killed) = tally.killed.filter(|killed| asked >= *killed) {
+            tally.recovered.entry(recipe).or_insert_with(|| killed.elapsed());
+            self.granted.notify_waiters();
+        }
+    }
+
+    /// A member is gone now.
+    pub(super) fn killed(&self) {
+        let mut tally = self.tally();
+        tally.recovered.clear();
+        tally.killed = Some(Instant::now());
+    }
+
+    /// Waits until each recipe has been granted to somebody who asked after the kill; returns how long the
+    /// first and the last one took.
+    pub(super) async fn recovered(&self) -> (Duration, Duration) {
+        loop {
+            let granted = self.granted.notified();
+            tokio::pin!(granted);
+            granted.as_mut().enable();
+            let taken: Vec<Duration> = self.tally().recovered.values().copied().collect();
+            if let (Some(first), Some(last), true) =
+                (taken.iter().min(), taken.iter().max(), taken.len() == Recipe::ALL.len())
+            {
+                return (*first, *last);
+            }
+            granted.await;
+        }
+    }
+
+    /// Which recipes have not been granted since the kill.
+    pub(super) fn waiting(&self) -> Vec<&'static str> {
+        let tally = self.tally();
+        let waits = |recipe: &Recipe| !tally.recovered.contains_key(recipe);
+        Recipe::ALL.into_iter().filter(waits).map(Recipe::name).collect()
+    }
+
+    pub(super) fn given_up(&self) {
+        self.tally().given_up += 1;
+    }
+
+    pub(super) fn lost(&self, lost: Lost) {
+        self.tally().lost += 1;
+        if lost == Lost::NodeDeleted {
+            self.unexpected("a node was deleted under its holder".to_owned());
+        }
+    }
+
+    /// Something that no contender should see.
+    pub(super) fn unexpected(&self, what: String) {
+        self.tally().unexpected.push(what);
+    }
+
+    /// Judges what came of an attempt.
+    pub(super) fn refused(&self, recipe: Recipe, error: &AcquireError) -> Result<(), SessionOver> {
+        match error {
+            AcquireError::TimedOut => self.given_up(),
+            AcquireError::LeaseRanOut => self.tally().lost += 1,
+            AcquireError::SessionEnded(end) => return self.session_ended(*end),
+            error => self.unexpected(format!("{}: {error:?}", recipe.name())),
+        }
+        Ok(())
+    }
+
+    /// Judges what came of a release.
+    pub(super) fn released(&self, released: Result<(), ReleaseError>) -> Result<(), SessionOver> {
+        match released {
+            Ok(()) => Ok(()),
+            Err(ReleaseError::SessionEnded(end)) => self.session_ended(end),
+            Err(error) => {
+                self.unexpected(format!("release: {error:?}"));
+                Ok(())
+            }
+        }
+    }
+
+    /// Judges what came of a question whether a lock is held.
+    pub(super) fn checked(&self, checked: Result<(), CheckError>) {
+        match checked {
+            // In doubt over a lost connection: nothing was promised, and nothing is lost by it.
+            Ok(()) | Err(CheckError::Unavailable(_)) => {}
+            Err(CheckError::Lost(lost)) => self.lost(lost),
+            Err(error) => self.unexpected(format!("check: {error:?}")),
+        }
+    }
+
+    fn session_ended(&self, end: SessionEnd) -> Result<(), SessionOver> {
+        if end != SessionEnd::Expired {
+            self.unexpected(format!("{end}"));
+        }
+        Err(SessionOver)
+    }
+
+    pub(super) fn session_over(&self) {
+        self.tally().sessions_ended += 1;
+    }
+
+    pub(super) fn tell(&self, report: &mut Report) {
+        let tally = self.tally();
+        report.figure("acquisitions", tally.grants.values().sum::<u64>());
+        for recipe in Recipe::ALL {
+            let grants = tally.grants.get(&recipe).copied().unwrap_or_default();
+            report.figure(format!("of them: {}", recipe.name()), grants);
+            report.expect(grants > 0, || format!("{} was never granted", recipe.name()));
+        }
+        report.figure("attempts given up on purpose", tally.given_up);
+        report.figure("locks lost by their holders", tally.lost);
+        report.figure("sessions that expired", tally.sessions_ended);
+        let (violations, shown) = self.registers.violations();
+        report.figure("violations at the registers", violations);
+        report.figure("unexpected errors", tally.unexpected.len());
+        for what in shown.into_iter().chain(tally.unexpected.iter().take(SHOWN_MAX).cloned()) {
+            report.violation(what);
+        }
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,120 @@
+//! Every recipe at once, while the members of an ensemble are killed one after the other.
+//!
+//! | module | concern |
+//! |---|---|
+//! | `arena` | what all contenders share: registers, counts, and when it is over |
+//! | `contender` | a session whose tasks take one recipe's locks again and again |
+//! | `recipes` | a turn under each recipe |
+//! | `killer` | who is killed when, and how long it takes until locks are granted again |
+
+mod arena;
+mod contender;
+mod killer;
+mod recipes;
+
+use std::{
+    error::Error,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::{task::JoinSet, time::timeout};
+use zk_locks::{Client, ConnectError, ConnectOptions};
+use zk_testkit::real::{self, Ensemble, Release};
+
+use self::{arena::Arena, contender::Contender, recipes::Recipe};
+use super::Report;
+
+/// Longer than any outage, and three times the margin.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// For what lies between a member's answer and the leader's hearing of the session: a tick here is 200 ms.
+const LEASE_MARGIN: Duration = Duration::from_secs(2);
+
+/// How long contenders may take to end their last turns: whoever is stuck has lost a wake-up.
+const FINISH_LIMIT: Duration = Duration::from_secs(120);
+
+/// What a trial is to be like.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// For how long members are killed at least.
+    pub time: Duration,
+    /// How many are killed at least.
+    pub kills: usize,
+    /// From one kill to the next at least.
+    pub every: Duration,
+    /// Sessions for each recipe.
+    pub sessions: usize,
+    /// The servers.
+    pub release: Release,
+}
+
+/// Runs the trial.
+///
+/// # Errors
+/// What kept the servers from being started.
+pub async fn run(options: Options) -> Result<Report, real::Error> {
+    let begun = Instant::now();
+    let ensemble = Ensemble::start(options.release).await?;
+    let arena = Arc::new(Arena::new(ensemble.connect_string()));
+    let mut contenders = JoinSet::new();
+    for recipe in Recipe::ALL {
+        for number in 0..options.sessions {
+            contenders.spawn(Contender::new(arena.clone(), recipe, number).run());
+        }
+    }
+    let killed = killer::run(&ensemble, &arena, options).await;
+    arena.end();
+    let mut report = Report::new("rolling");
+    let finished = timeout(FINISH_LIMIT, async {
+        while let Some(ended) = contenders.join_next().await {
+            if let Err(panic) = ended {
+                arena.unexpected(panic.to_string());
+            }
+        }
+    });
+    if finished.await.is_err() {
+        let stuck = contenders.len();
+        report
+            .violation(format!("{stuck} sessions still wait {FINISH_LIMIT:?} after the last kill"));
+    }
+    report.figure("seconds", begun.elapsed().as_secs());
+    report.figure("sessions", Recipe::ALL.len() * options.sessions);
+    match killed {
+        Ok(kills) => kills.tell(&mut report),
+        Err(error) => report.violation(format!("the servers: {error}")),
+    }
+    arena.tell(&mut report);
+    match orphans(&ensemble).await {
+        Ok(orphans) => {
+            report.figure("orphans", orphans.len());
+            report.expect(orphans.is_empty(), || format!("orphans: {orphans:?}"));
+        }
+        Err(error) => report.violation(format!("orphans could not be looked for: {error}")),
+    }
+    Ok(report)
+}
+
+/// What is left of the contenders, although all of them have ended: ephemeral nodes, wherever they are.
+async fn orphans(ensemble: &Ensemble) -> Result<Vec<String>, Box<dyn Error>> {
+    let zk = connect(&ensemble.connect_string()).await?;
+    zk.sync("/").await?;
+    let mut found = Vec::new();
+    let mut unseen = vec![recipes::ROOT.to_owned()];
+    while let Some(path) = unseen.pop() {
+        let Some(stat) = zk.exists(&path).await? else { continue };
+        if stat.ephemeral_owner.0 != 0 {
+            found.push(path);
+            continue;
+        }
+        let (names, _) = zk.children(&path).await?;
+        unseen.extend(names.iter().map(|name| zk_client::join(&path, name)));
+    }
+    Ok(found)
+}
+
+async fn connect(servers: &str) -> Result<Client, ConnectError> {
+    let options = ConnectOptions::new(servers)?;
+    let options = options.session_timeout(SESSION_TIMEOUT).lease_margin(LEASE_MARGIN);
+    options.connect_deadline(None).connect().await
+}

@@ -1,0 +1,260 @@
+//! Thousands in one queue: order, notifications, memory, listings.
+
+use std::{
+    collections::BTreeSet,
+    error::Error,
+    fs,
+    future::poll_fn,
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    sync::{Semaphore, mpsc},
+    task::JoinSet,
+    time::timeout,
+};
+use zk_locks::{Client, ConnectError, ConnectOptions, Lock};
+use zk_testkit::real::{Release, Server};
+
+use super::{Report, report::tenths};
+
+const PATH: &str = "/waiters/lock";
+
+/// Longer than the server may be busy with listings.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How many join at the same time: as many listings are on their way, which the server keeps in memory.
+const JOINING_MAX: usize = 64;
+
+/// By then all have been served, or a wake-up is lost.
+const PATIENCE: Duration = Duration::from_secs(900);
+
+/// The most memory that a waiter may take, in bytes.
+const WAITER_MAX: usize = 8 << 10;
+
+/// Bytes of a listing beside those of the names: header, count, and the path's own metadata.
+const LISTING_FRAME: usize = 16 + 4 + 68;
+
+/// What a trial is to be like.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How many wait.
+    pub waiters: usize,
+    /// Over how many sessions, in turn.
+    pub sessions: usize,
+    /// Whether each also watches the one behind whom its predecessor waits.
+    pub look_ahead: bool,
+    /// Whether the memory that a waiter takes is judged: of few waiters it is lost in the noise.
+    pub judge_memory: bool,
+    /// The server.
+    pub release: Release,
+}
+
+/// Somebody who was served.
+#[derive(Clone, Copy, Debug)]
+struct Served {
+    token: i64,
+    session: usize,
+}
+
+/// Runs the trial.
+///
+/// # Errors
+/// What kept it from being made.
+pub async fn run(options: Options) -> Result<Report, Box<dyn Error>> {
+    let Options { waiters, sessions, look_ahead, judge_memory, release } = options;
+    let server = Server::start(release).await?;
+    let mut clients = Vec::with_capacity(sessions);
+    for _ in 0..sessions {
+        clients.push(connect(&server).await?);
+    }
+    let mut report = Report::new("waiters");
+    report.figure("waiters", waiters);
+    report.figure("sessions", sessions);
+    report.figure("look-ahead", look_ahead);
+
+    let first = Lock::new(&clients[0], PATH).acquire().await?;
+    let before = resident()?;
+    let begun = Instant::now();
+    let mut queue = Queue::form(&clients, options).await?;
+    report.figure("seconds until all wait", tenths(begun.elapsed().as_secs_f64()));
+    let each = resident()?.saturating_sub(before) / waiters;
+    report.figure("resident memory of this process for each waiter, bytes", each);
+    report.expect(!judge_memory || each <= WAITER_MAX, || {
+        format!("a waiter takes {each} bytes; {WAITER_MAX} were allowed")
+    });
+    let (names, _) = clients[0].children(PATH).await?;
+    let listing = names.iter().fold(LISTING_FRAME, |all, name| all + 4 + name.len());
+    report.figure("a listing of all, bytes", listing);
+
+    let heard_before = notifications(&server).await?;
+    let begun = Instant::now();
+    first.release().await?;
+    let finished = timeout(PATIENCE, queue.finish()).await;
+    report.figure("seconds until all were served", tenths(begun.elapsed().as_secs_f64()));
+    match finished {
+        Ok(finished) => finished?,
+        Err(_) => report.violation(format!("somebody still waits after {PATIENCE:?}")),
+    }
+    let served = queue.served();
+    report.figure("grants", served.len());
+    report.expect(served.len() == waiters, || "somebody was not served".to_owned());
+    let in_order = served.is_sorted_by(|one, next| one.token < next.token);
+    report.expect(in_order, || "somebody was served out of turn".to_owned());
+
+    let heard = notifications(&server).await? - heard_before;
+    let expected = Notifications::expected(&served, look_ahead);
+    report.figure("notifications", heard);
+    report.figure("of them: to holders, of their own release", expected.own);
+    #[expect(clippy::cast_precision_loss, reason = "nobody waits behind 2^53 others")]
+    let each = heard.saturating_sub(expected.own) as f64 / waiters as f64;
+    report.figure("notifications of those who wait, for each release", each);
+    report.expect(heard == expected.own + expected.of_others, || format!("not {expected:?}"));
+    for client in clients {
+        client.close().await?;
+    }
+    Ok(report)
+}
+
+/// Those who wait, each in a task of its own.
+struct Queue {
+    waiting: JoinSet<Result<(), String>>,
+    served: Arc<Mutex<Vec<Served>>>,
+}
+
+impl Queue {
+    /// All have fallen asleep when this returns.
+    async fn form(clients: &[Client], options: Options) -> Result<Self, Box<dyn Error>> {
+        let served = Arc::new(Mutex::new(Vec::with_capacity(options.waiters + 1)));
+        let mut waiting = JoinSet::new();
+        let joining = Arc::new(Semaphore::new(JOINING_MAX));
+        let (asleep, mut fallen_asleep) = mpsc::channel(JOINING_MAX);
+        let look_ahead = options.look_ahead;
+        let locks = clients.iter().map(|zk| Lock::builder(zk, PATH).look_ahead(look_ahead).build());
+        let locks: Vec<_> = locks.collect();
+        for number in 0..options.waiters {
+            let session = number % clients.len();
+            let waiter = Waiter { lock: locks[session].clone(), session };
+            let (joining, asleep, served) = (joining.clone(), asleep.clone(), served.clone());
+            waiting.spawn(async move {
+                let waited = waiter.wait(&joining, asleep, &served).await;
+                waited.map_err(|error| error.to_string())
+            });
+        }
+        drop(asleep);
+        for _ in 0..options.waiters {
+            if fallen_asleep.recv().await.is_none() {
+                // Some have failed instead: the first of them tells.
+                while let Some(failed) = waiting.join_next().await {
+                    failed??;
+                }
+            }
+        }
+        for zk in clients {
+            // Answered behind everything that was asked to be told of.
+            zk.sync("/").await?;
+        }
+        Ok(Self { waiting, served })
+    }
+
+    /// Waits until all have been served.
+    async fn finish(&mut self) -> Result<(), Box<dyn Error>> {
+        while let Some(served) = self.waiting.join_next().await {
+            served??;
+        }
+        Ok(())
+    }
+
+    /// Who was served, in this order.
+    fn served(&self) -> Vec<Served> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+struct Waiter {
+    lock: Lock,
+    session: usize,
+}
+
+impl Waiter {
+    async fn wait(
+        self,
+        joining: &Semaphore,
+        asleep: mpsc::Sender<()>,
+        served: &Mutex<Vec<Served>>,
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let turn = joining.acquire().await?;
+        let mut ticket = self.lock.enqueue().await?;
+        drop(turn);
+        let mut wait = pin!(ticket.wait());
+        let mut early = None;
+        poll_fn(|cx| {
+            // It asks now for what it will be told of.
+            if let std::task::Poll::Ready(guard) = wait.as_mut().poll(cx) {
+                early = Some(guard);
+            }
+            std::task::Poll::Ready(())
+        })
+        .await;
+        asleep.send(()).await?;
+        drop(asleep);
+        let guard = match early {
+            Some(guard) => guard?,
+            None => wait.await?,
+        };
+        let who = Served { token: guard.token().get(), session: self.session };
+        served.lock().unwrap_or_else(PoisonError::into_inner).push(who);
+        guard.release().await?;
+        Ok(())
+    }
+}
+
+/// How often somebody hears of the end of a node.
+#[derive(Debug)]
+struct Notifications {
+    /// Holders who have waited, whose watch on their own node fires as they release it.
+    own: u64,
+    /// Everybody else.
+    of_others: u64,
+}
+
+impl Notifications {
+    /// A server tells a session of an event once, however many watch in it.
+    fn expected(served: &[Served], look_ahead: bool) -> Self {
+        // The first holder was of the first session, and has not waited.
+        let sessions: Vec<_> =
+            [0].into_iter().chain(served.iter().map(|who| who.session)).collect();
+        let behind = if look_ahead { 2 } else { 1 };
+        let (mut own, mut of_others) = (0, 0);
+        for (place, session) in sessions.iter().enumerate() {
+            let next: BTreeSet<_> = sessions.iter().skip(place + 1).take(behind).collect();
+            own += u64::from(place > 0 && !next.contains(session));
+            of_others += next.len() as u64;
+        }
+        Self { own, of_others }
+    }
+}
+
+/// How many notifications of deletions the server has sent so far.
+async fn notifications(server: &Server) -> Result<u64, Box<dyn Error>> {
+    const METRIC: &str = "zk_sum_node_deleted_watch_count";
+    let metrics = server.four_letter("mntr").await?;
+    let value = metrics.lines().find_map(|line| line.strip_prefix(METRIC));
+    let value = value.ok_or_else(|| format!("the server does not tell {METRIC}"))?;
+    Ok(value.trim().parse()?)
+}
+
+/// Resident memory of this process, in bytes.
+fn resident() -> Result<usize, Box<dyn Error>> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let value = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = value.and_then(|value| value.trim().strip_suffix(" kB"));
+    Ok(kilobytes.ok_or("the kernel does not tell")?.parse::<usize>()? << 10)
+}
+
+async fn connect(server: &Server) -> Result<Client, ConnectError> {
+    let options = ConnectOptions::new(&server.connect_string())?;
+    options.session_timeout(SESSION_TIMEOUT).connect().await
+}

@@ -1,0 +1,95 @@
+//! Trials of the locks on real servers, as far as seconds go: `zk-trial` runs them at full strength.
+
+use std::time::Duration;
+
+use zk_testkit::real::Release;
+use zk_tests::trial::{Report, fencing, handoff, rolling, waiters};
+
+#[track_caller]
+fn assert_clean(report: &Report) {
+    assert_eq!(report.violations(), [""; 0], "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hundreds_of_waiters_are_served_in_order_and_each_release_tells_one() {
+    for (sessions, release) in [(1, Release::V3_9), (50, Release::V3_8)] {
+        let options = waiters::Options {
+            waiters: 500,
+            sessions,
+            look_ahead: false,
+            judge_memory: false,
+            release,
+        };
+        let report = waiters::run(options).await.unwrap();
+        assert_clean(&report);
+        assert_eq!(report.count("grants"), Some(500), "{report}");
+        // Some neighbours in the queue are of one session, which is told once.
+        let expected = if sessions == 1 { 501..=501 } else { 900..=1000 };
+        assert!(expected.contains(&report.count("notifications").unwrap()), "{report}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_look_ahead_each_release_tells_two() {
+    let options = waiters::Options {
+        waiters: 200,
+        sessions: 1,
+        look_ahead: true,
+        judge_memory: false,
+        release: Release::V3_9,
+    };
+    let report = waiters::run(options).await.unwrap();
+    assert_clean(&report);
+    // A session is told once, however many of its waiters that makes wiser.
+    assert_eq!(report.count("notifications"), Some(201), "{report}");
+}
+
+/// With a moment in between for those behind the next one to look at the queue.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_look_ahead_locks_change_hands_without_a_request_although_many_wait() {
+    let options = handoff::Options {
+        contenders: vec![2, 16],
+        acquisitions: 300,
+        hold: Duration::from_millis(5),
+        release: Release::V3_9,
+    };
+    let report = handoff::run(&options).await.unwrap();
+    assert_clean(&report);
+    let share =
+        |name: &str| report.number(&format!("{name}: of them without a request, %")).unwrap();
+    assert!(share("2 contenders") > share("16 contenders"), "{report}");
+    assert!(share("16 contenders, look-ahead") > share("16 contenders"), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_counter_that_checks_tokens_loses_nothing_to_holders_that_were_stopped() {
+    let options = fencing::Options {
+        unfenced: 300,
+        scoped: 300,
+        fenced: 300,
+        holders: 3,
+        program: env!("CARGO_BIN_EXE_zk-trial").into(),
+        release: Release::V3_9,
+    };
+    let report = fencing::run(&options).await.unwrap();
+    assert_clean(&report);
+    assert!(report.count("no check: updates lost") > Some(0), "{report}");
+    // They are stopped where they wait, and so find out before they go on.
+    assert_eq!(report.count("scope: updates lost"), Some(0), "{report}");
+    assert_eq!(report.count("token check: updates lost"), Some(0), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_recipe_goes_on_while_members_of_an_ensemble_are_killed() {
+    let options = rolling::Options {
+        time: Duration::ZERO,
+        kills: 3,
+        every: Duration::from_secs(1),
+        sessions: 2,
+        release: Release::V3_9,
+    };
+    let report = rolling::run(options).await.unwrap();
+    assert_clean(&report);
+    let kills = (report.count("kills"), report.count("of them: leaders"));
+    assert_eq!(kills, (Some(3), Some(2)), "{report}");
+}
