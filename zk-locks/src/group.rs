@@ -22,8 +22,11 @@ const PARTY: &str = "__party__";
 /// Members are ephemeral nodes under the path. By default every node there counts, as it does for Curator's
 /// `GroupMember`; with [`Layout::Kazoo`] those of kazoo's `Party` do.
 ///
-/// ```no_run
-/// # async fn example(zk: zk_locks::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
 /// use zk_locks::Group;
 ///
 /// let group = Group::new(&zk, "/groups/workers");

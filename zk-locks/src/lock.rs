@@ -21,6 +21,42 @@ use crate::{
 /// of tasks can acquire through one value. Each acquire is an attempt of its own; the lock is not
 /// re-entrant.
 ///
+/// # Guarantees
+///
+/// One holder at a time in the servers' order, in the order of asking, each with a larger
+/// [token](Guard::token) than the one before. No node stays behind an attempt or a guard that is dropped.
+///
+/// # Cost
+///
+/// | | requests | round trips |
+/// |---|---|---|
+/// | acquire, free | 2 | 1 |
+/// | until asleep in the queue | 4 | 2 |
+/// | from the release in front to the grant | 0, or 1 in a longer queue | 0 or 1 |
+/// | release | 1 | 1, or none if not waited for |
+/// | failed try | 1 read | 1 |
+///
+/// # When it is lost
+///
+/// [`Guard::scope`] drops the work; after that, ask anew. What the work has sent already only the resource can
+/// refuse, by the [token](Guard::token).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// use zk_locks::Lock;
+///
+/// let lock = Lock::new(&zk, "/locks/report");
+/// let guard = lock.acquire().await?;
+/// let token = guard.token();
+/// guard.scope(async { println!("writing under {token}") }).await?;
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
+///
 /// Nodes are those of Curator's `InterProcessMutex`: its users, and those of all that follow its names,
 /// share the lock on the same path.
 #[derive(Clone, Debug)]

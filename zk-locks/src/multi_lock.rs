@@ -21,8 +21,11 @@ use crate::{
 /// by one, as [`Lock`] does, wait and are waited for as usual; who holds one of these and asks for more can
 /// still deadlock with anybody.
 ///
-/// ```no_run
-/// # async fn example(zk: zk_locks::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
 /// use zk_locks::MultiLock;
 ///
 /// let both = MultiLock::new(&zk, ["/accounts/7/lock", "/accounts/9/lock"]);
@@ -32,6 +35,10 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
+///
+/// Free, they cost one round trip: one request for all nodes, and a listing for each. Until asleep it is one round trip
+/// more, with two reads for each; their turn costs nothing more. A release is one request for each, in one round
+/// trip. The [loss](Guards::lost) of one is the loss of all: release the others, and ask for all anew.
 ///
 /// Where one transaction will not do, because servers know none or it would be too long, the locks are taken
 /// one after the other in the order of their paths, which everybody who does so shares. Then all are released

@@ -27,6 +27,34 @@ use crate::{
 ///
 /// Readers that hold the lock together have tokens of their own. Let a resource refuse writes whose token is
 /// smaller than any token it has seen, and reads whose token is smaller than that of any *write*.
+///
+/// # Cost
+///
+/// Of both sides that of a [`Lock`](crate::Lock), but that a writer always lists the queue before it is granted, unless
+/// there is [no downgrade](RwLockBuilder::no_downgrade). A downgrade or an upgrade costs one round trip, and one
+/// request in the background. A writer that goes wakes exactly the readers behind it.
+///
+/// # When it is lost
+///
+/// As for a [`Lock`](crate::Lock): [`Guard::scope`] drops the work; ask anew.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// use zk_locks::RwLock;
+///
+/// let lock = RwLock::new(&zk, "/locks/report");
+/// let writing = lock.write().await?;
+/// // ... write, showing the token ...
+/// let reading = writing.downgrade().await?;
+/// let also_reading = lock.read().await?;
+/// also_reading.release().await?;
+/// reading.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct RwLock {
     line: Arc<Line>,

@@ -32,8 +32,11 @@ use crate::{
 /// permits at the same time have different [tokens](Guard::token), of which the largest means nothing: a
 /// resource that is to refuse holders of the past needs a lock for each slot instead.
 ///
-/// ```no_run
-/// # async fn example(zk: zk_locks::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
 /// use zk_locks::Semaphore;
 ///
 /// let downloads = Semaphore::new(&zk, "/limits/downloads", 3);
@@ -43,6 +46,11 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
+///
+/// # Cost and losses
+///
+/// Four requests in two round trips if there is a permit; one more while waiting, and two for each change that is
+/// waited for; one to give it back. A permit that is [lost](Guard::lost) may be somebody else's already: ask anew.
 ///
 /// # How many there are
 ///

@@ -25,10 +25,16 @@ use crate::{
 /// tries again, one wins, and a waiter may lose every time. For few contenders only; otherwise
 /// [`Lock`](crate::Lock).
 ///
+/// A waiter costs a write and a read until it sleeps, and a write for each release that it hears of. One that has
+/// [lost](SimpleGuard::lost) it asks anew, and shows the resource its [token](SimpleGuard::token) meanwhile.
+///
 /// The path is that of the node itself. Never use it for a lock of another kind.
 ///
-/// ```no_run
-/// # async fn example(zk: zk_locks::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
 /// use zk_locks::SimpleLock;
 ///
 /// let guard = SimpleLock::new(&zk, "/leaders/indexer").acquire().await?;

@@ -20,8 +20,11 @@ pub use self::double::{DoubleBarrier, DoubleBarrierBuilder, Participation};
 /// The barrier is the node at its path, as it is for Curator's `DistributedBarrier` and kazoo's `Barrier`: it is
 /// set as long as the node exists, whoever has made it, and it outlives sessions.
 ///
-/// ```no_run
-/// # async fn example(zk: zk_locks::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
 /// use std::time::Duration;
 /// use zk_locks::Barrier;
 ///

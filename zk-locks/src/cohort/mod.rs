@@ -45,9 +45,12 @@ use self::local::{Asked, Shared};
 ///
 /// Tokens have a [local](crate::FencingToken::local) part: compare them whole.
 ///
-/// ```no_run
+/// ```
 /// # async fn write(_: zk_locks::FencingToken) {}
-/// # async fn example(zk: zk_locks::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
 /// use zk_locks::CohortLock;
 ///
 /// let lock = CohortLock::new(&zk, "/locks/report");

@@ -26,13 +26,20 @@ pub use self::{
 
 /// An election: whoever has stood for longest leads, until it resigns or is lost.
 ///
+/// A campaign costs what a [`Lock`](crate::Lock) does, a proclamation one request, and whoever follows pays two reads
+/// for each change. A leader that is [lost](Guard::lost) stops what it does, and stands again behind all others if it
+/// wants to; a [`LeaderLatch`] does so by itself.
+///
 /// It is a lock whose holder says who it is, and whom others can watch. Nodes are those of Curator's
 /// `LeaderLatch` (or of kazoo's `Election`, by the [layout](Builder::layout)): its users stand in the same
 /// election on the same path.
 ///
-/// ```no_run
+/// ```
 /// # async fn lead(_: &zk_locks::Leadership) {}
-/// # async fn example(zk: zk_locks::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
 /// use zk_locks::Election;
 ///
 /// let election = Election::new(&zk, "/elections/scheduler");
