@@ -1,0 +1,38 @@
+//! Processes of Curator, kazoo and `zk-locks` on the same locks, with everything going wrong.
+//!
+//! | module | concern |
+//! |---|---|
+//! | `claim` | what contenders say to the register |
+//! | `ledger` | who is inside, and what counts as a violation |
+//! | `register` | the ledger over loopback, and whom it asks for the truth |
+//! | `contender` | a process of ours |
+//! | `foreign` | the others: how they are fetched |
+//! | `process` | starting, stopping and killing any of them |
+//! | `scenario` | which recipe, whose processes, and what has to have been seen |
+//! | `fault` | what goes wrong, and how often |
+//! | `run` | all of it together |
+//! | `report` | what came of it |
+
+mod claim;
+mod contender;
+mod fault;
+mod foreign;
+mod ledger;
+mod process;
+mod register;
+mod report;
+mod run;
+mod scenario;
+
+pub use self::{
+    claim::{Mode, Party},
+    contender::{Contend, contend},
+    fault::Fault,
+    foreign::Tools,
+    ledger::{Claim, Counts, Violation, Who},
+    process::Process,
+    register::Register,
+    report::{Demands, Report},
+    run::{Error, Options, run},
+    scenario::Scenario,
+};
