@@ -10,7 +10,8 @@ use tokio::{
 };
 use zk_testkit::real::{Ensemble, Release};
 use zk_tests::interop::{
-    Contend, Demands, Options, Party, Process, Register, Report, Scenario, Tools, Violation, run,
+    Claim, Contend, Counts, Demands, Mode, Options, Party, Process, Register, Report, Scenario,
+    Tools, Violation, run,
 };
 
 /// What starts our contenders.
@@ -23,7 +24,8 @@ const SESSION: Duration = Duration::from_secs(2);
 const EXTRA_TIME: Duration = Duration::from_secs(60);
 
 /// Everybody gets its turn, but who has just been killed is away for a while, and JVMs for longer.
-const DEMANDS: Demands = Demands { entered_min: 100, share_min: 10.0 };
+const DEMANDS: Demands =
+    Demands { entered_min: 100, share_min: 10.0, pause_max: Duration::from_secs(30) };
 
 /// Everything fetched, and an ensemble. Its watchdogs end it with this process.
 static WORLD: OnceCell<(Tools, Ensemble)> = OnceCell::const_new();
@@ -108,27 +110,99 @@ async fn violations_of(parties: &[Party]) -> Vec<Violation> {
     report.counts.told
 }
 
+/// Two processes of one contender each, without faults but for those that a test makes up.
+struct Pair {
+    register: Register,
+    ours: Process,
+    curator: Process,
+    _logs: tempfile::TempDir,
+}
+
+impl Pair {
+    async fn start(tools: &Tools, ensemble: &Ensemble, path: &str) -> Self {
+        let servers = ensemble.connect_string();
+        let register = Register::open(&servers, 1).await.unwrap();
+        let logs = tempfile::tempdir().unwrap();
+        let start = |party| {
+            let told = contender(party, &servers, path, &register);
+            Process::start(tools.command(&told), &logs.path().join(told.name)).unwrap()
+        };
+        let (ours, curator) = (start(Party::Ours), start(Party::Curator));
+        Self { register, ours, curator, _logs: logs }
+    }
+
+    fn process(&self, party: Party) -> &Process {
+        if party == Party::Ours { &self.ours } else { &self.curator }
+    }
+
+    /// Stops a process between its write lock and the read lock that this is to become, until its session is over
+    /// and the other one has been let in.
+    async fn stop_in_downgrade(&self, party: Party) {
+        let downgrades = |claim: &Claim| {
+            let has_read_lock = claim.node.contains("READ");
+            claim.party == party && claim.mode == Mode::Downgraded && !has_read_lock
+        };
+        let stop = |_: &str| self.process(party).pause().unwrap();
+        self.register.to_somebody_inside(downgrades, stop).await;
+        self.until(|counts| counts.superseded.contains_key(&party)).await;
+        self.process(party).resume().unwrap();
+    }
+
+    async fn until(&self, reached: impl Fn(&Counts) -> bool) {
+        while !reached(&self.register.counts().await) {
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+fn contender(party: Party, servers: &str, path: &str, register: &Register) -> Contend {
+    Contend {
+        scenario: Scenario::ReadWrite,
+        servers: servers.to_owned(),
+        path: path.to_owned(),
+        register: register.port(),
+        party,
+        name: party.to_string(),
+        tasks: 1,
+        hold: 500,
+        session: 2_000,
+        permits: 1,
+    }
+}
+
+/// A finding about Curator 5.9.0, and that the register notices it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_downgrade_of_curator_s_goes_on_in_the_next_session_and_jumps_in() {
+    let (_turn, (tools, ensemble)) = world().await;
+    let pair = Pair::start(tools, ensemble, "/interop-curator-downgrades").await;
+    pair.stop_in_downgrade(Party::Curator).await;
+    pair.until(|counts| counts.jumped_in == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_downgrade_of_ours_ends_with_its_session() {
+    let (_turn, (tools, ensemble)) = world().await;
+    let pair = Pair::start(tools, ensemble, "/interop-we-downgrade").await;
+    pair.stop_in_downgrade(Party::Ours).await;
+    // It says so, and goes on with another session.
+    pair.until(|counts| counts.notes.keys().any(|(party, _)| *party == Party::Ours)).await;
+    let before = pair.register.counts().await.entered_by(Party::Ours);
+    pair.until(|counts| counts.entered_by(Party::Ours) > before).await;
+    assert_eq!(pair.register.counts().await.violations, 0);
+}
+
 /// Nobody is left running when a test is killed, even if it is in the middle of waiting.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_contender_ends_with_the_process_that_started_it() {
     let (_turn, (tools, _)) = world().await;
     let logs = tempfile::tempdir().unwrap();
     for party in [Party::Ours, Party::Curator, Party::Kazoo] {
-        let register = Register::open("127.0.0.1:1", 1).await.unwrap();
-        let command = tools.command(&Contend {
-            scenario: Scenario::Exclusive,
-            // Where there is no server.
-            servers: "127.0.0.1:1".to_owned(),
-            path: "/interop".to_owned(),
-            register: register.port(),
-            party,
-            name: party.to_string(),
-            tasks: 1,
-            hold: 0,
-            session: 10_000,
-            permits: 1,
-        });
-        let mut process = Process::start(command, &logs.path().join(party.name())).unwrap();
+        // There is no server.
+        let nowhere = "127.0.0.1:1";
+        let register = Register::open(nowhere, 1).await.unwrap();
+        let told = contender(party, nowhere, "/interop", &register);
+        let log = logs.path().join(party.name());
+        let mut process = Process::start(tools.command(&told), &log).unwrap();
         while register.contenders().await == 0 {
             sleep(Duration::from_millis(20)).await;
         }

@@ -145,6 +145,7 @@ public final class Contender {
             if (!register.ask("downgrade " + token)) {
                 return;
             }
+            hold();
             lock.readLock().acquire();
         } finally {
             // Curator lets nobody in between: the read lock has its node by now.

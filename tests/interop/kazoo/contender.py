@@ -16,9 +16,9 @@ from kazoo.recipe.lock import Lock
 
 RETRY = {"max_tries": -1, "delay": 0.05, "max_delay": 0.5}
 
-# kazoo may leave a node of an acquire that failed in its own way; the end of the session removes it. So may
-# a connection that breaks at the wrong moment: then the lock is waited for in vain.
-PATIENCE = 30
+# Of sessions. An acquire or a release that fails may leave a node in the queue, behind which this process would
+# wait in vain: so it gives up in the end, and ends the session, which removes the node.
+PATIENCE = 5
 
 
 class SharedLock(Lock):
@@ -56,6 +56,7 @@ class Contender:
         _, servers, path, port, party, name, _, hold, session, _ = arguments
         self.servers, self.path, self.name = servers, path, f"{name}.{task}"
         self.hold, self.session = int(hold) / 1000, int(session) / 1000
+        self.patience = PATIENCE * self.session
         self.lock = LOCKS[party]
         self.register = Register(int(port), party, self.name)
         self.client = None
@@ -67,7 +68,7 @@ class Contender:
             connection_retry=RETRY,
             command_retry=RETRY,
         )
-        self.client.start(timeout=PATIENCE)
+        self.client.start(timeout=self.patience)
 
     def disconnect(self):
         client, self.client = self.client, None
@@ -90,7 +91,7 @@ class Contender:
 
     def turn(self):
         lock = self.lock(self.client, self.path, self.name)
-        lock.acquire(timeout=PATIENCE)
+        lock.acquire(timeout=self.patience)
         try:
             self.visit(f"{self.path}/{lock.node}")
         finally:

@@ -23,6 +23,9 @@ struct Cli {
     /// What faults are made up from.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Milliseconds of each visit, instead of what the scenario usually has.
+    #[arg(long)]
+    hold: Option<u64>,
     /// Nothing goes wrong on purpose.
     #[arg(long)]
     no_faults: bool,
@@ -32,6 +35,9 @@ struct Cli {
     /// So many percent of them at least by each implementation.
     #[arg(long, default_value_t = 20.0)]
     share: f64,
+    /// So many seconds may go by at most until somebody is granted it.
+    #[arg(long, default_value_t = 30.0)]
+    pause: f64,
 }
 
 #[derive(Debug, Subcommand)]
@@ -59,7 +65,8 @@ async fn run_all(cli: &Cli) -> Result<ExitCode, String> {
     let tools = Tools::prepare(own).await?;
     let ensemble = Ensemble::start(Release::V3_9).await.map_err(|error| error.to_string())?;
     let time = Duration::from_secs_f64(60.0 * cli.minutes);
-    let demands = Demands { entered_min: cli.visits, share_min: cli.share };
+    let pause_max = Duration::from_secs_f64(cli.pause);
+    let demands = Demands { entered_min: cli.visits, share_min: cli.share, pause_max };
     let mut failed = false;
     for scenario in Scenario::ALL {
         if cli.scenario.is_some_and(|wanted| wanted != scenario) {
@@ -67,6 +74,7 @@ async fn run_all(cli: &Cli) -> Result<ExitCode, String> {
         }
         let mut options = Options::new(scenario, time);
         (options.seed, options.faults) = (cli.seed, !cli.no_faults);
+        options.hold = cli.hold.map_or(options.hold, Duration::from_millis);
         let report = run(&options, &ensemble, &tools).await;
         let report = report.map_err(|error| error.to_string())?;
         println!("{report}");

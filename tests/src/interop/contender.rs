@@ -201,6 +201,7 @@ impl Contender {
             guard.release().await?;
             return Ok(());
         }
+        self.hold(&guard).await;
         let guard = guard.downgrade().await?;
         let node = guard.path().to_owned();
         if self.register.ask(&Request::Moved { token, node }).await? {

@@ -12,6 +12,7 @@
 //!   has its node: so that it was in front when the other one was granted. Without a node it is late, and
 //!   only refused.
 //! * **Jumped in**: somebody goes on reading, with a node that exists, where it has been superseded as a writer.
+//!   Curator is known to do that (docs/interop.md says when): it is counted, and not held against the run.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -113,6 +114,8 @@ pub struct Counts {
     pub superseded: BTreeMap<Party, u64>,
     /// What was refused, as somebody else had been there since.
     pub refused: BTreeMap<Party, u64>,
+    /// Downgrades of Curator's that jumped in.
+    pub jumped_in: u64,
     /// What contenders have told, by their own words.
     pub notes: BTreeMap<(Party, String), u64>,
     /// What should not have happened.
@@ -177,10 +180,9 @@ impl Ledger {
         &self.counts
     }
 
-    /// The connection of somebody who is inside, if anybody is there.
-    pub(super) fn anybody_inside(&self) -> Option<u64> {
-        let present = |claim: &&Claim| !self.gone.contains(&claim.connection);
-        self.inside.iter().find(present).map(|claim| claim.connection)
+    /// Those inside whose processes are still connected.
+    pub(super) fn present(&self) -> impl Iterator<Item = &Claim> {
+        self.inside.iter().filter(|claim| !self.gone.contains(&claim.connection))
     }
 
     /// Counts from 0 again, but for violations.
@@ -269,7 +271,9 @@ impl Ledger {
             return Answer::Ok;
         }
         *self.counts.refused.entry(party).or_default() += 1;
-        if there {
+        if there && party == Party::Curator {
+            self.counts.jumped_in += 1;
+        } else if there {
             self.counts.violated(Violation::JumpedIn { party, node: node.to_owned() });
         }
         Answer::Refused
@@ -309,10 +313,8 @@ impl Ledger {
     fn count(&mut self, newcomer: &Claim) {
         let who = (newcomer.party, newcomer.mode);
         *self.counts.entered.entry(who).or_default() += 1;
-        let foreign = |claim: &&Claim| claim.party != newcomer.party;
-        let present = |claim: &&Claim| !self.gone.contains(&claim.connection);
-        let beside = self.inside.iter().filter(foreign).filter(present);
-        let beside: BTreeSet<Who> = beside.map(|claim| (claim.party, claim.mode)).collect();
+        let foreign = self.present().filter(|claim| claim.party != newcomer.party);
+        let beside: BTreeSet<Who> = foreign.map(|claim| (claim.party, claim.mode)).collect();
         for other in beside {
             *self.counts.shared.entry((other, who)).or_default() += 1;
         }
@@ -446,5 +448,7 @@ mod tests {
         ledger.leave(2, Party::Ours);
         assert_eq!(ledger.moved(1, Party::Ours, "/lock/reading", true), Answer::Refused);
         assert!(matches!(ledger.counts().told[..], [Violation::JumpedIn { .. }]));
+        assert_eq!(ledger.moved(1, Party::Curator, "/lock/reading", true), Answer::Refused);
+        assert_eq!((ledger.counts().violations, ledger.counts().jumped_in), (1, 1));
     }
 }

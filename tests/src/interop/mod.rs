@@ -10,6 +10,7 @@
 //! | `process` | starting, stopping and killing any of them |
 //! | `scenario` | which recipe, whose processes, and what has to have been seen |
 //! | `fault` | what goes wrong, and how often |
+//! | `stage` | processes behind proxies, and what is done to them |
 //! | `run` | all of it together |
 //! | `report` | what came of it |
 
@@ -23,6 +24,7 @@ mod register;
 mod report;
 mod run;
 mod scenario;
+mod stage;
 
 pub use self::{
     claim::{Mode, Party},

@@ -132,13 +132,17 @@ impl Register {
         self.desk.ending.store(true, Ordering::SeqCst);
     }
 
-    /// Waits until somebody is inside, and does something to it while it cannot leave: who it is, by the name
-    /// it has given.
-    pub async fn to_somebody_inside<T>(&self, act: impl FnOnce(&str) -> T) -> T {
+    /// Waits until one of those who are wanted is inside, and does something to it while it cannot leave. It
+    /// goes by the name that it has given.
+    pub async fn to_somebody_inside<T>(
+        &self,
+        wanted: impl Fn(&Claim) -> bool,
+        act: impl FnOnce(&str) -> T,
+    ) -> T {
         loop {
             let book = self.desk.book.lock().await;
-            let inside = book.ledger.anybody_inside();
-            if let Some(name) = inside.and_then(|connection| book.names.get(&connection)) {
+            let inside = book.ledger.present().find(|claim| wanted(claim));
+            if let Some(name) = inside.and_then(|claim| book.names.get(&claim.connection)) {
                 return act(name);
             }
             drop(book);

@@ -36,6 +36,8 @@ pub struct Demands {
     pub entered_min: u64,
     /// Visits of each party, in percent of all.
     pub share_min: f64,
+    /// How long it may take until somebody is granted it. Who dies in the queue holds it up for a session.
+    pub pause_max: Duration,
 }
 
 impl Report {
@@ -51,6 +53,9 @@ impl Report {
         let unseen = options.scenario.unseen(&options.parties, counts);
         failures.extend(unseen.into_iter().map(|pair| format!("never seen: {pair}")));
         let entered = counts.entered_in_all();
+        if self.longest_pause > demands.pause_max {
+            failures.push(format!("nobody was granted it for {:?}", self.longest_pause));
+        }
         if entered < demands.entered_min {
             failures.push(format!("{entered} visits instead of {}", demands.entered_min));
         }
@@ -99,6 +104,9 @@ impl fmt::Display for Report {
         }
         for ((party, word), count) in &counts.notes {
             writeln!(f, "{count:>8}  {party}: {word}")?;
+        }
+        if counts.jumped_in > 0 {
+            writeln!(f, "{:>8}  downgrades of Curator's that jumped in", counts.jumped_in)?;
         }
         if !self.faults.is_empty() {
             writeln!(f, "faults")?;
