@@ -16,7 +16,8 @@ use zk_client::{CreateMode, SessionState};
 use zk_locks::{Client, ConnectOptions, Election, Guard, LatchState, Lock, RwLock, Semaphore};
 
 use super::{
-    claim::{Answer, Mode, Party, Request},
+    claim::{Mode, Party},
+    request::{Answer, Request},
     scenario::Scenario,
 };
 use crate::differential::Chance;

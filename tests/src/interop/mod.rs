@@ -2,8 +2,10 @@
 //!
 //! | module | concern |
 //! |---|---|
-//! | `claim` | what contenders say to the register |
+//! | `claim` | who has the lock, and what for |
+//! | `request` | what contenders say to the register |
 //! | `ledger` | who is inside, and what counts as a violation |
+//! | `counts` | what has happened, and what should not have |
 //! | `register` | the ledger over loopback, and whom it asks for the truth |
 //! | `contender` | a process of ours |
 //! | `foreign` | the others: how they are fetched |
@@ -16,24 +18,26 @@
 
 mod claim;
 mod contender;
+mod counts;
 mod fault;
 mod foreign;
 mod ledger;
 mod process;
 mod register;
 mod report;
+mod request;
 mod run;
 mod scenario;
 mod stage;
 
 pub use self::{
-    claim::{Mode, Party},
+    claim::{Claim, Mode, Party},
     contender::{Contend, contend},
+    counts::{Counts, Violation, Who},
     fault::Fault,
     foreign::Tools,
-    ledger::{Claim, Counts, Violation, Who},
     process::Process,
-    register::Register,
+    register::{Pause, Register},
     report::{Demands, Report},
     run::{Error, Options, run},
     scenario::Scenario,

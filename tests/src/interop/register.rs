@@ -21,8 +21,10 @@ use tokio::{
 use zk_client::{Client, ConnectOptions, ReadError, Rejection, SessionState};
 
 use super::{
-    claim::{Answer, Party, Request},
-    ledger::{Claim, Counts, Ledger},
+    claim::{Claim, Party},
+    counts::Counts,
+    ledger::Ledger,
+    request::{Answer, Request},
 };
 
 /// Of the session that asks for the truth.
@@ -63,7 +65,33 @@ struct Book {
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     last: Instant,
-    longest: Duration,
+    longest: Pause,
+}
+
+/// A time in which nobody was granted the lock.
+#[derive(Clone, Copy, Debug)]
+pub struct Pause {
+    /// Since when.
+    pub begun: Instant,
+    /// How long.
+    pub time: Duration,
+}
+
+impl Pace {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self { last: now, longest: Pause { begun: now, time: Duration::ZERO } }
+    }
+
+    /// The longest one so far, which may still go on.
+    fn longest(&self) -> Pause {
+        let present = Pause { begun: self.last, time: self.last.elapsed() };
+        if present.time > self.longest.time { present } else { self.longest }
+    }
+
+    fn granted(&mut self) {
+        *self = Self { longest: self.longest(), last: Instant::now() };
+    }
 }
 
 /// Who asks the servers whose nodes are still there.
@@ -84,7 +112,7 @@ impl Register {
         let book = Book {
             ledger: Ledger::new(permits),
             witness: Witness { servers: servers.to_owned(), client: None },
-            pace: Pace { last: Instant::now(), longest: Duration::ZERO },
+            pace: Pace::new(),
             names: BTreeMap::new(),
         };
         let desk = Arc::new(Desk {
@@ -118,13 +146,12 @@ impl Register {
     pub async fn begin_counting(&self) {
         let mut book = self.desk.book.lock().await;
         book.ledger.begin_counting();
-        book.pace = Pace { last: Instant::now(), longest: Duration::ZERO };
+        book.pace = Pace::new();
     }
 
     /// The longest time in which nobody came, since counting began.
-    pub async fn longest_pause(&self) -> Duration {
-        let pace = self.desk.book.lock().await.pace;
-        pace.longest.max(pace.last.elapsed())
+    pub async fn longest_pause(&self) -> Pause {
+        self.desk.book.lock().await.pace.longest()
     }
 
     /// From now on contenders are told to end when they come.
@@ -207,8 +234,7 @@ impl Desk {
                 let there = witness.there(ledger.nodes_in_question(&newcomer)).await;
                 let answer = ledger.enter(newcomer, &there);
                 if answer == Answer::Ok {
-                    pace.longest = pace.longest.max(pace.last.elapsed());
-                    pace.last = Instant::now();
+                    pace.granted();
                     self.entered.notify_waiters();
                 }
                 answer

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use super::{
+    counts::{Counts, Who},
     fault::Fault,
-    ledger::{Counts, Who},
     run::Options,
 };
 
@@ -19,6 +19,8 @@ pub struct Report {
     pub time: Duration,
     /// The longest time in which nobody was granted it.
     pub longest_pause: Duration,
+    /// What went wrong shortly before that, and while it lasted.
+    pub before_pause: Vec<Fault>,
     /// What has happened.
     pub counts: Counts,
     /// What went wrong on purpose.
@@ -114,7 +116,9 @@ impl fmt::Display for Report {
         for (fault, count) in &self.faults {
             writeln!(f, "{count:>8}  {}", fault.name())?;
         }
-        writeln!(f, "nobody was granted it for {:.1} s at most", self.longest_pause.as_secs_f64())?;
+        let around: Vec<&str> = self.before_pause.iter().map(|fault| fault.name()).collect();
+        let (pause, around) = (self.longest_pause.as_secs_f64(), around.join(", "));
+        writeln!(f, "nobody was granted it for {pause:.1} s at most ({around})")?;
         writeln!(f, "{} violations", counts.violations)
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use zk_testkit::real::Ensemble;
 
 use super::{
-    claim::Party, foreign::Tools, ledger::Counts, report::Report, scenario::Scenario, stage::Stage,
+    claim::Party, counts::Counts, foreign::Tools, report::Report, scenario::Scenario, stage::Stage,
 };
 
 /// What is to be run.
@@ -108,7 +108,7 @@ pub async fn run(options: &Options, ensemble: &Ensemble, tools: &Tools) -> Resul
     stage.register.begin_counting().await;
     let begun = Instant::now();
     stage.contend().await?;
-    let (time, longest_pause) = (begun.elapsed(), stage.register.longest_pause().await);
+    let (time, pause) = (begun.elapsed(), stage.register.longest_pause().await);
     let counts = stage.register.counts().await;
     let mut stuck = stage.end().await?;
     stuck.append(&mut stage.crashed);
@@ -118,9 +118,10 @@ pub async fn run(options: &Options, ensemble: &Ensemble, tools: &Tools) -> Resul
         options: options.clone(),
         version: ensemble.version().to_string(),
         time,
-        longest_pause,
+        longest_pause: pause.time,
+        before_pause: stage.before(pause),
         counts: Counts { violations, told, ..counts },
-        faults: stage.faults,
+        faults: stage.fault_counts(),
         stuck,
         left_behind: stage.left_behind,
     })

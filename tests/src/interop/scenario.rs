@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use super::{
     claim::{Mode, Party},
-    ledger::{Counts, Who},
+    counts::{Counts, Who},
 };
 
 /// A recipe that several implementations have in common.

@@ -17,7 +17,7 @@ use super::{
     fault::{Deck, Fault},
     foreign::Tools,
     process::Process,
-    register::Register,
+    register::{Pause, Register},
     run::{Error, Options},
 };
 use crate::differential::Chance;
@@ -40,7 +40,7 @@ pub(super) struct Stage<'a> {
     pub(super) register: Register,
     slots: Vec<Slot>,
     lasting: Option<(Fault, usize)>,
-    pub(super) faults: BTreeMap<Fault, u64>,
+    pub(super) faults: Vec<(Instant, Fault)>,
     pub(super) crashed: Vec<String>,
     pub(super) left_behind: Vec<String>,
     chance: Chance,
@@ -75,7 +75,7 @@ impl<'a> Stage<'a> {
             register,
             slots: Vec::new(),
             lasting: None,
-            faults: BTreeMap::new(),
+            faults: Vec::new(),
             crashed: Vec::new(),
             left_behind: Vec::new(),
             chance: Chance::new(options.seed),
@@ -114,6 +114,22 @@ impl<'a> Stage<'a> {
             session: session.as_millis().try_into().unwrap_or(u64::MAX),
             permits: scenario.permits(),
         })
+    }
+
+    /// How often what went wrong.
+    pub(super) fn fault_counts(&self) -> BTreeMap<Fault, u64> {
+        let mut counts = BTreeMap::new();
+        for (_, fault) in &self.faults {
+            *counts.entry(*fault).or_default() += 1;
+        }
+        counts
+    }
+
+    /// What went wrong shortly before a pause, and while it lasted.
+    pub(super) fn before(&self, pause: Pause) -> Vec<Fault> {
+        let relevant =
+            |at: Instant| at + self.options.session > pause.begun && at < pause.begun + pause.time;
+        self.faults.iter().filter(|(at, _)| relevant(*at)).map(|(_, fault)| *fault).collect()
     }
 
     /// Waits until each party has had the lock.
@@ -162,7 +178,7 @@ impl<'a> Stage<'a> {
     async fn hurt(&mut self) -> Result<(), Error> {
         let fault = self.deck.draw(&mut self.chance);
         if fault == Fault::Member {
-            *self.faults.entry(fault).or_default() += 1;
+            self.faults.push((Instant::now(), fault));
             let member = self.chance.below(self.ensemble.len());
             self.ensemble.restart(member).await?;
             self.ensemble.wait_for_all().await?;
@@ -190,7 +206,7 @@ impl<'a> Stage<'a> {
                 Err(_) => return Ok(()),
             }
         };
-        *self.faults.entry(fault).or_default() += 1;
+        self.faults.push((Instant::now(), fault));
         match fault {
             Fault::Kill => self.start_again(victim)?,
             Fault::Pause | Fault::Silence => self.lasting = Some((fault, victim)),
