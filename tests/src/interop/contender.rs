@@ -155,19 +155,21 @@ impl Contender {
         Ok(options.session_timeout(Duration::from_millis(self.told.session)).connect().await?)
     }
 
+    /// Without second looks in any recipe: a watch that was missed shows as a pause.
     async fn turn(&mut self, zk: &Client) -> Result<(), Failure> {
         if self.told.party == Party::Impatient {
             return self.push_in(zk).await;
         }
         match self.told.scenario {
             Scenario::Exclusive => {
-                let guard = Lock::new(zk, &self.told.path).acquire().await?;
+                let guard =
+                    Lock::builder(zk, &self.told.path).recheck(None).build().acquire().await?;
                 self.visit(Mode::Alone, guard).await
             }
             Scenario::ReadWrite => self.read_or_write(zk).await,
             Scenario::Semaphore => {
-                let semaphore =
-                    Semaphore::new(zk, &self.told.path, u32::try_from(self.told.permits)?);
+                let semaphore = Semaphore::builder(zk, &self.told.path).recheck(None).build();
+                let semaphore = semaphore.with_permits(u32::try_from(self.told.permits)?);
                 let guard = semaphore.acquire().await?;
                 self.visit(Mode::Lease, guard).await
             }
@@ -176,7 +178,7 @@ impl Contender {
     }
 
     async fn read_or_write(&mut self, zk: &Client) -> Result<(), Failure> {
-        let lock = RwLock::new(zk, &self.told.path);
+        let lock = RwLock::builder(zk, &self.told.path).recheck(None).build();
         match self.chance.below(10) {
             0..5 => {
                 let guard = lock.read().await?;
@@ -214,7 +216,7 @@ impl Contender {
     }
 
     async fn lead(&mut self, zk: &Client) -> Result<(), Failure> {
-        let election = Election::new(zk, &self.told.path);
+        let election = Election::builder(zk, &self.told.path).recheck(None).build();
         let latch = election.latch(self.told.name.as_bytes());
         let mut states = latch.subscribe();
         let state = states.wait_for(|state| *state != LatchState::Waiting).await?.clone();

@@ -120,6 +120,7 @@ pub async fn run(options: &Options, ensemble: &Ensemble, tools: &Tools) -> Resul
         time,
         longest_pause: pause.time,
         before_pause: stage.before(pause),
+        outage_during_pause: stage.outage_during(pause),
         counts: Counts { violations, told, ..counts },
         faults: stage.fault_counts(),
         stuck,

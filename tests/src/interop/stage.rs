@@ -41,6 +41,7 @@ pub(super) struct Stage<'a> {
     slots: Vec<Slot>,
     lasting: Option<(Fault, usize)>,
     pub(super) faults: Vec<(Instant, Fault)>,
+    outages: Vec<Pause>,
     pub(super) crashed: Vec<String>,
     pub(super) left_behind: Vec<String>,
     chance: Chance,
@@ -76,6 +77,7 @@ impl<'a> Stage<'a> {
             slots: Vec::new(),
             lasting: None,
             faults: Vec::new(),
+            outages: Vec::new(),
             crashed: Vec::new(),
             left_behind: Vec::new(),
             chance: Chance::new(options.seed),
@@ -132,6 +134,16 @@ impl<'a> Stage<'a> {
         self.faults.iter().filter(|(at, _)| relevant(*at)).map(|(_, fault)| *fault).collect()
     }
 
+    /// How long there was no quorum during a pause, as seen by asking the members.
+    pub(super) fn outage_during(&self, pause: Pause) -> Duration {
+        let end = pause.begun + pause.time;
+        let common = |outage: &Pause| {
+            let outage_end = outage.begun + outage.time;
+            outage_end.min(end).saturating_duration_since(outage.begun.max(pause.begun))
+        };
+        self.outages.iter().map(common).sum()
+    }
+
     /// Waits until each party has had the lock.
     pub(super) async fn warm_up(&self) -> Result<(), Error> {
         let begun = Instant::now();
@@ -180,7 +192,10 @@ impl<'a> Stage<'a> {
         if fault == Fault::Member {
             self.faults.push((Instant::now(), fault));
             let member = self.chance.below(self.ensemble.len());
+            let begun = Instant::now();
             self.ensemble.restart(member).await?;
+            self.ensemble.wait_for_quorum().await?;
+            self.outages.push(Pause { begun, time: begun.elapsed() });
             self.ensemble.wait_for_all().await?;
             return Ok(());
         }
