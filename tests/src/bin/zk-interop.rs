@@ -4,7 +4,7 @@ use std::{env, process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
 use zk_testkit::real::{Ensemble, Release};
-use zk_tests::interop::{Contend, Demands, Options, Scenario, Tools, contend, run};
+use zk_tests::interop::{Contend, Demands, Fault, Options, Scenario, Tools, contend, run};
 
 /// Runs processes of Curator, kazoo and zk-locks on one lock, with kills and broken connections.
 ///
@@ -26,6 +26,9 @@ struct Cli {
     /// Milliseconds of each visit, instead of what the scenario usually has.
     #[arg(long)]
     hold: Option<u64>,
+    /// The only thing that goes wrong.
+    #[arg(long)]
+    only: Option<Fault>,
     /// Nothing goes wrong on purpose.
     #[arg(long)]
     no_faults: bool,
@@ -74,6 +77,7 @@ async fn run_all(cli: &Cli) -> Result<ExitCode, String> {
         }
         let mut options = Options::new(scenario, time);
         (options.seed, options.faults) = (cli.seed, !cli.no_faults);
+        options.only = cli.only;
         options.hold = cli.hold.map_or(options.hold, Duration::from_millis);
         let report = run(&options, &ensemble, &tools).await;
         let report = report.map_err(|error| error.to_string())?;

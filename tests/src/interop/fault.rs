@@ -1,9 +1,11 @@
 //! What goes wrong, and how often.
 
+use clap::ValueEnum;
+
 use crate::differential::Chance;
 
 /// Something that goes wrong. Those that last do so for a bit longer than a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Fault {
     /// The connections of a process break.
     Cut,
@@ -32,8 +34,11 @@ impl Fault {
 }
 
 /// What comes next: shuffled, as many of each kind as in [`Deck::CARDS`], and then all over again.
-#[derive(Debug, Default)]
-pub(super) struct Deck(Vec<Fault>);
+#[derive(Debug)]
+pub(super) struct Deck {
+    faults: Vec<Fault>,
+    left: Vec<Fault>,
+}
 
 impl Deck {
     const CARDS: [Fault; 10] = [
@@ -49,11 +54,17 @@ impl Deck {
         Fault::Member,
     ];
 
+    /// A deck of these, or of all.
+    pub(super) fn of(only: Option<Fault>) -> Self {
+        let faults = only.map_or_else(|| Self::CARDS.to_vec(), |fault| vec![fault]);
+        Self { faults, left: Vec::new() }
+    }
+
     pub(super) fn draw(&mut self, chance: &mut Chance) -> Fault {
-        if self.0.is_empty() {
-            self.0.extend(Self::CARDS);
+        if self.left.is_empty() {
+            self.left.clone_from(&self.faults);
         }
-        self.0.swap_remove(chance.below(self.0.len()))
+        self.left.swap_remove(chance.below(self.left.len()))
     }
 }
 
@@ -63,7 +74,7 @@ mod tests {
 
     #[test]
     fn everything_comes_up_in_a_while() {
-        let (mut deck, mut chance) = (Deck::default(), Chance::new(1));
+        let (mut deck, mut chance) = (Deck::of(None), Chance::new(1));
         let mut drawn: Vec<Fault> = Deck::CARDS.iter().map(|_| deck.draw(&mut chance)).collect();
         assert_ne!(drawn, Deck::CARDS);
         drawn.sort();

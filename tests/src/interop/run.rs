@@ -8,7 +8,8 @@ use std::{
 use zk_testkit::real::Ensemble;
 
 use super::{
-    claim::Party, counts::Counts, foreign::Tools, report::Report, scenario::Scenario, stage::Stage,
+    claim::Party, counts::Counts, fault::Fault, foreign::Tools, report::Report, scenario::Scenario,
+    stage::Stage,
 };
 
 /// What is to be run.
@@ -26,6 +27,8 @@ pub struct Options {
     pub seed: u64,
     /// Whether anything goes wrong.
     pub faults: bool,
+    /// The only thing that does, if not any.
+    pub only: Option<Fault>,
     /// Processes of each party.
     pub processes: usize,
     /// Contenders in each process.
@@ -48,6 +51,7 @@ impl Options {
             extra_time: Duration::ZERO,
             seed: 1,
             faults: true,
+            only: None,
             processes: 2,
             tasks: if sharing { 2 } else { 1 },
             hold: Duration::from_millis(if sharing { 5 } else { 0 }),

@@ -81,7 +81,7 @@ impl<'a> Stage<'a> {
             crashed: Vec::new(),
             left_behind: Vec::new(),
             chance: Chance::new(options.seed),
-            deck: Deck::default(),
+            deck: Deck::of(options.only),
             _logs: logs,
         };
         for number in 0..options.processes {
