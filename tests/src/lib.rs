@@ -5,6 +5,7 @@ pub mod differential;
 pub mod fuzz;
 mod hostile;
 mod input;
+pub mod interop;
 pub mod register;
 pub mod sim;
 pub mod site;

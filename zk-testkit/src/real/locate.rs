@@ -92,6 +92,11 @@ impl Locator {
         self
     }
 
+    /// The cache directory, for what else tests want to fetch only once. It need not exist yet.
+    pub fn cache(&self) -> &Path {
+        &self.cache
+    }
+
     /// Allows or forbids installing packages.
     #[must_use]
     pub fn install(mut self, install: Install) -> Self {

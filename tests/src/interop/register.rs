@@ -1,0 +1,317 @@
+//! The resource that the lock protects: contenders visit it over loopback, and it keeps the ledger.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{TcpListener, TcpStream},
+    sync::{Mutex, Notify},
+    task::JoinSet,
+    time::timeout,
+};
+use zk_client::{Client, ConnectOptions, ReadError, Rejection, SessionState};
+
+use super::{
+    claim::{Claim, Party},
+    counts::Counts,
+    ledger::Ledger,
+    request::{Answer, Request},
+};
+
+/// Of the session that asks for the truth.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long nobody may come before it is looked again whether somebody is there.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A ledger that contenders talk to over loopback.
+#[derive(Debug)]
+pub struct Register {
+    addr: SocketAddr,
+    desk: Arc<Desk>,
+    /// Connections are closed, and so contenders ended, when this is dropped.
+    _serving: JoinSet<()>,
+}
+
+#[derive(Debug)]
+struct Desk {
+    /// One request at a time, also while the servers are asked about it: nobody leaves meanwhile, and so
+    /// nobody releases a lock whose node is being looked for.
+    book: Mutex<Book>,
+    entered: Notify,
+    connections: AtomicU64,
+    ending: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Book {
+    ledger: Ledger,
+    witness: Witness,
+    pace: Pace,
+    /// The names of those who are connected.
+    names: BTreeMap<u64, String>,
+}
+
+/// How long nobody came.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    last: Instant,
+    longest: Pause,
+}
+
+/// A time in which nobody was granted the lock.
+#[derive(Clone, Copy, Debug)]
+pub struct Pause {
+    /// Since when.
+    pub begun: Instant,
+    /// How long.
+    pub time: Duration,
+}
+
+impl Pace {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self { last: now, longest: Pause { begun: now, time: Duration::ZERO } }
+    }
+
+    /// The longest one so far, which may still go on.
+    fn longest(&self) -> Pause {
+        let present = Pause { begun: self.last, time: self.last.elapsed() };
+        if present.time > self.longest.time { present } else { self.longest }
+    }
+
+    fn granted(&mut self) {
+        *self = Self { longest: self.longest(), last: Instant::now() };
+    }
+}
+
+/// Who asks the servers whose nodes are still there.
+#[derive(Debug)]
+struct Witness {
+    servers: String,
+    client: Option<Client>,
+}
+
+impl Register {
+    /// Opens a register of a lock on these servers, with so many permits for those who want a lease.
+    ///
+    /// # Errors
+    /// There is no free port.
+    pub async fn open(servers: &str, permits: usize) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let addr = listener.local_addr()?;
+        let book = Book {
+            ledger: Ledger::new(permits),
+            witness: Witness { servers: servers.to_owned(), client: None },
+            pace: Pace::new(),
+            names: BTreeMap::new(),
+        };
+        let desk = Arc::new(Desk {
+            book: Mutex::new(book),
+            entered: Notify::new(),
+            connections: AtomicU64::new(0),
+            ending: AtomicBool::new(false),
+        });
+        let mut serving = JoinSet::new();
+        serving.spawn(accept(listener, desk.clone()));
+        Ok(Self { addr, desk, _serving: serving })
+    }
+
+    /// Where contenders find it.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.addr.port()
+    }
+
+    /// What has happened so far.
+    pub async fn counts(&self) -> Counts {
+        self.desk.book.lock().await.ledger.counts().clone()
+    }
+
+    /// How many are connected, inside or not.
+    pub async fn contenders(&self) -> usize {
+        self.desk.book.lock().await.names.len()
+    }
+
+    /// Counts from 0 again, but for violations.
+    pub async fn begin_counting(&self) {
+        let mut book = self.desk.book.lock().await;
+        book.ledger.begin_counting();
+        book.pace = Pace::new();
+    }
+
+    /// The longest time in which nobody came, since counting began.
+    pub async fn longest_pause(&self) -> Pause {
+        self.desk.book.lock().await.pace.longest()
+    }
+
+    /// From now on contenders are told to end when they come.
+    pub fn end(&self) {
+        self.desk.ending.store(true, Ordering::SeqCst);
+    }
+
+    /// Waits until one of those who are wanted is inside, and does something to it while it cannot leave. It
+    /// goes by the name that it has given.
+    pub async fn to_somebody_inside<T>(
+        &self,
+        wanted: impl Fn(&Claim) -> bool,
+        act: impl FnOnce(&str) -> T,
+    ) -> T {
+        loop {
+            let book = self.desk.book.lock().await;
+            let inside = book.ledger.present().find(|claim| wanted(claim));
+            if let Some(name) = inside.and_then(|claim| book.names.get(&claim.connection)) {
+                return act(name);
+            }
+            drop(book);
+            let _ = timeout(LOOK, self.desk.entered.notified()).await;
+        }
+    }
+
+    /// The children that these nodes still have, together.
+    pub async fn left_behind(&self, paths: &[String]) -> Vec<String> {
+        self.desk.book.lock().await.witness.children(paths).await
+    }
+}
+
+async fn accept(listener: TcpListener, desk: Arc<Desk>) {
+    let mut visits = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        while visits.try_join_next().is_some() {}
+        let desk = desk.clone();
+        visits.spawn(async move {
+            let connection = desk.connections.fetch_add(1, Ordering::Relaxed);
+            if let Err(error) = desk.serve(stream, connection).await {
+                // Killed contenders leave half a line, or a reset, behind.
+                tracing::debug!(%error, connection, "a contender has gone");
+            }
+            let mut book = desk.book.lock().await;
+            book.ledger.disconnected(connection);
+            book.names.remove(&connection);
+        });
+    }
+}
+
+impl Desk {
+    async fn serve(&self, stream: TcpStream, connection: u64) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let (reader, mut writer) = stream.into_split();
+        let mut lines = BufReader::new(reader).lines();
+        let mut party = None;
+        while let Some(line) = lines.next_line().await? {
+            let request = line.parse().map_err(io::Error::other)?;
+            let answer = match (request, party) {
+                (Request::Hello { party: said, name }, _) => {
+                    party = Some(said);
+                    self.book.lock().await.names.insert(connection, name);
+                    Answer::Ok
+                }
+                (request, Some(party)) => self.answer(connection, party, request).await,
+                (_, None) => return Err(io::Error::other("no hello")),
+            };
+            writer.write_all(format!("{}\n", answer.name()).as_bytes()).await?;
+        }
+        Ok(())
+    }
+
+    async fn answer(&self, connection: u64, party: Party, request: Request) -> Answer {
+        let mut book = self.book.lock().await;
+        let Book { ledger, witness, pace, .. } = &mut *book;
+        match request {
+            Request::Hello { .. } => Answer::Ok,
+            Request::Enter { .. } if self.ending.load(Ordering::SeqCst) => Answer::End,
+            Request::Enter { mode, token, node } => {
+                let newcomer = Claim { connection, party, mode, token, node };
+                let there = witness.there(ledger.nodes_in_question(&newcomer)).await;
+                let answer = ledger.enter(newcomer, &there);
+                if answer == Answer::Ok {
+                    pace.granted();
+                    self.entered.notify_waiters();
+                }
+                answer
+            }
+            Request::Downgrade { .. } => ledger.downgrade(connection, party),
+            Request::Moved { node, .. } => {
+                let there = witness.there(vec![node.clone()]).await.contains(&node);
+                ledger.moved(connection, party, &node, there)
+            }
+            Request::Leave { .. } => ledger.leave(connection, party),
+            Request::Note { word } => {
+                ledger.note(party, word);
+                Answer::Ok
+            }
+        }
+    }
+}
+
+impl Witness {
+    /// Which of these nodes exist, in the state that the servers had agreed on when this was called, or later.
+    async fn there(&mut self, nodes: Vec<String>) -> BTreeSet<String> {
+        let mut there = BTreeSet::new();
+        for node in nodes {
+            while !there.contains(&node) {
+                match exists(&self.session().await, &node).await {
+                    Ok(true) => _ = there.insert(node.clone()),
+                    Ok(false) => break,
+                    // Members may be down, and sessions may end over it: there will be an answer.
+                    Err(_) => {}
+                }
+            }
+        }
+        there
+    }
+
+    /// The children that these nodes have, as paths.
+    async fn children(&mut self, parents: &[String]) -> Vec<String> {
+        let mut found = Vec::new();
+        for parent in parents {
+            let children = loop {
+                if let Ok(children) = children(&self.session().await, parent).await {
+                    break children;
+                }
+            };
+            found.extend(children.into_iter().map(|child| format!("{parent}/{child}")));
+        }
+        found
+    }
+
+    /// A session that goes on.
+    async fn session(&mut self) -> Client {
+        loop {
+            let goes_on =
+                |client: &&Client| !matches!(client.session().state(), SessionState::Ended(_));
+            if let Some(client) = self.client.as_ref().filter(goes_on) {
+                return client.clone();
+            }
+            self.client = connect(&self.servers).await.ok();
+        }
+    }
+}
+
+async fn exists(client: &Client, node: &str) -> Result<bool, ReadError> {
+    client.sync(node).await?;
+    Ok(client.exists(node).await?.is_some())
+}
+
+async fn children(client: &Client, parent: &str) -> Result<Vec<String>, ReadError> {
+    client.sync(parent).await?;
+    match client.children(parent).await {
+        Ok((children, _)) => Ok(children),
+        Err(ReadError::Rejected(Rejection::NoNode)) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+async fn connect(servers: &str) -> Result<Client, Box<dyn std::error::Error + Send + Sync>> {
+    let options = ConnectOptions::new(servers)?.session_timeout(SESSION_TIMEOUT);
+    Ok(options.connect().await?)
+}
