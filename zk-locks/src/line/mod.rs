@@ -39,7 +39,7 @@ mod wait;
 pub(crate) use self::{
     join::PARENT_TRIES,
     listing::Listing,
-    place::{Place, Waited},
+    place::{Lent, Place, Waited},
 };
 
 /// Pause before asking again a server that is throttling.
