@@ -162,7 +162,18 @@ async fn nodes_that_replace_another_take_its_place_in_one_transaction_whatever_i
         let refused = zk.create_all_protected([nowhere]).replacing(old).await.unwrap();
         assert_eq!(refused.map(drop).unwrap_err().rejection, Rejection::NoNode);
         emptied(&zk).await;
-        assert_eq!(proxy.counts().requests(OpCode::DELETE), 5 - 1);
+        // Unless it is taken back.
+        let old = zk.create("/a/old-", b"").mode(mode).protected().await.unwrap();
+        let nowhere = zk.create("/c/new-", b"").mode(mode).protected();
+        let mut refused = zk.create_all_protected([nowhere]).replacing(old).submit();
+        assert!((&mut refused).await.unwrap().is_err());
+        let old = refused.take_back().unwrap();
+        assert!(refused.take_back().is_none());
+        drop(refused);
+        assert!(zk.exists(old.path()).await.unwrap().is_some());
+        drop(old);
+        emptied(&zk).await;
+        assert_eq!(proxy.counts().requests(OpCode::DELETE), 6 - 1);
     })
     .await;
 }

@@ -339,6 +339,31 @@ async fn a_lock_that_lingers_is_taken_without_a_request_and_goes_when_somebody_c
     .await;
 }
 
+/// Nobody can want it any more, however long it would linger.
+#[tokio::test]
+async fn a_lock_that_lingers_goes_with_the_last_one_of_its_cohort() {
+    on_each_release(async |stage: Stage| {
+        let (path, zk) = (stage.existing("deserted").await, stage.client().await);
+        let lock = CohortLock::new(&zk, &path).passing(Passing::default().linger(LONG));
+        let clone = lock.clone();
+        drop(within(lock.acquire()).await.unwrap());
+        drop(lock);
+        let again = within(clone.try_acquire()).await.unwrap().expect("it is at hand");
+        assert_eq!(again.token().local(), 1);
+        drop(again);
+        drop(clone);
+        emptied(&stage.outsider, &path).await;
+        // Whoever still holds it is the last to want it.
+        let lock = CohortLock::new(&zk, &path).passing(Passing::default().linger(LONG));
+        let last = within(lock.acquire()).await.unwrap();
+        drop(lock);
+        assert_eq!(last.status(), Status::Held);
+        drop(last);
+        emptied(&stage.outsider, &path).await;
+    })
+    .await;
+}
+
 /// Not one after the other on one thread but all at once: nobody is forgotten, and nobody is granted twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_on_several_threads_that_come_and_go_lose_nothing() {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 use zk_client::CreateMode;
-use zk_locks::{AcquireError, Guard, Lock, Lost, MultiLock, Rejection, Status};
+use zk_locks::{
+    AcquireError, Guard, Lock, Lost, MultiLock, Rejection, SessionEnd, SessionId, Status,
+};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::register::Register;
@@ -229,6 +231,46 @@ async fn locks_of_which_one_cannot_be_had_are_not_waited_for() {
         joined(&stage.outsider, &path, 1).await;
         let none = within(MultiLock::new(&zk, [""; 0]).acquire()).await.unwrap();
         assert!(none.is_empty() && none.transaction().is_none());
+    })
+    .await;
+}
+
+/// Each lives with the session of its own client, and below that one's root.
+#[tokio::test]
+async fn locks_of_several_clients_are_each_held_by_its_own() {
+    on_each_release(async |stage: Stage| {
+        let (one, other) = (stage.client().await, stage.client().await);
+        let (root, plain) = (stage.existing("root").await, stage.path("plain"));
+        let below = one.chrooted(&root).unwrap();
+        let locks =
+            || [Lock::new(&other, &plain), Lock::new(&below, "/lock"), Lock::new(&one, "/lock")];
+        let lock = MultiLock::of(locks().into_iter().take(2));
+        let guards = within(lock.acquire()).await.unwrap();
+        let nodes: Vec<Option<SessionId>> = async {
+            let mut owners = Vec::new();
+            for (zk, guard) in [&other, &below].into_iter().zip(&guards) {
+                let stat = zk.exists(guard.path()).await.unwrap();
+                owners.push(stat.map(|stat| stat.ephemeral_owner));
+            }
+            owners
+        }
+        .await;
+        assert_eq!(nodes, [Some(other.session().id()), Some(one.session().id())]);
+        joined(&stage.outsider, &format!("{root}/lock"), 1).await;
+        assert!(within(lock.try_acquire()).await.unwrap().is_none());
+        // The same path below another root is another lock.
+        let all = MultiLock::of(locks());
+        other.close().await.unwrap();
+        let held: Vec<bool> = guards.iter().map(|guard| guard.status() == Status::Held).collect();
+        assert_eq!(
+            (held, within(guards.lost()).await),
+            (vec![false, true], Lost::SessionEnded(SessionEnd::Closed),)
+        );
+        emptied(&stage.outsider, &plain).await;
+        drop(guards);
+        emptied(&stage.outsider, &format!("{root}/lock")).await;
+        let error = AcquireError::SessionEnded(SessionEnd::Closed);
+        assert_eq!(within(all.acquire()).await.map(drop), Err(error));
     })
     .await;
 }

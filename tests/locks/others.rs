@@ -43,7 +43,7 @@ async fn contenders_for_a_simple_lock_have_it_one_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_simple_lock_costs_one_write_to_acquire_and_a_read_and_a_write_to_release() {
+async fn a_simple_lock_costs_one_write_to_acquire_and_a_read_and_two_writes_to_release() {
     on_each_release(async |stage: Stage| {
         let (proxy, zk) = stage.proxied().await;
         let path = stage.path("simple");
@@ -61,8 +61,30 @@ async fn a_simple_lock_costs_one_write_to_acquire_and_a_read_and_a_write_to_rele
         assert_eq!(within(guard.check()).await, Ok(()));
         within(guard.release()).await.unwrap();
         let frames = proxy.frames_since(mark);
-        let expected = [OpCode::MULTI, OpCode::GET_DATA, OpCode::GET_DATA, OpCode::DELETE];
+        let (check, release) = ([OpCode::MULTI, OpCode::GET_DATA], [OpCode::GET_DATA]);
+        let writes = [OpCode::SET_DATA, OpCode::DELETE];
+        let expected = [&check[..], &release, &writes].concat();
         assert_eq!(ops(&frames), expected, "{frames}");
+    })
+    .await;
+}
+
+/// Somebody deletes the node by hand, and somebody else takes the lock, between the look and the delete.
+#[tokio::test]
+async fn a_simple_lock_that_another_has_by_now_is_not_taken_from_that_one_by_a_release() {
+    on_each_release(async |stage: Stage| {
+        let (proxy, zk) = stage.proxied().await;
+        let path = stage.path("window");
+        let guard = within(SimpleLock::new(&zk, &path).acquire()).await.unwrap();
+        let delete = proxy.on(Match::request(OpCode::DELETE).once()).hold();
+        let release = guard.release();
+        within(delete.fired()).await;
+        stage.outsider.delete(&path).await.unwrap();
+        let theirs = within(SimpleLock::new(&stage.outsider, &path).acquire()).await.unwrap();
+        delete.release();
+        within(release).await.unwrap();
+        assert_eq!(within(theirs.check()).await, Ok(()));
+        within(theirs.release()).await.unwrap();
     })
     .await;
 }

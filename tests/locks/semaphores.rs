@@ -226,6 +226,38 @@ async fn a_permit_is_not_given_out_on_a_count_that_has_changed_meanwhile() {
     .await;
 }
 
+/// It has asked before all others, and nothing that changes on the way alters that.
+#[tokio::test]
+async fn the_one_in_front_stays_there_however_often_the_count_changes() {
+    on_each_release(async |stage: Stage| {
+        let (path, count) = (stage.path("busy"), stage.path("count"));
+        let (proxy, zk) = stage.proxied().await;
+        let semaphore = Semaphore::new(&zk, &path, 1).counted_at(&count);
+        within(semaphore.resize(2)).await.unwrap();
+        let mut create = proxy.on(Match::request(OpCode::MULTI).once()).hold();
+        let acquire = tokio::spawn({
+            let semaphore = semaphore.clone();
+            async move { semaphore.acquire().await }
+        });
+        let mut places = Vec::new();
+        for number in 1..=7 {
+            within(create.fired()).await;
+            places.extend(stage.outsider.children(&format!("{path}/locks")).await.unwrap().0);
+            stage.outsider.set(&count, &[0, 0, 0, number]).await.unwrap();
+            let next = proxy.on(Match::request(OpCode::MULTI).once()).hold();
+            create.release();
+            create = next;
+        }
+        within(create.fired()).await;
+        create.release();
+        within(within(acquire).await.unwrap().unwrap().release()).await.unwrap();
+        places.dedup();
+        assert_eq!(places.len(), 1, "{places:?}");
+        emptied(&zk, &format!("{path}/locks")).await;
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_waiter_hears_that_its_own_semaphore_has_more_permits_now() {
     on_each_release(async |stage: Stage| {

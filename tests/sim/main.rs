@@ -3,7 +3,7 @@
 mod closing;
 
 use zk_testkit::sim::{Fault, Incident, Schedule, Target};
-use zk_tests::sim::{Options, run};
+use zk_tests::sim::{Options, Recipe, run};
 
 /// Seeds that have found something, and what that was. Each ran for ten simulated minutes.
 const REGRESSIONS: [(u64, &str); 2] = [
@@ -24,8 +24,19 @@ fn assert_clean(options: &Options) {
 #[test]
 fn what_was_found_once_is_not_found_again() {
     for (seed, found) in REGRESSIONS {
-        let report = run(&Options::new(seed, 10), false);
+        let report = run(&Options::with_recipes(seed, 10, Vec::new()), false);
         assert!(report.violations.is_empty(), "{found}\n{}", report.failure("this one"));
+    }
+}
+
+/// Each recipe by itself, whatever seeds have chosen.
+#[test]
+fn every_recipe_is_used_and_violates_nothing() {
+    for (seed, recipe) in (9_100..).zip(Recipe::OTHERS) {
+        let options = Options::with_recipes(seed, 2, vec![recipe]);
+        let options = Options { calm: false, ..options };
+        let report = run(&options, false);
+        assert!(report.violations.is_empty(), "{recipe:?}\n{}", report.failure("this one"));
     }
 }
 

@@ -21,7 +21,7 @@ use zk_proto::{
 };
 
 use crate::{
-    attempt::ProtectedCreate,
+    attempt::{Concluded, ProtectedCreate},
     chroot::Chroot,
     error::{Cause, InDoubt, ReadError, Rejection, SessionEnd, WriteError},
     ids::Ids,
@@ -69,7 +69,8 @@ impl Submission {
                 let _ = reply.send(Outcome::NotSent(session::Cause::SessionOver(end.into())));
             }
             Self::Create(create) => {
-                let _ = create.done.send(Err(WriteError::NotApplied(Cause::SessionEnded(end))));
+                let nodes = Err(WriteError::NotApplied(Cause::SessionEnded(end)));
+                let _ = create.done.send(Concluded { nodes, kept: None });
             }
             Self::Request(_) | Self::Sweep(_) => {}
         }

@@ -161,6 +161,13 @@ impl Client {
         Ok(client)
     }
 
+    /// Whether this and the other client are of one session, and mean the same by a path.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        let Handle { commands, chroot, .. } = &self.handle;
+        commands.same_channel(&other.handle.commands) && *chroot == other.handle.chroot
+    }
+
     /// Has a task run where the session's own task runs: by default on the runtime on which the client was
     /// connected, from wherever this is called. For what goes on beside the work with a session, such as
     /// watching over something.

@@ -29,6 +29,14 @@ pub struct OwnedNode {
     pub(crate) published: watch::Receiver<Published>,
 }
 
+/// A node that is somebody's without being deleted when this goes.
+#[derive(Debug)]
+pub(crate) struct Disowned {
+    pub(crate) absolute: Arc<str>,
+    pub(crate) stat: Stat,
+    pub(crate) sequence: Option<i32>,
+}
+
 impl OwnedNode {
     /// The node's path, relative to the client's chroot.
     #[must_use]
@@ -73,10 +81,11 @@ impl OwnedNode {
         }
     }
 
-    /// Leaves the delete to somebody else, who is told the absolute path.
-    pub(crate) fn disown(mut self) -> Arc<str> {
+    /// Leaves the delete to somebody else.
+    pub(crate) fn disown(mut self) -> Disowned {
         self.commands = None;
-        self.absolute.clone()
+        let Self { ref absolute, stat, sequence, .. } = self;
+        Disowned { absolute: absolute.clone(), stat, sequence }
     }
 
     /// Submits the delete, once.

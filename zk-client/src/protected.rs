@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use zk_proto::path::{self, Naming};
 
 use crate::{
-    attempt::{CreatedNodes, ProtectedCreate, Wanted},
+    attempt::{Concluded, CreatedNodes, ProtectedCreate, Wanted},
     call::{CallError as _, Handle, Submission},
     create::Create,
     error::{Cause, SessionEnd, WriteError},
@@ -91,7 +91,7 @@ impl<'a> CreateAllProtected<'a> {
     }
 
     /// Deletes this node in the same transaction, as its last operation. If nothing comes of the
-    /// transaction, the node goes as it would have without.
+    /// transaction, the node goes as it would have without, or is [taken back](PendingNodes::take_back).
     pub fn replacing(mut self, node: OwnedNode) -> Self {
         self.replaced = Some(node);
         self
@@ -100,7 +100,7 @@ impl<'a> CreateAllProtected<'a> {
     /// Submits the creates now.
     pub fn submit(self) -> PendingNodes {
         let Self { handle, creates, replaced, checked } = self;
-        PendingNodes(start(handle, creates, replaced, &checked))
+        PendingNodes { started: start(handle, creates, replaced, &checked), kept: None }
     }
 }
 
@@ -113,7 +113,7 @@ impl IntoFuture for CreateAllProtected<'_> {
 }
 
 /// Nodes to be, or why there will be none; `None` when that has been told.
-type Started = Result<oneshot::Receiver<CreatedNodes>, Option<WriteError>>;
+type Started = Result<oneshot::Receiver<Concluded>, Option<WriteError>>;
 
 fn start(
     handle: &Handle,
@@ -132,7 +132,9 @@ fn start(
     });
     match create {
         // Nothing to ask anybody for; a node that is to be replaced by nothing goes in being dropped.
-        Ok(create) if create.nodes.is_empty() => drop(create.done.send(Ok(Ok(Vec::new())))),
+        Ok(create) if create.nodes.is_empty() => {
+            drop(create.done.send(Concluded { nodes: Ok(Ok(Vec::new())), kept: replaced }));
+        }
         Ok(mut create) => {
             create.replaced = replaced.map(OwnedNode::disown);
             handle.send(Submission::Create(Box::new(create)));
@@ -142,10 +144,11 @@ fn start(
     Ok(nodes)
 }
 
-fn poll(started: &mut Started, cx: &mut Context<'_>) -> Poll<CreatedNodes> {
+fn poll(started: &mut Started, cx: &mut Context<'_>) -> Poll<Concluded> {
+    let failed = |error| Concluded { nodes: Err(error), kept: None };
     match started {
-        Ok(nodes) => Pin::new(nodes).poll(cx).map(|nodes| nodes.unwrap_or(Err(CLOSED))),
-        Err(error) => Poll::Ready(Err(error.take().unwrap_or(CLOSED))),
+        Ok(nodes) => Pin::new(nodes).poll(cx).map(|nodes| nodes.unwrap_or_else(|_| failed(CLOSED))),
+        Err(error) => Poll::Ready(failed(error.take().unwrap_or(CLOSED))),
     }
 }
 
@@ -163,7 +166,7 @@ impl Future for PendingNode {
     type Output = Result<OwnedNode, WriteError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        poll(&mut self.0, cx).map(|created| match created? {
+        poll(&mut self.0, cx).map(|created| match created.nodes? {
             Ok(mut nodes) => nodes.pop().ok_or(CLOSED),
             Err(MultiError { rejection, .. }) => Err(WriteError::Rejected(rejection)),
         })
@@ -175,12 +178,29 @@ impl Future for PendingNode {
 /// Dropping it leaves no node: the session finds out what became of the creates and deletes what they made.
 #[derive(Debug)]
 #[must_use = "dropping it deletes the nodes"]
-pub struct PendingNodes(Started);
+pub struct PendingNodes {
+    started: Started,
+    kept: Option<OwnedNode>,
+}
+
+impl PendingNodes {
+    /// The node that was to be [replaced](CreateAllProtected::replacing) and was not, for whoever wants to try
+    /// again: once this has resolved to an error, unless the session has ended. It may be that the node is
+    /// gone, and that this is the error.
+    ///
+    /// Left here, it is deleted when this goes.
+    pub fn take_back(&mut self) -> Option<OwnedNode> {
+        self.kept.take()
+    }
+}
 
 impl Future for PendingNodes {
     type Output = CreatedNodes;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        poll(&mut self.0, cx)
+        poll(&mut self.started, cx).map(|Concluded { nodes, kept }| {
+            self.kept = kept;
+            nodes
+        })
     }
 }

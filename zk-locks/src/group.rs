@@ -4,6 +4,7 @@ use std::{fmt, ops::Deref, sync::Arc};
 
 use zk_client::{
     Cause, Client, CreateMode, ReadError, Rejection, SessionId, Watch, Zxid, bytes::Bytes, join,
+    planted,
 };
 
 use crate::{
@@ -201,6 +202,9 @@ impl Members {
         loop {
             if let Some(watch) = &mut self.watch {
                 let heard = watch.await;
+                if planted!(FollowsOnce) && self.told.is_some() {
+                    std::future::pending::<()>().await;
+                }
                 self.watch = None;
                 heard.map_err(|end| ReadError::Unavailable(Cause::SessionEnded(end)))?;
             }

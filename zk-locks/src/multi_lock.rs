@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
-use zk_client::{Cause, Client, Rejection};
+use zk_client::{Cause, Client, Rejection, planted};
 
 use crate::{
     error::AcquireError,
@@ -40,9 +40,9 @@ use crate::{
 /// more, with two reads for each; their turn costs nothing more. A release is one request for each, in one round
 /// trip. The [loss](Guards::lost) of one is the loss of all: release the others, and ask for all anew.
 ///
-/// Where one transaction will not do, because servers know none or it would be too long, the locks are taken
-/// one after the other in the order of their paths, which everybody who does so shares. Then all are released
-/// again if one cannot be had.
+/// Where one transaction will not do, because servers know none, it would be too long, or the locks are of
+/// [several clients](MultiLock::of), the locks are taken one after the other in the order of their paths, which
+/// everybody who does so shares. Then all are released again if one cannot be had.
 #[derive(Clone, Debug)]
 pub struct MultiLock {
     /// Each path once.
@@ -56,13 +56,19 @@ impl MultiLock {
         Self::of(paths.into_iter().map(|path| Lock::new(client, path.as_ref())))
     }
 
-    /// These locks, with settings of their own. They have to be of one client: the first one's is used.
+    /// These locks, with settings of their own.
+    ///
+    /// Locks that are not of one client, its clones counted, cannot be had in one transaction: they are taken
+    /// one after the other. Of locks with one path and different clients the order is the one in which they are
+    /// given here: let it be the same everywhere, and the paths as well.
     #[must_use]
     pub fn of(locks: impl IntoIterator<Item = Lock>) -> Self {
         let mut lines: Vec<Arc<Line>> = Vec::new();
         for lock in locks {
             let line = lock.into_line();
-            if lines.iter().all(|other| other.path != line.path) {
+            let is_same =
+                |other: &Line| other.path == line.path && other.client.is_like(&line.client);
+            if !lines.iter().any(|other| is_same(other)) {
                 lines.push(line);
             }
         }
@@ -79,6 +85,9 @@ impl MultiLock {
     /// # Errors
     /// [`AcquireError`], of whichever lock failed first; nothing is held or waited for then.
     pub async fn acquire(&self) -> Result<Guards, AcquireError> {
+        if planted!(OneByOne) || !self.is_of_one_client() {
+            return self.acquire_in_order().await;
+        }
         let lines: Vec<&Line> = self.lines.iter().map(|line| &**line).collect();
         match Line::join_all(&lines, Role::Lock).await {
             Ok(places) => self.wait(places).await,
@@ -108,6 +117,9 @@ impl MultiLock {
         if together::all(busy).await?.contains(&true) {
             return Ok(None);
         }
+        if !self.is_of_one_client() {
+            return self.try_in_order().await;
+        }
         let lines: Vec<&Line> = self.lines.iter().map(|line| &**line).collect();
         let places = match Line::join_all(&lines, Role::Lock).await {
             Err(error) if needs_no_transaction(&error) => return self.try_in_order().await,
@@ -124,6 +136,11 @@ impl MultiLock {
         Ok(Some(Guards::new(guards)))
     }
 
+    /// Whether one transaction will do, as far as clients are concerned.
+    fn is_of_one_client(&self) -> bool {
+        self.lines.windows(2).all(|pair| pair[0].client.is_like(&pair[1].client))
+    }
+
     async fn wait(&self, mut places: Vec<Place>) -> Result<Guards, AcquireError> {
         let waits = self.lines.iter().zip(&mut places).map(|(line, place)| line.wait(place));
         together::all(waits).await?;
@@ -135,7 +152,9 @@ impl MultiLock {
     fn in_order(&self) -> Vec<(usize, &Line)> {
         let mut lines: Vec<(usize, &Line)> =
             self.lines.iter().enumerate().map(|(index, line)| (index, &**line)).collect();
-        lines.sort_by(|(_, one), (_, other)| one.path.cmp(&other.path));
+        if !planted!(OneByOne) {
+            lines.sort_by(|(_, one), (_, other)| one.path.cmp(&other.path));
+        }
         lines
     }
 

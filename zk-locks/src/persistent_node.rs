@@ -6,7 +6,7 @@ use tokio::{sync::watch, time::sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use zk_client::{
     AclList, Client, ConnectError, ConnectOptions, CreateMode, EventType, ReadError, Rejection,
-    SessionEnd, SessionId, WriteError, Zxid, bytes::Bytes,
+    SessionEnd, SessionId, WriteError, Zxid, bytes::Bytes, planted,
 };
 
 use crate::{builder::Builder, error::AcquireError, line::Line};
@@ -183,6 +183,9 @@ impl Keeper {
             }
             tracing::debug!(path = self.path, "the session has ended; makes a new one");
             self.publisher.send_replace(NodeState::Absent);
+            if planted!(NodeNotRemade) {
+                stop.cancelled().await;
+            }
             client = tokio::select! {
                 biased;
                 () = stop.cancelled() => {

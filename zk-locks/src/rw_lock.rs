@@ -3,12 +3,12 @@
 use std::{ops::Deref, sync::Arc, time::Duration};
 
 use tokio::time::timeout;
-use zk_client::{Client, CreateMode, MultiError, ReadError, Rejection, join};
+use zk_client::{Client, CreateMode, MultiError, ReadError, Rejection, join, planted};
 
 use crate::{
     builder::Builder,
     error::{AcquireError, Lost, ReleaseError},
-    guard::{Guard, Held},
+    guard::{FencingToken, Guard, Held},
     layout::Role,
     line::{Downgrades, Line},
     queue::{Contender, Queue},
@@ -243,7 +243,8 @@ impl ReadGuard {
 
     async fn upgraded(&self) -> Result<Option<Guard>, AcquireError> {
         let mut place = self.line.join(Role::Write, Some(zk_client::name(self.path()))).await?;
-        if self.line.look(&mut place).await?.is_behind_writer() {
+        let is_second = self.line.look(&mut place).await?.is_behind_writer();
+        if is_second && !planted!(UpgradesTogether) {
             return Ok(None);
         }
         Ticket::new(self.line.clone(), place).wait().await.map(Some)
@@ -309,7 +310,11 @@ impl WriteGuard {
             }
             Err(MultiError { rejection, .. }) => return Err(AcquireError::Rejected(rejection)),
         };
-        let held = Held::new(client.clone(), node.path().to_owned(), self.token());
+        let token = match planted!(DowngradeWithNewToken) {
+            true => FencingToken::new(node.stat().czxid),
+            false => self.token(),
+        };
+        let held = Held::new(client.clone(), node.path().to_owned(), token);
         Ok(Guard::of(held, node)?)
     }
 }

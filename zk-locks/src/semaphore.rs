@@ -7,8 +7,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 use zk_client::{
-    Cause, Client, CreateMode, MultiError, Pending, ReadError, Rejection, Stat, Watch, WriteError,
-    bytes::Bytes, join,
+    Cause, Client, CreateMode, Pending, PendingNodes, ReadError, Rejection, Stat, Watch,
+    WriteError, bytes::Bytes, join, planted,
 };
 
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     error::AcquireError,
     guard::{Guard, Guards},
     layout::Role,
-    line::{Line, PARENT_TRIES, Place, THROTTLE_PAUSE},
+    line::{Lent, Line, Place, THROTTLE_PAUSE},
     queue::Contender,
 };
 
@@ -84,19 +84,18 @@ struct Look {
     version: Option<i32>,
 }
 
-/// What comes of a place in front.
+/// What comes of a trade.
 enum Outcome {
     Granted(Vec<Guard>),
-    /// There is no room, and it was not to be waited for.
-    Full,
-    /// Something has changed on the way, and the place is lost over it.
-    Again,
+    /// Something has changed on the way. The place is still there.
+    Changed(Box<Place>),
 }
 
 impl Look {
     /// Whether there is room for so many.
     fn has_room(&self, wanted: usize) -> bool {
         let permits = usize::try_from(self.permits).unwrap_or(usize::MAX);
+        let permits = if planted!(OnePermitTooMany) { permits.saturating_add(1) } else { permits };
         self.taken.unwrap_or(0).saturating_add(wanted) <= permits
     }
 }
@@ -268,17 +267,6 @@ impl Semaphore {
         if wanted == 0 {
             return Ok(Some(Vec::new()));
         }
-        for _ in 0..PARENT_TRIES {
-            match self.try_once(wanted, waits).await? {
-                Outcome::Granted(guards) => return Ok(Some(guards)),
-                Outcome::Full => return Ok(None),
-                Outcome::Again => {}
-            }
-        }
-        Err(AcquireError::Rejected(Rejection::NoNode))
-    }
-
-    async fn try_once(&self, wanted: usize, waits: bool) -> Result<Outcome, AcquireError> {
         let data = self.mutex.settings.description.as_bytes();
         let join = self.mutex.join_and(Role::Lock, None, data, |cork| self.ask(cork));
         let (mut place, asked) = join.await?;
@@ -286,22 +274,39 @@ impl Semaphore {
             // Asked behind the listing of the queue: it shows what those who are gone from that have done.
             let look = self.answered(asked).await?;
             if look.has_room(wanted) {
-                return self.take(wanted, place, &look).await;
+                match self.take(wanted, place, &look).await? {
+                    Outcome::Granted(guards) => return Ok(Some(guards)),
+                    Outcome::Changed(back) => place = *back,
+                }
             }
         } else if waits {
             self.mutex.wait(&mut place).await?;
         } else if self.mutex.look(&mut place).await?.ahead() > 0 {
-            return Ok(Outcome::Full);
+            return Ok(None);
         }
+        self.in_front(wanted, waits, place).await
+    }
+
+    /// The same for the one in front, which stays there however often something changes.
+    async fn in_front(
+        &self,
+        wanted: usize,
+        waits: bool,
+        mut place: Place,
+    ) -> Result<Option<Vec<Guard>>, AcquireError> {
         let mut resized = self.permits.subscribe();
         loop {
             resized.mark_unchanged();
             let (look, leases, count) = self.look_and_watch().await?;
             if look.has_room(wanted) {
-                return self.take(wanted, place, &look).await;
+                match self.take(wanted, place, &look).await? {
+                    Outcome::Granted(guards) => return Ok(Some(guards)),
+                    Outcome::Changed(back) => place = *back,
+                }
+                continue;
             }
             if !waits {
-                return Ok(Outcome::Full);
+                return Ok(None);
             }
             let recheck = self.mutex.settings.recheck;
             tokio::select! {
@@ -389,7 +394,7 @@ impl Semaphore {
         let Line { client, settings, .. } = &*self.leases;
         let paths = (0..wanted).map(|_| self.leases.node_path(Role::Lease));
         let paths = paths.collect::<Result<Vec<_>, _>>()?;
-        let (node, _, _, waited) = place.granted();
+        let (node, rest) = place.lend();
         let cork = client.cork();
         let is_new = look.taken.is_none();
         let parents = if is_new { self.leases.create_parents(&cork) } else { Vec::new() };
@@ -400,39 +405,49 @@ impl Semaphore {
         });
         let mut create = cork.create_all_protected(creates).replacing(node);
         if let (Some(path), Some(version)) = (&self.count, look.version) {
-            create = create.check_version(path, version);
+            if !planted!(CountNotChecked) {
+                create = create.check_version(path, version);
+            }
         }
-        let nodes = create.submit();
+        let mut nodes = create.submit();
         drop(cork);
 
         if let Some(refusal) = self.leases.parents_refused(parents).await {
             return Err(refusal.into());
         }
-        match nodes.await {
+        let failed = match (&mut nodes).await {
             Ok(Ok(nodes)) => {
+                let waited = rest.traded();
                 let guards = nodes
                     .into_iter()
                     .map(|node| Guard::of_node(&self.leases, node, (None, false), waited));
-                Ok(Outcome::Granted(guards.collect::<Result<_, _>>()?))
+                return Ok(Outcome::Granted(guards.collect::<Result<_, _>>()?));
             }
-            Ok(Err(MultiError { index, rejection })) => match rejection {
-                // The path of the leases is gone.
-                Rejection::NoNode if index < wanted => Ok(Outcome::Again),
-                // The number of permits has changed, or is not told any more.
-                Rejection::BadVersion => Ok(Outcome::Again),
-                Rejection::NoNode if look.version.is_some() && index == wanted => {
-                    Ok(Outcome::Again)
-                }
-                Rejection::NoNode => Err(AcquireError::NodeDeleted),
-                rejection => Err(AcquireError::Rejected(rejection)),
-            },
+            Ok(Err(failed)) => failed,
             Err(WriteError::NotApplied(Cause::Throttled)) => {
                 sleep(THROTTLE_PAUSE).await;
-                Ok(Outcome::Again)
+                return changed(nodes, rest);
             }
-            Err(error) => Err(error.into()),
+            Err(error) => return Err(error.into()),
+        };
+        match failed.rejection {
+            // The path of the leases is gone.
+            Rejection::NoNode if failed.index < wanted => changed(nodes, rest),
+            // The number of permits has changed, or is not told any more.
+            Rejection::BadVersion => changed(nodes, rest),
+            Rejection::NoNode if look.version.is_some() && failed.index == wanted => {
+                changed(nodes, rest)
+            }
+            Rejection::NoNode => Err(AcquireError::NodeDeleted),
+            rejection => Err(AcquireError::Rejected(rejection)),
         }
     }
+}
+
+/// Nothing has come of a trade, and the place is to be had back.
+fn changed(mut nodes: PendingNodes, rest: Lent) -> Result<Outcome, AcquireError> {
+    let node = nodes.take_back().ok_or(AcquireError::NodeDeleted)?;
+    Ok(Outcome::Changed(Box::new(rest.back(node))))
 }
 
 /// Waits for a watch; for ever, if there is none.

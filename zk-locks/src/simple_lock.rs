@@ -7,8 +7,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 use zk_client::{
-    Cause, Client, CreateMode, Error, ReadError, Rejection, SessionEnd, SessionId, Stat,
-    WriteError, parent,
+    Cause, Client, CreateMode, Error, EventType, ReadError, Rejection, SessionEnd, SessionId, Stat,
+    WriteError, parent, planted,
 };
 
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 
 /// An exclusive lock without a queue: whoever manages to create the node has the lock.
 ///
-/// Cheapest while nobody contends: one write to acquire it, one read and one write to release it, and no
+/// Cheap while nobody contends: one write to acquire it, one read and two writes to release it, and no
 /// sequence that could end. But nobody's turn ever comes: everybody who waits is woken by every release and
 /// tries again, one wins, and a waiter may lose every time. For few contenders only; otherwise
 /// [`Lock`](crate::Lock).
@@ -87,7 +87,8 @@ impl SimpleLock {
 
     /// Waits until the lock can be had, in no order.
     ///
-    /// One request if it is free. A waiter reads the node, and tries again whenever anything happens to that.
+    /// One request if it is free. A waiter reads the node, once more when its holder is about to delete it, and
+    /// tries again when it is gone.
     ///
     /// Dropping the future leaves no node: what it has begun is ended by a task of the session.
     ///
@@ -98,20 +99,28 @@ impl SimpleLock {
             if let Some(guard) = self.try_acquire().await? {
                 return Ok(guard);
             }
+            self.until_gone().await?;
+        }
+    }
+
+    /// Waits until the node may be gone.
+    async fn until_gone(&self) -> Result<(), AcquireError> {
+        loop {
             // A read of a node that is gone leaves no watch behind, unlike asking for its existence.
             let changed = match self.above.client.get(&self.path).watch().await {
                 Ok((_, changed)) => changed,
-                Err(ReadError::Rejected(Rejection::NoNode)) => continue,
+                Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(()),
                 Err(ReadError::Unavailable(Cause::Throttled)) => {
                     sleep(THROTTLE_PAUSE).await;
                     continue;
                 }
                 Err(error) => return Err(error.into()),
             };
-            // Not only a deletion: after a reconnect a new holder's node looks like a changed one.
             let pause = self.above.settings.recheck.unwrap_or(Duration::MAX);
-            if let Ok(event) = timeout(pause, changed).await {
-                event.map_err(AcquireError::SessionEnded)?;
+            let Ok(event) = timeout(pause, changed).await else { return Ok(()) };
+            // Others tell that it is about to be deleted or, after a reconnect, that it is another holder's.
+            if event.map_err(AcquireError::SessionEnded)?.kind == EventType::NODE_DELETED {
+                return Ok(());
             }
         }
     }
@@ -225,8 +234,9 @@ impl SimpleLock {
             client.settle().await?;
             match client.get(&self.path).await {
                 Ok((found, stat)) => {
-                    let is_ours =
-                        *found == *data.as_bytes() && stat.ephemeral_owner == client.session().id();
+                    let is_ours = planted!(TakesAnyForOurs)
+                        || *found == *data.as_bytes()
+                            && stat.ephemeral_owner == client.session().id();
                     return Ok(is_ours.then_some(stat));
                 }
                 Err(ReadError::Rejected(Rejection::NoNode)) => {}
@@ -235,38 +245,74 @@ impl SimpleLock {
         }
     }
 
-    /// Deletes the node if it is still the one. Others may have one of the same name: so none is deleted, not
-    /// even for the second time, without having looked.
+    /// Deletes the node if it is still the one.
+    ///
+    /// Others may have one of the same name, if somebody has deleted ours. So none is deleted, not even for the
+    /// second time, without having looked, and only in the version that a write has left: between a look and
+    /// a delete another node could come, but that one would be in its first version.
     async fn delete(&self, token: FencingToken) -> Result<(), ReleaseError> {
         let client = &self.above.client;
         loop {
-            match client.get(&self.path).await {
-                Ok((_, stat)) if stat.czxid.0 != token.get() => return Ok(()),
-                Ok(_) => {}
-                Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(()),
-                Err(ReadError::Unavailable(Cause::SessionEnded(end))) => {
-                    return Err(ReleaseError::SessionEnded(end));
-                }
-                // Who may not read it may still delete it.
-                Err(ReadError::Rejected(_)) => {}
-                Err(_) => {
-                    sleep(THROTTLE_PAUSE).await;
+            let version = match self.marked(token).await {
+                Ok(Some(version)) => version,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    self.before_next(error).await?;
                     continue;
                 }
-            }
-            match client.delete(&self.path).await {
+            };
+            let delete = client.delete(&self.path);
+            let delete = if version == 0 { delete } else { delete.version(version) };
+            match delete.await {
                 Ok(()) | Err(WriteError::Rejected(Rejection::NoNode)) => return Ok(()),
-                Err(error @ WriteError::Rejected(_)) => {
-                    return Err(ReleaseError::Refused(Error::from(error)));
-                }
-                Err(error) => match error.session_end() {
-                    Some(end) => return Err(ReleaseError::SessionEnded(end)),
-                    None => sleep(THROTTLE_PAUSE).await,
-                },
+                Err(WriteError::Rejected(Rejection::BadVersion)) => {}
+                Err(error) => self.before_next(error.into()).await?,
             }
-            // Whatever is still to happen has happened then. What went wrong here goes wrong above as well.
-            let _ = client.settle().await;
         }
+    }
+
+    /// Marks the node as one to be deleted, by writing what it says already. Gives its version; `None` if it is
+    /// gone, and 0 if it is not to be told whether it is.
+    async fn marked(&self, token: FencingToken) -> Result<Option<i32>, Error> {
+        if planted!(DeletesUnlooked) {
+            return Ok(Some(0));
+        }
+        let client = &self.above.client;
+        let is_ours = |stat: &Stat| stat.czxid.0 == token.get();
+        loop {
+            let (data, stat) = match client.get(&self.path).await {
+                Ok((data, stat)) if is_ours(&stat) => (data, stat),
+                Ok(_) | Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(None),
+                // Who may not read it may still delete it.
+                Err(ReadError::Rejected(_)) => return Ok(Some(0)),
+                Err(error) => return Err(error.into()),
+            };
+            match client.set(&self.path, &data).version(stat.version).await {
+                // If this is another one, it has come just now, and is what it was but for what it says.
+                Ok(stat) => return Ok(is_ours(&stat).then_some(stat.version)),
+                Err(WriteError::Rejected(Rejection::NoNode)) => return Ok(None),
+                Err(WriteError::Rejected(Rejection::BadVersion)) => {}
+                Err(WriteError::Rejected(_)) => return Ok(Some(0)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Waits until it makes sense to try again to delete the node.
+    ///
+    /// # Errors
+    /// [`ReleaseError`] if that will never be.
+    async fn before_next(&self, error: Error) -> Result<(), ReleaseError> {
+        if let Some(end) = error.session_end() {
+            return Err(ReleaseError::SessionEnded(end));
+        }
+        if error.rejection().is_some() {
+            return Err(ReleaseError::Refused(error));
+        }
+        sleep(THROTTLE_PAUSE).await;
+        // Whatever is still to happen has happened then. What went wrong here goes wrong above as well.
+        let _ = self.above.client.settle().await;
+        Ok(())
     }
 }
 

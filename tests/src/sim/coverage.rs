@@ -19,28 +19,69 @@ const UNSCHEDULED: [&str; 6] = ["C5", "C14", "N9", "N12", "V18", "V19"];
 const LONG: u64 = SEEDS_FOR_ALL * 600_000;
 
 /// What clients have to have gone through by then, and how often: each way in which something can fail.
-const MUST_HAPPEN: [(&str, u64); 20] = [
+const MUST_HAPPEN: [(&str, u64); 29] = [
     ("acquires dropped", 1),
     ("acquires ended with their session", 1),
     ("acquires timed out", 1),
     ("closes not confirmed", 1),
     ("connects dropped", 1),
     ("connects failed", 1),
+    ("contenders evicted", 1),
     ("crashes", 1),
     ("creates in doubt", 1),
     ("creates not applied", 1),
     ("credentials refused", 1),
     ("events checked", 1),
     ("fenced writes refused", 1),
+    ("groups followed", 100),
     ("guards lost while held", 1),
     ("histories of 200 operations checked", 500),
+    ("latches that have lost the lead", 1),
+    ("leaders told of", 100),
+    ("meddled locks asked back", 1),
     ("meddled locks lost", 1),
+    ("persistent nodes back in another session", 1),
     ("reconnects", 1),
     ("releases not confirmed", 1),
+    ("semaphores resized", 100),
     ("sessions handed over", 1),
     ("sessions lost", 1),
+    ("simple locks taken away", 1),
+    ("upgrades refused", 1),
     ("watches ended with their session", 1),
 ];
+
+/// What clients have to have been granted by then, each so many times.
+const GRANTS: [&str; 25] = [
+    "granted: barriers passed",
+    "granted: cohort locks",
+    "granted: counted permits",
+    "granted: double barriers entered",
+    "granted: double barriers left",
+    "granted: downgrades",
+    "granted: herd locks",
+    "granted: leads by campaigns",
+    "granted: leads by latches",
+    "granted: locks",
+    "granted: locks beside a herd",
+    "granted: locks beside cohorts",
+    "granted: locks beside multi-locks",
+    "granted: locks by tickets",
+    "granted: locks to read",
+    "granted: locks to write",
+    "granted: locks within a cohort",
+    "granted: memberships",
+    "granted: multi-locks",
+    "granted: permits",
+    "granted: persistent nodes",
+    "granted: semaphore mutexes",
+    "granted: several permits",
+    "granted: simple locks",
+    "granted: upgrades",
+];
+
+/// How often each of them.
+const GRANTS_MIN: u64 = 1_000;
 
 /// What a run of many seeds has met, and what not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,7 +114,7 @@ impl Coverage {
                 }
             }
         }
-        for (name, least) in MUST_HAPPEN {
+        for (name, least) in must_happen() {
             let count = counts.get(name).copied().unwrap_or_default();
             if count < least && simulated >= LONG {
                 coverage.missing.push((name, count));
@@ -107,6 +148,11 @@ impl Coverage {
     }
 }
 
+/// What has to happen, and how often.
+fn must_happen() -> impl Iterator<Item = (&'static str, u64)> {
+    MUST_HAPPEN.into_iter().chain(GRANTS.map(|grant| (grant, GRANTS_MIN)))
+}
+
 /// All classes of faults.
 fn classes() -> impl Iterator<Item = &'static str> {
     Fault::ALL.iter().map(|fault| fault.name()).chain(UNSCHEDULED)
@@ -129,7 +175,7 @@ mod tests {
 
     fn full() -> (Fired, Counts) {
         let fired = Fired(classes().map(|class| (class, [HITS_MIN; 6])).collect());
-        (fired, MUST_HAPPEN.into_iter().collect())
+        (fired, must_happen().collect())
     }
 
     #[test]
@@ -167,8 +213,10 @@ mod tests {
         let (fired, mut counts) = full();
         counts.insert("sessions lost", 0);
         counts.remove("crashes");
+        counts.insert("granted: permits", GRANTS_MIN - 1);
         let coverage = Coverage::of(&fired, &counts, LONG);
-        assert_eq!(coverage.missing, [("crashes", 0), ("sessions lost", 0)]);
+        let missing = [("crashes", 0), ("sessions lost", 0), ("granted: permits", GRANTS_MIN - 1)];
+        assert_eq!(coverage.missing, missing);
         assert!(!coverage.is_enough());
         assert!(Coverage::of(&fired, &counts, LONG - 1).is_enough());
     }

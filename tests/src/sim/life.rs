@@ -15,6 +15,9 @@ const CLOSE_MAX: u64 = 2_000;
 
 /// Lives until the world ends, or until it is killed.
 pub(super) async fn live(mut seat: Seat, mut rng: Rng) {
+    if seat.options.is_keeper(seat.number) {
+        return workload::keep(seat, rng).await;
+    }
     let mut resume = None;
     while *seat.phase.borrow() < Phase::Drain {
         let Some(client) = connect(&seat, &mut rng, resume.take()).await else {
@@ -28,9 +31,9 @@ pub(super) async fn live(mut seat: Seat, mut rng: Rng) {
     seat.judge.bench().promises.drained.insert(seat.number);
 }
 
-async fn connect(seat: &Seat, rng: &mut Rng, resume: Option<Credentials>) -> Option<Client> {
+/// How a client connects, within so many milliseconds.
+pub(super) fn options(seat: &Seat, rng: &mut Rng, deadline: u64) -> ConnectOptions {
     let timeout = seat.options.wished_timeout(seat.number);
-    let deadline = if rng.one_in(5) { 600_000 } else { rng.scaled(1_000, 60_000) };
     let (tasks, process) = (seat.tasks.clone(), State::process(seat.number));
     let mut options = ConnectOptions::new(&servers(seat.options.members))
         .expect("the names are sound")
@@ -48,6 +51,13 @@ async fn connect(seat: &Seat, rng: &mut Rng, resume: Option<Credentials>) -> Opt
     if let Some(identity) = workload::identity(seat.number) {
         options = options.auth("digest", identity);
     }
+    options
+}
+
+async fn connect(seat: &Seat, rng: &mut Rng, resume: Option<Credentials>) -> Option<Client> {
+    let deadline = if rng.one_in(5) { 600_000 } else { rng.scaled(1_000, 60_000) };
+    let mut options = options(seat, rng, deadline);
+    let timeout = seat.options.wished_timeout(seat.number);
     let time_for_it = seat.now() + deadline + 4 * timeout < seat.options.duration;
     let refused = resume.is_none() && time_for_it && rng.one_in(20);
     if refused {

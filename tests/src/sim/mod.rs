@@ -3,6 +3,7 @@
 //! | module | concern |
 //! |---|---|
 //! | `options` | what a seed stands for |
+//! | `recipe` | what is fought over, and where |
 //! | `world` | one run: warm-up, chaos, heal, converge, close |
 //! | `life` | a client from its first connection to its last |
 //! | `workload` | what clients do, one file for each kind |
@@ -20,6 +21,7 @@ mod coverage;
 mod life;
 mod lines;
 mod options;
+mod recipe;
 mod report;
 mod shrink;
 mod workload;
@@ -29,6 +31,7 @@ pub use self::{
     check::Violation,
     coverage::{Coverage, SEEDS_FOR_ALL},
     options::Options,
+    recipe::Recipe,
     report::{Counts, Report, Totals},
     shrink::shrink,
     world::run,

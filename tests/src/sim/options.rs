@@ -8,11 +8,19 @@ use zk_testkit::{
     sim::{Fault, Incident, Rng, Schedule, Stage, Target},
 };
 
+use super::Recipe;
+
 /// Milliseconds in which nothing goes wrong at the beginning.
 const WARM_UP: u64 = 5_000;
 
 /// The part of chance that decides on the margins of leases.
 const LEASES: u64 = 0x1EA5E;
+
+/// The part of chance that decides on recipes.
+const RECIPES: u64 = 0x5EC1;
+
+/// How many recipes there are in a mixed run besides the exclusive lock.
+const MIXED: usize = 3;
 
 /// The part of chance that decides on histories.
 const HISTORIES: u64 = 0x63;
@@ -45,8 +53,10 @@ pub struct Options {
     pub session_timeouts: Vec<u64>,
     /// Millionths by which each client's clock is too fast.
     pub drifts: Vec<i32>,
-    /// Number of locks that are fought over.
+    /// Number of exclusive locks that are fought over.
     pub locks: usize,
+    /// What else is fought over.
+    pub recipes: Vec<Recipe>,
     /// Longest time for which a lock is held, in milliseconds.
     pub hold_max: u64,
     /// Longest pause between two uses of a lock, in milliseconds.
@@ -67,6 +77,12 @@ impl Options {
     /// What this seed stands for.
     #[must_use]
     pub fn new(seed: u64, minutes: u64) -> Self {
+        Self::with_recipes(seed, minutes, recipes(seed))
+    }
+
+    /// The same with these recipes besides the exclusive lock, unless nothing goes wrong in it.
+    #[must_use]
+    pub fn with_recipes(seed: u64, minutes: u64, recipes: Vec<Recipe>) -> Self {
         let duration = minutes * 60_000;
         let mut rng = Rng::new(seed).fork(0x0705);
         let harsh = rng.one_in(24);
@@ -123,6 +139,10 @@ impl Options {
         let think_max = rng.scaled(500, 20_000) * u64::from(clients) / 4;
         // Where requests and wakes are counted there are queues.
         let (locks, think_max) = if calm { (1, hold_max) } else { (locks, think_max) };
+        let recipes = if calm { Vec::new() } else { recipes };
+        // A turn with another recipe takes more requests than one with a lock.
+        let (locks, think_max) =
+            if recipes.is_empty() { (locks, think_max) } else { (1, 2 * think_max) };
         Self {
             seed,
             duration,
@@ -136,6 +156,7 @@ impl Options {
             session_timeouts,
             drifts,
             locks,
+            recipes,
             hold_max,
             think_max,
             request_len_max: if rng.one_in(3) { 1_500 } else { LEN_REQUEST_MAX },
@@ -167,6 +188,12 @@ impl Options {
         config
     }
 
+    /// Whether there are other recipes than the exclusive lock.
+    #[must_use]
+    pub fn is_mixed(&self) -> bool {
+        !self.recipes.is_empty()
+    }
+
     /// What a client wishes for; no more than the longest is granted.
     #[must_use]
     pub fn wished_timeout(&self, client: u32) -> u64 {
@@ -179,6 +206,16 @@ impl Options {
     pub fn longest_timeout(&self) -> u64 {
         self.session_timeouts.iter().copied().max().unwrap_or_default()
     }
+}
+
+/// Two seeds in three have other recipes than the exclusive lock as well. From a chance of its own, so that
+/// the others stand for what they did before.
+fn recipes(seed: u64) -> Vec<Recipe> {
+    let mut rng = Rng::new(seed).fork(RECIPES);
+    let mut recipes = Recipe::OTHERS.to_vec();
+    rng.shuffle(&mut recipes);
+    recipes.truncate(if rng.one_in(3) { 0 } else { MIXED });
+    recipes
 }
 
 /// There is no server at all for minutes.
@@ -235,9 +272,10 @@ impl fmt::Display for Options {
         )?;
         writeln!(
             f,
-            "latency {:?} ms, {} locks, held up to {} ms, asked for every {} ms at most, {} incidents",
+            "latency {:?} ms, {} locks and {:?}, held up to {} ms, asked for every {} ms at most, {} incidents",
             self.latency,
             self.locks,
+            self.recipes,
             self.hold_max,
             self.think_max,
             schedule.0.len(),

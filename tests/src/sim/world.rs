@@ -225,7 +225,9 @@ impl World {
         self.judge.at(back + LOOK_AGAIN).check_connected(&missed);
         let moved = (back + LOOK_AGAIN).max(healed + 2 * timeout + 2 * tick + hold_max + 10_000);
         self.until(moved).await;
-        self.judge.at(moved).check_recovered(healed);
+        let mut bench = self.judge.at(moved);
+        bench.check_recovered(healed);
+        bench.check_kept();
     }
 
     /// Everybody finishes what was begun. Returns whether that has worked.

@@ -20,7 +20,6 @@ use zk_proto::{
     ErrorCode, OpCode, Request, SessionId, Str,
     frame::RequestFrame,
     jute::decode_prefix,
-    path::join,
     planted,
     request::{
         CheckVersionRequest, Create2Request, Create2Response, CreateResponse, DeleteRequest,
@@ -39,7 +38,7 @@ use crate::{
     chroot::Chroot,
     error::{Cause, Rejection, WriteError},
     level::{Level, stat_at_birth},
-    node::OwnedNode,
+    node::{Disowned, OwnedNode},
     operations::ANY_VERSION,
     session::Published,
     sweep::Sweep,
@@ -52,12 +51,20 @@ use crate::{
 pub(crate) struct ProtectedCreate {
     /// At least one.
     pub(crate) nodes: Vec<Wanted>,
-    /// The absolute path of a node of the same session that goes in the same transaction.
-    pub(crate) replaced: Option<Arc<str>>,
+    /// A node of the same session that goes in the same transaction.
+    pub(crate) replaced: Option<Disowned>,
     /// The absolute paths of nodes that must have these versions.
     pub(crate) checked: Vec<(Arc<str>, i32)>,
     pub(crate) chroot: Chroot,
-    pub(crate) done: oneshot::Sender<CreatedNodes>,
+    pub(crate) done: oneshot::Sender<Concluded>,
+}
+
+/// What has come of creates.
+#[derive(Debug)]
+pub(crate) struct Concluded {
+    pub(crate) nodes: CreatedNodes,
+    /// The node that was to be replaced, if it was not.
+    pub(crate) kept: Option<OwnedNode>,
 }
 
 /// What comes of creates: all the nodes, in order, or none of them.
@@ -155,11 +162,16 @@ impl Attempts {
                 self.running.insert(id, attempt);
                 next
             }
-            Progress::Done(result) => self.finish(attempt.create, result),
-            Progress::Incomplete { index, mut left } => {
-                // As if the creates had been too late: whoever tries again asks for new names.
+            Progress::Done(result) => {
+                self.finish(attempt.create, result);
+                Vec::new()
+            }
+            Progress::Incomplete { index, left } => {
+                // As if the creates had been too late: whoever tries again asks for new names. But they have
+                // happened, and the node that they replaced is gone.
+                attempt.create.replaced = None;
                 let missing = MultiError { index, rejection: Rejection::NoNode };
-                left.extend(self.finish(attempt.create, Ok(Err(missing))));
+                self.finish(attempt.create, Ok(Err(missing)));
                 left
             }
         }
@@ -169,35 +181,29 @@ impl Attempts {
         &self,
         create: ProtectedCreate,
         result: Result<Result<Vec<Found>, MultiError>, WriteError>,
-    ) -> Vec<Next> {
+    ) {
         let ProtectedCreate { nodes: wanted, replaced, chroot, done, .. } = create;
-        let result = match result {
-            Ok(Ok(found)) => {
-                // Without a client the session is being closed, and takes the nodes along.
-                let Some(commands) = self.commands.upgrade() else { return Vec::new() };
-                let own = |(wanted, found): (Wanted, Found)| OwnedNode {
-                    absolute: Arc::from(join(&wanted.parent, &found.name)),
-                    stat: found.stat,
-                    sequence: found.sequence,
-                    chroot: chroot.clone(),
-                    commands: Some(commands.clone()),
-                    published: self.published.clone(),
-                };
-                Ok(Ok(wanted.into_iter().zip(found).map(own).collect()))
-            }
-            Ok(Err(error)) => Ok(Err(error)),
-            Err(error) => Err(error),
+        // Without a client the session is being closed, and takes the nodes along.
+        let Some(commands) = self.commands.upgrade() else { return };
+        let own = |Disowned { absolute, stat, sequence }| OwnedNode {
+            absolute,
+            stat,
+            sequence,
+            chroot: chroot.clone(),
+            commands: Some(commands.clone()),
+            published: self.published.clone(),
         };
-        // What was to be replaced by nodes that are not there goes all the same.
         let created = matches!(result, Ok(Ok(_)));
-        let left =
-            replaced.filter(|_| !created).map(|path| Next::Sweep(Sweep { path, done: None }));
+        let nodes = result.map(|found| {
+            let pairs = found.map(|found| wanted.into_iter().zip(found));
+            pairs.map(|pairs| pairs.map(|(wanted, found)| own(found.of(&wanted))).collect())
+        });
+        let kept = replaced.filter(|_| !created).map(own);
         // If nobody waits any more, the nodes delete themselves in being dropped.
-        let unwanted = done.send(result);
+        let unwanted = done.send(Concluded { nodes, kept });
         if planted!(CancelLeavesNode) {
             std::mem::forget(unwanted);
         }
-        left.into_iter().collect()
     }
 }
 
@@ -251,8 +257,8 @@ impl Attempt {
                     let path = Str::from(&**path);
                     MultiOp::Check(CheckVersionRequest { path, version: *version })
                 });
-                let deletes = self.create.replaced.iter().map(|path| {
-                    let path = Str::from(&**path);
+                let deletes = self.create.replaced.iter().map(|node| {
+                    let path = Str::from(&*node.absolute);
                     MultiOp::Delete(DeleteRequest { path, version: ANY_VERSION })
                 });
                 let ops = creates.map(MultiOp::Create).chain(checks).chain(deletes);

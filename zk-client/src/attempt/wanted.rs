@@ -11,7 +11,7 @@ use zk_proto::{
 };
 
 use super::Next;
-use crate::sweep::Sweep;
+use crate::{node::Disowned, sweep::Sweep};
 
 /// A node to create.
 #[derive(Debug)]
@@ -30,6 +30,14 @@ pub(super) struct Found {
     pub(super) name: String,
     pub(super) stat: Stat,
     pub(super) sequence: Option<i32>,
+}
+
+impl Found {
+    /// The node itself, of the attempt that wanted this.
+    pub(super) fn of(self, wanted: &Wanted) -> Disowned {
+        let Self { name, stat, sequence } = self;
+        Disowned { absolute: Arc::from(join(&wanted.parent, &name)), stat, sequence }
+    }
 }
 
 impl Wanted {

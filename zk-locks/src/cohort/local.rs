@@ -11,7 +11,7 @@ use tokio::{
     sync::{Notify, oneshot},
     time::Instant,
 };
-use zk_client::SessionEnd;
+use zk_client::{SessionEnd, planted};
 
 use super::{CohortGuard, OnLoss, Passing, runner::Runner};
 use crate::{
@@ -40,6 +40,8 @@ pub(super) struct Local {
     /// How the last turn was lost, until those who wait were told.
     lost: Option<Lost>,
     has_runner: bool,
+    /// Whether nobody can ask any more.
+    is_deserted: bool,
     /// Numbers given out so far, to waiters and turns.
     numbers: u64,
 }
@@ -102,7 +104,7 @@ impl Turn {
     /// Whether it is somebody else's turn now.
     fn is_spent(&self, passing: &Passing) -> bool {
         let spent = self.sections >= passing.most || self.since.elapsed() >= passing.time;
-        self.contended && spent || self.sections == u32::MAX
+        self.contended && spent && !planted!(CohortKeepsLock) || self.sections == u32::MAX
     }
 
     /// Whether it matters if somebody is behind us.
@@ -128,7 +130,8 @@ impl Local {
 
     /// What is to be done with the lock of a turn.
     fn next(&mut self, number: u64, status: Status, passing: &Passing) -> Next {
-        let (has_runner, is_last) = (self.has_runner, self.waiters.is_empty());
+        let Self { has_runner, is_deserted, .. } = *self;
+        let is_last = self.waiters.is_empty();
         // Of a turn that was lost before, there is only its node to be removed.
         let Some(turn) = self.turn(number) else { return Next::Release };
         if let Status::Lost(lost) = status {
@@ -139,7 +142,8 @@ impl Local {
             self.turn = None;
             return Next::Release;
         }
-        let lingers = has_runner && is_last && !turn.contended && !passing.linger.is_zero();
+        let may_linger = has_runner && is_last && !is_deserted && !passing.linger.is_zero();
+        let lingers = may_linger && !turn.contended;
         if let Some(until) = Instant::now().checked_add(passing.linger).filter(|_| lingers) {
             return Next::Linger(until);
         }
@@ -259,7 +263,7 @@ impl Shared {
                     drop(local);
                     guard.put_down();
                     let mut local = self.local();
-                    if !local.waiters.is_empty() {
+                    if local.is_deserted || !local.waiters.is_empty() {
                         continue;
                     }
                     let Some(turn) = local.turn(number) else { return Some(guard) };
@@ -283,6 +287,10 @@ impl Shared {
             };
             match waiter.grant.send(Ok(passed)) {
                 // That one has gone; the next one, then.
+                Err(Ok(back)) if planted!(PassedToNobody) => {
+                    mem::forget(back);
+                    return None;
+                }
                 Err(Ok(mut back)) => guard = back.guard.take()?,
                 Ok(()) | Err(Err(_)) => return None,
             }
@@ -311,6 +319,18 @@ impl Shared {
         if let Some(turn) = ended.flatten() {
             turn.held.lose(lost);
             drop(turn);
+            self.changed();
+        }
+    }
+
+    /// Nobody can ask for the lock any more.
+    pub(super) fn desert(&self) {
+        let mut local = self.local();
+        local.is_deserted = true;
+        let turn = local.turn.as_ref().map(|turn| turn.number);
+        drop(local);
+        if let Some(turn) = turn {
+            self.release_idle(turn);
             self.changed();
         }
     }

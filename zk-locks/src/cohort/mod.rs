@@ -15,6 +15,7 @@ use crate::{
     error::{AcquireError, ReleaseError},
     guard::Guard,
     layout::Role,
+    line::Line,
     queue::{Contender, Queue},
     ticket,
 };
@@ -68,7 +69,23 @@ use self::local::{Asked, Shared};
 /// ```
 #[derive(Clone)]
 pub struct CohortLock {
-    shared: Arc<Shared>,
+    shared: Arc<Cohort>,
+}
+
+/// What all values of a cohort have together. When the last one goes, nobody can want the lock any more.
+struct Cohort(Arc<Shared>);
+
+impl Deref for Cohort {
+    type Target = Arc<Shared>;
+    fn deref(&self) -> &Arc<Shared> {
+        &self.0
+    }
+}
+
+impl Drop for Cohort {
+    fn drop(&mut self) {
+        self.0.desert();
+    }
 }
 
 /// Settings of a [`CohortLock`].
@@ -123,7 +140,7 @@ impl Passing {
 
     /// For how long the node stays when no task wants the lock any more and nobody waits for it: a task that
     /// wants it meanwhile has it without a request. Whoever comes from elsewhere waits until the cohort has
-    /// heard of that. Default: not at all.
+    /// heard of that. It goes when the last value of the cohort does. Default: not at all.
     ///
     /// A lock that was taken by [`try_acquire`](CohortLock::try_acquire) while no task waited does not linger.
     pub const fn linger(mut self, time: Duration) -> Self {
@@ -147,15 +164,17 @@ impl CohortLock {
 
     /// A cohort with settings.
     pub fn builder(client: &Client, path: &str) -> CohortLockBuilder {
-        Builder::new(client, path, |line| Self {
-            shared: Shared::new(Arc::new(line), Passing::default()),
-        })
+        Builder::new(client, path, |line| Self::of(Arc::new(line), Passing::default()))
     }
 
     /// A new cohort for the same lock, with other terms. This one is not part of it.
     #[must_use]
     pub fn passing(&self, passing: Passing) -> Self {
-        Self { shared: Shared::new(self.shared.line.clone(), passing) }
+        Self::of(self.shared.line.clone(), passing)
+    }
+
+    fn of(line: Arc<Line>, passing: Passing) -> Self {
+        Self { shared: Arc::new(Cohort(Shared::new(line, passing))) }
     }
 
     /// Waits for the lock, behind all tasks of the cohort that asked before.

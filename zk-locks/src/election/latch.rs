@@ -8,6 +8,7 @@ use std::{
 
 use tokio::{sync::watch, time::sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use zk_client::planted;
 
 use super::Election;
 use crate::{
@@ -105,7 +106,7 @@ impl LeaderLatch {
         let held = self.held.get()?;
         match held.status() {
             Status::Held | Status::Suspect { .. } => Some(held.token),
-            Status::Lost(_) => None,
+            Status::Lost(_) => planted!(LatchKeepsLead).then_some(held.token),
         }
     }
 
@@ -178,7 +179,7 @@ impl Standing {
         tokio::select! {
             biased;
             () = self.stop.cancelled() => {}
-            lost = leadership.lost() => tracing::debug!(%lost, "stands again"),
+            lost = leadership.lost(), if !planted!(LatchKeepsLead) => tracing::debug!(%lost, "stands again"),
         }
         self.held.set(None);
         self.publisher.send_replace(LatchState::Waiting);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
-use zk_client::{Cause, ReadError, Rejection};
+use zk_client::{Cause, ReadError, Rejection, planted};
 
 use super::{Line, Place, THROTTLE_PAUSE, wait::jitter};
 use crate::error::AcquireError;
@@ -35,6 +35,9 @@ impl Line {
                 self.settings.recheck.map_or(Duration::MAX, |pause| jitter(&place.node, pause));
             if let Ok(event) = timeout(pause, changed).await {
                 event.map_err(AcquireError::SessionEnded)?;
+                if planted!(HerdHeardOnce) {
+                    std::future::pending::<()>().await;
+                }
             }
         }
     }

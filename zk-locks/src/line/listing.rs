@@ -136,14 +136,14 @@ impl Listing {
 
 /// Whether one that wants `own` can go without another look although `other` is in the queue: no node will
 /// appear in front of it that it has to wait for.
-const fn cannot_be_joined_in_front(own: Kind, other: Kind, downgrades: Downgrades) -> bool {
+fn cannot_be_joined_in_front(own: Kind, other: Kind, downgrades: Downgrades) -> bool {
     match (own, other, downgrades) {
         (_, Kind::Unknown | Kind::Lease, _) => false,
         // What appears in front of a reader is a writer that goes on as a reader.
         (Kind::Read, _, _) | (_, _, Downgrades::Never) => true,
-        (_, _, Downgrades::Possible) => false,
+        (_, _, Downgrades::Possible) => planted!(DowngradeUnseen),
         (_, Kind::Exclusive | Kind::Lead, Downgrades::AsNamed) => true,
         // Among them is `own`, if that wants to write.
-        (_, Kind::Read | Kind::Write, Downgrades::AsNamed) => false,
+        (_, Kind::Read | Kind::Write, Downgrades::AsNamed) => planted!(DowngradeUnseen),
     }
 }

@@ -42,7 +42,7 @@ pub(crate) use self::{
     delay::SignOff,
     join::PARENT_TRIES,
     listing::Listing,
-    place::{Place, Waited},
+    place::{Lent, Place, Waited},
 };
 
 /// Pause before asking again a server that is throttling.

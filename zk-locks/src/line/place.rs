@@ -59,6 +59,44 @@ pub(super) struct Story {
     path: Option<String>,
 }
 
+/// A place in front without its node.
+#[derive(Debug)]
+pub(crate) struct Lent {
+    entry: Entry,
+    own_watch: Option<Watch>,
+    revoked: bool,
+    term: Option<Term>,
+    story: Story,
+}
+
+impl Lent {
+    /// The place again: the node was not taken.
+    pub(crate) fn back(self, node: OwnedNode) -> Place {
+        let Self { entry, own_watch, revoked, term, story } = self;
+        let (besides, listing, watched, recheck_at) = (None, None, Vec::new(), None);
+        let (looking, arming) = (None, None);
+        Place {
+            node,
+            entry,
+            besides,
+            own_watch,
+            revoked,
+            listing,
+            watched,
+            recheck_at,
+            term,
+            story,
+            looking,
+            arming,
+        }
+    }
+
+    /// The node was taken, and something was granted for it.
+    pub(crate) fn traded(mut self) -> Waited {
+        self.story.end()
+    }
+}
+
 /// How long a wait has taken, and behind how many it began.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waited {
@@ -150,6 +188,12 @@ impl Place {
     pub(crate) fn granted(mut self) -> (OwnedNode, Option<Watch>, bool, Waited) {
         let waited = self.story.end();
         (self.node, self.own_watch, self.revoked, waited)
+    }
+
+    /// The node, to be traded for something, and the rest of the place for when nothing comes of that.
+    pub(crate) fn lend(self) -> (OwnedNode, Lent) {
+        let Self { node, entry, own_watch, revoked, term, story, .. } = self;
+        (node, Lent { entry, own_watch, revoked, term, story })
     }
 
     /// How many were in front when the queue was last looked at.

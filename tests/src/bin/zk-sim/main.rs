@@ -133,6 +133,7 @@ fn run_all(args: &Seeds, shown_max: u64, json: bool) -> ExitCode {
             "seconds": seconds,
             "speed_per_job": speed,
             "acquisitions": totals.counts.get("acquisitions").copied().unwrap_or_default(),
+            "granted": totals.granted(),
             "violations": totals.violations,
             "failed_seeds": totals.failed,
             "counts": totals.counts,

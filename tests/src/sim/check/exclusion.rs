@@ -1,33 +1,67 @@
-//! S1: tokens grow from grant to grant. S2: no two hold a lock at once. S3: grants are in the order of
-//! asking. S4: whoever loses its session knows it before the servers end it.
+//! S1: tokens grow from grant to grant. S2: no two hold at once what only one may hold. S3: grants are in
+//! the order of asking. S4: whoever loses its session knows it before the servers end it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use zk_locks::{Guard, Status};
+use zk_locks::{FencingToken, Status};
 use zk_proto::SessionId;
 
-use super::Bench;
+use super::{Bench, claim::Claim};
+use crate::sim::recipe::{PERMITS, Recipe, Site};
 
-/// Somebody who holds a lock, or believes so.
+/// With whom something can be held together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// With nobody.
+    Alone,
+    /// With others who read.
+    Reading,
+    /// With so many others.
+    Permit,
+}
+
+/// How somebody has come to hold something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Came {
+    /// By its turn.
+    InTurn,
+    /// By its turn, but for this node of its own, which was in front.
+    Besides(String),
+    /// By going on under the token of what it held before.
+    GoingOn,
+}
+
+/// Somebody who holds something, or believes so.
 pub(crate) struct Held {
-    pub(crate) lock: usize,
+    pub(crate) site: Site,
+    pub(crate) share: Share,
+    pub(crate) came: Came,
     pub(crate) client: u32,
     pub(crate) session: zk_client::Session,
-    pub(crate) guard: Arc<Guard>,
+    pub(crate) claim: Arc<dyn Claim>,
+}
+
+/// The largest tokens that were granted.
+#[derive(Clone, Copy, Default)]
+struct Granted {
+    to_anybody: Option<FencingToken>,
+    alone: Option<FencingToken>,
 }
 
 #[derive(Default)]
 pub(super) struct Holders {
     held: BTreeMap<u64, Held>,
     next: u64,
-    /// The largest token of each lock, by order of grants.
-    granted: BTreeMap<usize, i64>,
+    /// The largest tokens of each place, by order of grants.
+    granted: BTreeMap<Site, Granted>,
     /// When the servers have ended the sessions of those who still hold something.
     ended: BTreeMap<u64, u64>,
     /// When somebody has deleted a lock's node.
     meddled: BTreeMap<String, u64>,
+    /// When somebody has asked for a lock back first.
+    asked_back: BTreeMap<String, u64>,
     /// The same by what a fenced resource has seen.
-    register: BTreeMap<usize, i64>,
+    register: BTreeMap<Site, Granted>,
 }
 
 impl Held {
@@ -36,31 +70,58 @@ impl Held {
         use zk_client::SessionState as State;
         let over = matches!(self.session.state(), State::Ended(_) | State::Closing);
         let alive = !over && !self.session.lease_left().is_zero();
-        alive || !matches!(self.guard.status(), Status::Lost(_))
+        self.claim.is_the_same() && (alive || !matches!(self.claim.status(), Status::Lost(_)))
+    }
+
+    fn excludes(&self, other: &Self) -> bool {
+        self.share == Share::Alone || other.share == Share::Alone
+    }
+}
+
+impl Granted {
+    /// The largest token that has to be smaller, or for which the same will do.
+    fn before(self, share: Share) -> Option<FencingToken> {
+        match share {
+            Share::Alone => self.to_anybody,
+            Share::Reading => self.alone,
+            Share::Permit => None,
+        }
+    }
+
+    fn add(&mut self, share: Share, token: FencingToken) {
+        self.to_anybody = self.to_anybody.max(Some(token));
+        if share == Share::Alone {
+            self.alone = self.alone.max(Some(token));
+        }
     }
 }
 
 impl Holders {
-    pub(super) fn holds(&self, lock: usize) -> bool {
-        self.held.values().any(|held| held.lock == lock)
+    pub(super) fn holds(&self, site: Site) -> bool {
+        self.held.values().any(|held| held.site == site)
     }
 }
 
 impl Bench {
-    /// A lock was granted. Returns the number under which it is [given back](Bench::given_back).
-    pub(crate) fn granted(&mut self, held: Held) -> u64 {
+    /// Something was granted. Returns the number under which it is [given back](Bench::given_back).
+    pub(crate) fn granted(&mut self, held: Held, what: &'static str) -> u64 {
         self.count("acquisitions");
-        let (lock, client) = (held.lock, held.client);
-        let (token, session) = (held.guard.token().get(), held.session.id());
-        let innocent = self.is_doubtful(session);
-        let last = self.holders.granted.get(&lock).copied().unwrap_or_default();
-        if token <= last && !innocent {
-            self.violated("S1", format!("c{client} got lock {lock} with {token} after {last}"));
+        self.count(what);
+        self.moves_on(held.site);
+        let (site, client, token) = (held.site, held.client, held.claim.token());
+        let innocent = self.is_doubtful(held.session.id());
+        let granted = self.holders.granted.entry(site).or_default();
+        let last = granted.before(held.share);
+        granted.add(held.share, token);
+        let goes_on = held.came == Came::GoingOn && last == Some(token);
+        if last.is_some_and(|last| token <= last) && !goes_on && !innocent {
+            let text = format!("c{client} got {} with {token} after {last:?}", site.path());
+            self.violated("S1", text);
         }
-        self.holders.granted.insert(lock, last.max(token));
         if !innocent {
-            self.check_others(lock, client, token);
-            self.check_queue(&held, token, session);
+            self.check_others(&held);
+            self.check_queue(&held);
+            self.check_passing(&held);
         } else {
             self.count("grants in doubtful sessions");
         }
@@ -70,44 +131,58 @@ impl Bench {
         number
     }
 
-    fn check_others(&mut self, lock: usize, client: u32, token: i64) {
-        let mut overlaps = Vec::new();
-        for other in self.holders.held.values().filter(|other| other.lock == lock) {
-            let session = other.session.id();
-            if !self.is_doubtful(session) && other.claims() && self.slack(other.client) == 0 {
-                overlaps.push((other.client, other.guard.token().get()));
-            }
-        }
+    fn check_others(&mut self, held: &Held) {
+        let others = self.holders.held.values().filter(|other| other.site == held.site);
+        let claiming: Vec<&Held> = others
+            .filter(|other| {
+                let doubtful = self.is_doubtful(other.session.id());
+                !doubtful && other.claims() && self.slack(other.client) == 0
+            })
+            .collect();
+        let most = match held.site.recipe {
+            Recipe::Semaphore => PERMITS as usize,
+            Recipe::SemaphoreMutex => 1,
+            _ => usize::MAX,
+        };
+        let is_full = claiming.len() >= most;
+        let excluding = claiming.into_iter().filter(|other| is_full || held.excludes(other));
+        let overlaps: Vec<_> = excluding.map(|other| (other.client, other.claim.token())).collect();
+        let (client, path, token) = (held.client, held.site.path(), held.claim.token());
         for (other, its) in overlaps {
-            let text =
-                format!("c{client} got lock {lock} with {token}, c{other} holds it with {its}");
+            let text = format!("c{client} got {path} with {token}, c{other} holds it with {its}");
             self.violated("S2", text);
         }
     }
 
     /// Nobody who asked before is still there, and we are.
-    fn check_queue(&mut self, held: &Held, token: i64, session: SessionId) {
-        let (lock, client) = (held.lock, held.client);
-        let path = super::super::workload::lock_path(lock);
-        let earlier: Vec<String> = self
-            .truth
-            .children(&path)
-            .filter(|(name, live)| live.czxid.0 < token && name.starts_with("_c_"))
-            .map(|(name, live)| format!("{name} ({}) of {}", live.czxid.0, live.owner))
-            .collect();
-        if !earlier.is_empty() {
-            self.violated(
-                "S3",
-                format!(
-                    "c{client} got lock {lock} with {} ({token}) before {earlier:?}",
-                    held.guard.path()
-                ),
-            );
+    fn check_queue(&mut self, held: &Held) {
+        let (path, client, token) = (held.site.path(), held.client, held.claim.token());
+        let own = held.claim.path();
+        if let Some(queue) = held.site.queue().filter(|_| held.came != Came::GoingOn) {
+            let earlier: Vec<String> = self
+                .truth
+                .children(&queue)
+                .filter(|(name, live)| live.czxid.0 < token.get() && name.starts_with("_c_"))
+                .filter(|(name, _)| held.share != Share::Reading || !name.contains("__READ__"))
+                .filter(|(name, _)| match &held.came {
+                    Came::Besides(own) => !own.ends_with(name),
+                    _ => true,
+                })
+                .map(|(name, live)| format!("{name} ({}) of {}", live.czxid.0, live.owner))
+                .collect();
+            if !earlier.is_empty() {
+                let text =
+                    format!("c{client} got {path} with {own:?} ({token}) before {earlier:?}");
+                self.violated("S3", text);
+            }
         }
-        match self.truth.live.get(held.guard.path()) {
-            Some(live) if live.czxid.0 == token && live.owner == session => {}
+        let Some(own) = own else { return };
+        let goes_on = held.came == Came::GoingOn;
+        match self.truth.live.get(own) {
+            Some(live)
+                if live.owner == held.session.id() && (goes_on || live.czxid.0 == token.get()) => {}
             found => {
-                let text = format!("c{client} got lock {lock} with {token} but there is {found:?}");
+                let text = format!("c{client} got {path} with {token} but there is {found:?}");
                 self.violated("S3", text);
             }
         }
@@ -126,13 +201,12 @@ impl Bench {
         self.holders.held.remove(&number)
     }
 
-    /// A holder writes to what the lock protects, and is refused if it comes too late.
-    pub(crate) fn write_fenced(&mut self, lock: usize, token: i64) -> bool {
-        let highest = self.holders.register.entry(lock).or_default();
-        let accepted = token >= *highest;
-        *highest = token.max(*highest);
+    /// A holder uses what the lock protects, and is refused if it comes too late.
+    pub(crate) fn write_fenced(&mut self, site: Site, share: Share, token: FencingToken) {
+        let register = self.holders.register.entry(site).or_default();
+        let accepted = register.before(share).is_none_or(|highest| token >= highest);
+        register.add(share, token);
         self.count(if accepted { "fenced writes" } else { "fenced writes refused" });
-        accepted
     }
 
     /// Somebody has deleted a lock's node.
@@ -140,18 +214,33 @@ impl Bench {
         self.holders.meddled.insert(path, self.now);
     }
 
+    /// Somebody has asked for a lock back.
+    pub(crate) fn asked_back(&mut self, path: String) {
+        self.holders.asked_back.entry(path).or_insert(self.now);
+    }
+
     /// Somebody has held a lock to the end, and has not heard of anything.
     pub(crate) fn held_to_the_end(&mut self, client: u32, path: &str) {
+        let asked = self.holders.asked_back.get(path).copied();
+        if let Some(asked) = asked.filter(|asked| self.now > asked + self.patience(client)) {
+            let text = format!("c{client} holds {path}, which was asked for at {asked}");
+            self.violated("S4", text);
+        }
         let Some(&deleted) = self.holders.meddled.get(path) else { return };
         // With a connection it hears of it, and without one its lease runs out.
-        let timeout = self.options.session_timeouts[client as usize];
-        if self.now > deleted + 2 * timeout + self.options.sync_limit + 10_000 {
+        if self.now > deleted + self.patience(client) {
             let text = format!("c{client} holds {path}, which was deleted at {deleted}");
             self.violated("S4", text);
         }
     }
 
-    /// The servers have ended a session: whoever held a lock by it must know by now.
+    /// How long it takes at most until a client hears of a change, or its lease runs out.
+    pub(crate) fn patience(&self, client: u32) -> u64 {
+        let timeout = self.options.session_timeouts[client as usize];
+        2 * timeout + self.options.sync_limit + 10_000
+    }
+
+    /// The servers have ended a session: whoever held something by it must know by now.
     pub(super) fn session_ended(&mut self, session: SessionId) {
         if self.is_doubtful(session) {
             return;
@@ -171,11 +260,11 @@ impl Bench {
                 self.holders.ended.insert(*number, self.now);
             }
             if held.session.id() == session && self.slack(held.client) == 0 && held.claims() {
-                late.push((held.client, held.lock, held.guard.token().get()));
+                late.push((held.client, held.site.path(), held.claim.token()));
             }
         }
-        for (client, lock, token) in late {
-            let text = format!("c{client} believes in lock {lock} ({token}) after {session} ended");
+        for (client, path, token) in late {
+            let text = format!("c{client} believes in {path} ({token}) after {session} ended");
             self.violated("S4", text);
         }
         // A member that lags goes on serving it for a moment. What a client concludes from that is the known

@@ -5,7 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use zk_client::{Session, SessionState, Zxid};
 
-use super::{Bench, truth::guid};
+use super::{
+    Bench,
+    truth::{What, digest, guid},
+};
+use crate::sim::{
+    recipe::{Recipe, Site},
+    workload::KEPT,
+};
 
 /// What may be late because the simulation itself rounds, in milliseconds.
 const ROUNDING: u64 = 10;
@@ -22,10 +29,14 @@ pub(crate) struct Promises {
     pub(crate) sessions: BTreeMap<u32, Session>,
     /// Clients that have finished what they had begun.
     pub(crate) drained: BTreeSet<u32>,
-    /// Who waits for which lock, since when.
-    waiting: BTreeMap<u64, (usize, u32, u64)>,
-    /// When each lock was granted last.
-    granted: BTreeMap<usize, u64>,
+    /// Clients that have no session that is known here.
+    pub(crate) keepers: BTreeSet<u32>,
+    /// The data of a node that comes back, and since when it is to have it.
+    kept: Option<(u64, u64)>,
+    /// Who waits where, since when.
+    waiting: BTreeMap<u64, (Site, u32, u64)>,
+    /// When each place was granted last.
+    granted: BTreeMap<Site, u64>,
     next: u64,
     /// Which node is first in each lock's queue, and since when nobody holds that lock.
     first: BTreeMap<usize, (u64, Option<Zxid>)>,
@@ -34,18 +45,23 @@ pub(crate) struct Promises {
 }
 
 impl Bench {
-    pub(crate) fn begins_waiting(&mut self, lock: usize, client: u32) -> u64 {
+    pub(crate) fn begins_waiting(&mut self, site: Site, client: u32) -> u64 {
         let number = self.promises.next;
         self.promises.next += 1;
-        self.promises.waiting.insert(number, (lock, client, self.now));
+        self.promises.waiting.insert(number, (site, client, self.now));
         number
     }
 
     pub(crate) fn ends_waiting(&mut self, number: u64, granted: bool) {
         let waited = self.promises.waiting.remove(&number);
-        if let (Some((lock, ..)), true) = (waited, granted) {
-            self.promises.granted.insert(lock, self.now);
+        if let (Some((site, ..)), true) = (waited, granted) {
+            self.promises.granted.insert(site, self.now);
         }
+    }
+
+    /// Something was granted here, also to somebody who waits elsewhere as well.
+    pub(super) fn moves_on(&mut self, site: Site) {
+        self.promises.granted.insert(site, self.now);
     }
 
     pub(crate) fn waiters(&self) -> usize {
@@ -91,7 +107,11 @@ impl Bench {
     pub(crate) fn unconnected(&self) -> Vec<u32> {
         let state = |client: &u32| self.promises.sessions.get(client).map(Session::state);
         let content = |client: &u32| {
-            matches!(state(client), Some(SessionState::Connected { .. } | SessionState::Ended(_)))
+            self.promises.keepers.contains(client)
+                || matches!(
+                    state(client),
+                    Some(SessionState::Connected { .. } | SessionState::Ended(_))
+                )
         };
         (0..self.options.clients).filter(|client| !content(client)).collect()
     }
@@ -113,12 +133,13 @@ impl Bench {
             return;
         }
         for lock in 0..self.options.locks {
-            let path = super::super::workload::lock_path(lock);
+            let site = Site::new(Recipe::Lock, lock);
+            let path = site.path();
             // Some nodes there are nobody's turn.
             let queue = self.truth.children(&path).filter(|(name, _)| guid(name).is_some());
             let first = queue.map(|(_, live)| live.czxid).min();
             let (since, known) = self.promises.first.entry(lock).or_insert((self.now, None));
-            if *known != first || first.is_none() || self.holders.holds(lock) {
+            if *known != first || first.is_none() || self.holders.holds(site) {
                 (*since, *known) = (self.now, first);
             } else if self.now > *since + FIRST_MAX {
                 let text = format!("nobody holds lock {lock} since {since} ms");
@@ -128,20 +149,20 @@ impl Bench {
         }
     }
 
-    /// And every lock has moved on.
+    /// And everything that is waited for has moved on.
     pub(crate) fn check_recovered(&mut self, healed: u64) {
         let stuck: Vec<_> = self
             .promises
             .waiting
             .values()
-            .filter(|(lock, _, since)| {
-                let moved = self.promises.granted.get(lock).is_some_and(|at| *at > healed);
+            .filter(|(site, _, since)| {
+                let moved = self.promises.granted.get(site).is_some_and(|at| *at > healed);
                 *since < healed && !moved
             })
             .copied()
             .collect();
-        for (lock, client, since) in stuck {
-            let path = super::super::workload::lock_path(lock);
+        for (site, client, since) in stuck {
+            let path = site.path();
             let first = self.truth.children(&path).min_by_key(|(_, live)| live.czxid);
             let of = |session| {
                 let mut sessions = self.promises.sessions.iter();
@@ -149,9 +170,32 @@ impl Bench {
             };
             let first = first.map(|(name, live)| (name, live.czxid, live.owner, of(live.owner)));
             let text = format!(
-                "c{client} has waited for lock {lock} since {since} ms, nobody got it; first is {first:?}"
+                "c{client} has waited for {path} since {since} ms, nobody got it; first is {first:?}"
             );
             self.violated("L2", text);
+        }
+    }
+
+    /// From now on the node that comes back is to have this data.
+    pub(crate) fn keeps(&mut self, data: &[u8]) {
+        self.promises.kept = Some((digest(Some(data)), self.now));
+    }
+
+    /// And the node that comes back is back, as it is to be.
+    pub(crate) fn check_kept(&mut self) {
+        let Some((wanted, since)) = self.promises.kept else { return };
+        let path = KEPT.path();
+        let mut changes = self.truth.changes_after(&path, Zxid(0)).iter();
+        let last = changes.rfind(|change| change.what != What::Children);
+        let is_so = last.is_some_and(|last| match last.what {
+            What::Created(data) | What::Written(data, _) => data == wanted,
+            _ => false,
+        });
+        let changed = last.map_or(0, |last| self.truth.when(last.zxid));
+        // Who has deleted it just now has not been answered yet.
+        if !is_so && self.now > since.max(changed) + 10_000 {
+            let text = format!("{path} is not back as it is to be since {since}: {last:?}");
+            self.violated("L1", text);
         }
     }
 

@@ -3,7 +3,10 @@
 //! | file | rules |
 //! |---|---|
 //! | `truth` | what was really committed, for all the others |
+//! | `claim` | what was granted, in one shape |
 //! | `exclusion` | S1, S2, S3, S4: holders of locks |
+//! | `passing` | L3: cohorts that keep a lock to themselves |
+//! | `crowd` | S3, B1, B2: how many hold permits, and meet at barriers |
 //! | `wire` | S7, S8, S9 as far as frames show them |
 //! | `writes` | S5, S9: what became of writes, and what reads have shown |
 //! | `histories` | S6: whole histories of nodes |
@@ -13,19 +16,22 @@
 //! | `herd` | L3: who is woken |
 //! | `liveness` | L1, L2, L3, L4: what must happen in time |
 
+mod claim;
+mod crowd;
 mod exclusion;
 mod herd;
 mod histories;
 mod linear;
 mod liveness;
 mod orphans;
+mod passing;
 mod truth;
 mod watches;
 mod wire;
 mod writes;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -37,9 +43,12 @@ use zk_testkit::{
 };
 
 pub(crate) use self::{
-    exclusion::Held,
+    claim::{Claim, Grip, Latched, Part},
+    crowd::COUNT,
+    exclusion::{Came, Held, Share},
     histories::Asked,
     linear::{Answer, Ask, Node, Refusal},
+    passing::SECTIONS,
     truth::digest,
     watches::Armed,
     writes::{UNIQUE, Write},
@@ -77,11 +86,14 @@ pub(crate) struct Bench {
     pub(crate) counts: Counts,
     pub(crate) truth: truth::Truth,
     holders: exclusion::Holders,
+    turns: passing::Turns,
     wires: wire::Wires,
     herd: herd::Herd,
     writes: writes::Writes,
     histories: histories::Histories,
     pub(crate) promises: liveness::Promises,
+    /// Sessions that delete what is not theirs.
+    pub(crate) meddlers: BTreeSet<SessionId>,
     /// Sessions that a fault has ended, or that a cut-off member has kept alive, until when: whoever
     /// believes in these is wrong through no fault of its own.
     doubtful: BTreeMap<SessionId, u64>,
@@ -96,11 +108,13 @@ impl Judge {
             counts: Counts::new(),
             truth: truth::Truth::default(),
             holders: exclusion::Holders::default(),
+            turns: passing::Turns::default(),
             wires: wire::Wires::default(),
             herd: herd::Herd::default(),
             writes: writes::Writes::default(),
             histories: histories::Histories::default(),
             promises: liveness::Promises::default(),
+            meddlers: BTreeSet::new(),
             doubtful: BTreeMap::new(),
         })))
     }
@@ -173,10 +187,11 @@ impl Observer for Judge {
     fn stepped(&mut self, at: u64, ensemble: &Ensemble) {
         let mut bench = self.at(at);
         if bench.truth.is_behind(ensemble.history()) {
-            for session in bench.truth.advance(ensemble.history()) {
+            for session in bench.truth.advance(at, ensemble.history()) {
                 bench.count("sessions ended by the servers");
                 bench.session_ended(session);
             }
+            bench.check_crowds();
         }
     }
 }

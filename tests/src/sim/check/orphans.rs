@@ -3,7 +3,10 @@
 
 use zk_testkit::{server::Member, sim::State};
 
-use super::{Bench, truth::guid};
+use super::{
+    Bench,
+    truth::{Live, guid},
+};
 
 impl Bench {
     /// No two nodes of one protected create live at once.
@@ -29,7 +32,9 @@ impl Bench {
     }
 
     fn nodes_left(&self) -> Vec<String> {
-        let ours = self.truth.live.iter().filter(|(path, _)| guid(path).is_some());
+        let ephemeral = |live: &Live| live.owner.0 != 0;
+        let ours =
+            self.truth.live.iter().filter(|(path, live)| guid(path).is_some() || ephemeral(live));
         ours.map(|(path, live)| format!("{path} of {}", live.owner)).take(5).collect()
     }
 

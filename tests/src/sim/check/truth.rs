@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use zk_proto::{SessionId, Zxid, path::parent};
 use zk_testkit::server::{Committed, NodeKind, Txn};
 
+use super::crowd::Crowds;
+
 /// A change of one node.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
@@ -42,6 +44,11 @@ pub(crate) struct Truth {
     /// How often a node of each protected id has been created.
     pub(crate) guids: BTreeMap<Box<str>, u32>,
     pub(crate) closed: BTreeMap<SessionId, Zxid>,
+    pub(super) crowds: Crowds,
+    /// Since when each transaction has been known here, as far as that is of interest.
+    times: BTreeMap<Zxid, u64>,
+    /// Nodes without ids that were deleted by others than their owners, and by whom.
+    pub(super) taken_away: Vec<(Box<str>, SessionId)>,
 }
 
 /// Data as a number.
@@ -58,11 +65,23 @@ pub(crate) fn guid(path: &str) -> Option<&str> {
 
 impl Truth {
     /// Takes in what has been committed since. Returns the sessions that have ended.
-    pub(crate) fn advance(&mut self, history: &[Committed]) -> Vec<SessionId> {
+    pub(crate) fn advance(&mut self, now: u64, history: &[Committed]) -> Vec<SessionId> {
         let mut ended = Vec::new();
         for committed in &history[self.seen..] {
             self.last = committed.stamp.zxid;
-            self.apply(committed.stamp.zxid, committed.stamp.session, &committed.txn, &mut ended);
+            let zxid = committed.stamp.zxid;
+            self.apply(zxid, committed.stamp.session, &committed.txn, &mut ended);
+            self.count_crowds(zxid, now);
+            let of_interest =
+                |path: &str| path.starts_with("/barriers/") || path.starts_with("/kept/");
+            match &committed.txn {
+                Txn::Create { path, .. } | Txn::Delete { path } | Txn::SetData { path, .. }
+                    if of_interest(path) =>
+                {
+                    self.times.insert(zxid, now);
+                }
+                _ => {}
+            }
         }
         self.seen = history.len();
         ended
@@ -86,10 +105,21 @@ impl Truth {
                     *self.guids.entry(guid.into()).or_default() += 1;
                 }
                 self.live.insert(path.clone(), Live { czxid: zxid, owner });
+                self.crowds.created(path);
+                self.crowds.written(path, data.as_deref());
                 self.changed(zxid, path, What::Created(digest(data.as_deref())));
             }
-            Txn::Delete { path } => self.delete(zxid, path),
+            Txn::Delete { path } => {
+                let owner = self.live.get(path).map(|live| live.owner);
+                if owner.is_some_and(|owner| owner.0 != 0 && owner != session)
+                    && guid(path).is_none()
+                {
+                    self.taken_away.push((path.clone(), session));
+                }
+                self.delete(zxid, path);
+            }
             Txn::SetData { path, data, version } => {
+                self.crowds.written(path, data.as_deref());
                 self.changed(zxid, path, What::Written(digest(data.as_deref()), *version));
             }
             Txn::Multi(txns) => {
@@ -128,6 +158,11 @@ impl Truth {
             Some(changes) => changes.push(change),
             None => drop(self.changes.insert(parent.into(), vec![change])),
         }
+    }
+
+    /// When a change of a barrier, or of a node that comes back, was made; 0 for all others.
+    pub(super) fn when(&self, zxid: Zxid) -> u64 {
+        self.times.get(&zxid).copied().unwrap_or_default()
     }
 
     /// The changes of a node after a transaction.

@@ -48,13 +48,15 @@ struct Wire {
     /// The newest transaction in any reply on this connection, or that its client said there it had seen: what
     /// a reset took along before it was read, it does not know of.
     zxid: Zxid,
+    /// The same before the last moment at which something came, and that moment.
+    before: (Zxid, u64),
     /// The newest transaction that was shown to the user.
     shown: Zxid,
 }
 
 impl Default for Wire {
     fn default() -> Self {
-        Self { xid: Xid(0), zxid: Zxid(0), shown: Zxid(0) }
+        Self { xid: Xid(0), zxid: Zxid(0), before: (Zxid(0), 0), shown: Zxid(0) }
     }
 }
 
@@ -127,6 +129,7 @@ impl Bench {
     pub(crate) fn stands_still(&mut self, client: u32) {
         let heard = self.wires.heard.entry(client).or_default();
         heard.at = heard.at.max(self.now);
+        self.forget_turn(client);
     }
 
     /// Who has no connection gives its session up when it must have expired, and at once if a server says
@@ -186,6 +189,9 @@ impl Bench {
                 if zxid.0 > 0 && xid.0 > 0 && !seen.forged {
                     let wire = self.wires.sessions.entry(session).or_default();
                     let last = wire.zxid;
+                    if wire.before.1 < seen.at {
+                        wire.before = (last, seen.at);
+                    }
                     wire.zxid = last.max(*zxid);
                     if *zxid < last && !self.is_doubtful(session) {
                         self.violated("S7", format!("c{client} is answered {zxid} after {last}"));
@@ -209,12 +215,22 @@ impl Bench {
         if heard.link == Some(link) && heard.at == at {
             heard.read = heard.read_before;
         }
+        let session = self.wires.links.get(&link);
+        let wire = session.and_then(|session| self.wires.sessions.get_mut(session));
+        if let Some(wire) = wire.filter(|wire| wire.before.1 == at) {
+            wire.zxid = wire.before.0;
+        }
     }
 
     /// A user was shown the state of this transaction.
     pub(super) fn shown(&mut self, session: SessionId, zxid: Zxid) {
         let wire = self.wires.sessions.entry(session).or_default();
         wire.shown = wire.shown.max(zxid);
+    }
+
+    /// What a session has been answered from at least.
+    pub(super) fn answered_from(&self, session: SessionId) -> Zxid {
+        self.wires.sessions.get(&session).map_or(Zxid(0), |wire| wire.zxid)
     }
 
     /// Whether a client has asked for the end of its session.

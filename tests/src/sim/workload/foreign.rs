@@ -4,22 +4,29 @@
 use std::time::Duration;
 
 use zk_client::{Rejection, WriteError, join};
-use zk_locks::Lock;
+use zk_locks::{Lock, Queue};
 
-use super::Worker;
+use super::{MEDDLED, Worker};
 use crate::sim::pass;
 
 const PATH: &str = "/meddled/lock";
 
 pub(super) async fn work(mut worker: Worker) {
+    let mixed = worker.seat.options.is_mixed();
+    if mixed {
+        worker.seat.judge.bench().meddlers.insert(worker.client.session().id());
+    }
     loop {
         let pause = worker.rng.scaled(50, 20_000);
         if !worker.think(pause).await {
             return;
         }
-        let over = match worker.rng.below(4) {
+        let over = match worker.rng.below(if mixed { 8 } else { 4 }) {
             0 => meddle(&mut worker).await,
             1 => foreign(&mut worker).await,
+            4 => evict(&mut worker).await,
+            5 => ask_back(&worker).await,
+            6 | 7 => take_away(&worker).await,
             _ => acquire(&mut worker).await,
         };
         if over {
@@ -38,11 +45,19 @@ async fn acquire(worker: &mut Worker) -> bool {
             let long = worker.rng.one_in(6);
             let hold = worker.rng.scaled(1, if long { 100_000 } else { 2_000 });
             let stalled = worker.seat.stalled();
-            if guard.scope(worker.think(hold)).await.is_err() {
-                worker.seat.count("meddled locks lost");
-            } else if worker.seat.stalled() == stalled {
-                let seat = &worker.seat;
-                seat.judge.at(seat.now()).held_to_the_end(seat.number, guard.path());
+            let heard = tokio::select! {
+                biased;
+                heard = guard.revoked() => Some(heard),
+                _ = worker.think(hold) => None,
+            };
+            let seat = &worker.seat;
+            match heard {
+                Some(Ok(())) => seat.count("meddled locks asked back"),
+                Some(Err(_)) => seat.count("meddled locks lost"),
+                None if seat.stalled() == stalled => {
+                    seat.judge.at(seat.now()).held_to_the_end(seat.number, guard.path());
+                }
+                None => {}
             }
             drop(guard.release().await);
             false
@@ -85,6 +100,52 @@ async fn meddle(worker: &mut Worker) -> bool {
         drop(client.delete(PATH).await);
     }
     false
+}
+
+/// Takes somebody out of the queue.
+async fn evict(worker: &mut Worker) -> bool {
+    let queue = Queue::new(&worker.client, PATH);
+    let Ok(contenders) = queue.contenders().await else { return false };
+    let Some(contender) = contenders.get(worker.rng.index(contenders.len())) else { return false };
+    worker.seat.cluster.state().hit("V19", worker.seat.number);
+    match queue.evict(contender).await {
+        Ok(true) => {
+            let seat = &worker.seat;
+            let mut bench = seat.judge.at(seat.now());
+            bench.count("contenders evicted");
+            bench.meddled(join(PATH, &contender.name));
+            false
+        }
+        Ok(false) => false,
+        Err(error) => error.session_end().is_some(),
+    }
+}
+
+/// Asks the holder for the lock.
+async fn ask_back(worker: &Worker) -> bool {
+    let queue = Queue::new(&worker.client, PATH);
+    let Ok(contenders) = queue.contenders().await else { return false };
+    let Some(holder) = contenders.first() else { return false };
+    match queue.revoke(holder).await {
+        Ok(true) => {
+            let seat = &worker.seat;
+            let mut bench = seat.judge.at(seat.now());
+            bench.count("locks asked back");
+            bench.asked_back(join(PATH, &holder.name));
+            false
+        }
+        Ok(false) => false,
+        Err(error) => error.session_end().is_some(),
+    }
+}
+
+/// Deletes the node of a lock without a queue.
+async fn take_away(worker: &Worker) -> bool {
+    let deleted = worker.client.delete(MEDDLED).await;
+    if deleted.is_ok() {
+        worker.seat.count("simple locks taken away");
+    }
+    deleted.err().and_then(|error| error.session_end()).is_some()
 }
 
 /// Puts something into the queue that does not belong there, looks whether it stays, and removes it.

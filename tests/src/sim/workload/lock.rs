@@ -1,195 +1,123 @@
-//! Exclusive locks: waiting, giving up, holding, giving back.
+//! Locks that one holds alone: exclusive ones, whose waiters watch one or all, those without a queue, and those
+//! that are semaphores of one permit.
 
-use std::{sync::Arc, time::Duration};
+use zk_locks::{AcquireError, Guard, HerdLock, Lock, SemaphoreMutex, SimpleLock};
 
-use zk_locks::{AcquireError, Guard, Lock, Status};
-use zk_testkit::sim::{Actor, Busy, Doing};
-
-use super::{Seat, Worker};
-use crate::sim::{
-    check::{Held, Judge},
-    pass,
+use super::{
+    MEDDLED, Over, Worker, description,
+    hold::{Hold, hold, release},
+    take::{Takes, Waiting, attempt},
 };
+use crate::sim::{check::Grip, pass, recipe::Site};
 
-/// The path of a lock.
-pub(crate) fn lock_path(number: usize) -> String {
-    format!("/locks/l{number}")
+pub(super) async fn lock(worker: &mut Worker, site: Site) -> Result<(), Over> {
+    let lock =
+        Lock::builder(&worker.client, &site.path()).description(&description(worker)).build();
+    let tickets = worker.seat.options.is_mixed() && worker.rng.one_in(6);
+    if tickets {
+        return ticket(worker, site, &lock).await;
+    }
+    let hold = Hold::alone(&worker.seat, site, "granted: locks");
+    alone(worker, hold, &lock).await
 }
 
-/// Somebody in a queue, until dropped.
-struct Waiting<'a> {
-    seat: &'a Seat,
-    number: u64,
-    granted: bool,
-    _busy: Busy,
+/// Some of those who wait watch everybody.
+pub(super) async fn herd_lock(worker: &mut Worker, site: Site) -> Result<(), Over> {
+    if worker.seat.number % 3 == 2 {
+        let lock = Lock::new(&worker.client, &site.path());
+        let hold = Hold::alone(&worker.seat, site, "granted: locks beside a herd");
+        return alone(worker, hold, &lock).await;
+    }
+    let lock = HerdLock::new(&worker.client, &site.path());
+    let hold = Hold::alone(&worker.seat, site, "granted: herd locks");
+    alone(worker, hold, &lock).await
 }
 
-impl<'a> Waiting<'a> {
-    fn new(seat: &'a Seat, lock: usize) -> Self {
-        let _busy = seat.cluster.doing(seat.number, Doing::Waiting);
-        let number = seat.judge.at(seat.now()).begins_waiting(lock, seat.number);
-        Self { seat, number, granted: false, _busy }
+/// There are two, one of which others meddle with.
+pub(super) async fn simple_lock(worker: &mut Worker, site: Site) -> Result<(), Over> {
+    if worker.rng.one_in(3) {
+        return meddled(worker).await;
+    }
+    let lock = SimpleLock::new(&worker.client, &site.path());
+    let hold = Hold::alone(&worker.seat, site, "granted: simple locks");
+    alone(worker, hold, &lock).await
+}
+
+pub(super) async fn semaphore_mutex(worker: &mut Worker, site: Site) -> Result<(), Over> {
+    let lock = SemaphoreMutex::new(&worker.client, &site.path());
+    let hold = Hold::alone(&worker.seat, site, "granted: semaphore mutexes");
+    alone(worker, hold, &lock).await
+}
+
+pub(super) async fn alone<T: Takes>(worker: &mut Worker, terms: Hold, lock: &T) -> Result<(), Over>
+where
+    T::Taken: Grip,
+{
+    let taken = attempt(worker, terms.site, lock).await;
+    keep(worker, terms, taken).await
+}
+
+/// Holds what was taken, if it was, and gives it back.
+pub(super) async fn keep<G: Grip>(
+    worker: &mut Worker,
+    terms: Hold,
+    taken: Result<Option<G>, AcquireError>,
+) -> Result<(), Over> {
+    match taken {
+        Ok(Some(grip)) => {
+            if let Some(grip) = hold(worker, terms, grip).await {
+                release(worker, grip).await;
+            }
+            Ok(())
+        }
+        Err(AcquireError::SessionEnded(_)) => Err(Over),
+        Ok(None) | Err(_) => Ok(()),
     }
 }
 
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.seat.judge.at(self.seat.now()).ends_waiting(self.number, self.granted);
-    }
+/// Keeps a place in the queue while it looks after other things.
+async fn ticket(worker: &mut Worker, site: Site, lock: &Lock) -> Result<(), Over> {
+    worker.seat.count("attempts");
+    let taken = {
+        let Worker { seat, rng, .. } = &mut *worker;
+        let mut waiting = Waiting::new(seat, site);
+        let taken = waited(lock, rng.scaled(5, 2_000)).await;
+        waiting.granted = taken.is_ok();
+        taken.map(Some)
+    };
+    let hold = Hold::alone(&worker.seat, site, "granted: locks by tickets");
+    keep(worker, hold, taken).await
 }
 
-/// A lock that counts as held, until dropped.
-struct Holding {
-    judge: Judge,
-    number: u64,
-    guard: Option<Arc<Guard>>,
-    _busy: Busy,
-}
-
-impl Holding {
-    /// Takes the guard out: from here on nobody claims to hold the lock.
-    fn give_back(mut self) -> Option<Guard> {
-        let guard = self.guard.take()?;
-        let held = self.judge.bench().given_back(self.number);
-        drop(held);
-        Arc::try_unwrap(guard).ok()
-    }
-}
-
-impl Drop for Holding {
-    fn drop(&mut self) {
-        let held = self.judge.bench().given_back(self.number);
-        // Outside of the lock.
-        drop(held);
-    }
-}
-
-pub(super) async fn work(mut worker: Worker) {
-    let think_max = worker.seat.options.think_max;
+async fn waited(lock: &Lock, pause: u64) -> Result<Guard, AcquireError> {
+    let mut ticket = lock.enqueue().await?;
     loop {
-        let pause = worker.rng.within(0, think_max);
-        if !worker.think(pause).await {
-            return;
-        }
-        let lock = worker.rng.index(worker.seat.options.locks);
-        if worker.seat.number == 0 && worker.rng.one_in(10) {
-            // It does not stand in the queue, and so in nobody's way.
-            drop(worker.client.create(&format!("{}/notes", lock_path(lock)), b"").await);
-        }
-        match attempt(&mut worker, lock).await {
-            Ok(Some(guard)) => hold(&mut worker, lock, guard).await,
-            Ok(None) => {}
-            Err(AcquireError::SessionEnded(_)) => return,
-            Err(_) => {}
+        tokio::select! {
+            biased;
+            guard = ticket.wait() => return guard,
+            () = pass(pause) => if let Some(guard) = ticket.try_wait().await? {
+                return Ok(guard);
+            },
         }
     }
 }
 
-async fn attempt(worker: &mut Worker, number: usize) -> Result<Option<Guard>, AcquireError> {
-    let Worker { seat, client, rng, .. } = worker;
-    let who = format!("client {}", seat.number);
-    let lock = Lock::builder(client, &lock_path(number)).description(&who).build();
-    seat.count("attempts");
-    let mut waiting = Waiting::new(seat, number);
-    let (began, stalled) = (seat.now(), seat.stalled());
-    let outcome = match rng.below(10) {
-        0 | 1 => {
-            let allowed = rng.scaled(5, 20_000);
-            let outcome = lock.acquire_timeout(Duration::from_millis(allowed)).await;
-            let (took, stalled) = (seat.now() - began, seat.stalled() - stalled);
-            seat.judge.at(seat.now()).took("acquiring", seat.number, took, stalled, allowed);
-            outcome.map(Some)
-        }
-        2 => lock.try_acquire().await,
-        3 => {
-            let patience = rng.scaled(1, 5_000);
-            tokio::select! {
-                biased;
-                outcome = lock.acquire() => outcome.map(Some),
-                () = pass(patience) => {
-                    seat.count("acquires dropped");
-                    Ok(None)
-                }
+/// Takes a lock whose node others delete. Nothing is promised about who holds it; but its holders delete
+/// nobody else's node.
+async fn meddled(worker: &mut Worker) -> Result<(), Over> {
+    let lock = SimpleLock::new(&worker.client, MEDDLED);
+    let Worker { seat, rng, .. } = worker;
+    let allowed = std::time::Duration::from_millis(rng.scaled(10, 20_000));
+    match lock.acquire_timeout(allowed).await {
+        Ok(guard) => {
+            seat.count("granted: simple locks that are meddled with");
+            if guard.work(rng.scaled(1, 2_000)).await.is_err() {
+                seat.count("meddled locks lost");
             }
+            let _ = guard.release().await;
+            Ok(())
         }
-        _ => lock.acquire().await.map(Some),
-    };
-    waiting.granted = matches!(outcome, Ok(Some(_)));
-    match &outcome {
-        Ok(Some(guard)) => {
-            seat.cluster.note(Actor::Client(seat.number), "granted", guard.token().get() as u64);
-        }
-        Ok(None) => {}
-        Err(error) => seat.count(name(error)),
-    }
-    outcome
-}
-
-fn name(error: &AcquireError) -> &'static str {
-    match error {
-        AcquireError::TimedOut => "acquires timed out",
-        AcquireError::SessionEnded(_) => "acquires ended with their session",
-        AcquireError::LeaseRanOut => "acquires whose lease ran out",
-        AcquireError::NodeDeleted => "acquires whose node was deleted",
-        AcquireError::Rejected(_) => "acquires rejected",
-        _ => "acquires failed otherwise",
-    }
-}
-
-async fn hold(worker: &mut Worker, lock: usize, guard: Guard) {
-    let Worker { seat, client, rng, .. } = worker;
-    let guard = Arc::new(guard);
-    let token = guard.token().get();
-    let held = Held { lock, client: seat.number, session: client.session(), guard: guard.clone() };
-    let number = seat.judge.at(seat.now()).granted(held);
-    let holding = Holding {
-        judge: seat.judge.clone(),
-        number,
-        guard: Some(guard.clone()),
-        _busy: seat.cluster.doing(seat.number, Doing::Holding),
-    };
-    let time = rng.within(0, seat.options.hold_max);
-    seat.judge.bench().write_fenced(lock, token);
-    let lost = match rng.below(4) {
-        // Somebody who never asks.
-        0 => {
-            pass(time).await;
-            matches!(guard.status(), Status::Lost(_))
-        }
-        1 => {
-            let checked = guard.check().await.is_err();
-            pass(time).await;
-            checked && matches!(guard.status(), Status::Lost(_))
-        }
-        _ => {
-            let stalled = seat.stalled();
-            let lost = guard.scope(pass(time)).await.is_err();
-            if seat.stalled() == stalled {
-                seat.judge.at(seat.now()).work_ended(number, seat.number);
-            }
-            lost
-        }
-    };
-    if lost {
-        seat.count("guards lost while held");
-        seat.cluster.note(Actor::Client(seat.number), "lost", token as u64);
-        if !matches!(guard.status(), Status::Lost(_)) {
-            let text = format!("c{} had lost {token}, and holds it again", seat.number);
-            seat.judge.at(seat.now()).violated("S4", text);
-        }
-    }
-    seat.judge.bench().write_fenced(lock, token);
-    drop(guard);
-    let _releasing = seat.cluster.doing(seat.number, Doing::Releasing);
-    seat.cluster.note(Actor::Client(seat.number), "releases", token as u64);
-    let how = rng.below(10);
-    let Some(guard) = holding.give_back() else { return };
-    match how {
-        0 => drop(guard),
-        1 => drop(guard.release()),
-        _ => {
-            let released = guard.release().await;
-            seat.count(if released.is_ok() { "releases" } else { "releases not confirmed" });
-        }
+        Err(AcquireError::SessionEnded(_)) => Err(Over),
+        Err(_) => Ok(()),
     }
 }

@@ -1,20 +1,46 @@
-//! What clients do. A further recipe is one more file here, and one more line in [`start`].
+//! What clients do.
+//!
+//! | module | concern |
+//! |---|---|
+//! | `turns` | one recipe after the other: a further one is one more line there |
+//! | `take`, `hold` | asking for something, in all ways; holding it, and giving it back |
+//! | `lock`, `rw_lock`, `multi_lock`, `cohort_lock`, `semaphore`, `election`, `barrier`, `group`, `persistent_node` | recipes |
+//! | `foreign` | somebody who meddles |
+//! | `nodes`, `told`, `history`, `secret` | nodes, watches, histories and credentials without recipes |
 
+mod barrier;
+mod cohort_lock;
+mod election;
 mod foreign;
+mod group;
 mod history;
+mod hold;
 mod lock;
+mod multi_lock;
 mod nodes;
+mod persistent_node;
+mod rw_lock;
 mod secret;
+mod semaphore;
+mod take;
 mod told;
+mod turns;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{mpsc, watch};
 use zk_client::Client;
+use zk_locks::CohortLock;
 use zk_testkit::sim::{Cluster, Rng, State, Tasks};
 
-pub(crate) use self::{lock::lock_path, secret::identity};
-use super::{Options, check::Judge, pass};
+pub(crate) use self::{
+    persistent_node::{SITE as KEPT, keep},
+    secret::identity,
+};
+use super::{Options, check::Judge, pass, recipe::Site};
+
+/// The node of a lock that some clients meddle with.
+pub(crate) const MEDDLED: &str = "/meddled/simple";
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,10 +82,15 @@ pub(crate) struct Worker {
     pub(crate) seat: Seat,
     pub(crate) client: Client,
     pub(crate) rng: Rng,
+    /// The cohort of this session, once there is one.
+    cohort: Arc<OnceLock<CohortLock>>,
     stop: watch::Receiver<Stop>,
     /// Dropped when the worker is done.
-    _done: mpsc::Sender<()>,
+    done: mpsc::Sender<()>,
 }
+
+/// The session is over.
+struct Over;
 
 /// The workers of a session.
 pub(crate) struct Workers {
@@ -92,6 +123,34 @@ impl Worker {
             () = pass(millis) => true,
         }
     }
+
+    /// Does something unless there is no time left for it: then it is dropped.
+    async fn while_busy<F: Future>(&mut self, work: F) -> Option<F::Output> {
+        let over = |stop: &Stop| *stop != Stop::No;
+        tokio::select! {
+            biased;
+            output = work => Some(output),
+            _ = self.stop.wait_for(over) => None,
+        }
+    }
+
+    /// Another one of the same session, with a chance of its own.
+    fn another(&mut self, part: u64) -> Self {
+        let Self { seat, client, cohort, stop, done, .. } = self;
+        let rng = Rng::new(self.rng.next()).fork(part);
+        let (seat, client, cohort) = (seat.clone(), client.clone(), cohort.clone());
+        Self { seat, client, rng, cohort, stop: stop.clone(), done: done.clone() }
+    }
+
+    fn cohort(&self, site: Site) -> CohortLock {
+        self.cohort.get_or_init(|| cohort_lock::cohort(self, site)).clone()
+    }
+
+    /// What it was shown cannot be.
+    fn shown_wrong(&self, rule: &'static str, text: &str) {
+        let Seat { number, judge, .. } = &self.seat;
+        judge.at(self.seat.now()).shown_wrong(*number, rule, format!("c{number} {text}"));
+    }
 }
 
 impl Workers {
@@ -110,16 +169,18 @@ impl Workers {
 pub(crate) fn start(seat: &Seat, client: &Client, rng: &Rng) -> Workers {
     let (stop, stopped) = watch::channel(Stop::No);
     let (done, all_done) = mpsc::channel(1);
+    let cohort = Arc::new(OnceLock::new());
     let worker = |part| Worker {
         seat: seat.clone(),
         client: client.clone(),
         rng: rng.fork(part),
+        cohort: cohort.clone(),
         stop: stopped.clone(),
-        _done: done.clone(),
+        done: done.clone(),
     };
-    spawn(seat, &stopped, lock::work(worker(1)));
+    spawn(seat, &stopped, turns::work(worker(1)));
     if rng_says(seat, 3) {
-        spawn(seat, &stopped, lock::work(worker(2)));
+        spawn(seat, &stopped, turns::work(worker(2)));
     }
     if !seat.options.calm {
         if rng_says(seat, 2) {
@@ -139,6 +200,11 @@ pub(crate) fn start(seat: &Seat, client: &Client, rng: &Rng) -> Workers {
         }
     }
     Workers { stop, done: all_done }
+}
+
+/// What a client says of itself.
+fn description(worker: &Worker) -> String {
+    format!("client {}", worker.seat.number)
 }
 
 /// Every so many clients do something.

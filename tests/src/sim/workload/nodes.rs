@@ -4,7 +4,7 @@ use zk_client::{
     CreateMode, ReadError, SessionId, SessionState, Stat, Watch, WriteError, bytes::Bytes,
 };
 
-use super::Worker;
+use super::{Over, Worker};
 use crate::sim::check::{Armed, UNIQUE, Write};
 
 /// Nodes that everybody reads and writes.
@@ -22,9 +22,6 @@ struct Nodes {
     /// Versions seen last.
     versions: [i32; REGISTERS],
 }
-
-/// The session is over.
-struct Over;
 
 pub(super) async fn work(worker: Worker) {
     let session = worker.client.session().id();

@@ -3,7 +3,7 @@
 
 use zk_client::{Client, CreateMode, EventType, SessionState, Watch, WriteError, Zxid};
 
-use super::Worker;
+use super::{Over, Worker};
 
 /// Where the nodes are. A root has the name of what is below it, so that whoever takes it off twice is
 /// found out.
@@ -38,9 +38,6 @@ struct Told {
     prefix: &'static str,
     armed: Vec<Armed>,
 }
-
-/// The session is over.
-struct Over;
 
 pub(super) async fn work(worker: Worker) {
     let rooted = worker.seat.number % 2 == 0;

@@ -1,0 +1,222 @@
+//! S3 of semaphores: no more permits are taken than there are. B1: nobody passes a barrier that is set. B2:
+//! nobody enters a double barrier before all are there, nor has left it before all have gone.
+
+use std::collections::BTreeMap;
+
+use zk_locks::FencingToken;
+use zk_proto::{SessionId, Zxid, path::parent};
+
+use super::{
+    Bench,
+    truth::{Live, Truth, What},
+};
+use crate::sim::{
+    recipe::{PARTICIPANTS, PERMITS, Recipe, Site},
+    workload::KEPT,
+};
+
+/// The node that tells how many permits there are, where one does.
+pub(crate) const COUNT: &str = "/permits/count";
+
+/// What tells that all are there is no participant.
+const READY: &str = "ready";
+
+/// Nodes whose children are counted, transaction by transaction.
+#[derive(Debug, Default)]
+pub(super) struct Crowds {
+    /// Those that have got children in the transaction at hand.
+    grown: Vec<Box<str>>,
+    /// How many permits there are, by the node that tells.
+    permits: Option<u32>,
+    /// When all were at a double barrier.
+    full: BTreeMap<Box<str>, Vec<(Zxid, u64)>>,
+    /// What is too much.
+    too_many: Vec<String>,
+}
+
+impl Crowds {
+    pub(super) fn created(&mut self, path: &str) {
+        let Some(parent) = parent(path) else { return };
+        let is_double = parent.starts_with("/double/") && !path.ends_with(READY);
+        let is_lease = parent.starts_with("/permits/") && parent.ends_with("/leases");
+        if (is_double || is_lease) && !self.grown.iter().any(|grown| **grown == *parent) {
+            self.grown.push(parent.into());
+        }
+    }
+
+    pub(super) fn written(&mut self, path: &str, data: Option<&[u8]>) {
+        if path == COUNT {
+            let count = <[u8; 4]>::try_from(data.unwrap_or_default()).ok();
+            self.permits = count.map(u32::from_be_bytes);
+        }
+    }
+
+    fn permits_of(&self, leases: &str) -> u32 {
+        let is = |recipe| leases.starts_with(&Site::new(recipe, 0).path());
+        match (is(Recipe::SemaphoreMutex), is(Recipe::CountedSemaphore)) {
+            (true, _) => 1,
+            (_, true) => self.permits.unwrap_or(PERMITS),
+            _ => PERMITS,
+        }
+    }
+}
+
+impl Truth {
+    /// A transaction has been taken in as a whole.
+    pub(super) fn count_crowds(&mut self, zxid: Zxid, now: u64) {
+        for path in std::mem::take(&mut self.crowds.grown) {
+            let there = self.children(&path).filter(|(name, _)| *name != READY).count();
+            if path.starts_with("/double/") {
+                if there >= PARTICIPANTS {
+                    self.crowds.full.entry(path).or_default().push((zxid, now));
+                }
+            } else if there > self.crowds.permits_of(&path) as usize {
+                let most = self.crowds.permits_of(&path);
+                self.crowds.too_many.push(format!("{there} of {most} permits of {path}, {zxid}"));
+            }
+        }
+    }
+
+    /// When all were at a double barrier first, from this transaction on.
+    fn full_since(&self, path: &str, zxid: Zxid) -> Option<(Zxid, u64)> {
+        let full = self.crowds.full.get(path)?;
+        full.get(full.partition_point(|(at, _)| *at < zxid)).copied()
+    }
+
+    /// Whether a node was not there after this transaction, or at any time since.
+    fn was_absent_since(&self, path: &str, zxid: Zxid) -> bool {
+        let mut is_there = false;
+        for change in self.changes_after(path, Zxid(0)) {
+            if change.zxid > zxid && !is_there {
+                return true;
+            }
+            match change.what {
+                What::Created(_) => is_there = true,
+                What::Deleted => is_there = false,
+                _ => {}
+            }
+        }
+        !is_there
+    }
+}
+
+impl Bench {
+    pub(super) fn check_crowds(&mut self) {
+        for text in std::mem::take(&mut self.truth.crowds.too_many) {
+            self.violated("S3", text);
+        }
+        for (path, by) in std::mem::take(&mut self.truth.taken_away) {
+            if !path.starts_with(&*KEPT.path()) && !self.meddlers.contains(&by) {
+                self.violated("S9", format!("{by} has deleted {path}, which it had not made"));
+            }
+        }
+    }
+
+    /// Whether a node lives.
+    pub(crate) fn is_there(&self, path: &str) -> bool {
+        self.truth.live.contains_key(path)
+    }
+
+    /// What a session that begins to wait at a barrier has been answered from.
+    pub(crate) fn comes_to_barrier(&self, session: SessionId) -> Zxid {
+        self.answered_from(session)
+    }
+
+    /// Somebody has passed a barrier that it came to then.
+    pub(crate) fn passed_barrier(
+        &mut self,
+        client: u32,
+        session: SessionId,
+        site: Site,
+        then: Zxid,
+    ) {
+        let path = site.path();
+        if !self.is_doubtful(session) && !self.truth.was_absent_since(&path, then) {
+            self.violated(
+                "B1",
+                format!("c{client} passes {path}, which is set since before {then}"),
+            );
+        }
+    }
+
+    /// Somebody has not passed a barrier in so long.
+    pub(crate) fn held_up_at_barrier(
+        &mut self,
+        client: u32,
+        session: SessionId,
+        site: Site,
+        waited: u64,
+    ) {
+        let path = site.path();
+        let patience = self.patience(client);
+        let changes = self.truth.changes_after(&path, Zxid(0));
+        let is_gone = changes.iter().rfind(|change| change.what != What::Children);
+        let Some(gone) = is_gone.filter(|change| change.what == What::Deleted) else { return };
+        let since = self.truth.when(gone.zxid);
+        if waited > patience && self.now > since + patience && !self.is_doubtful(session) {
+            let text = format!("c{client} waits at {path}, which has been removed at {since}");
+            self.violated("L2", text);
+        }
+    }
+
+    /// Somebody has entered a double barrier.
+    pub(crate) fn entered(
+        &mut self,
+        client: u32,
+        session: SessionId,
+        site: Site,
+        token: FencingToken,
+    ) {
+        let path = site.path();
+        let full = self.truth.full_since(&path, Zxid(token.get()));
+        if full.is_none() && !self.is_doubtful(session) {
+            self.violated(
+                "B2",
+                format!("c{client} enters {path} with {token} before all are there"),
+            );
+        }
+    }
+
+    /// Somebody who came then has not got into a double barrier in time. If all were there long ago, it should
+    /// have.
+    pub(crate) fn not_entered(&mut self, client: u32, session: SessionId, site: Site, then: Zxid) {
+        let path = site.path();
+        let own = |live: &Live| live.owner == session && live.czxid > then;
+        let nodes: Vec<Zxid> = self
+            .truth
+            .children(&path)
+            .filter_map(|(_, live)| own(live).then_some(live.czxid))
+            .collect();
+        // Of two of one session nobody knows which it was.
+        let [node] = *nodes else { return };
+        let Some((_, full)) = self.truth.full_since(&path, node) else { return };
+        if self.now > full + self.patience(client) && !self.is_doubtful(session) {
+            let text = format!("c{client} is not let into {path}, all were there at {full}");
+            self.violated("L2", text);
+        }
+    }
+
+    /// Somebody has left a double barrier, and waited for all who had been there with it.
+    pub(crate) fn has_left(
+        &mut self,
+        client: u32,
+        session: SessionId,
+        site: Site,
+        token: FencingToken,
+    ) {
+        let path = site.path();
+        let Some((full, _)) = self.truth.full_since(&path, Zxid(token.get())) else { return };
+        let staying: Vec<String> = self
+            .truth
+            .children(&path)
+            .filter(|(name, live)| *name != READY && live.czxid <= full)
+            .map(|(name, live)| format!("{name} ({}) of {}", live.czxid, live.owner))
+            .collect();
+        if !staying.is_empty() && !self.is_doubtful(session) {
+            self.violated(
+                "B2",
+                format!("c{client} has left {path} with {token} before {staying:?}"),
+            );
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The cohort lock: several tasks of each client at once, beside clients that want the same lock for
+//! themselves.
+
+use std::time::Duration;
+
+use zk_locks::{CohortLock, Lock, OnLoss, Passing};
+
+use super::{Over, Worker, hold::Hold, lock::alone};
+use crate::sim::{check::SECTIONS, recipe::Site};
+
+/// The cohort of a session. Time is not what ends a turn, so that sections can be counted.
+pub(super) fn cohort(worker: &Worker, site: Site) -> CohortLock {
+    let passing = Passing::default().most(SECTIONS).time(Duration::from_secs(3_600));
+    let passing = match worker.seat.number % 3 {
+        0 => passing,
+        1 => passing.linger(Duration::from_millis(500)),
+        _ => passing.on_loss(OnLoss::Fail),
+    };
+    CohortLock::new(&worker.client, &site.path()).passing(passing)
+}
+
+pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
+    if worker.seat.number % 4 == 3 {
+        let lock = Lock::new(&worker.client, &site.path());
+        let terms = Hold::alone(&worker.seat, site, "granted: locks beside cohorts");
+        return alone(worker, terms, &lock).await;
+    }
+    let lock = worker.cohort(site);
+    let mut tasks = [1, 2, 3, 4].map(|task| worker.another(task));
+    let terms = Hold::alone(&worker.seat, site, "granted: cohort locks");
+    let [one, two, three, four] = tasks.each_mut().map(|task| section(task, &terms, &lock));
+    let (one, two, three, four) = tokio::join!(biased; one, two, three, four);
+    one.and(two).and(three).and(four)
+}
+
+/// Twice in a row, a little later than the others.
+async fn section(worker: &mut Worker, terms: &Hold, lock: &CohortLock) -> Result<(), Over> {
+    for _ in 0..2 {
+        let pause = worker.rng.scaled(1, 50);
+        if !worker.think(pause).await {
+            return Ok(());
+        }
+        alone(worker, terms.clone(), lock).await?;
+    }
+    Ok(())
+}

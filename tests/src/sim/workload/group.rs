@@ -1,0 +1,84 @@
+//! Groups: joining, leaving, and following who is there.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+use zk_locks::{AcquireError, Group, Member, Members, ReadError};
+
+use super::{Over, Worker, description};
+use crate::sim::recipe::Site;
+
+pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
+    let group = Group::new(&worker.client, &site.path());
+    let mut following = group.follow();
+    let told = following.next().await.map_err(over)?;
+    let data = description(worker).into_bytes();
+    let member = match group.join(&data).await {
+        Ok(member) => member,
+        Err(AcquireError::SessionEnded(_)) => return Err(Over),
+        Err(_) => return Ok(()),
+    };
+    worker.seat.count("granted: memberships");
+    let members = group.members().await.map_err(over)?;
+    let own = zk_client::name(member.path());
+    if !members.iter().any(|there| there.name == own) && member.check().await.is_ok() {
+        worker.shown_wrong("S7", &format!("does not find itself among {members:?}"));
+    }
+    let time = worker.rng.within(0, worker.seat.options.hold_max);
+    let goes_on = worker.think(time).await;
+    catch_up(worker, site, &group, following, told).await?;
+    match goes_on && worker.rng.one_in(2) {
+        true => drop(member),
+        false => drop(member.leave().await),
+    }
+    Ok(())
+}
+
+/// Whoever follows is told of what is there by now, sooner or later.
+async fn catch_up(
+    worker: &Worker,
+    site: Site,
+    group: &Group,
+    mut following: Members,
+    mut told: Vec<Member>,
+) -> Result<(), Over> {
+    worker.client.settle().await.map_err(over)?;
+    let there = group.members().await.map_err(over)?;
+    let patience = worker.seat.judge.bench().patience(worker.seat.number);
+    let stalled = worker.seat.stalled();
+    loop {
+        let missing = lacks(worker, site, &there, &told);
+        if missing.is_empty() {
+            worker.seat.count("groups followed");
+            return Ok(());
+        }
+        match timeout(Duration::from_millis(patience), following.next()).await {
+            Ok(Ok(now)) => told = now,
+            Ok(Err(error)) => return Err(over(error)),
+            Err(_) => {
+                if worker.seat.stalled() == stalled {
+                    worker.shown_wrong(
+                        "W1",
+                        &format!("is not told of {missing:?} in {}", site.path()),
+                    );
+                }
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Who was there and still is, and is not told of; and who was not there any more and still counts.
+fn lacks(worker: &Worker, site: Site, there: &[Member], told: &[Member]) -> Vec<String> {
+    let bench = worker.seat.judge.bench();
+    let lives = |member: &Member| bench.is_there(&zk_client::join(&site.path(), &member.name));
+    let new = there.iter().filter(|member| !told.contains(member) && lives(member));
+    let newest = there.iter().map(|member| member.joined).max();
+    let gone = told.iter().filter(|member| !there.contains(member) && !lives(member));
+    let gone = gone.filter(|member| Some(member.joined) <= newest);
+    new.chain(gone).map(|member| member.name.clone()).collect()
+}
+
+fn over(_: ReadError) -> Over {
+    Over
+}

@@ -1,0 +1,131 @@
+//! Holding something, using what it protects, and giving it back.
+
+use std::sync::Arc;
+
+use zk_locks::Status;
+use zk_testkit::sim::{Actor, Busy, Doing};
+
+use super::{Seat, Worker};
+use crate::sim::{
+    check::{Came, Claim, Grip, Held, Judge, Share},
+    pass,
+    recipe::Site,
+};
+
+/// What is held, and how.
+#[derive(Clone, Debug)]
+pub(super) struct Hold {
+    pub(super) site: Site,
+    pub(super) share: Share,
+    pub(super) came: Came,
+    /// Under what grants are counted.
+    pub(super) what: &'static str,
+    /// Milliseconds for which it is held at most.
+    pub(super) most: u64,
+}
+
+impl Hold {
+    /// By oneself, in the order of asking, for as long as is usual.
+    pub(super) fn alone(seat: &Seat, site: Site, what: &'static str) -> Self {
+        let most = seat.options.hold_max;
+        Self { site, share: Share::Alone, came: Came::InTurn, what, most }
+    }
+}
+
+/// Something that counts as held, until dropped.
+pub(super) struct Holding {
+    judge: Judge,
+    pub(super) number: u64,
+    _busy: Busy,
+}
+
+impl Holding {
+    pub(super) fn begin(worker: &Worker, hold: &Hold, claim: Arc<dyn Claim>) -> Self {
+        let seat = &worker.seat;
+        let token = claim.token();
+        seat.cluster.note(Actor::Client(seat.number), "granted", token.get() as u64);
+        let number = seat.judge.at(seat.now()).granted(
+            Held {
+                site: hold.site,
+                share: hold.share,
+                came: hold.came.clone(),
+                client: seat.number,
+                session: worker.client.session(),
+                claim,
+            },
+            hold.what,
+        );
+        let _busy = seat.cluster.doing(seat.number, Doing::Holding);
+        Self { judge: seat.judge.clone(), number, _busy }
+    }
+}
+
+impl Drop for Holding {
+    /// From here on nobody claims to hold it.
+    fn drop(&mut self) {
+        let held = self.judge.bench().given_back(self.number);
+        // Outside of the lock.
+        drop(held);
+    }
+}
+
+/// Works under something for a while. Gives it back to be given back, or to go on with.
+pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> Option<G> {
+    let grip = Arc::new(grip);
+    let token = grip.token();
+    let holding = Holding::begin(worker, &hold, grip.clone());
+    let Worker { seat, rng, .. } = worker;
+    let time = rng.within(0, hold.most);
+    let fenced = hold.share != Share::Permit;
+    if fenced {
+        seat.judge.bench().write_fenced(hold.site, hold.share, token);
+    }
+    let lost = match rng.below(4) {
+        // Somebody who never asks.
+        0 => {
+            pass(time).await;
+            matches!(grip.status(), Status::Lost(_))
+        }
+        1 => {
+            let checked = grip.check().await.is_err();
+            pass(time).await;
+            checked && matches!(grip.status(), Status::Lost(_))
+        }
+        _ => {
+            let stalled = seat.stalled();
+            let lost = grip.work(time).await.is_err();
+            if seat.stalled() == stalled {
+                seat.judge.at(seat.now()).work_ended(holding.number, seat.number);
+            }
+            lost
+        }
+    };
+    if lost {
+        seat.count("guards lost while held");
+        seat.cluster.note(Actor::Client(seat.number), "lost", token.get() as u64);
+        if !matches!(grip.status(), Status::Lost(_)) {
+            let text = format!("c{} had lost {token}, and holds it again", seat.number);
+            seat.judge.at(seat.now()).violated("S4", text);
+        }
+    }
+    if fenced {
+        seat.judge.bench().write_fenced(hold.site, hold.share, token);
+    }
+    drop(holding);
+    Arc::try_unwrap(grip).ok()
+}
+
+/// Gives something back in one of the ways there are.
+pub(super) async fn release<G: Grip>(worker: &mut Worker, grip: G) {
+    let Worker { seat, rng, .. } = worker;
+    let _releasing = seat.cluster.doing(seat.number, Doing::Releasing);
+    seat.cluster.note(Actor::Client(seat.number), "releases", grip.token().get() as u64);
+    match rng.below(10) {
+        0 => drop(grip),
+        1 => drop(grip.release()),
+        _ => {
+            let released = grip.release().await;
+            seat.count(if released.is_ok() { "releases" } else { "releases not confirmed" });
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Several locks at once, beside those who take one.
+
+use std::sync::Arc;
+
+use zk_locks::{AcquireError, Lock, MultiLock};
+
+use super::{
+    Over, Worker,
+    hold::{Hold, Holding},
+    lock::alone,
+    take::attempt,
+};
+use crate::sim::{
+    check::Part,
+    pass,
+    recipe::{QUEUES, Recipe, Site},
+};
+
+pub(super) async fn turn(worker: &mut Worker) -> Result<(), Over> {
+    let mut sites: Vec<Site> = (0..QUEUES).map(|it| Site::new(Recipe::MultiLock, it)).collect();
+    worker.rng.shuffle(&mut sites);
+    if worker.rng.one_in(3) {
+        let lock = Lock::new(&worker.client, &sites[0].path());
+        let terms = Hold::alone(&worker.seat, sites[0], "granted: locks beside multi-locks");
+        return alone(worker, terms, &lock).await;
+    }
+    sites.truncate(2);
+    let lock = MultiLock::new(&worker.client, sites.iter().map(|site| site.path()));
+    let guards = match attempt(worker, sites[0], &lock).await {
+        Ok(Some(guards)) => guards,
+        Err(AcquireError::SessionEnded(_)) => return Err(Over),
+        Ok(None) | Err(_) => return Ok(()),
+    };
+    let tokens: Vec<_> = guards.iter().map(|guard| guard.token()).collect();
+    if tokens.len() != sites.len() || tokens.windows(2).any(|pair| pair[0] != pair[1]) {
+        let text = format!("c{} got {tokens:?} instead of all at once", worker.seat.number);
+        worker.seat.judge.at(worker.seat.now()).violated("S3", text);
+    }
+    let all = Arc::new(guards);
+    let terms = Hold::alone(&worker.seat, sites[0], "granted: multi-locks");
+    let holding: Vec<_> = sites
+        .iter()
+        .enumerate()
+        .map(|(index, &site)| {
+            let part = Part { all: all.clone(), index };
+            Holding::begin(worker, &Hold { site, ..terms.clone() }, Arc::new(part))
+        })
+        .collect();
+    let time = worker.rng.within(0, terms.most);
+    if all.scope(pass(time)).await.is_err() {
+        worker.seat.count("guards lost while held");
+    }
+    drop(holding);
+    if let Some(guards) = Arc::into_inner(all) {
+        match worker.rng.one_in(5) {
+            true => drop(guards),
+            false => drop(guards.release().await),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! Nodes that come back: one client sees to one, and others delete it.
+
+use zk_locks::{NodeState, PersistentNode};
+use zk_testkit::sim::Rng;
+
+use super::{Over, Phase, Seat, Worker};
+use crate::sim::{
+    life, pass,
+    recipe::{Recipe, Site},
+};
+
+/// Where the node is.
+pub(crate) const SITE: Site = Site::new(Recipe::PersistentNode, 0);
+
+/// Deletes it, now and then.
+pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
+    if !worker.rng.one_in(4) {
+        return Ok(());
+    }
+    let deleted = worker.client.delete(&site.path()).await;
+    match deleted {
+        Ok(()) => worker.seat.count("persistent nodes deleted"),
+        Err(error) if error.session_end().is_some() => return Err(Over),
+        Err(_) => {}
+    }
+    Ok(())
+}
+
+/// A client that does nothing but see to a node, from the beginning to the end.
+pub(crate) async fn keep(seat: Seat, mut rng: Rng) {
+    seat.judge.bench().promises.keepers.insert(seat.number);
+    while *seat.phase.borrow() < Phase::Drain {
+        let options = life::options(&seat, &mut rng, 60_000);
+        let data = format!("{}", rng.next()).into_bytes();
+        seat.judge.at(seat.now()).keeps(&data);
+        let Ok(node) = PersistentNode::start(options, &SITE.path(), &data).await else {
+            seat.count("connects failed");
+            continue;
+        };
+        let lifetime = rng.scaled(10_000, 400_000);
+        let goes_on = see_to_it(&seat, &mut rng, &node, lifetime).await;
+        match goes_on && rng.one_in(2) {
+            true => drop(node),
+            false => node.close().await,
+        }
+        if goes_on {
+            pass(rng.scaled(1, 1_000)).await;
+        }
+    }
+    seat.judge.bench().promises.drained.insert(seat.number);
+}
+
+/// Has the node have other data now and then. Returns whether there is time for another one.
+async fn see_to_it(seat: &Seat, rng: &mut Rng, node: &PersistentNode, lifetime: u64) -> bool {
+    let began = seat.now();
+    let mut states = node.subscribe();
+    let mut phase = seat.phase.clone();
+    let mut first = None;
+    loop {
+        let pause = rng.scaled(500, 20_000);
+        tokio::select! {
+            biased;
+            _ = phase.wait_for(|phase| *phase >= Phase::Drain) => return false,
+            changed = states.changed() => if changed.is_err() {
+                return true;
+            },
+            () = pass(pause) => {
+                let data = format!("{}", rng.next()).into_bytes();
+                seat.judge.at(seat.now()).keeps(&data);
+                node.set_data(&data);
+            }
+        }
+        if let NodeState::Present { session, .. } = node.state() {
+            seat.count("granted: persistent nodes");
+            if *first.get_or_insert(session) != session {
+                first = Some(session);
+                seat.count("persistent nodes back in another session");
+            }
+        }
+        // Nobody leaves while it is watched who comes back.
+        let may_leave = *phase.borrow() == Phase::Busy;
+        if may_leave && seat.now() > began + lifetime {
+            return true;
+        }
+    }
+}

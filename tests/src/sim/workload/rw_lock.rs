@@ -1,0 +1,116 @@
+//! The read/write lock: reading together, writing alone, and going on from one to the other.
+
+use zk_locks::{AcquireError, ReadGuard, RwLock, WriteGuard};
+
+use super::{
+    Over, Worker,
+    hold::{Hold, hold, release},
+    take::{Waiting, attempt, name, takes},
+};
+use crate::sim::{
+    check::{Came, Share},
+    recipe::Site,
+};
+
+struct Reading(RwLock);
+
+struct Writing(RwLock);
+
+impl std::ops::Deref for Reading {
+    type Target = RwLock;
+    fn deref(&self) -> &RwLock {
+        &self.0
+    }
+}
+
+impl std::ops::Deref for Writing {
+    type Target = RwLock;
+    fn deref(&self) -> &RwLock {
+        &self.0
+    }
+}
+
+takes! {
+    Reading, ReadGuard: read read_timeout try_read;
+    Writing, WriteGuard: write write_timeout try_write;
+}
+
+pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
+    let lock = RwLock::new(&worker.client, &site.path());
+    let outcome = match worker.rng.one_in(3) {
+        true => write(worker, site, Writing(lock)).await,
+        false => read(worker, site, Reading(lock)).await,
+    };
+    match outcome {
+        Err(AcquireError::SessionEnded(_)) => Err(Over),
+        _ => Ok(()),
+    }
+}
+
+fn terms(worker: &Worker, site: Site, what: &'static str) -> Hold {
+    let mut terms = Hold::alone(&worker.seat, site, what);
+    // Some hold it twice, one way after the other.
+    terms.most /= 2;
+    terms
+}
+
+async fn read(worker: &mut Worker, site: Site, lock: Reading) -> Result<(), AcquireError> {
+    let Some(guard) = attempt(worker, site, &lock).await? else { return Ok(()) };
+    let reads = Hold { share: Share::Reading, ..terms(worker, site, "granted: locks to read") };
+    let Some(guard) = hold(worker, reads, guard).await else { return Ok(()) };
+    if !worker.rng.one_in(3) {
+        release(worker, guard).await;
+        return Ok(());
+    }
+    let own = guard.path().to_owned();
+    let upgraded = {
+        let mut waiting = Waiting::new(&worker.seat, site);
+        let upgraded = guard.try_upgrade().await;
+        waiting.granted = upgraded.is_ok();
+        upgraded
+    };
+    match upgraded {
+        Ok(guard) => {
+            let came = Came::Besides(own);
+            let writes = Hold { came, ..terms(worker, site, "granted: upgrades") };
+            if let Some(guard) = hold(worker, writes, guard).await {
+                release(worker, guard).await;
+            }
+        }
+        Err(refused) => {
+            worker.seat.count(match &refused.cause {
+                None => "upgrades refused",
+                Some(cause) => name(cause),
+            });
+            release(worker, refused.guard).await;
+        }
+    }
+    Ok(())
+}
+
+async fn write(worker: &mut Worker, site: Site, lock: Writing) -> Result<(), AcquireError> {
+    let Some(guard) = attempt(worker, site, &lock).await? else { return Ok(()) };
+    let writes = terms(worker, site, "granted: locks to write");
+    let Some(guard) = hold(worker, writes, guard).await else { return Ok(()) };
+    if !worker.rng.one_in(3) {
+        release(worker, guard).await;
+        return Ok(());
+    }
+    match guard.downgrade().await {
+        Ok(guard) => {
+            let reads = Hold {
+                share: Share::Reading,
+                came: Came::GoingOn,
+                ..terms(worker, site, "granted: downgrades")
+            };
+            if let Some(guard) = hold(worker, reads, guard).await {
+                release(worker, guard).await;
+            }
+        }
+        Err(refused) => {
+            worker.seat.count(name(&refused.cause));
+            release(worker, refused.guard).await;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! Semaphores: one permit or several at once, while their number changes.
+
+use std::sync::Arc;
+
+use zk_locks::{AcquireError, Guards, Semaphore};
+
+use super::{
+    Over, Worker,
+    hold::{Hold, Holding, hold, release},
+    take::attempt,
+};
+use crate::sim::{
+    check::{COUNT, Came, Part, Share},
+    pass,
+    recipe::{PERMITS, Recipe, Site},
+    workload::take::takes,
+};
+
+/// Several permits at once.
+struct Several(Semaphore);
+
+impl Several {
+    const SO_MANY: usize = 2;
+
+    fn all(&self) -> impl Future<Output = Result<Guards, AcquireError>> + Send {
+        self.0.acquire_many(Self::SO_MANY)
+    }
+
+    fn within(
+        &self,
+        time: std::time::Duration,
+    ) -> impl Future<Output = Result<Guards, AcquireError>> + Send {
+        self.0.acquire_many_timeout(Self::SO_MANY, time)
+    }
+
+    fn now(&self) -> impl Future<Output = Result<Option<Guards>, AcquireError>> + Send {
+        self.0.try_acquire_many(Self::SO_MANY)
+    }
+}
+
+takes! {
+    Several, Guards: all within now;
+}
+
+pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
+    let semaphore = Semaphore::new(&worker.client, &site.path(), PERMITS);
+    let semaphore = match site.recipe {
+        Recipe::CountedSemaphore => semaphore.counted_at(COUNT),
+        _ => semaphore,
+    };
+    if site.recipe == Recipe::CountedSemaphore && worker.rng.one_in(3) {
+        return resize(worker, &semaphore).await;
+    }
+    let what = match site.recipe {
+        Recipe::CountedSemaphore => "granted: counted permits",
+        _ => "granted: permits",
+    };
+    let most = worker.seat.options.hold_max;
+    let terms = Hold { site, share: Share::Permit, came: Came::InTurn, what, most };
+    let taken = match worker.rng.one_in(3) {
+        true => several(worker, terms, Several(semaphore)).await,
+        false => match attempt(worker, site, &semaphore).await {
+            Ok(Some(guard)) => {
+                if let Some(guard) = hold(worker, terms, guard).await {
+                    release(worker, guard).await;
+                }
+                Ok(())
+            }
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        },
+    };
+    match taken {
+        Err(AcquireError::SessionEnded(_)) => Err(Over),
+        Err(AcquireError::Rejected(rejection)) => {
+            let seat = &worker.seat;
+            let text = format!("c{}: {} is refused: {rejection}", seat.number, site.path());
+            seat.judge.at(seat.now()).violated("L2", text);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Now there are others, several times in a row.
+async fn resize(worker: &mut Worker, semaphore: &Semaphore) -> Result<(), Over> {
+    for _ in 0..worker.rng.within(1, 8) {
+        // There are always enough for those who ask for several.
+        let permits = worker.rng.within(2, 5);
+        match semaphore.resize(u32::try_from(permits).unwrap_or_default()).await {
+            Ok(()) => worker.seat.count("semaphores resized"),
+            Err(error) if error.session_end().is_some() => return Err(Over),
+            Err(_) => {}
+        }
+        pass(worker.rng.scaled(1, 200)).await;
+    }
+    Ok(())
+}
+
+async fn several(worker: &mut Worker, terms: Hold, semaphore: Several) -> Result<(), AcquireError> {
+    let Some(guards) = attempt(worker, terms.site, &semaphore).await? else { return Ok(()) };
+    let tokens: Vec<_> = guards.iter().map(|guard| guard.token().get()).collect();
+    let together = tokens.windows(2).all(|pair| pair[0] == pair[1]);
+    let seat = &worker.seat;
+    if tokens.len() != Several::SO_MANY || !together {
+        let text = format!("c{} got permits {tokens:?} instead of two at once", seat.number);
+        seat.judge.at(seat.now()).violated("S3", text);
+    }
+    let all = Arc::new(guards);
+    let parts = 0..all.len();
+    let terms = Hold { what: "granted: several permits", ..terms };
+    let holding: Vec<_> = parts
+        .map(|index| Holding::begin(worker, &terms, Arc::new(Part { all: all.clone(), index })))
+        .collect();
+    let time = worker.rng.within(0, terms.most);
+    if all.scope(pass(time)).await.is_err() {
+        worker.seat.count("guards lost while held");
+    }
+    drop(holding);
+    if let Some(guards) = Arc::into_inner(all) {
+        let _ = guards.release().await;
+    }
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! Asking for something: waiting, with and without patience, and giving up.
+
+use std::time::Duration;
+
+use zk_locks::{
+    AcquireError, CohortGuard, CohortLock, Guard, Guards, HerdLock, Lock, MultiLock, Semaphore,
+    SemaphoreMutex, SimpleGuard, SimpleLock,
+};
+use zk_testkit::sim::{Busy, Doing};
+
+use super::{Seat, Worker};
+use crate::sim::{pass, recipe::Site};
+
+/// Somebody in a queue, until dropped.
+pub(super) struct Waiting<'a> {
+    seat: &'a Seat,
+    number: u64,
+    pub(super) granted: bool,
+    _busy: Busy,
+}
+
+impl<'a> Waiting<'a> {
+    pub(super) fn new(seat: &'a Seat, site: Site) -> Self {
+        let _busy = seat.cluster.doing(seat.number, Doing::Waiting);
+        let number = seat.judge.at(seat.now()).begins_waiting(site, seat.number);
+        Self { seat, number, granted: false, _busy }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.seat.judge.at(self.seat.now()).ends_waiting(self.number, self.granted);
+    }
+}
+
+/// What can be asked for, as locks can.
+pub(super) trait Takes: Sync {
+    type Taken: Send;
+    fn take(&self) -> impl Future<Output = Result<Self::Taken, AcquireError>> + Send;
+    fn take_within(
+        &self,
+        time: Duration,
+    ) -> impl Future<Output = Result<Self::Taken, AcquireError>> + Send;
+    fn take_now(&self) -> impl Future<Output = Result<Option<Self::Taken>, AcquireError>> + Send;
+}
+
+/// Types and methods that do it.
+macro_rules! takes {
+    ($($lock:ty, $taken:ty: $take:ident $within:ident $now:ident;)*) => {
+        $(
+            impl $crate::sim::workload::take::Takes for $lock {
+                type Taken = $taken;
+
+                fn take(
+                    &self,
+                ) -> impl Future<Output = Result<$taken, zk_locks::AcquireError>> + Send {
+                    self.$take()
+                }
+
+                fn take_within(
+                    &self,
+                    time: std::time::Duration,
+                ) -> impl Future<Output = Result<$taken, zk_locks::AcquireError>> + Send {
+                    self.$within(time)
+                }
+
+                fn take_now(
+                    &self,
+                ) -> impl Future<Output = Result<Option<$taken>, zk_locks::AcquireError>> + Send
+                {
+                    self.$now()
+                }
+            }
+        )*
+    };
+}
+pub(super) use takes;
+
+takes! {
+    Lock, Guard: acquire acquire_timeout try_acquire;
+    HerdLock, Guard: acquire acquire_timeout try_acquire;
+    SimpleLock, SimpleGuard: acquire acquire_timeout try_acquire;
+    Semaphore, Guard: acquire acquire_timeout try_acquire;
+    SemaphoreMutex, Guard: acquire acquire_timeout try_acquire;
+    CohortLock, CohortGuard: acquire acquire_timeout try_acquire;
+    MultiLock, Guards: acquire acquire_timeout try_acquire;
+}
+
+/// Asks in one of the ways there are. `None` if it was not to be had, or not waited for long enough.
+pub(super) async fn attempt<T: Takes>(
+    worker: &mut Worker,
+    site: Site,
+    lock: &T,
+) -> Result<Option<T::Taken>, AcquireError> {
+    let Worker { seat, rng, .. } = worker;
+    seat.count("attempts");
+    let mut waiting = Waiting::new(seat, site);
+    let (began, stalled) = (seat.now(), seat.stalled());
+    let outcome = match rng.below(10) {
+        0 | 1 => {
+            let allowed = rng.scaled(5, 20_000);
+            let outcome = lock.take_within(Duration::from_millis(allowed)).await;
+            let (took, stalled) = (seat.now() - began, seat.stalled() - stalled);
+            seat.judge.at(seat.now()).took("acquiring", seat.number, took, stalled, allowed);
+            outcome.map(Some)
+        }
+        2 => lock.take_now().await,
+        3 => {
+            let patience = rng.scaled(1, 5_000);
+            tokio::select! {
+                biased;
+                outcome = lock.take() => outcome.map(Some),
+                () = pass(patience) => {
+                    seat.count("acquires dropped");
+                    Ok(None)
+                }
+            }
+        }
+        _ => lock.take().await.map(Some),
+    };
+    waiting.granted = matches!(outcome, Ok(Some(_)));
+    if let Err(error) = &outcome {
+        seat.count(name(error));
+    }
+    outcome
+}
+
+/// Under what an error is counted.
+pub(super) fn name(error: &AcquireError) -> &'static str {
+    match error {
+        AcquireError::TimedOut => "acquires timed out",
+        AcquireError::SessionEnded(_) => "acquires ended with their session",
+        AcquireError::LeaseRanOut => "acquires whose lease ran out",
+        AcquireError::NodeDeleted => "acquires whose node was deleted",
+        AcquireError::Rejected(_) => "acquires rejected",
+        _ => "acquires failed otherwise",
+    }
+}
