@@ -43,7 +43,8 @@ takes! {
 }
 
 pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
-    let semaphore = Semaphore::new(&worker.client, &site.path(), PERMITS);
+    let semaphore = worker.described(Semaphore::builder(&worker.client, &site.path()));
+    let semaphore = semaphore.with_permits(PERMITS);
     let semaphore = match site.recipe {
         Recipe::CountedSemaphore => semaphore.counted_at(COUNT),
         _ => semaphore,
