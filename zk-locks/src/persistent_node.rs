@@ -262,6 +262,7 @@ impl Keeper {
         let (session, created) = (stat.ephemeral_owner, stat.czxid);
         self.publisher.send_replace(NodeState::Present { session, created });
         tokio::select! {
+            biased;
             event = watch => {
                 let event = event.map_err(AcquireError::SessionEnded)?;
                 if event.kind == EventType::NODE_DELETED {

@@ -160,6 +160,7 @@ impl Standing {
                 Err(AcquireError::NodeDeleted) => {}
                 Err(AcquireError::LeaseRanOut | AcquireError::Unavailable(_)) => {
                     tokio::select! {
+                        biased;
                         () = self.stop.cancelled() => return,
                         () = sleep(PAUSE) => {}
                     }

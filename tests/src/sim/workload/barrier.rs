@@ -5,14 +5,14 @@ use std::time::Duration;
 use zk_locks::{AcquireError, Barrier, DoubleBarrier};
 use zk_testkit::sim::Doing;
 
-use super::{Over, Worker, description, take::name};
+use super::{Over, Worker, take::name};
 use crate::sim::{
     pass,
     recipe::{PARTICIPANTS, Site},
 };
 
 pub(super) async fn barrier(worker: &mut Worker, site: Site) -> Result<(), Over> {
-    let barrier = Barrier::new(&worker.client, &site.path());
+    let barrier = worker.described(Barrier::builder(&worker.client, &site.path()));
     let outcome = match worker.rng.below(6) {
         0 => barrier.set().await.map(|_| worker.seat.count("barriers set")),
         1 | 2 => barrier.remove().await,
@@ -46,8 +46,8 @@ async fn wait(worker: &mut Worker, site: Site, barrier: &Barrier) -> Result<(), 
 }
 
 pub(super) async fn double_barrier(worker: &mut Worker, site: Site) -> Result<(), Over> {
-    let barrier = DoubleBarrier::builder(&worker.client, &site.path());
-    let barrier = barrier.description(&description(worker)).build().of(PARTICIPANTS);
+    let barrier = worker.described(DoubleBarrier::builder(&worker.client, &site.path()));
+    let barrier = barrier.of(PARTICIPANTS);
     let outcome = meet(worker, site, &barrier).await;
     over(worker, outcome)
 }

@@ -16,12 +16,12 @@ pub(super) fn cohort(worker: &Worker, site: Site) -> CohortLock {
         1 => passing.linger(Duration::from_millis(500)),
         _ => passing.on_loss(OnLoss::Fail),
     };
-    CohortLock::new(&worker.client, &site.path()).passing(passing)
+    worker.described(CohortLock::builder(&worker.client, &site.path())).passing(passing)
 }
 
 pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
     if worker.seat.number % 4 == 3 {
-        let lock = Lock::new(&worker.client, &site.path());
+        let lock = worker.described(Lock::builder(&worker.client, &site.path()));
         let terms = Hold::alone(&worker.seat, site, "granted: locks beside cohorts");
         return alone(worker, terms, &lock).await;
     }

@@ -33,7 +33,7 @@ impl Takes for Campaign {
 }
 
 pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
-    let election = Election::builder(&worker.client, &site.path()).description("simulated").build();
+    let election = worker.described(Election::builder(&worker.client, &site.path()));
     let outcome = match worker.rng.below(8) {
         0 => follow(worker, &election).await,
         1..=4 => latch(worker, site, &election).await,

@@ -9,7 +9,7 @@ use super::{Over, Worker, description};
 use crate::sim::recipe::Site;
 
 pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
-    let group = Group::new(&worker.client, &site.path());
+    let group = worker.described(Group::builder(&worker.client, &site.path()));
     let mut following = group.follow();
     let told = following.next().await.map_err(over)?;
     let data = description(worker).into_bytes();

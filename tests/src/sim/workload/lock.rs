@@ -4,15 +4,14 @@
 use zk_locks::{AcquireError, Guard, HerdLock, Lock, SemaphoreMutex, SimpleLock};
 
 use super::{
-    MEDDLED, Over, Worker, description,
+    MEDDLED, Over, Worker,
     hold::{Hold, hold, release},
     take::{Takes, Waiting, attempt},
 };
 use crate::sim::{check::Grip, pass, recipe::Site};
 
 pub(super) async fn lock(worker: &mut Worker, site: Site) -> Result<(), Over> {
-    let lock =
-        Lock::builder(&worker.client, &site.path()).description(&description(worker)).build();
+    let lock = worker.described(Lock::builder(&worker.client, &site.path()));
     let tickets = worker.seat.options.is_mixed() && worker.rng.one_in(6);
     if tickets {
         return ticket(worker, site, &lock).await;
@@ -24,11 +23,11 @@ pub(super) async fn lock(worker: &mut Worker, site: Site) -> Result<(), Over> {
 /// Some of those who wait watch everybody.
 pub(super) async fn herd_lock(worker: &mut Worker, site: Site) -> Result<(), Over> {
     if worker.seat.number % 3 == 2 {
-        let lock = Lock::new(&worker.client, &site.path());
+        let lock = worker.described(Lock::builder(&worker.client, &site.path()));
         let hold = Hold::alone(&worker.seat, site, "granted: locks beside a herd");
         return alone(worker, hold, &lock).await;
     }
-    let lock = HerdLock::new(&worker.client, &site.path());
+    let lock = worker.described(HerdLock::builder(&worker.client, &site.path()));
     let hold = Hold::alone(&worker.seat, site, "granted: herd locks");
     alone(worker, hold, &lock).await
 }
@@ -38,13 +37,13 @@ pub(super) async fn simple_lock(worker: &mut Worker, site: Site) -> Result<(), O
     if worker.rng.one_in(3) {
         return meddled(worker).await;
     }
-    let lock = SimpleLock::new(&worker.client, &site.path());
+    let lock = worker.described(SimpleLock::builder(&worker.client, &site.path()));
     let hold = Hold::alone(&worker.seat, site, "granted: simple locks");
     alone(worker, hold, &lock).await
 }
 
 pub(super) async fn semaphore_mutex(worker: &mut Worker, site: Site) -> Result<(), Over> {
-    let lock = SemaphoreMutex::new(&worker.client, &site.path());
+    let lock = worker.described(SemaphoreMutex::builder(&worker.client, &site.path()));
     let hold = Hold::alone(&worker.seat, site, "granted: semaphore mutexes");
     alone(worker, hold, &lock).await
 }
@@ -105,7 +104,7 @@ async fn waited(lock: &Lock, pause: u64) -> Result<Guard, AcquireError> {
 /// Takes a lock whose node others delete. Nothing is promised about who holds it; but its holders delete
 /// nobody else's node.
 async fn meddled(worker: &mut Worker) -> Result<(), Over> {
-    let lock = SimpleLock::new(&worker.client, MEDDLED);
+    let lock = worker.described(SimpleLock::builder(&worker.client, MEDDLED));
     let Worker { seat, rng, .. } = worker;
     let allowed = std::time::Duration::from_millis(rng.scaled(10, 20_000));
     match lock.acquire_timeout(allowed).await {

@@ -146,6 +146,11 @@ impl Worker {
         self.cohort.get_or_init(|| cohort_lock::cohort(self, site)).clone()
     }
 
+    /// A recipe with a description that is the same in any process.
+    fn described<R>(&self, builder: zk_locks::Builder<R>) -> R {
+        builder.description(&description(self)).build()
+    }
+
     /// What it was shown cannot be.
     fn shown_wrong(&self, rule: &'static str, text: &str) {
         let Seat { number, judge, .. } = &self.seat;

@@ -20,12 +20,13 @@ pub(super) async fn turn(worker: &mut Worker) -> Result<(), Over> {
     let mut sites: Vec<Site> = (0..QUEUES).map(|it| Site::new(Recipe::MultiLock, it)).collect();
     worker.rng.shuffle(&mut sites);
     if worker.rng.one_in(3) {
-        let lock = Lock::new(&worker.client, &sites[0].path());
+        let lock = worker.described(Lock::builder(&worker.client, &sites[0].path()));
         let terms = Hold::alone(&worker.seat, sites[0], "granted: locks beside multi-locks");
         return alone(worker, terms, &lock).await;
     }
     sites.truncate(2);
-    let lock = MultiLock::new(&worker.client, sites.iter().map(|site| site.path()));
+    let lock = |site: &Site| worker.described(Lock::builder(&worker.client, &site.path()));
+    let lock = MultiLock::of(sites.iter().map(lock));
     let guards = match attempt(worker, sites[0], &lock).await {
         Ok(Some(guards)) => guards,
         Err(AcquireError::SessionEnded(_)) => return Err(Over),

@@ -36,7 +36,7 @@ takes! {
 }
 
 pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
-    let lock = RwLock::new(&worker.client, &site.path());
+    let lock = worker.described(RwLock::builder(&worker.client, &site.path()));
     let outcome = match worker.rng.one_in(3) {
         true => write(worker, site, Writing(lock)).await,
         false => read(worker, site, Reading(lock)).await,

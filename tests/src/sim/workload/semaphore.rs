@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zk_locks::{AcquireError, Guards, Semaphore};
+use zk_locks::{AcquireError, Guards, Rejection, Semaphore};
 
 use super::{
     Over, Worker,
@@ -43,7 +43,8 @@ takes! {
 }
 
 pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
-    let semaphore = Semaphore::new(&worker.client, &site.path(), PERMITS);
+    let semaphore = worker.described(Semaphore::builder(&worker.client, &site.path()));
+    let semaphore = semaphore.with_permits(PERMITS);
     let semaphore = match site.recipe {
         Recipe::CountedSemaphore => semaphore.counted_at(COUNT),
         _ => semaphore,
@@ -72,9 +73,10 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
     };
     match taken {
         Err(AcquireError::SessionEnded(_)) => Err(Over),
-        Err(AcquireError::Rejected(rejection)) => {
+        // What is missing is made, and who is in front stays there. (Servers without a quorum refuse.)
+        Err(AcquireError::Rejected(Rejection::NoNode)) => {
             let seat = &worker.seat;
-            let text = format!("c{}: {} is refused: {rejection}", seat.number, site.path());
+            let text = format!("c{} is refused at {}", seat.number, site.path());
             seat.judge.at(seat.now()).violated("L2", text);
             Ok(())
         }
