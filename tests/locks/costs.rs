@@ -1,6 +1,8 @@
 //! What each recipe costs, as its documentation says: requests, round trips, notifications. `counts` has the
 //! exclusive lock.
 
+use std::ops::RangeInclusive;
+
 use zk_client::EventType;
 use zk_locks::{
     Barrier, Client, DoubleBarrier, Election, Group, HerdLock, Lock, MultiLock, PersistentNode,
@@ -86,10 +88,21 @@ struct Sleeper<T> {
 impl<T> Sleeper<T> {
     /// What comes of it, for these requests and so many notifications from when it fell asleep.
     async fn wakes(self, meter: &Meter, expected: &[OpCode], events: usize) -> T {
+        self.wakes_by(meter, expected, events..=events).await
+    }
+
+    /// The same where it is a matter of time how many notifications there are.
+    async fn wakes_by(
+        self,
+        meter: &Meter,
+        expected: &[OpCode],
+        events: RangeInclusive<usize>,
+    ) -> T {
         let done = within(self.work).await.unwrap();
         let frames = meter.proxy.frames_since(self.mark);
         let heard = frames.iter().filter(|frame| frame.kind == Kind::Notification).count();
-        assert_eq!((ops(&frames), heard), (expected.to_vec(), events), "{frames}");
+        assert_eq!(ops(&frames), expected, "{frames}");
+        assert!(events.contains(&heard), "{heard} instead of {events:?}: {frames}");
         done
     }
 }
@@ -289,7 +302,7 @@ async fn leaving_together_costs_five_requests_and_two_at_most_for_each_of_the_ot
 }
 
 #[tokio::test]
-async fn a_simple_lock_that_is_taken_costs_a_write_and_a_read_and_its_turn_one_write() {
+async fn a_simple_lock_that_is_taken_costs_a_write_and_a_read_and_its_turn_the_same() {
     on_each_release(async |stage: Stage| {
         let path = stage.path("simple");
         let held = within(SimpleLock::new(&stage.outsider, &path).acquire()).await.unwrap();
@@ -298,7 +311,9 @@ async fn a_simple_lock_that_is_taken_costs_a_write_and_a_read_and_its_turn_one_w
         let asleep = [OpCode::CREATE2, READ];
         let waiter = meter.sleeps(&asleep, 2, async move { lock.acquire().await }).await;
         within(held.release()).await.unwrap();
-        let guard = waiter.wakes(&meter, &[OpCode::CREATE2], 1).await.unwrap();
+        // It hears that the node is marked, and looks again: by then the node may be gone.
+        let turn = [READ, OpCode::CREATE2];
+        let guard = waiter.wakes_by(&meter, &turn, 1..=2).await.unwrap();
         within(guard.release()).await.unwrap();
     })
     .await;

@@ -25,7 +25,7 @@ use crate::{
 /// tries again, one wins, and a waiter may lose every time. For few contenders only; otherwise
 /// [`Lock`](crate::Lock).
 ///
-/// A waiter costs a write and a read until it sleeps, and a write for each release that it hears of. One that has
+/// A waiter costs a write and a read until it sleeps, and the same for each release that it hears of. One that has
 /// [lost](SimpleGuard::lost) it asks anew, and shows the resource its [token](SimpleGuard::token) meanwhile.
 ///
 /// The path is that of the node itself. Never use it for a lock of another kind.
