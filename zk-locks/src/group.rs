@@ -23,6 +23,11 @@ const PARTY: &str = "__party__";
 /// Members are ephemeral nodes under the path. By default every node there counts, as it does for Curator's
 /// `GroupMember`; with [`Layout::Kazoo`] those of kazoo's `Party` do.
 ///
+/// To join costs one request, to leave one; to know who is there a listing and a read for each member, in two
+/// round trips. To follow costs a notification and a listing for each change, and a read for each member that is new. A
+/// member is there until the servers end its session: one that has crashed is missed as much later as its session
+/// timeout. A membership that is [lost](Guard::lost) is gone: join again, with another client if the session has ended.
+///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -51,11 +51,17 @@ pub enum NodeState {
 /// It has a session of its own, which is made from the options that it was given; a session to
 /// [resume](ConnectOptions::resume) must not be among them. It runs a task, which ends when this is dropped.
 ///
-/// ```no_run
-/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// Two requests each time that the node is made: a create, and a read with a watch. A loss needs no attention: the node is
+/// made again as soon as servers can be reached, in a new session if need be.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let servers = server.connect_string();
 /// use zk_locks::{ConnectOptions, PersistentNode};
 ///
-/// let options = ConnectOptions::new("zk1:2181,zk2:2181")?;
+/// let options = ConnectOptions::new(&servers)?;
 /// let node = PersistentNode::start(options, "/workers/7", b"10.0.0.7:8080").await?;
 /// node.present().await;
 /// node.set_data(b"10.0.0.7:8081");

@@ -32,8 +32,12 @@ pub struct Contender {
 
 /// The queue of a lock, seen from outside: whatever implementation those in it use.
 ///
-/// ```no_run
-/// # async fn example(zk: zk_locks::Client) -> Result<(), zk_locks::zk_client::Error> {
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// # let _held = zk_locks::Lock::new(&zk, "/locks/report").acquire().await?;
 /// let queue = zk_locks::Queue::new(&zk, "/locks/report");
 /// if let Some(holder) = queue.contenders().await?.first() {
 ///     println!("{} has it, with token {}", holder.description, holder.token);

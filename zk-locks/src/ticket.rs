@@ -49,8 +49,13 @@ impl Ticket {
     /// Waits until the lock is granted. The future can be dropped and made anew at will: the place in the
     /// queue is kept by the ticket, not by the wait. So this is for `select!` loops:
     ///
-    /// ```no_run
-    /// # async fn example(lock: zk_locks::Lock, mut tick: tokio::time::Interval) -> Result<(), zk_locks::AcquireError> {
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+    /// # let lock = zk_locks::Lock::new(&zk, "/locks/report");
+    /// # let mut tick = tokio::time::interval(std::time::Duration::from_secs(1));
     /// let mut ticket = lock.enqueue().await?;
     /// let guard = loop {
     ///     tokio::select! {
@@ -101,8 +106,12 @@ impl Ticket {
     /// Follows how many are in front, beside whoever waits. Nothing happens before its first
     /// [`next`](Positions::next). `None` once the ticket is used.
     ///
-    /// ```no_run
-    /// # async fn example(lock: zk_locks::Lock) -> Result<(), Box<dyn std::error::Error>> {
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+    /// # let lock = zk_locks::Lock::new(&zk, "/locks/report");
     /// let mut ticket = lock.enqueue().await?;
     /// let mut positions = ticket.positions().ok_or("it is used")?;
     /// let guard = loop {

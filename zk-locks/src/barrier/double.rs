@@ -25,17 +25,28 @@ const READY: &str = "ready";
 /// ephemeral one under the path, and there is one called `ready` from when all are there until all have left.
 /// One that is left from a round whose participants have died lets nobody of ours in too early.
 ///
-/// ```no_run
+/// To enter costs three requests in one round trip, one more and a notification for all but the last, who
+/// writes; to leave costs five, and at most two more for each of the others. The [loss](Guard::lost) of the
+/// node, above all with its session, counts as having left: the others do not wait for it. Stop then, and enter the next
+/// round with another participation.
+///
+/// ```
 /// # async fn compute() {}
-/// # async fn example(zk: zk_locks::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
 /// use zk_locks::DoubleBarrier;
 ///
-/// let barrier = DoubleBarrier::new(&zk, "/barriers/step", 5);
+/// let barrier = DoubleBarrier::new(&zk, "/barriers/step", 2);
+/// # let other = barrier.clone();
+/// # let other = tokio::spawn(async move { other.enter().await?.leave().await });
 /// let participation = barrier.enter().await?;
-/// // All five are there. Stops if this one does not count as there any more.
+/// // Both are there. Stops if this one does not count as there any more.
 /// participation.scope(compute()).await?;
 /// participation.leave().await?;
-/// // All five are done, or gone.
+/// // Both are done, or gone.
+/// # other.await??;
 /// # Ok(())
 /// # }
 /// ```

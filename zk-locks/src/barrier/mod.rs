@@ -20,6 +20,10 @@ pub use self::double::{DoubleBarrier, DoubleBarrierBuilder, Participation};
 /// The barrier is the node at its path, as it is for Curator's `DistributedBarrier` and kazoo's `Barrier`: it is
 /// set as long as the node exists, whoever has made it, and it outlives sessions.
 ///
+/// One request to set it, two to remove it, one and a notification to wait for that. Nothing is held, so nothing can
+/// be lost: a wait outlasts lost connections, and fails if its session ends; then wait again with another client. Whoever
+/// has set a barrier and dies leaves it set: somebody has to [remove](Barrier::remove) it.
+///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -46,6 +46,13 @@ use self::local::{Asked, Shared};
 ///
 /// Tokens have a [local](crate::FencingToken::local) part: compare them whole.
 ///
+/// # On loss
+///
+/// Whoever has the lock hears of it as with any [`Guard`]: [`lost`](Guard::lost), and [`scope`](Guard::scope) stops the
+/// work. Nobody is granted the lock on a node that is lost. Those who wait queue up again with a new node, or
+/// fail, as [`Passing::on_loss`] says; if the session has ended they fail in any case, and a cohort of another
+/// client is needed.
+///
 /// ```
 /// # async fn write(_: zk_locks::FencingToken) {}
 /// # #[tokio::main(flavor = "current_thread")]

@@ -43,13 +43,25 @@ pub enum LatchState {
 ///
 /// Runs a task, which ends when this is dropped; the node is removed then, in the background.
 ///
-/// ```no_run
-/// # async fn example(election: zk_locks::Election) {
-/// let latch = election.latch(b"10.0.0.7:8080");
+/// To stand costs what [a lock](crate::Lock) costs, and a read with a watch on the own node. When the lead is lost
+/// [`is_leader`](LeaderLatch::is_leader) says so before anybody else can be told that it leads, going by the clock if
+/// need be; with the session's end the latch is over, and another client has to stand.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// use zk_locks::Election;
+///
+/// let latch = Election::new(&zk, "/leaders/indexer").latch(b"10.0.0.7:8080");
 /// let mut states = latch.subscribe();
-/// while states.changed().await.is_ok() {
-///     println!("{:?}", *states.borrow_and_update());
+/// while !latch.is_leader() {
+///     states.changed().await?;
 /// }
+/// println!("leading: {:?}", *states.borrow());
+/// latch.resign().await;
+/// # Ok(())
 /// # }
 /// ```
 #[must_use = "dropping it is standing down"]

@@ -22,15 +22,21 @@ pub struct Leader {
 
 /// Follows who leads in an election. Costs nothing while nothing changes.
 ///
-/// ```no_run
-/// # async fn example(election: zk_locks::Election) -> Result<(), zk_locks::ReadError> {
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// # let election = zk_locks::Election::new(&zk, "/leaders/indexer");
 /// let mut leaders = election.observe();
 /// loop {
 ///     match leaders.next().await? {
 ///         Some(leader) => println!("{} leads: {:?}", leader.name, leader.data),
 ///         None => println!("nobody leads"),
 ///     }
+///     # break;
 /// }
+/// # Ok(())
 /// # }
 /// ```
 #[derive(Debug)]

@@ -21,8 +21,12 @@ impl Guard {
     /// There is no re-entrancy by task or thread: tasks move and multiply, and a lock that asks who is running
     /// is wrong for one of them.
     ///
-    /// ```no_run
-    /// # async fn example(lock: zk_locks::Lock) -> Result<(), Box<dyn std::error::Error>> {
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+    /// # let lock = zk_locks::Lock::new(&zk, "/locks/report");
     /// use zk_locks::{Lost, SharedGuard};
     ///
     /// fn inner(outer: &SharedGuard) -> Result<(), Lost> {
