@@ -189,9 +189,6 @@ impl Keeper {
             }
             tracing::debug!(path = self.path, "the session has ended; makes a new one");
             self.publisher.send_replace(NodeState::Absent);
-            if planted!(NodeNotRemade) {
-                stop.cancelled().await;
-            }
             client = tokio::select! {
                 biased;
                 () = stop.cancelled() => {
@@ -272,6 +269,9 @@ impl Keeper {
             event = watch => {
                 let event = event.map_err(AcquireError::SessionEnded)?;
                 if event.kind == EventType::NODE_DELETED {
+                    if planted!(NodeNotRemade) {
+                        std::future::pending::<()>().await;
+                    }
                     *is_there = false;
                     self.publisher.send_replace(NodeState::Absent);
                 }

@@ -132,7 +132,6 @@ mod bank {
         LossForgotten: "a lock that was lost is held again when the servers are back", "own", "S4";
         LossHeardLate: "who waits for the loss of a lock is not woken by the end of its lease", "CURATOR-206", "S4";
         DeletionUnheard: "who waits for the loss of a lock is not told that its node was deleted", "rust-zookeeper #77", "S4";
-        RevokeUnheard: "a holder is not told that its lock is asked for", "own", "S4";
         // Other recipes.
         HerdHeardOnce: "who watches everybody hears of one change only", "own", "L2";
         DeletesUnlooked: "a lock without a queue is released whoever has it by now", "the simple recipes", "S9";
@@ -146,13 +145,12 @@ mod bank {
         OneByOne: "several locks are taken one after the other, as given", "own", "L2 S3";
         LatchKeepsLead: "a latch leads until it knows of another leader", "CURATOR-696", "S2 S4";
         CohortKeepsLock: "tasks of a process pass a lock on for ever", "own", "L3";
-        PassedToNobody: "a lock that is passed on to a task that gives up is nobody's", "own", "L2";
         LocalTokensRepeat: "all tasks of a process have one token", "own", "S1";
         BarrierHalfOpen: "whoever has waited at a barrier for a while passes it", "CURATOR-233", "B1";
         ReadyOfLastRound: "a sign that is left from another round lets in", "own", "B2";
         LeavesAlone: "who leaves a double barrier does not wait for the others", "own", "B2";
         FollowsOnce: "who follows a group is told of one change only", "own", "W1";
-        NodeNotRemade: "a node that is to come back does not if its session has ended", "own", "L1";
+        NodeNotRemade: "a node that is to come back does not if somebody has deleted it", "own", "L1";
     }
 
     /// What no bug has for a number.

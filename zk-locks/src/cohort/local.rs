@@ -287,10 +287,6 @@ impl Shared {
             };
             match waiter.grant.send(Ok(passed)) {
                 // That one has gone; the next one, then.
-                Err(Ok(back)) if planted!(PassedToNobody) => {
-                    mem::forget(back);
-                    return None;
-                }
                 Err(Ok(mut back)) => guard = back.guard.take()?,
                 Ok(()) | Err(Err(_)) => return None,
             }

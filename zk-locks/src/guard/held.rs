@@ -227,7 +227,7 @@ impl Held {
                     Ok(((_, stat), _)) if self.is_another(&stat) => return Lost::NodeDeleted,
                     Ok(((data, _), watch)) => {
                         self.revoked.send_if_modified(|revoked| {
-                            let news = data == REVOKE && !*revoked && !planted!(RevokeUnheard);
+                            let news = data == REVOKE && !*revoked;
                             *revoked |= news;
                             news
                         });
