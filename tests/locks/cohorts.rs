@@ -191,6 +191,42 @@ async fn whoever_comes_while_a_cohort_has_the_lock_waits_for_one_turn_at_most() 
     .await;
 }
 
+/// One task tries, another one asks meanwhile and queues up for the cohort, and the try succeeds: nobody watched over
+/// that turn, which went on for as long as somebody of the cohort waited.
+#[tokio::test]
+async fn a_turn_that_began_with_a_try_is_one_turn_at_most_as_well() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("tried").await;
+        let (proxy, zk) = stage.proxied().await;
+        let lock = CohortLock::new(&zk, &path).passing(Passing::default().most(1).time(LONG));
+        let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2)).watch();
+        let created = proxy.on(Match::request(OpCode::CREATE2)).watch();
+        let held = proxy.on(Match::reply(OpCode::CREATE2)).hold();
+        let trying = lock.clone();
+        let trying = tokio::spawn(async move { trying.try_acquire().await });
+        within(held.fired()).await;
+        let asking = lock.clone();
+        let asking = tokio::spawn(async move { asking.acquire().await });
+        within(created.fired_times(2)).await;
+        let mut ticket = within(Lock::new(&stage.outsider, &path).enqueue()).await.unwrap();
+        held.release();
+        let first = within(trying).await.unwrap().unwrap().expect("nobody was in front");
+        // In the try twice, in queueing up, and to see who is behind.
+        within(listed.fired_times(4)).await;
+        zk.sync("/").await.unwrap();
+        let token = first.token();
+        within(first.release()).await.unwrap();
+        let theirs = within(ticket.wait()).await.unwrap();
+        assert!(theirs.token() > token);
+        within(theirs.release()).await.unwrap();
+        let second = within(asking).await.unwrap().unwrap();
+        assert!(second.token() > token && second.token().local() == 0);
+        within(second.release()).await.unwrap();
+        emptied(&stage.outsider, &path).await;
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn tasks_that_give_up_cost_nothing_but_the_last_one_takes_the_node_along() {
     on_each_release(async |stage: Stage| {

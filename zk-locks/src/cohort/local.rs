@@ -118,6 +118,11 @@ impl Local {
         self.waiters.len()
     }
 
+    /// Whether somebody waits, and there is no node yet that was granted.
+    pub(super) fn wants_node(&self) -> bool {
+        self.turn.is_none() && !self.waiters.is_empty()
+    }
+
     /// The turn with this number, if it is not over.
     fn turn(&mut self, number: u64) -> Option<&mut Turn> {
         self.turn.as_mut().filter(|turn| turn.number == number)
@@ -223,9 +228,11 @@ impl Shared {
             .ok()
     }
 
-    /// A lock that was just granted, for whoever asked for it.
+    /// A lock that was just granted, for whoever tried to get it. Somebody else may have asked meanwhile, for whom
+    /// the runner queues up: it has a turn to watch over now.
     pub(super) fn adopt(self: &Arc<Self>, guard: Guard) -> CohortGuard {
         let turn = self.begin(&guard, false);
+        self.changed();
         CohortGuard { guard: Some(guard), turn, shared: self.clone() }
     }
 

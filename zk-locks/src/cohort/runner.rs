@@ -47,11 +47,11 @@ impl Runner {
         self.at_rest = true;
     }
 
-    /// Gets the lock, unless all who waited for it have gone.
+    /// Gets the lock, unless all who waited for it have gone, or one of the cohort has it by a try.
     async fn join(&self) {
         let queued = tokio::select! {
             biased;
-            () = self.deserted() => return,
+            () = self.superseded() => return,
             queued = self.queue() => queued,
         };
         let requeues = self.shared.passing.on_loss == OnLoss::Requeue;
@@ -70,8 +70,8 @@ impl Runner {
         Ok((Guard::new(line, place)?, contended))
     }
 
-    async fn deserted(&self) {
-        while self.shared.local().waiting() > 0 {
+    async fn superseded(&self) {
+        while self.shared.local().wants_node() {
             self.shared.news.notified().await;
         }
     }
