@@ -237,7 +237,8 @@ impl Client {
     /// were closed, though what was sent may still be carried out. Only what must not be left to nobody is
     /// done first, however long that takes: [protected creates](crate::Create::protected) come to their end,
     /// and nodes whose [owners](crate::OwnedNode) have gone are deleted, such as those of locks that were
-    /// dropped.
+    /// dropped. What [tasks](Client::spawn) give back is not waited for: end those first, by releasing what has been
+    /// granted without a queue, resigning from a leader's latch, and leaving a cohort to nobody.
     ///
     /// Dropping the future before it is ready is dropping the client: the session is closed.
     pub async fn detach(self) -> Option<Credentials> {
