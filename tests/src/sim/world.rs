@@ -235,7 +235,8 @@ impl World {
         let waiters = self.judge.bench().waiters() as u64;
         let each = self.options.hold_max + 500 + 8 * self.options.latency.1;
         let timeout = self.options.longest_timeout();
-        let latest = self.cluster.now() + 30_000 + 2 * timeout + waiters * each;
+        // And those who hold something now.
+        let latest = self.cluster.now() + 30_000 + 2 * timeout + (waiters + 1) * each;
         loop {
             let drained = self.judge.bench().promises.drained.len();
             if drained == self.options.clients as usize {

@@ -31,11 +31,12 @@ mod wire;
 mod writes;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use zk_client::Session;
 use zk_proto::SessionId;
 use zk_testkit::{
     server::Ensemble,
@@ -93,7 +94,7 @@ pub(crate) struct Bench {
     histories: histories::Histories,
     pub(crate) promises: liveness::Promises,
     /// Sessions that delete what is not theirs.
-    pub(crate) meddlers: BTreeSet<SessionId>,
+    pub(crate) meddlers: Vec<Session>,
     /// Sessions that a fault has ended, or that a cut-off member has kept alive, until when: whoever
     /// believes in these is wrong through no fault of its own.
     doubtful: BTreeMap<SessionId, u64>,
@@ -114,7 +115,7 @@ impl Judge {
             writes: writes::Writes::default(),
             histories: histories::Histories::default(),
             promises: liveness::Promises::default(),
-            meddlers: BTreeSet::new(),
+            meddlers: Vec::new(),
             doubtful: BTreeMap::new(),
         })))
     }

@@ -14,7 +14,7 @@ const PATH: &str = "/meddled/lock";
 pub(super) async fn work(mut worker: Worker) {
     let mixed = worker.seat.options.is_mixed();
     if mixed {
-        worker.seat.judge.bench().meddlers.insert(worker.client.session().id());
+        worker.seat.judge.bench().meddlers.push(worker.client.session());
     }
     loop {
         let pause = worker.rng.scaled(50, 20_000);
