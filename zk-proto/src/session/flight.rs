@@ -171,10 +171,11 @@ impl<R, W> Flight<R, W> {
         self.sent.push_front(Sent { start: u64::MAX, ..sent });
     }
 
-    /// Takes the oldest sent request, if it is a user's: its reply is what breaks the connection.
-    pub(crate) fn take_first_user(&mut self) -> Option<Slot<R, W>> {
+    /// Takes the oldest request of which something is among the first `written` bytes, if it is a user's: its reply
+    /// is what breaks the connection.
+    pub(crate) fn take_first_user(&mut self, written: u64) -> Option<Slot<R, W>> {
         let first = self.sent.front()?;
-        if !matches!(first.slot, Slot::User { .. }) {
+        if !matches!(first.slot, Slot::User { .. }) || first.start >= written {
             return None;
         }
         let slot = self.sent.pop_front()?.slot;

@@ -85,7 +85,7 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Reports the request whose reply cannot be taken: it would break the next connection too.
     fn give_up_first(&mut self, error: FrameError) {
-        let Some(slot) = self.flight.take_first_user() else { return };
+        let Some(slot) = self.flight.take_first_user(self.link.written()) else { return };
         let cause = match usize::try_from(error.len) {
             Ok(len) => Cause::ReplyTooLarge { len, len_max: error.len_max },
             Err(_) => Cause::LinkLost(LinkError::Protocol(error.to_string())),
