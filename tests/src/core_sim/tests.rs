@@ -51,6 +51,14 @@ fn no_refusal_overtakes_what_a_member_has_yet_to_apply() {
     assert!(report.is_ok(), "{report:?}");
 }
 
+/// The seed that found a read which was answered as of a write behind it: the member came to apply both
+/// while the leader was deciding on what stood further back.
+#[test]
+fn no_read_sees_a_write_behind_it() {
+    let report = run(&Plan::of_seed(538));
+    assert!(report.is_ok(), "{report:?}");
+}
+
 #[test]
 fn the_same_plan_is_the_same_run() {
     for seed in 100..102 {

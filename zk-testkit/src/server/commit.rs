@@ -152,16 +152,15 @@ impl Ensemble {
             self.tell(member, stamp.zxid, effects.changes);
         }
         // Answers, or a close, may have waited for this; they go out, with the reads behind them, before
-        // the next transaction is applied. Writes come in their turn, as does whoever is being served.
+        // the next transaction is applied. Writes come in their turn.
         let Some(replica) = self.members.get_mut(member) else { return };
-        let waiting = std::mem::take(&mut replica.waiting);
-        let served = self.serving;
-        for conn in waiting.into_iter().filter(|conn| served != Some(*conn)) {
+        for conn in std::mem::take(&mut replica.waiting) {
             self.serve_locally(conn);
             self.ready.insert(conn);
         }
         let ended = author.filter(|_| matches!(txn, Txn::CloseSession));
-        if let Some(conn) = ended.filter(|conn| served != Some(*conn)) {
+        // Whoever has asked for it is to be told first.
+        if let Some(conn) = ended.filter(|conn| self.serving != Some(*conn)) {
             self.close(conn);
         }
     }

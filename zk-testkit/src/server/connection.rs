@@ -42,6 +42,8 @@ pub(super) struct Connection {
     pub(super) inbound: BytesMut,
     pub(super) outbound: BytesMut,
     pub(super) queue: VecDeque<Queued>,
+    /// How many have left the queue: the place of its front.
+    pub(super) taken: u64,
     /// The answer to the handshake.
     pub(super) greeting: Bytes,
     /// A handshake is being answered; until then nothing more is read.
@@ -53,17 +55,6 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// What an answer in front of the queue says of how far the member has come: not beyond a write that is
-    /// answered behind it. Real members answer between two transactions; here several may be applied before
-    /// anything is answered.
-    pub(super) fn shown(&self, applied: Zxid) -> Zxid {
-        let write = self.queue.iter().find_map(|item| match item {
-            Queued::Answer { at, .. } if at.0 > 0 => Some(*at),
-            _ => None,
-        });
-        write.map_or(applied, |at| at.min(applied))
-    }
-
     pub(super) fn new(member: usize, peer: IpAddr) -> Self {
         Self {
             member,
@@ -72,11 +63,25 @@ impl Connection {
             inbound: BytesMut::new(),
             outbound: BytesMut::new(),
             queue: VecDeque::new(),
+            taken: 0,
             greeting: Bytes::new(),
             is_deaf: false,
             closing: false,
             listed: false,
         }
+    }
+
+    /// Takes the front of the queue.
+    pub(super) fn take(&mut self) -> Option<Queued> {
+        let item = self.queue.pop_front()?;
+        self.taken += 1;
+        Some(item)
+    }
+
+    /// What stands at a place of the queue, which is the same however many in front of it are taken.
+    pub(super) fn at(&mut self, place: u64) -> Option<&mut Queued> {
+        let index = usize::try_from(place.checked_sub(self.taken)?).ok()?;
+        self.queue.get_mut(index)
     }
 
     pub(super) const fn session(&self) -> Option<SessionId> {
@@ -153,22 +158,5 @@ impl Encoded {
 impl Encode for Encoded {
     fn encode(&self, out: &mut BytesMut) {
         out.extend_from_slice(&self.0);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::Ipv4Addr;
-
-    use super::*;
-
-    #[test]
-    fn the_answers_of_one_connection_never_go_back_in_time() {
-        let mut connection = Connection::new(0, Ipv4Addr::LOCALHOST.into());
-        assert_eq!(connection.shown(Zxid(9)), Zxid(9));
-        let write = |at| Queued::Answer { at: Zxid(at), frame: Bytes::new(), last: false };
-        connection.queue.extend([write(0), write(5), write(8)]);
-        assert_eq!(connection.shown(Zxid(9)), Zxid(5));
-        assert_eq!(connection.shown(Zxid(3)), Zxid(3));
     }
 }

@@ -141,27 +141,19 @@ impl Ensemble {
         }
     }
 
-    /// Serves as much of a connection's queue as can be served, in order.
+    /// Serves as much of a connection's queue as can be served, in order. While its member has not come so
+    /// far, the leader can take what follows.
     pub(super) fn advance(&mut self, now: Time, conn: Conn) {
+        let mut place = 0;
         loop {
+            // Before each decision: what stands in front of a write is answered as of before it.
             self.serve_locally(conn);
-            let Some(connection) = self.conns.get(&conn).filter(|it| !it.closing) else { return };
-            match connection.queue.front() {
-                Some(Queued::Request { .. }) => {
-                    if !self.forward(now, conn, 0) {
-                        return;
-                    }
-                }
-                Some(_) => {
-                    // While the member has not come so far, the leader can take what follows.
-                    let mut place = 1;
-                    while self.forward(now, conn, place) {
-                        place += 1;
-                    }
-                    return;
-                }
-                None => return,
+            let Some(connection) = self.conns.get(&conn) else { return };
+            place = connection.taken.max(place);
+            if !self.forward(now, conn, place) {
+                return;
             }
+            place += 1;
         }
     }
 
@@ -182,9 +174,7 @@ impl Ensemble {
                 Some(Queued::Request { header, .. }) if goes_to_leader(header.op) => return,
                 _ => {}
             }
-            let item = connection.queue.pop_front();
-            let shown = connection.shown(applied);
-            match item {
+            match connection.take() {
                 Some(Queued::Answer { frame, last, .. }) => {
                     // The first answer is the one to the handshake: now the client may be heard.
                     if std::mem::take(&mut connection.is_deaf) {
@@ -196,19 +186,19 @@ impl Ensemble {
                     }
                 }
                 Some(Queued::Sync { xid, path, .. }) => {
-                    let answer = reply(xid, shown, Ok(&Self::sync_answer(&path)));
+                    let answer = reply(xid, applied, Ok(&Self::sync_answer(&path)));
                     self.say(conn, &answer);
                 }
-                Some(Queued::Request { header, body }) => self.read(conn, header, &body, shown),
+                Some(Queued::Request { header, body }) => self.read(conn, header, &body, applied),
                 None => return,
             }
         }
     }
 
-    fn read(&mut self, conn: Conn, header: RequestHeader, body: &Bytes, shown: Zxid) {
+    fn read(&mut self, conn: Conn, header: RequestHeader, body: &Bytes, applied: Zxid) {
         if header.op == OpCode::PING {
             // Whatever number the heartbeat had.
-            let pong = reply(Xid::PING, shown, Ok(&Encoded::default()));
+            let pong = reply(Xid::PING, applied, Ok(&Encoded::default()));
             self.say(conn, &pong);
             return;
         }
@@ -231,14 +221,14 @@ impl Ensemble {
         for (kind, path) in missed {
             self.say(conn, &read::event(kind, &path, Zxid(-1)));
         }
-        self.say(conn, &outcome(header.xid, shown, &answer));
+        self.say(conn, &outcome(header.xid, applied, &answer));
     }
 
-    /// Hands the request at a place of the queue to the leader, if it is one for the leader. Returns
-    /// whether those behind it may be looked at.
-    fn forward(&mut self, now: Time, conn: Conn, place: usize) -> bool {
-        let connection = self.conns.get(&conn).filter(|it| !it.closing);
-        let Some(item) = connection.and_then(|it| it.queue.get(place)) else { return false };
+    /// Hands the request at a [place](Connection::at) of the queue to the leader, if it is one for the leader.
+    /// Returns whether those behind it may be looked at.
+    fn forward(&mut self, now: Time, conn: Conn, place: u64) -> bool {
+        let connection = self.conns.get_mut(&conn).filter(|it| !it.closing);
+        let Some(item) = connection.and_then(|it| it.at(place)) else { return false };
         let Queued::Request { header, body } = item else { return true };
         if !goes_to_leader(header.op) {
             return true;
@@ -247,7 +237,7 @@ impl Ensemble {
         let before = self.serving.replace(conn);
         let answer = self.decide(now, conn, header, &body);
         self.serving = before;
-        let slot = self.conns.get_mut(&conn).and_then(|it| it.queue.get_mut(place));
+        let slot = self.conns.get_mut(&conn).and_then(|it| it.at(place));
         match (answer, slot) {
             (Some(answer), Some(slot)) => {
                 *slot = answer;
