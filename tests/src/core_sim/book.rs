@@ -11,7 +11,7 @@ use zk_proto::{
 
 use super::{
     truth::{Truth, mark_of},
-    watching::Watching,
+    watching::{Rearmed, Watching},
 };
 
 /// What was asked for.
@@ -48,8 +48,9 @@ pub(crate) struct Book {
     answered: u64,
     /// The newest state that was seen.
     seen: Zxid,
-    /// The state at which watches were armed again on the present connection, until it is looked at.
-    pub(crate) restored: Option<Zxid>,
+    /// The watches that were armed again on the present connection, and at which state, until that is looked
+    /// at.
+    pub(crate) restored: Vec<(Zxid, Vec<Rearmed>)>,
     pub(crate) connected: bool,
     pub(crate) over: Option<Over>,
     /// What is wrong, in the order of finding it.
@@ -192,8 +193,8 @@ impl Book {
     }
 
     fn look_at_restored(&mut self, truth: &Truth) {
-        if let Some(zxid) = self.restored.take() {
-            let watches = self.watches.values_mut();
+        for (zxid, rearmed) in std::mem::take(&mut self.restored) {
+            let watches = self.watches.values_mut().filter(|watch| watch.is_among(&rearmed));
             let wrong: Vec<_> =
                 watches.filter_map(|watch| watch.restored(zxid, truth).err()).collect();
             self.violations.extend(wrong);
@@ -237,6 +238,7 @@ impl Book {
                     self.wrong(format!("S7: {negotiated:?} is another session"));
                 }
                 self.id = Some(negotiated.id);
+                self.watches.values_mut().for_each(|watch| watch.is_lapsed = true);
                 self.connected = true;
             }
             State::Disconnected(_) => self.connected = false,

@@ -7,11 +7,14 @@ use zk_proto::{
     OpCode, Time, Xid, Zxid,
     frame::{LEN_PREFIX, ReplyHeader, RequestHeader, split_frame},
     jute::{Decode, Reader, decode_prefix},
-    request::{Create2Request, MultiOp, MultiRequest, SetDataRequest},
+    request::{Create2Request, MultiOp, MultiRequest, SetDataRequest, SetWatches, SetWatches2},
 };
 use zk_testkit::server::{Conn, Member};
 
-use super::truth::mark_of;
+use super::{
+    truth::mark_of,
+    watching::{Armed, Rearmed},
+};
 
 /// A connection, from the attempt at it until both sides have forgotten it.
 #[derive(Debug)]
@@ -81,8 +84,8 @@ pub(crate) struct Tap {
     taken: usize,
     /// Marks of writes, with the places where their frames begin.
     untaken: VecDeque<(usize, u64)>,
-    /// The request that arms watches again.
-    restore: Option<Xid>,
+    /// The requests that arm watches again and are not answered, in order, with what they arm.
+    restores: VecDeque<(Xid, Vec<Rearmed>)>,
     /// Marks of requests that were taken, by their numbers, in order.
     open: VecDeque<(Xid, u64)>,
     inbound: BytesMut,
@@ -92,8 +95,8 @@ pub(crate) struct Tap {
 /// What a tap has seen of a server's bytes.
 #[derive(Debug)]
 pub(crate) enum Heard {
-    /// Watches are armed again, at this state.
-    Restored(Zxid),
+    /// These watches are armed again, at this state.
+    Restored(Zxid, Vec<Rearmed>),
     /// A write was refused without being carried out.
     Refused(u64),
 }
@@ -115,8 +118,8 @@ impl Tap {
         let mut reader = Reader::new(frame);
         let RequestHeader { xid, op } = Decode::decode(&mut reader).expect("frames have headers");
         let body = frame.slice(reader.offset()..);
-        if matches!(op, OpCode::SET_WATCHES | OpCode::SET_WATCHES2) {
-            self.restore = Some(xid);
+        if let Some(rearmed) = rearmed_by(op, &body) {
+            self.restores.push_back((xid, rearmed));
         }
         if let Some(mark) = mark_in(op, &body) {
             self.untaken.push_back((self.appended, mark));
@@ -140,8 +143,9 @@ impl Tap {
                 continue;
             }
             let Ok(header) = decode_prefix::<ReplyHeader>(&frame) else { continue };
-            if self.restore == Some(header.xid) && header.err.is_ok() {
-                heard.push(Heard::Restored(header.zxid));
+            if self.restores.front().is_some_and(|(xid, _)| *xid == header.xid) {
+                let rearmed = self.restores.pop_front().filter(|_| header.err.is_ok());
+                heard.extend(rearmed.map(|(_, rearmed)| Heard::Restored(header.zxid, rearmed)));
             }
             if self.open.front().is_some_and(|(xid, _)| *xid == header.xid) {
                 let mark = self.open.pop_front().map(|(_, mark)| mark);
@@ -151,6 +155,34 @@ impl Tap {
         }
         heard
     }
+}
+
+/// What a request arms again, if it is one that does.
+fn rearmed_by(op: OpCode, body: &Bytes) -> Option<Vec<Rearmed>> {
+    let lists = match op {
+        OpCode::SET_WATCHES => {
+            let it: SetWatches = decode_prefix(body).ok()?;
+            vec![
+                (Armed::Data, it.data_watches),
+                (Armed::Missing, it.exist_watches),
+                (Armed::Children, it.child_watches),
+            ]
+        }
+        OpCode::SET_WATCHES2 => {
+            let it: SetWatches2 = decode_prefix(body).ok()?;
+            vec![
+                (Armed::Data, it.data_watches),
+                (Armed::Missing, it.exist_watches),
+                (Armed::Children, it.child_watches),
+                (Armed::Persistent, it.persistent_watches),
+                (Armed::Recursive, it.persistent_recursive_watches),
+            ]
+        }
+        _ => return None,
+    };
+    let each =
+        lists.iter().flat_map(|(armed, paths)| paths.strs().map(|path| (*armed, path.into())));
+    Some(each.collect())
 }
 
 /// The mark of a write on its way to the server.

@@ -13,7 +13,7 @@ use super::{
     book::{Asked, Book},
     exhaust, run, soak,
     truth::Truth,
-    watching::{State, Watching},
+    watching::Watching,
 };
 
 /// Things that happen in the runs of a test.
@@ -56,6 +56,13 @@ fn no_refusal_overtakes_what_a_member_has_yet_to_apply() {
 #[test]
 fn no_read_sees_a_write_behind_it() {
     let report = run(&Plan::of_seed(538));
+    assert!(report.is_ok(), "{report:?}");
+}
+
+/// The seed with an event between two of the answers by which watches were armed again.
+#[test]
+fn watches_that_are_armed_again_one_request_after_the_other_are_told_apart() {
+    let report = run(&Plan::of_seed(768));
     assert!(report.is_ok(), "{report:?}");
 }
 
@@ -107,7 +114,7 @@ fn answered(zxid: i64, code: ErrorCode) -> Outcome {
 fn book(by: WatchBy) -> Book {
     let mut book = Book::default();
     let path: Arc<str> = "/a".into();
-    let watching = Watching { by, path, state: State::Asked };
+    let watching = Watching::new(by, path);
     book.asked(1, Asked::Other, Some((1, watching)));
     book.concluded(1, &answered(1, ErrorCode::OK), &truth());
     assert_eq!(book.violations, [""; 0]);

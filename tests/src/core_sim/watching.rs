@@ -16,6 +16,9 @@ pub(crate) struct Watching {
     pub(crate) by: WatchBy,
     pub(crate) path: Arc<str>,
     pub(crate) state: State,
+    /// Whether the present connection has yet to arm it. What others on the connection hear it is told all
+    /// the same.
+    pub(crate) is_lapsed: bool,
 }
 
 #[derive(Debug)]
@@ -30,7 +33,25 @@ pub(crate) enum State {
     Always { next: usize, told: Vec<usize> },
 }
 
+/// As what a server knows a watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Armed {
+    Data,
+    /// Of a node that was missing.
+    Missing,
+    Children,
+    Persistent,
+    Recursive,
+}
+
+/// A watch that a new connection has armed again.
+pub(crate) type Rearmed = (Armed, Box<str>);
+
 impl Watching {
+    pub(crate) fn new(by: WatchBy, path: Arc<str>) -> Self {
+        Self { by, path, state: State::Asked, is_lapsed: false }
+    }
+
     pub(crate) fn is_persistent(&self) -> bool {
         matches!(self.by, WatchBy::Persistent | WatchBy::Recursive)
     }
@@ -38,11 +59,24 @@ impl Watching {
     /// The answer has armed it, at the state of `zxid`.
     pub(crate) fn arm(&mut self, zxid: Zxid, exists: bool, truth: &Truth) {
         let next = truth.after(zxid);
+        self.is_lapsed = false;
         self.state = match self.by {
             WatchBy::Persistent | WatchBy::Recursive => State::Always { next, told: Vec::new() },
             WatchBy::Exists if !exists => State::Missing { next },
             _ => State::Once { next },
         };
+    }
+
+    /// Whether it is among those that were armed again.
+    pub(crate) fn is_among(&self, rearmed: &[Rearmed]) -> bool {
+        let own = match (self.by, &self.state) {
+            (WatchBy::Exists, State::Missing { .. }) => Armed::Missing,
+            (WatchBy::Data | WatchBy::Exists, _) => Armed::Data,
+            (WatchBy::Children, _) => Armed::Children,
+            (WatchBy::Persistent, _) => Armed::Persistent,
+            (WatchBy::Recursive, _) => Armed::Recursive,
+        };
+        rearmed.iter().any(|(armed, path)| *armed == own && **path == *self.path)
     }
 
     /// Whether a change concerns it.
@@ -90,7 +124,7 @@ impl Watching {
                     return Err(format!("W4: {event:?} where nothing was due"));
                 };
                 let place = (*next..truth.changes.len())
-                    .take_while(|place| truth.changes[*place].zxid <= first)
+                    .take_while(|place| self.is_lapsed || truth.changes[*place].zxid <= first)
                     .filter(|place| !told.contains(place))
                     .find(|place| {
                         let change = &truth.changes[*place];
@@ -140,6 +174,7 @@ impl Watching {
 
     /// It was armed again on a new connection, at the state of `zxid`, after the news were told.
     pub(crate) fn restored(&mut self, zxid: Zxid, truth: &Truth) -> Result<(), String> {
+        self.is_lapsed = false;
         match self.state {
             // Servers look at whether the node is there now, not whether it was in between.
             State::Missing { .. } if truth.at(&self.path, zxid).is_none() => {

@@ -12,12 +12,7 @@ use zk_proto::{
     session::{OnLoss, Outgoing, WatchBy, WatchIntent},
 };
 
-use super::{
-    book::Asked,
-    rng::Rng,
-    truth::mark,
-    watching::{State, Watching},
-};
+use super::{book::Asked, rng::Rng, truth::mark, watching::Watching};
 
 /// Nodes that come and go, and one that is always there to be written in multis.
 const PATHS: [&str; 6] = ["/a", "/b", "/a/x", "/b/x", "/b/y", "/log"];
@@ -129,7 +124,7 @@ impl Wish {
         let on_loss = if is_harmless { OnLoss::Resend } else { OnLoss::Report };
         let watch = by.map(|(by, path)| {
             let path: Arc<str> = path.into();
-            (token, Watching { by, path, state: State::Asked })
+            (token, Watching::new(by, path))
         });
         let intent = watch.as_ref().map(|(watcher, watching)| WatchIntent {
             path: watching.path.clone(),

@@ -358,7 +358,9 @@ impl<'a> World<'a> {
                 let client = &mut self.clients[client];
                 for heard in heard {
                     match heard {
-                        Heard::Restored(zxid) => client.book.restored = Some(zxid),
+                        Heard::Restored(zxid, rearmed) => {
+                            client.book.restored.push((zxid, rearmed));
+                        }
                         Heard::Refused(mark) => client.book.refused(mark),
                     }
                 }
