@@ -1,6 +1,6 @@
 //! The lock that is one node: first to come, and then whoever is quickest.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, pin::pin, sync::Arc, time::Duration};
 
 use tokio::{
     sync::oneshot,
@@ -352,16 +352,13 @@ impl SimpleGuard {
         self.held.lost().await
     }
 
-    /// Runs `work` until it is done or the lock is lost, whichever comes first.
+    /// Runs `work` until it is done or the lock is lost, whichever comes first: see
+    /// [`Guard::scope`](crate::Guard::scope).
     ///
     /// # Errors
     /// [`Lost`]; `work` has been dropped then, wherever it was.
     pub async fn scope<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
-        tokio::select! {
-            biased;
-            lost = self.lost() => Err(lost),
-            output = work => Ok(output),
-        }
+        self.held.scope(pin!(work)).await
     }
 
     /// Asks the servers whether the lock is held: a transaction that a quorum has agreed to, and a read that

@@ -28,6 +28,20 @@ pub(crate) async fn all<T, E>(
     Ok(running.into_iter().filter_map(|(_, output)| output).collect())
 }
 
+/// Runs `work` until it is done or `lost` is, whichever comes first. At each step the loss is looked at first.
+///
+/// Takes what is pinned already, because each call of an async function doubles what it is given.
+pub(crate) async fn unless<W: Future + Unpin, L>(
+    lost: impl Future<Output = L>,
+    work: W,
+) -> Result<W::Output, L> {
+    tokio::select! {
+        biased;
+        lost = lost => Err(lost),
+        output = work => Ok(output),
+    }
+}
+
 /// Waits for the first of these; for ever, if there are none.
 pub(crate) async fn first<F: Future>(futures: impl IntoIterator<Item = F>) -> F::Output {
     let mut running: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();

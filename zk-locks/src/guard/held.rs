@@ -1,8 +1,8 @@
 //! What is known of a lock that was acquired: whether it is held, and if not, why.
 
 use std::{
-    future::{Future as _, poll_fn},
-    pin::pin,
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
     sync::OnceLock,
     task::Poll,
 };
@@ -11,6 +11,7 @@ use tokio::{
     sync::{Mutex, watch},
     time::sleep,
 };
+use tracing::Instrument as _;
 use zk_client::{
     Client, EventType, MultiError, ReadError, Rejection, SessionEnd, SessionState, Stat, Watch,
     planted,
@@ -20,6 +21,7 @@ use super::{FencingToken, Status};
 use crate::{
     error::{CheckError, Lost},
     queue::REVOKE,
+    together,
 };
 
 /// A node that stands for a lock, and what is known of it. Does not delete it.
@@ -126,6 +128,12 @@ impl Held {
             Status::Lost(first) => first,
             Status::Held | Status::Suspect { .. } => lost,
         }
+    }
+
+    /// Runs what is pinned until it is done or the lock is lost, in a span with the lock's path and token.
+    pub(crate) async fn scope<F: Future>(&self, work: Pin<&mut F>) -> Result<F::Output, Lost> {
+        let span = tracing::info_span!("zk.lock", path = self.path, token = %self.token);
+        together::unless(self.lost(), pin!(work.instrument(span))).await
     }
 
     pub(crate) async fn revoked(&self) -> Result<(), Lost> {

@@ -1,6 +1,6 @@
 //! Several nodes that are held together.
 
-use std::{future::Future, slice};
+use std::{future::Future, pin::pin, slice};
 
 use zk_client::Multi;
 
@@ -76,11 +76,7 @@ impl Guards {
     /// # Errors
     /// [`Lost`]; `work` has been dropped then, wherever it was.
     pub async fn scope<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
-        tokio::select! {
-            biased;
-            lost = self.lost() => Err(lost),
-            output = work => Ok(output),
-        }
+        together::unless(self.lost(), pin!(work)).await
     }
 
     /// Asks the servers whether all are held: see [`Guard::check`]. One request for each, in one round trip.

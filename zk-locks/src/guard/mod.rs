@@ -3,12 +3,12 @@
 use std::{
     fmt,
     future::Future,
+    pin::pin,
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument as _;
 use zk_client::{Multi, OwnedNode, Watch, Zxid, planted};
 
 mod held;
@@ -178,12 +178,7 @@ impl Guard {
     /// # Errors
     /// [`Lost`]; `work` has been dropped then, wherever it was.
     pub async fn scope<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
-        let span = tracing::info_span!("zk.lock", path = self.path(), token = %self.token());
-        tokio::select! {
-            biased;
-            lost = self.lost() => Err(lost),
-            output = work.instrument(span) => Ok(output),
-        }
+        self.held.scope(pin!(work)).await
     }
 
     /// Waits until somebody asks for the lock back: by [`Queue::revoke`](crate::Queue::revoke), or with

@@ -21,6 +21,15 @@ pub(crate) const COUNT: &str = "/permits/count";
 /// What tells that all are there is no participant.
 const READY: &str = "ready";
 
+/// Somebody at a double barrier.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entrant {
+    pub(crate) client: u32,
+    pub(crate) session: SessionId,
+    pub(crate) site: Site,
+    pub(crate) token: FencingToken,
+}
+
 /// Nodes whose children are counted, transaction by transaction.
 #[derive(Debug, Default)]
 pub(super) struct Crowds {
@@ -162,20 +171,13 @@ impl Bench {
     }
 
     /// Somebody has entered a double barrier.
-    pub(crate) fn entered(
-        &mut self,
-        client: u32,
-        session: SessionId,
-        site: Site,
-        token: FencingToken,
-    ) {
-        let path = site.path();
+    pub(crate) fn entered(&mut self, entrant: Entrant) {
+        let Entrant { client, session, token, .. } = entrant;
+        let path = entrant.site.path();
         let full = self.truth.full_since(&path, Zxid(token.get()));
         if full.is_none() && !self.is_doubtful(session) {
-            self.violated(
-                "B2",
-                format!("c{client} enters {path} with {token} before all are there"),
-            );
+            let text = format!("c{client} enters {path} with {token} before all are there");
+            self.violated("B2", text);
         }
     }
 
@@ -199,14 +201,9 @@ impl Bench {
     }
 
     /// Somebody has left a double barrier, and waited for all who had been there with it.
-    pub(crate) fn has_left(
-        &mut self,
-        client: u32,
-        session: SessionId,
-        site: Site,
-        token: FencingToken,
-    ) {
-        let path = site.path();
+    pub(crate) fn has_left(&mut self, entrant: Entrant) {
+        let Entrant { client, session, token, .. } = entrant;
+        let path = entrant.site.path();
         let Some((full, _)) = self.truth.full_since(&path, Zxid(token.get())) else { return };
         let staying: Vec<String> = self
             .truth
@@ -215,10 +212,8 @@ impl Bench {
             .map(|(name, live)| format!("{name} ({}) of {}", live.czxid, live.owner))
             .collect();
         if !staying.is_empty() && !self.is_doubtful(session) {
-            self.violated(
-                "B2",
-                format!("c{client} has left {path} with {token} before {staying:?}"),
-            );
+            let text = format!("c{client} has left {path} with {token} before {staying:?}");
+            self.violated("B2", text);
         }
     }
 }

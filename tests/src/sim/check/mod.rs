@@ -45,7 +45,7 @@ use zk_testkit::{
 
 pub(crate) use self::{
     claim::{Claim, Grip, Latched, Part},
-    crowd::COUNT,
+    crowd::{COUNT, Entrant},
     exclusion::{Came, Held, Share},
     histories::Asked,
     linear::{Answer, Ask, Node, Refusal},

@@ -7,6 +7,7 @@ use zk_testkit::sim::Doing;
 
 use super::{Over, Worker, take::name};
 use crate::sim::{
+    check::Entrant,
     pass,
     recipe::{PARTICIPANTS, Site},
 };
@@ -74,7 +75,8 @@ async fn meet(
     };
     let token = entered.token();
     seat.count("granted: double barriers entered");
-    seat.judge.at(seat.now()).entered(seat.number, session, site, token);
+    let entrant = Entrant { client: seat.number, session, site, token };
+    seat.judge.at(seat.now()).entered(entrant);
     {
         let _holding = seat.cluster.doing(seat.number, Doing::Holding);
         let time = worker.rng.within(0, seat.options.hold_max);
@@ -93,7 +95,7 @@ async fn meet(
     let Some(left) = worker.while_busy(leave).await else { return Ok(()) };
     left?;
     seat.count("granted: double barriers left");
-    seat.judge.at(seat.now()).has_left(seat.number, session, site, token);
+    seat.judge.at(seat.now()).has_left(entrant);
     Ok(())
 }
 

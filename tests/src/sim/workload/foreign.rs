@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use zk_client::{Rejection, WriteError, join};
+use zk_client::{Error, Rejection, WriteError, join};
 use zk_locks::{Lock, Queue};
 
 use super::{MEDDLED, Worker};
-use crate::sim::pass;
+use crate::sim::{check::Bench, pass};
 
 const PATH: &str = "/meddled/lock";
 
@@ -108,17 +108,11 @@ async fn evict(worker: &mut Worker) -> bool {
     let Ok(contenders) = queue.contenders().await else { return false };
     let Some(contender) = contenders.get(worker.rng.index(contenders.len())) else { return false };
     worker.seat.cluster.state().hit("V19", worker.seat.number);
-    match queue.evict(contender).await {
-        Ok(true) => {
-            let seat = &worker.seat;
-            let mut bench = seat.judge.at(seat.now());
-            bench.count("contenders evicted");
-            bench.meddled(join(PATH, &contender.name));
-            false
-        }
-        Ok(false) => false,
-        Err(error) => error.session_end().is_some(),
-    }
+    let evicted = queue.evict(contender).await;
+    done(worker, evicted, |bench| {
+        bench.count("contenders evicted");
+        bench.meddled(join(PATH, &contender.name));
+    })
 }
 
 /// Asks the holder for the lock.
@@ -126,17 +120,24 @@ async fn ask_back(worker: &Worker) -> bool {
     let queue = Queue::new(&worker.client, PATH);
     let Ok(contenders) = queue.contenders().await else { return false };
     let Some(holder) = contenders.first() else { return false };
-    match queue.revoke(holder).await {
-        Ok(true) => {
-            let seat = &worker.seat;
-            let mut bench = seat.judge.at(seat.now());
-            bench.count("locks asked back");
-            bench.asked_back(join(PATH, &holder.name));
-            false
-        }
-        Ok(false) => false,
-        Err(error) => error.session_end().is_some(),
+    let revoked = queue.revoke(holder).await;
+    done(worker, revoked, |bench| {
+        bench.count("locks asked back");
+        bench.asked_back(join(PATH, &holder.name));
+    })
+}
+
+/// Notes what was done to a contender, if it was. Returns whether the session is over.
+fn done(
+    worker: &Worker,
+    done: Result<bool, impl Into<Error>>,
+    note: impl FnOnce(&mut Bench),
+) -> bool {
+    if matches!(done, Ok(true)) {
+        let seat = &worker.seat;
+        note(&mut seat.judge.at(seat.now()));
     }
+    done.err().and_then(|error| error.into().session_end()).is_some()
 }
 
 /// Deletes the node of a lock without a queue.

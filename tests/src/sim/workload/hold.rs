@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zk_locks::Status;
+use zk_locks::{Guards, Status};
 use zk_testkit::sim::{Actor, Busy, Doing};
 
 use super::{Seat, Worker};
@@ -113,6 +113,22 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
     }
     drop(holding);
     Arc::try_unwrap(grip).ok()
+}
+
+/// Works under several at once for so many milliseconds at most. Gives them back, unless somebody still has
+/// a part of them.
+pub(super) async fn hold_all(
+    worker: &mut Worker,
+    most: u64,
+    all: Arc<Guards>,
+    holding: Vec<Holding>,
+) -> Option<Guards> {
+    let time = worker.rng.within(0, most);
+    if all.scope(pass(time)).await.is_err() {
+        worker.seat.count("guards lost while held");
+    }
+    drop(holding);
+    Arc::into_inner(all)
 }
 
 /// Gives something back in one of the ways there are.

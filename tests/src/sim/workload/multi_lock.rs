@@ -6,13 +6,12 @@ use zk_locks::{AcquireError, Lock, MultiLock};
 
 use super::{
     Over, Worker,
-    hold::{Hold, Holding},
+    hold::{Hold, Holding, hold_all},
     lock::alone,
     take::attempt,
 };
 use crate::sim::{
     check::Part,
-    pass,
     recipe::{QUEUES, Recipe, Site},
 };
 
@@ -47,12 +46,7 @@ pub(super) async fn turn(worker: &mut Worker) -> Result<(), Over> {
             Holding::begin(worker, &Hold { site, ..terms.clone() }, Arc::new(part))
         })
         .collect();
-    let time = worker.rng.within(0, terms.most);
-    if all.scope(pass(time)).await.is_err() {
-        worker.seat.count("guards lost while held");
-    }
-    drop(holding);
-    if let Some(guards) = Arc::into_inner(all) {
+    if let Some(guards) = hold_all(worker, terms.most, all, holding).await {
         match worker.rng.one_in(5) {
             true => drop(guards),
             false => drop(guards.release().await),

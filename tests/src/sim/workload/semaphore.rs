@@ -6,7 +6,7 @@ use zk_locks::{AcquireError, Guards, Rejection, Semaphore};
 
 use super::{
     Over, Worker,
-    hold::{Hold, Holding, hold, release},
+    hold::{Hold, Holding, hold, hold_all, release},
     take::attempt,
 };
 use crate::sim::{
@@ -114,12 +114,7 @@ async fn several(worker: &mut Worker, terms: Hold, semaphore: Several) -> Result
     let holding: Vec<_> = parts
         .map(|index| Holding::begin(worker, &terms, Arc::new(Part { all: all.clone(), index })))
         .collect();
-    let time = worker.rng.within(0, terms.most);
-    if all.scope(pass(time)).await.is_err() {
-        worker.seat.count("guards lost while held");
-    }
-    drop(holding);
-    if let Some(guards) = Arc::into_inner(all) {
+    if let Some(guards) = hold_all(worker, terms.most, all, holding).await {
         let _ = guards.release().await;
     }
     Ok(())
