@@ -84,6 +84,31 @@ async fn a_session_can_be_left_and_resumed_with_its_nodes() {
 }
 
 #[tokio::test]
+async fn a_session_is_left_when_all_is_given_back_and_nothing_else_is_done_in_it_meanwhile() {
+    on_each_release(async |server| {
+        let zk = client(server).await;
+        zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
+        let (cleaner, user) = (zk.for_cleanup(), zk.clone());
+        let mut cx = Context::from_waker(Waker::noop());
+        // A client that is for cleaning up itself may be the one that leaves.
+        let mut left = pin!(zk.for_cleanup().detach());
+        assert!(left.as_mut().poll(&mut cx).is_pending());
+        let refused = WriteError::NotApplied(Cause::SessionEnded(SessionEnd::Closed));
+        assert_eq!(user.create("/f", b"").await.unwrap_err(), refused);
+        let another = cleaner.clone();
+        drop(cleaner);
+        another.delete("/e").await.unwrap();
+        assert!(left.as_mut().poll(&mut cx).is_pending());
+        drop(another);
+        let credentials = left.await.unwrap();
+        let heir = options(server).resume(credentials).connect().await.unwrap();
+        assert_eq!(heir.exists("/e").await.unwrap(), None);
+        assert_eq!(heir.exists("/f").await.unwrap(), None);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_session_that_the_servers_do_not_know_cannot_be_resumed() {
     on_each_release(async |server| {
         let zk = client(server).await;

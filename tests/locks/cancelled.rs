@@ -357,27 +357,3 @@ async fn a_pinned_acquire_keeps_its_place_in_a_select_loop() {
     })
     .await;
 }
-
-/// Whoever resumes the session knows nothing of nodes that nobody wants.
-#[tokio::test]
-async fn an_acquire_that_is_dropped_before_its_session_is_handed_over_leaves_no_node_in_it() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("handed-over").await;
-        for lost in [OpCode::CREATE2, OpCode::DELETE] {
-            let (proxy, zk) = stage.proxied().await;
-            let unheard = proxy.on(Match::reply(lost).once()).reset();
-            if lost == OpCode::CREATE2 {
-                let lock = Lock::new(&zk, &path);
-                dropped_when(async { drop(unheard.fired().await) }, lock.acquire()).await;
-            } else {
-                drop(within(Lock::new(&zk, &path).acquire()).await.unwrap());
-            }
-            let credentials = within(zk.detach()).await.unwrap();
-            assert_eq!(unheard.times_fired(), 1);
-            let heir = within(options_for(&proxy).resume(credentials).connect()).await.unwrap();
-            let (names, _) = heir.children(&path).await.unwrap();
-            assert!(names.is_empty(), "{names:?}");
-        }
-    })
-    .await;
-}

@@ -16,6 +16,7 @@
 //! | `ensembles` | members that lag, lose their leader, or have no quorum |
 //! | `groups` | who is there, and nodes that come back |
 //! | `guards` | giving locks back, and hearing of their loss |
+//! | `handovers` | sessions that are left to others, and what is not left in them |
 //! | `interference` | asking for locks back, taking them away, strangers, and worn paths |
 //! | `leases` | what counts on a member that has lost its leader, and in a process that was stopped |
 //! | `long_queues` | listings that are longer than others, and than is taken |
@@ -49,6 +50,7 @@ mod elections;
 mod ensembles;
 mod groups;
 mod guards;
+mod handovers;
 mod interference;
 mod leases;
 mod long_queues;

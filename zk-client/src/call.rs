@@ -23,6 +23,7 @@ use zk_proto::{
 use crate::{
     attempt::{Concluded, ProtectedCreate},
     chroot::Chroot,
+    cleanup::{Cleanup, Purpose},
     error::{Cause, InDoubt, ReadError, Rejection, SessionEnd, WriteError},
     ids::Ids,
     level::Level,
@@ -34,9 +35,11 @@ use crate::{
 /// What callers send to the driver.
 #[derive(Debug)]
 pub(crate) enum Command {
-    Submit(Submission),
+    Submit(Purpose, Submission),
     /// To leave in one write.
-    Batch(Vec<Submission>),
+    Batch(Purpose, Vec<Submission>),
+    CleanupBegins,
+    CleanupEnds,
     Close(oneshot::Sender<()>),
     Detach(oneshot::Sender<Option<Credentials>>),
 }
@@ -53,8 +56,11 @@ impl Command {
     /// Answers what has found no driver any more.
     fn refuse(self, end: SessionEnd) {
         match self {
-            Self::Submit(submission) => submission.refuse(end),
-            Self::Batch(batch) => batch.into_iter().for_each(|submission| submission.refuse(end)),
+            Self::Submit(_, submission) => submission.refuse(end),
+            Self::Batch(_, batch) => {
+                batch.into_iter().for_each(|submission| submission.refuse(end));
+            }
+            Self::CleanupBegins | Self::CleanupEnds => {}
             // Whoever waits for these looks at the session itself.
             Self::Close(_) | Self::Detach(_) => {}
         }
@@ -100,6 +106,8 @@ pub(crate) struct Handle {
     pub(crate) chroot: Chroot,
     pub(crate) level: Arc<Level>,
     pub(crate) ids: Arc<Ids>,
+    /// Whether all of this is for cleaning up.
+    pub(crate) cleanup: Option<Arc<Cleanup>>,
     /// Where submissions are held back, while they are.
     pub(crate) held: Option<Arc<Mutex<Vec<Submission>>>>,
 }
@@ -110,7 +118,7 @@ impl Handle {
     pub(crate) fn send(&self, submission: Submission) {
         match &self.held {
             Some(held) => held.lock().unwrap_or_else(PoisonError::into_inner).push(submission),
-            None => self.command(Command::Submit(submission)),
+            None => self.command(Command::Submit(self.purpose(), submission)),
         }
     }
 
@@ -119,8 +127,12 @@ impl Handle {
         let Some(held) = &self.held else { return };
         let batch = std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner));
         if !batch.is_empty() {
-            self.command(Command::Batch(batch));
+            self.command(Command::Batch(self.purpose(), batch));
         }
+    }
+
+    const fn purpose(&self) -> Purpose {
+        if self.cleanup.is_some() { Purpose::Cleanup } else { Purpose::Use }
     }
 
     fn command(&self, command: Command) {

@@ -15,6 +15,7 @@ use zk_proto::{
 
 use crate::{
     call::{Command, Handle},
+    cleanup::Cleanup,
     create::Create,
     driver::{Driver, Parts},
     error::{Cause, ConnectError, ReadError, SessionEnd},
@@ -116,7 +117,16 @@ impl Client {
 
         let session = Session::new(published.clone(), lease, sweeps, clock);
         let client = Self {
-            handle: Handle { commands, published, permits, chroot, level, ids, held: None },
+            handle: Handle {
+                commands,
+                published,
+                permits,
+                chroot,
+                level,
+                ids,
+                cleanup: None,
+                held: None,
+            },
             session,
             spawn,
         };
@@ -175,6 +185,20 @@ impl Client {
     /// A task that keeps a client keeps the session alive.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.spawn.run(Box::pin(task));
+    }
+
+    /// A client of the same session for giving back what nobody but its user knows of, such as a node that was
+    /// made by other means than a [protected create](crate::Create::protected). Until it and all its clones have
+    /// gone, nobody [leaves](Client::detach) the session, and what is submitted by it is carried out although
+    /// somebody wants to.
+    ///
+    /// For [tasks](Client::spawn) that give something back when its owner has gone: made where the owner goes, and
+    /// handed to the task, it leaves no moment in between.
+    #[must_use = "it is dropped when all is given back"]
+    pub fn for_cleanup(&self) -> Self {
+        let mut client = self.clone();
+        client.handle.cleanup = Some(Cleanup::begin(&self.handle.commands));
+        client
     }
 
     /// A new id that nobody else has, nor ever will: a random (version 4) UUID in its canonical form. For names
@@ -237,12 +261,13 @@ impl Client {
     /// were closed, though what was sent may still be carried out. Only what must not be left to nobody is
     /// done first, however long that takes: [protected creates](crate::Create::protected) come to their end,
     /// and nodes whose [owners](crate::OwnedNode) have gone are deleted, such as those of locks that were
-    /// dropped. What [tasks](Client::spawn) give back is not waited for: end those first, by releasing what has been
-    /// granted without a queue, resigning from a leader's latch, and leaving a cohort to nobody.
+    /// dropped, and whoever has something to [give back](Client::for_cleanup) does so.
     ///
     /// Dropping the future before it is ready is dropping the client: the session is closed.
-    pub async fn detach(self) -> Option<Credentials> {
+    pub async fn detach(mut self) -> Option<Credentials> {
         let (credentials, left) = oneshot::channel();
+        // It does not wait for itself.
+        self.handle.cleanup = None;
         self.handle.commands.send(Command::Detach(credentials)).ok()?;
         left.await.ok().flatten()
     }

@@ -37,6 +37,7 @@
 mod attempt;
 mod call;
 mod chroot;
+mod cleanup;
 mod client;
 mod clock;
 mod complaints;

@@ -8,6 +8,7 @@ use zk_proto::{Stat, path};
 use crate::{
     call::{Command, Submission},
     chroot::Chroot,
+    cleanup::Purpose,
     error::{Cause, WriteError},
     session::Published,
     sweep::Sweep,
@@ -93,7 +94,7 @@ impl OwnedNode {
         let Some(commands) = self.commands.take() else { return };
         let sweep = Sweep { path: self.absolute.clone(), done };
         // Without a driver there is no session any more, and the node has gone with it or will.
-        let _ = commands.send(Command::Submit(Submission::Sweep(sweep)));
+        let _ = commands.send(Command::Submit(Purpose::Cleanup, Submission::Sweep(sweep)));
     }
 }
 

@@ -139,7 +139,9 @@ impl SimpleLock {
     /// As [`acquire`](SimpleLock::acquire).
     pub async fn try_acquire(&self) -> Result<Option<SimpleGuard>, AcquireError> {
         let (told, outcome) = oneshot::channel();
-        self.above.client.spawn(self.clone().keep(told));
+        // What becomes of the node is known to that task alone.
+        let client = self.above.client.for_cleanup();
+        self.above.client.spawn(self.clone().keep(client, told));
         let gone = AcquireError::SessionEnded(SessionEnd::Closed);
         outcome.await.unwrap_or(Err(gone))
     }
@@ -163,8 +165,12 @@ impl SimpleLock {
 
     /// Tries to create the node, and deletes it when nobody wants it any more. Runs beside whoever wants it, so
     /// that it goes on when they stop.
-    async fn keep(self, told: oneshot::Sender<Result<Option<SimpleGuard>, AcquireError>>) {
-        let token = match self.created().await {
+    async fn keep(
+        self,
+        creates: Client,
+        told: oneshot::Sender<Result<Option<SimpleGuard>, AcquireError>>,
+    ) {
+        let token = match self.created(&creates).await {
             Ok(Some(stat)) => FencingToken::new(stat.czxid),
             other => {
                 // Whoever asked may have gone.
@@ -175,7 +181,7 @@ impl SimpleLock {
         let client = self.above.client.clone();
         let held = Arc::new(Held::of_shared_name(client, self.path.to_string(), token));
         let (release, released) = oneshot::channel();
-        let guard = SimpleGuard { held: held.clone(), release };
+        let guard = SimpleGuard { held: held.clone(), release: Some(release) };
         let granted = match held.status() {
             Status::Lost(lost) => {
                 // Or it would be waited for below for ever.
@@ -185,15 +191,16 @@ impl SimpleLock {
             Status::Held | Status::Suspect { .. } => Ok(Some(guard)),
         };
         let _ = told.send(granted);
-        // Either it is released, or the guard has gone.
-        let confirm: Option<oneshot::Sender<_>> = released.await.ok();
-        let deleted = self.delete(token).await;
+        drop(creates);
+        // The guard sends it in going, if not before.
+        let Ok(Release { client, confirm }) = released.await else { return };
+        let deleted = self.delete(&client, token).await;
         let _ = confirm.map(|confirm| confirm.send(deleted));
     }
 
     /// Creates the node, unless somebody has.
-    async fn created(&self) -> Result<Option<Stat>, AcquireError> {
-        let Line { client, settings, .. } = &*self.above;
+    async fn created(&self, client: &Client) -> Result<Option<Stat>, AcquireError> {
+        let settings = &self.above.settings;
         // The id is the attempt's: by it the node is told from that of any other attempt.
         let data = format!("{} {}", client.unique_id()?, settings.description);
         let mut is_in_doubt = false;
@@ -250,14 +257,13 @@ impl SimpleLock {
     /// Others may have one of the same name, if somebody has deleted ours. So none is deleted, not even for the
     /// second time, without having looked, and only in the version that a write has left: between a look and
     /// a delete another node could come, but that one would be in its first version.
-    async fn delete(&self, token: FencingToken) -> Result<(), ReleaseError> {
-        let client = &self.above.client;
+    async fn delete(&self, client: &Client, token: FencingToken) -> Result<(), ReleaseError> {
         loop {
-            let version = match self.marked(token).await {
+            let version = match self.marked(client, token).await {
                 Ok(Some(version)) => version,
                 Ok(None) => return Ok(()),
                 Err(error) => {
-                    self.before_next(error).await?;
+                    before_next(client, error).await?;
                     continue;
                 }
             };
@@ -266,18 +272,17 @@ impl SimpleLock {
             match delete.await {
                 Ok(()) | Err(WriteError::Rejected(Rejection::NoNode)) => return Ok(()),
                 Err(WriteError::Rejected(Rejection::BadVersion)) => {}
-                Err(error) => self.before_next(error.into()).await?,
+                Err(error) => before_next(client, error.into()).await?,
             }
         }
     }
 
     /// Marks the node as one to be deleted, by writing what it says already. Gives its version; `None` if it is
     /// gone, and 0 if it is not to be told whether it is.
-    async fn marked(&self, token: FencingToken) -> Result<Option<i32>, Error> {
+    async fn marked(&self, client: &Client, token: FencingToken) -> Result<Option<i32>, Error> {
         if planted!(DeletesUnlooked) {
             return Ok(Some(0));
         }
-        let client = &self.above.client;
         let is_ours = |stat: &Stat| stat.czxid.0 == token.get();
         loop {
             let (data, stat) = match client.get(&self.path).await {
@@ -297,23 +302,23 @@ impl SimpleLock {
             }
         }
     }
+}
 
-    /// Waits until it makes sense to try again to delete the node.
-    ///
-    /// # Errors
-    /// [`ReleaseError`] if that will never be.
-    async fn before_next(&self, error: Error) -> Result<(), ReleaseError> {
-        if let Some(end) = error.session_end() {
-            return Err(ReleaseError::SessionEnded(end));
-        }
-        if error.rejection().is_some() {
-            return Err(ReleaseError::Refused(error));
-        }
-        sleep(THROTTLE_PAUSE).await;
-        // Whatever is still to happen has happened then. What went wrong here goes wrong above as well.
-        let _ = self.above.client.settle().await;
-        Ok(())
+/// Waits until it makes sense to try again to delete the node.
+///
+/// # Errors
+/// [`ReleaseError`] if that will never be.
+async fn before_next(client: &Client, error: Error) -> Result<(), ReleaseError> {
+    if let Some(end) = error.session_end() {
+        return Err(ReleaseError::SessionEnded(end));
     }
+    if error.rejection().is_some() {
+        return Err(ReleaseError::Refused(error));
+    }
+    sleep(THROTTLE_PAUSE).await;
+    // Whatever is still to happen has happened then. What went wrong here goes wrong above as well.
+    let _ = client.settle().await;
+    Ok(())
 }
 
 /// A [`SimpleLock`] that is held until the guard is [released](SimpleGuard::release) or dropped, or the lock is
@@ -324,8 +329,17 @@ impl SimpleLock {
 #[must_use = "dropping it releases the lock"]
 pub struct SimpleGuard {
     held: Arc<Held>,
-    /// To the task that keeps the node. It deletes the node when this goes.
-    release: oneshot::Sender<oneshot::Sender<Result<(), ReleaseError>>>,
+    /// To the task that keeps the node; `None` once it was told.
+    release: Option<oneshot::Sender<Release>>,
+}
+
+/// What a lock is given back with.
+#[derive(Debug)]
+struct Release {
+    /// For cleaning up.
+    client: Client,
+    /// Whom to tell, if anybody waits.
+    confirm: Option<oneshot::Sender<Result<(), ReleaseError>>>,
 }
 
 impl SimpleGuard {
@@ -374,15 +388,28 @@ impl SimpleGuard {
     ///
     /// # Errors
     /// [`ReleaseError`] if no server has confirmed it: the session has ended, and the lock with it.
-    pub fn release(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
-        let Self { held, release } = self;
+    pub fn release(mut self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
         let (confirm, confirmed) = oneshot::channel();
-        let _ = release.send(confirm);
+        self.give_back(Some(confirm));
+        let held = self.held.clone();
         async move {
             let gone = Err(ReleaseError::SessionEnded(SessionEnd::Closed));
             let released = confirmed.await.unwrap_or(gone);
             drop(held);
             released
         }
+    }
+
+    /// Has the node deleted, once.
+    fn give_back(&mut self, confirm: Option<oneshot::Sender<Result<(), ReleaseError>>>) {
+        let Some(release) = self.release.take() else { return };
+        // Without that task the runtime has gone, and the session with it.
+        let _ = release.send(Release { client: self.held.client.for_cleanup(), confirm });
+    }
+}
+
+impl Drop for SimpleGuard {
+    fn drop(&mut self) {
+        self.give_back(None);
     }
 }

@@ -180,7 +180,7 @@ async fn end(
             close(seat, &client).await;
             seat.cluster.state().hit("C14", seat.number);
         }
-        3 if *seat.phase.borrow() < Phase::Converge && seat.options.hands_over() => {
+        3 if *seat.phase.borrow() < Phase::Converge => {
             workers.stop(Stop::Finish);
             workers.done().await;
             let mut credentials = client.detach().await?;

@@ -123,15 +123,6 @@ impl Options {
         locks.chain(self.recipes.iter().map(|recipe| Site::new(*recipe, 0))).collect()
     }
 
-    /// Whether sessions are handed over. Locks without a queue, latches and cohorts are given back by tasks, for
-    /// which leaving a session does not wait: their nodes would stay behind.
-    pub(crate) fn hands_over(&self) -> bool {
-        let by_tasks = |recipe: &Recipe| {
-            matches!(recipe, Recipe::SimpleLock | Recipe::Election | Recipe::CohortLock)
-        };
-        !self.recipes.iter().any(by_tasks)
-    }
-
     /// Whether a client does nothing but see to a node that comes back.
     pub(crate) fn is_keeper(&self, client: u32) -> bool {
         let is_last = client + 1 == self.clients;

@@ -7,6 +7,7 @@ use zk_proto::{Time, planted};
 use super::{Driver, later::Task};
 use crate::{
     call::{Command, Submission, Token},
+    cleanup::Purpose,
     error::SessionEnd,
     session::SessionState,
     sweep::Sweep,
@@ -43,8 +44,12 @@ impl Driver {
 
     fn obey(&mut self, now: Time, command: Command) {
         match command {
-            Command::Submit(submission) => self.submit(now, submission),
-            Command::Batch(batch) => batch.into_iter().for_each(|one| self.submit(now, one)),
+            Command::Submit(purpose, submission) => self.submit(now, purpose, submission),
+            Command::Batch(purpose, batch) => {
+                batch.into_iter().for_each(|one| self.submit(now, purpose, one));
+            }
+            Command::CleanupBegins => self.cleanups += 1,
+            Command::CleanupEnds => self.cleanups -= 1,
             Command::Close(done) => self.close(now, Token::Closer(done)),
             Command::Detach(credentials) => {
                 self.announce_closing();
@@ -53,10 +58,12 @@ impl Driver {
         }
     }
 
-    fn submit(&mut self, now: Time, submission: Submission) {
+    fn submit(&mut self, now: Time, purpose: Purpose, submission: Submission) {
+        if self.detaching.is_some() && purpose == Purpose::Use {
+            return submission.refuse(SessionEnd::Closed);
+        }
         let request = match submission {
             Submission::Sweep(sweep) => return self.sweep(now, sweep),
-            other if self.detaching.is_some() => return other.refuse(SessionEnd::Closed),
             Submission::Request(request) => request,
             Submission::Create(create) => self.attempts.start(*create),
         };
@@ -71,7 +78,7 @@ impl Driver {
     /// Leaves the session if somebody wants to and nothing is left to do: whoever resumes it would not know of
     /// nodes that nobody wants.
     pub(super) fn detach_when_done(&mut self) -> bool {
-        let swept = self.parts.sweeps.count() == 0;
+        let swept = self.parts.sweeps.count() == 0 && self.cleanups == 0;
         let done = self.attempts.is_empty() && swept && self.parts.commands.is_empty();
         let Some(credentials) = self.detaching.take_if(|_| done) else { return false };
         // Whoever asked may have gone; the session is left all the same.

@@ -62,6 +62,8 @@ pub(crate) struct Driver {
     /// Whether all clients are gone.
     abandoned: bool,
     later: Later,
+    /// How many have something to give back, for which they need the session.
+    cleanups: usize,
     /// Who wants to leave the session alive, as soon as nothing is left to do in it.
     detaching: Option<oneshot::Sender<Option<Credentials>>>,
     complaints: Complaints,
@@ -85,6 +87,7 @@ impl Driver {
             inbox: Vec::new(),
             abandoned: false,
             later: Later::default(),
+            cleanups: 0,
             detaching: None,
             complaints: Complaints::default(),
         }

@@ -11,7 +11,7 @@ use tokio::{
     sync::{Notify, oneshot},
     time::Instant,
 };
-use zk_client::{SessionEnd, planted};
+use zk_client::{Client, SessionEnd, planted};
 
 use super::{CohortGuard, OnLoss, Passing, runner::Runner};
 use crate::{
@@ -42,6 +42,8 @@ pub(super) struct Local {
     has_runner: bool,
     /// Whether nobody can ask any more.
     is_deserted: bool,
+    /// Keeps the session from being left while the runner may have a node that nobody wants.
+    unwanted: Option<Client>,
     /// Numbers given out so far, to waiters and turns.
     numbers: u64,
 }
@@ -203,10 +205,11 @@ impl Shared {
         };
         let number = local.number();
         let is_first = local.waiters.is_empty();
+        local.unwanted = None;
         local.waiters.push_back(Waiter { number, since: Instant::now(), grant });
         let needs_runner = !mem::replace(&mut local.has_runner, true);
         drop(local);
-        let waiting = Waiting { shared: self.clone(), number, granted };
+        let waiting = Waiting { shared: self.clone(), number, granted, is_told: false };
         if needs_runner {
             self.line.client.spawn(Runner::new(self.clone()).run());
         } else if is_first {
@@ -350,6 +353,7 @@ impl Shared {
     /// What there is to watch over, if the turn is not over.
     pub(super) fn watched(&self, number: u64) -> Option<Watched> {
         let mut local = self.local();
+        local.unwanted = None;
         let somebody_waits = !local.waiters.is_empty();
         let turn = local.turn(number)?;
         Some(Watched {
@@ -367,9 +371,10 @@ impl Shared {
         self.release_idle(number);
     }
 
-    /// What the runner has to do next.
+    /// What the runner has to do next. It has no node at hand that was not granted.
     pub(super) fn step(&self) -> Step {
         let mut local = self.local();
+        local.unwanted = None;
         if let (Some(lost), OnLoss::Fail) = (local.lost.take(), self.passing.on_loss) {
             drop(local);
             self.fail(&lost.into());
@@ -387,7 +392,10 @@ impl Shared {
 
     /// There is no runner any more although it had not come to rest.
     pub(super) fn abandon(&self) {
-        self.local().has_runner = false;
+        let mut local = self.local();
+        local.has_runner = false;
+        local.unwanted = None;
+        drop(local);
         self.fail(&AcquireError::SessionEnded(SessionEnd::Closed));
     }
 
@@ -400,14 +408,17 @@ impl Shared {
         }
     }
 
-    /// Gives up a place in the queue.
+    /// Gives up a place in the queue, or what is about to be passed to it.
     fn leave(&self, number: u64) {
         let mut local = self.local();
         let place = local.waiters.binary_search_by_key(&number, |waiter| waiter.number);
-        let left = place.ok().and_then(|place| local.waiters.remove(place));
-        let is_last = local.waiters.is_empty();
+        drop(place.ok().and_then(|place| local.waiters.remove(place)));
+        let is_nobodys = local.waiters.is_empty() && local.has_runner;
+        if is_nobodys {
+            local.unwanted = Some(self.line.client.for_cleanup());
+        }
         drop(local);
-        if left.is_some() && is_last {
+        if is_nobodys {
             self.changed();
         }
     }
@@ -419,17 +430,23 @@ pub(super) struct Waiting {
     shared: Arc<Shared>,
     number: u64,
     granted: oneshot::Receiver<Result<CohortGuard, AcquireError>>,
+    /// Whether there is no place any more.
+    is_told: bool,
 }
 
 impl Waiting {
     pub(super) async fn granted(mut self) -> Result<CohortGuard, AcquireError> {
         let closed = AcquireError::SessionEnded(SessionEnd::Closed);
-        (&mut self.granted).await.unwrap_or(Err(closed))
+        let told = (&mut self.granted).await;
+        self.is_told = true;
+        told.unwrap_or(Err(closed))
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.shared.leave(self.number);
+        if !self.is_told {
+            self.shared.leave(self.number);
+        }
     }
 }

@@ -7,8 +7,7 @@ use std::{
 };
 
 use tokio::{sync::watch, time::sleep};
-use tokio_util::sync::{CancellationToken, DropGuard};
-use zk_client::planted;
+use zk_client::{Client, planted};
 
 use super::Election;
 use crate::{
@@ -68,7 +67,19 @@ pub enum LatchState {
 pub struct LeaderLatch {
     states: watch::Receiver<LatchState>,
     held: Current,
-    stop: DropGuard,
+    stop: Stop,
+}
+
+/// Has the task stop when this goes, with a client for what it has to give back then.
+struct Stop {
+    client: Client,
+    stop: watch::Sender<Option<Client>>,
+}
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.stop.send_replace(Some(self.client.for_cleanup()));
+    }
 }
 
 /// What is held at the moment.
@@ -88,18 +99,13 @@ impl Current {
 impl LeaderLatch {
     pub(super) fn new(election: Election, data: &[u8]) -> Self {
         let (publisher, states) = watch::channel(LatchState::Waiting);
-        let stop = CancellationToken::new();
+        let (stop, stopped) = watch::channel(None);
         let held = Current::default();
         let client = election.line.client.clone();
-        let standing = Standing {
-            election,
-            data: data.to_vec(),
-            publisher,
-            held: held.clone(),
-            stop: stop.clone(),
-        };
+        let standing =
+            Standing { election, data: data.to_vec(), publisher, held: held.clone(), stopped };
         client.spawn(standing.run());
-        Self { states, held, stop: stop.drop_guard() }
+        Self { states, held, stop: Stop { client, stop } }
     }
 
     /// Whether we lead, as far as is known locally: what [`Guard::status`] knows, and deletions of our node that
@@ -149,7 +155,8 @@ struct Standing {
     data: Vec<u8>,
     publisher: watch::Sender<LatchState>,
     held: Current,
-    stop: CancellationToken,
+    /// Told once. What it was told with goes with this, behind everything that is given back.
+    stopped: watch::Receiver<Option<Client>>,
 }
 
 impl Standing {
@@ -157,13 +164,13 @@ impl Standing {
         loop {
             let elected = tokio::select! {
                 biased;
-                () = self.stop.cancelled() => return,
+                () = self.stopped() => return,
                 elected = self.election.campaign(&self.data) => elected,
             };
             match elected {
                 Ok(leadership) => {
                     self.lead(&leadership).await;
-                    if self.stop.is_cancelled() {
+                    if self.stopped.borrow().is_some() {
                         // Until then the channel is open.
                         let _ = leadership.resign().await;
                         return;
@@ -173,7 +180,7 @@ impl Standing {
                 Err(AcquireError::LeaseRanOut | AcquireError::Unavailable(_)) => {
                     tokio::select! {
                         biased;
-                        () = self.stop.cancelled() => return,
+                        () = self.stopped() => return,
                         () = sleep(PAUSE) => {}
                     }
                 }
@@ -185,13 +192,18 @@ impl Standing {
         }
     }
 
+    async fn stopped(&self) {
+        // It is told before the channel closes.
+        let _ = self.stopped.clone().wait_for(Option::is_some).await;
+    }
+
     /// Leads until that is lost or not wanted any more.
     async fn lead(&self, leadership: &Guard) {
         self.held.set(Some(leadership.held().clone()));
         self.publisher.send_replace(LatchState::Leading { token: leadership.token() });
         tokio::select! {
             biased;
-            () = self.stop.cancelled() => {}
+            () = self.stopped() => {}
             lost = leadership.lost(), if !planted!(LatchKeepsLead) => tracing::debug!(%lost, "stands again"),
         }
         self.held.set(None);

@@ -1,0 +1,140 @@
+//! Sessions that are left to others: whoever resumes one knows nothing of nodes that nobody wants.
+
+use std::{
+    future::poll_fn,
+    sync::atomic::{AtomicBool, Ordering},
+    task::Poll,
+};
+
+use zk_client::SessionTask;
+use zk_locks::{Client, CohortLock, ConnectOptions, Election, Lock, SimpleLock};
+use zk_proto::OpCode;
+use zk_testkit::proxy::Match;
+
+use crate::support::{Stage, dropped_when, joined, on_each_release, options_for, within};
+
+/// How often everybody else has a chance before a task that dawdles goes on.
+const CHANCES: usize = 64;
+
+/// Options for a session whose tasks dawdle, but for the one that drives it.
+fn with_tasks_that_dawdle(options: ConnectOptions) -> ConnectOptions {
+    let drives = AtomicBool::new(true);
+    options.spawn_with(move |task| {
+        if drives.swap(false, Ordering::Relaxed) {
+            tokio::spawn(task);
+        } else {
+            tokio::spawn(dawdling(task));
+        }
+    })
+}
+
+async fn dawdling(mut task: SessionTask) {
+    let mut chances = CHANCES;
+    poll_fn(|cx| {
+        if chances > 0 {
+            chances -= 1;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        chances = CHANCES;
+        task.as_mut().poll(cx)
+    })
+    .await;
+}
+
+/// Leaves a session, and lists what the next one who has it finds there.
+async fn handed_over(zk: Client, options: ConnectOptions, path: &str) -> Vec<String> {
+    let credentials = within(zk.detach()).await.expect("a session to leave");
+    let heir = within(options.resume(credentials).connect()).await.unwrap();
+    let (names, _) = heir.children(path).await.unwrap();
+    names
+}
+
+#[tokio::test]
+async fn an_acquire_that_is_dropped_before_its_session_is_handed_over_leaves_no_node_in_it() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("handed-over").await;
+        for lost in [OpCode::CREATE2, OpCode::DELETE] {
+            let (proxy, zk) = stage.proxied().await;
+            let unheard = proxy.on(Match::reply(lost).once()).reset();
+            if lost == OpCode::CREATE2 {
+                let lock = Lock::new(&zk, &path);
+                dropped_when(async { drop(unheard.fired().await) }, lock.acquire()).await;
+            } else {
+                drop(within(Lock::new(&zk, &path).acquire()).await.unwrap());
+            }
+            let credentials = within(zk.detach()).await.unwrap();
+            assert_eq!(unheard.times_fired(), 1);
+            let heir = within(options_for(&proxy).resume(credentials).connect()).await.unwrap();
+            let (names, _) = heir.children(&path).await.unwrap();
+            assert!(names.is_empty(), "{names:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_simple_lock_that_is_dropped_before_its_session_is_handed_over_leaves_no_node_in_it() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("simple").await;
+        let node = format!("{path}/node");
+        let options = || with_tasks_that_dawdle(stage.options());
+        let zk = within(options().connect()).await.unwrap();
+        drop(within(SimpleLock::new(&zk, &node).acquire()).await.unwrap());
+        assert_eq!(handed_over(zk, options(), &path).await, [""; 0]);
+
+        // One that has not been told what became of its create.
+        let proxy = stage.proxy().await;
+        let options = || with_tasks_that_dawdle(options_for(&proxy));
+        let zk = within(options().connect()).await.unwrap();
+        let unheard = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
+        let lock = SimpleLock::new(&zk, &node);
+        dropped_when(async { drop(unheard.fired().await) }, lock.acquire()).await;
+        assert_eq!(handed_over(zk, options(), &path).await, [""; 0]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_latch_that_is_dropped_before_its_session_is_handed_over_leaves_no_node_in_it() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("latch").await;
+        for leads in [true, false] {
+            let other = match leads {
+                true => None,
+                false => {
+                    Some(within(Election::new(&stage.outsider, &path).campaign(b"")).await.unwrap())
+                }
+            };
+            let options = || with_tasks_that_dawdle(stage.options());
+            let zk = within(options().connect()).await.unwrap();
+            let latch = Election::new(&zk, &path).latch(b"");
+            if leads {
+                within(latch.subscribe().changed()).await.unwrap();
+            }
+            joined(&stage.outsider, &path, 1 + usize::from(other.is_some())).await;
+            assert_eq!(latch.is_leader(), leads);
+            drop(latch);
+            let left = handed_over(zk, options(), &path).await;
+            assert_eq!(left.len(), usize::from(other.is_some()), "{left:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_cohort_whose_last_waiter_gives_up_before_its_session_is_handed_over_leaves_no_node_in_it()
+ {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("cohort").await;
+        let holder = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+        let options = || with_tasks_that_dawdle(stage.options());
+        let zk = within(options().connect()).await.unwrap();
+        let lock = CohortLock::new(&zk, &path);
+        dropped_when(joined(&stage.outsider, &path, 2), lock.acquire()).await;
+        let left = handed_over(zk, options(), &path).await;
+        assert_eq!(left.len(), 1, "{left:?}");
+        holder.release().await.unwrap();
+    })
+    .await;
+}

@@ -1,0 +1,37 @@
+//! What must be done before a session is left: the part of it that is done by tasks.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::call::Command;
+
+/// What a submission is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Something that nobody needs any more who leaves the session.
+    Use,
+    /// Giving back what nobody would know of: taken as long as there is a session.
+    Cleanup,
+}
+
+/// Keeps the session from being left until it goes. The driver counts these; beginning and end are commands like
+/// others, so that whoever begins one and then leaves the session is sure to be heard in this order.
+#[derive(Debug)]
+pub(crate) struct Cleanup {
+    commands: UnboundedSender<Command>,
+}
+
+impl Cleanup {
+    pub(crate) fn begin(commands: &UnboundedSender<Command>) -> Arc<Self> {
+        // Without a driver there is no session to be left.
+        let _ = commands.send(Command::CleanupBegins);
+        Arc::new(Self { commands: commands.clone() })
+    }
+}
+
+impl Drop for Cleanup {
+    fn drop(&mut self) {
+        let _ = self.commands.send(Command::CleanupEnds);
+    }
+}
