@@ -168,6 +168,24 @@ pub(crate) const RECIPES: &[Scene] = scenes! {
     }
     "RwLock::try_read", Needs::LockPath, |props| { plain(rw(props).try_read().await) }
     "RwLock::try_write", Needs::LockPath, |props| { plain(rw(props).try_write().await) }
+    "RwLock::enqueue_read", Needs::HeldFor(12), |props| { plain(rw(props).enqueue_read().await) }
+    "RwLock::enqueue_write", Needs::HeldFor(12), |props| { plain(rw(props).enqueue_write().await) }
+    "ReadTicket::wait", Needs::HeldFor(12), |props| {
+        let mut ticket = rw(props).enqueue_read().await.map_err(text)?;
+        plain(ticket.wait().await)
+    }
+    "ReadTicket::try_wait", Needs::HeldFor(3), |props| {
+        let mut ticket = rw(props).enqueue_read().await.map_err(text)?;
+        plain(ticket.try_wait().await)
+    }
+    "WriteTicket::wait", Needs::HeldFor(12), |props| {
+        let mut ticket = rw(props).enqueue_write().await.map_err(text)?;
+        plain(ticket.wait().await)
+    }
+    "WriteTicket::try_wait", Needs::HeldFor(3), |props| {
+        let mut ticket = rw(props).enqueue_write().await.map_err(text)?;
+        plain(ticket.try_wait().await)
+    }
     "RwLock::contenders", Needs::HeldFor(9), |props| { plain(rw(props).contenders().await) }
     "ReadGuard::release", Needs::LockPath, |props| { plain(reading(props).await?.release().await) }
     "ReadGuard::try_upgrade", Needs::LockPath, |props| {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::interval;
-use zk_locks::{AcquireError, Lock};
+use zk_locks::{AcquireError, Lock, RwLock};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 
@@ -56,6 +56,48 @@ async fn a_ticket_that_is_dropped_leaves_the_queue_and_the_next_one_moves_up() {
         within(holder.release()).await.unwrap();
         let guard = within(second.try_wait()).await.unwrap().expect("nobody is in front");
         within(guard.release()).await.unwrap();
+        emptied(&stage.outsider, &path).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn tickets_to_read_and_to_write_keep_their_places_between_each_other() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("sides").await;
+        let outside = RwLock::new(&stage.outsider, &path);
+        let writing = outside.write().await.unwrap();
+        let (proxy, zk) = stage.proxied().await;
+        let lock = RwLock::new(&zk, &path);
+        let mark = proxy.mark();
+        let mut first = within(lock.enqueue_read()).await.unwrap();
+        let mut between = within(lock.enqueue_write()).await.unwrap();
+        let mut last = within(lock.enqueue_read()).await.unwrap();
+        for _ in 0..100 {
+            tokio::select! {
+                biased;
+                read = first.wait() => panic!("granted beside a writer: {read:?}"),
+                write = between.wait() => panic!("granted beside a writer: {write:?}"),
+                read = last.wait() => panic!("granted beside a writer: {read:?}"),
+                () = tokio::task::yield_now() => {}
+            }
+        }
+        let creates = ops(&proxy.frames_since(mark));
+        assert_eq!(creates.iter().filter(|op| **op == OpCode::CREATE2).count(), 3, "{creates:?}");
+
+        within(writing.release()).await.unwrap();
+        let first = within(first.wait()).await.unwrap();
+        assert!(within(between.try_wait()).await.unwrap().is_none());
+        assert!(within(last.try_wait()).await.unwrap().is_none());
+        assert!(last.path().is_some());
+        within(first.release()).await.unwrap();
+        let written = within(between.wait()).await.unwrap();
+        // Who has waited with a ticket may go on as any other writer.
+        let reading = within(written.downgrade()).await.unwrap();
+        let last = within(last.wait()).await.unwrap();
+        assert!(matches!(within(between.wait()).await, Err(AcquireError::Used)));
+        within(reading.release()).await.unwrap();
+        within(last.release()).await.unwrap();
         emptied(&stage.outsider, &path).await;
     })
     .await;

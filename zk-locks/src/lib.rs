@@ -78,7 +78,10 @@ pub use self::{
     persistent_node::{NodeState, PersistentNode},
     positions::Positions,
     queue::{Contender, Queue},
-    rw_lock::{DowngradeError, ReadGuard, RwLock, RwLockBuilder, UpgradeError, WriteGuard},
+    rw_lock::{
+        DowngradeError, ReadGuard, ReadTicket, RwLock, RwLockBuilder, UpgradeError, WriteGuard,
+        WriteTicket,
+    },
     semaphore::{Semaphore, SemaphoreBuilder},
     semaphore_mutex::SemaphoreMutex,
     simple_lock::{Holder, SimpleGuard, SimpleLock, SimpleLockBuilder},

@@ -5,8 +5,9 @@ use std::time::Duration;
 use zk_locks::{
     AcquireError, Barrier, CheckError, CohortGuard, CohortLock, DoubleBarrier, Election, Group,
     Guard, Guards, HerdLock, LeaderLatch, Leaders, Leadership, Lock, Lost, Members, Membership,
-    MultiLock, Participation, PersistentNode, Positions, ReadGuard, ReleaseError, RwLock,
-    Semaphore, SemaphoreMutex, SharedGuard, SimpleGuard, SimpleLock, WriteGuard,
+    MultiLock, Participation, PersistentNode, Positions, ReadGuard, ReadTicket, ReleaseError,
+    RwLock, Semaphore, SemaphoreMutex, SharedGuard, SimpleGuard, SimpleLock, Ticket, WriteGuard,
+    WriteTicket,
 };
 
 const fn send_sync<T: Send + Sync + 'static>() {}
@@ -27,7 +28,7 @@ const _: () = {
     send_sync::<SimpleLock>();
     send_sync::<SimpleGuard>();
     send_sync::<(Election, Leadership, Leaders, LeaderLatch)>();
-    send_sync::<Positions>();
+    send_sync::<(Ticket, ReadTicket, WriteTicket, Positions)>();
     send_sync::<(CohortLock, CohortGuard)>();
     send_sync::<(Barrier, DoubleBarrier, Participation)>();
     send_sync::<(Group, Membership, Members, PersistentNode)>();
@@ -65,6 +66,7 @@ fn futures_of_recipes_can_be_spawned(
     (guards, shared, held): (Guards, SharedGuard, SimpleGuard),
 ) {
     drop(is_send(rw.read()));
+    drop(is_send(rw.enqueue_write()));
     drop(is_send(multi.acquire()));
     drop(is_send(multi.try_acquire()));
     drop(is_send(semaphore.acquire_many(2)));

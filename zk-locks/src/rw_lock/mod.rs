@@ -1,0 +1,191 @@
+//! The read/write lock: many who read, or one who writes, in the order of asking.
+//!
+//! | module | concern |
+//! |---|---|
+//! | `guards` | the lock while it is held: going on to read, going on to write |
+//! | `tickets` | places in the queue that are kept while nobody waits |
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::timeout;
+use zk_client::{Client, ReadError};
+
+use crate::{
+    builder::Builder,
+    error::AcquireError,
+    layout::Role,
+    line::{Downgrades, Line},
+    queue::{Contender, Queue},
+    ticket::{self, Ticket},
+};
+
+mod guards;
+mod tickets;
+
+pub use self::{
+    guards::{DowngradeError, ReadGuard, UpgradeError, WriteGuard},
+    tickets::{ReadTicket, WriteTicket},
+};
+
+/// A lock that many may hold to read, or one to write.
+///
+/// Grants are in the order of asking: those who want to read and follow each other hold it together, and who
+/// asks to read behind somebody who waits to write waits too. So neither side starves.
+///
+/// Nodes are those of Curator's `InterProcessReadWriteLock` (or kazoo's, by the
+/// [layout](Builder::layout)): its users share the lock on the same path, writers and readers.
+///
+/// # Fencing
+///
+/// Readers that hold the lock together have tokens of their own. Let a resource refuse writes whose token is
+/// smaller than any token it has seen, and reads whose token is smaller than that of any *write*.
+///
+/// # Cost
+///
+/// Of both sides that of a [`Lock`](crate::Lock), but that a writer always lists the queue before it is granted, unless
+/// there is [no downgrade](RwLockBuilder::no_downgrade). A downgrade or an upgrade costs one round trip, and one
+/// request in the background. A writer that goes wakes exactly the readers behind it.
+///
+/// # When it is lost
+///
+/// As for a [`Lock`](crate::Lock): [`Guard::scope`] drops the work; ask anew.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// use zk_locks::RwLock;
+///
+/// let lock = RwLock::new(&zk, "/locks/report");
+/// let writing = lock.write().await?;
+/// // ... write, showing the token ...
+/// let reading = writing.downgrade().await?;
+/// let also_reading = lock.read().await?;
+/// also_reading.release().await?;
+/// reading.release().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct RwLock {
+    line: Arc<Line>,
+}
+
+/// Settings of a [`RwLock`].
+pub type RwLockBuilder = Builder<RwLock>;
+
+impl RwLockBuilder {
+    /// Promises that nobody who uses the path, in whatever program, ever
+    /// [downgrades](WriteGuard::downgrade): then writers too are granted as soon as they hear of the release in
+    /// front, without a listing in between. This lock's own guards refuse to.
+    ///
+    /// If somebody does all the same, a writer may hold the lock together with that reader. Default: no
+    /// promise.
+    pub const fn no_downgrade(mut self) -> Self {
+        self.downgrades = Downgrades::Never;
+        self
+    }
+}
+
+impl RwLock {
+    /// A lock on `path`, with default settings.
+    #[must_use]
+    pub fn new(client: &Client, path: &str) -> Self {
+        Self::builder(client, path).build()
+    }
+
+    /// A lock on `path`, with settings.
+    pub fn builder(client: &Client, path: &str) -> RwLockBuilder {
+        let mut builder = Builder::new(client, path, |line| Self { line: Arc::new(line) });
+        builder.downgrades = Downgrades::Possible;
+        builder
+    }
+
+    /// Waits until nobody writes, nor waits to write and asked before. Costs and dropping are as for
+    /// [`Lock::acquire`](crate::Lock::acquire); for `select!` loops there are [tickets](RwLock::enqueue_read).
+    ///
+    /// # Errors
+    /// [`AcquireError`].
+    pub async fn read(&self) -> Result<ReadGuard, AcquireError> {
+        self.enqueue_read().await?.wait().await
+    }
+
+    /// Waits until all who asked before are done.
+    ///
+    /// # Errors
+    /// [`AcquireError`].
+    pub async fn write(&self) -> Result<WriteGuard, AcquireError> {
+        self.enqueue_write().await?.wait().await
+    }
+
+    /// As [`read`](RwLock::read), for at most this long.
+    ///
+    /// # Errors
+    /// [`AcquireError::TimedOut`] when the time is over, at once; the node is removed in the background.
+    pub async fn read_timeout(&self, time: Duration) -> Result<ReadGuard, AcquireError> {
+        timeout(time, self.read()).await.unwrap_or(Err(AcquireError::TimedOut))
+    }
+
+    /// As [`write`](RwLock::write), for at most this long.
+    ///
+    /// # Errors
+    /// [`AcquireError::TimedOut`] when the time is over, at once; the node is removed in the background.
+    pub async fn write_timeout(&self, time: Duration) -> Result<WriteGuard, AcquireError> {
+        timeout(time, self.write()).await.unwrap_or(Err(AcquireError::TimedOut))
+    }
+
+    /// Takes the lock to read, if nobody writes or waits to write. Looks first: see
+    /// [`Lock::try_acquire`](crate::Lock::try_acquire).
+    ///
+    /// # Errors
+    /// [`AcquireError`].
+    pub async fn try_read(&self) -> Result<Option<ReadGuard>, AcquireError> {
+        let guard = ticket::try_acquire(&self.line, Role::Read).await?;
+        Ok(guard.map(|guard| ReadGuard::new(guard, &self.line)))
+    }
+
+    /// Takes the lock to write, if nobody has it or waits for it.
+    ///
+    /// # Errors
+    /// [`AcquireError`].
+    pub async fn try_write(&self) -> Result<Option<WriteGuard>, AcquireError> {
+        let guard = ticket::try_acquire(&self.line, Role::Write).await?;
+        Ok(guard.map(|guard| WriteGuard::new(guard, &self.line)))
+    }
+
+    /// Joins the queue to read, and waits later: as long as the ticket is there, so is the place in the queue.
+    ///
+    /// # Errors
+    /// [`AcquireError`].
+    pub async fn enqueue_read(&self) -> Result<ReadTicket, AcquireError> {
+        Ok(ReadTicket::new(self.enqueue(Role::Read).await?, &self.line))
+    }
+
+    /// Joins the queue to write, and waits later: as long as the ticket is there, so is the place in the queue.
+    /// Nobody who asks behind it reads meanwhile.
+    ///
+    /// # Errors
+    /// [`AcquireError`].
+    pub async fn enqueue_write(&self) -> Result<WriteTicket, AcquireError> {
+        Ok(WriteTicket::new(self.enqueue(Role::Write).await?, &self.line))
+    }
+
+    /// The queue, to look at it from outside, ask for the lock back, or take it away.
+    #[must_use]
+    pub fn queue(&self) -> Queue {
+        self.line.queue()
+    }
+
+    /// Who has the lock and who waits for it: those who came first first.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the queue cannot be read.
+    pub async fn contenders(&self) -> Result<Vec<Contender>, ReadError> {
+        self.queue().contenders().await
+    }
+
+    async fn enqueue(&self, role: Role) -> Result<Ticket, AcquireError> {
+        Ok(Ticket::new(self.line.clone(), self.line.join(role, None).await?))
+    }
+}
