@@ -4,10 +4,9 @@ use std::{ffi::OsString, net::IpAddr, time::Duration};
 
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand};
 use zk_client::ZkPath;
-use zk_locks::Layout;
 use zk_testkit::real::Release;
 
-use crate::{duration, exit::Exit};
+use crate::{duration, exit::Exit, naming::NamingArgs};
 
 /// Where a server is looked for if nobody says anything.
 const SERVER_DEFAULT: &str = "127.0.0.1:2181";
@@ -147,13 +146,12 @@ pub(crate) struct LockArgs {
     pub(crate) write: bool,
 
     /// Hold one of N permits
-    #[arg(long, value_name = "N", conflicts_with_all = ["side", "mode"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["side", "mode", "names"])]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) semaphore: Option<u32>,
 
-    /// Whose names the lock's nodes have: of all who share the lock
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) mode: Mode,
+    #[command(flatten)]
+    pub(crate) naming: NamingArgs,
 
     /// What `zk holders` shows to others [default: host and process]
     #[arg(long, value_name = "TEXT")]
@@ -210,9 +208,8 @@ pub(crate) struct ElectArgs {
     #[arg(long, value_name = "TEXT", requires = "command")]
     pub(crate) data: Option<String>,
 
-    /// Whose names the candidates' nodes have
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) mode: Mode,
+    #[command(flatten)]
+    pub(crate) naming: NamingArgs,
 
     /// Print changes as lines of JSON
     #[arg(long, conflicts_with = "command")]
@@ -223,31 +220,6 @@ pub(crate) struct ElectArgs {
 
     #[command(flatten)]
     pub(crate) connect: ConnectArgs,
-}
-
-/// Whose names a lock's nodes have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Mode {
-    /// Apache Curator's
-    #[default]
-    Curator,
-    /// kazoo's
-    Kazoo,
-    /// go-zookeeper's
-    Go,
-    /// those of the recipes in ZooKeeper's distribution; no read/write lock
-    Recipe,
-}
-
-impl Mode {
-    pub(crate) const fn layout(self) -> Layout {
-        match self {
-            Self::Curator => Layout::Curator,
-            Self::Kazoo => Layout::Kazoo,
-            Self::Go => Layout::Go,
-            Self::Recipe => Layout::Recipe,
-        }
-    }
 }
 
 /// One in the queue of a lock.

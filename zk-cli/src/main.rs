@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `args` | the command line |
 //! | `exit` | exit codes, and what errors end in which |
+//! | `naming` | whose names nodes have |
 //! | `connection` | a session for one command |
 //! | `render` | standard output: text, JSON, tables |
 //! | `commands` | one module for each command |
@@ -19,6 +20,7 @@ mod duration;
 mod exit;
 #[cfg(unix)]
 mod lock;
+mod naming;
 mod render;
 
 use std::process::ExitCode;

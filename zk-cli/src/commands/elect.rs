@@ -18,12 +18,13 @@ use crate::{
 pub(crate) async fn run(args: ElectArgs) -> Result<Exit, Failure> {
     let mut signals = Signals::default();
     signals.catch(FOR_THE_COMMAND)?;
+    let layout = args.naming.of_election()?;
     let client = tokio::select! {
         biased;
         signal = signals.next() => return Ok(Exit::Signal(signal.as_raw())),
         client = args.connect.connect() => client?,
     };
-    let election = Election::builder(&client, &args.path).layout(args.mode.layout()).build();
+    let election = Election::builder(&client, &args.path).layout(layout).build();
     let result = match args.command.is_empty() {
         true => follow(&args, &election, &mut signals).await,
         false => lead(&args, &client, &election, &mut signals).await,

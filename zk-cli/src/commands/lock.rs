@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use tokio::time::{Instant, timeout_at};
 use zk_client::Client;
-use zk_locks::{AcquireError, Builder, Guard, Lock, RwLock, Semaphore};
+use zk_locks::{AcquireError, Builder, Guard, Layout, Lock, RwLock, Semaphore};
 
 use crate::{
     args::LockArgs,
@@ -17,6 +17,7 @@ use crate::{
 pub(crate) async fn run(args: LockArgs) -> Result<Exit, Failure> {
     let mut signals = Signals::default();
     signals.catch(FOR_THE_COMMAND)?;
+    let layout = args.naming.of_lock()?;
     let deadline = args.timeout.map(|timeout| Instant::now() + timeout);
     let mut connect = args.connect.clone();
     if let Some(timeout) = args.timeout {
@@ -31,7 +32,7 @@ pub(crate) async fn run(args: LockArgs) -> Result<Exit, Failure> {
         biased;
         // With the future goes the place in the queue.
         signal = signals.next() => Ok(Acquired::Interrupted(signal)),
-        acquired = acquire(&args, &client, deadline) => acquired,
+        acquired = acquire(&args, layout, &client, deadline) => acquired,
     };
     let result = match acquired {
         Ok(Acquired::Yes(guard)) => {
@@ -56,10 +57,11 @@ enum Acquired {
 
 async fn acquire(
     args: &LockArgs,
+    layout: Layout,
     client: &Client,
     deadline: Option<Instant>,
 ) -> Result<Acquired, Failure> {
-    let attempt = attempt(args, client);
+    let attempt = attempt(args, layout, client);
     let acquired = match deadline {
         // With the future goes the place in the queue.
         Some(deadline) => {
@@ -72,31 +74,37 @@ async fn acquire(
 }
 
 /// Takes whatever lock was asked for. `None`: it is taken, and not to be waited for.
-async fn attempt(args: &LockArgs, client: &Client) -> Result<Option<Guard>, AcquireError> {
+async fn attempt(
+    args: &LockArgs,
+    layout: Layout,
+    client: &Client,
+) -> Result<Option<Guard>, AcquireError> {
     let path = &args.path;
     if let Some(permits) = args.semaphore {
         let semaphore =
-            set_up(Semaphore::builder(client, path), args).build().with_permits(permits);
+            set_up(Semaphore::builder(client, path), args, layout).build().with_permits(permits);
         return match args.try_once {
             true => semaphore.try_acquire().await,
             false => semaphore.acquire().await.map(Some),
         };
     }
-    let rw_lock = || set_up(RwLock::builder(client, path), args).build();
+    let rw_lock = || set_up(RwLock::builder(client, path), args, layout).build();
     match (args.shared, args.write, args.try_once) {
         (true, _, true) => Ok(rw_lock().try_read().await?.map(Guard::from)),
         (true, _, false) => Ok(Some(rw_lock().read().await?.into())),
         (_, true, true) => Ok(rw_lock().try_write().await?.map(Guard::from)),
         (_, true, false) => Ok(Some(rw_lock().write().await?.into())),
-        (_, _, true) => set_up(Lock::builder(client, path), args).build().try_acquire().await,
+        (_, _, true) => {
+            set_up(Lock::builder(client, path), args, layout).build().try_acquire().await
+        }
         (_, _, false) => {
-            set_up(Lock::builder(client, path), args).build().acquire().await.map(Some)
+            set_up(Lock::builder(client, path), args, layout).build().acquire().await.map(Some)
         }
     }
 }
 
-fn set_up<R>(builder: Builder<R>, args: &LockArgs) -> Builder<R> {
-    let builder = builder.layout(args.mode.layout());
+fn set_up<R>(builder: Builder<R>, args: &LockArgs, layout: Layout) -> Builder<R> {
+    let builder = builder.layout(layout);
     match &args.description {
         Some(description) => builder.description(description),
         None => builder,

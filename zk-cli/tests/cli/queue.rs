@@ -58,6 +58,23 @@ async fn nodes_have_the_names_of_whom_one_wants_to_share_with() {
         held.tell("go").await;
         held.ended().await.ok();
     }
+    let own = ["--mode", "custom", "--names", "-a-,-r-,-w-", "--prefix", "job-"];
+    for (side, name) in [(None, "-a-"), (Some("--shared"), "-r-"), (Some("--write"), "-w-")] {
+        let arguments: Vec<_> = own.into_iter().chain(side).collect();
+        let mut held = world.lock(&arguments, "/own", HOLD);
+        held.line().await;
+        let queue = world.queue_of("/own", 1).await;
+        let node = &queue[0].name;
+        assert!(node.starts_with("job-") && node[..node.len() - 10].ends_with(name), "{node}");
+        held.tell("go").await;
+        held.ended().await.ok();
+    }
+    let without_sides = ["lock", "--mode", "custom", "--names", "-a-", "--shared", "/own"];
+    for refused in [&["lock", "--mode", "custom", "/own"][..], &without_sides] {
+        let arguments: Vec<_> = refused.iter().copied().chain(["--", "true"]).collect();
+        let refused = world.run(arguments).await;
+        assert_ne!(refused.code, Some(0), "{refused:?}");
+    }
     let refused = world.run(["lock", "--mode", "recipe", "--shared", "/l", "--", "true"]).await;
     assert_ne!(refused.code, Some(0), "{refused:?}");
 }
