@@ -1,0 +1,184 @@
+//! How many permits there are, how many are taken, and hearing of changes.
+
+use std::time::Duration;
+
+use tokio::{sync::watch, time::sleep};
+use zk_client::{
+    Client, Pending, ReadError, Rejection, Stat, Watch, WriteError, bytes::Bytes, planted,
+};
+
+use super::Semaphore;
+use crate::error::AcquireError;
+
+/// Questions about the leases that are under way.
+pub(super) struct Asked {
+    leases: Pending<(Vec<String>, Stat), ReadError>,
+    count: Option<Pending<(Bytes, Stat), ReadError>>,
+}
+
+/// What there is.
+pub(super) struct Look {
+    /// How many permits are taken; `None` if nobody has ever taken one.
+    pub(super) taken: Option<usize>,
+    permits: u32,
+    /// Of the node that tells how many there are.
+    pub(super) version: Option<i32>,
+}
+
+/// What will tell of changes.
+pub(super) struct Watches {
+    leases: Option<Watch>,
+    count: Option<Watch>,
+    /// Of the number that everybody says for itself.
+    resized: watch::Receiver<u32>,
+}
+
+impl Look {
+    /// Whether there is room for so many.
+    pub(super) fn has_room(&self, wanted: usize) -> bool {
+        let permits = usize::try_from(self.permits).unwrap_or(usize::MAX);
+        let permits = if planted!(OnePermitTooMany) { permits.saturating_add(1) } else { permits };
+        self.taken.unwrap_or(0).saturating_add(wanted) <= permits
+    }
+}
+
+impl Semaphore {
+    /// Changes the number of permits: at the [node](Semaphore::counted_at) for everybody, creating it if it is
+    /// missing (but not what is above it), or else for this value and its clones. Those who wait hear of it.
+    ///
+    /// # Errors
+    /// [`WriteError`] if the node cannot be written; never without a node.
+    pub async fn resize(&self, permits: u32) -> Result<(), WriteError> {
+        let Some(path) = &self.count else {
+            self.permits.send_replace(permits);
+            return Ok(());
+        };
+        let count = encoded(i32::try_from(permits).unwrap_or(i32::MAX));
+        let client = &self.leases.client;
+        loop {
+            match client.set(path, &count).await {
+                Err(WriteError::Rejected(Rejection::NoNode)) => {}
+                written => return written.map(drop),
+            }
+            match client.create(path, &count).acl(&self.leases.settings.acl).await {
+                Err(WriteError::Rejected(Rejection::NodeExists)) => {}
+                created => return created.map(drop),
+            }
+        }
+    }
+
+    /// Submits the questions.
+    pub(super) fn ask(&self, client: &Client) -> Asked {
+        let leases = client.children(&self.leases.path).submit();
+        let count = self.count.as_ref().map(|path| client.get(path).submit());
+        Asked { leases, count }
+    }
+
+    pub(super) async fn answered(&self, asked: Asked) -> Result<Look, AcquireError> {
+        let taken = match asked.leases.await {
+            Ok((names, _)) => Some(names.len()),
+            Err(ReadError::Rejected(Rejection::NoNode)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let count = match asked.count {
+            Some(count) => match count.await {
+                Ok(count) => Some(count),
+                Err(ReadError::Rejected(Rejection::NoNode)) => None,
+                Err(error) => return Err(error.into()),
+            },
+            None => None,
+        };
+        self.look(taken, count)
+    }
+
+    fn look(
+        &self,
+        taken: Option<usize>,
+        count: Option<(Bytes, Stat)>,
+    ) -> Result<Look, AcquireError> {
+        let Some((count, stat)) = count else {
+            return Ok(Look { taken, permits: *self.permits.borrow(), version: None });
+        };
+        let path = self.count.as_deref().unwrap_or_default();
+        let count = decoded(&count).ok_or_else(|| AcquireError::NotACount { path: path.into() })?;
+        Ok(Look { taken, permits: u32::try_from(count).unwrap_or(0), version: Some(stat.version) })
+    }
+
+    /// Looks, and arms watches on whatever may make a difference.
+    pub(super) async fn look_and_watch(&self) -> Result<(Look, Watches), AcquireError> {
+        let resized = self.permits.subscribe();
+        let client = &self.leases.client;
+        let leases = client.children(&self.leases.path).watch().submit();
+        let count = self.count.as_ref().map(|path| client.get(path).watch().submit());
+        let (taken, leases) = match leases.await {
+            Ok(((names, _), watch)) => (Some(names.len()), Some(watch)),
+            // Nobody can take any meanwhile.
+            Err(ReadError::Rejected(Rejection::NoNode)) => (None, None),
+            Err(error) => return Err(error.into()),
+        };
+        let (count, watch) = match count {
+            Some(count) => match count.await {
+                Ok((count, watch)) => (Some(count), Some(watch)),
+                Err(ReadError::Rejected(Rejection::NoNode)) => {
+                    let path = self.count.as_deref().unwrap_or_default();
+                    let (_, watch) = client.exists(path).watch().await?;
+                    (None, Some(watch))
+                }
+                Err(error) => return Err(error.into()),
+            },
+            None => (None, None),
+        };
+        Ok((self.look(taken, count)?, Watches { leases, count: watch, resized }))
+    }
+
+    /// Waits until something has changed, or it is time to look again all the same.
+    pub(super) async fn changed(&self, watches: Watches) -> Result<(), AcquireError> {
+        let Watches { leases, count, mut resized } = watches;
+        let recheck = self.mutex.settings.recheck.unwrap_or(Duration::MAX);
+        tokio::select! {
+            biased;
+            event = fired(leases) => event,
+            event = fired(count) => event,
+            // The sender lives as long as this does.
+            _ = resized.changed(), if self.count.is_none() => Ok(()),
+            () = sleep(recheck) => Ok(()),
+        }
+    }
+}
+
+/// Waits for a watch; for ever, if there is none.
+async fn fired(watch: Option<Watch>) -> Result<(), AcquireError> {
+    match watch {
+        Some(watch) => watch.await.map(drop).map_err(AcquireError::SessionEnded),
+        None => std::future::pending().await,
+    }
+}
+
+/// A count as four bytes, the most significant first.
+fn encoded(count: i32) -> Vec<u8> {
+    [24, 16, 8, 0].map(|shift| u8::try_from(count >> shift & 0xFF).unwrap_or_default()).to_vec()
+}
+
+fn decoded(bytes: &[u8]) -> Option<i32> {
+    let [first, rest @ ..] = bytes else { return None };
+    let sign = if *first < 0x80 { 0 } else { -1 };
+    let count =
+        rest.iter().fold(sign << 8 | i32::from(*first), |n, byte| n << 8 | i32::from(*byte));
+    (bytes.len() == 4).then_some(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_four_bytes_the_most_significant_first() {
+        for (count, bytes) in
+            [(3, [0, 0, 0, 3]), (-2, [255, 255, 255, 254]), (i32::MAX, [127, 255, 255, 255])]
+        {
+            assert_eq!((encoded(count), decoded(&bytes)), (bytes.to_vec(), Some(count)));
+        }
+        assert_eq!(decoded(b""), None);
+        assert_eq!(decoded(b"127.0.0.1"), None);
+    }
+}

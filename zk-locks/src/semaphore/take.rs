@@ -1,0 +1,130 @@
+//! From a place in the queue to permits.
+
+use tokio::time::sleep;
+use zk_client::{Cause, CreateMode, PendingNodes, Rejection, WriteError, planted};
+
+use super::{Semaphore, permits::Look};
+use crate::{
+    error::AcquireError,
+    guard::Guard,
+    layout::Role,
+    line::{Lent, Line, Place, THROTTLE_PAUSE},
+};
+
+/// What comes of a trade.
+enum Outcome {
+    Granted(Vec<Guard>),
+    /// Something has changed on the way. The place is still there.
+    Changed(Box<Place>),
+}
+
+impl Semaphore {
+    /// So many permits; `None` if there are not as many and they are not to be waited for.
+    pub(super) async fn granted(
+        &self,
+        wanted: usize,
+        waits: bool,
+    ) -> Result<Option<Vec<Guard>>, AcquireError> {
+        if wanted == 0 {
+            return Ok(Some(Vec::new()));
+        }
+        let data = self.mutex.settings.description.as_bytes();
+        let join = self.mutex.join_and(Role::Lock, None, data, |cork| self.ask(cork));
+        let (mut place, asked) = join.await?;
+        let mut first = None;
+        if place.ahead() == Some(0) {
+            // Asked behind the listing of the queue: it shows what those who are gone from that have done.
+            first = Some(self.answered(asked).await?);
+        } else if waits {
+            self.mutex.wait(&mut place).await?;
+        } else if self.mutex.look(&mut place).await?.ahead() > 0 {
+            return Ok(None);
+        }
+        // In front from here on, however often something changes.
+        loop {
+            let (look, watches) = match first.take() {
+                Some(look) => (look, None),
+                None => {
+                    let (look, watches) = self.look_and_watch().await?;
+                    (look, Some(watches))
+                }
+            };
+            if look.has_room(wanted) {
+                match self.take(wanted, place, &look).await? {
+                    Outcome::Granted(guards) => return Ok(Some(guards)),
+                    Outcome::Changed(back) => place = *back,
+                }
+            } else if !waits {
+                return Ok(None);
+            } else if let Some(watches) = watches {
+                self.changed(watches).await?;
+            }
+        }
+    }
+
+    /// Trades the place in front for permits, in one transaction: so whoever has lost its place gets nothing,
+    /// and a lost reply leaves both or neither.
+    async fn take(
+        &self,
+        wanted: usize,
+        place: Place,
+        look: &Look,
+    ) -> Result<Outcome, AcquireError> {
+        let Line { client, settings, .. } = &*self.leases;
+        let paths = (0..wanted).map(|_| self.leases.node_path(Role::Lease));
+        let paths = paths.collect::<Result<Vec<_>, _>>()?;
+        let (node, rest) = place.lend();
+        let cork = client.cork();
+        let is_new = look.taken.is_none();
+        let parents = if is_new { self.leases.create_parents(&cork) } else { Vec::new() };
+        let creates = paths.iter().map(|path| {
+            let create = cork.create(path, settings.description.as_bytes());
+            let create = create.mode(CreateMode::EphemeralSequential).acl(&settings.acl);
+            create.protected_by_its_name()
+        });
+        let mut create = cork.create_all_protected(creates).replacing(node);
+        if let (Some(path), Some(version)) = (&self.count, look.version) {
+            if !planted!(CountNotChecked) {
+                create = create.check_version(path, version);
+            }
+        }
+        let mut nodes = create.submit();
+        drop(cork);
+
+        if let Some(refusal) = self.leases.parents_refused(parents).await {
+            return Err(refusal.into());
+        }
+        let failed = match (&mut nodes).await {
+            Ok(Ok(nodes)) => {
+                let waited = rest.traded();
+                let guards = nodes
+                    .into_iter()
+                    .map(|node| Guard::of_node(&self.leases, node, (None, false), waited));
+                return Ok(Outcome::Granted(guards.collect::<Result<_, _>>()?));
+            }
+            Ok(Err(failed)) => failed,
+            Err(WriteError::NotApplied(Cause::Throttled)) => {
+                sleep(THROTTLE_PAUSE).await;
+                return changed(nodes, rest);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        match failed.rejection {
+            // The path of the leases is gone.
+            Rejection::NoNode if failed.index < wanted => changed(nodes, rest),
+            // The number of permits has changed, or is not told any more.
+            Rejection::BadVersion => changed(nodes, rest),
+            Rejection::NoNode if look.version.is_some() && failed.index == wanted => {
+                changed(nodes, rest)
+            }
+            Rejection::NoNode => Err(AcquireError::NodeDeleted),
+            rejection => Err(AcquireError::Rejected(rejection)),
+        }
+    }
+}
+
+/// Nothing has come of a trade, and the place is to be had back.
+fn changed(mut nodes: PendingNodes, rest: Lent) -> Result<Outcome, AcquireError> {
+    let node = nodes.take_back().ok_or(AcquireError::NodeDeleted)?;
+    Ok(Outcome::Changed(Box::new(rest.back(node))))
+}
