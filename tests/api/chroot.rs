@@ -1,6 +1,6 @@
 //! Clients whose root is somewhere below the servers'.
 
-use zk_client::{ConnectOptions, CreateMode, OpResult, Rejection, WriteError};
+use zk_client::{CreateMode, OpResult, Rejection, WriteError};
 
 use crate::{client, on_each_release};
 
@@ -9,7 +9,7 @@ async fn a_chroot_is_put_on_every_path_and_taken_off_every_answer() {
     on_each_release(async |server| {
         let root = client(server).await;
         let servers = format!("{}/app/x", server.connect_string());
-        let zk = ConnectOptions::new(&servers).unwrap().connect().await.unwrap();
+        let zk = server.options_for(&servers).connect().await.unwrap();
         let missing = WriteError::Rejected(Rejection::NoNode);
         assert_eq!(zk.create("/a", b"").await, Err(missing), "the chroot is not created");
         root.create("/app", b"").await.unwrap();

@@ -47,5 +47,5 @@ async fn behind_proxy(server: &Site) -> (Proxy, Client) {
 }
 
 fn options(server: &Site) -> ConnectOptions {
-    ConnectOptions::new(&server.connect_string()).unwrap()
+    server.options()
 }

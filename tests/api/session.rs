@@ -153,7 +153,7 @@ async fn connecting_to_nobody_fails_in_time_and_says_why() {
 async fn an_unreachable_server_in_the_list_is_passed_over() {
     on_each_release(async |server| {
         let servers = format!("127.0.0.1:1,unresolvable.invalid,{}", server.connect_string());
-        let options = ConnectOptions::new(&servers).unwrap();
+        let options = server.options_for(&servers);
         let zk = options.connect().await.unwrap();
         zk.get("/").await.unwrap();
     })

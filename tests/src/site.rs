@@ -3,15 +3,18 @@
 use std::{
     fmt,
     net::{Ipv4Addr, SocketAddr},
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
+use zk_client::{ConnectOptions, TlsOptions};
 use zk_testkit::{
     real::{Release, Server},
     server::{Config, Listening, Member},
+    tls::{Authority, ClientAuth, TlsFront},
 };
 
 /// Which server a test takes place on.
@@ -21,29 +24,58 @@ pub enum Kind {
     Real(Release),
     /// The server of this process, behaving as that release line does.
     InProcess(Release),
+    /// Like `Real`, with clients that come by TLS and show a certificate.
+    RealSecured(Release),
+    /// Like `InProcess`, with clients that come by TLS and show a certificate.
+    InProcessSecured(Release),
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
+        match *self {
             Self::Real(release) => write!(f, "ZooKeeper {release}"),
             Self::InProcess(release) => write!(f, "the in-process server, as {release}"),
+            Self::RealSecured(release) => write!(f, "{}, by TLS", Self::Real(release)),
+            Self::InProcessSecured(release) => write!(f, "{}, by TLS", Self::InProcess(release)),
         }
     }
 }
 
 /// A server that a test takes place on.
 #[derive(Debug)]
-pub enum Site {
+pub struct Site {
+    server: Backend,
+    secured: Option<Secured>,
+}
+
+#[derive(Debug)]
+enum Backend {
     /// A process of its own.
     Real(Box<Server>),
     /// In this process.
     InProcess(Listening),
 }
 
+/// How many clients there have been that came by TLS.
+static CLIENTS: AtomicU64 = AtomicU64::new(0);
+
+/// The way in by TLS.
+#[derive(Debug)]
+struct Secured {
+    addr: SocketAddr,
+    authority: Authority,
+    _front: Option<TlsFront>,
+}
+
 impl Site {
     /// Every kind of server that a test of the client should pass on.
-    pub const ALL: [Kind; 4] = [
+    pub const ALL: [Kind; 6] = {
+        let [a, b, c, d] = Self::PLAIN;
+        [a, b, c, d, Kind::InProcessSecured(Release::V3_9), Kind::RealSecured(Release::V3_9)]
+    };
+
+    /// Those whose clients come without TLS: enough for what is built on the client, and has no say in how it connects.
+    pub const PLAIN: [Kind; 4] = [
         Kind::InProcess(Release::V3_8),
         Kind::InProcess(Release::V3_9),
         Kind::Real(Release::V3_8),
@@ -56,29 +88,63 @@ impl Site {
     /// It does not start.
     pub async fn start(kind: Kind) -> Self {
         match kind {
-            Kind::Real(release) => Self::Real(Box::new(Server::start(release).await.unwrap())),
+            Kind::Real(release) => {
+                let server = Box::new(Server::start(release).await.unwrap());
+                Self { server: Backend::Real(server), secured: None }
+            }
             Kind::InProcess(release) => {
-                let mut config = Config::default();
-                config.release = release;
-                config.extended_types = true;
-                config.tick = std::time::Duration::from_millis(200);
-                let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-                Self::InProcess(Listening::start(config, &[any]).await.unwrap())
+                Self { server: Backend::InProcess(in_process(release).await), secured: None }
+            }
+            Kind::RealSecured(release) => {
+                let authority = Authority::new("test");
+                let builder = Server::builder()
+                    .release(release)
+                    .secure(&authority.server(&["127.0.0.1"]), ClientAuth::Need(&authority));
+                let server = builder.start().await.unwrap();
+                let addr = server.secure_addr().unwrap();
+                let secured = Secured { addr, authority, _front: None };
+                Self { server: Backend::Real(Box::new(server)), secured: Some(secured) }
+            }
+            Kind::InProcessSecured(release) => {
+                let authority = Authority::new("test");
+                let certificate = authority.server(&["127.0.0.1"]);
+                let listening = in_process(release).await;
+                let (addr, clients) = (listening.addrs()[0], ClientAuth::Need(&authority));
+                let front = TlsFront::start(addr, &certificate, clients).await.unwrap();
+                let secured = Secured { addr: front.addr(), authority, _front: Some(front) };
+                Self { server: Backend::InProcess(listening), secured: Some(secured) }
             }
         }
     }
 
-    /// Where clients connect.
-    pub fn addr(&self) -> SocketAddr {
-        match self {
-            Self::Real(server) => server.addr(),
-            Self::InProcess(listening) => listening.addrs()[0],
+    /// What clients connect with.
+    pub fn options(&self) -> ConnectOptions {
+        self.options_for(&self.connect_string())
+    }
+
+    /// The same for a connection string that somehow contains [`connect_string`](Self::connect_string).
+    ///
+    /// # Panics
+    /// It is none.
+    pub fn options_for(&self, servers: &str) -> ConnectOptions {
+        let options = ConnectOptions::new(servers).unwrap();
+        match &self.secured {
+            Some(secured) => options.tls(secured.tls()).unwrap(),
+            None => options,
         }
     }
 
-    /// The same, as a client's connection string.
+    /// Where clients connect.
     pub fn connect_string(&self) -> String {
-        self.addr().to_string()
+        self.secured.as_ref().map_or_else(|| self.addr(), |secured| secured.addr).to_string()
+    }
+
+    /// Where clients connect that come without TLS.
+    pub fn addr(&self) -> SocketAddr {
+        match &self.server {
+            Backend::Real(server) => server.addr(),
+            Backend::InProcess(listening) => listening.addrs()[0],
+        }
     }
 
     /// Ends the server as SIGKILL does.
@@ -86,9 +152,9 @@ impl Site {
     /// # Panics
     /// It cannot be ended.
     pub async fn kill(&self) {
-        match self {
-            Self::Real(server) => server.kill().await.unwrap(),
-            Self::InProcess(listening) => {
+        match &self.server {
+            Backend::Real(server) => server.kill().await.unwrap(),
+            Backend::InProcess(listening) => {
                 listening.with(|ensemble, now| ensemble.stop(now, Member(0)));
             }
         }
@@ -99,9 +165,9 @@ impl Site {
     /// # Panics
     /// It does not start.
     pub async fn restart(&self) {
-        match self {
-            Self::Real(server) => server.restart().await.unwrap(),
-            Self::InProcess(listening) => {
+        match &self.server {
+            Backend::Real(server) => server.restart().await.unwrap(),
+            Backend::InProcess(listening) => {
                 listening.with(|ensemble, now| ensemble.start(now, Member(0)));
             }
         }
@@ -117,5 +183,24 @@ impl Site {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
         answer
+    }
+}
+
+async fn in_process(release: Release) -> Listening {
+    let mut config = Config::default();
+    config.release = release;
+    config.extended_types = true;
+    config.tick = std::time::Duration::from_millis(200);
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    Listening::start(config, &[any]).await.unwrap()
+}
+
+impl Secured {
+    /// What a client needs that the authority knows, and that trusts nobody else. Each is somebody of their own: by
+    /// their certificates servers tell who they are.
+    fn tls(&self) -> TlsOptions {
+        let number = CLIENTS.fetch_add(1, Ordering::Relaxed);
+        let me = self.authority.client(&format!("tester {number}"));
+        TlsOptions::new().ca_pem(self.authority.pem()).identity_pem(me.chain, me.key)
     }
 }

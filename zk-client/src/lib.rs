@@ -54,18 +54,24 @@ mod protected;
 mod servers;
 mod session;
 mod sweep;
+#[cfg(feature = "tls")]
+mod tls;
 mod transaction;
 mod watch;
 
 pub use bytes;
+#[cfg(feature = "tls")]
+pub use rustls;
 #[doc(hidden)]
 pub use zk_proto::planted;
 pub use zk_proto::{
     Acl, AclList, ErrorCode, EventType, Id, OpCode, Perms, SessionId, Stat, Text, Xid, Zxid,
     path::{PathError, PathFault, ZkPath, ancestors, join, name, parent, parse_sequence},
-    session::{Credentials, LinkError},
+    session::{Credentials, LinkError, TlsFault},
 };
 
+#[cfg(feature = "tls")]
+pub use self::tls::{TlsConnect, TlsError, TlsOptions};
 pub use self::{
     call::Pending,
     client::{Client, CloseError, Cork},

@@ -138,9 +138,13 @@ impl Link {
     }
 }
 
-/// Errors of the operating system, in the session's words.
+/// Errors of the operating system, and of TLS, in the session's words.
 fn link_error(error: &io::Error) -> LinkError {
     use io::ErrorKind as Kind;
+    #[cfg(feature = "tls")]
+    if let Some(fault) = crate::tls::fault(error) {
+        return LinkError::Tls(fault);
+    }
     match error.kind() {
         Kind::ConnectionRefused => LinkError::Refused,
         Kind::ConnectionReset | Kind::BrokenPipe | Kind::ConnectionAborted => LinkError::Reset,

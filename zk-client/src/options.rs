@@ -143,6 +143,19 @@ impl ConnectOptions {
         self
     }
 
+    /// Secures all connections by TLS, with the server's name checked against the one in the connection string.
+    /// There is no way back to plain connections: where TLS fails, so does the attempt.
+    ///
+    /// Short for a [`connector`](Self::connector) made of [`TlsConnect::new`](crate::TlsConnect::new), which see for
+    /// certificates that change.
+    ///
+    /// # Errors
+    /// [`TlsError`](crate::TlsError) if the certificates cannot be read, or make no sense.
+    #[cfg(feature = "tls")]
+    pub fn tls(self, options: crate::TlsOptions) -> Result<Self, crate::TlsError> {
+        Ok(self.connector(crate::TlsConnect::new(options)?))
+    }
+
     /// How connections are made. Default: TCP, with names resolved at each attempt.
     pub fn connector(mut self, connector: impl Connect) -> Self {
         self.connector = Arc::new(connector);

@@ -9,6 +9,10 @@
     feature = "sim",
     doc = "* [`sim`]: a network in virtual time between the two, for whole systems from a seed."
 )]
+#![cfg_attr(
+    feature = "tls",
+    doc = "* [`tls`]: certificates made up on the spot, and TLS in front of any server."
+)]
 
 #[cfg(unix)]
 #[doc = include_str!("guide.md")]
@@ -25,6 +29,8 @@ pub mod server;
 pub mod sim;
 #[cfg(unix)]
 mod test_server;
+#[cfg(feature = "tls")]
+pub mod tls;
 
 #[cfg(unix)]
 pub use test_server::TestServer;

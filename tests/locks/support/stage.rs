@@ -14,7 +14,8 @@ use zk_tests::site::{Kind, Site};
 
 /// One real server of each release for all tests: they keep apart by their paths. Nothing ever drops
 /// them; their watchdogs end them with this process.
-static REAL: [OnceCell<Site>; Site::ALL.len()] = [const { OnceCell::const_new() }; Site::ALL.len()];
+static REAL: [OnceCell<Site>; Site::PLAIN.len()] =
+    [const { OnceCell::const_new() }; Site::PLAIN.len()];
 
 /// How many stages there have been.
 static STAGES: AtomicU64 = AtomicU64::new(0);
@@ -35,12 +36,12 @@ pub(crate) struct Stage {
 pub(crate) async fn on_each_release(test: impl AsyncFn(Stage)) {
     let on = |index: usize| {
         let test = &test;
-        let kind = Site::ALL[index];
+        let kind = Site::PLAIN[index];
         let mut running = Box::pin(async move {
             let server: &Site = match kind {
                 Kind::Real(_) => REAL[index].get_or_init(|| Site::start(kind)).await,
                 // It lives as long as this test's runtime, and starts at once.
-                Kind::InProcess(_) => Box::leak(Box::new(Site::start(kind).await)),
+                _ => Box::leak(Box::new(Site::start(kind).await)),
             };
             test(Stage::new(server).await).await;
         });

@@ -75,7 +75,7 @@ pub use self::{
     config::{Auth, Config, Credentials},
     output::{
         Answer, Cause, LinkError, Negotiated, NodeEvent, OnLoss, Outcome, Outgoing, Output, Over,
-        ProbeAnswer, State, WatchBy, WatchIntent, WatchNotice,
+        ProbeAnswer, State, TlsFault, WatchBy, WatchIntent, WatchNotice,
     },
     watches::Watcher,
 };

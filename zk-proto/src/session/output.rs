@@ -186,7 +186,52 @@ pub enum LinkError {
     /// Left in favour of a server that takes writes.
     #[error("left for a writable server")]
     Superseded,
+    /// The two sides could not agree on a secured connection.
+    #[error("TLS: {0}")]
+    Tls(TlsFault),
     /// Any other error of the operating system.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// Why there is no secured connection. Whoever makes connections judges; the session passes it on.
+///
+/// None of them ends the session: certificates are renewed while sessions live, and the next server may have a better
+/// one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsFault {
+    /// The server's certificate is not valid any more.
+    #[error("certificate of the server has expired")]
+    Expired,
+    /// The server's certificate is not valid yet. One of the clocks may be wrong.
+    #[error("certificate of the server is not valid yet")]
+    NotYetValid,
+    /// The server's certificate is for other names than the one that was dialed.
+    #[error("certificate is not for this server's name")]
+    WrongName,
+    /// The server's certificate comes from an authority that is not trusted.
+    #[error("certificate of the server is from an unknown authority")]
+    UnknownAuthority,
+    /// The server's certificate has been revoked.
+    #[error("certificate of the server has been revoked")]
+    Revoked,
+    /// The server's certificate was not accepted for another reason.
+    #[error("certificate of the server not accepted: {0}")]
+    NotAccepted(String),
+    /// The server does not want us: it asks for a certificate, or for another one.
+    #[error("server refused: {0}")]
+    Refused(String),
+    /// The connection was closed before it was secured. Ports without TLS do that, and servers in trouble.
+    #[error("closed before it was secured; is this port meant for TLS?")]
+    CutOff,
+    /// What came in answer is not TLS.
+    #[error("server does not speak TLS on this port")]
+    NotSpoken,
+    /// The server speaks TLS, and we did not.
+    #[error("server speaks only TLS on this port")]
+    Required,
+    /// Anything else.
     #[error("{0}")]
     Other(String),
 }

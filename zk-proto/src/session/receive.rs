@@ -11,7 +11,8 @@ use super::{
     link::PROBE_PAUSE_MIN,
     liveness::Source,
     output::{
-        Answer, Cause, LinkError, Negotiated, NodeEvent, Outcome, Output, Over, State, WatchNotice,
+        Answer, Cause, LinkError, Negotiated, NodeEvent, Outcome, Output, Over, State, TlsFault,
+        WatchNotice,
     },
     phase::{Phase, Up},
     resume,
@@ -61,6 +62,9 @@ impl<R, W: Watcher> Session<R, W> {
                     }
                     break;
                 }
+                Err(error) if self.is_greeted_by_tls(error) => {
+                    Err(Broken::Link(LinkError::Tls(TlsFault::Required)))
+                }
                 Err(error) => {
                     self.give_up_first(error);
                     Err(Broken::Link(LinkError::Protocol(error.to_string())))
@@ -81,6 +85,12 @@ impl<R, W: Watcher> Session<R, W> {
         }
         self.link.shrink_inbound();
         self.check();
+    }
+
+    /// Whether what cannot be a frame is a TLS alert in answer to the handshake: its first four bytes are its type and
+    /// version, and the first byte of its length.
+    fn is_greeted_by_tls(&self, error: FrameError) -> bool {
+        matches!(self.phase, Phase::Greeting { .. }) && matches!(error.len >> 16, 0x1503)
     }
 
     /// Reports the request whose reply cannot be taken: it would break the next connection too.

@@ -67,6 +67,12 @@ macro_rules! shared_settings {
             self
         }
 
+        /// Writes a file for the server to read. In lines and properties, `{files}` stands for the folder that it is in.
+        pub fn file(mut self, name: &str, contents: impl Into<String>) -> Self {
+            self.settings.files.push((name.to_owned(), contents.into()));
+            self
+        }
+
         /// Sets a Java system property, such as `jute.maxbuffer`.
         pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
             self.settings.properties.push((name.into(), value.into()));
@@ -100,6 +106,8 @@ pub struct ServerBuilder {
     choice: Choice,
     settings: Settings,
     port: Option<u16>,
+    /// Whether there is a second port, for TLS.
+    secured: bool,
 }
 
 impl ServerBuilder {
@@ -109,6 +117,30 @@ impl ServerBuilder {
     pub fn port(mut self, port: u16) -> Self {
         self.port = Some(port);
         self
+    }
+
+    /// Listens for TLS on a second port, [`Server::secure_addr`], with this certificate. Clients must show one of the
+    /// authority's, or, without it, none.
+    #[cfg(feature = "tls")]
+    pub fn secure(
+        mut self,
+        certificate: &crate::tls::Issued,
+        clients: crate::tls::ClientAuth<'_>,
+    ) -> Self {
+        use crate::tls::ClientAuth;
+        let (need, trusted) = match clients {
+            ClientAuth::None => ("none", certificate.chain.clone()),
+            ClientAuth::Need(authority) => ("need", authority.pem()),
+        };
+        self.secured = true;
+        self.file("server.pem", format!("{}{}", certificate.key, certificate.chain))
+            .file("trusted.pem", trusted)
+            .config("serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory")
+            .config("ssl.keyStore.location={files}/server.pem")
+            .config("ssl.keyStore.type=PEM")
+            .config("ssl.trustStore.location={files}/trusted.pem")
+            .config("ssl.trustStore.type=PEM")
+            .config(format!("ssl.clientAuth={need}"))
     }
 
     /// Starts the server and waits until it serves.
@@ -140,12 +172,21 @@ impl ServerBuilder {
             Some(port) => HeldPort::exactly(port),
             None => HeldPort::any(),
         };
+        let mut secure_port = None;
+        let mut lines = String::new();
+        if self.secured {
+            let port = HeldPort::any().map_err(Error::io("take a port"))?;
+            lines = format!("secureClientPort={}\n", port.addr().port());
+            lines.push_str("secureClientPortAddress=127.0.0.1\n");
+            secure_port = Some(port);
+        }
         let server = Server::prepare(Blueprint {
             distribution,
             settings: &self.settings,
             port: port.map_err(Error::io("take a port"))?,
-            ensemble: String::new(),
+            lines,
             member_id: None,
+            secure_port,
             further_ports: Vec::new(),
         })?;
         server.launch()?;

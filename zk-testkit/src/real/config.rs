@@ -18,6 +18,8 @@ pub(super) struct Settings {
     pub(super) force_sync: bool,
     pub(super) lines: Vec<String>,
     pub(super) properties: Vec<(String, String)>,
+    /// Names and contents.
+    pub(super) files: Vec<(String, String)>,
 }
 
 impl Default for Settings {
@@ -31,9 +33,13 @@ impl Default for Settings {
             force_sync: false,
             lines: Vec::new(),
             properties: Vec::new(),
+            files: Vec::new(),
         }
     }
 }
+
+/// What stands for the folder of a server's files in its settings.
+const FILES: &str = "{files}";
 
 /// The longest session that a test can ask for, unless it configures more.
 const SESSION_TIMEOUT_MAX: Duration = Duration::from_secs(60);
@@ -94,6 +100,11 @@ impl Settings {
         fs::create_dir_all(data_dir(dir))?;
         fs::write(settings.join("log4j.properties"), LOG4J_PROPERTIES)?;
         fs::write(settings.join("logback.xml"), LOGBACK_XML)?;
+        let files = dir.join("files");
+        fs::create_dir_all(&files)?;
+        for (name, contents) in &self.files {
+            fs::write(files.join(name), contents)?;
+        }
         let config = dir.join("zoo.cfg");
         fs::write(&config, self.zoo_cfg(dir, client_addr, ensemble))?;
 
@@ -102,6 +113,7 @@ impl Settings {
         arguments.extend(SIMPLE_LOGGER_OPTIONS.map(Into::into));
         arguments.push(format!("-Dreadonlymode.enabled={}", self.read_only_mode).into());
         for (name, value) in &self.properties {
+            let value = value.replace(FILES, &files.to_string_lossy());
             arguments.push(format!("-D{name}={value}").into());
         }
         arguments.push("-cp".into());
@@ -133,7 +145,7 @@ impl Settings {
         line("extendedTypesEnabled", &true);
         config.push_str(ensemble);
         for line in &self.lines {
-            config.push_str(line);
+            config.push_str(&line.replace(FILES, &dir.join("files").to_string_lossy()));
             config.push('\n');
         }
         config

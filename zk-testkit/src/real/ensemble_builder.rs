@@ -97,7 +97,8 @@ impl EnsembleBuilder {
                 distribution,
                 settings: &self.settings,
                 port: ports.client,
-                ensemble: ensemble.clone(),
+                lines: ensemble.clone(),
+                secure_port: None,
                 member_id: Some(index + 1),
                 further_ports: vec![ports.quorum, ports.election],
             })

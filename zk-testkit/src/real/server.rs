@@ -60,6 +60,7 @@ pub struct Server {
     // Dropped last, in this order: files after processes, ports after files.
     dir: TempDir,
     port: HeldPort,
+    secure_port: Option<HeldPort>,
     _further_ports: Vec<HeldPort>,
 }
 
@@ -68,10 +69,12 @@ pub(super) struct Blueprint<'a> {
     pub(super) distribution: &'a Distribution,
     pub(super) settings: &'a Settings,
     pub(super) port: HeldPort,
-    /// The lines of `zoo.cfg` that make it a member of an ensemble.
-    pub(super) ensemble: String,
+    /// The lines of `zoo.cfg` that are not the caller's choice: its part in an ensemble, further ports.
+    pub(super) lines: String,
     /// Its number in the ensemble.
     pub(super) member_id: Option<usize>,
+    /// The port for TLS, if there is one.
+    pub(super) secure_port: Option<HeldPort>,
     /// Ports that the ensemble uses.
     pub(super) further_ports: Vec<HeldPort>,
 }
@@ -99,7 +102,7 @@ impl Server {
                 dir.path(),
                 blueprint.distribution,
                 blueprint.port.addr(),
-                &blueprint.ensemble,
+                &blueprint.lines,
             )?;
             if let Some(id) = blueprint.member_id {
                 fs::write(config::data_dir(dir.path()).join("myid"), id.to_string())?;
@@ -114,6 +117,7 @@ impl Server {
                 log: dir.path().join("server.log"),
                 dir,
                 port: blueprint.port,
+                secure_port: blueprint.secure_port,
                 _further_ports: blueprint.further_ports,
             })
         };
@@ -128,6 +132,11 @@ impl Server {
     /// [`addr`](Self::addr) as a client's connection string.
     pub fn connect_string(&self) -> String {
         self.addr().to_string()
+    }
+
+    /// Where clients connect by TLS, if it listens for that too (see `ServerBuilder::secure`).
+    pub fn secure_addr(&self) -> Option<SocketAddr> {
+        self.secure_port.as_ref().map(HeldPort::addr)
     }
 
     /// The server's version.

@@ -1,0 +1,199 @@
+//! Good and bad certificates, on both sides, and ports that are not what they seem.
+
+use std::{net::SocketAddr, time::Duration};
+
+use zk_client::{
+    Acl, AclList, Client, ConnectError, ConnectOptions, LinkError, Perms, TlsFault, TlsOptions,
+};
+use zk_testkit::{
+    TestServer,
+    real::{Release, Server},
+    tls::{Authority, Blemish, ClientAuth, Issued, TlsFront},
+};
+
+/// Long enough for the slowest machine to be told no. Only failures wait for it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The servers that the matrix is tried on: one of each kind, showing this certificate.
+enum Shown {
+    Front(TlsFront, TestServer),
+    Real(Server),
+}
+
+impl Shown {
+    async fn start(real: Option<Release>, certificate: &Issued, clients: ClientAuth<'_>) -> Self {
+        match real {
+            Some(release) => {
+                let server = Server::builder().release(release).secure(certificate, clients);
+                Self::Real(server.start().await.unwrap())
+            }
+            None => {
+                let server = TestServer::start().await.unwrap();
+                let front = TlsFront::start(server.proxy().addr(), certificate, clients);
+                Self::Front(front.await.unwrap(), server)
+            }
+        }
+    }
+
+    fn addr(&self) -> SocketAddr {
+        match self {
+            Self::Front(front, _) => front.addr(),
+            Self::Real(server) => server.secure_addr().unwrap(),
+        }
+    }
+
+    fn plain_addr(&self) -> SocketAddr {
+        match self {
+            Self::Front(_, server) => server.proxy().addr(),
+            Self::Real(server) => server.addr(),
+        }
+    }
+}
+
+const KINDS: [Option<Release>; 3] = [None, Some(Release::V3_8), Some(Release::V3_9)];
+
+async fn connect(host: &str, addr: SocketAddr, tls: TlsOptions) -> Result<Client, ConnectError> {
+    let options = ConnectOptions::new(&format!("{host}:{}", addr.port())).unwrap();
+    options.connect_deadline(Some(PATIENCE)).tls(tls).unwrap().connect().await
+}
+
+/// Why the last attempt failed.
+#[track_caller]
+fn why(outcome: Result<Client, ConnectError>) -> LinkError {
+    match outcome {
+        Err(ConnectError::TimedOut { last: Some((_, error)) }) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn fault(outcome: Result<Client, ConnectError>) -> TlsFault {
+    match why(outcome) {
+        LinkError::Tls(fault) => fault,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn trusting(authority: &Authority) -> TlsOptions {
+    TlsOptions::new().ca_pem(authority.pem())
+}
+
+#[tokio::test]
+async fn a_server_is_trusted_for_its_name_or_address_and_knows_us_by_our_certificate() {
+    for real in KINDS {
+        let authority = Authority::new("ours");
+        let certificate = authority.server(&["localhost", "127.0.0.1"]);
+        let shown = Shown::start(real, &certificate, ClientAuth::Need(&authority)).await;
+        for host in ["localhost", "127.0.0.1"] {
+            let me = authority.client("ann");
+            let tls = trusting(&authority).identity_pem(me.chain, me.key);
+            let zk = connect(host, shown.addr(), tls).await.unwrap();
+            zk.create(&format!("/{host}"), b"x").await.unwrap();
+            if real.is_some() {
+                let only_ann = Acl {
+                    perms: Perms::ALL,
+                    id: zk_client::Id { scheme: "x509".into(), id: "CN=ann".into() },
+                };
+                let acl = AclList::from_iter([only_ann]);
+                zk.create(&format!("/{host}-own"), b"x").acl(&acl).await.unwrap();
+                zk.get(&format!("/{host}-own")).await.unwrap();
+            }
+            zk.close().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_with_a_bad_certificate_is_not_talked_to_and_the_reason_is_told() {
+    for real in KINDS {
+        let ours = Authority::new("ours");
+        let good = ours.server(&["localhost"]);
+        let cases = [
+            (ours.blemished(&["localhost"], Blemish::Expired), TlsFault::Expired),
+            (ours.blemished(&["localhost"], Blemish::NotYetValid), TlsFault::NotYetValid),
+            (ours.server(&["elsewhere.example"]), TlsFault::WrongName),
+            (Authority::new("theirs").server(&["localhost"]), TlsFault::UnknownAuthority),
+            (good.clone(), TlsFault::Revoked),
+        ];
+        // All at a time: each takes until the client gives up.
+        let cases = cases.map(|(certificate, expected)| {
+            let revoked = ours.revoke(&[&good]);
+            let tls = trusting(&ours).revoked_pem(revoked);
+            async move {
+                let shown = Shown::start(real, &certificate, ClientAuth::None).await;
+                let found = fault(connect("localhost", shown.addr(), tls).await);
+                assert_eq!(found, expected, "{real:?}");
+            }
+        });
+        let [a, b, c, d, e] = cases;
+        tokio::join!(a, b, c, d, e);
+    }
+}
+
+#[tokio::test]
+async fn a_client_certificate_is_not_accepted_from_a_server() {
+    let ours = Authority::new("ours");
+    let certificate = ours.blemished(&["localhost"], Blemish::WrongPurpose);
+    let shown = Shown::start(None, &certificate, ClientAuth::None).await;
+    let found = fault(connect("localhost", shown.addr(), trusting(&ours)).await);
+    assert!(matches!(found, TlsFault::NotAccepted(_)), "{found:?}");
+}
+
+#[tokio::test]
+async fn certificates_that_are_not_revoked_are_accepted_beside_a_list_of_others() {
+    let ours = Authority::new("ours");
+    let (good, bad) = (ours.server(&["localhost"]), ours.server(&["localhost"]));
+    let shown = Shown::start(None, &good, ClientAuth::None).await;
+    let tls = trusting(&ours).revoked_pem(ours.revoke(&[&bad]));
+    connect("localhost", shown.addr(), tls).await.unwrap();
+}
+
+/// In TLS 1.3 the refusal comes behind the handshake, and can be overtaken by the end of the connection. What it never
+/// is: a session.
+#[tokio::test]
+async fn a_client_without_the_certificate_that_is_asked_for_gets_no_session() {
+    for real in KINDS {
+        let ours = Authority::new("ours");
+        let certificate = ours.server(&["localhost"]);
+        let shown = Shown::start(real, &certificate, ClientAuth::Need(&ours)).await;
+        let stranger = Authority::new("theirs").client("mallory");
+        let strange = trusting(&ours).identity_pem(stranger.chain, stranger.key);
+        let (nobody, somebody) = tokio::join!(
+            connect("localhost", shown.addr(), trusting(&ours)),
+            connect("localhost", shown.addr(), strange),
+        );
+        for outcome in [nobody, somebody] {
+            let found = why(outcome);
+            let refused = matches!(found, LinkError::Tls(TlsFault::Refused(_)));
+            assert!(refused || matches!(found, LinkError::Closed | LinkError::Reset), "{found:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn there_is_no_way_back_to_plain_connections() {
+    for real in KINDS {
+        let ours = Authority::new("ours");
+        let certificate = ours.server(&["localhost"]);
+        let shown = Shown::start(real, &certificate, ClientAuth::None).await;
+        let found = fault(connect("localhost", shown.plain_addr(), trusting(&ours)).await);
+        assert_eq!(found, TlsFault::CutOff, "{real:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_without_tls_gets_no_session_where_the_server_wants_it() {
+    for real in KINDS {
+        let ours = Authority::new("ours");
+        let certificate = ours.server(&["localhost"]);
+        let shown = Shown::start(real, &certificate, ClientAuth::None).await;
+        let options = ConnectOptions::new(&shown.addr().to_string()).unwrap();
+        let outcome = options.connect_deadline(Some(PATIENCE)).connect().await;
+        match (why(outcome), real) {
+            (LinkError::Tls(TlsFault::Required), None) => {}
+            // ZooKeeper says nothing.
+            (LinkError::Closed | LinkError::Reset, Some(_)) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Connections that break in the middle of a handshake, after every single byte.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use zk_client::{
+    Client, Connect, ConnectOptions, Dial, Stream, TcpConnect, TlsConnect,
+    rustls::{
+        ClientConfig, RootCertStore,
+        client::Resumption,
+        crypto::ring,
+        pki_types::{CertificateDer, pem::PemObject as _},
+    },
+};
+use zk_testkit::{
+    TestServer,
+    tls::{Authority, ClientAuth, TlsFront},
+};
+
+/// Connections of which the first ones break, each after one byte more than the one before.
+#[derive(Clone)]
+struct Breaking {
+    /// Which direction's bytes are counted.
+    direction: Direction,
+    /// How many connections break.
+    breaks: usize,
+    connections: Arc<AtomicUsize>,
+    /// Bytes of all connections.
+    bytes: Arc<AtomicUsize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Read,
+    Written,
+}
+
+impl Breaking {
+    fn new(direction: Direction, breaks: usize) -> Self {
+        let (connections, bytes) = (Arc::default(), Arc::default());
+        Self { direction, breaks, connections, bytes }
+    }
+}
+
+struct BreakingStream {
+    inner: Box<dyn Stream>,
+    direction: Direction,
+    left: usize,
+    bytes: Arc<AtomicUsize>,
+}
+
+impl BreakingStream {
+    /// How many bytes may still go in that direction.
+    fn limit(&self, direction: Direction) -> usize {
+        if self.direction == direction { self.left } else { usize::MAX }
+    }
+
+    fn passed(&mut self, direction: Direction, len: usize) {
+        if self.direction == direction {
+            self.left -= len;
+            self.bytes.fetch_add(len, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Connect for Breaking {
+    fn connect(&self, server: &str) -> Dial {
+        let number = self.connections.fetch_add(1, Ordering::Relaxed);
+        let left = if number < self.breaks { number } else { usize::MAX };
+        let (inner, direction) = (TcpConnect.connect(server), self.direction);
+        let bytes = self.bytes.clone();
+        Box::pin(async move {
+            let inner = inner.await?;
+            Ok(Box::new(BreakingStream { inner, direction, left, bytes }) as Box<dyn Stream>)
+        })
+    }
+}
+
+impl AsyncRead for BreakingStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let limit = self.limit(Direction::Read);
+        if limit == 0 {
+            // As if the server had hung up.
+            return Poll::Ready(Ok(()));
+        }
+        let mut part = vec![0; limit.min(buf.remaining())];
+        let mut part = ReadBuf::new(&mut part);
+        let polled = Pin::new(&mut self.inner).poll_read(cx, &mut part);
+        buf.put_slice(part.filled());
+        self.passed(Direction::Read, part.filled().len());
+        polled
+    }
+}
+
+impl AsyncWrite for BreakingStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let limit = self.limit(Direction::Written);
+        if limit == 0 {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        let part = &bytes[..bytes.len().min(limit)];
+        let polled = Pin::new(&mut self.inner).poll_write(cx, part);
+        if let Poll::Ready(Ok(len)) = polled {
+            self.passed(Direction::Written, len);
+        }
+        polled
+    }
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+/// Handshakes that are all alike: none goes on from an earlier one.
+fn config(authority: &Authority) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(authority.pem().as_bytes()).unwrap()).unwrap();
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap();
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.resumption = Resumption::disabled();
+    Arc::new(config)
+}
+
+/// How much handshakes differ in length: signatures are a few bytes longer or shorter.
+const LEN_VARIES: usize = 12;
+
+/// Up to the session's own handshake, which goes inside. One client goes through all of that.
+async fn survives_breaks(direction: Direction) {
+    let authority = Authority::new("ours");
+    let certificate = authority.server(&["127.0.0.1"]);
+    let server = TestServer::start().await.unwrap();
+    let front = TlsFront::start(server.proxy().addr(), &certificate, ClientAuth::None);
+    let front = front.await.unwrap();
+    let connect = async |breaking: &Breaking| -> Client {
+        // A client tries all servers before it pauses.
+        let servers = vec![front.addr().to_string(); breaking.breaks + 1].join(",");
+        let tls = TlsConnect::with_config(config(&authority)).over(breaking.clone());
+        ConnectOptions::new(&servers).unwrap().connector(tls).connect().await.unwrap()
+    };
+    let whole = Breaking::new(direction, 0);
+    connect(&whole).await;
+    let breaks = whole.bytes.load(Ordering::Relaxed) - LEN_VARIES;
+    assert!(breaks > 300, "the handshake is not where this test looks: {breaks} bytes");
+
+    let breaking = Breaking::new(direction, breaks);
+    let zk = connect(&breaking).await;
+    assert_eq!(breaking.connections.load(Ordering::Relaxed), breaks + 1, "{direction:?}");
+    zk.create("/a", b"x").await.unwrap();
+    assert_eq!(&*zk.get("/a").await.unwrap().0, b"x");
+}
+
+#[tokio::test]
+async fn handshakes_that_break_after_any_byte_read_are_tried_again() {
+    survives_breaks(Direction::Read).await;
+}
+
+#[tokio::test]
+async fn handshakes_that_break_after_any_byte_written_are_tried_again() {
+    survives_breaks(Direction::Written).await;
+}

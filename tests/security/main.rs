@@ -1,0 +1,5 @@
+//! Whom clients trust, who they are, and what they do when somebody lies about it.
+
+mod certificates;
+mod handshake;
+mod renewal;

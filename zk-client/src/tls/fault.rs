@@ -1,0 +1,59 @@
+//! What goes wrong with TLS, in the session's words.
+
+use std::{fmt, io};
+
+use rustls::CertificateError;
+use zk_proto::session::TlsFault;
+
+/// The connection was lost in the middle of the handshake.
+#[derive(Debug)]
+pub(super) struct CutOff;
+
+impl CutOff {
+    /// Tells a loss in the middle of the handshake from any other: ports without TLS answer it by hanging up.
+    pub(super) fn tell(error: io::Error) -> io::Error {
+        use io::ErrorKind as Kind;
+        match error.kind() {
+            kind @ (Kind::UnexpectedEof
+            | Kind::ConnectionReset
+            | Kind::ConnectionAborted
+            | Kind::BrokenPipe) => io::Error::new(kind, Self),
+            _ => error,
+        }
+    }
+}
+
+impl fmt::Display for CutOff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        TlsFault::CutOff.fmt(f)
+    }
+}
+
+impl std::error::Error for CutOff {}
+
+/// What TLS has to say about an error, if it has. Not only of handshakes: in TLS 1.3 a server's opinion of our
+/// certificate comes behind ours of its own, with the first bytes that are read.
+pub(crate) fn fault(error: &io::Error) -> Option<TlsFault> {
+    let inner = error.get_ref()?;
+    if inner.is::<CutOff>() {
+        return Some(TlsFault::CutOff);
+    }
+    Some(match inner.downcast_ref::<rustls::Error>()? {
+        rustls::Error::InvalidCertificate(why) => distrust(why),
+        rustls::Error::AlertReceived(alert) => TlsFault::Refused(format!("{alert:?}")),
+        rustls::Error::InvalidMessage(_) => TlsFault::NotSpoken,
+        other => TlsFault::Other(other.to_string()),
+    })
+}
+
+fn distrust(why: &CertificateError) -> TlsFault {
+    use CertificateError as Why;
+    match why {
+        Why::Expired | Why::ExpiredContext { .. } => TlsFault::Expired,
+        Why::NotValidYet | Why::NotValidYetContext { .. } => TlsFault::NotYetValid,
+        Why::NotValidForName | Why::NotValidForNameContext { .. } => TlsFault::WrongName,
+        Why::UnknownIssuer => TlsFault::UnknownAuthority,
+        Why::Revoked => TlsFault::Revoked,
+        other => TlsFault::NotAccepted(other.to_string()),
+    }
+}
