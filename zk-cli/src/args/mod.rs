@@ -1,0 +1,147 @@
+//! The command line.
+//!
+//! | module | concern |
+//! |---|---|
+//! | `locks` | commands on locks and elections |
+//! | `nodes` | commands on nodes |
+//! | `servers` | commands that start a server |
+
+mod locks;
+mod nodes;
+mod servers;
+
+use std::time::Duration;
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+
+pub(crate) use self::{
+    locks::{ContenderArgs, HoldersArgs},
+    nodes::{CreateArgs, DeleteArgs, GetArgs, LsArgs, SetArgs, StatArgs},
+};
+#[cfg(unix)]
+pub(crate) use self::{
+    locks::{ElectArgs, JobArgs, LockArgs},
+    servers::{DemoArgs, ServeArgs},
+};
+use crate::{duration, exit::Exit};
+
+/// Where a server is looked for if nobody says anything.
+const SERVER_DEFAULT: &str = "127.0.0.1:2181";
+
+/// ZooKeeper, and locks on it, from the shell.
+#[derive(Debug, Parser)]
+#[command(name = "zk", version, after_help = short_after_help(), after_long_help = long_after_help())]
+#[command(max_term_width = 80, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    #[cfg(unix)]
+    Lock(LockArgs),
+    #[cfg(unix)]
+    Elect(ElectArgs),
+    Holders(HoldersArgs),
+    /// Ask somebody to give a lock back
+    ///
+    /// Whether it does is up to the holder: `zk lock --revocable` does, and so do Curator's revocable locks
+    /// and programs that wait for `Guard::revoked`.
+    Revoke(ContenderArgs),
+    /// Take somebody's place in the queue of a lock away, or the lock
+    ///
+    /// For those who cannot give it back. They may go on for a while without knowing: what the lock protects is
+    /// safe from them only if it checks tokens. The token sees to it that nobody else is met.
+    Break(ContenderArgs),
+    Ls(LsArgs),
+    Get(GetArgs),
+    Set(SetArgs),
+    Create(CreateArgs),
+    Delete(DeleteArgs),
+    Stat(StatArgs),
+    #[cfg(unix)]
+    Demo(DemoArgs),
+    #[cfg(unix)]
+    Serve(ServeArgs),
+}
+
+/// Which servers, and how.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct ConnectArgs {
+    /// Servers, with a chroot behind them if wished: host:port,host:port/path
+    #[arg(long, short, env = "ZK_SERVER", value_name = "HOST:PORT,…", default_value = SERVER_DEFAULT)]
+    pub(crate) server: String,
+
+    /// Session timeout to ask for: how long servers keep the session, and its locks, without hearing from it
+    #[arg(long, value_name = "D", value_parser = duration::seconds, default_value = "10s")]
+    pub(crate) session_timeout: Duration,
+
+    /// How long to try to get a session
+    #[arg(long, value_name = "D", value_parser = duration::seconds, default_value = "10s")]
+    pub(crate) connect_timeout: Duration,
+
+    /// Identity to prove, such as digest:user:password; better given by the environment, which others
+    /// cannot read
+    #[arg(long, env = "ZK_AUTH", hide_env_values = true, value_name = "SCHEME:CREDENTIALS")]
+    pub(crate) auth: Option<String>,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, ClapArgs)]
+pub(crate) struct OutputArgs {
+    /// Print one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What every command has that asks a server and prints the answer.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct CommonArgs {
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) connect: ConnectArgs,
+}
+
+fn examples() -> String {
+    [
+        "Examples:",
+        "  zk lock /locks/report -- ./nightly-report.sh",
+        "  zk lock --try /locks/backup -- sh -c 'backup --fence \"$ZK_LOCK_TOKEN\"'",
+        "  zk elect /elections/scheduler -- ./scheduler",
+        "  zk holders /locks/report",
+        "  zk ls -l /locks",
+        "  zk demo",
+        "  zk serve --port 2181",
+    ]
+    .join("\n")
+}
+
+fn short_after_help() -> String {
+    format!("{}\n\n`zk --help` lists exit codes, `zk help COMMAND` explains a command.", examples())
+}
+
+fn long_after_help() -> String {
+    let environment = [
+        "Durations: 5 (seconds), 250ms, 1m30s.",
+        "",
+        "Environment:",
+        "  ZK_SERVER  servers, for all commands but demo",
+        "  ZK_AUTH    identity to prove, SCHEME:CREDENTIALS",
+    ];
+    format!("{}\n\n{}\n\n{}", examples(), environment.join("\n"), Exit::table())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+}

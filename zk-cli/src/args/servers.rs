@@ -1,0 +1,91 @@
+//! Commands that start a server.
+
+use std::{net::IpAddr, time::Duration};
+
+use clap::Args as ClapArgs;
+use zk_client::ZkPath;
+use zk_testkit::real::Release;
+
+use super::OutputArgs;
+use crate::duration;
+
+/// See fifty contenders take one lock in turn, and check that they do
+///
+/// Every contender has a session of its own; all ask for one lock at the same moment. What the lock
+/// protects is a register that remembers the largest fencing token it has seen, refuses smaller ones, and
+/// notices when two are in it at once. In the end: a timeline of who held the lock when, and a verdict on
+/// exclusion, order, tokens, nodes left behind, and requests per acquisition.
+///
+/// Requests are counted, not estimated: all contenders go through a proxy that knows the protocol. Counted
+/// is every request frame from the start signal to the last release, except heartbeats; making and closing
+/// sessions, and the lock's path, is before and after.
+///
+/// Without --server and --real, the server that is part of this program is used, on the loopback
+/// interface. ($ZK_SERVER is deliberately not asked: a demo should not find its way to servers in
+/// production by itself.)
+#[cfg(unix)]
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DemoArgs {
+    /// A server to use instead of starting one
+    #[arg(long, short, value_name = "HOST:PORT", conflicts_with_all = ["install", "real"])]
+    pub(crate) server: Option<String>,
+    /// Start a real ZooKeeper, which needs Java
+    #[arg(long)]
+    pub(crate) real: bool,
+    /// How many ask for the lock
+    #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) contenders: u16,
+    /// How often each of them does
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) rounds: u16,
+    /// How long each holds it (a bare number means milliseconds)
+    #[arg(long, value_name = "MS", value_parser = duration::millis, default_value = "30ms")]
+    pub(crate) hold: Duration,
+    /// The lock's path; must have no children
+    #[arg(long, short, value_name = "PATH", default_value = "/zk-demo")]
+    pub(crate) path: ZkPath,
+    /// Start a real ZooKeeper, and install it with the system's packages if there is none (as does
+    /// ZK_TESTKIT_INSTALL=1)
+    #[arg(long)]
+    pub(crate) install: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Run a ZooKeeper for tests and experiments; it keeps nothing
+///
+/// A server that speaks ZooKeeper's whole client protocol, from this program alone: no Java, no files, up
+/// in a few milliseconds. Everything is in memory, and gone when it ends. It answers as a server of the
+/// chosen release does, but it is no replacement for one: there is no disk, no replication, no limit on
+/// who may connect.
+///
+/// Its address is the first line of standard output once clients can connect. INT or TERM ends it.
+#[cfg(unix)]
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ServeArgs {
+    /// Port to listen on; 0 for any free one. Further members take the ports behind it
+    #[arg(long, short, value_name = "N", default_value_t = 2181)]
+    pub(crate) port: u16,
+    /// Address to listen on. Whoever can reach it can read and write everything
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
+    pub(crate) listen: IpAddr,
+    /// Members of an ensemble that listen side by side
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=9))]
+    pub(crate) members: u16,
+    /// Which release to behave as
+    #[arg(long, value_name = "LINE", default_value_t = Release::NEWEST)]
+    pub(crate) release: Release,
+    /// Unit of the server's time: sessions last between two and twenty, and end at multiples
+    #[arg(long, value_name = "D", value_parser = duration::millis, default_value = "2s")]
+    pub(crate) tick: Duration,
+    /// Allow nodes with a time to live
+    #[arg(long)]
+    pub(crate) ttl: bool,
+    /// Serve reads on members without a quorum, to clients that are content with that
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Take commands from standard input, and answer each with a line: stop N, start N (members, from 0),
+    /// cut N, heal N (the network between a member and the others), drop (all connections), expire SESSION
+    #[arg(long)]
+    pub(crate) control: bool,
+}
