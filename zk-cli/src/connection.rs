@@ -1,28 +1,52 @@
 //! A session for one command.
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use zk_client::{Client, ConnectOptions, CreateMode, Created, Rejection, SessionState, WriteError};
 
 use crate::{
     args::ConnectArgs,
     exit::{Exit, Failure},
+    profile::Profile,
 };
 
+/// Where a server is looked for if nobody says anything.
+const SERVER_DEFAULT: &str = "127.0.0.1:2181";
+
+/// Of the session, and of trying for one.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
+
 impl ConnectArgs {
-    /// Makes a session.
-    pub(crate) async fn connect(&self) -> Result<Client, Failure> {
-        let mut options = ConnectOptions::new(&self.server)
-            .map_err(|error| Failure::new(Exit::Usage, format_args!("--server: {error}")))?
-            .session_timeout(self.session_timeout)
-            .connect_deadline(Some(self.connect_timeout));
-        if let Some(identity) = &self.auth {
+    /// What the command line, the environment, the profile and, last, the defaults say.
+    pub(crate) fn options(&self) -> Result<ConnectOptions, Failure> {
+        let profile = self.profile.as_deref().map(Profile::named).transpose()?.unwrap_or_default();
+        let usage = |error: &dyn std::fmt::Display| Failure::new(Exit::Usage, error);
+        let server = self.server.as_deref().or(profile.server.as_deref());
+        let mut options = ConnectOptions::new(server.unwrap_or(SERVER_DEFAULT))
+            .map_err(|error| usage(&format_args!("servers: {error}")))?;
+        let timeout = |own: Option<Duration>, profiles| own.or(profiles).unwrap_or(TIMEOUT_DEFAULT);
+        options = options
+            .session_timeout(timeout(self.session_timeout, profile.session_timeout))
+            .connect_deadline(Some(timeout(self.connect_timeout, profile.connect_timeout)));
+        if let Some(identity) = self.auth.as_ref().or(profile.auth.as_ref()) {
             let (scheme, id) = identity
                 .split_once(':')
-                .ok_or_else(|| Failure::new(Exit::Usage, "--auth: expected SCHEME:CREDENTIALS"))?;
+                .ok_or_else(|| usage(&"identity to prove: expected SCHEME:CREDENTIALS"))?;
             options = options.auth(scheme, id.to_owned());
         }
-        Ok(options.connect().await?)
+        Ok(options)
+    }
+
+    /// Sees to it that getting a session takes this long at most.
+    pub(crate) fn within(&mut self, limit: Duration) {
+        // A profile's limit is not asked: whoever gives this one knows better.
+        let own = self.connect_timeout.unwrap_or(TIMEOUT_DEFAULT);
+        self.connect_timeout = Some(own.min(limit));
+    }
+
+    /// Makes a session.
+    pub(crate) async fn connect(&self) -> Result<Client, Failure> {
+        Ok(self.options()?.connect().await?)
     }
 
     /// Makes a session, does something with it, and closes it.

@@ -115,7 +115,7 @@ impl Failure {
     }
 
     /// A refusal, told of the path that it is about.
-    fn rejected(path: &str, rejection: Rejection) -> Self {
+    pub(crate) fn rejected(path: &str, rejection: Rejection) -> Self {
         let reason = match rejection {
             Rejection::NoNode => "no such node".to_owned(),
             Rejection::NodeExists => "exists already".to_owned(),

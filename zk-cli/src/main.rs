@@ -6,6 +6,8 @@
 //! | `exit` | exit codes, and what errors end in which |
 //! | `naming` | whose names nodes have |
 //! | `connection` | a session for one command |
+//! | `profile` | settings of a connection that have a name |
+//! | `tree` | everything below a node |
 //! | `render` | standard output: text, JSON, tables |
 //! | `commands` | one module for each command |
 //! | `lock` | the command that `zk lock` or `zk elect` runs, and its signals |
@@ -21,7 +23,9 @@ mod exit;
 #[cfg(unix)]
 mod lock;
 mod naming;
+mod profile;
 mod render;
+mod tree;
 
 use std::process::ExitCode;
 

@@ -65,6 +65,11 @@ impl ConnectOptions {
         })
     }
 
+    /// The servers of the connection string, each as `host:port`.
+    pub fn servers(&self) -> impl Iterator<Item = &str> {
+        self.config.servers.iter().map(|server| &**server)
+    }
+
     /// Wished session timeout: how long servers keep the session, its ephemeral nodes and its locks
     /// without hearing from it. Servers clamp it, by default to 2 to 20 of their ticks. Default 10 s.
     pub const fn session_timeout(mut self, timeout: Duration) -> Self {

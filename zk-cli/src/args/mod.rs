@@ -5,9 +5,11 @@
 //! | `locks` | commands on locks and elections |
 //! | `nodes` | commands on nodes |
 //! | `servers` | commands that start a server |
+//! | `others` | servers' health, completion |
 
 mod locks;
 mod nodes;
+mod others;
 mod servers;
 
 use std::time::Duration;
@@ -16,7 +18,8 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 
 pub(crate) use self::{
     locks::{ContenderArgs, HoldersArgs},
-    nodes::{CreateArgs, DeleteArgs, GetArgs, LsArgs, SetArgs, StatArgs},
+    nodes::{CreateArgs, DeleteArgs, GetArgs, LsArgs, MultiArgs, Operation, SetArgs, StatArgs},
+    others::{CompletionArgs, HealthArgs},
 };
 #[cfg(unix)]
 pub(crate) use self::{
@@ -24,9 +27,6 @@ pub(crate) use self::{
     servers::{DemoArgs, ServeArgs},
 };
 use crate::{duration, exit::Exit};
-
-/// Where a server is looked for if nobody says anything.
-const SERVER_DEFAULT: &str = "127.0.0.1:2181";
 
 /// ZooKeeper, and locks on it, from the shell.
 #[derive(Debug, Parser)]
@@ -60,32 +60,43 @@ pub(crate) enum Command {
     Create(CreateArgs),
     Delete(DeleteArgs),
     Stat(StatArgs),
+    Multi(MultiArgs),
+    Health(HealthArgs),
     #[cfg(unix)]
     Demo(DemoArgs),
     #[cfg(unix)]
     Serve(ServeArgs),
+    Completion(CompletionArgs),
 }
 
-/// Which servers, and how.
+/// Which servers, and how. What neither the command line nor the environment says, a profile can.
 #[derive(Clone, Debug, ClapArgs)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct ConnectArgs {
     /// Servers, with a chroot behind them if wished: host:port,host:port/path
-    #[arg(long, short, env = "ZK_SERVER", value_name = "HOST:PORT,…", default_value = SERVER_DEFAULT)]
-    pub(crate) server: String,
+    ///
+    /// [default: 127.0.0.1:2181]
+    #[arg(long, short, env = "ZK_SERVER", value_name = "HOST:PORT,…")]
+    pub(crate) server: Option<String>,
 
     /// Session timeout to ask for: how long servers keep the session, and its locks, without hearing from it
-    #[arg(long, value_name = "D", value_parser = duration::seconds, default_value = "10s")]
-    pub(crate) session_timeout: Duration,
+    /// [default: 10s]
+    #[arg(long, value_name = "D", value_parser = duration::seconds)]
+    pub(crate) session_timeout: Option<Duration>,
 
-    /// How long to try to get a session
-    #[arg(long, value_name = "D", value_parser = duration::seconds, default_value = "10s")]
-    pub(crate) connect_timeout: Duration,
+    /// How long to try to get a session [default: 10s]
+    #[arg(long, value_name = "D", value_parser = duration::seconds)]
+    pub(crate) connect_timeout: Option<Duration>,
 
     /// Identity to prove, such as digest:user:password; better given by the environment, which others
     /// cannot read
     #[arg(long, env = "ZK_AUTH", hide_env_values = true, value_name = "SCHEME:CREDENTIALS")]
     pub(crate) auth: Option<String>,
+
+    /// Named settings of a connection, from the file that ZK_CONFIG names or from zk/config.toml among one's own
+    /// configuration: see `zk help`
+    #[arg(long, env = "ZK_PROFILE", value_name = "NAME")]
+    pub(crate) profile: Option<String>,
 }
 
 /// How results are printed.
@@ -130,6 +141,15 @@ fn long_after_help() -> String {
         "Environment:",
         "  ZK_SERVER  servers, for all commands but demo",
         "  ZK_AUTH    identity to prove, SCHEME:CREDENTIALS",
+        "  ZK_PROFILE settings to take from the configuration file",
+        "  ZK_CONFIG  that file, instead of ~/.config/zk/config.toml",
+        "",
+        "Configuration file (options and environment have precedence):",
+        "  [profile.staging]",
+        "  server = \"zk1:2181,zk2:2181/app\"",
+        "  auth = \"digest:user:password\"",
+        "  session_timeout = \"20s\"",
+        "  connect_timeout = \"5s\"",
     ];
     format!("{}\n\n{}\n\n{}", examples(), environment.join("\n"), Exit::table())
 }

@@ -1,8 +1,8 @@
 //! Commands on nodes.
 
-use std::{ffi::OsString, time::Duration};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use clap::{ArgGroup, Args as ClapArgs};
+use clap::{ArgGroup, Args as ClapArgs, Parser};
 use zk_client::ZkPath;
 
 use super::CommonArgs;
@@ -14,6 +14,9 @@ pub(crate) struct LsArgs {
     /// With version, number of children, bytes, time of the last write, and the session of ephemeral nodes
     #[arg(short)]
     pub(crate) long: bool,
+    /// Everything below the node, by full paths
+    #[arg(short = 'R', long)]
+    pub(crate) recursive: bool,
     /// The node
     #[arg(default_value = "/")]
     pub(crate) path: ZkPath,
@@ -91,4 +94,69 @@ pub(crate) struct StatArgs {
     pub(crate) path: ZkPath,
     #[command(flatten)]
     pub(crate) common: CommonArgs,
+}
+
+/// Carry out several writes together, or none of them
+///
+/// Each line of FILE is one operation, in the words of this command line, quoted as for a shell. Empty lines,
+/// and those that begin with #, are passed over:
+///
+///   check /jobs --version 3
+///   create /jobs/7 '{"user": 12}'
+///   set /jobs "next: 8" --version 3
+///   delete /jobs/6
+#[derive(Debug, ClapArgs)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct MultiArgs {
+    /// Where the operations are; - for standard input
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+/// A line of such a file.
+#[derive(Debug, Parser)]
+#[command(no_binary_name = true, disable_help_flag = true, disable_help_subcommand = true)]
+pub(crate) enum Operation {
+    /// Create a node
+    Create {
+        /// Append a number to the name that grows with every such node
+        #[arg(long)]
+        sequential: bool,
+        /// To be deleted by the servers some time after its last child
+        #[arg(long, conflicts_with = "sequential")]
+        container: bool,
+        /// The node; with --sequential, its path up to the number
+        path: String,
+        /// Its data
+        #[arg(default_value = "", allow_hyphen_values = true)]
+        data: String,
+    },
+    /// Replace a node's data
+    Set {
+        /// Only if the data has this version now
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
+        version: Option<i32>,
+        /// The node
+        path: String,
+        /// The new data
+        #[arg(allow_hyphen_values = true)]
+        data: String,
+    },
+    /// Delete a node without children
+    Delete {
+        /// Only if the data has this version now
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
+        version: Option<i32>,
+        /// The node
+        path: String,
+    },
+    /// Do nothing, if the node is there
+    Check {
+        /// Only if the data has this version now
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
+        version: Option<i32>,
+        /// The node
+        path: String,
+    },
 }

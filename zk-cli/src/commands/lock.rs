@@ -21,7 +21,7 @@ pub(crate) async fn run(args: LockArgs) -> Result<Exit, Failure> {
     let deadline = args.timeout.map(|timeout| Instant::now() + timeout);
     let mut connect = args.connect.clone();
     if let Some(timeout) = args.timeout {
-        connect.connect_timeout = connect.connect_timeout.min(timeout);
+        connect.within(timeout);
     }
     let client = tokio::select! {
         biased;

@@ -7,31 +7,42 @@ use crate::{
     args::{CommonArgs, LsArgs},
     exit::{Exit, Failure},
     render::{self, Lean, NodeReport, Table, printable},
+    tree,
 };
 
-/// How many children are asked about in one go: well below what a client lets wait at once.
-const BATCH: usize = 1_000;
-
+/// With `-R` the nodes are descendants, and their names are paths.
 #[derive(Debug, Serialize)]
-struct Names<'a> {
+struct Report<'a, T> {
     path: &'a str,
-    children: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    children: Option<T>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    descendants: Option<T>,
 }
 
-#[derive(Debug, Serialize)]
-struct Nodes<'a> {
-    path: &'a str,
-    children: Vec<NodeReport<'a>>,
+impl<'a, T> Report<'a, T> {
+    fn new(args: &'a LsArgs, nodes: T) -> Self {
+        let (children, descendants) =
+            if args.recursive { (None, Some(nodes)) } else { (Some(nodes), None) };
+        Self { path: &args.path, children, descendants }
+    }
 }
 
 pub(crate) async fn run(args: LsArgs) -> Result<Exit, Failure> {
-    let LsArgs { common: CommonArgs { connect, output }, long, path } = &args;
+    let LsArgs { common: CommonArgs { connect, output }, long, recursive, path } = &args;
     let (names, stats) = connect
         .with_session(|client| async move {
-            let (mut names, _) = client.children(path).await.map_err(Failure::read(path))?;
-            names.sort();
+            let names = if *recursive {
+                tree::below(&client, path).await?
+            } else {
+                let (mut names, _) = client.children(path).await.map_err(Failure::read(path))?;
+                names.sort();
+                names
+            };
             if *long {
-                stats(&client, path, names).await.map(|listed| listed.into_iter().unzip())
+                // Those that have a path are below no other.
+                let above = if *recursive { None } else { Some(&**path) };
+                stats(&client, above, names).await.map(|listed| listed.into_iter().unzip())
             } else {
                 Ok((names, Vec::new()))
             }
@@ -40,32 +51,33 @@ pub(crate) async fn run(args: LsArgs) -> Result<Exit, Failure> {
     match (output.json, long) {
         (false, false) => render::bytes(lines(&names).as_bytes())?,
         (false, true) => render::bytes(table(&names, &stats).as_bytes())?,
-        (true, false) => render::json(&Names { path, children: &names })?,
+        (true, false) => render::json(&Report::new(&args, &names))?,
         (true, true) => {
             let children = names.iter().zip(&stats).map(|(name, stat)| NodeReport::new(name, stat));
-            render::json(&Nodes { path, children: children.collect() })?;
+            render::json(&Report::new(&args, children.collect::<Vec<_>>()))?;
         }
     }
     Ok(Exit::Done)
 }
 
-/// What servers know of the children; those that have gone meanwhile are left out.
+/// What servers know of nodes; those that have gone meanwhile are left out.
 async fn stats(
     client: &Client,
-    path: &str,
+    above: Option<&str>,
     names: Vec<String>,
 ) -> Result<Vec<(String, Stat)>, Failure> {
+    let path = |name: &str| above.map_or_else(|| name.to_owned(), |above| join(above, name));
     let mut stats = Vec::with_capacity(names.len());
-    for batch in names.chunks(BATCH) {
+    for batch in names.chunks(tree::BATCH) {
         let cork = client.cork();
         let asked: Vec<_> =
-            batch.iter().map(|name| (name, cork.exists(&join(path, name)).submit())).collect();
+            batch.iter().map(|name| (name, cork.exists(&path(name)).submit())).collect();
         drop(cork);
         for (name, answer) in asked {
             match answer.await {
                 Ok(Some(stat)) => stats.push((name.clone(), stat)),
                 Ok(None) | Err(ReadError::Rejected(Rejection::NoNode)) => {}
-                Err(error) => return Err(Failure::read(&join(path, name))(error)),
+                Err(error) => return Err(Failure::read(&path(name))(error)),
             }
         }
     }

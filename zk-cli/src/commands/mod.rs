@@ -1,5 +1,6 @@
 //! One module for each command.
 
+mod completion;
 mod contender;
 mod create;
 mod delete;
@@ -8,10 +9,12 @@ mod demo;
 #[cfg(unix)]
 mod elect;
 mod get;
+mod health;
 mod holders;
 #[cfg(unix)]
 mod lock;
 mod ls;
+mod multi;
 #[cfg(unix)]
 mod serve;
 mod set;
@@ -44,10 +47,13 @@ pub(crate) async fn run(command: Command) -> Result<Exit, Failure> {
         Command::Create(args) => Box::pin(create::run(args)).await,
         Command::Delete(args) => Box::pin(delete::run(args)).await,
         Command::Stat(args) => Box::pin(stat::run(args)).await,
+        Command::Multi(args) => Box::pin(multi::run(args)).await,
+        Command::Health(args) => Box::pin(health::run(args)).await,
         #[cfg(unix)]
         Command::Demo(args) => Box::pin(demo::run(args)).await,
         #[cfg(unix)]
         Command::Serve(args) => Box::pin(serve::run(args)).await,
+        Command::Completion(args) => completion::run(&args),
     }
 }
 

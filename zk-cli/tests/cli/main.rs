@@ -7,7 +7,9 @@ mod lock;
 mod nodes;
 mod queue;
 mod serve;
+mod servers;
 mod signals;
 mod support;
 #[cfg(target_os = "linux")]
 mod terminal;
+mod trees;

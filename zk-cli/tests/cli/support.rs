@@ -111,7 +111,12 @@ pub(crate) fn zk(server: &str) -> Command {
     let [env, default_signals] = HEARING;
     let mut command = Command::new(env);
     command.args([default_signals, env!("CARGO_BIN_EXE_zk")]);
-    command.env("ZK_SERVER", server).env_remove("ZK_AUTH").stdin(Stdio::null()).kill_on_drop(true);
+    command
+        .env("ZK_SERVER", server)
+        .env_remove("ZK_AUTH")
+        .env_remove("ZK_PROFILE")
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
     command
 }
 

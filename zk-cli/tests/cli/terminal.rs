@@ -29,6 +29,8 @@ struct Terminal {
     seen: String,
     /// The other end, for programs.
     name: String,
+    /// Keeps it open between two programs: whoever looks at the screen meanwhile would find that all are gone.
+    _open: File,
 }
 
 impl Terminal {
@@ -38,27 +40,25 @@ impl Terminal {
         grantpt(&terminal).unwrap();
         unlockpt(&terminal).unwrap();
         let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+        let _open = other_end(&name);
         let quiet = run(Command::new("stty").args(["-F", &name, "-echo"])).await;
         assert_eq!(quiet.code, Some(0), "{quiet:?}");
         let keys = File::from(terminal);
         let mut output = keys.try_clone().unwrap();
         let (shown, screen) = mpsc::unbounded_channel();
-        // Ends when no program has the terminal open any more.
+        // Ends when nobody has the other end open any more.
         std::thread::spawn(move || {
             let mut bytes = [0; 256];
             while let Ok(len) = output.read(&mut bytes) {
                 let _ = shown.send(String::from_utf8_lossy(&bytes[..len]).into_owned());
             }
         });
-        Self { keys, screen, seen: String::new(), name }
+        Self { keys, screen, seen: String::new(), name, _open }
     }
 
     /// Starts a program in a session of its own, with this as its terminal.
     fn start(&self, command: &mut Command) -> Child {
-        let no_controlling_terminal = i32::try_from(OFlags::NOCTTY.bits()).unwrap();
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).custom_flags(no_controlling_terminal);
-        let side = || Stdio::from(options.open(&self.name).unwrap());
+        let side = || Stdio::from(other_end(&self.name));
         command.stdin(side()).stdout(side()).stderr(side()).kill_on_drop(true);
         command.spawn().unwrap()
     }
@@ -76,6 +76,14 @@ impl Terminal {
         })
         .await;
     }
+}
+
+/// Opens the end for programs, without making it the terminal of this one.
+fn other_end(name: &str) -> File {
+    let no_controlling_terminal = i32::try_from(OFlags::NOCTTY.bits()).unwrap();
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(no_controlling_terminal);
+    options.open(name).unwrap()
 }
 
 /// `setsid --ctty` (util-linux) makes a terminal the one that `zk` is in the foreground of.

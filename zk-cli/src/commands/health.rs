@@ -1,0 +1,256 @@
+//! `zk health`: what each server says of itself.
+
+use std::{io, time::Duration};
+
+use serde::Serialize;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    task::JoinSet,
+    time::timeout,
+};
+
+use crate::{
+    args::HealthArgs,
+    exit::{Exit, Failure},
+    render::{self, Lean, Table, printable},
+};
+
+/// More than any server says; what else listens there may have no end.
+const ANSWER_MAX: u64 = 64 << 10;
+
+#[derive(Debug, Serialize)]
+struct Report {
+    healthy: bool,
+    servers: Vec<Server>,
+}
+
+#[derive(Debug, Serialize)]
+struct Server {
+    server: String,
+    #[serde(flatten)]
+    answer: Answer,
+    /// How many transactions it is behind the leader; `None` if that is not to be told.
+    behind: Option<i64>,
+}
+
+/// What a server has said.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "state")]
+enum Answer {
+    Serves(Standing),
+    /// There, and said something else.
+    Says {
+        what: String,
+    },
+    /// Not to be reached, or silent.
+    Fails {
+        why: String,
+    },
+}
+
+/// What `srvr` tells.
+#[derive(Debug, PartialEq, Serialize)]
+struct Standing {
+    mode: String,
+    zxid: i64,
+    // The rest is not asked for by anybody but people, and servers of other makes leave some of it out.
+    version: Option<String>,
+    nodes: Option<u64>,
+    connections: Option<u64>,
+    outstanding: Option<u64>,
+    /// Milliseconds: least, mean, most.
+    latency_ms: Option<[f64; 3]>,
+}
+
+pub(crate) async fn run(args: HealthArgs) -> Result<Exit, Failure> {
+    let options = args.connect.options()?;
+    let servers: Vec<String> = options.servers().map(str::to_owned).collect();
+    let mut asking = JoinSet::new();
+    for (index, server) in servers.iter().cloned().enumerate() {
+        asking.spawn(async move { (index, ask(&server, args.timeout).await) });
+    }
+    let mut answers = asking.join_all().await;
+    answers.sort_by_key(|(index, _)| *index);
+    let report = judged(servers.into_iter().zip(answers.into_iter().map(|(_, answer)| answer)));
+    if args.output.json {
+        render::json(&report)?;
+    } else {
+        render::bytes(table(&report).as_bytes())?;
+    }
+    Ok(if report.healthy { Exit::Done } else { Exit::No })
+}
+
+async fn ask(server: &str, limit: Duration) -> Answer {
+    let exchange = async {
+        let mut stream = TcpStream::connect(server).await?;
+        stream.write_all(b"srvr").await?;
+        let mut answer = Vec::new();
+        stream.take(ANSWER_MAX).read_to_end(&mut answer).await?;
+        Ok::<_, io::Error>(String::from_utf8_lossy(&answer).into_owned())
+    };
+    match timeout(limit, exchange).await {
+        Err(_) => {
+            Answer::Fails { why: format!("no answer within {}", humantime::Duration::from(limit)) }
+        }
+        Ok(Err(error)) => Answer::Fails { why: error.to_string() },
+        Ok(Ok(text)) => understood(&text),
+    }
+}
+
+fn understood(text: &str) -> Answer {
+    let standing = || {
+        let field =
+            |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let number = |name: &str| field(name)?.parse().ok();
+        let latency = |text: &str| -> Option<[f64; 3]> {
+            let parts = text.split('/').map(|part| part.parse().ok());
+            parts.collect::<Option<Vec<f64>>>()?.try_into().ok()
+        };
+        let version = field("Zookeeper version:").and_then(|it| it.split(['-', ',']).next());
+        Some(Standing {
+            mode: field("Mode:")?.to_owned(),
+            zxid: i64::from_str_radix(field("Zxid: 0x")?, 16).ok()?,
+            version: version.map(str::to_owned),
+            nodes: number("Node count:"),
+            connections: number("Connections:"),
+            outstanding: number("Outstanding:"),
+            latency_ms: field("Latency min/avg/max:").and_then(latency),
+        })
+    };
+    standing().map_or_else(
+        || match text.trim() {
+            "" => Answer::Fails { why: "closed the connection without an answer".to_owned() },
+            said => Answer::Says { what: said.lines().next().unwrap_or_default().to_owned() },
+        },
+        Answer::Serves,
+    )
+}
+
+fn judged(servers: impl Iterator<Item = (String, Answer)>) -> Report {
+    let servers: Vec<_> = servers.collect();
+    let standing = |answer: &'_ Answer| match answer {
+        Answer::Serves(standing) => Some((standing.mode.clone(), standing.zxid)),
+        _ => None,
+    };
+    let standings: Vec<_> = servers.iter().map(|(_, answer)| standing(answer)).collect();
+    let heads: Vec<i64> = standings
+        .iter()
+        .flatten()
+        .filter(|(mode, _)| matches!(&**mode, "leader" | "standalone"))
+        .map(|(_, zxid)| *zxid)
+        .collect();
+    let head = match *heads {
+        [head] => Some(head),
+        _ => None,
+    };
+    let healthy = head.is_some() && standings.iter().all(Option::is_some);
+    // Numbers of different epochs have no distance.
+    let behind = |zxid: i64| head.filter(|head| head >> 32 == zxid >> 32).map(|head| head - zxid);
+    let servers = servers
+        .into_iter()
+        .zip(standings)
+        .map(|((server, answer), standing)| Server {
+            server,
+            answer,
+            // It was asked a moment later than the leader, or earlier.
+            behind: standing.and_then(|(_, zxid)| behind(zxid)).map(|behind| behind.max(0)),
+        })
+        .collect();
+    Report { healthy, servers }
+}
+
+fn table(report: &Report) -> String {
+    let mut table = Table::new([
+        ("SERVER", Lean::Left),
+        ("STATE", Lean::Left),
+        ("VERSION", Lean::Left),
+        ("ZXID", Lean::Left),
+        ("BEHIND", Lean::Right),
+        ("NODES", Lean::Right),
+        ("CONNECTIONS", Lean::Right),
+        ("WAITING", Lean::Right),
+        ("LATENCY", Lean::Left),
+    ]);
+    for Server { server, answer, behind } in &report.servers {
+        let cells = match answer {
+            Answer::Serves(it) => [
+                printable(&it.mode),
+                it.version.as_deref().map_or_else(unknown, printable),
+                format!("0x{:x}", it.zxid),
+                or_unknown(*behind),
+                or_unknown(it.nodes),
+                or_unknown(it.connections),
+                or_unknown(it.outstanding),
+                it.latency_ms
+                    .map_or_else(unknown, |it| it.map(|ms| ms.to_string()).join("/") + " ms"),
+            ],
+            Answer::Says { what: said } | Answer::Fails { why: said } => {
+                let mut cells = <[String; 8]>::default();
+                cells[0] = printable(said);
+                cells
+            }
+        };
+        let [mode, version, zxid, behind, nodes, connections, waiting, latency] = cells;
+        let server = server.clone();
+        table.row([server, mode, version, zxid, behind, nodes, connections, waiting, latency]);
+    }
+    table.text()
+}
+
+fn unknown() -> String {
+    "-".to_owned()
+}
+
+fn or_unknown(what: Option<impl ToString>) -> String {
+    what.map_or_else(unknown, |what| what.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SRVR: &str = "Zookeeper version: 3.9.5-abc, built on 2025\nLatency min/avg/max: 0/1.5/20\nReceived: 5\nSent: 4\nConnections: 2\nOutstanding: 0\nZxid: 0x200000005\nMode: leader\nNode count: 7\n";
+
+    fn serving(mode: &str, zxid: i64) -> Answer {
+        match understood(SRVR) {
+            Answer::Serves(standing) => {
+                Answer::Serves(Standing { mode: mode.to_owned(), zxid, ..standing })
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn judge<const N: usize>(answers: [Answer; N]) -> (bool, [Option<i64>; N]) {
+        let named = answers.into_iter().enumerate().map(|(n, answer)| (format!("s{n}"), answer));
+        let Report { healthy, servers } = judged(named);
+        let behind: Vec<_> = servers.iter().map(|server| server.behind).collect();
+        (healthy, behind.try_into().unwrap())
+    }
+
+    #[test]
+    fn what_a_server_says_is_understood() {
+        let Answer::Serves(standing) = understood(SRVR) else { panic!() };
+        assert_eq!((standing.version.as_deref(), &*standing.mode), (Some("3.9.5"), "leader"));
+        assert_eq!((standing.zxid, standing.nodes), (0x2_0000_0005, Some(7)));
+        assert_eq!(standing.latency_ms, Some([0.0, 1.5, 20.0]));
+        let refusal = "srvr is not executed because it is not in the whitelist.\n";
+        assert_eq!(understood(refusal), Answer::Says { what: refusal.trim().to_owned() });
+        assert!(matches!(understood(""), Answer::Fails { .. }));
+    }
+
+    #[test]
+    fn an_ensemble_is_healthy_if_all_serve_and_one_leads() {
+        let one = 1 << 32;
+        let leader = || serving("leader", one + 9);
+        assert_eq!(judge([leader(), serving("follower", one + 7)]), (true, [Some(0), Some(2)]));
+        // Asked a moment later.
+        assert_eq!(judge([leader(), serving("follower", one + 12)]).1[1], Some(0));
+        assert_eq!(judge([leader(), serving("follower", 5)]).1[1], None);
+        let down = Answer::Fails { why: "refused".to_owned() };
+        assert_eq!(judge([leader(), down]), (false, [Some(0), None]));
+        assert!(!judge([serving("follower", one)]).0);
+        assert!(!judge([leader(), leader()]).0);
+        assert_eq!(judge([serving("standalone", 3)]), (true, [Some(0)]));
+    }
+}

@@ -1,0 +1,36 @@
+//! Everything below a node.
+
+use zk_client::{Client, ReadError, Rejection, join};
+
+use crate::exit::Failure;
+
+/// How many nodes are asked about in one go: well below what a client lets wait at once.
+pub(crate) const BATCH: usize = 1_000;
+
+/// The paths of all nodes below one, each behind its parent and siblings in order. Nodes that go while they are
+/// being looked at are left out, and others that come may be: nobody can see all of a tree at one moment.
+pub(crate) async fn below(client: &Client, top: &str) -> Result<Vec<String>, Failure> {
+    let mut found = Vec::new();
+    let mut level = vec![top.to_owned()];
+    while !level.is_empty() {
+        let mut next = Vec::new();
+        for batch in level.chunks(BATCH) {
+            let cork = client.cork();
+            let asked: Vec<_> =
+                batch.iter().map(|path| (path, cork.children(path).submit())).collect();
+            drop(cork);
+            for (path, answer) in asked {
+                match answer.await {
+                    Ok((names, _)) => next.extend(names.iter().map(|name| join(path, name))),
+                    // The one at the top was asked for by name.
+                    Err(ReadError::Rejected(Rejection::NoNode)) if path != top => {}
+                    Err(error) => return Err(Failure::read(path)(error)),
+                }
+            }
+        }
+        found.extend(next.iter().cloned());
+        level = next;
+    }
+    found.sort_by(|a, b| a.split('/').cmp(b.split('/')));
+    Ok(found)
+}
