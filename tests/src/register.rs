@@ -41,6 +41,12 @@ impl From<i64> for Token {
     }
 }
 
+impl From<(i64, u32)> for Token {
+    fn from((number, local): (i64, u32)) -> Self {
+        Self(number, local)
+    }
+}
+
 impl From<FencingToken> for Token {
     fn from(token: FencingToken) -> Self {
         Self(token.get(), token.local())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zk_testkit::real::Release;
-use zk_tests::trial::{Report, fencing, handoff, rolling, waiters};
+use zk_tests::trial::{Report, cohort, fencing, handoff, rolling, waiters};
 
 #[track_caller]
 fn assert_clean(report: &Report) {
@@ -59,6 +59,25 @@ async fn with_look_ahead_locks_change_hands_without_a_request_although_many_wait
         |name: &str| report.number(&format!("{name}: of them without a request, %")).unwrap();
     assert!(share("2 contenders") > share("16 contenders"), "{report}");
     assert!(share("16 contenders, look-ahead") > share("16 contenders"), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cohorts_pass_the_lock_on_without_a_request_and_other_processes_wait_for_one_turn_of_each()
+{
+    let options = cohort::Options {
+        processes: 3,
+        tasks: 16,
+        visits: 600,
+        hold: Duration::from_millis(1),
+        judge_times: false,
+        program: env!("CARGO_BIN_EXE_zk-trial").into(),
+        release: Release::V3_9,
+    };
+    let report = cohort::run(&options).await.unwrap();
+    assert_clean(&report);
+    let handoffs = |name: &str| report.count(name).unwrap();
+    assert_eq!(handoffs("1 process: hand-offs between its tasks"), 615, "{report}");
+    assert!(handoffs("3 processes: hand-offs between tasks of one process") > 300, "{report}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

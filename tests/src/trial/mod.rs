@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `waiters` | thousands in one queue: order, notifications, memory, listings |
 //! | `handoff` | how often a lock changes hands without a request in between |
+//! | `cohort` | many tasks in several processes: what passing the lock on costs, and how long others wait |
 //! | `fencing` | holders that are stopped in the middle of an update, with and without a token check |
 //! | `rolling` | every recipe, while the members of an ensemble are killed one after the other |
 //! | `report` | what a trial has found, as a table or as JSON |
 
+pub mod cohort;
 pub mod fencing;
 pub mod handoff;
 mod report;

@@ -93,7 +93,7 @@ fn quantile(sorted: &[Duration], hundredths: usize) -> Option<Duration> {
     sorted.get(rank.saturating_sub(1)).copied()
 }
 
-fn millis(duration: Duration) -> f64 {
+pub(super) fn millis(duration: Duration) -> f64 {
     tenths(duration.as_secs_f64() * 1000.0)
 }
 

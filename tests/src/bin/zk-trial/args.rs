@@ -4,7 +4,7 @@ use std::{io, net::SocketAddr, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use zk_testkit::real::Release;
-use zk_tests::trial::{fencing, handoff, rolling, waiters};
+use zk_tests::trial::{cohort, fencing, handoff, rolling, waiters};
 
 /// Trials of the locks on real servers: see docs/trials.md.
 #[derive(Debug, Parser)]
@@ -24,6 +24,11 @@ pub(crate) enum Command {
     Waiters(Waiters),
     /// How often a lock changes hands without a request in between, with and without look-ahead.
     Handoff(Handoff),
+    /// Many tasks in several processes: what passing the lock on costs, and how long others wait.
+    Cohort(Cohort),
+    /// One of those processes.
+    #[command(hide = true)]
+    Member(Member),
     /// Holders that are stopped in the middle of an update: what is lost with and without a token check.
     Fencing(Fencing),
     /// One of those holders.
@@ -81,6 +86,60 @@ impl From<Handoff> for handoff::Options {
         let Handoff { contenders, acquisitions, hold } = args;
         let hold = Duration::from_millis(hold);
         Self { contenders, acquisitions, hold, release: Release::V3_9 }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Cohort {
+    /// How many processes.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..))]
+    processes: u16,
+    /// Tasks of each.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
+    tasks: u16,
+    /// How often the lock is taken, by all together.
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    visits: usize,
+    /// For how long each holds the lock, in milliseconds; 0 for not at all.
+    #[arg(long, value_name = "MS", default_value_t = 1)]
+    hold: u64,
+}
+
+impl Cohort {
+    pub(crate) fn options(self) -> io::Result<cohort::Options> {
+        let Self { processes, tasks, visits, hold } = self;
+        Ok(cohort::Options {
+            processes: processes.into(),
+            tasks: tasks.into(),
+            visits,
+            hold: Duration::from_millis(hold),
+            judge_times: true,
+            program: std::env::current_exe()?,
+            release: Release::V3_9,
+        })
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Member {
+    #[arg(long)]
+    servers: String,
+    #[arg(long)]
+    path: String,
+    #[arg(long)]
+    hall: SocketAddr,
+    #[arg(long)]
+    number: usize,
+    #[arg(long)]
+    tasks: usize,
+    #[arg(long)]
+    hold: u64,
+}
+
+impl From<Member> for cohort::member::Member {
+    fn from(args: Member) -> Self {
+        let Member { servers, path, hall, number, tasks, hold } = args;
+        Self { servers, path, hall, number, tasks, hold: Duration::from_millis(hold) }
     }
 }
 

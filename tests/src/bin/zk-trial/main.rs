@@ -5,7 +5,7 @@ mod args;
 use std::{error::Error, process::ExitCode};
 
 use clap::Parser as _;
-use zk_tests::trial::{Report, fencing, handoff, rolling, waiters};
+use zk_tests::trial::{Report, cohort, fencing, handoff, rolling, waiters};
 
 use self::args::{Cli, Command, Holder};
 
@@ -26,6 +26,11 @@ async fn execute(command: Command) -> Result<Option<Report>, Box<dyn Error>> {
     Ok(Some(match command {
         Command::Waiters(args) => waiters::run(args.into()).await?,
         Command::Handoff(args) => handoff::run(&args.into()).await?,
+        Command::Cohort(args) => cohort::run(&args.options()?).await?,
+        Command::Member(args) => {
+            cohort::member::run(args.into()).await?;
+            return Ok(None);
+        }
         Command::Fencing(args) => fencing::run(&args.options()?).await?,
         Command::Rolling(args) => rolling::run(args.into()).await?,
         Command::Holder(Holder { servers, path, store, care }) => {
