@@ -38,6 +38,9 @@ pub(crate) enum Command {
     Rolling(Rolling),
 }
 
+/// So many waiters are judged by the memory that they take: of fewer, what sessions keep counts for more.
+const JUDGED_FROM: usize = 3000;
+
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Waiters {
     /// How many wait.
@@ -62,7 +65,7 @@ impl From<Waiters> for waiters::Options {
             waiters,
             sessions,
             look_ahead,
-            judge_memory: waiters >= 1000,
+            judge_memory: waiters >= JUDGED_FROM,
             release: Release::V3_9,
         }
     }
