@@ -48,7 +48,7 @@ pub use self::{
 ///
 /// # When it is lost
 ///
-/// As for a [`Lock`](crate::Lock): [`Guard::scope`] drops the work; ask anew.
+/// As for a [`Lock`](crate::Lock): [`Guard::scope`](crate::Guard::scope) drops the work; ask anew.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
