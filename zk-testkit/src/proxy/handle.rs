@@ -1,6 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::frame::Frame;
 use super::rule::{Forward, Match, Reaction, Rewrite, RuleId, Silence};
 use super::shared::Shared;
@@ -50,6 +52,12 @@ impl On<'_> {
     /// The change runs inside the proxy and must not call it.
     pub fn rewrite(self, change: impl Fn(&mut Vec<u8>) + Send + Sync + 'static) -> RuleHandle {
         self.react(Reaction::Rewrite(Rewrite::new(change)))
+    }
+
+    /// [`Reaction::Rewrite`]: sends these bytes instead, as they are, with whatever length prefix they have or
+    /// have not.
+    pub fn forge(self, bytes: impl Into<Bytes>) -> RuleHandle {
+        self.react(Reaction::Rewrite(Rewrite::forged(bytes)))
     }
 
     /// [`Reaction::Cut`].

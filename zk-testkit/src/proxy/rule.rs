@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use zk_proto::frame::encode_frame_with;
 use zk_proto::{ErrorCode, OpCode};
 
@@ -232,21 +232,37 @@ pub enum Silence {
     BothWays,
 }
 
-/// A change of a frame's contents, without the length prefix.
+/// What takes a frame's place.
 #[derive(Clone)]
-pub struct Rewrite(Arc<Change>);
+pub struct Rewrite(Substitute);
+
+#[derive(Clone)]
+enum Substitute {
+    Changed(Arc<Change>),
+    Forged(Bytes),
+}
 
 type Change = dyn Fn(&mut Vec<u8>) + Send + Sync;
 
 impl Rewrite {
-    /// A change. It runs inside the proxy and must not call it.
+    /// A change of the frame's contents, without the length prefix, which is put right. It runs inside the
+    /// proxy and must not call it.
     pub fn new(change: impl Fn(&mut Vec<u8>) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(change))
+        Self(Substitute::Changed(Arc::new(change)))
     }
 
-    pub(super) fn frame(&self, payload: &[u8]) -> bytes::Bytes {
+    /// These bytes as they are, which need not be frames, or be frames of any length.
+    pub fn forged(bytes: impl Into<Bytes>) -> Self {
+        Self(Substitute::Forged(bytes.into()))
+    }
+
+    pub(super) fn frame(&self, payload: &[u8]) -> Bytes {
+        let change = match &self.0 {
+            Substitute::Changed(change) => change,
+            Substitute::Forged(bytes) => return bytes.clone(),
+        };
         let mut contents = payload.to_vec();
-        (self.0)(&mut contents);
+        change(&mut contents);
         let mut frame = BytesMut::new();
         encode_frame_with(&mut frame, |out| out.extend_from_slice(&contents));
         frame.freeze()

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use zk_proto::frame::ReplyHeader;
 use zk_proto::jute::{Encode, decode_prefix};
-use zk_proto::{ErrorCode, OpCode, Xid};
+use zk_proto::{ErrorCode, OpCode, Xid, Zxid};
 use zk_testkit::proxy::{Direction, Fate, Kind, Match, Proxy};
 
 use super::trio;
@@ -170,6 +170,17 @@ async fn a_reply_can_be_rewritten() {
     let _rule = proxy.on(Match::reply(OpCode::CREATE2)).rewrite(rewrite);
     let err = client.call(&create2("/a")).await.expect("a reply");
     assert_eq!(err, ErrorCode::NODE_EXISTS);
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_frame_can_take_a_reply_s_place() {
+    let (_peer, proxy, mut client) = trio().await;
+    let forged = [0, 0, 0, 16, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0];
+    let rule = proxy.on(Match::reply(OpCode::CREATE2)).forge(forged.to_vec());
+    client.ask(&create2("/a")).await;
+    let (reply, _) = client.reply().await.expect("a reply");
+    assert_eq!((reply.xid, reply.zxid), (Xid(9), Zxid(5)));
+    assert_eq!(rule.times_fired(), 1);
 }
 
 #[tokio::test]
