@@ -58,7 +58,7 @@ impl Connect for TcpConnect {
 }
 
 /// Fewest free bytes in the buffer before a read: enough for a batch of small replies.
-const READ_LEN_MIN: usize = 16 << 10;
+pub(crate) const READ_LEN_MIN: usize = 16 << 10;
 
 /// What the driver has of a connection.
 pub(crate) enum Link {
@@ -93,14 +93,13 @@ impl Link {
         }
     }
 
-    /// Appends what has come to `inbound`; pending without a connection.
+    /// Appends what has come to `inbound`, as far as there is room; pending without a connection.
     pub(crate) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
         inbound: &mut BytesMut,
     ) -> Poll<Result<(), LinkError>> {
         let Self::Up(stream) = self else { return Poll::Pending };
-        inbound.reserve(READ_LEN_MIN);
         let outcome = match ready!(poll_read_buf(Pin::new(stream), cx, inbound)) {
             Ok(0) => Err(LinkError::Closed),
             Ok(_) => Ok(()),

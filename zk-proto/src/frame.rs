@@ -1,6 +1,6 @@
 //! Frames: a length in front of each message, and the headers that most messages begin with.
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf as _, BufMut, Bytes, BytesMut};
 
 use crate::{
     code::ErrorCode,
@@ -74,7 +74,7 @@ pub fn split_frame(buffer: &mut BytesMut, len_max: usize) -> Result<Option<Bytes
     let Some((prefix, rest)) = buffer.split_first_chunk::<LEN_PREFIX>() else {
         return Ok(None);
     };
-    let len = prefix.as_slice().get_i32();
+    let len = i32::from_be_bytes(*prefix);
     let len = usize::try_from(len)
         .ok()
         .filter(|&len| len <= len_max)
@@ -84,6 +84,13 @@ pub fn split_frame(buffer: &mut BytesMut, len_max: usize) -> Result<Option<Bytes
     }
     buffer.advance(LEN_PREFIX);
     Ok(Some(buffer.split_to(len).freeze()))
+}
+
+/// How long the first frame says that it is, without its length prefix; not judged. `None` if it does not say so
+/// yet, or nothing that could be a length.
+pub(crate) fn frame_len(buffer: &[u8]) -> Option<usize> {
+    let prefix = buffer.first_chunk::<LEN_PREFIX>()?;
+    usize::try_from(i32::from_be_bytes(*prefix)).ok()
 }
 
 /// Appends `content` as a frame.

@@ -26,7 +26,7 @@ use crate::{
     complaints::Complaints,
     error::SessionEnd,
     level::Level,
-    link::{Connect, Link},
+    link::{Connect, Link, READ_LEN_MIN},
     session::{Lease, Published, SessionState},
     sweep::Unconfirmed,
     watch::Listener,
@@ -144,7 +144,7 @@ impl Driver {
             session.dialed(now, outcome);
             return true;
         }
-        match self.link.poll_read(cx, session.inbound()) {
+        match self.link.poll_read(cx, session.inbound_with_room(READ_LEN_MIN)) {
             Poll::Ready(Ok(())) => session.received(now),
             Poll::Ready(Err(why)) => session.hung_up(now, why),
             Poll::Pending => return false,

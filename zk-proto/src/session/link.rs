@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     data::Zxid,
-    frame::encode_frame,
+    frame::{LEN_PREFIX, encode_frame, frame_len},
     request::{ConnectRequest, TrailingFlag},
     text::Secret,
     time::Time,
@@ -67,6 +67,24 @@ impl Link {
         let len = self.outbound.len().saturating_sub(before);
         self.appended = start.saturating_add(len as u64);
         start
+    }
+
+    /// Makes room in `inbound` for so many bytes more.
+    ///
+    /// A long frame is read into a buffer that doubles, but not beyond the frame's end: the old buffer and
+    /// the new one are there at the same time, and would be three times as long as the frame. Its length is
+    /// not believed in advance either.
+    pub(crate) fn make_room(&mut self, len_free: usize) {
+        let len = self.inbound.len();
+        if len <= LEN_KEPT {
+            self.inbound.reserve(len_free);
+        } else if self.inbound.capacity().saturating_sub(len) < len_free {
+            let end = frame_len(&self.inbound).unwrap_or_default().saturating_add(LEN_PREFIX);
+            let capacity = len.saturating_mul(2).min(end).max(len.saturating_add(len_free));
+            let mut larger = BytesMut::with_capacity(capacity);
+            larger.extend_from_slice(&self.inbound);
+            self.inbound = larger;
+        }
     }
 
     /// Something has been appended to `inbound`.

@@ -205,6 +205,16 @@ impl<R, W: Watcher> Session<R, W> {
         &mut self.link.inbound
     }
 
+    /// The same, with room for at least so many bytes more: how drivers should ask for it before they read.
+    ///
+    /// However long the frame is that is coming in, the buffer never grows beyond its end by more than that.
+    /// So with a [longest reply](Config::reply_len_max) of so many bytes at most twice as many are taken up, while
+    /// the buffer grows for the last time.
+    pub fn inbound_with_room(&mut self, len: usize) -> &mut BytesMut {
+        self.link.make_room(len);
+        &mut self.link.inbound
+    }
+
     /// When [`elapsed`](Session::elapsed) is due; `None` only once the session is over.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {

@@ -29,6 +29,11 @@ use crate::{
     time::Time,
 };
 
+/// Longest path of an event that is taken although it is not UTF-8. What cannot be read is replaced by something that
+/// is three times as long, so a frame of the longest kind would take up several times its length; and servers let no
+/// such name in.
+const LEN_UNREADABLE_MAX: usize = 16 << 10;
+
 /// Why a connection must be left because of something that came over it.
 pub(crate) enum Broken {
     /// It cannot be understood, or must not be trusted any further.
@@ -210,6 +215,11 @@ impl<R, W: Watcher> Session<R, W> {
 
     fn event(&mut self, zxid: Zxid, body: &Bytes) -> Result<(), Broken> {
         let event = WatcherEvent::decode(&mut Reader::new(body))?;
+        let path = event.path.as_bytes().unwrap_or_default();
+        if path.len() > LEN_UNREADABLE_MAX && core::str::from_utf8(path).is_err() {
+            let why = format!("event about a path of {} bytes that is no text", path.len());
+            return Err(Broken::Link(LinkError::Protocol(why)));
+        }
         let event = NodeEvent {
             kind: event.kind,
             path: Arc::from(&*event.path.lossy()),

@@ -2,6 +2,7 @@
 //! when a new connection has to be told.
 
 use alloc::{collections::BTreeMap, string::String, sync::Arc, vec::Vec};
+use core::{borrow::Borrow, cmp::Ordering};
 
 use super::output::{NodeEvent, WatchBy, WatchNotice};
 use crate::{code::ErrorCode, data::EventType, path};
@@ -107,7 +108,8 @@ impl<W: Watcher> Watches<W> {
     }
 
     fn at(&self, kind: Kind, path: &str) -> &[W] {
-        self.0.get(&(kind, Arc::from(path))).map(Vec::as_slice).unwrap_or_default()
+        let place: &dyn Place = &(kind, path);
+        self.0.get(place).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Every path that a new connection must be told of, with the kind of its watch. Forgets those that
@@ -165,6 +167,50 @@ impl<W: Watcher> Watches<W> {
         core::mem::take(&mut self.0).into_values().flatten()
     }
 }
+
+/// Where watches are kept, to be looked for without a copy of the path: an event has as many places to look at as its
+/// path has ancestors, and servers make the paths.
+trait Place {
+    fn place(&self) -> (Kind, &str);
+}
+
+impl Place for (Kind, Arc<str>) {
+    fn place(&self) -> (Kind, &str) {
+        (self.0, &self.1)
+    }
+}
+
+impl Place for (Kind, &str) {
+    fn place(&self) -> (Kind, &str) {
+        *self
+    }
+}
+
+impl<'a> Borrow<dyn Place + 'a> for (Kind, Arc<str>) {
+    fn borrow(&self) -> &(dyn Place + 'a) {
+        self
+    }
+}
+
+impl Ord for dyn Place + '_ {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.place().cmp(&other.place())
+    }
+}
+
+impl PartialOrd for dyn Place + '_ {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for dyn Place + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.place() == other.place()
+    }
+}
+
+impl Eq for dyn Place + '_ {}
 
 /// Plain values, as used by simulators and tests, are always listening.
 impl Watcher for u64 {}
