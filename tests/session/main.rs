@@ -61,6 +61,7 @@ scripts! {
     a_watch_that_others_need_is_not_removed
     a_wrong_password_ends_like_an_expiry
     after_a_long_sleep_the_session_has_expired_before_anything_else
+    an_answer_to_the_handshake_is_not_taken_at_its_word
     an_error_has_no_body
     an_event_is_heard_before_the_reply_behind_it
     an_older_server_does_not_know_persistent_watches
@@ -74,8 +75,10 @@ scripts! {
     closing_without_a_session_has_nothing_to_do
     credentials_precede_watches_precede_requests
     detaching_leaves_the_session_to_others
+    events_that_nobody_understands_are_passed_over
     frames_are_those_of_real_servers_and_clients
     frames_that_cannot_be_read_break_the_link
+    however_a_link_is_lost_requests_fare_alike
     late_timers_fire_in_the_order_of_their_weight
     outcomes_come_in_the_order_of_submission
     pauses_grow_with_each_round
@@ -84,6 +87,7 @@ scripts! {
     refused_credentials_end_the_session
     requests_too_large_are_refused_at_once
     restoration_keeps_to_the_limit_for_requests
+    servers_that_are_all_behind_cost_the_session_its_life
     ten_thousand_watches_are_restored_in_batches
     there_is_room_for_so_many_requests
     where_nobody_may_ask_for_writable_servers_they_are_tried
