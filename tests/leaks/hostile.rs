@@ -10,6 +10,7 @@ use tokio::{
     time::timeout,
 };
 use zk_client::{Cause, Connect, ConnectOptions, Dial, LinkError, OpCode, ReadError, Rejection};
+use zk_proto::frame::encode_frame_with;
 use zk_testkit::{
     proxy::{Match, Proxy},
     server::{Config, Listening},
@@ -39,10 +40,7 @@ enum Outcome {
 
 fn frame(content: impl FnOnce(&mut BytesMut)) -> Bytes {
     let mut out = BytesMut::new();
-    out.put_i32(0);
-    content(&mut out);
-    let len = i32::try_from(out.len() - 4).unwrap();
-    out[..4].copy_from_slice(&len.to_be_bytes());
+    encode_frame_with(&mut out, content);
     out.freeze()
 }
 
@@ -134,6 +132,15 @@ fn nonsense() -> Vec<(&'static str, Bytes, Outcome, Whereabouts)> {
         ("an answer without a body", reply(XID, 0, |_| ()), Fails(is_undecodable), Stayed),
         ("data of two gigabytes", data(i32::MAX), Fails(is_undecodable), Stayed),
         ("data of less than nothing", data(-2), Fails(is_undecodable), Stayed),
+        (
+            "no data at all",
+            reply(XID, 0, |out| {
+                out.put_i32(-1);
+                out.put_bytes(0, 68);
+            }),
+            Answered,
+            Stayed,
+        ),
         ("an unheard-of error", reply(XID, -4711, |_| ()), Fails(is_unheard_of), Stayed),
         ("an event without a path", reply(-1, 0, |out| out.put_i32(1)), Answered, Left),
         (

@@ -4,3 +4,4 @@ mod cycles;
 mod hostile;
 mod hours;
 mod listings;
+mod pipeline;

@@ -1,6 +1,6 @@
 //! Frames: a length in front of each message, and the headers that most messages begin with.
 
-use bytes::{Buf as _, BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::{
     code::ErrorCode,
@@ -74,7 +74,7 @@ pub fn split_frame(buffer: &mut BytesMut, len_max: usize) -> Result<Option<Bytes
     let Some((prefix, rest)) = buffer.split_first_chunk::<LEN_PREFIX>() else {
         return Ok(None);
     };
-    let len = i32::from_be_bytes(*prefix);
+    let len = prefix.as_slice().get_i32();
     let len = usize::try_from(len)
         .ok()
         .filter(|&len| len <= len_max)
@@ -90,7 +90,7 @@ pub fn split_frame(buffer: &mut BytesMut, len_max: usize) -> Result<Option<Bytes
 /// yet, or nothing that could be a length.
 pub(crate) fn frame_len(buffer: &[u8]) -> Option<usize> {
     let prefix = buffer.first_chunk::<LEN_PREFIX>()?;
-    usize::try_from(i32::from_be_bytes(*prefix)).ok()
+    usize::try_from(prefix.as_slice().get_i32()).ok()
 }
 
 /// Appends `content` as a frame.
@@ -114,9 +114,13 @@ pub fn encode_frame_with(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestFrame {
     op: OpCode,
-    /// The body only; prefix and header are written together with the xid.
-    body: Bytes,
+    /// The body only; prefix and header are written together with the xid. Not shared by anybody, which would
+    /// cost one more allocation.
+    body: BytesMut,
 }
+
+/// Bytes that most requests fit into, so that encoding them is one allocation.
+const LEN_USUAL: usize = 64;
 
 impl RequestFrame {
     /// Encodes a request.
@@ -128,15 +132,15 @@ impl RequestFrame {
     /// Encodes a body as a request of this operation.
     #[must_use]
     pub fn new(op: OpCode, body: &impl Encode) -> Self {
-        let mut out = BytesMut::new();
+        let mut out = BytesMut::with_capacity(LEN_USUAL);
         body.encode(&mut out);
-        Self::from_body(op, out.freeze())
+        Self { op, body: out }
     }
 
     /// A request whose body has been encoded already.
     #[must_use]
-    pub const fn from_body(op: OpCode, body: Bytes) -> Self {
-        Self { op, body }
+    pub fn from_body(op: OpCode, body: Bytes) -> Self {
+        Self { op, body: body.into() }
     }
 
     /// What is asked for.

@@ -1,0 +1,125 @@
+//! What requests cost that are under way together: a few allocations each, and hardly a system call.
+
+use std::{
+    io,
+    net::Ipv4Addr,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use allocation_counter::measure;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+    runtime::Builder,
+    time::timeout,
+};
+use zk_client::{Client, Connect, ConnectOptions, Dial, Stream};
+use zk_testkit::server::{Config, Listening};
+
+/// Requests that are under way together.
+const TOGETHER: usize = 100;
+
+const BATCHES: usize = 20;
+
+const REQUESTS: u64 = (TOGETHER * BATCHES) as u64;
+
+/// Bound on all of it; what is stuck is a failure and not a hang.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// TCP, with a count of the calls that read and write.
+#[derive(Clone, Default)]
+struct Counted(Arc<AtomicU64>);
+
+impl Connect for Counted {
+    fn connect(&self, server: &str) -> Dial {
+        let (server, calls) = (server.to_owned(), self.0.clone());
+        Box::pin(async move {
+            let stream = TcpStream::connect(server).await?;
+            Ok(Box::new(CountedStream { stream, calls }) as Box<dyn Stream>)
+        })
+    }
+}
+
+struct CountedStream {
+    stream: TcpStream,
+    calls: Arc<AtomicU64>,
+}
+
+impl CountedStream {
+    /// The stream, for one call more.
+    fn call(&mut self) -> Pin<&mut TcpStream> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        Pin::new(&mut self.stream)
+    }
+}
+
+impl AsyncRead for CountedStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let outcome = self.call().poll_read(cx, buf);
+        // A socket that is known to have nothing is not asked.
+        if outcome.is_pending() {
+            self.calls.fetch_sub(1, Ordering::Relaxed);
+        }
+        outcome
+    }
+}
+
+impl AsyncWrite for CountedStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.call().poll_write(cx, buf)
+    }
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+async fn read(zk: &Client) {
+    for _ in 0..BATCHES {
+        let pending: Vec<_> = (0..TOGETHER).map(|_| zk.get("/a").submit()).collect();
+        for get in pending {
+            timeout(PATIENCE, get).await.unwrap().unwrap();
+        }
+    }
+}
+
+#[test]
+fn reads_that_are_under_way_together_cost_few_allocations_and_hardly_a_call() {
+    // In a thread of its own: memory is counted by thread.
+    let elsewhere = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let any = (Ipv4Addr::LOCALHOST, 0).into();
+    let server = elsewhere.block_on(Listening::start(Config::default(), &[any])).unwrap();
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let counted = Counted::default();
+    let options = ConnectOptions::new(&server.addrs()[0].to_string()).unwrap();
+    let zk = runtime.block_on(options.connector(counted.clone()).connect()).unwrap();
+    runtime.block_on(async {
+        zk.create("/a", b"x").await.unwrap();
+        read(&zk).await;
+    });
+    let before = counted.0.load(Ordering::Relaxed);
+    let memory = measure(|| runtime.block_on(read(&zk)));
+    let calls = counted.0.load(Ordering::Relaxed) - before;
+    println!("{REQUESTS} requests: {} allocations, {calls} calls", memory.count_total);
+    assert!(memory.count_total > 0, "memory is not counted");
+    assert!(calls > 0 && calls <= REQUESTS / 10, "{calls} calls");
+    // The request, the way back for its answer, and the answer's data; rarely a buffer.
+    let most = 3 * REQUESTS + REQUESTS / 10;
+    assert!(memory.count_total <= most, "{} allocations", memory.count_total);
+}
