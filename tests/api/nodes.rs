@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use zk_client::{Acl, AclList, Cause, CreateMode, PathFault, ReadError, Rejection, WriteError};
+use zk_client::{
+    Acl, AclList, Cause, CreateMode, OpCode, PathFault, ReadError, Rejection, WriteError,
+};
 
-use crate::{client, on_each_release, options};
+use crate::{behind_proxy, client, on_each_release, options};
 
 const NO_NODE: ReadError = ReadError::Rejected(Rejection::NoNode);
 
@@ -66,6 +68,34 @@ async fn every_mode_of_creation_gives_that_kind_of_node() {
     .await;
 }
 
+/// Servers make of a create what its operation says, and not its flags: a container that is asked for like other nodes
+/// is a persistent node.
+#[tokio::test]
+async fn nodes_that_go_by_themselves_are_asked_for_by_operations_of_their_own() {
+    on_each_release(async |server| {
+        let (proxy, zk) = behind_proxy(server).await;
+        let ttl = Duration::from_secs(3600);
+        for (mode, op, flags) in [
+            (CreateMode::Persistent, OpCode::CREATE2, 0),
+            (CreateMode::Ephemeral, OpCode::CREATE2, 1),
+            (CreateMode::PersistentSequential, OpCode::CREATE2, 2),
+            (CreateMode::EphemeralSequential, OpCode::CREATE2, 3),
+            (CreateMode::Container, OpCode::CREATE_CONTAINER, 4),
+            (CreateMode::PersistentTtl(ttl), OpCode::CREATE_TTL, 5),
+            (CreateMode::PersistentSequentialTtl(ttl), OpCode::CREATE_TTL, 6),
+        ] {
+            let mark = proxy.mark();
+            zk.create(&format!("/{flags}-"), b"").mode(mode).await.unwrap();
+            let sent = proxy.wait_for_since(mark, |frame| frame.is_request(op)).await;
+            let behind = if op == OpCode::CREATE_TTL { 8 } else { 0 };
+            let at = sent.payload().len() - behind - 4;
+            assert_eq!(sent.payload()[at..at + 4], [0, 0, 0, flags], "{mode:?}");
+            assert!(behind == 0 || sent.payload()[at + 4..] == [0, 0, 0, 0, 0, 0x36, 0xee, 0x80]);
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_protected_node_goes_with_its_owner_and_is_named_as_curator_does() {
     on_each_release(async |server| {
@@ -116,6 +146,37 @@ async fn invalid_paths_never_reach_a_server() {
     .await;
 }
 
+/// Servers take -1 for any version. Whoever has computed one does not mean that.
+#[tokio::test]
+async fn no_version_stands_for_any() {
+    on_each_release(async |server| {
+        let (proxy, zk) = behind_proxy(server).await;
+        zk.create("/a", b"0").await.unwrap();
+        let not_sent = |error| {
+            assert!(
+                matches!(error, WriteError::NotApplied(Cause::InvalidArgument(_))),
+                "{error:?}"
+            );
+        };
+        not_sent(zk.set("/a", b"1").version(-1).await.unwrap_err());
+        not_sent(zk.delete("/a").version(-1).await.unwrap_err());
+        not_sent(zk.multi().set_version("/a", b"1", -1).await.unwrap_err());
+        not_sent(zk.multi().delete_version("/a", -1).await.unwrap_err());
+        not_sent(zk.multi().set("/a", b"1").check_version("/a", -1).await.unwrap_err());
+        let node = zk.create("/p-", b"").mode(CreateMode::EphemeralSequential).protected();
+        let nodes = zk.create_all_protected([node]).check_version("/a", -1).await;
+        not_sent(nodes.map(drop).unwrap_err());
+        assert_eq!(zk.get("/a").await.unwrap().0, b"0"[..]);
+        let counts = proxy.counts();
+        for op in [OpCode::SET_DATA, OpCode::DELETE, OpCode::MULTI] {
+            assert_eq!(counts.requests(op), 0, "{op}");
+        }
+        zk.set("/a", b"1").await.unwrap();
+        zk.multi().check("/a").delete("/a").await.unwrap().unwrap();
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn what_is_too_large_for_servers_is_refused_and_costs_nothing_else() {
     on_each_release(async |server| {
@@ -140,6 +201,30 @@ async fn access_control_is_set_at_creation_and_identities_are_proved_on_connecti
         let refused = ReadError::Rejected(Rejection::NoAuth);
         assert_eq!(stranger.get("/private").await.unwrap_err(), refused);
         assert_eq!(&*owner.get("/private").await.unwrap().0, b"x");
+    })
+    .await;
+}
+
+/// Since 3.8.4 and 3.9.2 servers do not even tell a stranger whether a node exists.
+#[tokio::test]
+async fn a_node_that_may_not_be_read_is_not_one_that_is_missing() {
+    on_each_release(async |server| {
+        let owner = options(server).auth("digest", "ann:secret").connect().await.unwrap();
+        owner
+            .create("/private", b"x")
+            .acl(&AclList::from_iter([Acl::creator_all()]))
+            .await
+            .unwrap();
+        let stranger = client(server).await;
+        match stranger.exists("/private").await {
+            Ok(there) => assert!(there.is_some()),
+            Err(error) => assert_eq!(error, ReadError::Rejected(Rejection::NoAuth)),
+        }
+        // A watch that was refused is not armed, and is not armed again later either.
+        if stranger.exists("/private").watch().await.is_err() {
+            crate::restart_under(server, &stranger).await;
+            assert_eq!(stranger.exists("/missing").await.unwrap(), None);
+        }
     })
     .await;
 }

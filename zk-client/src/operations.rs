@@ -222,23 +222,29 @@ pub struct Set<'a> {
     handle: &'a Handle,
     path: &'a str,
     data: &'a [u8],
-    version: i32,
+    version: Option<i32>,
 }
 
 impl<'a> Set<'a> {
     pub(crate) const fn new(handle: &'a Handle, path: &'a str, data: &'a [u8]) -> Self {
-        Self { handle, path, data, version: ANY_VERSION }
+        Self { handle, path, data, version: None }
     }
 
-    /// Only if the data has this version; otherwise [`BadVersion`](crate::Rejection::BadVersion).
+    /// Only if the data has this version; otherwise [`BadVersion`](crate::Rejection::BadVersion). No data has
+    /// version -1, by which servers understand any: nothing is sent then, and the error is
+    /// [`InvalidArgument`](crate::Cause::InvalidArgument).
     pub const fn version(mut self, version: i32) -> Self {
-        self.version = version;
+        self.version = Some(version);
         self
     }
 
     /// Submits the write now.
     pub fn submit(self) -> Pending<Stat, WriteError> {
         let Self { handle, path, data, version } = self;
+        let version = match expected(version) {
+            Ok(version) => version,
+            Err(cause) => return Pending::failed(WriteError::not_sent(cause)),
+        };
         let frame =
             |path: Str<'_>| RequestFrame::of(&SetDataRequest { path, data: Some(data), version });
         write(handle, path, Naming::Exact, frame, |answer, _| {
@@ -253,23 +259,29 @@ impl<'a> Set<'a> {
 pub struct Delete<'a> {
     handle: &'a Handle,
     path: &'a str,
-    version: i32,
+    version: Option<i32>,
 }
 
 impl<'a> Delete<'a> {
     pub(crate) const fn new(handle: &'a Handle, path: &'a str) -> Self {
-        Self { handle, path, version: ANY_VERSION }
+        Self { handle, path, version: None }
     }
 
-    /// Only if the data has this version; otherwise [`BadVersion`](crate::Rejection::BadVersion).
+    /// Only if the data has this version; otherwise [`BadVersion`](crate::Rejection::BadVersion). No data has
+    /// version -1, by which servers understand any: nothing is sent then, and the error is
+    /// [`InvalidArgument`](crate::Cause::InvalidArgument).
     pub const fn version(mut self, version: i32) -> Self {
-        self.version = version;
+        self.version = Some(version);
         self
     }
 
     /// Submits the delete now.
     pub fn submit(self) -> Pending<(), WriteError> {
         let Self { handle, path, version } = self;
+        let version = match expected(version) {
+            Ok(version) => version,
+            Err(cause) => return Pending::failed(WriteError::not_sent(cause)),
+        };
         let frame = |path: Str<'_>| RequestFrame::of(&DeleteRequest { path, version });
         write(handle, path, Naming::Exact, frame, |answer, _| body(&answer))
     }
@@ -277,6 +289,15 @@ impl<'a> Delete<'a> {
 
 /// What servers take for "whatever the version is".
 pub(crate) const ANY_VERSION: i32 = -1;
+
+/// The version to send, if one was asked for: one that was computed may happen to be what servers take for any.
+pub(crate) const fn expected(version: Option<i32>) -> Result<i32, Cause> {
+    match version {
+        None => Ok(ANY_VERSION),
+        Some(ANY_VERSION) => Err(Cause::InvalidArgument("version -1 would stand for any")),
+        Some(version) => Ok(version),
+    }
+}
 
 /// Submits a read. Reads are sent again if their connection is lost before the answer.
 fn read<T>(

@@ -17,6 +17,7 @@ use crate::{
     create::Create,
     error::{Cause, SessionEnd, WriteError},
     node::OwnedNode,
+    operations::expected,
     transaction::MultiError,
 };
 
@@ -84,7 +85,8 @@ impl<'a> CreateAllProtected<'a> {
         Self { handle, creates: creates.into_iter().collect(), replaced: None, checked: Vec::new() }
     }
 
-    /// Insists that a node exists and that its data has this version. Checks count behind the creates.
+    /// Insists that a node exists and that its data has this version. Checks count behind the creates. Nothing is
+    /// sent if it is -1, by which servers understand any.
     pub fn check_version(mut self, path: &'a str, version: i32) -> Self {
         self.checked.push((path, version));
         self
@@ -123,7 +125,8 @@ fn start(
 ) -> Started {
     let wanted = creates.into_iter().map(|create| create.wanted(handle));
     let resolve = |&(path, version): &(&str, i32)| -> Result<(Arc<str>, i32), Cause> {
-        Ok((Arc::from(&*handle.chroot.resolve(path, Naming::Exact)?), version))
+        let path = handle.chroot.resolve(path, Naming::Exact)?;
+        Ok((Arc::from(&*path), expected(Some(version))?))
     };
     let (done, nodes) = oneshot::channel();
     let create = wanted.collect::<Result<Vec<_>, _>>().and_then(|nodes| {

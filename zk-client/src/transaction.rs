@@ -17,13 +17,13 @@ use crate::{
     call::{Call, CallError as _, Handle, Pending, ReplyContext, Unread, body},
     create::{CreateMode, CreateOperation, open_acl},
     error::{Cause, Rejection, WriteError},
-    operations::ANY_VERSION,
+    operations::expected,
 };
 
 /// Collects operations that happen together or not at all; resolves to their results, in order.
 ///
 /// A failed transaction resolves to [`Err`] inside of `Ok`: a server has answered, and nothing was written.
-/// An empty one succeeds.
+/// An empty one succeeds. One that asks for version -1, by which servers understand any, is not sent.
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
 pub struct Multi<'a> {
@@ -34,9 +34,9 @@ pub struct Multi<'a> {
 #[derive(Clone, Debug)]
 enum Op<'a> {
     Create { path: &'a str, data: &'a [u8], mode: CreateMode, acl: Option<AclList> },
-    Set { path: &'a str, data: &'a [u8], version: i32 },
-    Delete { path: &'a str, version: i32 },
-    Check { path: &'a str, version: i32 },
+    Set { path: &'a str, data: &'a [u8], version: Option<i32> },
+    Delete { path: &'a str, version: Option<i32> },
+    Check { path: &'a str, version: Option<i32> },
 }
 
 /// What one operation of a transaction has done.
@@ -99,32 +99,32 @@ impl<'a> Multi<'a> {
 
     /// Replaces a node's data.
     pub fn set(self, path: &'a str, data: &'a [u8]) -> Self {
-        self.with(Op::Set { path, data, version: ANY_VERSION })
+        self.with(Op::Set { path, data, version: None })
     }
 
     /// Replaces a node's data if it has this version.
     pub fn set_version(self, path: &'a str, data: &'a [u8], version: i32) -> Self {
-        self.with(Op::Set { path, data, version })
+        self.with(Op::Set { path, data, version: Some(version) })
     }
 
     /// Deletes a node.
     pub fn delete(self, path: &'a str) -> Self {
-        self.with(Op::Delete { path, version: ANY_VERSION })
+        self.with(Op::Delete { path, version: None })
     }
 
     /// Deletes a node if its data has this version.
     pub fn delete_version(self, path: &'a str, version: i32) -> Self {
-        self.with(Op::Delete { path, version })
+        self.with(Op::Delete { path, version: Some(version) })
     }
 
     /// Insists that a node exists.
     pub fn check(self, path: &'a str) -> Self {
-        self.with(Op::Check { path, version: ANY_VERSION })
+        self.with(Op::Check { path, version: None })
     }
 
     /// Insists that a node exists and that its data has this version.
     pub fn check_version(self, path: &'a str, version: i32) -> Self {
-        self.with(Op::Check { path, version })
+        self.with(Op::Check { path, version: Some(version) })
     }
 
     /// Submits the transaction now.
@@ -149,7 +149,7 @@ impl<'a> Multi<'a> {
             .map(|op| chroot.resolve(op.path(), op.naming()))
             .collect::<Result<Vec<_>, _>>()?;
         let ops = self.ops.iter().zip(&paths);
-        Ok(ops.map(|(op, path)| op.encode(Str::from(&**path))).collect())
+        ops.map(|(op, path)| op.encode(Str::from(&**path))).collect()
     }
 }
 
@@ -170,8 +170,8 @@ impl Op<'_> {
         }
     }
 
-    fn encode<'a>(&'a self, path: Str<'a>) -> MultiOp<'a> {
-        match self {
+    fn encode<'a>(&'a self, path: Str<'a>) -> Result<MultiOp<'a>, Cause> {
+        Ok(match self {
             Self::Create { data, mode, acl, .. } => {
                 match mode.operation(path, data, acl.clone().unwrap_or_else(open_acl)) {
                     CreateOperation::Plain(create) => MultiOp::Create2(create),
@@ -180,15 +180,16 @@ impl Op<'_> {
                 }
             }
             Self::Set { data, version, .. } => {
-                MultiOp::SetData(SetDataRequest { path, data: Some(data), version: *version })
+                let version = expected(*version)?;
+                MultiOp::SetData(SetDataRequest { path, data: Some(data), version })
             }
             Self::Delete { version, .. } => {
-                MultiOp::Delete(DeleteRequest { path, version: *version })
+                MultiOp::Delete(DeleteRequest { path, version: expected(*version)? })
             }
             Self::Check { version, .. } => {
-                MultiOp::Check(CheckVersionRequest { path, version: *version })
+                MultiOp::Check(CheckVersionRequest { path, version: expected(*version)? })
             }
-        }
+        })
     }
 }
 
