@@ -1,6 +1,6 @@
 //! Clients whose root is somewhere below the servers'.
 
-use zk_client::{CreateMode, OpResult, Rejection, WriteError};
+use zk_client::{CreateMode, EventType, OpResult, Rejection, WriteError};
 
 use crate::{client, on_each_release};
 
@@ -31,6 +31,42 @@ async fn a_chroot_is_put_on_every_path_and_taken_off_every_answer() {
         deeper.create("/n", b"").await.unwrap();
         assert!(root.exists("/app/x/m/n").await.unwrap().is_some());
         assert_eq!(deeper.session().id(), zk.session().id());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn watches_below_a_chroot_and_on_it_survive_the_server() {
+    on_each_release(async |server| {
+        let root = client(server).await;
+        root.create("/app", b"").await.unwrap();
+        let servers = format!("{}/app", server.connect_string());
+        let zk = server.options_for(&servers).connect().await.unwrap();
+        zk.create("/a", b"").await.unwrap();
+        // Of the same name outside: not what is watched.
+        root.create("/a", b"").await.unwrap();
+        let (_, on_top) = zk.get("/").watch().await.unwrap();
+        let (_, below_top) = zk.children("/").watch().await.unwrap();
+        let (_, below) = zk.get("/a").watch().await.unwrap();
+        let (_, missing) = zk.exists("/b").watch().await.unwrap();
+        crate::restart_under(server, &zk).await;
+        zk.sync("/").await.unwrap();
+        root.set("/a", b"x").await.unwrap();
+        root.set("/app", b"x").await.unwrap();
+        root.set("/app/a", b"x").await.unwrap();
+        root.create("/app/b", b"").await.unwrap();
+        for (watch, kind, path) in [
+            (on_top, EventType::NODE_DATA_CHANGED, "/"),
+            (below_top, EventType::NODE_CHILDREN_CHANGED, "/"),
+            (below, EventType::NODE_DATA_CHANGED, "/a"),
+            (missing, EventType::NODE_CREATED, "/b"),
+        ] {
+            let event = watch.await.unwrap();
+            assert_eq!((event.kind, &*event.path), (kind, path));
+        }
+        // Of what lies outside nobody is told, and nothing breaks.
+        root.delete("/a").await.unwrap();
+        zk.get("/a").await.unwrap();
     })
     .await;
 }

@@ -1,16 +1,24 @@
 //! Sessions: made, left, resumed, closed, refused.
 
 use std::{
+    net::{Ipv6Addr, SocketAddr},
     pin::pin,
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
-use zk_client::{
-    Cause, ConnectError, ConnectOptions, CreateMode, LinkError, ReadError, SessionEnd,
-    SessionState, WriteError,
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
 };
-use zk_testkit::proxy::Proxy;
+use zk_client::{
+    Cause, Client, Connect, ConnectError, ConnectOptions, CreateMode, Dial, LinkError, ReadError,
+    Rejection, SessionEnd, SessionState, Stream, WriteError,
+};
+use zk_testkit::{
+    proxy::Proxy,
+    server::{Config, Listening},
+};
 
 use crate::{behind_proxy, client, on_each_release, options};
 
@@ -205,4 +213,105 @@ async fn an_abandoned_session_gives_up_closing_after_a_while_and_does_not_spin_m
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
+}
+
+#[tokio::test]
+async fn a_server_can_be_named_by_an_ipv6_address() {
+    let any = (Ipv6Addr::LOCALHOST, 0).into();
+    let server = Listening::start(Config::default(), &[any]).await.unwrap();
+    let address = server.addrs()[0];
+    assert!(address.is_ipv6());
+    for servers in [format!("[::1]:{}", address.port()), format!("127.0.0.1:1,{address}/app")] {
+        let zk = Client::connect(&servers).await.unwrap();
+        zk.create("/", b"")
+            .await
+            .map(drop)
+            .or_else(|error| match error {
+                WriteError::Rejected(Rejection::NodeExists) => Ok(()),
+                error => Err(error),
+            })
+            .unwrap();
+    }
+}
+
+/// Nobody waits for the second: whoever closes first does it for all.
+#[tokio::test]
+async fn a_session_can_be_closed_by_several_at_once() {
+    on_each_release(async |server| {
+        let zk = client(server).await;
+        let (one, other) = (zk.clone(), zk.clone());
+        let session = zk.session();
+        let (first, second) = tokio::join!(one.close(), other.close());
+        first.or(second).unwrap();
+        assert_eq!(session.ended().await, SessionEnd::Closed);
+        drop(zk);
+    })
+    .await;
+}
+
+/// The session closes behind the last one to go, wherever that is.
+#[tokio::test]
+async fn the_last_client_may_go_outside_of_any_runtime() {
+    on_each_release(async |server| {
+        let zk = client(server).await;
+        let ephemeral = zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
+        let session = zk.session();
+        std::thread::spawn(move || drop(zk)).join().unwrap();
+        assert_eq!(session.ended().await, SessionEnd::Closed);
+        assert_eq!(client(server).await.exists(&ephemeral.path).await.unwrap(), None);
+    })
+    .await;
+}
+
+/// Whoever goes on to read only when all is written would wait for ever for one that does the same.
+#[tokio::test]
+async fn a_server_that_wants_to_be_read_before_it_reads_is_read() {
+    /// Connections that hold a few bytes in each direction.
+    struct Narrow(SocketAddr);
+    impl Connect for Narrow {
+        fn connect(&self, _: &str) -> Dial {
+            let address = self.0;
+            Box::pin(async move {
+                let (near, far) = tokio::io::duplex(512);
+                let (mut from_server, mut to_server) =
+                    TcpStream::connect(address).await?.into_split();
+                let (mut from_client, mut to_client) = tokio::io::split(far);
+                tokio::spawn(async move {
+                    // One after the other: what comes from the server has precedence over what goes to it.
+                    let mut up = [0; 256];
+                    let mut down = [0; 4096];
+                    loop {
+                        let moved = tokio::select! {
+                            biased;
+                            read = from_server.read(&mut down) => match read {
+                                Ok(len @ 1..) => to_client.write_all(&down[..len]).await,
+                                _ => return,
+                            },
+                            read = from_client.read(&mut up) => match read {
+                                Ok(len @ 1..) => to_server.write_all(&up[..len]).await,
+                                _ => return,
+                            },
+                        };
+                        if moved.is_err() {
+                            return;
+                        }
+                    }
+                });
+                Ok(Box::new(near) as Box<dyn Stream>)
+            })
+        }
+    }
+    on_each_release(async |server| {
+        let options = ConnectOptions::new("narrow").unwrap().connector(Narrow(server.addr()));
+        let zk = options.connect().await.unwrap();
+        zk.create("/long", &[7; 20_000]).await.unwrap();
+        let pending: Vec<_> = (0..50)
+            .map(|_| (zk.set("/long", &[7; 20_000]).submit(), zk.get("/long").submit()))
+            .collect();
+        for (set, get) in pending {
+            set.await.unwrap();
+            assert_eq!(get.await.unwrap().0.len(), 20_000);
+        }
+    })
+    .await;
 }

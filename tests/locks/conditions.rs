@@ -3,7 +3,7 @@
 //! A waiter that is woken takes the lock without listing the queue once more, if it can be sure. Each test is
 //! about one thing that keeps it from being sure.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, pin::pin, time::Duration};
 
 use zk_client::CreateMode;
 use zk_locks::{Acl, AclList, AcquireError, Client, Lock, Lost, Perms, SessionEnd};
@@ -322,6 +322,32 @@ async fn newcomers_do_not_disturb_who_sleeps() {
         assert_eq!(since_asleep(&waiter), []);
         stage.outsider.delete(&ahead).await.unwrap();
         within(waiter.outcome().await.unwrap().release()).await.unwrap();
+    })
+    .await;
+}
+
+/// Servers do not tell whoever may no longer read a node that it is gone, and the watch is gone with it.
+#[tokio::test]
+async fn a_waiter_whose_watch_came_to_nothing_looks_again() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("silence").await;
+        let ahead = contend(&stage.outsider, &path, "lock-").await;
+        let (proxy, zk) = stage.proxied().await;
+        let lock = Lock::builder(&zk, &path).recheck(Some(Duration::from_millis(100))).build();
+        let silence = proxy.on(Match::notification()).drop_frame();
+        let mut waiting = pin!(lock.acquire());
+        let asleep = async {
+            joined(&stage.outsider, &path, 2).await;
+            proxy.wait_for(|frame| frame.is_reply(OpCode::GET_DATA)).await;
+            stage.outsider.delete(&ahead).await.unwrap();
+            silence.fired().await;
+        };
+        tokio::select! {
+            biased;
+            _ = &mut waiting => panic!("granted before the one in front was gone"),
+            () = within(asleep) => {}
+        }
+        within(within(waiting).await.unwrap().release()).await.unwrap();
     })
     .await;
 }

@@ -1,6 +1,7 @@
 //! Locks that are held: giving them back in every way, and hearing of their loss.
 
 use std::{
+    marker::PhantomData,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::pin,
     sync::{
@@ -246,4 +247,26 @@ async fn a_client_that_is_dropped_while_disconnected_closes_its_session_without_
         assert_eq!(proxy.counts().replies(OpCode::CLOSE_SESSION), 1);
     })
     .await;
+}
+
+/// Where guards can be cloned, dropping one of them gives back what the other one still holds.
+#[test]
+fn there_is_one_guard_for_each_grant() {
+    struct Asked<T>(PhantomData<T>);
+    impl<T: Clone> Asked<T> {
+        fn can_be_cloned(&self) -> bool {
+            true
+        }
+    }
+    /// What is meant for those that cannot.
+    trait Cannot {
+        fn can_be_cloned(&self) -> bool;
+    }
+    impl<T> Cannot for &Asked<T> {
+        fn can_be_cloned(&self) -> bool {
+            false
+        }
+    }
+    assert!((&Asked::<Lock>(PhantomData)).can_be_cloned(), "whoever can be cloned is found out");
+    assert!(!(&Asked::<Guard>(PhantomData)).can_be_cloned());
 }

@@ -176,3 +176,43 @@ pub(crate) async fn probe(dial: Dial) -> ProbeAnswer {
         Ok(Err(_)) | Err(_) => ProbeAnswer::ReadOnly,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a probe makes of a server that answers with these bytes and closes.
+    fn probed(answer: Option<&'static [u8]>) -> ProbeAnswer {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let dial: Dial = Box::pin(async move {
+            let answer = answer.ok_or(io::ErrorKind::ConnectionRefused)?;
+            let (near, mut far) = tokio::io::duplex(64);
+            tokio::spawn(async move {
+                let mut question = [0; 4];
+                far.read_exact(&mut question).await.unwrap();
+                assert_eq!(&question, b"isro");
+                // Who has heard enough may be gone by now.
+                let _ = far.write_all(answer).await;
+            });
+            Ok(Box::new(near) as Box<dyn Stream>)
+        });
+        runtime.block_on(probe(dial))
+    }
+
+    #[test]
+    fn only_the_words_themselves_say_whether_a_server_takes_writes() {
+        for (answer, meaning) in [
+            (&b"rw"[..], ProbeAnswer::ReadWrite),
+            (b"rw\n", ProbeAnswer::ReadWrite),
+            (b"ro", ProbeAnswer::ReadOnly),
+            (b"null", ProbeAnswer::ReadOnly),
+            (b"isro is not executed because it is not in the whitelist.\n", ProbeAnswer::Unknown),
+            (b"rwro", ProbeAnswer::Unknown),
+            (b"", ProbeAnswer::Unknown),
+            (b"This ZooKeeper instance is not currently serving requests\n", ProbeAnswer::Unknown),
+        ] {
+            assert_eq!(probed(Some(answer)), meaning, "{:?}", answer.escape_ascii().to_string());
+        }
+        assert_eq!(probed(None), ProbeAnswer::ReadOnly, "who cannot be reached takes no writes");
+    }
+}
