@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-mod scenarios;
+mod tables;
 
 /// Lines of a source file from which on it hides a module that wants out.
 const LINES_MAX: usize = 500;
@@ -137,4 +137,20 @@ fn dependencies_point_one_way() {
     }
     let lib = fs::read_to_string(root().join("zk-proto/src/lib.rs")).unwrap();
     assert!(lib.contains("#![no_std]"), "zk-proto must stay without std");
+}
+
+/// No use after free, no aliased writer, no undefined behaviour of our own.
+#[test]
+fn no_package_may_be_unsafe() {
+    let workspace = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    assert!(workspace.contains("\nunsafe_code = \"forbid\"\n"));
+    let manifests = files(root(), "Cargo.toml");
+    assert!(manifests.len() > 6, "the manifests are not where this test looks");
+    for path in manifests {
+        let text = fs::read_to_string(&path).unwrap();
+        // What the fuzzer makes of its targets is its own.
+        let forbids =
+            text.contains("[lints]\nworkspace = true") || path.starts_with(root().join("fuzz"));
+        assert!(forbids || !text.contains("[package]"), "{}", path.display());
+    }
 }

@@ -1,0 +1,150 @@
+//! Tables in `docs` of what can happen and what shows what comes of it: whether every test that they name
+//! exists, and every row is there.
+
+use std::{collections::BTreeSet, fs};
+
+use crate::root;
+
+/// A file of such tables, and the rows that it must have: so many of each letter, counted from 1.
+struct Tables {
+    file: &'static str,
+    rows: &'static [(&'static str, u32)],
+}
+
+const TABLES: [Tables; 3] = [
+    Tables { file: "docs/scenarios.md", rows: &[("", 68), ("S", 9), ("L", 3), ("N", 3), ("R", 2)] },
+    Tables { file: "docs/traps.md", rows: &[("", 68)] },
+    Tables { file: "docs/peers.md", rows: &[("K", 13), ("T", 6), ("A", 10), ("P", 12)] },
+];
+
+/// Rows about what there is not yet, which nothing can show; no others may have no tests.
+const NOT_YET: [(&str, &str); 4] = [
+    ("docs/traps.md", "33"),
+    ("docs/traps.md", "34"),
+    ("docs/traps.md", "35"),
+    ("docs/peers.md", "P8"),
+];
+
+impl Tables {
+    fn rows(&self) -> Vec<Row> {
+        text(self.file).unwrap().lines().filter_map(Row::read).collect()
+    }
+
+    fn expected(&self) -> BTreeSet<String> {
+        let rows = self.rows.iter();
+        rows.flat_map(|(letter, last)| (1..=*last).map(move |n| format!("{letter}{n}"))).collect()
+    }
+}
+
+/// A line of one of the tables: what it is called, and what it is shown by.
+struct Row {
+    name: String,
+    shown_by: Vec<String>,
+}
+
+impl Row {
+    fn read(line: &str) -> Option<Self> {
+        let cells: Vec<&str> = line.strip_prefix('|')?.split('|').map(str::trim).collect();
+        let name = (*cells.first()?).to_owned();
+        let is_header = name.is_empty() || name.starts_with(['#', '-']);
+        // The last one ends at the end of the line.
+        let last = cells.get(cells.len().checked_sub(2)?)?;
+        let shown_by = last.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        (!is_header).then_some(Self { name, shown_by })
+    }
+}
+
+fn text(path: &str) -> Option<String> {
+    fs::read_to_string(root().join(path)).ok()
+}
+
+/// Whether there is a test of this name: a transcript, a mistake that the simulator notices, or a function in
+/// the folder or package that the name begins with.
+fn exists(name: &str) -> bool {
+    let parts: Vec<&str> = name.split("::").collect();
+    match parts[..] {
+        [mistake] => {
+            let all = text("zk-proto/src/planted.rs").unwrap();
+            all.lines().any(|line| line.trim_start().starts_with(&format!("{mistake}: ")))
+        }
+        ["session", script] => text(&format!("tests/session/scripts/{script}.txt")).is_some(),
+        [place, .., test] => sources(place, &parts[1..parts.len() - 1])
+            .iter()
+            .filter_map(|path| text(path))
+            .any(|source| is_test(&source, test)),
+        [] => false,
+    }
+}
+
+/// Where a module of a folder of tests, or of a package, may be.
+fn sources(place: &str, module: &[&str]) -> Vec<String> {
+    let below = match module {
+        [] => vec!["main".to_owned()],
+        module => vec![module.join("/"), format!("{}/mod", module.join("/"))],
+    };
+    let main = format!("{}/main", module.join("/"));
+    let tests = format!("tests/{place}");
+    let roots = [format!("{tests}/tests"), tests, format!("{place}/src"), format!("{place}/tests")];
+    let places = roots
+        .iter()
+        .flat_map(|root| below.iter().chain([&main]).map(move |file| format!("{root}/{file}.rs")));
+    places.chain([format!("{place}/tests/cli/{}.rs", module.join("/"))]).collect()
+}
+
+/// Whether a source has a test of this name, and not only a function.
+fn is_test(source: &str, test: &str) -> bool {
+    let lines: Vec<&str> = source.lines().map(str::trim).collect();
+    let begins = |line: &str| {
+        let line = line.strip_prefix("async ").unwrap_or(line);
+        line.strip_prefix("fn ").is_some_and(|rest| rest.starts_with(&format!("{test}(")))
+    };
+    let at = lines.iter().position(|line| begins(line));
+    at.is_some_and(|at| {
+        let above = lines[..at].iter().rev().take_while(|line| line.starts_with('#'));
+        above
+            .into_iter()
+            .any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
+    })
+}
+
+#[test]
+fn every_row_is_shown_by_tests_that_exist() {
+    let mut wrong = Vec::new();
+    for tables in TABLES {
+        for Row { name, shown_by } in tables.rows() {
+            match (shown_by.is_empty(), NOT_YET.contains(&(tables.file, &name))) {
+                (true, false) => wrong.push(format!("{}: nothing shows {name}", tables.file)),
+                (false, true) => wrong.push(format!("{}: {name} is shown by now", tables.file)),
+                _ => {}
+            }
+            let missing = shown_by.iter().filter(|test| !exists(test));
+            wrong.extend(missing.map(|test| format!("{}: {name}: no test {test}", tables.file)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_row_is_missing_or_twice() {
+    for tables in TABLES {
+        let rows = tables.rows();
+        let names: BTreeSet<String> = rows.iter().map(|row| row.name.clone()).collect();
+        assert_eq!(names.len(), rows.len(), "{}: a row is there twice", tables.file);
+        assert_eq!(names, tables.expected(), "{}", tables.file);
+    }
+}
+
+#[test]
+fn a_name_that_nobody_has_would_be_noticed() {
+    assert!(exists("tidy::nobody_who_holds_a_lock_asks_the_wall_clock"));
+    assert!(exists(
+        "zk-proto::session::liveness::with_a_margin_only_answers_of_the_leader_count_and_not_in_full"
+    ));
+    assert!(exists(
+        "zk-proto::roundtrip::hostile::random_bytes_are_decoded_or_refused_within_bounds"
+    ));
+    assert!(exists("AdoptsOldNode") && !exists("AdoptsNoNode"));
+    assert!(!exists("session::a_script_that_nobody_wrote"));
+    assert!(!exists("tidy::files"), "a function is not a test");
+    assert!(!exists("tidy::nobody_who_holds_a_lock_asks"), "half a name is not a name");
+}
