@@ -262,11 +262,11 @@ fn there_is_one_guard_for_each_grant() {
     trait Cannot {
         fn can_be_cloned(&self) -> bool;
     }
-    impl<T> Cannot for &Asked<T> {
+    impl<T> Cannot for Asked<T> {
         fn can_be_cloned(&self) -> bool {
             false
         }
     }
-    assert!((&Asked::<Lock>(PhantomData)).can_be_cloned(), "whoever can be cloned is found out");
-    assert!(!(&Asked::<Guard>(PhantomData)).can_be_cloned());
+    assert!(Asked::<Lock>(PhantomData).can_be_cloned(), "whoever can be cloned is found out");
+    assert!(!Asked::<Guard>(PhantomData).can_be_cloned());
 }
