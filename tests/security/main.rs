@@ -3,3 +3,4 @@
 mod certificates;
 mod handshake;
 mod renewal;
+mod sasl;

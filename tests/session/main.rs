@@ -91,6 +91,8 @@ scripts! {
     ten_thousand_watches_are_restored_in_batches
     there_is_room_for_so_many_requests
     where_nobody_may_ask_for_writable_servers_they_are_tried
+    who_cannot_prove_who_they_are_is_left
+    who_we_are_is_proved_before_anything_else
     without_any_server_the_session_expires_in_time
     xids_wrap_to_one
 }

@@ -7,7 +7,10 @@ use zk_proto::{
     ErrorCode, EventType, KeeperState, Secret, SessionId, Stat, Text, Xid, Zxid,
     frame::{ReplyHeader, encode_frame, encode_frame_with},
     jute::Encode,
-    request::{ConnectResponse, ErrorResponse, GetDataResponse, TrailingFlag, WatcherEvent},
+    request::{
+        ConnectResponse, ErrorResponse, GetDataResponse, SetSaslResponse, TrailingFlag,
+        WatcherEvent,
+    },
 };
 
 use crate::command::{Args, Error, code, int};
@@ -19,6 +22,7 @@ use crate::command::{Args, Error, code, int};
 /// * `event TYPE PATH [zxid=N]`
 /// * `pong [err=CODE]`
 /// * `auth [err=CODE]`
+/// * `sasl xid=N [token=TEXT] [err=CODE]`
 pub(crate) fn message(args: &mut Args<'_>, out: &mut BytesMut) -> Result<(), Error> {
     let what = args.word("the message")?;
     let err = args.option("err").map_or(Ok(ErrorCode::OK), code)?;
@@ -43,6 +47,21 @@ pub(crate) fn message(args: &mut Args<'_>, out: &mut BytesMut) -> Result<(), Err
         }
         "pong" => {
             reply(ReplyHeader { xid: Xid::PING, zxid: Zxid(zxid.unwrap_or(1)), err }, |_| {}, out);
+        }
+        "sasl" => {
+            let xid = Xid(int(args.number("xid")?.ok_or("whose reply?")?)?);
+            let token = args.option("token").map(|token| Bytes::copy_from_slice(token.as_bytes()));
+            let answer = SetSaslResponse { token: Secret(token) };
+            let header = ReplyHeader { xid, zxid: Zxid(0), err };
+            reply(
+                header,
+                |out| {
+                    if err.is_ok() {
+                        answer.encode(out)
+                    }
+                },
+                out,
+            );
         }
         "auth" => reply(ReplyHeader { xid: Xid::AUTH, zxid: Zxid(0), err }, |_| {}, out),
         _ => return Err(format!("servers do not send {what}")),

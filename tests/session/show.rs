@@ -2,7 +2,7 @@
 
 use zk_proto::{
     Zxid,
-    session::{Answer, NodeEvent, Outcome, Output, State, WatchNotice},
+    session::{Answer, NodeEvent, Outcome, Output, SaslSaid, State, WatchNotice},
 };
 
 /// The same news for more watches than this is counted.
@@ -47,6 +47,11 @@ fn output(output: &Output<String, String>) -> String {
         Output::Failed { server, error } => format!("failed {server}: {error}"),
         Output::Reply { token, outcome } => format!("reply {token}: {}", self::outcome(outcome)),
         Output::Watch { watcher, notice } => format!("watch {watcher}: {}", self::notice(notice)),
+        Output::Sasl { server, said: SaslSaid::Nothing } => format!("sasl begins with {server}"),
+        Output::Sasl { said: SaslSaid::Answer(token), .. } => match &token.0 {
+            Some(token) => format!("sasl heard {:?}", String::from_utf8_lossy(token)),
+            None => "sasl heard nothing".into(),
+        },
         Output::State(State::Connected(negotiated)) => format!(
             "state connected id={} timeout={:?}{}",
             negotiated.id,

@@ -7,8 +7,8 @@ use zk_proto::{
     jute::{Decode, DecodeError, Reader},
     request::{
         AddWatchRequest, AuthPacket, ConnectRequest, Create2Request, CreateRequest, DeleteRequest,
-        ExistsRequest, GetChildren2Request, GetDataRequest, SetDataRequest, SetWatches,
-        SetWatches2, SyncRequest,
+        ExistsRequest, GetChildren2Request, GetDataRequest, GetSaslRequest, SetDataRequest,
+        SetWatches, SetWatches2, SyncRequest,
     },
 };
 
@@ -96,6 +96,10 @@ fn arguments(op: OpCode, reader: &mut Reader<'_>) -> Result<String, DecodeError>
         OpCode::AUTH => {
             let AuthPacket { scheme, auth, .. } = Decode::decode(reader)?;
             format!(" {scheme} {}", text(auth.0))
+        }
+        OpCode::SASL => {
+            let GetSaslRequest { token } = Decode::decode(reader)?;
+            format!(" {}", text(token.0))
         }
         OpCode::SET_WATCHES => set_watches(&SetWatches::decode(reader)?),
         OpCode::SET_WATCHES2 => set_watches2(SetWatches2::decode(reader)?),

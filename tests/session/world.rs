@@ -11,7 +11,7 @@ use zk_proto::{
     ErrorCode, Secret, SessionId, Time, Xid, Zxid,
     frame::{ReplyHeader, RequestHeader},
     jute::decode_prefix,
-    session::{Auth, Config, Credentials, Output, ProbeAnswer, Session},
+    session::{Auth, Config, Credentials, Output, ProbeAnswer, SaslFault, SaslStep, Session},
 };
 
 use zk_tests::wire::frames;
@@ -100,6 +100,19 @@ impl World {
                 };
                 self.session.probed(now, server, answer);
             }
+            "stepped" => {
+                let step = match args.word("the step")? {
+                    "say" => {
+                        let token = args.next_word().unwrap_or_default();
+                        SaslStep::Say(Secret(Bytes::copy_from_slice(token.as_bytes())))
+                    }
+                    "done" => SaslStep::Done,
+                    "unproved" => SaslStep::Failed(SaslFault::Unproved),
+                    "unavailable" => SaslStep::Failed(SaslFault::Unavailable),
+                    other => return Err(format!("no step {other}")),
+                };
+                self.session.sasl_stepped(now, step);
+            }
             "servers" => self.servers_down = args.word("down or up?")? == "down",
             // The socket.
             "bytes" => {
@@ -146,7 +159,7 @@ impl World {
         Ok(())
     }
 
-    /// `new [servers=A,B] [timeout=D] [seed=N] [read-only] [auth=SCHEME:CREDENTIALS] [resume=ID
+    /// `new [servers=A,B] [timeout=D] [seed=N] [read-only] [sasl] [auth=SCHEME:CREDENTIALS] [resume=ID
     /// zxid=N xid=N] [connect-timeout=D] [close-timeout=D] [request-max=BYTES] [reply-max=BYTES]`
     fn start(&mut self, args: &mut Args<'_>) -> Result<(), Error> {
         let mut config = Config::new(args.option("servers").unwrap_or("a:1").split(','));
@@ -154,6 +167,7 @@ impl World {
         config.connect_timeout = args.duration("connect-timeout")?;
         config.close_timeout = args.duration("close-timeout")?.unwrap_or(config.close_timeout);
         config.read_only = args.flag("read-only");
+        config.sasl = args.flag("sasl");
         let size = |number: i64| usize::try_from(number).map_err(|error| error.to_string());
         if let Some(bytes) = args.number("request-max")? {
             config.request_len_max = size(bytes)?;

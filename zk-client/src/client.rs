@@ -77,8 +77,16 @@ impl Client {
     }
 
     pub(crate) async fn start(options: ConnectOptions) -> Result<Self, ConnectError> {
-        let ConnectOptions { config, chroot, connect_deadline, connector, clock, seed, spawn } =
-            options;
+        let ConnectOptions {
+            config,
+            chroot,
+            connect_deadline,
+            connector,
+            sasl,
+            clock,
+            seed,
+            spawn,
+        } = options;
         let ids = Arc::new(seed.map_or(Ids::Random, Ids::seeded));
         let seed = match seed {
             Some(seed) => seed,
@@ -103,6 +111,7 @@ impl Client {
             weak_commands: commands.downgrade(),
             commands: inbox,
             connector,
+            sasl,
             clock: clock.clone(),
             published: publisher,
             lease: lease.clone(),

@@ -51,6 +51,7 @@ mod node;
 mod operations;
 mod options;
 mod protected;
+mod sasl;
 mod servers;
 mod session;
 mod sweep;
@@ -65,11 +66,14 @@ pub use rustls;
 #[doc(hidden)]
 pub use zk_proto::planted;
 pub use zk_proto::{
-    Acl, AclList, ErrorCode, EventType, Id, OpCode, Perms, SessionId, Stat, Text, Xid, Zxid,
+    Acl, AclList, ErrorCode, EventType, Id, OpCode, Perms, Secret, SessionId, Stat, Text, Xid,
+    Zxid,
     path::{PathError, PathFault, ZkPath, ancestors, join, name, parent, parse_sequence},
-    session::{Credentials, LinkError, TlsFault},
+    session::{Credentials, LinkError, SaslFault, SaslSaid, SaslStep, TlsFault},
 };
 
+#[cfg(feature = "sasl-digest")]
+pub use self::sasl::DigestMd5;
 #[cfg(feature = "tls")]
 pub use self::tls::{TlsConnect, TlsError, TlsOptions};
 pub use self::{
@@ -88,6 +92,7 @@ pub use self::{
     },
     options::{ConnectOptions, SessionTask},
     protected::{CreateAllProtected, CreateProtected, PendingNode, PendingNodes},
+    sasl::{SaslExchange, SaslMechanism, SaslThought},
     session::{Session, SessionState},
     transaction::{Multi, MultiError, MultiOutcome, OpResult},
     watch::{NodeEvent, Watch},

@@ -14,6 +14,7 @@ use crate::{
     clock::{self, Clock},
     error::{ConnectError, ServersError},
     link::{Connect, TcpConnect},
+    sasl::SaslMechanism,
     servers::Servers,
 };
 
@@ -38,6 +39,7 @@ pub struct ConnectOptions {
     pub(crate) chroot: Chroot,
     pub(crate) connect_deadline: Option<Duration>,
     pub(crate) connector: Arc<dyn Connect>,
+    pub(crate) sasl: Option<Arc<dyn SaslMechanism>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) seed: Option<u64>,
     pub(crate) spawn: Option<Arc<dyn Fn(SessionTask) + Send + Sync>>,
@@ -59,6 +61,7 @@ impl ConnectOptions {
             chroot: Chroot::new(&chroot),
             connect_deadline: Some(Duration::from_secs(30)),
             connector: Arc::new(TcpConnect),
+            sasl: None,
             clock: clock::production(),
             seed: None,
             spawn: None,
@@ -117,6 +120,18 @@ impl ConnectOptions {
     /// bytes are `user:password`; they go over the network as they are.
     pub fn auth(mut self, scheme: &str, auth: impl Into<Bytes>) -> Self {
         self.config.auth.push(Auth { scheme: scheme.into(), auth: Secret(auth.into()) });
+        self
+    }
+
+    /// Who to be, and to be sure of, by SASL: on every connection, before identities of [`auth`](Self::auth), before
+    /// watches, before anything else.
+    ///
+    /// Servers that refuse, and servers without SASL, end the session: see
+    /// [`SessionEnd::AuthFailed`](crate::SessionEnd::AuthFailed). Servers that cannot prove who they are, if the
+    /// mechanism asks for that, are left for the next one.
+    pub fn sasl(mut self, mechanism: impl SaslMechanism) -> Self {
+        self.sasl = Some(Arc::new(mechanism));
+        self.config.sasl = true;
         self
     }
 

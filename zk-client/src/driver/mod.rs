@@ -3,6 +3,7 @@
 mod commands;
 mod later;
 mod outputs;
+mod proof;
 
 use std::{
     future::{Future, poll_fn},
@@ -18,7 +19,10 @@ use zk_proto::{
     session::{Credentials, LinkError, ProbeAnswer, Session},
 };
 
-use self::later::{Alarm, Later};
+use self::{
+    later::{Alarm, Later},
+    proof::Proof,
+};
 use crate::{
     attempt::Attempts,
     call::{Command, Token},
@@ -27,6 +31,7 @@ use crate::{
     error::SessionEnd,
     level::Level,
     link::{Connect, Link, READ_LEN_MIN},
+    sasl::SaslMechanism,
     session::{Lease, Published, SessionState},
     sweep::Unconfirmed,
     watch::Listener,
@@ -43,6 +48,7 @@ pub(crate) struct Parts {
     pub(crate) commands: mpsc::UnboundedReceiver<Command>,
     pub(crate) weak_commands: mpsc::WeakUnboundedSender<Command>,
     pub(crate) connector: Arc<dyn Connect>,
+    pub(crate) sasl: Option<Arc<dyn SaslMechanism>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) published: watch::Sender<Published>,
     pub(crate) lease: Arc<Lease>,
@@ -57,6 +63,7 @@ pub(crate) struct Driver {
     link: Link,
     attempts: Attempts,
     probe: Option<Probe>,
+    proof: Proof,
     alarm: Alarm,
     inbox: Vec<Command>,
     /// Whether all clients are gone.
@@ -83,6 +90,7 @@ impl Driver {
             link: Link::Down,
             attempts,
             probe: None,
+            proof: Proof::default(),
             alarm: Alarm::new(),
             inbox: Vec::new(),
             abandoned: false,
@@ -120,6 +128,7 @@ impl Driver {
         let now = self.now();
         busy |= self.advance_link(cx, now);
         busy |= self.advance_probe(cx, now);
+        busy |= self.advance_proof(cx, now);
         busy |= self.do_due(now);
         if self.parts.session.deadline().is_some_and(|deadline| deadline <= now) {
             self.parts.session.elapsed(now);

@@ -8,6 +8,7 @@ use zk_proto::{
 use super::{
     Driver, Probe,
     later::{RETRY_PAUSE, Task},
+    proof::Proof,
 };
 use crate::{
     attempt::Next,
@@ -22,9 +23,14 @@ impl Driver {
         match output {
             Output::Dial { server } => {
                 tracing::debug!(server = &*server, "dialing");
+                self.proof = Proof::default();
                 self.link = Link::Dialing(self.parts.connector.connect(&server));
             }
-            Output::HangUp => self.link = Link::Down,
+            Output::HangUp => {
+                self.link = Link::Down;
+                self.proof = Proof::default();
+            }
+            Output::Sasl { server, said } => self.prove(&server, said),
             Output::Probe { server } => {
                 let answer = Box::pin(probe(self.parts.connector.connect(&server)));
                 self.probe = Some(Probe { server, answer });

@@ -34,7 +34,7 @@ impl<R, W: Watcher> Session<R, W> {
             // No server that could be reached knows of a session.
             _ if !self.identity.is_global() => self.finish(Over::Closed),
             Phase::Waiting => self.dial(now),
-            Phase::Dialing | Phase::Greeting { .. } | Phase::Over(_) => {}
+            Phase::Dialing | Phase::Greeting { .. } | Phase::Proving(_) | Phase::Over(_) => {}
         }
         self.check();
     }

@@ -46,6 +46,9 @@ pub struct Config {
     pub resume: Option<Credentials>,
     /// Presented on every connection, in this order, before anything else.
     pub auth: Vec<Auth>,
+    /// Whether to prove an identity by SASL on every connection, before `auth` and anything else: the driver is asked
+    /// for each step by [`Output::Sasl`](super::Output::Sasl). If that fails there is no connection.
+    pub sasl: bool,
     /// Longest request in bytes; servers drop the connection over longer ones. Default 1 MiB less one,
     /// as in servers.
     pub request_len_max: usize,
@@ -70,6 +73,7 @@ impl Config {
             read_only: false,
             resume: None,
             auth: Vec::new(),
+            sasl: false,
             request_len_max: LEN_REQUEST_MAX,
             reply_len_max: LEN_REPLY_MAX,
             requests_max: 1 << 16,

@@ -95,6 +95,13 @@ impl<R, W> Flight<R, W> {
         self.next_xid
     }
 
+    /// Takes an xid for something that is no user's.
+    pub(crate) fn take_xid(&mut self) -> Xid {
+        let xid = self.next_xid;
+        self.next_xid = xid.next();
+        xid
+    }
+
     /// Puts a request behind all others.
     pub(crate) fn push(&mut self, slot: Slot<R, W>) {
         self.bytes = self.bytes.saturating_add(slot.frame().len());

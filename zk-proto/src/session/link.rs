@@ -3,7 +3,7 @@
 use alloc::{collections::VecDeque, sync::Arc};
 use core::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 
 use super::{
     Session,
@@ -51,8 +51,10 @@ pub(crate) struct Link {
     appended: u64,
     /// Which credentials await an answer, and where in the stream they begin. Answers come in order.
     pub(crate) auth_pending: VecDeque<(usize, u64)>,
+    /// The password of the session that a server offers, until it has proved who it is.
+    pub(crate) offered: Option<Bytes>,
     /// Who is on the other side.
-    server: Option<Arc<str>>,
+    pub(crate) server: Option<Arc<str>>,
 }
 
 impl Link {
@@ -113,6 +115,7 @@ impl Link {
         self.outbound.clear();
         self.appended = 0;
         self.auth_pending.clear();
+        self.offered = None;
     }
 
     /// Gives the memory back too.

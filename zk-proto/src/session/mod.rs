@@ -44,8 +44,10 @@
 //!            +-------------------- retry timer --------------------+
 //!            v                                                     |
 //!  new -> Dialing --dialed--> Greeting --answer--> Up --loss--> Waiting
-//!            |                   |                  |              ^
-//!            +--- failed, dial timer, not served ---+--------------+
+//!            |                   |   |              ^ |            ^
+//!            |                   |   +-> Proving ---+ |            |
+//!            |                   |         |          |            |
+//!            +--- failed, dial timer, not served -----+------------+
 //!                                |                  |
 //!                    refused: the session is        +-- close answered, credentials refused
 //!                    unknown to the servers         |
@@ -64,6 +66,7 @@ mod phase;
 mod receive;
 mod reconnect;
 mod resume;
+mod sasl;
 mod timer;
 mod watches;
 
@@ -75,7 +78,8 @@ pub use self::{
     config::{Auth, Config, Credentials},
     output::{
         Answer, Cause, LinkError, Negotiated, NodeEvent, OnLoss, Outcome, Outgoing, Output, Over,
-        ProbeAnswer, State, TlsFault, WatchBy, WatchIntent, WatchNotice,
+        ProbeAnswer, SaslFault, SaslSaid, SaslStep, State, TlsFault, WatchBy, WatchIntent,
+        WatchNotice,
     },
     watches::Watcher,
 };

@@ -9,6 +9,7 @@ use crate::{
     code::ErrorCode,
     data::{EventType, SessionId, Zxid},
     frame::RequestFrame,
+    text::Secret,
 };
 
 /// Something to do, in the order in which it is polled.
@@ -34,6 +35,14 @@ pub enum Output<R, W> {
         server: Arc<str>,
         /// Why.
         error: LinkError,
+    },
+    /// A step of a SASL exchange is due; report with [`Session::sasl_stepped`](super::Session::sasl_stepped). An
+    /// exchange that was under way on an earlier connection is over.
+    Sasl {
+        /// With whom: `host:port`, as configured.
+        server: Arc<str>,
+        /// What the step is about.
+        said: SaslSaid,
     },
     /// Exactly one for each submitted request.
     Reply {
@@ -189,6 +198,9 @@ pub enum LinkError {
     /// The two sides could not agree on a secured connection.
     #[error("TLS: {0}")]
     Tls(TlsFault),
+    /// The two sides could not prove to each other who they are.
+    #[error("SASL: {0}")]
+    Sasl(SaslFault),
     /// Any other error of the operating system.
     #[error("{0}")]
     Other(String),
@@ -234,6 +246,58 @@ pub enum TlsFault {
     /// Anything else.
     #[error("{0}")]
     Other(String),
+}
+
+/// What a step of a SASL exchange is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SaslSaid {
+    /// Nothing has been said: a new exchange begins.
+    Nothing,
+    /// The server's answer to the last step. `None` is what it sends when its mechanism has nothing to say, and also
+    /// in answer to a first step that it has no mechanism for.
+    Answer(Secret<Option<Bytes>>),
+}
+
+/// What a SASL mechanism wants done next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SaslStep {
+    /// Say this to the server, and wait for its answer.
+    Say(Secret<Bytes>),
+    /// Both sides are satisfied.
+    Done,
+    /// It cannot go on.
+    Failed(SaslFault),
+}
+
+/// Why a SASL exchange did not end well.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SaslFault {
+    /// The server refuses the credentials. Ends the session: asking again would not help.
+    #[error("server refused the credentials")]
+    Refused,
+    /// The server does not know the mechanism, or has it switched off. Ends the session too.
+    #[error("server has no such mechanism")]
+    Unavailable,
+    /// The server does not know what it should if it were genuine.
+    #[error("server could not prove who it is")]
+    Unproved,
+    /// The server said something that does not belong into the exchange.
+    #[error("not understood: {0}")]
+    Malformed(String),
+    /// The server asks for more and more.
+    #[error("no end in {0} steps")]
+    Endless(u32),
+    /// On our side: no ticket, no randomness.
+    #[error("{0}")]
+    Local(String),
+}
+
+impl SaslFault {
+    /// Whether no server would answer otherwise, as long as the credentials are the same.
+    pub(crate) const fn is_final(&self) -> bool {
+        matches!(self, Self::Refused | Self::Unavailable)
+    }
 }
 
 /// Why a session is over. Once over it stays over, and always for the same reason.

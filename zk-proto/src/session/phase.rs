@@ -22,10 +22,24 @@ pub(crate) enum Phase {
     Dialing,
     /// For the answer to the handshake that was sent at this time.
     Greeting { sent: Time },
+    /// For the server and us to prove to each other who we are.
+    Proving(Proving),
     /// For nothing: a server serves the session.
     Up(Up),
     /// Never left.
     Over(Over),
+}
+
+/// What exists only during a SASL exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Proving {
+    pub(crate) negotiated: Negotiated,
+    /// When the handshake was sent, and when it was answered.
+    pub(crate) greeting: (Time, Time),
+    /// Steps that we have sent.
+    pub(crate) steps: u32,
+    /// Whose answer is due; none while the driver thinks about the next step.
+    pub(crate) due: Option<Xid>,
 }
 
 /// What exists only while a server serves the session.
@@ -42,13 +56,17 @@ impl Phase {
     pub(crate) const fn over(self) -> Option<Over> {
         match self {
             Self::Over(over) => Some(over),
-            Self::Waiting | Self::Dialing | Self::Greeting { .. } | Self::Up(_) => None,
+            Self::Waiting
+            | Self::Dialing
+            | Self::Greeting { .. }
+            | Self::Proving(_)
+            | Self::Up(_) => None,
         }
     }
 
     /// Whether there is a connection that bytes can be written to.
     pub(crate) const fn has_stream(self) -> bool {
-        matches!(self, Self::Greeting { .. } | Self::Up(_))
+        matches!(self, Self::Greeting { .. } | Self::Proving(_) | Self::Up(_))
     }
 
     /// Whether the driver has a connection or is making one.

@@ -16,6 +16,7 @@ use super::{
     },
     phase::{Phase, Up},
     resume,
+    sasl::SASL_LEN_MAX,
     timer::Timer,
     watches::{Kind, Watcher},
 };
@@ -59,7 +60,8 @@ impl<R, W: Watcher> Session<R, W> {
         self.liveness.heard(now);
         self.link.note_growth();
         while self.phase.has_stream() {
-            let outcome = match split_frame(&mut self.link.inbound, self.config.reply_len_max) {
+            let len_max = self.reply_len_max();
+            let outcome = match split_frame(&mut self.link.inbound, len_max) {
                 Ok(Some(frame)) => self.frame(now, &frame),
                 Ok(None) => {
                     if planted!(PartialFrameDropped) {
@@ -128,7 +130,16 @@ impl<R, W: Watcher> Session<R, W> {
                     _ => self.answer(header, body),
                 }
             }
+            Phase::Proving(proving) => self.proved(proving, frame),
             Phase::Waiting | Phase::Dialing | Phase::Over(_) => Ok(()),
+        }
+    }
+
+    /// Before servers have proved who they are, they have little to say.
+    fn reply_len_max(&self) -> usize {
+        match self.phase {
+            Phase::Proving(_) => self.config.reply_len_max.min(SASL_LEN_MAX),
+            _ => self.config.reply_len_max,
         }
     }
 
@@ -163,8 +174,26 @@ impl<R, W: Watcher> Session<R, W> {
             timeout: Duration::from_millis(timeout),
             read_only: response.read_only.0.unwrap_or_default(),
         };
-        self.identity.adopt(negotiated, response.passwd.0);
-        self.liveness.greeted(now, sent, negotiated.timeout);
+        self.link.offered = response.passwd.0;
+        if self.config.sasl {
+            self.begin_to_prove(negotiated, (sent, now));
+        } else {
+            self.established(now, negotiated, (sent, now));
+        }
+        Ok(())
+    }
+
+    /// A server serves the session, and we know each other as far as we want to.
+    pub(super) fn established(
+        &mut self,
+        now: Time,
+        negotiated: Negotiated,
+        greeting: (Time, Time),
+    ) {
+        let (sent, answered) = greeting;
+        self.identity.adopt(negotiated, self.link.offered.take());
+        self.liveness.greeted(answered, sent, negotiated.timeout);
+        self.liveness.heard(now);
         self.timers.stop(Timer::Dial);
         self.phase = Phase::Up(Up { negotiated, restoring: 0, probe_pause: PROBE_PAUSE_MIN });
         self.outputs.push_back(Output::State(State::Connected(negotiated)));
@@ -172,7 +201,6 @@ impl<R, W: Watcher> Session<R, W> {
             self.timers.set(Timer::Probe, now.after(PROBE_PAUSE_MIN));
         }
         self.catch_up(now);
-        Ok(())
     }
 
     /// Everything that a new connection has to be told, in the order that servers need: who we are, what
@@ -213,7 +241,7 @@ impl<R, W: Watcher> Session<R, W> {
         self.rotation.succeeded();
     }
 
-    fn event(&mut self, zxid: Zxid, body: &Bytes) -> Result<(), Broken> {
+    pub(super) fn event(&mut self, zxid: Zxid, body: &Bytes) -> Result<(), Broken> {
         let event = WatcherEvent::decode(&mut Reader::new(body))?;
         let path = event.path.as_bytes().unwrap_or_default();
         if path.len() > LEN_UNREADABLE_MAX && core::str::from_utf8(path).is_err() {

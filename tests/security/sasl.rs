@@ -1,0 +1,278 @@
+//! Identities by SASL's DIGEST-MD5, on real servers that have it, and on servers that only pretend.
+
+use std::{net::SocketAddr, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
+use zk_client::{
+    Acl, AclList, Client, ConnectError, ConnectOptions, DigestMd5, ErrorCode, Id, LinkError,
+    OpCode, Perms, ReadError, Rejection, SaslExchange, SaslFault, SaslMechanism, SaslSaid,
+    SaslStep, SaslThought, Secret, SessionEnd, SessionId, Xid, Zxid,
+};
+use zk_proto::{
+    frame::{ReplyHeader, RequestHeader, encode_frame},
+    jute::{Decode as _, Encode as _, Reader},
+    request::{ConnectResponse, SetSaslResponse, TrailingFlag},
+};
+use zk_testkit::{
+    proxy::{Direction, Proxy},
+    real::{Release, Server},
+};
+
+const RELEASES: [Release; 2] = [Release::V3_8, Release::V3_9];
+
+/// One name that fits into ASCII, one password that fits into Latin-1, one that fits into neither.
+const USERS: [(&str, &str); 3] =
+    [("ann", "secret"), ("bob", "p\u{e4}ssw\u{f6}rd"), ("eve", "\u{5bc6}\u{7801}")];
+
+async fn server(release: Release, lines: &[&str]) -> Server {
+    let users = USERS.map(|(user, password)| format!("user_{user}=\"{password}\"")).join("\n");
+    let module = "org.apache.zookeeper.server.auth.DigestLoginModule";
+    let provider = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
+    let builder = Server::builder()
+        .release(release)
+        .file("jaas.conf", format!("Server {{\n{module} required\n{users};\n}};\n"))
+        .property("java.security.auth.login.config", "{files}/jaas.conf")
+        .config(format!("authProvider.1={provider}"));
+    let builder = lines.iter().fold(builder, |builder, line| builder.config(*line));
+    builder.start().await.unwrap()
+}
+
+fn options(servers: &str) -> ConnectOptions {
+    ConnectOptions::new(servers).unwrap().connect_deadline(Some(Duration::from_secs(10)))
+}
+
+fn only(user: &str) -> AclList {
+    let id = Id { scheme: "sasl".into(), id: user.into() };
+    AclList::from_iter([Acl { perms: Perms::ALL, id }])
+}
+
+#[tokio::test]
+async fn servers_know_us_by_our_names_on_every_connection() {
+    for release in RELEASES {
+        let server = server(release, &[]).await;
+        let proxy = Proxy::start(server.addr()).await.unwrap();
+        for (user, password) in USERS {
+            let sasl = DigestMd5::new(user, password);
+            let zk = options(&proxy.connect_string()).sasl(sasl).connect().await.unwrap();
+            let path = format!("/{user}");
+            zk.create(&path, b"x").acl(&only(user)).await.unwrap();
+            zk.get(&path).await.unwrap();
+            let mut session = zk.session();
+            let epoch = session.epoch();
+            proxy.reset_all();
+            while session.epoch() == epoch {
+                session.changed().await;
+            }
+            zk.get(&path).await.unwrap();
+            zk.close().await.unwrap();
+        }
+        let zk = options(&server.connect_string()).sasl(DigestMd5::new("ann", "secret"));
+        let zk = zk.connect().await.unwrap();
+        let refused = ReadError::Rejected(Rejection::NoAuth);
+        assert_eq!(zk.get("/bob").await.unwrap_err(), refused);
+    }
+}
+
+#[tokio::test]
+async fn the_exchange_precedes_credentials_precede_watches_precede_requests() {
+    for release in RELEASES {
+        let server = server(release, &[]).await;
+        let proxy = Proxy::start(server.addr()).await.unwrap();
+        let options = options(&proxy.connect_string()).sasl(DigestMd5::new("ann", "secret"));
+        let zk = options.auth("digest", "x:y").connect().await.unwrap();
+        zk.create("/a", b"").await.unwrap();
+        let (_, watch) = zk.get("/a").watch().await.unwrap();
+        proxy.reset_all();
+        // The second goes out with the next connection, whatever becomes of the first.
+        let (_, read) = (zk.set("/a", b"x").await, zk.get("/a").await);
+        read.unwrap();
+        let frames = proxy.frames();
+        let last = frames.iter().map(|frame| frame.connection).max().unwrap();
+        let told = frames.of_connection(last);
+        let told = told.iter().filter(|frame| frame.direction == Direction::ToServer);
+        let told: Vec<OpCode> = told.filter_map(|frame| frame.op).collect();
+        let begin = [OpCode::SASL, OpCode::SASL, OpCode::AUTH, OpCode::SET_WATCHES];
+        let told = told.strip_prefix(&[OpCode::CREATE_SESSION]).unwrap_or(&told);
+        assert_eq!(told[..4], begin, "{told:?}");
+        drop(watch);
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_password_or_user_ends_the_session_at_once() {
+    for release in RELEASES {
+        let server = server(release, &[]).await;
+        // Not with the password of somebody else: to servers without that user it can be good enough.
+        for sasl in [DigestMd5::new("ann", "wrong"), DigestMd5::new("nobody", "wrong")] {
+            let outcome = options(&server.connect_string()).sasl(sasl).connect().await;
+            let failed = ConnectError::SessionEnded(SessionEnd::AuthFailed);
+            assert_eq!(outcome.unwrap_err(), failed, "{release}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_sasl_is_not_taken_for_one_that_is_satisfied() {
+    for release in RELEASES {
+        let server = Server::start(release).await.unwrap();
+        let sasl = DigestMd5::new("ann", "secret");
+        let outcome = options(&server.connect_string()).sasl(sasl).connect().await;
+        let failed = ConnectError::SessionEnded(SessionEnd::AuthFailed);
+        assert_eq!(outcome.unwrap_err(), failed, "{release}");
+    }
+}
+
+#[tokio::test]
+async fn servers_that_serve_nobody_without_sasl_serve_those_with_it() {
+    for release in RELEASES {
+        let server = server(release, &["sessionRequireClientSASLAuth=true"]).await;
+        let with = options(&server.connect_string()).sasl(DigestMd5::new("ann", "secret"));
+        let zk = with.connect().await.unwrap();
+        zk.create("/a", b"").await.unwrap();
+        let stranger = options(&server.connect_string()).connect().await.unwrap();
+        let error = stranger.exists("/a").await.unwrap_err();
+        assert!(
+            matches!(error, ReadError::Rejected(_)) || error.session_end().is_some(),
+            "{error:?}"
+        );
+        assert_eq!(stranger.session().ended().await, SessionEnd::AuthFailed);
+    }
+}
+
+/// What a server says to a token in place of what it should; `None` hangs up.
+type Says = fn(usize) -> Option<(ErrorCode, Option<Bytes>)>;
+
+/// A server that makes sessions, and then only talks SASL, as it likes. Goes with the returned set.
+async fn pretender(says: Says) -> (SocketAddr, JoinSet<()>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            // One client at a time; that it hangs up is nothing to tell of.
+            let _ = pretend(&mut stream, says).await;
+        }
+    });
+    (addr, tasks)
+}
+
+async fn pretend(stream: &mut TcpStream, says: Says) -> std::io::Result<()> {
+    async fn frame(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+        let len = stream.read_u32().await?;
+        let mut frame = vec![0; len as usize];
+        stream.read_exact(&mut frame).await?;
+        Ok(frame)
+    }
+    frame(stream).await?;
+    let mut out = BytesMut::new();
+    let greeting = ConnectResponse {
+        protocol_version: 0,
+        time_out: 10_000,
+        session_id: SessionId(7),
+        passwd: Secret(Some(Bytes::from_static(&[1; 16]))),
+        read_only: TrailingFlag(Some(false)),
+    };
+    encode_frame(&greeting, &mut out);
+    stream.write_all(&out).await?;
+    for number in 0.. {
+        let request = frame(stream).await?;
+        let header = RequestHeader::decode(&mut Reader::new(&request.into())).unwrap();
+        assert_eq!(header.op, OpCode::SASL, "nothing but the exchange");
+        let Some((err, token)) = says(number) else { return Ok(()) };
+        let mut body = BytesMut::new();
+        ReplyHeader { xid: Xid(header.xid.0), zxid: Zxid(0), err }.encode(&mut body);
+        SetSaslResponse { token: Secret(token) }.encode(&mut body);
+        stream.write_u32(u32::try_from(body.len()).unwrap()).await?;
+        stream.write_all(&body).await?;
+    }
+    Ok(())
+}
+
+/// Why the last attempt failed.
+#[track_caller]
+fn why(outcome: Result<Client, ConnectError>) -> LinkError {
+    match outcome {
+        Err(ConnectError::TimedOut { last: Some((_, error)) }) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn beside(says: Says, sasl: impl SaslMechanism) -> Result<Client, ConnectError> {
+    let (addr, _tasks) = pretender(says).await;
+    let options = options(&addr.to_string()).connect_deadline(Some(Duration::from_secs(2)));
+    options.sasl(sasl).connect().await
+}
+
+const FORGED: &[u8] = b"rspauth=00000000000000000000000000000000";
+const CHALLENGE: &[u8] = b"realm=\"zk-sasl-md5\",nonce=\"x\",charset=utf-8,algorithm=md5-sess";
+
+fn token(bytes: &'static [u8]) -> Option<(ErrorCode, Option<Bytes>)> {
+    Some((ErrorCode::OK, Some(Bytes::from_static(bytes))))
+}
+
+#[tokio::test]
+async fn a_server_that_only_pretends_to_know_the_password_gets_no_session() {
+    let ann = || DigestMd5::new("ann", "secret");
+    let says: Says = |number| token(if number == 0 { CHALLENGE } else { FORGED });
+    assert_eq!(why(beside(says, ann()).await), LinkError::Sasl(SaslFault::Unproved));
+    let says: Says = |number| token(if number == 0 { CHALLENGE } else { b"" });
+    assert_eq!(why(beside(says, ann()).await), LinkError::Sasl(SaslFault::Unproved));
+    let says: Says = |_| token(b"\xFF\x00garbage");
+    let garbage = why(beside(says, ann()).await);
+    assert!(matches!(garbage, LinkError::Sasl(SaslFault::Malformed(_))), "{garbage:?}");
+}
+
+#[tokio::test]
+async fn a_connection_that_is_lost_during_the_exchange_is_no_refusal() {
+    let says: Says = |number| if number == 0 { token(CHALLENGE) } else { None };
+    let found = why(beside(says, DigestMd5::new("ann", "secret")).await);
+    assert!(matches!(found, LinkError::Closed | LinkError::Reset), "{found:?}");
+}
+
+/// A mechanism that goes on for as long as the server does.
+#[derive(Debug)]
+struct Chatty;
+
+impl SaslMechanism for Chatty {
+    fn begin(&self, _server: &str) -> Box<dyn SaslExchange> {
+        Box::new(Self)
+    }
+}
+
+impl SaslExchange for Chatty {
+    fn step(&mut self, _said: SaslSaid) -> SaslThought<'_> {
+        Box::pin(std::future::ready(SaslStep::Say(Secret(Bytes::from_static(b"go on")))))
+    }
+}
+
+#[tokio::test]
+async fn an_exchange_without_end_is_ended() {
+    let found = why(beside(|_| token(b"and on"), Chatty).await);
+    assert_eq!(found, LinkError::Sasl(SaslFault::Endless(16)));
+}
+
+#[tokio::test]
+async fn before_it_has_proved_who_it_is_a_server_has_little_to_say() {
+    let says: Says = |_| token(&[0; 1 << 17]);
+    let found = why(beside(says, Chatty).await);
+    assert!(matches!(found, LinkError::Protocol(_)), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_pretender_is_left_for_a_genuine_server() {
+    let says: Says = |number| token(if number == 0 { CHALLENGE } else { FORGED });
+    let (addr, _tasks) = pretender(says).await;
+    let genuine = server(Release::V3_9, &[]).await;
+    let servers = format!("{addr},{}", genuine.connect_string());
+    // Whichever is asked first: a session that the pretender has made up is not shown to anybody.
+    for seed in 0..4 {
+        let options = options(&servers).seed(seed).sasl(DigestMd5::new("ann", "secret"));
+        let zk = options.connect().await.unwrap();
+        zk.exists("/a").await.unwrap();
+    }
+}

@@ -1,0 +1,257 @@
+//! `DIGEST-MD5` (RFC 2831), as far as ZooKeeper has it.
+
+mod challenge;
+
+use std::{fmt, future::ready};
+
+use bytes::Bytes;
+use md5::{Digest as _, Md5};
+use zeroize::Zeroizing;
+use zk_proto::{
+    Secret,
+    session::{SaslFault, SaslSaid, SaslStep},
+};
+
+use self::challenge::Challenge;
+use super::{SaslExchange, SaslMechanism, SaslThought};
+
+/// What all servers answer to, whatever their names are.
+const DIGEST_URI: &str = "zookeeper/zk-sasl-md5";
+
+/// How often this nonce has been used: exchanges are never taken up again.
+const NONCE_COUNT: &str = "00000001";
+
+/// A user and a password, neither of which travels, checked on both sides.
+///
+/// MD5 has been broken long since, and whoever listens can try passwords at leisure: use it within TLS. From 3.9 on
+/// servers may have it switched off (`zookeeper.fips-mode`).
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use zk_client::{ConnectOptions, DigestMd5};
+///
+/// let password = std::fs::read_to_string("/run/secrets/zookeeper")?;
+/// let sasl = DigestMd5::new("ann", password.trim_end());
+/// let zk = ConnectOptions::new("zk1:2181,zk2:2181")?.sasl(sasl).connect().await?;
+/// # drop(zk);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// The user is known to servers by `sasl:` and the name. The password is overwritten when this is dropped.
+#[derive(Clone)]
+pub struct DigestMd5 {
+    user: String,
+    password: Zeroizing<String>,
+}
+
+impl DigestMd5 {
+    /// A user and a password.
+    #[must_use]
+    pub fn new(user: impl Into<String>, password: impl Into<String>) -> Self {
+        Self { user: user.into(), password: Zeroizing::new(password.into()) }
+    }
+}
+
+impl fmt::Debug for DigestMd5 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DigestMd5").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+impl SaslMechanism for DigestMd5 {
+    fn begin(&self, _server: &str) -> Box<dyn SaslExchange> {
+        Box::new(Exchange { user: self.clone(), stage: Stage::Start })
+    }
+}
+
+struct Exchange {
+    user: DigestMd5,
+    stage: Stage,
+}
+
+enum Stage {
+    Start,
+    /// The empty opening has been sent.
+    Opened,
+    /// Our proof has been sent; this is the server's, if it is genuine.
+    Answered {
+        expected: String,
+    },
+}
+
+impl SaslExchange for Exchange {
+    fn step(&mut self, said: SaslSaid) -> SaslThought<'_> {
+        let step = self.next(said).unwrap_or_else(SaslStep::Failed);
+        Box::pin(ready(step))
+    }
+}
+
+impl Exchange {
+    fn next(&mut self, said: SaslSaid) -> Result<SaslStep, SaslFault> {
+        let answer = match said {
+            SaslSaid::Nothing => {
+                self.stage = Stage::Opened;
+                return Ok(SaslStep::Say(Secret(Bytes::new())));
+            }
+            // All answers of this mechanism have something in them.
+            SaslSaid::Answer(Secret(None)) => return Err(SaslFault::Unavailable),
+            SaslSaid::Answer(Secret(Some(answer))) => answer,
+        };
+        match &self.stage {
+            Stage::Start => Err(malformed("an answer to nothing")),
+            Stage::Opened => {
+                let challenge = Challenge::parse(&answer)?;
+                let cnonce = cnonce()?;
+                let proofs = self.user.proofs(&challenge, &cnonce)?;
+                let response = self.user.response(&challenge, &cnonce, &proofs.ours);
+                self.stage = Stage::Answered { expected: proofs.theirs };
+                Ok(SaslStep::Say(Secret(Bytes::from(response))))
+            }
+            Stage::Answered { expected } => {
+                let proof = answer.strip_prefix(b"rspauth=").ok_or(SaslFault::Unproved)?;
+                let differences = proof.iter().zip(expected.bytes());
+                let differences = differences.fold(0, |all, (a, b)| all | (a ^ b));
+                if proof.len() == expected.len() && differences == 0 {
+                    Ok(SaslStep::Done)
+                } else {
+                    Err(SaslFault::Unproved)
+                }
+            }
+        }
+    }
+}
+
+fn malformed(why: &str) -> SaslFault {
+    SaslFault::Malformed(why.to_owned())
+}
+
+fn cnonce() -> Result<String, SaslFault> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random)
+        .map_err(|error| SaslFault::Local(format!("no randomness: {error}")))?;
+    Ok(hex(&random))
+}
+
+/// What each side shows to know the password.
+struct Proofs {
+    ours: String,
+    theirs: String,
+}
+
+impl DigestMd5 {
+    fn proofs(&self, challenge: &Challenge, cnonce: &str) -> Result<Proofs, SaslFault> {
+        let realm = challenge.realm.as_deref().unwrap_or_default();
+        let mut secret = Md5::new();
+        for (index, part) in [&*self.user, realm, &*self.password].into_iter().enumerate() {
+            if index > 0 {
+                secret.update(b":");
+            }
+            secret.update(&*hashed(part, challenge.is_utf8)?);
+        }
+        let mut key = Md5::new();
+        key.update(Zeroizing::new(<[u8; 16]>::from(secret.finalize())));
+        key.update(format!(":{}:{cnonce}", challenge.nonce));
+        let key = Zeroizing::new(hex(&key.finalize()));
+        let proof = |method: &str| {
+            let action = hex(&Md5::digest(format!("{method}:{DIGEST_URI}")));
+            let nonce = &challenge.nonce;
+            let mut proof = Md5::new();
+            proof.update(key.as_bytes());
+            proof.update(format!(":{nonce}:{NONCE_COUNT}:{cnonce}:auth:{action}"));
+            hex(&proof.finalize())
+        };
+        Ok(Proofs { ours: proof("AUTHENTICATE"), theirs: proof("") })
+    }
+
+    fn response(&self, challenge: &Challenge, cnonce: &str, proof: &str) -> String {
+        let mut response = String::new();
+        if challenge.is_utf8 {
+            response.push_str("charset=utf-8,");
+        }
+        response.push_str(&format!("username=\"{}\"", quoted(&self.user)));
+        if let Some(realm) = &challenge.realm {
+            response.push_str(&format!(",realm=\"{}\"", quoted(realm)));
+        }
+        let nonce = quoted(&challenge.nonce);
+        response.push_str(&format!(
+            ",nonce=\"{nonce}\",nc={NONCE_COUNT},cnonce=\"{cnonce}\",digest-uri=\"{DIGEST_URI}\"\
+             ,response={proof},qop=auth"
+        ));
+        response
+    }
+}
+
+/// What of a name goes into the hash: Latin-1 if it can be written in that, even if the exchange is in UTF-8.
+fn hashed(text: &str, is_utf8: bool) -> Result<Zeroizing<Vec<u8>>, SaslFault> {
+    let latin: Result<Vec<u8>, _> = text.chars().map(u8::try_from).collect();
+    match latin {
+        Ok(latin) => Ok(Zeroizing::new(latin)),
+        Err(_) if is_utf8 => Ok(Zeroizing::new(text.as_bytes().to_vec())),
+        Err(_) => Err(SaslFault::Local("server knows no such characters".to_owned())),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exchange() -> Exchange {
+        Exchange { user: DigestMd5::new("bob", "secret"), stage: Stage::Opened }
+    }
+
+    fn answer(text: &'static str) -> SaslSaid {
+        SaslSaid::Answer(Secret(Some(Bytes::from_static(text.as_bytes()))))
+    }
+
+    /// Recorded between the Java client and a server.
+    #[test]
+    fn proofs_are_those_of_java() {
+        let challenge = "realm=\"zk-sasl-md5\",nonce=\"ge53UEpJpPHObC+bE5mmSIFtKjrbt5OaVo5nsSnL\",\
+                         charset=utf-8,algorithm=md5-sess";
+        let challenge = Challenge::parse(challenge.as_bytes()).unwrap();
+        let proofs = exchange().user.proofs(&challenge, "OA6MHXh6VqTrRk").unwrap();
+        assert_eq!(proofs.ours, "d96260133516c703a406d3403326169b");
+        assert_eq!(proofs.theirs, "5542e6610a9cbc0160a88fae7ad885d4");
+    }
+
+    #[test]
+    fn a_server_that_does_not_know_the_password_is_not_believed() {
+        for proof in ["rspauth=00000000000000000000000000000000", "rspauth=", "thanks", ""] {
+            let mut exchange = exchange();
+            let said = exchange.next(answer("nonce=\"n\",algorithm=md5-sess"));
+            assert!(matches!(said, Ok(SaslStep::Say(_))), "{said:?}");
+            assert_eq!(exchange.next(answer(proof)), Err(SaslFault::Unproved), "{proof:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_without_the_mechanism_is_told_from_one_that_is_satisfied() {
+        let nothing = SaslSaid::Answer(Secret(None));
+        assert_eq!(exchange().next(nothing.clone()), Err(SaslFault::Unavailable));
+        let mut exchange = exchange();
+        exchange.next(answer("nonce=\"n\",algorithm=md5-sess")).unwrap();
+        assert_eq!(exchange.next(nothing), Err(SaslFault::Unavailable));
+    }
+
+    #[test]
+    fn names_are_quoted() {
+        let user = DigestMd5::new("a\"b\\c", "x");
+        let challenge = Challenge::parse(b"nonce=\"n\\\"\",algorithm=md5-sess").unwrap();
+        let response = user.response(&challenge, "c", "p");
+        assert!(response.starts_with(r#"username="a\"b\\c",nonce="n\"","#), "{response}");
+    }
+
+    #[test]
+    fn the_password_is_not_shown() {
+        assert!(!format!("{:?}", DigestMd5::new("bob", "hunter2")).contains("hunter2"));
+    }
+}

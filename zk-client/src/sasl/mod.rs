@@ -1,0 +1,29 @@
+//! Proving who one is, and having servers prove who they are: mechanisms of SASL.
+
+#[cfg(feature = "sasl-digest")]
+mod digest_md5;
+
+use std::{fmt, future::Future, pin::Pin};
+
+use zk_proto::session::{SaslSaid, SaslStep};
+
+#[cfg(feature = "sasl-digest")]
+pub use self::digest_md5::DigestMd5;
+
+/// A way to prove who one is, such as `DigestMd5` of the feature `sasl-digest`. For mechanisms of one's own.
+pub trait SaslMechanism: fmt::Debug + Send + Sync + 'static {
+    /// An exchange with a server, given as `host:port` as in the connection string. Each connection has its own.
+    fn begin(&self, server: &str) -> Box<dyn SaslExchange>;
+}
+
+/// One exchange.
+pub trait SaslExchange: Send + 'static {
+    /// What to do now that this has been said: nothing yet, at the start, later the server's answers.
+    ///
+    /// The future runs within the session's task, and must not block. It is dropped with the connection. The session
+    /// bounds the time, together with the connection attempt, and the number of steps.
+    fn step(&mut self, said: SaslSaid) -> SaslThought<'_>;
+}
+
+/// A step being thought about.
+pub type SaslThought<'a> = Pin<Box<dyn Future<Output = SaslStep> + Send + 'a>>;

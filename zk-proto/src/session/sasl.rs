@@ -1,0 +1,120 @@
+//! Proving to each other who we are, between the handshake and everything else.
+//!
+//! What is said is the mechanism's business, which the driver has: a step can need a ticket from elsewhere, and time.
+//! The session carries it to and fro, and sees to it that there is an end.
+
+use alloc::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{
+    Session,
+    output::{LinkError, Negotiated, Output, Over, SaslFault, SaslSaid, SaslStep},
+    phase::{Phase, Proving},
+    receive::Broken,
+    watches::Watcher,
+};
+use crate::{
+    code::ErrorCode,
+    data::Xid,
+    frame::{ReplyHeader, RequestFrame},
+    jute::{Decode, Reader},
+    request::{GetSaslRequest, SetSaslResponse},
+    text::Secret,
+    time::Time,
+};
+
+/// Steps of ours after which an exchange is given up. `DIGEST-MD5` has two, `GSSAPI` three or four.
+const SASL_STEPS_MAX: u32 = 16;
+
+/// Longest frame that is accepted during an exchange: a ticket with many groups has some 48 KiB.
+pub(super) const SASL_LEN_MAX: usize = 64 << 10;
+
+impl<R, W: Watcher> Session<R, W> {
+    /// What the mechanism wants done, in answer to an [`Output::Sasl`]. Ignored if that was of a connection that is
+    /// gone.
+    pub fn sasl_stepped(&mut self, now: Time, step: SaslStep) {
+        if let Phase::Proving(proving @ Proving { due: None, .. }) = self.phase {
+            match step {
+                SaslStep::Say(_) if proving.steps >= SASL_STEPS_MAX => {
+                    self.not_proved(now, SaslFault::Endless(SASL_STEPS_MAX));
+                }
+                SaslStep::Say(token) => self.say(proving, &token.0),
+                SaslStep::Done => self.established(now, proving.negotiated, proving.greeting),
+                SaslStep::Failed(fault) => self.not_proved(now, fault),
+            }
+        }
+        self.check();
+    }
+
+    /// The handshake was answered. Nothing but the exchange may be sent before its end, pings included
+    /// (ZOOKEEPER-2775, ZOOKEEPER-3937). Until then the server's session is not ours: one that was made up would count
+    /// as expired on all other servers.
+    pub(super) fn begin_to_prove(&mut self, negotiated: Negotiated, greeting: (Time, Time)) {
+        self.phase = Phase::Proving(Proving { negotiated, greeting, steps: 0, due: None });
+        self.ask_for_a_step(SaslSaid::Nothing);
+    }
+
+    fn ask_for_a_step(&mut self, said: SaslSaid) {
+        let server = self.link.server.clone().unwrap_or_else(|| Arc::from(""));
+        self.outputs.push_back(Output::Sasl { server, said });
+    }
+
+    fn say(&mut self, proving: Proving, token: &Bytes) {
+        let frame = RequestFrame::of(&GetSaslRequest { token: Secret(Some(token)) });
+        let xid = self.flight.take_xid();
+        self.link.write(|out| frame.write(xid, out));
+        let steps = proving.steps.saturating_add(1);
+        self.phase = Phase::Proving(Proving { steps, due: Some(xid), ..proving });
+    }
+
+    /// A frame that came during the exchange.
+    pub(super) fn proved(&mut self, proving: Proving, frame: &Bytes) -> Result<(), Broken> {
+        let mut reader = Reader::new(frame);
+        let ReplyHeader { xid, zxid, err } = ReplyHeader::decode(&mut reader)?;
+        match xid {
+            Xid::NOTIFICATION => return self.event(zxid, &frame.slice(reader.offset()..)),
+            // Nobody has asked; old servers are known to answer all the same.
+            Xid::PING => return Ok(()),
+            _ => {}
+        }
+        match err {
+            ErrorCode::OK if proving.due == Some(xid) => {
+                let SetSaslResponse { token } = SetSaslResponse::decode(&mut reader)?;
+                self.phase = Phase::Proving(Proving { due: None, ..proving });
+                self.ask_for_a_step(SaslSaid::Answer(token));
+                Ok(())
+            }
+            ErrorCode::OK => {
+                let why = alloc::format!("reply to xid {xid} in the middle of an exchange");
+                Err(Broken::Link(LinkError::Protocol(why)))
+            }
+            ErrorCode::AUTH_FAILED | ErrorCode::SESSION_CLOSED_REQUIRE_AUTH => {
+                self.tell_of(SaslFault::Refused);
+                Err(Broken::Session(Over::AuthFailed))
+            }
+            ErrorCode::SESSION_MOVED => Err(Broken::Link(LinkError::Moved)),
+            _ => {
+                if err.ends_session() {
+                    self.liveness.disowned();
+                }
+                Err(Broken::Link(LinkError::NotServed))
+            }
+        }
+    }
+
+    fn not_proved(&mut self, now: Time, fault: SaslFault) {
+        if fault.is_final() {
+            self.tell_of(fault);
+            self.finish(Over::AuthFailed);
+        } else {
+            self.drop_link(now, LinkError::Sasl(fault));
+        }
+    }
+
+    /// Says why the session is about to end: that it has is all that its users hear.
+    fn tell_of(&mut self, fault: SaslFault) {
+        let server = self.link.server.clone().unwrap_or_else(|| Arc::from(""));
+        self.outputs.push_back(Output::Failed { server, error: LinkError::Sasl(fault) });
+    }
+}
