@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use zk_client::{
-    Acl, AclList, Client, ConnectError, ConnectOptions, LinkError, Perms, TlsFault, TlsOptions,
+    AclList, Client, ConnectError, ConnectOptions, Id, LinkError, Perms, TlsFault, TlsOptions,
 };
 use zk_testkit::{
     TestServer,
@@ -90,11 +90,7 @@ async fn a_server_is_trusted_for_its_name_or_address_and_knows_us_by_our_certifi
             let zk = connect(host, shown.addr(), tls).await.unwrap();
             zk.create(&format!("/{host}"), b"x").await.unwrap();
             if real.is_some() {
-                let only_ann = Acl {
-                    perms: Perms::ALL,
-                    id: zk_client::Id { scheme: "x509".into(), id: "CN=ann".into() },
-                };
-                let acl = AclList::from_iter([only_ann]);
+                let acl = AclList::from_iter([Id::x509("CN=ann").may(Perms::ALL)]);
                 zk.create(&format!("/{host}-own"), b"x").acl(&acl).await.unwrap();
                 zk.get(&format!("/{host}-own")).await.unwrap();
             }

@@ -2,5 +2,6 @@
 
 mod certificates;
 mod handshake;
+mod identities;
 mod renewal;
 mod sasl;

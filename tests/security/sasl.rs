@@ -9,9 +9,9 @@ use tokio::{
     task::JoinSet,
 };
 use zk_client::{
-    Acl, AclList, Client, ConnectError, ConnectOptions, DigestMd5, ErrorCode, Id, LinkError,
-    OpCode, Perms, ReadError, Rejection, SaslExchange, SaslFault, SaslMechanism, SaslSaid,
-    SaslStep, SaslThought, Secret, SessionEnd, SessionId, Xid, Zxid,
+    AclList, Client, ConnectError, ConnectOptions, DigestMd5, ErrorCode, Id, LinkError, OpCode,
+    Perms, ReadError, Rejection, SaslExchange, SaslFault, SaslMechanism, SaslSaid, SaslStep,
+    SaslThought, Secret, SessionEnd, SessionId, Xid, Zxid,
 };
 use zk_proto::{
     frame::{ReplyHeader, RequestHeader, encode_frame},
@@ -47,8 +47,7 @@ fn options(servers: &str) -> ConnectOptions {
 }
 
 fn only(user: &str) -> AclList {
-    let id = Id { scheme: "sasl".into(), id: user.into() };
-    AclList::from_iter([Acl { perms: Perms::ALL, id }])
+    AclList::from_iter([Id::sasl(user).may(Perms::ALL)])
 }
 
 #[tokio::test]

@@ -20,21 +20,13 @@ impl ConnectArgs {
     /// What the command line, the environment, the profile and, last, the defaults say.
     pub(crate) fn options(&self) -> Result<ConnectOptions, Failure> {
         let profile = self.profile.as_deref().map(Profile::named).transpose()?.unwrap_or_default();
-        let usage = |error: &dyn std::fmt::Display| Failure::new(Exit::Usage, error);
         let server = self.server.as_deref().or(profile.server.as_deref());
-        let mut options = ConnectOptions::new(server.unwrap_or(SERVER_DEFAULT))
-            .map_err(|error| usage(&format_args!("servers: {error}")))?;
         let timeout = |own: Option<Duration>, profiles| own.or(profiles).unwrap_or(TIMEOUT_DEFAULT);
-        options = options
+        let options = ConnectOptions::new(server.unwrap_or(SERVER_DEFAULT))
+            .map_err(|error| Failure::new(Exit::Usage, format_args!("servers: {error}")))?
             .session_timeout(timeout(self.session_timeout, profile.session_timeout))
             .connect_deadline(Some(timeout(self.connect_timeout, profile.connect_timeout)));
-        if let Some(identity) = self.auth.as_ref().or(profile.auth.as_ref()) {
-            let (scheme, id) = identity
-                .split_once(':')
-                .ok_or_else(|| usage(&"identity to prove: expected SCHEME:CREDENTIALS"))?;
-            options = options.auth(scheme, id.to_owned());
-        }
-        Ok(options)
+        self.security.clone().or(profile.security).apply(options)
     }
 
     /// Sees to it that getting a session takes this long at most.

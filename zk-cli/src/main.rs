@@ -25,6 +25,7 @@ mod lock;
 mod naming;
 mod profile;
 mod render;
+mod security;
 mod tree;
 
 use std::process::ExitCode;

@@ -1,12 +1,13 @@
 //! Settings of a connection that have a name, in a file.
 
-use std::{collections::BTreeMap, env, fmt, fs, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, env, fs, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Deserializer, de};
 
 use crate::{
     duration,
     exit::{Exit, Failure},
+    security::SecurityArgs,
 };
 
 /// What the file holds.
@@ -18,21 +19,16 @@ struct File {
 }
 
 /// Settings of a connection, as far as they are there.
-#[derive(Clone, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Profile {
     pub(crate) server: Option<String>,
-    pub(crate) auth: Option<String>,
     #[serde(default, deserialize_with = "seconds")]
     pub(crate) session_timeout: Option<Duration>,
     #[serde(default, deserialize_with = "seconds")]
     pub(crate) connect_timeout: Option<Duration>,
-}
-
-impl fmt::Debug for Profile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Profile").field("server", &self.server).finish_non_exhaustive()
-    }
+    #[serde(default)]
+    pub(crate) security: SecurityArgs,
 }
 
 impl Profile {
@@ -80,7 +76,7 @@ mod tests {
     const TEXT: &str = r#"
         [profile.one]
         server = "a:1,b:2/app"
-        auth = "digest:u:p"
+        security = { auth_file = "id", sasl_user = "ann" }
         session_timeout = "1m"
         [profile.two]
     "#;
@@ -89,7 +85,6 @@ mod tests {
     fn a_profile_says_what_it_says_and_nothing_else() {
         let one = in_text(TEXT, "one").unwrap();
         assert_eq!(one.server.as_deref(), Some("a:1,b:2/app"));
-        assert_eq!(one.auth.as_deref(), Some("digest:u:p"));
         assert_eq!(one.session_timeout, Some(Duration::from_secs(60)));
         let two = in_text(TEXT, "two").unwrap();
         assert!(two.server.is_none() && two.connect_timeout.is_none());
@@ -99,12 +94,12 @@ mod tests {
     fn what_is_wrong_is_said_without_the_secret() {
         let missing = in_text(TEXT, "three").unwrap_err();
         assert_eq!(missing, "there is no profile three (but: one, two)");
-        for text in ["[profile.x]\nauth = digest:u:sesame", "[profile.x]\nsesame = 1\n"] {
-            let wrong = in_text(text, "x").unwrap_err();
-            assert!(wrong.starts_with("line 2: "), "{wrong}");
-            assert!(!wrong.contains("u:sesame"), "{wrong}");
+        let text = "[profile.x.security]\nauth = digest:u:sesame";
+        let wrong = in_text(text, "x").unwrap_err();
+        assert!(wrong.starts_with("line 2: ") && !wrong.contains("sesame"), "{wrong}");
+        for text in ["[profile.x]\nsevrer = 1", "[profile.x.security]\nauht = 1"] {
+            assert!(in_text(text, "x").unwrap_err().contains("unknown field"), "{text}");
         }
         assert!(in_text("[profile.x]\nsession_timeout = \"soon\"", "x").is_err());
-        assert!(!format!("{:?}", in_text(TEXT, "one").unwrap()).contains("u:p"));
     }
 }

@@ -44,6 +44,8 @@ mod complaints;
 mod create;
 mod driver;
 mod error;
+#[cfg(feature = "digest-id")]
+mod identity;
 mod ids;
 mod level;
 mod link;
@@ -72,6 +74,8 @@ pub use zk_proto::{
     session::{Credentials, LinkError, SaslFault, SaslSaid, SaslStep, TlsFault},
 };
 
+#[cfg(feature = "digest-id")]
+pub use self::identity::digest_id;
 #[cfg(feature = "sasl-digest")]
 pub use self::sasl::DigestMd5;
 #[cfg(feature = "tls")]

@@ -146,29 +146,6 @@ record! {
     }
 }
 
-impl Acl {
-    /// Everybody may do everything. The word is meant to be seen in reviews.
-    #[must_use]
-    pub const fn open_unsafe() -> Self {
-        let id = Id { scheme: Text::from_static("world"), id: Text::from_static("anyone") };
-        Self { perms: Perms::ALL, id }
-    }
-
-    /// Everybody may read.
-    #[must_use]
-    pub const fn world_readable() -> Self {
-        let id = Id { scheme: Text::from_static("world"), id: Text::from_static("anyone") };
-        Self { perms: Perms::READ, id }
-    }
-
-    /// The creator, under every identity that its connection has, may do everything.
-    #[must_use]
-    pub const fn creator_all() -> Self {
-        let id = Id { scheme: Text::from_static("auth"), id: Text::from_static("") };
-        Self { perms: Perms::ALL, id }
-    }
-}
-
 /// An access control list, encoded once and cheap to clone.
 pub type AclList = List<Acl>;
 

@@ -27,6 +27,7 @@ pub mod planted;
 mod code;
 mod data;
 pub mod frame;
+mod identity;
 #[cfg(feature = "serde")]
 mod inspect;
 pub mod jute;

@@ -26,7 +26,7 @@ pub(crate) use self::{
     locks::{ElectArgs, JobArgs, LockArgs},
     servers::{DemoArgs, ServeArgs},
 };
-use crate::{duration, exit::Exit};
+use crate::{duration, exit::Exit, security::SecurityArgs};
 
 /// ZooKeeper, and locks on it, from the shell.
 #[derive(Debug, Parser)]
@@ -88,15 +88,13 @@ pub(crate) struct ConnectArgs {
     #[arg(long, value_name = "D", value_parser = duration::seconds)]
     pub(crate) connect_timeout: Option<Duration>,
 
-    /// Identity to prove, such as digest:user:password; better given by the environment, which others
-    /// cannot read
-    #[arg(long, env = "ZK_AUTH", hide_env_values = true, value_name = "SCHEME:CREDENTIALS")]
-    pub(crate) auth: Option<String>,
-
     /// Named settings of a connection, from the file that ZK_CONFIG names or from zk/config.toml among one's own
     /// configuration: see `zk help`
     #[arg(long, env = "ZK_PROFILE", value_name = "NAME")]
     pub(crate) profile: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) security: SecurityArgs,
 }
 
 /// How results are printed.
@@ -139,17 +137,19 @@ fn long_after_help() -> String {
         "Durations: 5 (seconds), 250ms, 1m30s.",
         "",
         "Environment:",
-        "  ZK_SERVER  servers, for all commands but demo",
-        "  ZK_AUTH    identity to prove, SCHEME:CREDENTIALS",
-        "  ZK_PROFILE settings to take from the configuration file",
-        "  ZK_CONFIG  that file, instead of ~/.config/zk/config.toml",
+        "  ZK_SERVER         servers, for all commands but demo",
+        "  ZK_AUTH           identity to prove, SCHEME:CREDENTIALS",
+        "  ZK_SASL_PASSWORD  password of the user of --sasl-user",
+        "  ZK_TLS_CA, ZK_TLS_CERT, ZK_TLS_KEY, ZK_SASL_USER: as the options",
+        "  ZK_PROFILE        settings to take from the configuration file",
+        "  ZK_CONFIG         that file, instead of ~/.config/zk/config.toml",
         "",
         "Configuration file (options and environment have precedence):",
         "  [profile.staging]",
         "  server = \"zk1:2181,zk2:2181/app\"",
-        "  auth = \"digest:user:password\"",
         "  session_timeout = \"20s\"",
         "  connect_timeout = \"5s\"",
+        "  security = { tls_ca = \"ca.pem\", auth_file = \"identity\" }",
     ];
     format!("{}\n\n{}\n\n{}", examples(), environment.join("\n"), Exit::table())
 }

@@ -6,6 +6,7 @@ mod holders;
 mod lock;
 mod nodes;
 mod queue;
+mod security;
 mod serve;
 mod servers;
 mod signals;

@@ -1,0 +1,39 @@
+//! Who may do what.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use zk_client::{AclList, Id, Perms, ReadError, Rejection, WriteError, digest_id};
+use zk_tests::site::Site;
+
+#[tokio::test]
+async fn nodes_are_for_those_whom_their_lists_name() {
+    for kind in Site::PLAIN {
+        println!("on {kind}");
+        let server = Site::start(kind).await;
+        let bob = server.options().auth("digest", "bob:long and secret").connect().await.unwrap();
+        let eve = server.options().auth("digest", "bob:guessed").connect().await.unwrap();
+        let home = IpAddr::from(Ipv4Addr::LOCALHOST);
+        let list = AclList::from_iter([
+            digest_id("bob", "long and secret").may(Perms::READ | Perms::WRITE),
+            Id::anyone().may(Perms::CREATE),
+        ]);
+        eve.create("/bobs", b"x").acl(&list).await.unwrap();
+        assert_eq!(&*bob.get("/bobs").await.unwrap().0, b"x");
+        bob.set("/bobs", b"y").await.unwrap();
+        eve.create("/bobs/child", b"").await.unwrap();
+        assert_eq!(eve.get("/bobs").await.unwrap_err(), ReadError::Rejected(Rejection::NoAuth));
+        let delete = eve.delete("/bobs/child").await.unwrap_err();
+        assert_eq!(delete, WriteError::Rejected(Rejection::NoAuth));
+
+        for (number, id) in [Id::address(home), Id::network(home, 8)].into_iter().enumerate() {
+            let path = format!("/home-{number}");
+            eve.create(&path, b"").acl(&AclList::from_iter([id.may(Perms::READ)])).await.unwrap();
+            eve.get(&path).await.unwrap();
+            let set = eve.set(&path, b"x").await.unwrap_err();
+            assert_eq!(set, WriteError::Rejected(Rejection::NoAuth));
+        }
+        let away = Id::network(IpAddr::from([10, 0, 0, 0]), 8).may(Perms::ALL);
+        eve.create("/away", b"").acl(&AclList::from_iter([away])).await.unwrap();
+        assert_eq!(eve.get("/away").await.unwrap_err(), ReadError::Rejected(Rejection::NoAuth));
+    }
+}

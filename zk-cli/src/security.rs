@@ -1,0 +1,117 @@
+//! Who to be, and whom to trust, as far as the command line says. Secrets come from files or from the environment,
+//! which others cannot read.
+
+use std::{env, fs, path::PathBuf};
+
+use clap::Args as ClapArgs;
+use serde::Deserialize;
+use zk_client::{ConnectOptions, DigestMd5, TlsOptions};
+
+use crate::exit::{Exit, Failure};
+
+/// Where the password is, unless in a file.
+const SASL_PASSWORD: &str = "ZK_SASL_PASSWORD";
+
+/// Who to be, and whom to trust.
+#[derive(Clone, Debug, Default, ClapArgs, Deserialize)]
+#[command(next_help_heading = "Security")]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct SecurityArgs {
+    /// Connect by TLS, to servers with certificates of the authorities in this file (PEM)
+    #[arg(long, env = "ZK_TLS_CA", value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+
+    /// Certificate to show, with those behind it (PEM)
+    #[arg(long, env = "ZK_TLS_CERT", value_name = "FILE", requires = "tls_ca")]
+    tls_cert: Option<PathBuf>,
+
+    /// Private key of that certificate (PEM) [default: in the same file]
+    #[arg(long, env = "ZK_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+
+    /// User to be by SASL's DIGEST-MD5; the password is in $ZK_SASL_PASSWORD or in a file
+    #[arg(long, env = "ZK_SASL_USER", value_name = "NAME")]
+    sasl_user: Option<String>,
+
+    /// File whose first line is the password of that user
+    #[arg(long, value_name = "FILE", requires = "sasl_user")]
+    sasl_password_file: Option<PathBuf>,
+
+    /// Identity to prove, such as digest:user:password; others can read command lines: better use
+    /// --auth-file, or the environment
+    #[arg(long, env = "ZK_AUTH", hide_env_values = true, value_name = "SCHEME:CREDENTIALS")]
+    auth: Option<String>,
+
+    /// File whose first line is the identity to prove
+    #[arg(long, value_name = "FILE", conflicts_with = "auth")]
+    auth_file: Option<PathBuf>,
+}
+
+impl SecurityArgs {
+    /// With what is not said here as it is said there.
+    pub(crate) fn or(self, there: Self) -> Self {
+        // An identity is one thing, wherever it is.
+        let (auth, auth_file) = match (self.auth, self.auth_file) {
+            (None, None) => (there.auth, there.auth_file),
+            own => own,
+        };
+        Self {
+            tls_ca: self.tls_ca.or(there.tls_ca),
+            tls_cert: self.tls_cert.or(there.tls_cert),
+            tls_key: self.tls_key.or(there.tls_key),
+            sasl_user: self.sasl_user.or(there.sasl_user),
+            sasl_password_file: self.sasl_password_file.or(there.sasl_password_file),
+            auth,
+            auth_file,
+        }
+    }
+
+    /// Puts all that into what a client connects with.
+    pub(crate) fn apply(&self, mut options: ConnectOptions) -> Result<ConnectOptions, Failure> {
+        if let Some(authorities) = &self.tls_ca {
+            let mut tls = TlsOptions::new().ca_file(authorities);
+            if let Some(certificate) = &self.tls_cert {
+                tls = tls.identity_files(certificate, self.tls_key.as_ref().unwrap_or(certificate));
+            }
+            options = options.tls(tls).map_err(|error| usage("--tls-ca", &error))?;
+        }
+        if let Some(user) = &self.sasl_user {
+            options = options.sasl(DigestMd5::new(user, self.sasl_password()?));
+        }
+        let auth = match &self.auth_file {
+            Some(path) => Some(first_line("--auth-file", path)?),
+            None => self.auth.clone(),
+        };
+        if let Some(identity) = auth {
+            let (scheme, id) = identity
+                .split_once(':')
+                .ok_or_else(|| Failure::new(Exit::Usage, "--auth: expected SCHEME:CREDENTIALS"))?;
+            options = options.auth(scheme, id.to_owned());
+        }
+        Ok(options)
+    }
+
+    fn sasl_password(&self) -> Result<String, Failure> {
+        match &self.sasl_password_file {
+            Some(path) => first_line("--sasl-password-file", path),
+            None => env::var(SASL_PASSWORD).map_err(|_| {
+                let what =
+                    format!("--sasl-user: neither ${SASL_PASSWORD} nor --sasl-password-file");
+                Failure::new(Exit::Usage, what)
+            }),
+        }
+    }
+}
+
+fn first_line(option: &str, path: &PathBuf) -> Result<String, Failure> {
+    let text = fs::read_to_string(path).map_err(|error| {
+        Failure::new(Exit::Usage, format_args!("{option}: {}: {error}", path.display()))
+    })?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+/// With what is behind the error.
+fn usage(option: &str, error: &dyn std::error::Error) -> Failure {
+    let behind = error.source().map_or_else(String::new, |source| format!(": {source}"));
+    Failure::new(Exit::Usage, format_args!("{option}: {error}{behind}"))
+}

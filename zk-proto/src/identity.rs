@@ -1,0 +1,118 @@
+//! Who may do what: identities, and entries of access control lists.
+
+use alloc::format;
+use core::net::IpAddr;
+
+use crate::{
+    data::{Acl, Id, Perms},
+    text::Text,
+};
+
+/// ```
+/// use zk_proto::{Acl, AclList, Id, Perms};
+///
+/// // The creator may do everything, a colleague may read and write, everybody may look.
+/// let list = AclList::from_iter([
+///     Acl::creator_all(),
+///     Id::x509("CN=reports,O=Example").may(Perms::READ | Perms::WRITE),
+///     Acl::world_readable(),
+/// ]);
+/// assert_eq!(list.len(), 3);
+/// ```
+impl Acl {
+    /// Everybody may do everything. The word is meant to be seen in reviews.
+    #[must_use]
+    pub const fn open_unsafe() -> Self {
+        Self { perms: Perms::ALL, id: Id::anyone() }
+    }
+
+    /// Everybody may read.
+    #[must_use]
+    pub const fn world_readable() -> Self {
+        Self { perms: Perms::READ, id: Id::anyone() }
+    }
+
+    /// The creator, under every identity that its connection has, may do everything.
+    #[must_use]
+    pub const fn creator_all() -> Self {
+        Self { perms: Perms::ALL, id: Id::creator() }
+    }
+}
+
+impl Id {
+    /// Everybody, whether or not they have said who they are.
+    #[must_use]
+    pub const fn anyone() -> Self {
+        Self { scheme: Text::from_static("world"), id: Text::from_static("anyone") }
+    }
+
+    /// Whoever creates the node or changes its list, under every identity that their connection has but the address.
+    /// Servers put the identities themselves in its place, and refuse if there are none.
+    #[must_use]
+    pub const fn creator() -> Self {
+        Self { scheme: Text::from_static("auth"), id: Text::from_static("") }
+    }
+
+    /// Whoever knows the password of a user. `digest` is what servers make of both, by default the SHA-1 of
+    /// `user:password` in base 64.
+    #[must_use]
+    pub fn digest(user: &str, digest: &str) -> Self {
+        Self::of("digest", &format!("{user}:{digest}"))
+    }
+
+    /// Whoever has shown a certificate with this subject, as RFC 2253 writes it: `CN=ann,O=Example`, without blanks
+    /// behind the commas, the innermost part first.
+    #[must_use]
+    pub fn x509(subject: &str) -> Self {
+        Self::of("x509", subject)
+    }
+
+    /// Whoever has proved by SASL to be this user. Of Kerberos' principals servers may leave out host and realm.
+    #[must_use]
+    pub fn sasl(user: &str) -> Self {
+        Self::of("sasl", user)
+    }
+
+    /// Whoever connects from this address; not from behind a proxy, then.
+    #[must_use]
+    pub fn address(address: IpAddr) -> Self {
+        Self::of("ip", &format!("{address}"))
+    }
+
+    /// Whoever connects from an address of which so many bits are the same.
+    #[must_use]
+    pub fn network(address: IpAddr, bits: u8) -> Self {
+        Self::of("ip", &format!("{address}/{bits}"))
+    }
+
+    /// An entry of an access control list: this is what they may do.
+    #[must_use]
+    pub const fn may(self, perms: Perms) -> Acl {
+        Acl { perms, id: self }
+    }
+
+    fn of(scheme: &'static str, id: &str) -> Self {
+        Self { scheme: Text::from_static(scheme), id: Text::from(id) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identities_are_written_as_servers_read_them() {
+        let ids = [
+            (Id::anyone(), "world:anyone"),
+            (Id::creator(), "auth:"),
+            (Id::digest("u", "x="), "digest:u:x="),
+            (Id::x509("CN=ann"), "x509:CN=ann"),
+            (Id::sasl("ann"), "sasl:ann"),
+            (Id::address(IpAddr::from([10, 0, 0, 1])), "ip:10.0.0.1"),
+            (Id::network(IpAddr::from([10, 0, 0, 0]), 8), "ip:10.0.0.0/8"),
+        ];
+        for (id, text) in ids {
+            assert_eq!(format!("{}:{}", id.scheme, id.id), text);
+        }
+    }
+}
