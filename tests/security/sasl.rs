@@ -106,7 +106,7 @@ async fn the_exchange_precedes_credentials_precede_watches_precede_requests() {
 async fn a_wrong_password_or_user_ends_the_session_at_once() {
     for release in RELEASES {
         let server = server(release, &[]).await;
-        // Not with the password of somebody else: to servers without that user it can be good enough.
+        // Not with the password of somebody else: for users whom it does not know, 3.8.0 asks for that of the last one.
         for sasl in [DigestMd5::new("ann", "wrong"), DigestMd5::new("nobody", "wrong")] {
             let outcome = options(&server.connect_string()).sasl(sasl).connect().await;
             let failed = ConnectError::SessionEnded(SessionEnd::AuthFailed);
