@@ -1,6 +1,7 @@
 //! Cohorts: who passes the lock on to whom, for how long, and at what cost.
 
 use std::{
+    future::Future,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -12,7 +13,8 @@ use std::{
 use tokio::{sync::Barrier, task::JoinSet};
 use zk_client::EventType;
 use zk_locks::{
-    AcquireError, Client, CohortLock, FencingToken, Lock, Lost, OnLoss, Passing, SessionEnd, Status,
+    AcquireError, Client, CohortGuard, CohortLock, FencingToken, Lock, Lost, OnLoss, Passing,
+    SessionEnd, Status, Ticket,
 };
 use zk_proto::OpCode;
 use zk_testkit::{
@@ -150,6 +152,23 @@ async fn no_cohort_has_the_lock_for_longer_than_its_turn_while_others_wait() {
     .await;
 }
 
+/// The first of a cohort gives the lock back, whoever is no part of it has it, and then the second in a turn of its
+/// own.
+async fn comes_between(
+    first: CohortGuard,
+    outsider: &mut Ticket,
+    second: impl Future<Output = CohortGuard>,
+) {
+    let token = first.token();
+    within(first.release()).await.unwrap();
+    let theirs = within(outsider.wait()).await.unwrap();
+    assert!(theirs.token() > token);
+    within(theirs.release()).await.unwrap();
+    let second = within(second).await;
+    assert!(second.token() > token && second.token().local() == 0);
+    within(second.release()).await.unwrap();
+}
+
 /// A contender that comes later is heard of by one notification.
 #[tokio::test]
 async fn whoever_comes_while_a_cohort_has_the_lock_waits_for_one_turn_at_most() {
@@ -175,14 +194,7 @@ async fn whoever_comes_while_a_cohort_has_the_lock_waits_for_one_turn_at_most() 
         for _ in 0..3 {
             zk.sync("/").await.unwrap();
         }
-        let token = first.token();
-        within(first.release()).await.unwrap();
-        let theirs = within(ticket.wait()).await.unwrap();
-        assert!(theirs.token() > token);
-        within(theirs.release()).await.unwrap();
-        let second = within(second).await.unwrap();
-        assert!(second.token() > token && second.token().local() == 0);
-        within(second.release()).await.unwrap();
+        comes_between(first, &mut ticket, async { second.await.unwrap() }).await;
         let frames = proxy.frames_since(mark);
         let children = EventType::NODE_CHILDREN_CHANGED;
         let heard = frames.iter().filter(|frame| frame.event == Some(children)).count();
@@ -214,14 +226,7 @@ async fn a_turn_that_began_with_a_try_is_one_turn_at_most_as_well() {
         // In the try twice, in queueing up, and to see who is behind.
         within(listed.fired_times(4)).await;
         zk.sync("/").await.unwrap();
-        let token = first.token();
-        within(first.release()).await.unwrap();
-        let theirs = within(ticket.wait()).await.unwrap();
-        assert!(theirs.token() > token);
-        within(theirs.release()).await.unwrap();
-        let second = within(asking).await.unwrap().unwrap();
-        assert!(second.token() > token && second.token().local() == 0);
-        within(second.release()).await.unwrap();
+        comes_between(first, &mut ticket, async { asking.await.unwrap().unwrap() }).await;
         emptied(&stage.outsider, &path).await;
     })
     .await;

@@ -1,5 +1,6 @@
 //! What the test binaries in the folders beside this one share.
 
+pub mod cli;
 pub mod core_sim;
 pub mod differential;
 pub mod fuzz;

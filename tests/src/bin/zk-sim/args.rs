@@ -113,18 +113,11 @@ impl Seeds {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]
-    fn the_arguments_are_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
     fn what_the_guides_say_is_understood() {
-        let lines = [
+        zk_tests::cli::understands::<Cli>(&[
             "run --seeds 1000 --minutes 10",
             "run --seeds 60000 --minutes 10 --seed 1000000 --json --show 1 --jobs 2",
             "replay 42 --minutes 10 --trace --shrink --schedule file",
@@ -134,14 +127,6 @@ mod tests {
             "core events 10000000 7",
             "core exhaust 2 12",
             "core replay 36",
-        ];
-        for line in lines {
-            let parsed = Cli::try_parse_from(["zk-sim"].into_iter().chain(line.split(' ')));
-            assert!(parsed.is_ok(), "{line}: {parsed:?}");
-        }
-        for line in ["run --minutes 0", "run --jobs 0", "replay", "core exhaust 2", "walk"] {
-            let parsed = Cli::try_parse_from(["zk-sim"].into_iter().chain(line.split(' ')));
-            assert!(parsed.is_err(), "{line}: {parsed:?}");
-        }
+        ]);
     }
 }

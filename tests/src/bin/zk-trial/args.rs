@@ -213,24 +213,13 @@ impl From<Rolling> for rolling::Options {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]
-    fn the_arguments_are_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
     fn what_the_guides_say_is_understood() {
-        let lines = [
+        zk_tests::cli::understands::<Cli>(&[
             "rolling --seconds 120 --kills 20",
             "rolling --seconds 1200 --every 4 --sessions 4 --json",
-        ];
-        for line in lines {
-            let parsed = Cli::try_parse_from(["zk-trial"].into_iter().chain(line.split(' ')));
-            assert!(parsed.is_ok(), "{line}: {parsed:?}");
-        }
+        ]);
     }
 }
