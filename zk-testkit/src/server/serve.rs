@@ -224,7 +224,7 @@ impl Ensemble {
         self.say(conn, &outcome(header.xid, applied, &answer));
     }
 
-    /// Hands the request at a [place](Connection::at) of the queue to the leader, if it is one for the leader.
+    /// Hands the request at a [place](super::connection::Connection::at) of the queue to the leader, if it is one for the leader.
     /// Returns whether those behind it may be looked at.
     fn forward(&mut self, now: Time, conn: Conn, place: u64) -> bool {
         let connection = self.conns.get_mut(&conn).filter(|it| !it.closing);
