@@ -5,3 +5,4 @@ mod handshake;
 mod identities;
 mod renewal;
 mod sasl;
+mod secrets;

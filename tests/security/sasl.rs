@@ -29,7 +29,7 @@ const RELEASES: [Release; 2] = [Release::V3_8, Release::V3_9];
 const USERS: [(&str, &str); 3] =
     [("ann", "secret"), ("bob", "p\u{e4}ssw\u{f6}rd"), ("eve", "\u{5bc6}\u{7801}")];
 
-async fn server(release: Release, lines: &[&str]) -> Server {
+pub(crate) async fn server(release: Release, lines: &[&str]) -> Server {
     let users = USERS.map(|(user, password)| format!("user_{user}=\"{password}\"")).join("\n");
     let module = "org.apache.zookeeper.server.auth.DigestLoginModule";
     let provider = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
@@ -42,7 +42,7 @@ async fn server(release: Release, lines: &[&str]) -> Server {
     builder.start().await.unwrap()
 }
 
-fn options(servers: &str) -> ConnectOptions {
+pub(crate) fn options(servers: &str) -> ConnectOptions {
     ConnectOptions::new(servers).unwrap().connect_deadline(Some(Duration::from_secs(10)))
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tempfile::TempDir;
+use tokio::net::TcpStream;
 use tokio::time::sleep;
 
 use super::builder::ServerBuilder;
@@ -277,7 +278,7 @@ impl Server {
         let mut patience = Patience::new();
         loop {
             let mode = patience.ask(async |limit| self.mode_within(limit).await);
-            if mode.await.is_some() {
+            if mode.await.is_some() && self.secure_port_is_open().await {
                 return Ok(());
             }
             self.check_alive()?;
@@ -288,6 +289,14 @@ impl Server {
                 });
             }
             sleep(READY_POLL).await;
+        }
+    }
+
+    /// The port for TLS, if there is one, is opened after the other.
+    async fn secure_port_is_open(&self) -> bool {
+        match self.secure_addr() {
+            Some(addr) => TcpStream::connect(addr).await.is_ok(),
+            None => true,
         }
     }
 
