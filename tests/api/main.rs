@@ -5,12 +5,17 @@ use zk_client::{Client, ConnectOptions};
 use zk_testkit::proxy::Proxy;
 use zk_tests::site::Site;
 
+mod caches;
 mod chroot;
 mod doubt;
+mod limits;
 mod multi;
 mod nodes;
+mod operations;
+mod roaming;
 mod secrets;
 mod session;
+mod streams;
 mod together;
 mod watches;
 

@@ -4,6 +4,7 @@
 mod complete;
 mod coordination;
 mod network;
+mod operations;
 mod recipes;
 mod scene;
 mod stage;

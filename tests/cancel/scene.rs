@@ -8,6 +8,7 @@ use zk_locks::Lock;
 use crate::{
     coordination::COORDINATION,
     network::pass,
+    operations::OPERATIONS,
     recipes::RECIPES,
     stage::{CLIENT, Needs, Props, options},
 };
@@ -235,7 +236,7 @@ const SCENES: &[Scene] = &[
 
 /// All of them.
 pub(crate) fn scenes() -> impl Iterator<Item = &'static Scene> {
-    SCENES.iter().chain(RECIPES).chain(COORDINATION)
+    SCENES.iter().chain(OPERATIONS).chain(RECIPES).chain(COORDINATION)
 }
 
 impl Scene {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::{runtime::Handle, time::Instant};
 use zk_client::{
     Cause, Client, ConnectOptions, OwnedNode, ReadError, Session, SessionState, TokioClock, Watch,
+    WatchMode, WatchStream,
 };
 use zk_locks::{Guard, Lock};
 use zk_testkit::server::{Config, Member};
@@ -45,6 +46,8 @@ pub(crate) enum Needs {
     Node,
     /// We watch a node, and somebody else writes it after so many milliseconds.
     WatchFor(u64),
+    /// The same, watched for good.
+    StreamFor(u64),
 }
 
 /// A server, two clients, and what a future is about.
@@ -63,6 +66,7 @@ pub(crate) struct Props {
     pub(crate) guard: Option<Guard>,
     pub(crate) node: Option<OwnedNode>,
     pub(crate) watch: Option<Watch>,
+    pub(crate) stream: Option<WatchStream>,
 }
 
 /// The same options for everybody, with the runtime's clock and a fixed seed.
@@ -101,6 +105,7 @@ impl Stage {
             guard: None,
             node: None,
             watch: None,
+            stream: None,
         };
         match needs {
             Needs::Nothing => {}
@@ -123,14 +128,24 @@ impl Stage {
             Needs::WatchFor(millis) => {
                 let (_, watch) = props.client.get("/data").watch().await.expect("a node");
                 props.watch = Some(watch);
-                let outsider = self.outsider.clone();
-                tokio::spawn(async move {
-                    pass(Duration::from_millis(millis)).await;
-                    outsider.set("/data", b"changed").await.expect("a write");
-                });
+                self.write_after(millis);
+            }
+            Needs::StreamFor(millis) => {
+                let stream = props.client.watch("/data", WatchMode::Node).await;
+                props.stream = Some(stream.expect("a watch"));
+                self.write_after(millis);
             }
         }
         props
+    }
+
+    /// Somebody else writes what everybody reads.
+    fn write_after(&self, millis: u64) {
+        let outsider = self.outsider.clone();
+        tokio::spawn(async move {
+            pass(Duration::from_millis(millis)).await;
+            outsider.set("/data", b"changed").await.expect("a write");
+        });
     }
 
     /// Nothing of it is left, and the next call works. `about` is for whoever reads the failure.

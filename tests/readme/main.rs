@@ -12,6 +12,10 @@ mod recipes;
 #[path = "../../zk-locks/examples/fenced_store/main.rs"]
 mod fenced_store;
 
+#[expect(dead_code, unreachable_pub, reason = "a program, of which only the inner half runs here")]
+#[path = "../../zk-client/examples/metrics.rs"]
+mod metrics;
+
 use zk_testkit::real::{Server, Wanted};
 
 const README: &str = include_str!("../../README.md");
@@ -33,6 +37,22 @@ fn the_program_without_a_runtime_is_the_package() {
 async fn the_quick_start_runs() {
     let server = Server::start(Wanted::Any).await.unwrap();
     quick_start::run(&server.connect_string()).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_metrics_are_those_of_what_was_done() {
+    let server = Server::start(Wanted::Any).await.unwrap();
+    let text = metrics::run(&server.connect_string()).await.unwrap();
+    for line in [
+        "zk_connects_total 1",
+        "zk_session_connected 1",
+        "zk_requests_total{op=\"delete\",ending=\"ok\"} 1",
+        "zk_requests_total{op=\"getData\",ending=\"ok\"} 1",
+        "zk_requests_total{op=\"getData\",ending=\"rejected\"} 1",
+        "zk_request_seconds_count 4",
+    ] {
+        assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
+    }
 }
 
 #[tokio::test]

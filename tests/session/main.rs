@@ -43,6 +43,7 @@ scripts! {
     a_lost_link_tells_requests_apart
     a_moved_session_sends_again_what_was_refused
     a_name_that_does_not_resolve_costs_one_attempt
+    a_new_list_of_servers_is_followed_without_doubt
     a_new_session_is_tried_for_without_end
     a_ping_may_be_answered_by_an_error
     a_read_only_server_is_left_for_a_writable_one
@@ -51,6 +52,7 @@ scripts! {
     a_refused_restoration_is_tried_again_ever_more_slowly
     a_reply_can_say_that_the_session_is_gone
     a_reply_that_was_not_due_breaks_the_link
+    a_request_can_be_withdrawn_before_it_is_sent
     a_request_that_is_passed_over_is_not_waited_for_for_ever
     a_server_behind_the_client_closes_without_a_word
     a_server_says_that_the_session_has_expired
@@ -58,6 +60,8 @@ scripts! {
     a_session_is_resumed
     a_silent_server_is_left
     a_slow_reply_keeps_the_link_as_long_as_pings_are_answered_in_time
+    a_recursive_watch_tells_what_the_other_kind_would
+    a_watch_leans_on_one_that_stands
     a_watch_that_others_need_is_not_removed
     a_wrong_password_ends_like_an_expiry
     after_a_long_sleep_the_session_has_expired_before_anything_else
@@ -93,6 +97,7 @@ scripts! {
     where_nobody_may_ask_for_writable_servers_they_are_tried
     who_cannot_prove_who_they_are_is_left
     who_we_are_is_proved_before_anything_else
+    who_does_not_wait_for_connections_is_told_at_once
     without_any_server_the_session_expires_in_time
     xids_wrap_to_one
 }

@@ -19,11 +19,12 @@ fn frame<R: Request>(request: &R) -> RequestFrame {
     RequestFrame::of(request)
 }
 
-/// `OPERATION PATH [watch=WATCHER] [as=TOKEN] [resend] [data=TEXT] [size=BYTES] [version=N] [FLAGS]`
+/// `OPERATION PATH [watch=WATCHER] [as=TOKEN] [resend] [fail-fast] [data=TEXT] [size=BYTES] [version=N] [FLAGS]`
 ///
 /// The token is the operation with its path unless it is given.
 pub(crate) fn outgoing(args: &mut Args<'_>) -> Result<Outgoing<String, String>, Error> {
     let on_loss = if args.flag("resend") { OnLoss::Resend } else { OnLoss::Report };
+    let fail_fast = args.flag("fail-fast");
     let op = args.word("the operation")?;
     let path = args.word("the path")?;
     let token = args.option("as").map_or_else(|| format!("{op} {path}"), String::from);
@@ -36,7 +37,7 @@ pub(crate) fn outgoing(args: &mut Args<'_>) -> Result<Outgoing<String, String>, 
             Some(WatchIntent { path: Arc::from(path), by, watcher: watcher.into() })
         }
     };
-    Ok(Outgoing { frame, token, watch, on_loss })
+    Ok(Outgoing { frame, token, watch, on_loss, fail_fast })
 }
 
 fn encode(

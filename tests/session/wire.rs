@@ -6,9 +6,9 @@ use zk_proto::{
     frame::{LEN_PREFIX, RequestHeader},
     jute::{Decode, DecodeError, Reader},
     request::{
-        AddWatchRequest, AuthPacket, ConnectRequest, Create2Request, CreateRequest, DeleteRequest,
-        ExistsRequest, GetChildren2Request, GetDataRequest, GetSaslRequest, SetDataRequest,
-        SetWatches, SetWatches2, SyncRequest,
+        AddWatchRequest, AuthPacket, CheckWatchesRequest, ConnectRequest, Create2Request,
+        CreateRequest, DeleteRequest, ExistsRequest, GetChildren2Request, GetDataRequest,
+        GetSaslRequest, RemoveWatchesRequest, SetDataRequest, SetWatches, SetWatches2, SyncRequest,
     },
 };
 
@@ -92,6 +92,10 @@ fn arguments(op: OpCode, reader: &mut Reader<'_>) -> Result<String, DecodeError>
         OpCode::ADD_WATCH => {
             let AddWatchRequest { path, mode } = Decode::decode(reader)?;
             format!(" {path} {mode}")
+        }
+        OpCode::REMOVE_WATCHES => {
+            let RemoveWatchesRequest(CheckWatchesRequest { path, kind }) = Decode::decode(reader)?;
+            format!(" {path} {kind}")
         }
         OpCode::AUTH => {
             let AuthPacket { scheme, auth, .. } = Decode::decode(reader)?;

@@ -4,14 +4,17 @@
 //! After each command the outputs are shown, then the frames that the session has put in front of
 //! the driver, then the next deadline if it has changed.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use zk_proto::{
     ErrorCode, Secret, SessionId, Time, Xid, Zxid,
     frame::{ReplyHeader, RequestHeader},
     jute::decode_prefix,
-    session::{Auth, Config, Credentials, Output, ProbeAnswer, SaslFault, SaslStep, Session},
+    session::{
+        Auth, Config, Credentials, Output, Place, ProbeAnswer, SaslFault, SaslStep, Session,
+        Withdrawn,
+    },
 };
 
 use zk_tests::wire::frames;
@@ -40,6 +43,8 @@ pub(crate) struct World {
     /// The frames of the last command, in full.
     sent: BytesMut,
     deadline_shown: Option<Time>,
+    /// Of requests, by their tokens.
+    places: BTreeMap<String, Place>,
     lines: Vec<String>,
 }
 
@@ -54,6 +59,7 @@ impl World {
             shown: 0,
             sent: BytesMut::new(),
             deadline_shown: None,
+            places: BTreeMap::new(),
             lines: Vec::new(),
         }
     }
@@ -134,7 +140,17 @@ impl World {
             "sleep" => self.now = now.after(duration(args.word("how long?")?)?),
             "wake" => self.session.elapsed(now),
             // The user.
-            "submit" => self.session.submit(now, request::outgoing(args)?),
+            "submit" => {
+                let request = request::outgoing(args)?;
+                let token = request.token.clone();
+                let place = self.session.submit(now, request);
+                self.places.insert(token, place);
+            }
+            "withdraw" => self.withdraw(args.next_word().ok_or("which request?")?),
+            "update-servers" => {
+                let servers = args.word("the servers")?.split(',').map(Into::into).collect();
+                self.session.update_servers(now, servers);
+            }
             "add-auth" => {
                 let token = args.option("as").unwrap_or("auth").into();
                 self.session.add_auth(now, auth(args.word("scheme:credentials")?)?, token);
@@ -145,18 +161,24 @@ impl World {
                 let by = request::watch_by(args.word("the kind")?)?;
                 let path = args.word("the path")?;
                 let gone = args.word("the watcher")?;
-                let unused = self.session.unwatch(by, path, |watcher| watcher == gone);
-                self.lines.push(if unused {
-                    "to be removed".into()
-                } else {
-                    "still in use".into()
-                });
+                self.session.unwatch(now, by, path, |watcher| watcher == gone);
             }
             "arm" => self.arm(args)?,
             "state" => self.state(),
             _ => return Err(format!("no command {name}")),
         }
         Ok(())
+    }
+
+    fn withdraw(&mut self, token: &str) {
+        let place = self.places.get(token).copied();
+        let said = match place.and_then(|place| self.session.withdraw(place)) {
+            Some(Withdrawn::Unsent { token, was_sent: false }) => format!("{token}: never sent"),
+            Some(Withdrawn::Unsent { token, .. }) => format!("{token}: sent before"),
+            Some(Withdrawn::Sent(token)) => format!("{token}: on its way"),
+            None => "no such request any more".into(),
+        };
+        self.lines.push(said);
     }
 
     /// `new [servers=A,B] [timeout=D] [seed=N] [read-only] [sasl] [auth=SCHEME:CREDENTIALS] [resume=ID

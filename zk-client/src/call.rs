@@ -1,15 +1,12 @@
 //! The one path from a typed request to its typed answer: encode, submit, await, decode.
 
 use std::{
-    fmt,
-    future::Future,
-    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
-    task::{Context, Poll},
+    time::Duration,
 };
 
+use bytes::Bytes;
 use tokio::sync::{
-    OwnedSemaphorePermit, Semaphore,
     mpsc::{self, error::SendError},
     oneshot, watch,
 };
@@ -17,19 +14,27 @@ use zk_proto::{
     ErrorCode, OpCode,
     frame::RequestFrame,
     jute::{Decode, DecodeError, decode_prefix},
-    session::{self, Answer, Credentials, OnLoss, Outcome, Outgoing, WatchBy, WatchIntent},
+    session::{self, Answer, Auth, Credentials, OnLoss, Outcome, Outgoing, WatchBy, WatchIntent},
 };
 
 use crate::{
     attempt::{Concluded, ProtectedCreate},
+    call_options::CallOptions,
     chroot::Chroot,
     cleanup::{Cleanup, Purpose},
     error::{Cause, InDoubt, ReadError, Rejection, SessionEnd, WriteError},
     ids::Ids,
     level::Level,
+    room::{Room, Share},
     session::Published,
+    stats::Counters,
     sweep::Sweep,
-    watch::{Listener, Watch},
+    ticket::Ticket,
+    watch::{Attached, Listener},
+};
+pub(crate) use crate::{
+    call_options::{Admission, Target},
+    pending::{Pending, Start},
 };
 
 /// What callers send to the driver.
@@ -40,6 +45,21 @@ pub(crate) enum Command {
     Batch(Purpose, Vec<Submission>),
     CleanupBegins,
     CleanupEnds,
+    /// Its caller waits no longer.
+    Withdraw(Arc<Ticket>),
+    AddAuth(Auth, Token),
+    /// Some listeners on an absolute path have gone.
+    Unwatch {
+        by: WatchBy,
+        path: Arc<str>,
+    },
+    /// All listeners of some kinds on an absolute path are to go.
+    RemoveWatches {
+        kinds: &'static [WatchBy],
+        path: Arc<str>,
+    },
+    /// Go on with these, each `host:port`.
+    UpdateServers(Vec<Arc<str>>),
     Close(oneshot::Sender<()>),
     Detach(oneshot::Sender<Option<Credentials>>),
 }
@@ -61,24 +81,28 @@ impl Command {
                 batch.into_iter().for_each(|submission| submission.refuse(end));
             }
             Self::CleanupBegins | Self::CleanupEnds => {}
+            Self::AddAuth(_, token) => token.refuse(end),
             // Whoever waits for these looks at the session itself.
-            Self::Close(_) | Self::Detach(_) => {}
+            Self::Close(_)
+            | Self::Detach(_)
+            | Self::Withdraw(_)
+            | Self::UpdateServers(_)
+            | Self::Unwatch { .. }
+            | Self::RemoveWatches { .. } => {}
         }
     }
 }
 
 impl Submission {
     pub(crate) fn refuse(self, end: SessionEnd) {
-        // Whoever waited may have gone.
         match self {
-            Self::Request(Outgoing { token: Token::Caller { reply, .. }, .. }) => {
-                let _ = reply.send(Outcome::NotSent(session::Cause::SessionOver(end.into())));
-            }
+            Self::Request(Outgoing { token, .. }) => token.refuse(end),
             Self::Create(create) => {
                 let nodes = Err(WriteError::NotApplied(Cause::SessionEnded(end)));
+                // Whoever waited may have gone.
                 let _ = create.done.send(Concluded { nodes, kept: None });
             }
-            Self::Request(_) | Self::Sweep(_) => {}
+            Self::Sweep(_) => {}
         }
     }
 }
@@ -86,15 +110,53 @@ impl Submission {
 /// What waits for a reply.
 #[derive(Debug)]
 pub(crate) enum Token {
-    Caller {
-        reply: oneshot::Sender<Outcome>,
-        /// Gives room for another request once this one is answered.
-        _permit: OwnedSemaphorePermit,
-    },
+    Caller(Caller),
     Closer(oneshot::Sender<()>),
     Attempt(u64),
     Sweep(Sweep),
     Nobody,
+}
+
+/// A caller as the driver knows it.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    /// `None` once it has been answered, while its request still has its place.
+    pub(crate) reply: Option<oneshot::Sender<Outcome>>,
+    /// Of a caller that does not wait for ever.
+    pub(crate) ticket: Option<Arc<Ticket>>,
+    pub(crate) op: OpCode,
+    /// When the driver has heard of it.
+    pub(crate) since: Duration,
+    /// Gives room for another request once this one is answered.
+    _share: Option<Share>,
+}
+
+impl Token {
+    /// Whoever waited may have gone.
+    fn refuse(self, end: SessionEnd) {
+        if let Self::Caller(mut caller) = self {
+            caller.answer(Outcome::NotSent(session::Cause::SessionOver(end.into())));
+        }
+    }
+}
+
+impl Caller {
+    pub(crate) const fn new(
+        op: OpCode,
+        reply: oneshot::Sender<Outcome>,
+        ticket: Option<Arc<Ticket>>,
+        share: Option<Share>,
+    ) -> Self {
+        Self { reply: Some(reply), ticket, op, since: Duration::ZERO, _share: share }
+    }
+
+    /// Tells the caller, unless that has been done.
+    pub(crate) fn answer(&mut self, outcome: Outcome) {
+        if let Some(reply) = self.reply.take() {
+            // It may have gone; the answer goes with it.
+            let _ = reply.send(outcome);
+        }
+    }
 }
 
 /// A caller's end of the channel to the driver.
@@ -102,31 +164,41 @@ pub(crate) enum Token {
 pub(crate) struct Handle {
     pub(crate) commands: mpsc::UnboundedSender<Command>,
     pub(crate) published: watch::Receiver<Published>,
-    pub(crate) permits: Arc<Semaphore>,
+    pub(crate) room: Room,
     pub(crate) chroot: Chroot,
     pub(crate) level: Arc<Level>,
     pub(crate) ids: Arc<Ids>,
     /// Whether all of this is for cleaning up.
     pub(crate) cleanup: Option<Arc<Cleanup>>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) options: CallOptions,
+    /// Events kept for a listener, unless it wants otherwise.
+    pub(crate) watch_items_max: usize,
     /// Where submissions are held back, while they are.
-    pub(crate) held: Option<Arc<Mutex<Vec<Submission>>>>,
+    pub(crate) held: Option<Arc<Held>>,
 }
+
+/// Submissions that are held back; none once they have been let go.
+pub(crate) type Held = Mutex<Option<Vec<Submission>>>;
 
 impl Handle {
     /// Passes a submission on, or holds it back. If there is no driver any more, whoever waits for it is
     /// told so.
     pub(crate) fn send(&self, submission: Submission) {
-        match &self.held {
-            Some(held) => held.lock().unwrap_or_else(PoisonError::into_inner).push(submission),
-            None => self.command(Command::Submit(self.purpose(), submission)),
+        if let Some(held) = &self.held {
+            if let Some(held) = &mut *held.lock().unwrap_or_else(PoisonError::into_inner) {
+                held.push(submission);
+                return;
+            }
         }
+        self.command(Command::Submit(self.purpose(), submission));
     }
 
     /// Passes on all that was held back, to leave in one write.
     pub(crate) fn send_held(&self) {
         let Some(held) = &self.held else { return };
-        let batch = std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner));
-        if !batch.is_empty() {
+        let batch = held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(batch) = batch.filter(|batch| !batch.is_empty()) {
             self.command(Command::Batch(self.purpose(), batch));
         }
     }
@@ -135,50 +207,44 @@ impl Handle {
         if self.cleanup.is_some() { Purpose::Cleanup } else { Purpose::Use }
     }
 
-    fn command(&self, command: Command) {
+    pub(crate) fn command(&self, command: Command) {
         if let Err(SendError(refused)) = self.commands.send(command) {
             refused.refuse(self.published.borrow().end());
         }
     }
-
-    /// Submits a request. Never waits, never fails: what goes wrong comes out of the [`Pending`].
-    pub(crate) fn call<T, E: CallError>(&self, call: Call<'_, T>) -> Pending<T, E> {
-        let Call { frame, on_loss, watch, read } = call;
-        let (watch, intent) = match watch {
-            Some((path, by)) => {
-                let (watch, watcher) = Watch::new(self.chroot.clone());
-                (Some(watch), Some(WatchIntent { path: Arc::from(path), by, watcher }))
-            }
-            None => (None, None),
-        };
-        let context = ReplyContext {
-            op: frame.op(),
-            chroot: self.chroot.clone(),
-            level: self.level.clone(),
-            watch,
-        };
-        let Ok(permit) = self.permits.clone().try_acquire_owned() else {
-            return Pending::failed(E::not_sent(Cause::QueueFull));
-        };
-        let (reply, outcome) = oneshot::channel();
-        let submission = Submission::Request(Outgoing {
-            frame,
-            token: Token::Caller { reply, _permit: permit },
-            watch: intent,
-            on_loss,
-        });
-        self.send(submission);
-        Pending { state: PendingState::Submitted { outcome, context, read } }
-    }
 }
 
 /// A request and what to make of its answer.
-pub(crate) struct Call<'a, T> {
+pub(crate) struct Call<T> {
     pub(crate) frame: RequestFrame,
     pub(crate) on_loss: OnLoss,
-    /// The absolute path to watch, and how.
-    pub(crate) watch: Option<(&'a str, WatchBy)>,
+    pub(crate) watch: Option<(WatchIntent<Listener>, Attached)>,
+    /// What to ask for if a server does not know this: see [`Unread::Again`].
+    pub(crate) instead: Option<RequestFrame>,
     pub(crate) read: ReadAnswer<T>,
+}
+
+impl Target<'_> {
+    /// Submits a request. Never blocks, never fails: what goes wrong comes out of the [`Pending`].
+    pub(crate) fn call<T, E: CallError>(
+        self,
+        call: Call<T>,
+        admission: Admission,
+    ) -> Pending<T, E> {
+        let Call { frame, on_loss, watch, instead, read } = call;
+        let (intent, watch) = match watch {
+            Some((intent, watch)) => (Some(intent), watch),
+            None => (None, Attached::Nothing),
+        };
+        let context = ReplyContext {
+            op: frame.op(),
+            chroot: self.handle.chroot.clone(),
+            level: self.handle.level.clone(),
+            watch,
+            has_alternative: instead.is_some(),
+        };
+        Pending::start(self, Start { frame, on_loss, intent, instead }, context, read, admission)
+    }
 }
 
 /// Makes a typed result of an answer.
@@ -190,13 +256,17 @@ pub(crate) struct ReplyContext {
     pub(crate) op: OpCode,
     pub(crate) chroot: Chroot,
     pub(crate) level: Arc<Level>,
-    pub(crate) watch: Option<Watch>,
+    pub(crate) watch: Attached,
+    /// Whether there is something else to ask for.
+    pub(crate) has_alternative: bool,
 }
 
 /// An answer that gives no result.
 pub(crate) enum Unread {
     Code(ErrorCode),
     Decode(DecodeError),
+    /// The server does not know what it was asked for, and has certainly not done it. There is an older way to ask.
+    Again(ReplyContext),
 }
 
 impl From<DecodeError> for Unread {
@@ -214,77 +284,14 @@ pub(crate) fn body<T: for<'a> Decode<'a>>(answer: &Answer) -> Result<T, Unread> 
     }
 }
 
-/// A request under way; resolves to its result.
-///
-/// Does not borrow anything. Dropping it does not take the request back: the answer, when it comes, is
-/// discarded.
-#[must_use = "a request that fails is only noticed here"]
-pub struct Pending<T, E> {
-    state: PendingState<T, E>,
-}
+/// Data up to this long is copied out of the buffer that it was read into, which it would otherwise keep
+/// from being reused.
+const COPY_LEN_MAX: usize = 4 << 10;
 
-enum PendingState<T, E> {
-    Submitted { outcome: oneshot::Receiver<Outcome>, context: ReplyContext, read: ReadAnswer<T> },
-    Failed(E),
-    Finished,
-}
-
-impl<T, E> Pending<T, E> {
-    /// A request that never got as far as the driver.
-    pub(crate) const fn failed(error: E) -> Self {
-        Self { state: PendingState::Failed(error) }
-    }
-}
-
-impl<T, E> fmt::Debug for Pending<T, E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.state {
-            PendingState::Submitted { .. } => "Pending(submitted)",
-            PendingState::Failed(_) => "Pending(failed)",
-            PendingState::Finished => "Pending(finished)",
-        })
-    }
-}
-
-// Nothing in it is pinned.
-impl<T, E> Unpin for Pending<T, E> {}
-
-impl<T, E: CallError> Future for Pending<T, E> {
-    type Output = Result<T, E>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let outcome = match &mut self.state {
-            PendingState::Submitted { outcome, .. } => match Pin::new(outcome).poll(cx) {
-                Poll::Ready(outcome) => outcome.ok(),
-                Poll::Pending => return Poll::Pending,
-            },
-            PendingState::Failed(_) | PendingState::Finished => None,
-        };
-        Poll::Ready(match std::mem::replace(&mut self.state, PendingState::Finished) {
-            PendingState::Submitted { context, read, .. } => finish(outcome, context, read),
-            PendingState::Failed(error) => Err(error),
-            PendingState::Finished => panic!("a request was polled after it had finished"),
-        })
-    }
-}
-
-/// Turns an outcome into a result. No outcome at all means that the driver has gone with its runtime.
-fn finish<T, E: CallError>(
-    outcome: Option<Outcome>,
-    context: ReplyContext,
-    read: ReadAnswer<T>,
-) -> Result<T, E> {
-    let op = context.op;
-    match outcome {
-        Some(Outcome::Answered(answer)) => match read(answer, context) {
-            Ok(result) => Ok(result),
-            Err(Unread::Code(code)) => Err(E::answered(op, code)),
-            Err(Unread::Decode(error)) => Err(E::unknown(op, Cause::Undecodable(error))),
-        },
-        Some(Outcome::NotSent(cause)) => Err(E::not_sent(cause.into())),
-        Some(Outcome::Unknown(cause)) => Err(E::unknown(op, cause.into())),
-        None => Err(E::unknown(op, Cause::SessionEnded(SessionEnd::Closed))),
-    }
+/// Data that does not keep more memory than it needs.
+pub(crate) fn detached(data: Option<Bytes>) -> Bytes {
+    let data = data.unwrap_or_default();
+    if data.len() <= COPY_LEN_MAX { Bytes::copy_from_slice(&data) } else { data }
 }
 
 /// How the two kinds of errors tell an outcome.

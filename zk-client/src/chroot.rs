@@ -28,6 +28,18 @@ impl Chroot {
         }
     }
 
+    /// A prefix of paths as servers know it.
+    pub(crate) fn prefix(&self, prefix: &str) -> String {
+        [self.0.as_deref().unwrap_or_default(), prefix].concat()
+    }
+
+    /// Whether a path of the servers is inside.
+    pub(crate) fn contains(&self, path: &str) -> bool {
+        let Some(root) = &self.0 else { return true };
+        let below = path.strip_prefix(&**root);
+        below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+    }
+
     /// The path as this client knows it; unchanged if it is outside.
     pub(crate) fn relative<'a>(&self, path: &'a str) -> &'a str {
         let Some(root) = &self.0 else { return path };

@@ -1,6 +1,6 @@
 //! Creating nodes.
 
-use std::{future::IntoFuture, time::Duration};
+use std::time::Duration;
 
 use zk_proto::{
     Acl, AclList, CreateFlags, ErrorCode, OpCode, SessionId, Stat, Str,
@@ -10,14 +10,15 @@ use zk_proto::{
         Create2Request, Create2Response, CreateContainerRequest, CreateRequest, CreateResponse,
         CreateTtlRequest,
     },
-    session::Answer,
+    session::{Answer, OnLoss},
 };
 
 use crate::{
-    call::{Handle, Pending, ReplyContext, Unread, body},
-    error::WriteError,
-    level::stat_at_birth,
+    call::{Admission, CallError as _, Pending, ReplyContext, Target, Unread, body},
+    error::{Cause, WriteError},
+    level::{Level, stat_at_birth},
     operations::{awaitable, write},
+    parents::CreateWithParents,
     protected::CreateProtected,
 };
 
@@ -104,6 +105,21 @@ pub(crate) enum CreateOperation<'a> {
 }
 
 impl CreateOperation<'_> {
+    /// What to ask for, and what instead if the server does not know that. Nothing is in doubt over it: servers
+    /// refuse what they do not know.
+    fn frames(self, level: &Level) -> (RequestFrame, Option<RequestFrame>) {
+        match self {
+            CreateOperation::Plain(create) if level.lacks_create2() => {
+                (RequestFrame::of(&create), None)
+            }
+            CreateOperation::Plain(create) if !level.has_create2() => {
+                let older = RequestFrame::of(&create);
+                (RequestFrame::of(&Create2Request(create)), Some(older))
+            }
+            operation => (operation.frame(), None),
+        }
+    }
+
     fn frame(self) -> RequestFrame {
         match self {
             CreateOperation::Plain(create) => RequestFrame::of(&Create2Request(create)),
@@ -127,12 +143,12 @@ pub struct Created {
 ///
 /// Everybody may do everything with the node unless [`acl`](Create::acl) says otherwise.
 ///
-/// Servers before 3.5 refuse the first create of a session as [`Unimplemented`](crate::Rejection::Unimplemented)
-/// and drop the connection; from then on the session asks for what they know.
+/// Servers before 3.5 do not know how to tell metadata with a create, refuse the first one of a session and drop the
+/// connection: that create is then asked for anew in the way they know, behind whatever was submitted meanwhile.
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
 pub struct Create<'a> {
-    pub(crate) handle: &'a Handle,
+    pub(crate) target: Target<'a>,
     pub(crate) path: &'a str,
     pub(crate) data: &'a [u8],
     pub(crate) mode: CreateMode,
@@ -141,12 +157,13 @@ pub struct Create<'a> {
 
 awaitable! {
     Create: Created, WriteError;
+    CreateOrExists: Option<Created>, WriteError;
 }
 
 impl<'a> Create<'a> {
-    pub(crate) fn new(handle: &'a Handle, path: &'a str, data: &'a [u8]) -> Self {
+    pub(crate) fn new(target: Target<'a>, path: &'a str, data: &'a [u8]) -> Self {
         let acl = open_acl();
-        Self { handle, path, data, mode: CreateMode::Persistent, acl }
+        Self { target, path, data, mode: CreateMode::Persistent, acl }
     }
 
     /// What kind of node. Default: persistent.
@@ -159,6 +176,28 @@ impl<'a> Create<'a> {
     pub fn acl(mut self, acl: &AclList) -> Self {
         self.acl = acl.clone();
         self
+    }
+
+    /// Is content if there is such a node already: resolves to `None` then. In return it is never in doubt while the
+    /// session lives: if the answer is lost, the create is sent again, and `None` may then mean that the first one has
+    /// done it. Not for sequential modes.
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::WriteError> {
+    /// if zk.create("/jobs", b"").or_exists().await?.is_none() {
+    ///     println!("somebody has been here before");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn or_exists(self) -> CreateOrExists<'a> {
+        let Self { target, path, data, mode, acl } = self;
+        CreateOrExists { target, path, data, mode, acl }
+    }
+
+    /// Also creates the nodes above it that are missing: see [`CreateWithParents`].
+    pub const fn parents(self) -> CreateWithParents<'a> {
+        CreateWithParents::new(self)
     }
 
     /// Lets the session see to it that there is exactly one node, whatever happens to replies, and no node
@@ -177,24 +216,60 @@ impl<'a> Create<'a> {
         CreateProtected::new(self, true)
     }
 
-    /// Submits the create now.
-    pub fn submit(self) -> Pending<Created, WriteError> {
-        let Self { handle, path, data, mode, acl } = self;
-        let naming = mode.naming();
-        let frame = |path: Str<'_>| match mode.operation(path, data, acl) {
-            CreateOperation::Plain(create) if handle.level.lacks_create2() => {
-                RequestFrame::of(&create)
-            }
-            operation => operation.frame(),
-        };
-        write(handle, path, naming, frame, read_created)
+    pub(crate) fn start(self, admission: Admission) -> Pending<Created, WriteError> {
+        let Self { target, path, data, mode, acl } = self;
+        let frames = |path: Str<'_>| mode.operation(path, data, acl).frames(&target.handle.level);
+        let path = (path, mode.naming());
+        write(target, path, OnLoss::Report, frames, admission, read_created)
+    }
+}
+
+/// A [`Create`] that is content with a node that is there already: see [`Create::or_exists`].
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens until it is awaited or submitted"]
+pub struct CreateOrExists<'a> {
+    target: Target<'a>,
+    path: &'a str,
+    data: &'a [u8],
+    mode: CreateMode,
+    acl: AclList,
+}
+
+impl CreateOrExists<'_> {
+    fn start(self, admission: Admission) -> Pending<Option<Created>, WriteError> {
+        let Self { target, path, data, mode, acl } = self;
+        if mode.naming() == Naming::Sequential {
+            let cause = Cause::InvalidArgument("no other node has a sequential node's name");
+            return Pending::failed(WriteError::not_sent(cause));
+        }
+        let frames = |path: Str<'_>| mode.operation(path, data, acl).frames(&target.handle.level);
+        let path = (path, Naming::Exact);
+        write(
+            target,
+            path,
+            OnLoss::Resend,
+            frames,
+            admission,
+            |answer, context| match read_created(answer, context) {
+                Ok(created) => Ok(Some(created)),
+                Err(Unread::Code(ErrorCode::NODE_EXISTS)) => Ok(None),
+                Err(unread) => Err(unread),
+            },
+        )
     }
 }
 
 /// Reads the answer to any of the creates.
 fn read_created(answer: Answer, context: ReplyContext) -> Result<Created, Unread> {
-    if answer.code == ErrorCode::UNIMPLEMENTED && context.op == OpCode::CREATE2 {
-        context.level.learn_no_create2();
+    match (context.op, answer.code) {
+        (OpCode::CREATE2, ErrorCode::UNIMPLEMENTED) => {
+            context.level.learn_no_create2();
+            if context.has_alternative {
+                return Err(Unread::Again(context));
+            }
+        }
+        (OpCode::CREATE2, ErrorCode::OK) => context.level.learn_create2(),
+        _ => {}
     }
     let (path, stat) = match context.op {
         OpCode::CREATE => {

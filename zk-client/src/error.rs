@@ -77,7 +77,15 @@ pub enum Cause {
         /// The [limit](crate::ConnectOptions::reply_len_max) in bytes.
         len_max: usize,
     },
-    /// Too many requests are waiting or in flight already.
+    /// There was no connection, and the request was [not to wait](crate::Get::fail_fast) for one.
+    #[error("not connected")]
+    NotConnected,
+    /// There was no answer in the [time allowed](crate::Get::timeout).
+    #[error("deadline exceeded")]
+    DeadlineExceeded,
+    /// Too many requests are waiting or in flight already, or too many bytes of them: see
+    /// [`ConnectOptions::requests_max`](crate::ConnectOptions::requests_max) and
+    /// [`request_bytes_max`](crate::ConnectOptions::request_bytes_max).
     #[error("queue is full")]
     QueueFull,
     /// An argument that no server would accept.
@@ -214,6 +222,8 @@ impl From<session::Cause> for Cause {
         match cause {
             session::Cause::LinkLost(error) => Self::Disconnected(error),
             session::Cause::SessionOver(over) => Self::SessionEnded(over.into()),
+            session::Cause::NotConnected => Self::NotConnected,
+            session::Cause::Withdrawn => Self::DeadlineExceeded,
             session::Cause::TooLarge { len, len_max } => Self::TooLarge { len, len_max },
             session::Cause::ReplyTooLarge { len, len_max } => Self::ReplyTooLarge { len, len_max },
             other => Self::Disconnected(LinkError::Other(other.to_string())),
@@ -357,6 +367,9 @@ pub enum ServersError {
     /// A server's address makes no sense.
     #[error("{0:?} is not HOST, HOST:PORT or [IPV6]:PORT")]
     Address(String),
+    /// A list of other servers for a client that has its chroot already.
+    #[error("a chroot where only servers are to be named")]
+    UnexpectedChroot,
     /// What follows the servers is not a path.
     #[error("{0}")]
     Chroot(#[from] PathError),

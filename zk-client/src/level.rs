@@ -2,13 +2,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use zk_proto::{SessionId, Stat, Zxid};
+use zk_proto::{ErrorCode, SessionId, Stat, Zxid};
 
 /// Learned from refusals, by whoever meets the first one. There is no other way: the protocol has no
 /// version, and a server that does not know an operation refuses it and drops the connection.
 #[derive(Debug, Default)]
 pub(crate) struct Level {
     without_create2: AtomicBool,
+    with_create2: AtomicBool,
+    without_add_watch: AtomicBool,
 }
 
 impl Level {
@@ -19,6 +21,27 @@ impl Level {
 
     pub(crate) fn learn_no_create2(&self) {
         self.without_create2.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a server has shown that it answers creates with metadata.
+    pub(crate) fn has_create2(&self) -> bool {
+        self.with_create2.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn learn_create2(&self) {
+        self.with_create2.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether there are no persistent watches (servers before 3.6).
+    pub(crate) fn lacks_add_watch(&self) -> bool {
+        self.without_add_watch.load(Ordering::Relaxed)
+    }
+
+    /// A server has answered to the wish for a persistent watch.
+    pub(crate) fn note_add_watch(&self, code: ErrorCode) {
+        if code == ErrorCode::UNIMPLEMENTED {
+            self.without_add_watch.store(true, Ordering::Relaxed);
+        }
     }
 }
 

@@ -35,7 +35,9 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod attempt;
+mod cache;
 mod call;
+mod call_options;
 mod chroot;
 mod cleanup;
 mod client;
@@ -44,22 +46,32 @@ mod complaints;
 mod create;
 mod driver;
 mod error;
+mod histogram;
 #[cfg(feature = "digest-id")]
 mod identity;
 mod ids;
 mod level;
 mod link;
 mod node;
+mod observe;
 mod operations;
 mod options;
+mod parents;
+mod pending;
 mod protected;
+mod resolve;
+mod retry;
+mod room;
 mod sasl;
 mod servers;
 mod session;
+mod stats;
 mod sweep;
+mod ticket;
 #[cfg(feature = "tls")]
 mod tls;
 mod transaction;
+mod tree;
 mod watch;
 
 pub use bytes;
@@ -68,8 +80,8 @@ pub use rustls;
 #[doc(hidden)]
 pub use zk_proto::planted;
 pub use zk_proto::{
-    Acl, AclList, ErrorCode, EventType, Id, OpCode, Perms, Secret, SessionId, Stat, Text, Xid,
-    Zxid,
+    Acl, AclList, ClientInfo, ErrorCode, EventType, Id, OpCode, Perms, Secret, SessionId, Stat,
+    Text, Xid, Zxid,
     path::{PathError, PathFault, ZkPath, ancestors, join, name, parent, parse_sequence},
     session::{Credentials, LinkError, SaslFault, SaslSaid, SaslStep, TlsFault},
 };
@@ -81,23 +93,37 @@ pub use self::sasl::DigestMd5;
 #[cfg(feature = "tls")]
 pub use self::tls::{TlsConnect, TlsError, TlsOptions};
 pub use self::{
-    call::Pending,
+    cache::{Cache, CacheBuilder, CacheEvent, CacheEvents, CacheState, CachedNode},
+    call_options::CallOptions,
     client::{Client, CloseError, Cork},
     clock::{Clock, TokioClock},
-    create::{Create, CreateMode, Created},
+    create::{Create, CreateMode, CreateOrExists, Created},
     error::{
         Cause, ConnectError, Error, InDoubt, ReadError, Rejection, ServersError, SessionEnd,
         WriteError,
     },
+    histogram::Histogram,
     link::{Connect, Dial, Stream, TcpConnect},
     node::OwnedNode,
+    observe::{Answered, Connected, Ending, Observer},
     operations::{
-        Children, ChildrenWatched, Delete, Exists, ExistsWatched, Get, GetWatched, Set, Sync,
+        AddAuth, Children, ChildrenWatched, Config, ConfigWatched, Delete, DeleteIfExists,
+        DescendantCount, EnsembleConfig, Ephemerals, Exists, ExistsWatched, Get, GetAcl,
+        GetWatched, Member, MultiRead, ReadResult, Reconfig, Set, SetAcl, Sync, WhoAmI,
     },
     options::{ConnectOptions, SessionTask},
+    parents::{CreateWithParents, PendingWithParents},
+    pending::Pending,
     protected::{CreateAllProtected, CreateProtected, PendingNode, PendingNodes},
+    resolve::{Lookup, Resolve, ResolvedConnect, SystemResolver},
+    retry::{Retry, SafeToRetry},
     sasl::{SaslExchange, SaslMechanism, SaslThought},
     session::{Session, SessionState},
+    stats::Stats,
     transaction::{Multi, MultiError, MultiOutcome, OpResult},
-    watch::{NodeEvent, Watch},
+    tree::{DeleteRecursive, DeleteRecursiveError, PendingDelete},
+    watch::{
+        AddWatch, CheckWatches, NodeEvent, Resync, Watch, WatchEnd, WatchItem, WatchKind,
+        WatchMode, WatchStream,
+    },
 };

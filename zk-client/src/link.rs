@@ -9,12 +9,11 @@ use std::{
 };
 
 use bytes::{Buf, BytesMut};
-use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
-    net::{TcpStream, lookup_host},
-};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio_util::io::poll_read_buf;
 use zk_proto::session::{LinkError, ProbeAnswer};
+
+use crate::resolve::{self, Resolve as _, SystemResolver};
 
 /// Any stream of bytes that a session can be carried over.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -33,27 +32,13 @@ pub trait Connect: Send + Sync + 'static {
     fn connect(&self, server: &str) -> Dial;
 }
 
-/// Connections over TCP.
+/// Connections over TCP, with names resolved by the system: to whichever of a server's addresses answers first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TcpConnect;
 
 impl Connect for TcpConnect {
     fn connect(&self, server: &str) -> Dial {
-        let server = server.to_owned();
-        Box::pin(async move {
-            let mut last = None;
-            for address in lookup_host(&*server).await? {
-                match TcpStream::connect(address).await {
-                    Ok(stream) => {
-                        stream.set_nodelay(true)?;
-                        return Ok(Box::new(stream) as Box<dyn Stream>);
-                    }
-                    Err(error) => last = Some(error),
-                }
-            }
-            let unresolved = || io::Error::new(io::ErrorKind::NotFound, "name has no address");
-            Err(last.unwrap_or_else(unresolved))
-        })
+        resolve::dial(SystemResolver.resolve(server))
     }
 }
 

@@ -10,10 +10,13 @@ use zk_proto::{
 
 use crate::{
     Client,
+    call_options::CallOptions,
     chroot::Chroot,
     clock::{self, Clock},
     error::{ConnectError, ServersError},
     link::{Connect, TcpConnect},
+    observe::Observer,
+    resolve::{Resolve, ResolvedConnect},
     sasl::SaslMechanism,
     servers::Servers,
 };
@@ -37,6 +40,9 @@ use crate::{
 pub struct ConnectOptions {
     pub(crate) config: Config,
     pub(crate) chroot: Chroot,
+    pub(crate) watch_items_max: usize,
+    pub(crate) call: CallOptions,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) connect_deadline: Option<Duration>,
     pub(crate) connector: Arc<dyn Connect>,
     pub(crate) sasl: Option<Arc<dyn SaslMechanism>>,
@@ -44,6 +50,9 @@ pub struct ConnectOptions {
     pub(crate) seed: Option<u64>,
     pub(crate) spawn: Option<Arc<dyn Fn(SessionTask) + Send + Sync>>,
 }
+
+/// Enough for a busy subtree while its reader reads a few nodes; with short paths about 100 KiB.
+const WATCH_ITEMS_MAX: usize = 1024;
 
 /// The task that drives a session: see [`ConnectOptions::spawn_with`].
 pub type SessionTask = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -59,6 +68,9 @@ impl ConnectOptions {
         Ok(Self {
             config: Config::new(addresses),
             chroot: Chroot::new(&chroot),
+            watch_items_max: WATCH_ITEMS_MAX,
+            call: CallOptions::new(),
+            observer: None,
             connect_deadline: Some(Duration::from_secs(30)),
             connector: Arc::new(TcpConnect),
             sasl: None,
@@ -141,10 +153,30 @@ impl ConnectOptions {
         self
     }
 
-    /// Requests that may wait or be in flight; above that they fail with
-    /// [`QueueFull`](crate::Cause::QueueFull). Default 65 536.
+    /// How long requests are waited for, unless a client or a call has it otherwise: see
+    /// [`Get::timeout`](crate::Get::timeout). Default: as long as the session lives.
+    pub const fn request_timeout(mut self, timeout: Duration) -> Self {
+        self.call.timeout = Some(timeout);
+        self
+    }
+
+    /// Requests that may wait or be in flight. Awaiting one more waits for room, behind all who wait already;
+    /// submitting it fails with [`QueueFull`](crate::Cause::QueueFull). Default 65 536.
     pub const fn requests_max(mut self, requests: usize) -> Self {
         self.config.requests_max = requests;
+        self
+    }
+
+    /// Bytes of all those requests together, as with [`requests_max`](Self::requests_max). Default 64 MiB.
+    pub const fn request_bytes_max(mut self, bytes: usize) -> Self {
+        self.config.request_bytes_max = bytes;
+        self
+    }
+
+    /// Events that are kept for a [`WatchStream`](crate::WatchStream) that nobody reads; one more, and all of them are
+    /// replaced by one [`Resync::Lagged`](crate::Resync::Lagged). Default 1024.
+    pub const fn watch_items_max(mut self, items: usize) -> Self {
+        self.watch_items_max = items;
         self
     }
 
@@ -174,6 +206,18 @@ impl ConnectOptions {
     #[cfg(feature = "tls")]
     pub fn tls(self, options: crate::TlsOptions) -> Result<Self, crate::TlsError> {
         Ok(self.connector(crate::TlsConnect::new(options)?))
+    }
+
+    /// How names of servers become addresses. Default: by the system. Short for a [`connector`](Self::connector) made
+    /// of [`ResolvedConnect`].
+    pub fn resolver(self, resolver: impl Resolve) -> Self {
+        self.connector(ResolvedConnect::new(resolver))
+    }
+
+    /// Who is to hear what happens with the session. Default: nobody.
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
     }
 
     /// How connections are made. Default: TCP, with names resolved at each attempt.

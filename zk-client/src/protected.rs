@@ -37,7 +37,7 @@ impl<'a> CreateProtected<'a> {
 
     /// Submits the create now.
     pub fn submit(self) -> PendingNode {
-        let handle = self.create.handle;
+        let handle = self.create.target.handle;
         PendingNode(start(handle, vec![self], None, &[]))
     }
 

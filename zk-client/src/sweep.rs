@@ -56,6 +56,7 @@ impl Sweep {
             frame: RequestFrame::of(&delete),
             token: Token::Sweep(self),
             watch: None,
+            fail_fast: false,
             on_loss: if planted!(DeleteNotRepeated) { OnLoss::Report } else { OnLoss::Resend },
         }
     }

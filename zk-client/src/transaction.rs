@@ -1,7 +1,5 @@
 //! Several writes and checks that happen together or not at all.
 
-use std::future::IntoFuture;
-
 use zk_proto::{
     AclList, ErrorCode, Stat, Str,
     frame::RequestFrame,
@@ -14,10 +12,10 @@ use zk_proto::{
 };
 
 use crate::{
-    call::{Call, CallError as _, Handle, Pending, ReplyContext, Unread, body},
+    call::{Admission, Call, CallError as _, Pending, ReplyContext, Target, Unread, body},
     create::{CreateMode, CreateOperation, open_acl},
     error::{Cause, Rejection, WriteError},
-    operations::expected,
+    operations::{awaitable, expected},
 };
 
 /// Collects operations that happen together or not at all; resolves to their results, in order.
@@ -27,7 +25,7 @@ use crate::{
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
 pub struct Multi<'a> {
-    handle: &'a Handle,
+    target: Target<'a>,
     ops: Vec<Op<'a>>,
 }
 
@@ -72,8 +70,8 @@ pub struct MultiError {
 pub type MultiOutcome = Result<Vec<OpResult>, MultiError>;
 
 impl<'a> Multi<'a> {
-    pub(crate) const fn new(handle: &'a Handle) -> Self {
-        Self { handle, ops: Vec::new() }
+    pub(crate) const fn new(target: Target<'a>) -> Self {
+        Self { target, ops: Vec::new() }
     }
 
     fn with(mut self, op: Op<'a>) -> Self {
@@ -127,29 +125,33 @@ impl<'a> Multi<'a> {
         self.with(Op::Check { path, version: Some(version) })
     }
 
-    /// Submits the transaction now.
-    pub fn submit(self) -> Pending<MultiOutcome, WriteError> {
+    fn start(self, admission: Admission) -> Pending<MultiOutcome, WriteError> {
         let writes = self.ops.iter().any(|op| !matches!(op, Op::Check { .. }));
-        match self.encode() {
-            Ok(multi) => self.handle.call(Call {
-                frame: RequestFrame::of(&multi),
-                on_loss: if writes { OnLoss::Report } else { OnLoss::Resend },
-                watch: None,
-                read,
-            }),
+        let level = &self.target.handle.level;
+        let creates = self.ops.iter().any(|op| matches!(op, Op::Create { .. }));
+        let frame = |with_stat| self.encode(with_stat).map(|multi| RequestFrame::of(&multi));
+        let is_open = creates && !level.lacks_create2() && !level.has_create2();
+        let frames = frame(!level.lacks_create2())
+            .and_then(|first| Ok((first, is_open.then(|| frame(false)).transpose()?)));
+        match frames {
+            Ok((frame, instead)) => {
+                let on_loss = if writes { OnLoss::Report } else { OnLoss::Resend };
+                let call = Call { frame, on_loss, watch: None, instead, read };
+                self.target.call(call, admission)
+            }
             Err(cause) => Pending::failed(WriteError::not_sent(cause)),
         }
     }
 
-    fn encode(&self) -> Result<MultiRequest, Cause> {
-        let chroot = &self.handle.chroot;
+    fn encode(&self, with_stat: bool) -> Result<MultiRequest, Cause> {
+        let chroot = &self.target.handle.chroot;
         let paths = self
             .ops
             .iter()
             .map(|op| chroot.resolve(op.path(), op.naming()))
             .collect::<Result<Vec<_>, _>>()?;
         let ops = self.ops.iter().zip(&paths);
-        ops.map(|(op, path)| op.encode(Str::from(&**path))).collect()
+        ops.map(|(op, path)| op.encode(Str::from(&**path), with_stat)).collect()
     }
 }
 
@@ -170,11 +172,13 @@ impl Op<'_> {
         }
     }
 
-    fn encode<'a>(&'a self, path: Str<'a>) -> Result<MultiOp<'a>, Cause> {
+    /// `with_stat` is whether servers know how to tell a new node's metadata.
+    fn encode<'a>(&'a self, path: Str<'a>, with_stat: bool) -> Result<MultiOp<'a>, Cause> {
         Ok(match self {
             Self::Create { data, mode, acl, .. } => {
                 match mode.operation(path, data, acl.clone().unwrap_or_else(open_acl)) {
-                    CreateOperation::Plain(create) => MultiOp::Create2(create),
+                    CreateOperation::Plain(create) if with_stat => MultiOp::Create2(create),
+                    CreateOperation::Plain(create) => MultiOp::Create(create),
                     CreateOperation::Container(create) => MultiOp::CreateContainer(create),
                     CreateOperation::Ttl(create) => MultiOp::CreateTtl(create),
                 }
@@ -193,12 +197,8 @@ impl Op<'_> {
     }
 }
 
-impl IntoFuture for Multi<'_> {
-    type Output = Result<MultiOutcome, WriteError>;
-    type IntoFuture = Pending<MultiOutcome, WriteError>;
-    fn into_future(self) -> Self::IntoFuture {
-        self.submit()
-    }
+awaitable! {
+    Multi: MultiOutcome, WriteError;
 }
 
 /// What has stopped a transaction, if anything has.
@@ -214,6 +214,15 @@ pub(crate) fn failure(response: &MultiResponse) -> Option<MultiError> {
 /// Reads the results. The header of a failed transaction carries no error; the results do: 0 in front of
 /// the operation that failed, and "runtime inconsistency" behind it.
 fn read(answer: Answer, context: ReplyContext) -> Result<MultiOutcome, Unread> {
+    if context.has_alternative {
+        // Servers before 3.5 do not understand what they do not know inside of a transaction.
+        if answer.code == ErrorCode::MARSHALLING_ERROR {
+            return Err(Unread::Again(context));
+        }
+        if answer.code.is_ok() {
+            context.level.learn_create2();
+        }
+    }
     let response: MultiResponse = body(&answer)?;
     if let Some(failure) = failure(&response) {
         return Ok(Err(failure));

@@ -57,8 +57,8 @@ mod ticket;
 mod together;
 
 pub use zk_client::{
-    self, Acl, AclList, Client, ConnectError, ConnectOptions, Perms, ReadError, Rejection,
-    SessionEnd, SessionId,
+    self, Acl, AclList, Client, ConnectError, ConnectOptions, Histogram, Perms, ReadError,
+    Rejection, SessionEnd, SessionId,
 };
 
 pub use self::{
@@ -74,7 +74,7 @@ pub use self::{
     layout::{Layout, Names, Strangers},
     lock::{Lock, LockBuilder},
     multi_lock::MultiLock,
-    observe::{Grant, Histogram, Metrics, Observer, Release},
+    observe::{Grant, Metrics, Observer, Release},
     persistent_node::{NodeState, PersistentNode},
     positions::Positions,
     queue::{Contender, Queue},

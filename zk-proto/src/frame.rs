@@ -168,6 +168,17 @@ impl RequestFrame {
             out.extend_from_slice(&self.body);
         });
     }
+
+    /// The same of a read, without asking for a watch: of every read that can, the last byte says whether it does.
+    pub(crate) fn write_unwatched(&self, xid: Xid, out: &mut BytesMut) {
+        encode_frame_with(out, |out| {
+            RequestHeader { xid, op: self.op }.encode(out);
+            if let Some((_, path)) = self.body.split_last() {
+                out.extend_from_slice(path);
+                false.encode(out);
+            }
+        });
+    }
 }
 
 #[cfg(test)]

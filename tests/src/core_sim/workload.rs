@@ -131,6 +131,6 @@ impl Wish {
             by: watching.by,
             watcher: *watcher,
         });
-        (Outgoing { frame, token, watch: intent, on_loss }, asked, watch)
+        (Outgoing { frame, token, watch: intent, on_loss, fail_fast: false }, asked, watch)
     }
 }

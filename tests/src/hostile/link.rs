@@ -63,6 +63,10 @@ pub(crate) enum What {
     SetWatches {
         xid: Xid,
     },
+    /// What the session tells the server of watches that come and go.
+    Upkeep {
+        xid: Xid,
+    },
     Close {
         xid: Xid,
     },
@@ -78,9 +82,10 @@ impl What {
     pub(crate) const fn xid(&self) -> Option<Xid> {
         match self {
             Self::Handshake { .. } | Self::Ping | Self::Auth { .. } => None,
-            Self::SetWatches { xid } | Self::Close { xid } | Self::Request { xid, .. } => {
-                Some(*xid)
-            }
+            Self::SetWatches { xid }
+            | Self::Upkeep { xid }
+            | Self::Close { xid }
+            | Self::Request { xid, .. } => Some(*xid),
         }
     }
 
@@ -105,6 +110,7 @@ impl What {
                 Self::Auth { token }
             }
             OpCode::SET_WATCHES | OpCode::SET_WATCHES2 => Self::SetWatches { xid },
+            OpCode::ADD_WATCH | OpCode::REMOVE_WATCHES => Self::Upkeep { xid },
             OpCode::CLOSE_SESSION => Self::Close { xid },
             OpCode::GET_DATA => {
                 let GetDataRequest { path, .. } =

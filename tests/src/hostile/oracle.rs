@@ -33,13 +33,6 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Whether the server keeps one watch for both.
-    fn is_shared_with(self, other: Self) -> bool {
-        let is_data = |by| matches!(by, WatchBy::Data | WatchBy::Exists);
-        let same = self.by == other.by || (is_data(self.by) && is_data(other.by));
-        same && self.path == other.path
-    }
-
     fn is_persistent(self) -> bool {
         matches!(self.by, WatchBy::Persistent | WatchBy::Recursive)
     }
@@ -129,15 +122,12 @@ impl Oracle {
         self.request(token).is_refused = true;
     }
 
-    /// The user no longer listens. Returns whether others do, or will, by the same watch of the server.
-    pub(crate) fn unwatched(&mut self, watcher: &str, watch: Watch) -> bool {
+    /// The user no longer listens.
+    pub(crate) fn unwatched(&mut self, watcher: &str) {
         self.armed.remove(watcher);
         for request in self.requests.values_mut() {
             request.watch.take_if(|(named, _)| named == watcher);
         }
-        let to_be_armed = self.requests.values().filter_map(|request| request.watch.as_ref());
-        let to_be_armed = to_be_armed.map(|(_, watch)| watch);
-        self.armed.values().chain(to_be_armed).any(|other| other.is_shared_with(watch))
     }
 
     fn request(&mut self, token: &str) -> &mut Request {

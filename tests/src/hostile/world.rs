@@ -140,13 +140,14 @@ impl World {
         // What is asked for is of no interest to the session, so that all can be the same.
         let request = GetDataRequest { path: (&*token).into(), watch: watch.is_some() };
         let frame = RequestFrame::of(&request);
-        self.session.submit(self.now, Outgoing { frame, token, watch, on_loss });
+        let fail_fast = false;
+        self.session.submit(self.now, Outgoing { frame, token, watch, on_loss, fail_fast });
     }
 
     fn unwatch(&mut self, which: usize) {
         let Some((watcher, watch)) = self.watches.iter().nth(which) else { return };
-        let is_unused = self.session.unwatch(watch.by, watch.path, |other| other == watcher);
-        assert_eq!(is_unused, !self.oracle.unwatched(watcher, *watch), "{watcher}: {watch:?}");
+        self.session.unwatch(self.now, watch.by, watch.path, |other| other == watcher);
+        self.oracle.unwatched(watcher);
     }
 
     fn dialed(&mut self, outcome: Result<(), LinkError>) {

@@ -223,6 +223,7 @@ fn harmless<R: Request>(id: u64, request: &R) -> Next {
         token: Token::Attempt(id),
         watch: None,
         on_loss: OnLoss::Resend,
+        fail_fast: false,
     })
 }
 
@@ -266,7 +267,8 @@ impl Attempt {
                 RequestFrame::of(&multi)
             }
         };
-        Outgoing { frame, token: Token::Attempt(id), watch: None, on_loss: OnLoss::Report }
+        let (token, on_loss) = (Token::Attempt(id), OnLoss::Report);
+        Outgoing { frame, token, watch: None, on_loss, fail_fast: false }
     }
 
     /// One of the replies that this step waits for.

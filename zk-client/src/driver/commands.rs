@@ -1,8 +1,14 @@
 //! What clients want of the session.
 
-use std::task::{Context, Poll};
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
 
-use zk_proto::{Time, planted};
+use zk_proto::{
+    Time, planted,
+    session::{Auth, Cause, Outcome, Outgoing, WatchBy, Watcher as _, Withdrawn},
+};
 
 use super::{Driver, later::Task};
 use crate::{
@@ -11,6 +17,8 @@ use crate::{
     error::SessionEnd,
     session::SessionState,
     sweep::Sweep,
+    ticket::Ticket,
+    watch::Listener,
 };
 
 /// Commands taken per turn: enough to fill a write, few enough for replies not to wait long.
@@ -18,7 +26,8 @@ const COMMANDS_PER_TURN: usize = 1024;
 
 impl Driver {
     pub(super) fn take_commands(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.abandoned || !self.parts.session.has_room() {
+        // How much there may be is decided where it is submitted: see `room`.
+        if self.abandoned {
             return false;
         }
         let mut inbox = std::mem::take(&mut self.inbox);
@@ -50,6 +59,19 @@ impl Driver {
             }
             Command::CleanupBegins => self.cleanups += 1,
             Command::CleanupEnds => self.cleanups -= 1,
+            Command::Withdraw(ticket) => self.withdraw(now, &ticket),
+            Command::AddAuth(auth, token) => self.add_auth(now, auth, token),
+            Command::Unwatch { by, path } => self.unwatch(now, by, &path),
+            Command::RemoveWatches { kinds, path } => {
+                for by in kinds {
+                    let gone = |listener: &Listener| {
+                        listener.remove(*by, &path);
+                        true
+                    };
+                    self.parts.session.unwatch(now, *by, &path, gone);
+                }
+            }
+            Command::UpdateServers(servers) => self.parts.session.update_servers(now, servers),
             Command::Close(done) => self.close(now, Token::Closer(done)),
             Command::Detach(credentials) => {
                 self.announce_closing();
@@ -64,10 +86,59 @@ impl Driver {
         }
         let request = match submission {
             Submission::Sweep(sweep) => return self.sweep(now, sweep),
-            Submission::Request(request) => request,
+            Submission::Request(request) => return self.request(now, request),
             Submission::Create(create) => self.attempts.start(*create),
         };
         self.parts.session.submit(now, request);
+    }
+
+    fn request(&mut self, now: Time, mut request: Outgoing<Token, Listener>) {
+        let Token::Caller(caller) = &mut request.token else {
+            self.parts.session.submit(now, request);
+            return;
+        };
+        caller.since = now.since_epoch();
+        let ticket = caller.ticket.clone();
+        if ticket.as_ref().is_some_and(|ticket| !ticket.take()) {
+            // Its caller has waited long enough already.
+            return;
+        }
+        let place = self.parts.session.submit(now, request);
+        if let Some(ticket) = ticket {
+            ticket.put(place);
+        }
+    }
+
+    /// A caller waits no longer: it is told what is known.
+    fn withdraw(&mut self, now: Time, ticket: &Ticket) {
+        let withdrawn = ticket.place().and_then(|place| self.parts.session.withdraw(place));
+        match withdrawn {
+            Some(Withdrawn::Unsent { token: Token::Caller(mut caller), was_sent }) => {
+                let cause = Cause::Withdrawn;
+                let outcome =
+                    if was_sent { Outcome::Unknown(cause) } else { Outcome::NotSent(cause) };
+                self.parts.counters.concluded(now, &caller, &outcome);
+                caller.answer(outcome);
+            }
+            Some(Withdrawn::Sent(Token::Caller(caller))) if caller.reply.is_some() => {
+                let outcome = Outcome::Unknown(Cause::Withdrawn);
+                self.parts.counters.concluded(now, caller, &outcome);
+                caller.answer(outcome);
+            }
+            // It has been told already.
+            _ => {}
+        }
+    }
+
+    fn add_auth(&mut self, now: Time, auth: Auth, mut token: Token) {
+        if let Token::Caller(caller) = &mut token {
+            caller.since = now.since_epoch();
+        }
+        self.parts.session.add_auth(now, auth, token);
+    }
+
+    fn unwatch(&mut self, now: Time, by: WatchBy, path: &Arc<str>) {
+        self.parts.session.unwatch(now, by, path, Listener::is_gone);
     }
 
     pub(super) fn sweep(&mut self, now: Time, sweep: Sweep) {
@@ -110,7 +181,9 @@ impl Driver {
         }
         for task in self.later.all() {
             match task {
-                Task::Sweep(sweep) => self.parts.session.submit(now, sweep.request()),
+                Task::Sweep(sweep) => {
+                    self.parts.session.submit(now, sweep.request());
+                }
                 Task::Attempt(id) => {
                     let next = self.attempts.retry(id);
                     self.go_on(now, next);

@@ -108,7 +108,9 @@ impl Driver {
         let any = !due.is_empty();
         for task in due {
             match task {
-                Task::Sweep(sweep) => self.parts.session.submit(now, sweep.request()),
+                Task::Sweep(sweep) => {
+                    self.parts.session.submit(now, sweep.request());
+                }
                 Task::Attempt(id) => {
                     let next = self.attempts.retry(id);
                     self.go_on(now, next);
@@ -143,6 +145,7 @@ impl Driver {
                 token: Token::Nobody,
                 watch: None,
                 on_loss: OnLoss::Report,
+                fail_fast: false,
             },
         );
         self.later.put(now.after(interval), Task::Confirm(interval));

@@ -33,6 +33,7 @@ use crate::{
     link::{Connect, Link, READ_LEN_MIN},
     sasl::SaslMechanism,
     session::{Lease, Published, SessionState},
+    stats::Counters,
     sweep::Unconfirmed,
     watch::Listener,
 };
@@ -55,6 +56,7 @@ pub(crate) struct Parts {
     pub(crate) sweeps: Arc<Unconfirmed>,
     pub(crate) level: Arc<Level>,
     pub(crate) last_failure: watch::Sender<Option<(Arc<str>, LinkError)>>,
+    pub(crate) counters: Arc<Counters>,
 }
 
 /// The owner of one session.
@@ -139,6 +141,8 @@ impl Driver {
             self.carry_out(now, output);
         }
         self.parts.lease.publish(self.parts.session.lease());
+        let (requests, bytes) = self.parts.session.load();
+        self.parts.counters.load(requests, bytes);
         busy |= self.detach_when_done();
         busy | self.write(cx)
     }

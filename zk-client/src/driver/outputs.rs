@@ -14,8 +14,9 @@ use crate::{
     attempt::Next,
     call::Token,
     link::{Link, probe},
+    observe::Connected,
     session::SessionState,
-    watch::Listener,
+    watch::{Delivery, Listener},
 };
 
 impl Driver {
@@ -37,6 +38,7 @@ impl Driver {
             }
             Output::Failed { server, error } => {
                 self.complaints.failed(now, &server, &error);
+                self.parts.counters.attempt_failed(&server, &error);
                 self.parts.last_failure.send_replace(Some((server, error)));
             }
             Output::Reply { token, outcome } => self.reply(now, token, outcome),
@@ -44,7 +46,11 @@ impl Driver {
                 if let WatchNotice::Event(event) = &notice {
                     tracing::trace!(kind = %event.kind, path = &*event.path, "watch fired");
                 }
-                watcher.notify(notice);
+                self.parts.counters.watch_event();
+                if watcher.notify(notice) == Delivery::Lagged {
+                    self.parts.counters.lagged();
+                    tracing::debug!("events came faster than they were read");
+                }
             }
             Output::State(state) => {
                 if let State::Connected(negotiated) = &state {
@@ -58,8 +64,12 @@ impl Driver {
 
     fn reply(&mut self, now: Time, token: Token, outcome: Outcome) {
         match token {
-            // The caller may have gone; the answer goes with it.
-            Token::Caller { reply, .. } => drop(reply.send(outcome)),
+            Token::Caller(mut caller) => {
+                if caller.reply.is_some() {
+                    self.parts.counters.concluded(now, &caller, &outcome);
+                }
+                caller.answer(outcome);
+            }
             Token::Closer(done) => {
                 let confirmed = matches!(outcome, Outcome::Answered(_));
                 self.parts.published.send_modify(|it| it.close_confirmed |= confirmed);
@@ -83,7 +93,9 @@ impl Driver {
     pub(super) fn go_on(&mut self, now: Time, next: Vec<Next>) {
         for next in next {
             match next {
-                Next::Submit(request) => self.parts.session.submit(now, request),
+                Next::Submit(request) => {
+                    self.parts.session.submit(now, request);
+                }
                 Next::Sweep(sweep) => self.sweep(now, sweep),
                 Next::Later(id) => {
                     self.later.put(now.after(RETRY_PAUSE), Task::Attempt(id));
@@ -92,9 +104,27 @@ impl Driver {
         }
     }
 
+    /// Counts a change of state, and tells it to whoever observes, before anybody else hears of it.
+    fn observe(&self, state: &State) {
+        let counters = &self.parts.counters;
+        match state {
+            State::Connected(negotiated) => counters.connected(&Connected {
+                server: self.parts.session.server().map_or("", |server| server),
+                session: negotiated.id,
+                timeout: negotiated.timeout,
+                read_only: negotiated.read_only,
+                epoch: self.parts.published.borrow().epoch + 1,
+            }),
+            State::Disconnected(why) => counters.disconnected(why),
+            State::Over(over) => counters.ended((*over).into()),
+            _ => {}
+        }
+    }
+
     fn publish(&mut self, now: Time, state: State) {
         let comes_or_goes = matches!(state, State::Connected(_) | State::Disconnected(_));
         let shown = comes_or_goes && self.complaints.changed(now);
+        self.observe(&state);
         // Before the state, so that nobody sees a fresh connection with a stale lease.
         self.parts.lease.publish(self.parts.session.lease());
         self.parts.published.send_modify(|published| match state {

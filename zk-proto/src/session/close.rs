@@ -3,7 +3,7 @@
 use super::{
     Session,
     flight::Slot,
-    output::{Cause, Outcome, Output, Over, State, WatchNotice},
+    output::{Cause, Outcome, Output, Over, Place, State, WatchNotice},
     phase::Phase,
     timer::Timer,
     watches::Watcher,
@@ -24,8 +24,10 @@ impl<R, W: Watcher> Session<R, W> {
             return;
         }
         let frame = RequestFrame::of(&CloseSession);
-        self.flight.push(Slot::Close { frame, token });
+        self.flight.push(Slot::Close { frame, token, place: Place(0) });
         self.closing = true;
+        // There is no use for another connection.
+        self.leaving = false;
         if !planted!(CloseWaitsForServer) {
             self.timers.set(Timer::Close, now.after(self.config.close_timeout));
         }

@@ -3,11 +3,12 @@
 //! This is the only place that knows whether a request was sent, and so whether it may have been
 //! carried out.
 
-use alloc::collections::VecDeque;
+use alloc::{collections::VecDeque, sync::Arc};
 
 use super::{
     link::Link,
-    output::{Cause, OnLoss, Outcome, Outgoing, WatchBy, WatchIntent},
+    output::{Cause, OnLoss, Outcome, Outgoing, Place, WatchBy, WatchIntent, Withdrawn},
+    standing::Standing,
     watches::Kind,
 };
 use crate::{data::Xid, frame::RequestFrame, time::Time};
@@ -20,18 +21,60 @@ pub(crate) enum Slot<R, W> {
         request: Outgoing<R, W>,
         /// Whether it was sent over an earlier connection, so that it may have been carried out.
         was_sent: bool,
+        place: Place,
+        /// What it makes the server watch for good, even if nobody wants to hear of it any more.
+        asks: Option<(WatchBy, Arc<str>)>,
     },
-    /// Arms watches again on a new connection; never survives the connection.
-    Restore(RequestFrame),
+    /// The session's own business with the server of one connection; never survives that.
+    Own { frame: RequestFrame, purpose: Purpose, place: Place },
     /// The end of the session. Nothing follows it.
-    Close { frame: RequestFrame, token: R },
+    Close { frame: RequestFrame, token: R, place: Place },
+}
+
+/// What the session itself asks a server for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Arms watches again on a new connection.
+    Restore,
+    /// Arms a recursive watch again that a later request may have replaced.
+    Rearm(Arc<str>),
+    /// Removes all watches from a path that nobody waits for any more.
+    Unwatch(Arc<str>),
 }
 
 impl<R, W> Slot<R, W> {
+    /// A user's request.
+    pub(crate) fn user(request: Outgoing<R, W>) -> Self {
+        let watch = request.watch.as_ref().filter(|watch| watch.by.is_persistent());
+        let asks = watch.map(|watch| (watch.by, watch.path.clone()));
+        Self::User { request, was_sent: false, place: Place(0), asks }
+    }
+
+    /// What the session itself asks for.
+    pub(crate) const fn own(frame: RequestFrame, purpose: Purpose) -> Self {
+        Self::Own { frame, purpose, place: Place(0) }
+    }
+
+    const fn place(&self) -> Place {
+        match self {
+            Self::User { place, .. } | Self::Own { place, .. } | Self::Close { place, .. } => {
+                *place
+            }
+        }
+    }
+
+    const fn put(&mut self, at: Place) {
+        match self {
+            Self::User { place, .. } | Self::Own { place, .. } | Self::Close { place, .. } => {
+                *place = at;
+            }
+        }
+    }
+
     pub(crate) const fn frame(&self) -> &RequestFrame {
         match self {
             Self::User { request: Outgoing { frame, .. }, .. }
-            | Self::Restore(frame)
+            | Self::Own { frame, .. }
             | Self::Close { frame, .. } => frame,
         }
     }
@@ -41,7 +84,15 @@ impl<R, W> Slot<R, W> {
         match self {
             Self::User { request, .. } => Some(request.token),
             Self::Close { token, .. } => Some(token),
-            Self::Restore(_) => None,
+            Self::Own { .. } => None,
+        }
+    }
+
+    /// What a user waits for a watch on, if the request is to arm one.
+    const fn watch(&self) -> Option<&WatchIntent<W>> {
+        match self {
+            Self::User { request, .. } => request.watch.as_ref(),
+            Self::Own { .. } | Self::Close { .. } => None,
         }
     }
 }
@@ -65,6 +116,7 @@ pub(crate) struct Flight<R, W> {
     next_xid: Xid,
     /// Bytes of all frames in both queues.
     bytes: usize,
+    next_place: u64,
 }
 
 /// What is certain about a request that will not be answered.
@@ -87,7 +139,7 @@ impl Fate {
 
 impl<R, W> Flight<R, W> {
     pub(crate) const fn new(next_xid: Xid) -> Self {
-        Self { sent: VecDeque::new(), waiting: VecDeque::new(), next_xid, bytes: 0 }
+        Self { sent: VecDeque::new(), waiting: VecDeque::new(), next_xid, bytes: 0, next_place: 1 }
     }
 
     /// The xid that the next request to be sent will carry.
@@ -103,9 +155,31 @@ impl<R, W> Flight<R, W> {
     }
 
     /// Puts a request behind all others.
-    pub(crate) fn push(&mut self, slot: Slot<R, W>) {
+    pub(crate) fn push(&mut self, mut slot: Slot<R, W>) -> Place {
+        let place = Place(self.next_place);
+        self.next_place = self.next_place.wrapping_add(1);
+        slot.put(place);
         self.bytes = self.bytes.saturating_add(slot.frame().len());
         self.waiting.push_back(slot);
+        place
+    }
+
+    /// Takes a user's request back if no byte of it is on its way, or gives access to its token. Both queues, one
+    /// behind the other, are in the order of places.
+    pub(crate) fn withdraw(&mut self, place: Place) -> Option<Withdrawn<'_, R>> {
+        let index = self.waiting.partition_point(|slot| slot.place() < place);
+        if self.waiting.get(index).is_some_and(|slot| slot.place() == place) {
+            let slot = self.waiting.remove(index)?;
+            self.forget(&slot);
+            let Slot::User { request, was_sent, .. } = slot else { return None };
+            return Some(Withdrawn::Unsent { token: request.token, was_sent });
+        }
+        let index = self.sent.partition_point(|sent| sent.slot.place() < place);
+        let sent = self.sent.get_mut(index).filter(|sent| sent.slot.place() == place)?;
+        match &mut sent.slot {
+            Slot::User { request, .. } => Some(Withdrawn::Sent(&mut request.token)),
+            Slot::Own { .. } | Slot::Close { .. } => None,
+        }
     }
 
     pub(crate) fn requests(&self) -> usize {
@@ -121,18 +195,28 @@ impl<R, W> Flight<R, W> {
         self.sent.front().map(|sent| sent.at)
     }
 
-    /// Whether everything submitted has been answered.
-    #[cfg(debug_assertions)]
+    /// Whether something that was sent has not been answered.
     pub(crate) fn has_sent(&self) -> bool {
         !self.sent.is_empty()
     }
 
     /// Gives all waiting requests their xids and appends them to the bytes for the server. Returns
     /// whether there were any.
-    pub(crate) fn send_waiting(&mut self, now: Time, link: &mut Link) -> bool {
+    pub(crate) fn send_waiting(
+        &mut self,
+        now: Time,
+        link: &mut Link,
+        standing: &mut Standing,
+    ) -> bool {
         let any = !self.waiting.is_empty();
         while let Some(slot) = self.waiting.pop_front() {
-            self.send(now, slot, link);
+            let leans = slot.watch().is_some_and(|watch| standing.at(&watch.path).carry(watch.by));
+            match &slot {
+                Slot::User { asks: Some((by, path)), .. } => standing.asked(*by, path),
+                Slot::Own { purpose: Purpose::Unwatch(path), .. } => standing.removed(path),
+                _ => {}
+            }
+            self.send(now, slot, leans, link);
         }
         any
     }
@@ -140,16 +224,20 @@ impl<R, W> Flight<R, W> {
     /// Sends a request ahead of the waiting ones.
     pub(crate) fn send_first(&mut self, now: Time, slot: Slot<R, W>, link: &mut Link) {
         self.bytes = self.bytes.saturating_add(slot.frame().len());
-        self.send(now, slot, link);
+        self.send(now, slot, false, link);
     }
 
-    fn send(&mut self, now: Time, slot: Slot<R, W>, link: &mut Link) {
+    /// `leans` is whether the watch that it is to arm stands already.
+    fn send(&mut self, now: Time, slot: Slot<R, W>, leans: bool, link: &mut Link) {
         let xid = self.next_xid;
         self.next_xid = xid.next();
         if planted!(XidsOverflow) {
             self.next_xid = Xid(xid.0.wrapping_add(1));
         }
-        let start = link.write(|out| slot.frame().write(xid, out));
+        let start = link.write(|out| match slot.frame() {
+            frame if leans => frame.write_unwatched(xid, out),
+            frame => frame.write(xid, out),
+        });
         self.sent.push_back(Sent { xid, slot, at: now, start });
     }
 
@@ -198,22 +286,27 @@ impl<R, W> Flight<R, W> {
 
     /// Sorts out what was sent when the connection is lost after `written` bytes.
     ///
-    /// Requests without a single written byte wait again, as do those that may be sent twice; both keep
-    /// their order. Replays of watches are dropped, to be made anew for the next connection. The others
-    /// are returned in order.
-    pub(crate) fn link_lost(&mut self, written: u64) -> VecDeque<Slot<R, W>> {
-        let mut unknown = VecDeque::new();
+    /// Requests without a single written byte wait again, as do those that may be sent twice, unless they are not
+    /// to wait; both keep their order. What the session asked for itself is dropped, to be made anew for the next
+    /// connection. The others are returned in order, with what is certain of them.
+    pub(crate) fn link_lost(&mut self, written: u64) -> VecDeque<(Slot<R, W>, Fate)> {
+        let mut failed = VecDeque::new();
         let mut again = VecDeque::new();
         for Sent { mut slot, start, .. } in core::mem::take(&mut self.sent) {
             let unwritten = start >= written && !planted!(UnsentReportedLost);
+            let mut fate = if unwritten { Fate::NotSent } else { Fate::Unknown };
             let wait_again = match &mut slot {
-                Slot::Restore(_) => {
+                Slot::Own { .. } => {
                     self.forget(&slot);
                     continue;
                 }
-                Slot::User { request, was_sent } => {
+                Slot::User { request, was_sent, .. } => {
                     *was_sent |= !unwritten;
-                    unwritten || request.on_loss == OnLoss::Resend || planted!(BlindRetry)
+                    if *was_sent {
+                        fate = Fate::Unknown;
+                    }
+                    let harmless = unwritten || request.on_loss == OnLoss::Resend;
+                    (harmless && !request.fail_fast) || planted!(BlindRetry)
                 }
                 Slot::Close { .. } => unwritten,
             };
@@ -221,41 +314,37 @@ impl<R, W> Flight<R, W> {
                 again.push_back(slot);
             } else {
                 self.forget(&slot);
-                unknown.push_back(slot);
+                failed.push_back((slot, fate));
             }
         }
         if planted!(UnsentReportedLost) {
             for slot in core::mem::take(&mut self.waiting) {
                 self.forget(&slot);
-                unknown.push_back(slot);
+                failed.push_back((slot, Fate::Unknown));
             }
         }
         again.append(&mut self.waiting);
         self.waiting = again;
-        unknown
+        failed
     }
 
-    /// Keeps unanswered requests from arming watches on `path` that `gone` picks. Returns whether others
-    /// will arm the server's watch that `by` stands for.
-    pub(crate) fn disarm(
-        &mut self,
-        by: WatchBy,
-        path: &str,
-        mut gone: impl FnMut(&W) -> bool,
-    ) -> bool {
-        let mut remain = false;
+    /// Keeps unanswered requests of kind `by` from arming watches on `path` that `gone` picks.
+    pub(crate) fn disarm(&mut self, by: WatchBy, path: &str, mut gone: impl FnMut(&W) -> bool) {
         let sent = self.sent.iter_mut().map(|sent| &mut sent.slot);
         for slot in sent.chain(&mut self.waiting) {
             let Slot::User { request: Outgoing { watch, .. }, .. } = slot else { continue };
-            let is_there = |watch: &WatchIntent<W>| {
-                Kind::armed_by(watch.by) == Kind::armed_by(by) && *watch.path == *path
-            };
-            if let Some(there) = watch.take_if(|watch| is_there(watch)) {
-                *watch = (!gone(&there.watcher)).then_some(there);
-                remain |= watch.is_some();
-            }
+            watch.take_if(|watch| {
+                let is_there = Kind::armed_by(watch.by) == Kind::armed_by(by);
+                is_there && *watch.path == *path && gone(&watch.watcher)
+            });
         }
-        remain
+    }
+
+    /// Whether an unanswered request is to arm a watch on a path.
+    pub(crate) fn is_to_watch(&self, path: &str) -> bool {
+        let slots = self.sent.iter().map(|sent| &sent.slot).chain(&self.waiting);
+        let mut watches = slots.filter_map(Slot::watch);
+        watches.any(|watch| *watch.path == *path)
     }
 
     /// Takes everything in the order of submission, when there is nothing left to wait for after

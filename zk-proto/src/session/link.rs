@@ -1,6 +1,6 @@
 //! Connections: dialing, the bytes of one connection, losing it.
 
-use alloc::{collections::VecDeque, sync::Arc};
+use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
 use core::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -166,6 +166,38 @@ impl<R, W: Watcher> Session<R, W> {
         self.check();
     }
 
+    /// Goes on with other servers, each `host:port`, at least one. Clients keep spread over them: if there are more
+    /// than before, some move to the new ones; whoever is connected to one that is gone moves. Nobody else does.
+    ///
+    /// A connection is left only when everything sent over it has been answered, so that no write is in doubt over
+    /// it; what is submitted meanwhile waits for the next one.
+    pub fn update_servers(&mut self, now: Time, servers: Vec<Arc<str>>) {
+        if servers.is_empty() || self.phase.over().is_some() {
+            return;
+        }
+        let here = self.link.server.clone().filter(|_| self.phase.has_link());
+        let stays = self.rotation.update(servers, here.as_deref(), &mut self.rng);
+        match self.phase {
+            _ if stays || self.closing => {}
+            Phase::Up(_) => {
+                self.leaving = true;
+                self.leave_when_done(now);
+            }
+            Phase::Dialing | Phase::Greeting { .. } | Phase::Proving(_) => {
+                self.drop_link(now, LinkError::Rebalanced);
+            }
+            Phase::Waiting | Phase::Over(_) => {}
+        }
+        self.check();
+    }
+
+    /// Leaves the connection for a server of the new list, once nothing is in doubt over it.
+    pub(super) fn leave_when_done(&mut self, now: Time) {
+        if self.leaving && !self.flight.has_sent() && self.link.auth_pending.is_empty() {
+            self.drop_link(now, LinkError::Rebalanced);
+        }
+    }
+
     /// Dials the next server.
     pub(super) fn dial(&mut self, now: Time) {
         let server = self.rotation.advance();
@@ -239,6 +271,8 @@ impl<R, W: Watcher> Session<R, W> {
             self.timers.stop(Timer::Expiry);
         }
         self.phase = Phase::Waiting;
+        self.standing.link_lost();
+        self.leaving = false;
         if was_up {
             if !planted!(ZxidFromEarlyBatch) {
                 self.identity.freeze_watches();
@@ -256,15 +290,15 @@ impl<R, W: Watcher> Session<R, W> {
             self.finish_because(Over::Closed, &cause);
             return;
         }
-        let fate = if planted!(SentReportedUnsent) { Fate::NotSent } else { Fate::Unknown };
-        for slot in self.flight.link_lost(written) {
+        for (slot, fate) in self.flight.link_lost(written) {
+            let fate = if planted!(SentReportedUnsent) { Fate::NotSent } else { fate };
             if !planted!(PendingForgottenOnLoss) {
                 self.report(slot, fate, &cause);
             }
         }
         self.link.reset();
         let pause = match cause {
-            Cause::LinkLost(LinkError::Superseded) => Duration::ZERO,
+            Cause::LinkLost(LinkError::Superseded | LinkError::Rebalanced) => Duration::ZERO,
             _ => self.pause(now),
         };
         self.timers.set(Timer::Retry, now.after(pause));

@@ -60,6 +60,7 @@ mod close;
 mod config;
 mod flight;
 mod link;
+mod listening;
 mod liveness;
 mod output;
 mod phase;
@@ -67,6 +68,7 @@ mod receive;
 mod reconnect;
 mod resume;
 mod sasl;
+mod standing;
 mod timer;
 mod watches;
 
@@ -78,8 +80,8 @@ pub use self::{
     config::{Auth, Config, Credentials},
     output::{
         Answer, Cause, LinkError, Negotiated, NodeEvent, OnLoss, Outcome, Outgoing, Output, Over,
-        ProbeAnswer, SaslFault, SaslSaid, SaslStep, State, TlsFault, WatchBy, WatchIntent,
-        WatchNotice,
+        Place, ProbeAnswer, SaslFault, SaslSaid, SaslStep, State, TlsFault, WatchBy, WatchIntent,
+        WatchNotice, Withdrawn,
     },
     watches::Watcher,
 };
@@ -91,6 +93,7 @@ use self::{
     liveness::Liveness,
     phase::{Identity, Phase},
     reconnect::Rotation,
+    standing::Standing,
     timer::{Timer, Timers},
     watches::Watches,
 };
@@ -107,6 +110,7 @@ pub struct Session<R, W> {
     link: Link,
     flight: Flight<R, W>,
     watches: Watches<W>,
+    standing: Standing,
     credentials: Vec<Credential<R>>,
     liveness: Liveness,
     rotation: Rotation,
@@ -114,6 +118,8 @@ pub struct Session<R, W> {
     rng: Rng,
     /// Set by `close`: nothing may be submitted any more.
     closing: bool,
+    /// Whether the connection is to be left as soon as nothing is in flight: nothing more is sent over it.
+    leaving: bool,
     outputs: VecDeque<Output<R, W>>,
 }
 
@@ -131,12 +137,14 @@ impl<R, W: Watcher> Session<R, W> {
             // From zero down they have meanings of their own.
             flight: Flight::new(next_xid.max(Xid::FIRST)),
             watches: Watches::new(),
+            standing: Standing::default(),
             credentials: Vec::new(),
             liveness: Liveness::new(config.session_timeout, resumed_since, config.lease_margin),
             rotation: Rotation::new(config.servers.clone(), &mut rng),
             timers: Timers::default(),
             rng,
             closing: false,
+            leaving: false,
             outputs: VecDeque::new(),
             config,
         };
@@ -150,33 +158,37 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// A request to be sent as soon as there is a connection, behind all earlier ones.
     ///
-    /// Whatever becomes of it, its token comes back in exactly one [`Output::Reply`].
-    pub fn submit(&mut self, now: Time, request: Outgoing<R, W>) {
+    /// Whatever becomes of it, its token comes back in exactly one [`Output::Reply`], or when it is
+    /// [withdrawn](Session::withdraw). Returns where it stands.
+    pub fn submit(&mut self, now: Time, request: Outgoing<R, W>) -> Place {
         let (len, len_max) = (request.frame.len(), self.config.request_len_max);
         let refusal = if let Some(over) = self.over_or_closing() {
             Some(Cause::SessionOver(over))
         } else if len > len_max {
             Some(Cause::TooLarge { len, len_max })
+        } else if request.fail_fast && !matches!(self.phase, Phase::Up(_)) {
+            Some(Cause::NotConnected)
         } else {
             None
         };
-        if let Some(cause) = refusal {
+        let place = if let Some(cause) = refusal {
             self.reply(request.token, Outcome::NotSent(cause));
+            Place(0)
         } else {
-            self.flight.push(Slot::User { request, was_sent: false });
+            let place = self.flight.push(Slot::user(request));
             self.send_waiting(now);
-        }
+            place
+        };
         self.check();
+        place
     }
 
-    /// Forgets the watches that requests of kind `by` arm on `path`, or have armed, and that `gone`
-    /// picks. Returns whether the server's watch has no listener left, so that it should be removed there
-    /// too. That request must then be the next one to be submitted: it takes away what those before it
-    /// arm.
-    pub fn unwatch(&mut self, by: WatchBy, path: &str, mut gone: impl FnMut(&W) -> bool) -> bool {
-        let armed = self.watches.remove(by, path, &mut gone);
-        let to_be_armed = self.flight.disarm(by, path, gone);
-        !armed && !to_be_armed
+    /// The user of a request waits no longer: it is not sent if it has not been. `None` if there is nothing to wait
+    /// for any more.
+    ///
+    /// What was sent keeps its place. Its answer will come, and has to be told from the others'.
+    pub fn withdraw(&mut self, place: Place) -> Option<Withdrawn<'_, R>> {
+        self.flight.withdraw(place)
     }
 
     /// The moment of [`deadline`](Session::deadline) has come. Harmless if it has not.
@@ -232,6 +244,18 @@ impl<R, W: Watcher> Session<R, W> {
             && self.flight.bytes() < self.config.request_bytes_max
     }
 
+    /// Requests waiting or in flight, the session's own among them, and the bytes of their frames.
+    #[must_use]
+    pub fn load(&self) -> (usize, usize) {
+        (self.flight.requests(), self.flight.bytes())
+    }
+
+    /// The server that the session is connected to or dials, as `host:port`.
+    #[must_use]
+    pub fn server(&self) -> Option<&str> {
+        self.link.server.as_deref().filter(|_| self.phase.has_link())
+    }
+
     /// Until when the server that answered last keeps this session, counted from when the newest
     /// answered message was *sent*; `None` before the first handshake, once the session is over, and
     /// while it seems to be: when a reply said so, and no handshake has settled it yet.
@@ -273,8 +297,8 @@ impl<R, W: Watcher> Session<R, W> {
     }
 
     fn send_waiting(&mut self, now: Time) {
-        if let Phase::Up(_) = self.phase {
-            let sent = self.flight.send_waiting(now, &mut self.link);
+        if matches!(self.phase, Phase::Up(_)) && !self.leaving {
+            let sent = self.flight.send_waiting(now, &mut self.link, &mut self.standing);
             if sent {
                 self.liveness.sent(now);
                 self.watch_silence();

@@ -73,6 +73,26 @@ pub struct Outgoing<R, W> {
     pub watch: Option<WatchIntent<W>>,
     /// What to do if the connection is lost with the request sent and unanswered.
     pub on_loss: OnLoss,
+    /// Whether to report failure wherever it would have to wait for a connection.
+    pub fail_fast: bool,
+}
+
+/// A request's place in the order of all requests of its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place(pub(crate) u64);
+
+/// What becomes of a request whose user waits no longer.
+#[derive(Debug)]
+pub enum Withdrawn<'a, R> {
+    /// It will not be sent any more, and gives its token back. There is no [`Output::Reply`] for it.
+    Unsent {
+        /// What was submitted with it.
+        token: R,
+        /// Whether it was sent over an earlier connection, so that it may have been carried out.
+        was_sent: bool,
+    },
+    /// It is on its way, and keeps its place until the answer comes and the token with it.
+    Sent(&'a mut R),
 }
 
 /// What to do with a request that was sent when its connection was lost before the answer.
@@ -110,6 +130,12 @@ pub enum WatchBy {
     Recursive,
 }
 
+impl WatchBy {
+    pub(crate) const fn is_persistent(self) -> bool {
+        matches!(self, Self::Persistent | Self::Recursive)
+    }
+}
+
 /// What became of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -142,6 +168,12 @@ pub enum Cause {
     /// The session is over.
     #[error("session over: {0}")]
     SessionOver(Over),
+    /// There was no connection, and the request was not to wait for one.
+    #[error("not connected")]
+    NotConnected,
+    /// Its user has waited long enough. Made by drivers, of what [`Withdrawn`] tells.
+    #[error("withdrawn")]
+    Withdrawn,
     /// The request is longer than servers accept.
     #[error("request of {len} bytes exceeds the limit of {len_max}")]
     TooLarge {
@@ -201,6 +233,9 @@ pub enum LinkError {
     /// The two sides could not prove to each other who they are.
     #[error("SASL: {0}")]
     Sasl(SaslFault),
+    /// Left because the list of servers has changed.
+    #[error("left for another server of the new list")]
+    Rebalanced,
     /// Any other error of the operating system.
     #[error("{0}")]
     Other(String),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::{
     Session,
-    flight::{Fate, Sent, Slot},
+    flight::{Fate, Purpose, Sent, Slot},
     link::PROBE_PAUSE_MIN,
     liveness::Source,
     output::{
@@ -78,7 +78,7 @@ impl<R, W: Watcher> Session<R, W> {
                 }
             };
             match outcome {
-                Ok(()) => {}
+                Ok(()) => self.leave_when_done(now),
                 Err(Broken::Link(why)) => self.drop_link(now, why),
                 Err(Broken::Session(over)) => self.finish(over),
             }
@@ -124,13 +124,13 @@ impl<R, W: Watcher> Session<R, W> {
                     return Err(self.unauthenticated(header));
                 }
                 match header.xid {
-                    Xid::NOTIFICATION => self.event(header.zxid, &body),
+                    Xid::NOTIFICATION => self.event(now, header.zxid, &body),
                     Xid::PING => self.pong(now, header.err),
                     Xid::AUTH => self.auth_judged(header.err),
-                    _ => self.answer(header, body),
+                    _ => self.answer(now, header, body),
                 }
             }
-            Phase::Proving(proving) => self.proved(proving, frame),
+            Phase::Proving(proving) => self.proved(now, proving, frame),
             Phase::Waiting | Phase::Dialing | Phase::Over(_) => Ok(()),
         }
     }
@@ -227,8 +227,10 @@ impl<R, W: Watcher> Session<R, W> {
             self.settled();
         }
         for frame in frames {
-            self.flight.send_first(now, Slot::Restore(frame), &mut self.link);
+            let restore = Slot::own(frame, Purpose::Restore);
+            self.flight.send_first(now, restore, &mut self.link);
         }
+        self.stand_as_restored();
         self.send_waiting(now);
         self.watch_silence();
         self.watch_expiry();
@@ -241,7 +243,7 @@ impl<R, W: Watcher> Session<R, W> {
         self.rotation.succeeded();
     }
 
-    pub(super) fn event(&mut self, zxid: Zxid, body: &Bytes) -> Result<(), Broken> {
+    pub(super) fn event(&mut self, now: Time, zxid: Zxid, body: &Bytes) -> Result<(), Broken> {
         let event = WatcherEvent::decode(&mut Reader::new(body))?;
         let path = event.path.as_bytes().unwrap_or_default();
         if path.len() > LEN_UNREADABLE_MAX && core::str::from_utf8(path).is_err() {
@@ -253,10 +255,7 @@ impl<R, W: Watcher> Session<R, W> {
             path: Arc::from(&*event.path.lossy()),
             zxid: (zxid.0 > 0).then_some(zxid),
         };
-        let outputs = &mut self.outputs;
-        self.watches.fire(&event, |watcher, notice| {
-            outputs.push_back(Output::Watch { watcher, notice });
-        });
+        self.fire(now, &event);
         if planted!(ZxidFromEvents) {
             self.note_zxid(zxid);
         }
@@ -287,7 +286,7 @@ impl<R, W: Watcher> Session<R, W> {
     }
 
     /// A reply to an ordinary request.
-    fn answer(&mut self, header: ReplyHeader, body: Bytes) -> Result<(), Broken> {
+    fn answer(&mut self, now: Time, header: ReplyHeader, body: Bytes) -> Result<(), Broken> {
         let ReplyHeader { xid, zxid, err } = header;
         let body = if err.is_ok() { body } else { Bytes::new() };
         let sent = self.flight.answered(xid).map_err(|due| {
@@ -309,7 +308,8 @@ impl<R, W: Watcher> Session<R, W> {
         }
         self.note_zxid(zxid);
         match slot {
-            Slot::User { request, .. } => {
+            Slot::User { request, asks, .. } => {
+                let watched = request.watch.as_ref().map(|watch| watch.path.clone());
                 let code = if planted!(ExistWatchAsData) { ErrorCode::OK } else { err };
                 let armed =
                     request.watch.and_then(|watch| Some((Kind::armed(watch.by, code)?, watch)));
@@ -317,8 +317,18 @@ impl<R, W: Watcher> Session<R, W> {
                     self.watches.arm(kind, watch.path, watch.watcher);
                 }
                 self.reply(request.token, Outcome::Answered(Answer { zxid, code: err, body }));
+                if let Some((by, path)) = asks {
+                    self.asked(now, by, path, err)?;
+                } else if let Some(path) = watched {
+                    self.tidy(now, &path);
+                }
             }
-            Slot::Restore(frame) => return self.restored(frame.op(), err),
+            Slot::Own { frame, purpose: Purpose::Restore, .. } => {
+                return self.restored(frame.op(), err);
+            }
+            Slot::Own { purpose: Purpose::Rearm(path), .. } => self.rearmed(&path, err)?,
+            // Whatever it says: nobody waits for anything there.
+            Slot::Own { purpose: Purpose::Unwatch(_), .. } => {}
             Slot::Close { token, .. } => {
                 self.reply(token, Outcome::Answered(Answer { zxid, code: err, body }));
                 return Err(Broken::Session(Over::Closed));

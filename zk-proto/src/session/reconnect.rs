@@ -45,6 +45,45 @@ impl Rotation {
         server
     }
 
+    /// Replaces the servers. Returns whether to stay where we are, at `here`; if not, the next one is where to go.
+    ///
+    /// As the Java client does it: with these chances, clients that were spread evenly over the old servers are
+    /// spread evenly over the new ones, with as few of them moving as can be.
+    pub(crate) fn update(
+        &mut self,
+        servers: Vec<Arc<str>>,
+        here: Option<&str>,
+        rng: &mut Rng,
+    ) -> bool {
+        let before = self.servers.len() as u64;
+        let (mut kept, mut added): (Vec<_>, Vec<_>) =
+            servers.into_iter().partition(|server| self.servers.contains(server));
+        rng.shuffle(&mut kept);
+        rng.shuffle(&mut added);
+        let total = (kept.len() as u64).saturating_add(added.len() as u64);
+        let is_listed = here.is_some_and(|here| kept.iter().any(|server| **server == *here));
+        // The share of all clients that has to come to the added servers: theirs of a larger ensemble.
+        let stays = if is_listed {
+            total <= before || rng.up_to(total.saturating_sub(1)) < before
+        } else {
+            here.is_none()
+        };
+        let added_first = if is_listed || total > before {
+            is_listed || rng.up_to(total.saturating_sub(1)) < added.len() as u64
+        } else {
+            // Those whose server is gone fill up what is left and what is new to the same height.
+            let gone = before.saturating_sub(kept.len() as u64);
+            let to_kept = (kept.len() as u64).saturating_mul(before.saturating_sub(total));
+            let all = total.saturating_mul(gone).max(1);
+            rng.up_to(all.saturating_sub(1)) >= to_kept
+        };
+        let (mut first, mut then) = if added_first { (added, kept) } else { (kept, added) };
+        first.append(&mut then);
+        self.servers = first;
+        (self.next, self.failures) = (0, 0);
+        stays
+    }
+
     /// Makes `server` the next one.
     pub(crate) fn prefer(&mut self, server: &str) {
         if let Some(index) = self.servers.iter().position(|known| &**known == server) {
@@ -129,6 +168,47 @@ mod tests {
         let [first, .., last] = *pauses else { panic!("forty rounds have forty pauses") };
         assert!(first >= PAUSE_MIN / 2 && first <= PAUSE_MIN, "{pauses:?}");
         assert!(last >= PAUSE_MAX / 2 && last <= PAUSE_MAX, "{pauses:?}");
+    }
+
+    /// Where a thousand clients, spread evenly over the old servers, are after a change.
+    fn spread(old: &[&str], new: &[&str]) -> (alloc::collections::BTreeMap<Arc<str>, u32>, u32) {
+        let mut rng = Rng::new(7);
+        let list = |servers: &[&str]| -> Vec<Arc<str>> {
+            servers.iter().map(|&server| Arc::from(server)).collect()
+        };
+        let mut places = alloc::collections::BTreeMap::new();
+        let mut moved = 0;
+        for here in old.iter().cycle().take(old.len() * 1000) {
+            let mut rotation = Rotation::new(list(old), &mut rng);
+            let place = if rotation.update(list(new), Some(here), &mut rng) {
+                Arc::from(*here)
+            } else {
+                moved += 1;
+                rotation.advance()
+            };
+            *places.entry(place).or_default() += 1;
+        }
+        (places, moved)
+    }
+
+    #[test]
+    fn clients_stay_spread_over_changing_servers_and_no_more_of_them_move_than_must() {
+        for (old, new, must_move) in [
+            (&["a", "b", "c"][..], &["a", "b", "c", "d", "e"][..], 1200),
+            (&["a", "b", "c", "d", "e"], &["a", "b", "c"], 2000),
+            (&["a", "b", "c"], &["b", "c", "d"], 1000),
+            (&["a", "b", "c"], &["d", "e", "f"], 3000),
+            (&["a", "b", "c", "d"], &["c", "d", "e"], 2000),
+            (&["a", "b"], &["b", "a"], 0),
+        ] {
+            let (places, moved) = spread(old, new);
+            let clients = u32::try_from(old.len() * 1000 / new.len()).unwrap();
+            for server in new {
+                let there = places.get(*server).copied().unwrap_or_default();
+                assert!(there.abs_diff(clients) < clients / 8, "{old:?} to {new:?}: {places:?}");
+            }
+            assert!(moved.abs_diff(must_move) <= must_move / 8, "{old:?} to {new:?}: {moved}");
+        }
     }
 
     #[test]

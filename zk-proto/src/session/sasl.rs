@@ -69,11 +69,16 @@ impl<R, W: Watcher> Session<R, W> {
     }
 
     /// A frame that came during the exchange.
-    pub(super) fn proved(&mut self, proving: Proving, frame: &Bytes) -> Result<(), Broken> {
+    pub(super) fn proved(
+        &mut self,
+        now: Time,
+        proving: Proving,
+        frame: &Bytes,
+    ) -> Result<(), Broken> {
         let mut reader = Reader::new(frame);
         let ReplyHeader { xid, zxid, err } = ReplyHeader::decode(&mut reader)?;
         match xid {
-            Xid::NOTIFICATION => return self.event(zxid, &frame.slice(reader.offset()..)),
+            Xid::NOTIFICATION => return self.event(now, zxid, &frame.slice(reader.offset()..)),
             // Nobody has asked; old servers are known to answer all the same.
             Xid::PING => return Ok(()),
             _ => {}

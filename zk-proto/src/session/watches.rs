@@ -4,7 +4,10 @@
 use alloc::{collections::BTreeMap, string::String, sync::Arc, vec::Vec};
 use core::{borrow::Borrow, cmp::Ordering};
 
-use super::output::{NodeEvent, WatchBy, WatchNotice};
+use super::{
+    output::{NodeEvent, WatchBy, WatchNotice},
+    standing::Modes,
+};
 use crate::{code::ErrorCode, data::EventType, path};
 
 /// Whatever waits for a watch. The session only carries it.
@@ -31,6 +34,9 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    const ALL: [Self; 5] =
+        [Self::Data, Self::Exist, Self::Child, Self::Persistent, Self::Recursive];
+
     pub(crate) const fn is_persistent(self) -> bool {
         matches!(self, Self::Persistent | Self::Recursive)
     }
@@ -139,27 +145,55 @@ impl<W: Watcher> Watches<W> {
         self.0.retain(|(kind, _), _| !kind.is_persistent());
     }
 
-    /// Forgets the watches armed by `by` on `path` that `gone` picks. Returns whether others of that kind
-    /// remain there, so that the server's must stay.
-    pub(crate) fn remove(
-        &mut self,
-        by: WatchBy,
-        path: &str,
-        mut gone: impl FnMut(&W) -> bool,
-    ) -> bool {
-        let mut remain = false;
+    /// Forgets the watches armed by `by` on `path` that `gone` picks.
+    pub(crate) fn remove(&mut self, by: WatchBy, path: &str, mut gone: impl FnMut(&W) -> bool) {
         for &kind in Kind::armed_by(by) {
             let key = (kind, Arc::from(path));
             if let Some(watchers) = self.0.get_mut(&key) {
                 watchers.retain(|watcher| !gone(watcher));
                 if watchers.is_empty() {
                     self.0.remove(&key);
-                } else {
-                    remain = true;
                 }
             }
         }
-        remain
+    }
+
+    /// Whether anybody waits for anything on a path.
+    pub(crate) fn is_any_at(&mut self, path: &str) -> bool {
+        let path: Arc<str> = Arc::from(path);
+        let mut any = false;
+        for kind in Kind::ALL {
+            let key = (kind, path.clone());
+            let Some(watchers) = self.0.get_mut(&key) else { continue };
+            watchers.retain(|watcher| !watcher.is_gone());
+            if watchers.is_empty() {
+                self.0.remove(&key);
+            } else {
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// The persistent watches on a path.
+    pub(crate) fn modes_at(&self, path: &str) -> Modes {
+        Modes {
+            persistent: !self.at(Kind::Persistent, path).is_empty(),
+            recursive: !self.at(Kind::Recursive, path).is_empty(),
+        }
+    }
+
+    /// Tells all watches of a kind on a path something.
+    pub(crate) fn tell(
+        &self,
+        kind: Kind,
+        path: &str,
+        notice: &WatchNotice,
+        mut notify: impl FnMut(W, WatchNotice),
+    ) {
+        for watcher in self.at(kind, path) {
+            notify(watcher.clone(), notice.clone());
+        }
     }
 
     /// Takes everybody, in order, to be told the last news.

@@ -1,11 +1,19 @@
 //! The client: one documented method for each operation.
+//!
+//! | module | concern |
+//! |---|---|
+//! | `nodes` | what can be done with nodes |
+//! | `servers` | watches for good; what servers know of the session and of themselves |
+
+mod nodes;
+mod servers;
 
 use std::{
     ops::Deref,
     sync::{Arc, Mutex},
 };
 
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tracing::Instrument as _;
 use zk_proto::{
     SessionId, Time, Zxid,
@@ -14,19 +22,19 @@ use zk_proto::{
 };
 
 use crate::{
-    call::{Command, Handle},
+    call::{Command, Handle, Target},
+    call_options::CallOptions,
     cleanup::Cleanup,
-    create::Create,
     driver::{Driver, Parts},
     error::{Cause, ConnectError, ReadError, SessionEnd},
     ids::Ids,
     level::Level,
-    operations::{Children, Delete, Exists, Get, Set, Sync},
+    operations::Sync,
     options::{ConnectOptions, SessionTask},
-    protected::{CreateAllProtected, CreateProtected},
+    room::Room,
     session::{Lease, Published, Session, SessionState},
+    stats::{Counters, Stats},
     sweep::Unconfirmed,
-    transaction::Multi,
 };
 
 /// A client of one session. Cheap to clone; all clones share the session.
@@ -77,16 +85,10 @@ impl Client {
     }
 
     pub(crate) async fn start(options: ConnectOptions) -> Result<Self, ConnectError> {
-        let ConnectOptions {
-            config,
-            chroot,
-            connect_deadline,
-            connector,
-            sasl,
-            clock,
-            seed,
-            spawn,
-        } = options;
+        let ConnectOptions { config, chroot, connect_deadline, connector, sasl, clock, .. } =
+            options;
+        let ConnectOptions { seed, spawn, call: options, watch_items_max, observer, .. } = options;
+        let counters = Arc::new(Counters::new(observer));
         let ids = Arc::new(seed.map_or(Ids::Random, Ids::seeded));
         let seed = match seed {
             Some(seed) => seed,
@@ -100,7 +102,7 @@ impl Client {
             close_confirmed: false,
         };
         let level = Arc::new(Level::default());
-        let permits = Arc::new(Semaphore::new(config.requests_max.min(Semaphore::MAX_PERMITS)));
+        let room = Room::new(config.requests_max, config.request_bytes_max);
         let (commands, inbox) = mpsc::unbounded_channel();
         let (publisher, published) = watch::channel(first);
         let (failure, last_failure) = watch::channel(None);
@@ -118,6 +120,7 @@ impl Client {
             sweeps: sweeps.clone(),
             level: level.clone(),
             last_failure: failure,
+            counters: counters.clone(),
         });
         let span = tracing::info_span!(parent: None, "zk.session");
         let task = driver.run().instrument(span);
@@ -129,10 +132,13 @@ impl Client {
             handle: Handle {
                 commands,
                 published,
-                permits,
+                room,
                 chroot,
                 level,
                 ids,
+                counters: counters.clone(),
+                options,
+                watch_items_max,
                 cleanup: None,
                 held: None,
             },
@@ -168,6 +174,31 @@ impl Client {
     #[must_use]
     pub fn session(&self) -> Session {
         self.session.renewed()
+    }
+
+    /// A client of the same session whose requests are made like this unless a single one chooses otherwise.
+    pub fn with(&self, options: CallOptions) -> Self {
+        let mut client = self.clone();
+        client.handle.options = options;
+        client
+    }
+
+    const fn target(&self) -> Target<'_> {
+        Target::new(&self.handle)
+    }
+
+    /// What the session's clients have done so far, all of them together.
+    ///
+    /// ```no_run
+    /// # fn example(zk: zk_client::Client) {
+    /// let stats = zk.stats();
+    /// let typical = stats.latency().quantile(0.5);
+    /// println!("{} answers, half of them within {typical:?}; {} connections", stats.answered, stats.connects);
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.handle.counters.snapshot()
     }
 
     /// A client of the same session whose paths are relative to `path`. The node is not created.
@@ -224,7 +255,7 @@ impl Client {
     #[must_use = "dropping it lets go"]
     pub fn cork(&self) -> Cork {
         let mut client = self.clone();
-        client.handle.held = Some(Arc::new(Mutex::new(Vec::new())));
+        client.handle.held = Some(Arc::new(Mutex::new(Some(Vec::new()))));
         Cork(client)
     }
 
@@ -236,7 +267,7 @@ impl Client {
     /// [`ReadError`] if the session ends before that, or if the server does not do `sync` (a read-only one
     /// does not).
     pub async fn settle(&self) -> Result<Zxid, ReadError> {
-        Sync::new(&self.handle, "/").submit_for_zxid().await
+        Sync::new(self.target(), "/").for_zxid().await
     }
 
     /// Ends the session: its ephemeral nodes go, its watches resolve with [`SessionEnd::Closed`], and
@@ -279,76 +310,6 @@ impl Client {
         self.handle.cleanup = None;
         self.handle.commands.send(Command::Detach(credentials)).ok()?;
         left.await.ok().flatten()
-    }
-
-    /// Reads a node's data.
-    pub fn get<'a>(&'a self, path: &'a str) -> Get<'a> {
-        Get::new(&self.handle, path)
-    }
-
-    /// Whether a node exists, and its [`Stat`](crate::Stat) if it does.
-    pub fn exists<'a>(&'a self, path: &'a str) -> Exists<'a> {
-        Exists::new(&self.handle, path)
-    }
-
-    /// The names of a node's children, in no order.
-    pub fn children<'a>(&'a self, path: &'a str) -> Children<'a> {
-        Children::new(&self.handle, path)
-    }
-
-    /// Waits until this server has caught up with what the leader had committed when it was asked. A read
-    /// submitted after it, even before its answer, sees at least that.
-    pub fn sync<'a>(&'a self, path: &'a str) -> Sync<'a> {
-        Sync::new(&self.handle, path)
-    }
-
-    /// Creates a node.
-    pub fn create<'a>(&'a self, path: &'a str, data: &'a [u8]) -> Create<'a> {
-        Create::new(&self.handle, path, data)
-    }
-
-    /// Creates several ephemeral nodes together or not at all, whatever happens to replies: each as a
-    /// [protected](Create::protected) create of this client, all in one transaction.
-    ///
-    /// Resolves to the nodes in that order. As with [`multi`](Client::multi), a refusal is an [`Err`] inside
-    /// of `Ok` that tells which create was refused. [`NoNode`](crate::Rejection::NoNode) is a parent that is
-    /// missing, or, if the reply was lost, a node that somebody has deleted before it was found again; nothing
-    /// is left of the others then.
-    ///
-    /// Of the nodes' [`Stat`](crate::Stat) only the transaction, the owner and the length are known.
-    ///
-    /// ```no_run
-    /// # async fn example(zk: zk_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// use zk_client::CreateMode;
-    ///
-    /// let queues = ["/a/seat-", "/b/seat-"];
-    /// let seat = |path| zk.create(path, b"").mode(CreateMode::EphemeralSequential).protected();
-    /// let seats = zk.create_all_protected(queues.map(seat)).await??;
-    /// // One transaction: one number for both.
-    /// assert_eq!(seats[0].stat().czxid, seats[1].stat().czxid);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn create_all_protected<'a>(
-        &'a self,
-        creates: impl IntoIterator<Item = CreateProtected<'a>>,
-    ) -> CreateAllProtected<'a> {
-        CreateAllProtected::new(&self.handle, creates)
-    }
-
-    /// Replaces a node's data.
-    pub fn set<'a>(&'a self, path: &'a str, data: &'a [u8]) -> Set<'a> {
-        Set::new(&self.handle, path, data)
-    }
-
-    /// Deletes a node without children.
-    pub fn delete<'a>(&'a self, path: &'a str) -> Delete<'a> {
-        Delete::new(&self.handle, path)
-    }
-
-    /// Several writes and checks, all or nothing.
-    pub fn multi(&self) -> Multi<'_> {
-        Multi::new(&self.handle)
     }
 }
 

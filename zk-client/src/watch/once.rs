@@ -8,25 +8,10 @@ use std::{
 };
 
 use tokio::sync::oneshot;
-use zk_proto::{
-    EventType, Zxid, planted,
-    session::{WatchNotice, Watcher},
-};
+use zk_proto::{planted, session::WatchNotice};
 
+use super::{Event, Listener, NodeEvent};
 use crate::{chroot::Chroot, error::SessionEnd};
-
-/// What happened to a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct NodeEvent {
-    /// What.
-    pub kind: EventType,
-    /// To which node, relative to the client's chroot.
-    pub path: String,
-    /// The transaction that did it. Servers before 3.9 do not say, and none does for an event that was
-    /// missed while disconnected.
-    pub zxid: Option<Zxid>,
-}
 
 /// Resolves when the watched node changes, once.
 ///
@@ -44,7 +29,8 @@ impl Watch {
     /// A watch, and what the session keeps of it.
     pub(crate) fn new(chroot: Chroot) -> (Self, Listener) {
         let (sender, notice) = oneshot::channel();
-        (Self { notice, chroot }, Listener(Arc::new(Mutex::new(Some(sender)))))
+        let sender = Sender(Arc::new(Mutex::new(Some(sender))));
+        (Self { notice, chroot }, Listener::Once(sender))
     }
 
     /// The event, if there has been one: never waits. `None` also for a watch that has resolved.
@@ -55,16 +41,7 @@ impl Watch {
 
     fn read(&self, notice: WatchNotice) -> Result<NodeEvent, SessionEnd> {
         match notice {
-            WatchNotice::Event(event) => {
-                let mut path = self.chroot.relative(&event.path);
-                if planted!(ChrootLeftOn) {
-                    path = &event.path;
-                }
-                if planted!(ChrootTakenOffTwice) {
-                    path = self.chroot.relative(path);
-                }
-                Ok(NodeEvent { kind: event.kind, path: path.to_owned(), zxid: event.zxid })
-            }
+            WatchNotice::Event(event) => Ok(read_event(&self.chroot, &event)),
             WatchNotice::Over(over) => Err(over.into()),
             // The others are for persistent watches.
             _ => Err(SessionEnd::Closed),
@@ -82,20 +59,30 @@ impl Future for Watch {
     }
 }
 
-/// What the session keeps of a watch.
-#[derive(Clone, Debug)]
-pub(crate) struct Listener(Arc<Mutex<Option<oneshot::Sender<WatchNotice>>>>);
+/// An event as the users of a client see it.
+pub(crate) fn read_event(chroot: &Chroot, event: &Event) -> NodeEvent {
+    let mut path = chroot.relative(&event.path);
+    if planted!(ChrootLeftOn) {
+        path = &event.path;
+    }
+    if planted!(ChrootTakenOffTwice) {
+        path = chroot.relative(path);
+    }
+    NodeEvent { kind: event.kind, path: path.to_owned(), zxid: event.zxid }
+}
 
-impl Listener {
-    pub(crate) fn notify(&self, notice: WatchNotice) {
+/// What the session keeps of a watch that fires once.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender(Arc<Mutex<Option<oneshot::Sender<WatchNotice>>>>);
+
+impl Sender {
+    pub(super) fn notify(&self, notice: WatchNotice) {
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Nobody may be listening any more.
         let _ = sender.map(|sender| sender.send(notice));
     }
-}
 
-impl Watcher for Listener {
-    fn is_gone(&self) -> bool {
+    pub(super) fn is_gone(&self) -> bool {
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sender.as_ref().is_none_or(oneshot::Sender::is_closed)
     }

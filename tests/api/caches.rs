@@ -1,0 +1,264 @@
+//! Local copies that follow the servers' nodes.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use zk_client::{Cache, CacheEvent, CacheState, CachedNode, Client, CreateMode, SessionEnd};
+use zk_testkit::{
+    proxy::{Match, Proxy},
+    real::Release,
+    sim::Rng,
+};
+use zk_tests::site::{Kind, Site};
+
+use crate::{client, on_each_release, options, restart_under};
+
+/// Servers without persistent watches too.
+async fn on_each_and_older(test: impl AsyncFn(&Site)) {
+    for release in [Release::V3_4, Release::V3_5, Release::V3_6] {
+        println!("on {release}");
+        test(&Site::start(Kind::InProcess(release)).await).await;
+    }
+    on_each_release(test).await;
+}
+
+fn contents(nodes: &[CachedNode]) -> BTreeMap<String, Vec<u8>> {
+    nodes.iter().map(|node| (node.path.to_string(), node.data.to_vec())).collect()
+}
+
+/// What servers have at `root` and `depth` levels below it.
+async fn truth(zk: &Client, root: &str, depth: usize) -> BTreeMap<String, Vec<u8>> {
+    zk.sync("/").await.unwrap();
+    let mut found = BTreeMap::new();
+    let mut level = vec![root.to_owned()];
+    for _ in 0..=depth {
+        let mut below = Vec::new();
+        for path in level {
+            let Ok((data, _)) = zk.get(&path).await else { continue };
+            let (names, _) = zk.children(&path).await.unwrap();
+            found.insert(path.clone(), data.to_vec());
+            below.extend(names.iter().map(|name| zk_client::join(&path, name)));
+        }
+        level = below;
+    }
+    found
+}
+
+/// Waits until the copy is equal to what the servers have, and stays so.
+async fn converged(cache: &Cache, zk: &Client, root: &str, depth: usize) {
+    let expected = truth(zk, root, depth).await;
+    let mut last = BTreeMap::new();
+    let done = async {
+        while cache.state() != CacheState::Following || last != expected {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            last = contents(&cache.nodes());
+        }
+    };
+    let in_time = tokio::time::timeout(Duration::from_secs(20), done).await;
+    assert!(in_time.is_ok(), "{:?}: {last:?} where {expected:?} was due", cache.state());
+}
+
+#[tokio::test]
+async fn a_cache_has_everything_in_its_scope_and_tells_what_changes() {
+    on_each_and_older(async |server| {
+        let zk = client(server).await;
+        zk.create("/c/a/x", b"1").parents().await.unwrap();
+        let node = Cache::node(&zk, "/c").start().unwrap();
+        let children = Cache::children(&zk, "/c").start().unwrap();
+        let tree = Cache::subtree(&zk, "/c").start().unwrap();
+        for cache in [&node, &children, &tree] {
+            cache.ready().await.unwrap();
+        }
+        let paths = |cache: &Cache| -> Vec<String> {
+            cache.nodes().iter().map(|node| node.path.to_string()).collect()
+        };
+        assert_eq!(paths(&node), ["/c"]);
+        assert_eq!(paths(&children), ["/c", "/c/a"]);
+        assert_eq!(paths(&tree), ["/c", "/c/a", "/c/a/x"]);
+        assert_eq!(tree.get("/c/a/x").unwrap().data, "1");
+        assert_eq!(tree.children_of("/c/a").len(), 1);
+        assert_eq!(tree.get("/c/nothing"), None);
+
+        let mut events = tree.events();
+        zk.create("/c/b", b"new").await.unwrap();
+        let Some(CacheEvent::Created(created)) = events.next().await else { panic!("no node") };
+        assert_eq!((&*created.path, &*created.data), ("/c/b", &b"new"[..]));
+        zk.set("/c/b", b"newer").await.unwrap();
+        let Some(CacheEvent::Changed { old, new }) = events.next().await else {
+            panic!("no write")
+        };
+        assert_eq!((old, &*new.data), (created, &b"newer"[..]));
+        zk.delete("/c/b").await.unwrap();
+        assert_eq!(events.next().await, Some(CacheEvent::Deleted(new)));
+
+        zk.delete_recursive("/c").await.unwrap();
+        for (cache, depth) in [(&node, 0), (&children, 1), (&tree, 9)] {
+            converged(cache, &zk, "/c", depth).await;
+            assert_eq!(cache.nodes(), []);
+        }
+        zk.create("/c/again", b"").parents().await.unwrap();
+        for (cache, depth) in [(&node, 0), (&children, 1), (&tree, 9)] {
+            converged(cache, &zk, "/c", depth).await;
+        }
+        let mut from_the_start = tree.events_from_the_start();
+        let first = std::iter::from_fn(|| from_the_start.try_next()).count();
+        assert_eq!(first, 2);
+    })
+    .await;
+}
+
+/// One step of somebody who changes nodes.
+async fn meddle(zk: &Client, rng: &mut Rng) {
+    let path = format!("/c/{}/{}", rng.below(3), rng.below(4));
+    let path = if rng.below(3) == 0 { zk_client::parent(&path).unwrap().to_owned() } else { path };
+    let data = rng.below(1000).to_string();
+    // Refusals are part of it.
+    match rng.below(4) {
+        0 | 1 => drop(zk.create(&path, data.as_bytes()).parents().await),
+        2 => drop(zk.set(&path, data.as_bytes()).await),
+        _ => drop(zk.delete_recursive(&path).await),
+    }
+}
+
+#[tokio::test]
+async fn a_cache_converges_whatever_happens_to_its_connection() {
+    for release in [Release::V3_5, Release::V3_6, Release::V3_9] {
+        let server = Site::start(Kind::InProcess(release)).await;
+        for seed in 0..12 {
+            let mut rng = Rng::new(seed);
+            let other = client(&server).await;
+            let proxy = Proxy::start(server.addr()).await.unwrap();
+            let zk = zk_client::ConnectOptions::new(&proxy.connect_string()).unwrap();
+            // So few that the cache lags now and then.
+            let zk = zk.watch_items_max(4).connect().await.unwrap();
+            let caches = [
+                (Cache::node(&zk, "/c").start().unwrap(), 0),
+                (Cache::children(&zk, "/c").start().unwrap(), 1),
+                (Cache::subtree(&zk, "/c").start().unwrap(), 9),
+            ];
+            for round in 0..4 {
+                for _ in 0..10 {
+                    meddle(&other, &mut rng).await;
+                    match rng.below(6) {
+                        0 => proxy.reset_all(),
+                        1 => drop(proxy.on(Match::replies().once()).reset()),
+                        2 => drop(proxy.on(Match::notification().once()).cut()),
+                        _ => {}
+                    }
+                }
+                for (cache, depth) in &caches {
+                    println!("{release}, seed {seed}, round {round}, depth {depth}");
+                    converged(cache, &other, "/c", *depth).await;
+                }
+            }
+            zk.close().await.unwrap();
+            other.close().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cache_follows_across_a_restart_of_the_server() {
+    on_each_and_older(async |server| {
+        let zk = client(server).await;
+        zk.create("/c/a", b"").parents().await.unwrap();
+        let cache = Cache::subtree(&zk, "/c").start().unwrap();
+        cache.ready().await.unwrap();
+        restart_under(server, &zk).await;
+        zk.create("/c/b", b"").await.unwrap();
+        converged(&cache, &zk, "/c", 9).await;
+        assert_eq!(cache.nodes().len(), 3);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_cache_outlives_its_session_as_it_was_or_empty_and_goes_on_with_another_client() {
+    on_each_and_older(async |server| {
+        let zk = client(server).await;
+        zk.create("/c", b"old").await.unwrap();
+        zk.create("/c/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
+        let kept = Cache::subtree(&zk, "/c").start().unwrap();
+        let cleared = Cache::subtree(&zk, "/c").clear_at_end().start().unwrap();
+        kept.ready().await.unwrap();
+        cleared.ready().await.unwrap();
+        let (mut kept_events, mut cleared_events) = (kept.events(), cleared.events());
+        zk.close().await.unwrap();
+        let ended = CacheState::Ended(SessionEnd::Closed);
+        loop {
+            let event = cleared_events.next().await.unwrap();
+            if event == CacheEvent::Ended(SessionEnd::Closed) {
+                break;
+            }
+            assert!(matches!(event, CacheEvent::Deleted(_)), "{event:?}");
+        }
+        while kept_events.next().await != Some(CacheEvent::Ended(SessionEnd::Closed)) {}
+        assert_eq!((kept.nodes().is_empty(), kept.state()), (false, ended.clone()));
+        assert_eq!((cleared.nodes(), cleared.state()), (Vec::new(), ended));
+        kept.ready().await.unwrap_err();
+
+        let zk = client(server).await;
+        zk.set("/c", b"new").await.unwrap();
+        kept.move_to(&zk);
+        cleared.move_to(&zk);
+        converged(&kept, &zk, "/c", 9).await;
+        converged(&cleared, &zk, "/c", 9).await;
+        let mut seen = Vec::new();
+        while seen.last() != Some(&CacheEvent::Loaded) {
+            seen.push(kept_events.next().await.unwrap());
+        }
+        let of_root = |event: &&CacheEvent| {
+            matches!(event, CacheEvent::Changed { new, .. } if &*new.path == "/c" && new.data == "new")
+        };
+        assert_eq!(seen.iter().filter(of_root).count(), 1, "{seen:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_listener_that_is_too_slow_is_told_so_and_a_dropped_cache_leaves_no_watch() {
+    on_each_release(async |server| {
+        let zk = client(server).await;
+        zk.create("/c", b"").await.unwrap();
+        let cache = Cache::subtree(&zk, "/c").events_max(2).without_data().start().unwrap();
+        cache.ready().await.unwrap();
+        let mut events = cache.events();
+        for child in 0..5 {
+            zk.create(&format!("/c/{child}"), b"not copied").await.unwrap();
+        }
+        converged_without_data(&cache, 6).await;
+        let first = events.next().await;
+        assert_eq!(first, Some(CacheEvent::Lagged));
+        assert!(cache.nodes().iter().all(|node| node.data.is_empty()));
+        assert_eq!(cache.get("/c/0").unwrap().stat.data_length, 10);
+        drop((cache, events));
+        while zk.check_watches("/c", zk_client::WatchKind::Any).await.unwrap() {}
+    })
+    .await;
+}
+
+async fn converged_without_data(cache: &Cache, count: usize) {
+    while cache.nodes().len() < count {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_may_not_be_read_is_not_there_and_is_told() {
+    on_each_and_older(async |server| {
+        let owner = options(server).auth("digest", "ann:secret").connect().await.unwrap();
+        owner.create("/c/open", b"").parents().await.unwrap();
+        let acl = zk_client::AclList::from_iter([zk_client::Acl::creator_all()]);
+        owner.create("/c/closed", b"").acl(&acl).await.unwrap();
+        let zk = client(server).await;
+        let cache = Cache::subtree(&zk, "/c").start().unwrap();
+        let refused = cache.ready().await.unwrap_err();
+        assert_eq!(refused.rejection(), Some(zk_client::Rejection::NoAuth));
+        let paths: Vec<_> = cache.nodes().iter().map(|node| node.path.to_string()).collect();
+        assert_eq!(paths, ["/c", "/c/open"]);
+        // Nobody tells what happens to it, but what comes in its place.
+        owner.delete("/c/closed").await.unwrap();
+        owner.create("/c/closed", b"open now").await.unwrap();
+        converged(&cache, &zk, "/c", 9).await;
+    })
+    .await;
+}

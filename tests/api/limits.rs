@@ -1,0 +1,155 @@
+//! Limits in time and in number, and what they do to the order of requests.
+
+use std::{
+    future::{IntoFuture as _, poll_fn},
+    pin::Pin,
+    task::Poll,
+    time::Duration,
+};
+
+use zk_client::{CallOptions, Cause, Client, ReadError, Retry, SessionState, WriteError};
+
+use crate::{behind_proxy, on_each_release, options};
+
+const SHORT: Duration = Duration::from_millis(60);
+
+#[tokio::test]
+async fn a_request_that_takes_too_long_is_given_up_without_hurting_the_others() {
+    on_each_release(async |server| {
+        let (proxy, zk) = behind_proxy(server).await;
+        zk.create("/a", b"").await.unwrap();
+        let epoch = zk.session().epoch();
+        proxy.silence();
+        let read = zk.get("/a").timeout(SHORT).submit();
+        let write = zk.set("/a", b"1").timeout(SHORT).submit();
+        let patient = zk.set("/a", b"2").submit();
+        let hasty = zk.with(CallOptions::new().timeout(SHORT));
+        let late = hasty.get("/a").submit();
+        let gone = Cause::DeadlineExceeded;
+        assert_eq!(read.await.unwrap_err(), ReadError::Unavailable(gone.clone()));
+        let WriteError::InDoubt(doubt) = write.await.unwrap_err() else { panic!("it was sent") };
+        assert_eq!(doubt.cause, gone);
+        assert_eq!(late.await.unwrap_err(), ReadError::Unavailable(gone));
+        proxy.resume();
+        assert_eq!(patient.await.unwrap().version, 2, "in its place, behind the other");
+        assert_eq!(&*zk.get("/a").await.unwrap().0, b"2");
+        assert_eq!(zk.session().epoch(), epoch, "the connection has stayed");
+    })
+    .await;
+}
+
+/// However full it is, and whatever was held back: nobody waits for ever.
+#[tokio::test]
+async fn requests_are_given_up_in_time_even_if_there_is_no_room_for_more() {
+    on_each_release(async |server| {
+        let (proxy, _) = behind_proxy(server).await;
+        let servers = proxy.connect_string();
+        let connector = Through(move |_: &str| servers.clone());
+        let zk = options(server).requests_max(2).connector(connector).connect().await.unwrap();
+        proxy.silence();
+        let reads = [zk.get("/").timeout(SHORT).submit(), zk.get("/").timeout(SHORT).submit()];
+        let cork = zk.cork();
+        let mut queued = cork.get("/").into_future();
+        poll_fn(|cx| Poll::Ready(assert!(Pin::new(&mut queued).poll(cx).is_pending()))).await;
+        drop(cork);
+        for read in reads {
+            let gone = ReadError::Unavailable(Cause::DeadlineExceeded);
+            assert_eq!(read.await.unwrap_err(), gone);
+        }
+        let full = ReadError::Unavailable(Cause::QueueFull);
+        assert_eq!(zk.get("/").submit().await.unwrap_err(), full, "they keep their places");
+        proxy.resume();
+        queued.await.unwrap();
+    })
+    .await;
+}
+
+/// Without a connection, and knowing it.
+async fn disconnected(zk: &Client) {
+    let mut session = zk.session();
+    while session.state() != SessionState::Disconnected {
+        session.changed().await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_not_sent_in_time_never_is() {
+    on_each_release(async |server| {
+        let (proxy, zk) = behind_proxy(server).await;
+        proxy.refuse_connections().await;
+        proxy.cut_all();
+        disconnected(&zk).await;
+        let late = zk.create("/late", b"").timeout(SHORT).submit();
+        let patient = zk.create("/patient", b"").submit();
+        let gone = WriteError::NotApplied(Cause::DeadlineExceeded);
+        assert_eq!(late.await.unwrap_err(), gone);
+        // Held back, and too long.
+        let cork = zk.cork();
+        let held = cork.create("/held", b"").timeout(SHORT).submit();
+        assert_eq!(held.await.unwrap_err(), gone);
+        drop(cork);
+
+        let fast = zk.create("/fast", b"").fail_fast().await.unwrap_err();
+        assert_eq!(fast, WriteError::NotApplied(Cause::NotConnected));
+        let retried = Retry::new().attempts(2).pause(Duration::from_millis(1));
+        let fast = retried.run(|| zk.get("/").fail_fast()).await.unwrap_err();
+        assert_eq!(fast, ReadError::Unavailable(Cause::NotConnected));
+
+        proxy.accept_connections().await;
+        patient.await.unwrap();
+        zk.sync("/").await.unwrap();
+        for path in ["/late", "/held", "/fast"] {
+            assert_eq!(zk.exists(path).await.unwrap(), None, "{path}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn whoever_awaits_a_request_waits_for_room_in_turn() {
+    on_each_release(async |server| {
+        let (proxy, _) = behind_proxy(server).await;
+        let by_number = options(server).requests_max(2);
+        let by_bytes = options(server).request_bytes_max(120);
+        for limited in [by_number, by_bytes] {
+            let servers = proxy.connect_string();
+            let map = move |_: &str| servers.clone();
+            let zk = limited.connector(Through(map)).connect().await.unwrap();
+            zk.create("/n", b"").or_exists().await.unwrap();
+            proxy.silence();
+            let data = [b'x'; 40];
+            let first = zk.set("/n", &data).submit();
+            let second = zk.get("/n").submit();
+            let mut third = zk.set("/n", b"third").into_future();
+            let mut fourth = zk.get("/n").into_future();
+            poll_fn(|cx| {
+                assert!(Pin::new(&mut third).poll(cx).is_pending());
+                assert!(Pin::new(&mut fourth).poll(cx).is_pending());
+                Poll::Ready(())
+            })
+            .await;
+            let full = WriteError::NotApplied(Cause::QueueFull);
+            assert_eq!(zk.set("/n", &data).submit().await.unwrap_err(), full);
+            assert_eq!(zk.set("/n", &data).fail_fast().await.unwrap_err(), full);
+            let late = zk.set("/n", b"late").timeout(SHORT).await.unwrap_err();
+            assert_eq!(late, WriteError::NotApplied(Cause::DeadlineExceeded));
+            proxy.resume();
+            first.await.unwrap();
+            second.await.unwrap();
+            let (third, fourth) = tokio::join!(third, fourth);
+            third.unwrap();
+            assert_eq!(&*fourth.unwrap().0, b"third", "first come, first served");
+            zk.delete("/n").await.unwrap();
+        }
+    })
+    .await;
+}
+
+/// Connects to another server than the one that was named.
+struct Through<F>(F);
+
+impl<F: Fn(&str) -> String + Send + Sync + 'static> zk_client::Connect for Through<F> {
+    fn connect(&self, server: &str) -> zk_client::Dial {
+        zk_client::TcpConnect.connect(&(self.0)(server))
+    }
+}

@@ -1,0 +1,194 @@
+//! What can be asked for beyond nodes and their data.
+
+use zk_client::{
+    Acl, AclList, Client, CreateMode, OpResult, Perms, ReadError, ReadResult, Rejection,
+    SessionEnd, WriteError,
+};
+use zk_testkit::real::Release;
+use zk_tests::site::{Kind, Site};
+
+use crate::{client, on_each_release, options};
+
+#[tokio::test]
+async fn access_is_read_and_changed_by_version() {
+    on_each_release(async |server| {
+        let zk = options(server).auth("digest", "ann:secret").connect().await.unwrap();
+        zk.create("/a", b"").await.unwrap();
+        let (acl, stat) = zk.acl("/a").await.unwrap();
+        assert_eq!((acl.to_vec(), stat.aversion), (vec![Acl::open_unsafe()], 0));
+        let mine = AclList::from_iter([Acl::creator_all(), Acl::world_readable()]);
+        assert_eq!(zk.set_acl("/a", &mine).version(0).await.unwrap().aversion, 1);
+        let old = zk.set_acl("/a", &mine).version(0).await;
+        assert_eq!(old, Err(WriteError::Rejected(Rejection::BadVersion)));
+        let stranger = client(server).await;
+        stranger.get("/a").await.unwrap();
+        let refused = WriteError::Rejected(Rejection::NoAuth);
+        assert_eq!(stranger.set("/a", b"").await, Err(refused.clone()));
+        let readable = AclList::from_iter([Acl::world_readable()]);
+        assert_eq!(stranger.set_acl("/a", &readable).await, Err(refused));
+        let perms: Vec<Perms> = zk.acl("/a").await.unwrap().0.iter().map(|acl| acl.perms).collect();
+        assert_eq!(perms, [Perms::ALL, Perms::READ]);
+        let empty = zk.set_acl("/a", &AclList::default()).await;
+        assert_eq!(empty, Err(WriteError::Rejected(Rejection::InvalidAcl)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn missing_parents_are_created_with_a_node_even_those_of_the_chroot() {
+    on_each_release(async |server| {
+        let root = client(server).await;
+        let zk = root.chrooted("/app/x").unwrap();
+        let created = zk.create("/a/b/c-", b"1").mode(CreateMode::PersistentSequential);
+        assert_eq!(created.parents().await.unwrap().path, "/a/b/c-0000000000");
+        assert_eq!(&*root.get("/app/x/a/b/c-0000000000").await.unwrap().0, b"1");
+        // With the parents there, it is one request.
+        zk.create("/a/b/d", b"").parents().submit().await.unwrap();
+        let exists = zk.create("/a/b/d", b"").parents().await;
+        assert_eq!(exists, Err(WriteError::Rejected(Rejection::NodeExists)));
+        zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
+        let below = zk.create("/e/f/g", b"").parents().await;
+        assert_eq!(below, Err(WriteError::Rejected(Rejection::NoChildrenForEphemerals)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn whoever_only_wants_a_node_to_be_there_or_not_is_content_if_it_is() {
+    on_each_release(async |server| {
+        let zk = client(server).await;
+        let created = zk.create("/a", b"").or_exists().await.unwrap();
+        assert_eq!(created.map(|created| created.path), Some("/a".into()));
+        assert_eq!(zk.create("/a", b"").or_exists().await, Ok(None));
+        assert!(zk.delete("/a").if_exists().await.unwrap());
+        assert!(!zk.delete("/a").if_exists().await.unwrap());
+        let sequential = zk.create("/a-", b"").mode(CreateMode::PersistentSequential);
+        assert!(matches!(sequential.or_exists().await, Err(WriteError::NotApplied(_))));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_whole_subtree_is_deleted_and_what_cannot_be_is_named() {
+    on_each_release(async |server| {
+        let zk = client(server).await;
+        assert_eq!(zk.delete_recursive("/t").await, Ok(0));
+        for n in 0..300 {
+            zk.create(&format!("/t/{}/{n}", n % 7), b"").parents().await.unwrap();
+        }
+        assert_eq!(zk.delete_recursive("/t").await, Ok(1 + 7 + 300));
+        assert_eq!(zk.exists("/t").await.unwrap(), None);
+
+        let owner = options(server).auth("digest", "ann:secret").connect().await.unwrap();
+        zk.create("/t/a", b"").parents().await.unwrap();
+        owner.create("/t/b", b"").await.unwrap();
+        let acl = AclList::from_iter([Acl::creator_all(), Acl::world_readable()]);
+        owner.create("/t/b/c", b"").await.unwrap();
+        owner.set_acl("/t/b", &acl).await.unwrap();
+        let error = zk.delete_recursive("/t").await.unwrap_err();
+        assert_eq!((error.path.as_str(), error.deleted), ("/t/b/c", 0));
+        assert_eq!(error.source.rejection(), Some(Rejection::NoAuth));
+        assert!(zk.delete_recursive("/").await.is_err());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn several_reads_are_answered_together_each_for_itself() {
+    on_each_release(async |server| {
+        let zk = client(server).await.chrooted("/app").unwrap();
+        zk.create("/a/b", b"data").parents().await.unwrap();
+        let reads = zk.multi_read().get("/a/b").get("/missing").children("/a");
+        let results = reads.await.unwrap();
+        let [Ok(ReadResult::Data(data, stat)), missing, children] = &results[..] else {
+            panic!("{results:?}")
+        };
+        assert_eq!((&**data, stat.data_length), (&b"data"[..], 4));
+        assert_eq!(*missing, Err(Rejection::NoNode));
+        assert_eq!(*children, Ok(ReadResult::Children(vec!["b".into()])));
+        assert_eq!(zk.multi_read().await.unwrap(), []);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn servers_tell_of_this_sessions_nodes_and_identities() {
+    on_each_release(async |server| {
+        let root = client(server).await;
+        root.create("/app/sub/x", b"").parents().await.unwrap();
+        let zk = root.chrooted("/app").unwrap();
+        let ephemeral = async |zk: &Client, path: &str| {
+            zk.create(path, b"").mode(CreateMode::Ephemeral).await.unwrap();
+        };
+        ephemeral(&root, "/apple").await;
+        ephemeral(&zk, "/e1").await;
+        ephemeral(&zk, "/sub/e2").await;
+        let sorted = async |zk: &Client, prefix: &str| {
+            let mut paths = zk.ephemerals(prefix).await.unwrap();
+            paths.sort();
+            paths
+        };
+        assert_eq!(sorted(&zk, "/").await, ["/e1", "/sub/e2"]);
+        assert_eq!(sorted(&zk, "/sub/").await, ["/sub/e2"]);
+        assert_eq!(sorted(&root, "/app").await, ["/app/e1", "/app/sub/e2", "/apple"]);
+        assert_eq!(zk.descendant_count("/").await, Ok(4));
+
+        let schemes = async || {
+            let mut schemes: Vec<String> =
+                zk.who_am_i().await.unwrap().iter().map(|it| it.auth_scheme.to_string()).collect();
+            schemes.sort();
+            schemes
+        };
+        assert_eq!(schemes().await, ["ip"]);
+        zk.add_auth("digest", "ann:secret").await.unwrap();
+        assert_eq!(schemes().await, ["digest", "ip"]);
+        // Also on the next connection.
+        crate::restart_under(server, &zk).await;
+        assert_eq!(schemes().await, ["digest", "ip"]);
+        zk.add_auth("nonsense", "x").await.unwrap_err();
+        assert_eq!(zk.session().ended().await, SessionEnd::AuthFailed);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_single_server_has_a_configuration_without_members_and_takes_no_others() {
+    on_each_release(async |server| {
+        let zk = client(server).await.chrooted("/app").unwrap();
+        let ((config, _), _changed) = zk.config().watch().await.unwrap();
+        assert_eq!((config.members.len(), config.connect_string()), (0, String::new()));
+        let error = zk.reconfig().join(4, "zk4:2888:3888;2181").leave(1).await.unwrap_err();
+        assert!(matches!(error, WriteError::Rejected(_)), "{error:?}");
+        for nonsense in [zk.reconfig(), zk.reconfig().leave(1).members([(1, "zk1:1:2;3")])] {
+            assert!(matches!(nonsense.await, Err(WriteError::NotApplied(_))));
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn old_servers_are_asked_in_the_way_they_know_and_refuse_the_rest() {
+    let unimplemented = ReadError::Rejected(Rejection::Unimplemented);
+    for release in [Release::V3_4, Release::V3_5, Release::V3_6] {
+        let server = Site::start(Kind::InProcess(release)).await;
+        // The first create of a session, alone or in a transaction.
+        let zk = client(&server).await;
+        assert_eq!(zk.create("/a", b"1").await.unwrap().path, "/a");
+        let zk = client(&server).await;
+        let results = zk.multi().create("/b", b"", CreateMode::Persistent).check("/a").await;
+        let results = results.unwrap().unwrap();
+        assert!(matches!(&results[..], [OpResult::Created { .. }, OpResult::Checked]));
+        let exists = zk.create("/b", b"").or_exists().await.unwrap();
+        assert_eq!(exists, None);
+
+        let who = zk.who_am_i().await;
+        assert_eq!(who, Err(unimplemented.clone()), "{release}");
+        let count = zk.descendant_count("/").await;
+        if release >= Release::V3_6 {
+            assert!(count.is_ok());
+        } else {
+            assert_eq!(count, Err(unimplemented.clone()), "{release}");
+        }
+        assert_eq!(zk.delete_recursive("/a").await, Ok(1));
+    }
+}

@@ -1,0 +1,153 @@
+//! Finding servers, changing them, and what is told of it.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use zk_client::{
+    Answered, ConnectOptions, Connected, Ending, LinkError, Lookup, Observer, OpCode, Resolve,
+    ServersError, SessionEnd,
+};
+use zk_testkit::proxy::Proxy;
+
+use crate::{client, on_each_release, options};
+
+#[tokio::test]
+async fn a_session_moves_to_other_servers_and_no_write_is_in_doubt_over_it() {
+    on_each_release(async |server| {
+        let here = Proxy::start(server.addr()).await.unwrap();
+        let there = Proxy::start(server.addr()).await.unwrap();
+        let zk = ConnectOptions::new(&here.connect_string()).unwrap().connect().await.unwrap();
+        let id = zk.session().id();
+        zk.create("/n", b"").await.unwrap();
+        let (_, changed) = zk.exists("/later").watch().await.unwrap();
+        let writes: Vec<_> = (0..200)
+            .map(|n| {
+                if n == 100 {
+                    zk.update_servers(&there.connect_string()).unwrap();
+                }
+                zk.set("/n", b"x").submit()
+            })
+            .collect();
+        for (version, write) in (1..).zip(writes) {
+            assert_eq!(write.await.unwrap().version, version);
+        }
+        assert_eq!((zk.session().id(), zk.session().epoch()), (id, 2));
+        assert_eq!((here.open_connections(), there.open_connections()), (0, 1));
+        zk.create("/later", b"").await.unwrap();
+        changed.await.unwrap();
+
+        assert_eq!(zk.update_servers("a:1/app"), Err(ServersError::UnexpectedChroot));
+        assert_eq!(zk.update_servers(""), Err(ServersError::Empty));
+    })
+    .await;
+}
+
+/// Names that nobody else knows, with addresses that change.
+#[derive(Clone)]
+struct Names {
+    addresses: Arc<Mutex<Vec<SocketAddr>>>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Resolve for Names {
+    fn resolve(&self, server: &str) -> Lookup {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let found = (server == "zk.example:2181").then(|| self.addresses.lock().unwrap().clone());
+        let unknown = || io::Error::new(io::ErrorKind::NotFound, "no such name");
+        Box::pin(async move { found.ok_or_else(unknown) })
+    }
+}
+
+#[tokio::test]
+async fn every_address_of_a_name_is_tried_and_names_are_looked_up_anew() {
+    on_each_release(async |server| {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let nobody = free.local_addr().unwrap();
+        drop(free);
+        let v6 = SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], nobody.port()));
+        // Nobody listens at the first two.
+        let names = Names {
+            addresses: Arc::new(Mutex::new(vec![nobody, v6, server.addr()])),
+            asked: Arc::default(),
+        };
+        let options = ConnectOptions::new("nowhere.example,zk.example").unwrap();
+        let zk = options.resolver(names.clone()).connect().await.unwrap();
+        zk.get("/").await.unwrap();
+
+        // The server has moved.
+        let proxy = Proxy::start(server.addr()).await.unwrap();
+        let asked = names.asked.load(Ordering::Relaxed);
+        *names.addresses.lock().unwrap() = vec![nobody, proxy.addr()];
+        crate::restart_under(server, &zk).await;
+        zk.get("/").await.unwrap();
+        assert!(names.asked.load(Ordering::Relaxed) > asked);
+        assert!(proxy.accepted() > 0);
+    })
+    .await;
+}
+
+/// What an observer is told, in words.
+#[derive(Default)]
+struct Story(Mutex<Vec<String>>);
+
+impl Story {
+    fn tell(&self, what: String) {
+        self.0.lock().unwrap().push(what);
+    }
+}
+
+impl Observer for Story {
+    fn connected(&self, connected: &Connected<'_>) {
+        self.tell(format!("connected {}", connected.epoch));
+    }
+    fn disconnected(&self, _why: &LinkError) {
+        self.tell("disconnected".into());
+    }
+    fn attempt_failed(&self, server: &str, why: &LinkError) {
+        self.tell(format!("{server} {why}"));
+    }
+    fn ended(&self, end: SessionEnd) {
+        self.tell(end.to_string());
+    }
+    fn answered(&self, answered: &Answered) {
+        self.tell(format!("{} {:?}", answered.op, answered.ending));
+    }
+}
+
+#[tokio::test]
+async fn what_happens_is_counted_and_told() {
+    on_each_release(async |server| {
+        let story = Arc::new(Story::default());
+        let zk = options(server).observer(story.clone()).connect().await.unwrap();
+        zk.create("/a", b"").await.unwrap();
+        let (_, changed) = zk.exists("/a").watch().await.unwrap();
+        zk.delete("/a").await.unwrap();
+        changed.await.unwrap();
+        zk.get("/a").await.unwrap_err();
+        let stats = zk.stats();
+        assert_eq!((stats.answered, stats.rejected, stats.not_sent, stats.unknown), (4, 1, 0, 0));
+        assert_eq!((stats.connects, stats.disconnects, stats.failed_attempts), (1, 0, 0));
+        assert_eq!((stats.watch_events, stats.lagged), (1, 0));
+        assert_eq!(stats.latency().count(), 4);
+        assert!(stats.latency().quantile(1.0).is_some());
+        let other = client(server).await;
+        assert_eq!(other.stats().answered, 0, "of each session its own");
+        zk.close().await.unwrap();
+        assert_eq!(zk.stats().in_flight, 0);
+        let told = story.0.lock().unwrap().clone();
+        let no_node = Ending::Rejected(zk_client::ErrorCode::NO_NODE);
+        let mut expected: Vec<String> =
+            [OpCode::CREATE2, OpCode::EXISTS, OpCode::DELETE].map(|op| format!("{op} Ok")).into();
+        expected.insert(0, "connected 1".into());
+        expected.push(format!("{} {no_node:?}", OpCode::GET_DATA));
+        expected.push("session closed".into());
+        assert_eq!(told, expected);
+    })
+    .await;
+}

@@ -1,0 +1,102 @@
+//! The futures of everything that a client can ask for beyond nodes and their data.
+
+use zk_client::{Acl, AclList, Cache, Retry, WatchKind, WatchMode, WriteError};
+
+use crate::{
+    scene::{Scene, plain, scene},
+    stage::Needs,
+};
+
+pub(crate) const OPERATIONS: &[Scene] = &[
+    scene("GetAcl", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.acl("/data").await) })
+    }),
+    scene("SetAcl", Needs::Nothing, |props| {
+        Box::pin(async {
+            let open = AclList::from_iter([Acl::open_unsafe()]);
+            plain(props.client.set_acl("/data", &open).await)
+        })
+    }),
+    scene("DescendantCount", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.descendant_count("/").await) })
+    }),
+    scene("MultiRead", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.multi_read().get("/data").children("/").await) })
+    }),
+    scene("Ephemerals", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.ephemerals("/").await) })
+    }),
+    scene("WhoAmI", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.who_am_i().await) })
+    }),
+    scene("AddAuth", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.add_auth("digest", "ann:secret").await) })
+    }),
+    scene("Config", Needs::Nothing, |props| Box::pin(async { plain(props.client.config().await) })),
+    scene("ConfigWatched", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.config().watch().await) })
+    }),
+    scene("Reconfig", Needs::Nothing, |props| {
+        Box::pin(async {
+            match props.client.reconfig().leave(9).await {
+                // Nobody has allowed it.
+                Err(WriteError::Rejected(_)) => Ok(()),
+                other => plain(other),
+            }
+        })
+    }),
+    scene("DeleteIfExists", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.delete("/nowhere").if_exists().await) })
+    }),
+    scene("CreateOrExists", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.create("/data", b"").or_exists().await) })
+    }),
+    scene("CreateWithParents", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.create("/deep/down/here", b"").parents().await) })
+    }),
+    scene("PendingWithParents", Needs::Nothing, |props| {
+        Box::pin(async {
+            plain(props.client.create("/deep/down/there", b"").parents().submit().await)
+        })
+    }),
+    scene("DeleteRecursive", Needs::Nothing, |props| {
+        Box::pin(async {
+            plain(props.client.create("/tree/of/nodes", b"").parents().await)?;
+            plain(props.client.delete_recursive("/tree").await)
+        })
+    }),
+    scene("PendingDelete", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.delete_recursive("/nowhere").into_future().await) })
+    }),
+    scene("AddWatch", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.watch("/data", WatchMode::Recursive).await) })
+    }),
+    scene("WatchStream::next", Needs::StreamFor(6), |props| {
+        Box::pin(async {
+            let Some(stream) = &mut props.stream else { return Err("no stream".into()) };
+            stream.next().await;
+            props.stream = None;
+            Ok(())
+        })
+    }),
+    scene("Cache::ready", Needs::Nothing, |props| {
+        Box::pin(async {
+            let cache = Cache::subtree(&props.client, "/").start();
+            plain(cache.map_err(|error| error.to_string())?.ready().await)
+        })
+    }),
+    scene("CacheEvents::next", Needs::Nothing, |props| {
+        Box::pin(async {
+            let cache = Cache::node(&props.client, "/data").start();
+            let mut events = cache.map_err(|error| error.to_string())?.events();
+            events.next().await;
+            Ok(())
+        })
+    }),
+    scene("Retry::run", Needs::Nothing, |props| {
+        Box::pin(async { plain(Retry::new().run(|| props.client.get("/data")).await) })
+    }),
+    scene("CheckWatches", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.check_watches("/data", WatchKind::Any).await) })
+    }),
+];

@@ -1,0 +1,149 @@
+//! Telling whoever listens to a cache, without waiting for anybody.
+
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    task::{Context, Poll, Waker},
+};
+
+use futures_core::Stream;
+
+use super::{Cache, CachedNode};
+use crate::error::SessionEnd;
+
+/// What has changed in a [`Cache`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CacheEvent {
+    /// A node came.
+    Created(CachedNode),
+    /// A node's data was written.
+    Changed {
+        /// As it was.
+        old: CachedNode,
+        /// As it is.
+        new: CachedNode,
+    },
+    /// A node went. This is how it was last.
+    Deleted(CachedNode),
+    /// Everything has been read: for the first time, or anew after something may have been missed.
+    Loaded,
+    /// More has changed than is kept for a slow listener. Whoever keeps something in step with the cache looks at
+    /// [all of it](Cache::nodes) anew; what changes after this is told.
+    Lagged,
+    /// The session is over. Nothing changes any more unless the cache is [moved](Cache::move_to) to another client.
+    Ended(SessionEnd),
+}
+
+/// What changes in a [`Cache`], in the order in which it does: see [`Cache::events`].
+///
+/// Bounded: see [`CacheEvent::Lagged`]. Keeps the cache going.
+#[derive(Debug)]
+#[must_use = "it is only of use to whoever reads it"]
+pub struct CacheEvents {
+    queue: Arc<Mutex<Queue>>,
+    /// Keeps it going.
+    _cache: Cache,
+}
+
+#[derive(Debug)]
+struct Queue {
+    events: VecDeque<CacheEvent>,
+    events_max: usize,
+    ended: bool,
+    waker: Option<Waker>,
+}
+
+/// The cache's end of it.
+#[derive(Debug)]
+pub(super) struct Feed(Weak<Mutex<Queue>>);
+
+impl CacheEvents {
+    pub(super) fn new(events_max: usize, cache: Cache) -> (Feed, Self) {
+        let queue = Queue {
+            events: VecDeque::new(),
+            events_max: events_max.max(1),
+            ended: false,
+            waker: None,
+        };
+        let queue = Arc::new(Mutex::new(queue));
+        (Feed(Arc::downgrade(&queue)), Self { queue, _cache: cache })
+    }
+
+    /// The next change; `None` when there will be none, since the runtime has gone that the client lived on.
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<CacheEvent> {
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    /// A change that is there already; never waits.
+    pub fn try_next(&mut self) -> Option<CacheEvent> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).events.pop_front()
+    }
+
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<CacheEvent>> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        match queue.events.pop_front() {
+            Some(event) => Poll::Ready(Some(event)),
+            None if queue.ended => Poll::Ready(None),
+            None => {
+                queue.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Stream for CacheEvents {
+    type Item = CacheEvent;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<CacheEvent>> {
+        self.poll(cx)
+    }
+}
+
+impl Feed {
+    /// Returns whether anybody listens.
+    pub(super) fn tell(&self, event: &CacheEvent) -> bool {
+        let Some(queue) = self.0.upgrade() else { return false };
+        let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+        if queue.events.len() >= queue.events_max {
+            queue.events.clear();
+            queue.events.push_back(CacheEvent::Lagged);
+        } else {
+            queue.events.push_back(event.clone());
+        }
+        let waker = queue.waker.take();
+        drop(queue);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        true
+    }
+
+    /// What there is at first does not count: it is in memory already.
+    pub(super) fn tell_at_first(&self, event: &CacheEvent) {
+        if let Some(queue) = self.0.upgrade() {
+            let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+            queue.events.push_back(event.clone());
+            queue.events_max = queue.events_max.saturating_add(1);
+        }
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        if let Some(queue) = self.0.upgrade() {
+            let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+            queue.ended = true;
+            let waker = queue.waker.take();
+            drop(queue);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Where news of changes come from.
+//!
+//! Servers since 3.6 have one watch for all of a subtree. Of older ones, each node is watched for itself: its data, and
+//! its set of children if those belong to the copy. Both kinds of watches bring their events to the same place.
+
+use std::{
+    future::IntoFuture,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use zk_proto::{
+    Stat, Str,
+    frame::RequestFrame,
+    path::Naming,
+    request::{ExistsRequest, GetChildren2Request, GetDataRequest},
+    session::WatchBy,
+};
+
+use super::scope::Scope;
+use crate::{
+    Client,
+    call::{Admission, Pending, ReadAnswer, Target},
+    call_options::CallOptions,
+    error::{ReadError, Rejection},
+    operations::{Attach, read_children, read_data, read_exists, read_with},
+    watch::{Attached, Letterbox, Listener, Mailbox, News, WatchEnd, WatchStream},
+};
+
+/// News of what belongs to a copy.
+pub(super) enum Source {
+    /// From one watch of all.
+    Stream(WatchStream),
+    /// From watches of single nodes.
+    Singles(Singles),
+}
+
+/// Watches of single nodes, which fire once.
+pub(super) struct Singles {
+    mailbox: Mailbox,
+    /// What the session keeps of each watch.
+    letterbox: Arc<Letterbox>,
+}
+
+/// What to ask of one node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Wants {
+    /// Whether it is there at all, besides the rest: for the node that need not be.
+    pub(super) existence: bool,
+    /// Its data, or only its metadata.
+    pub(super) data: bool,
+    pub(super) children: bool,
+    /// Whether to watch what is read.
+    pub(super) watch_node: bool,
+    pub(super) watch_children: bool,
+}
+
+/// The answers to it.
+pub(super) struct Reads {
+    pub(super) existence: Option<Pending<Option<Stat>, ReadError>>,
+    pub(super) data: Option<Pending<(Bytes, Stat), ReadError>>,
+    pub(super) children: Option<Pending<(Vec<String>, Stat), ReadError>>,
+}
+
+impl Source {
+    pub(super) async fn open(client: &Client, root: &str, scope: Scope) -> Result<Self, ReadError> {
+        match client.watch(root, scope.watch()).into_future().await {
+            Ok(stream) => Ok(Self::Stream(stream)),
+            Err(ReadError::Rejected(Rejection::Unimplemented)) => Ok(Self::singles(client)),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn singles(client: &Client) -> Self {
+        let mailbox = Mailbox::new(client.handle.watch_items_max);
+        let letterbox = Arc::new(Letterbox(mailbox.clone()));
+        Self::Singles(Singles { mailbox, letterbox })
+    }
+
+    /// Whether reads have to arm watches, for news of what follows them.
+    pub(super) const fn is_of_singles(&self) -> bool {
+        matches!(self, Self::Singles(_))
+    }
+
+    fn mailbox(&self) -> &Mailbox {
+        match self {
+            Self::Stream(stream) => stream.mailbox(),
+            Self::Singles(singles) => &singles.mailbox,
+        }
+    }
+
+    pub(super) fn poll_news(&self, cx: &mut Context<'_>) -> Poll<Option<News>> {
+        self.mailbox().poll_next(cx)
+    }
+
+    pub(super) fn try_news(&self) -> Option<News> {
+        self.mailbox().try_next()
+    }
+
+    pub(super) fn end(&self) -> Option<WatchEnd> {
+        self.mailbox().end()
+    }
+
+    /// Asks for a node, in an order in which no change falls between a watch and what is read.
+    pub(super) fn read(&self, client: &Client, path: &str, wants: Wants) -> Reads {
+        let listener = match self {
+            Self::Stream(_) => None,
+            Self::Singles(singles) => Some(Listener::Many(singles.letterbox.clone())),
+        };
+        let target = Target { handle: &client.handle, options: CallOptions::new() };
+        let watched = Asks { target, path, listener };
+        let plain = Asks { listener: None, path, target };
+        let ask = |watch: bool| if watch { &watched } else { &plain };
+        let existence = wants.existence.then(|| ask(wants.watch_node).exists());
+        let data = wants.data.then(|| ask(wants.watch_node && !wants.existence).data());
+        let children = wants.children.then(|| ask(wants.watch_children).children());
+        Reads { existence, data, children }
+    }
+}
+
+impl Drop for Singles {
+    fn drop(&mut self) {
+        self.mailbox.close();
+    }
+}
+
+struct Asks<'a> {
+    target: Target<'a>,
+    path: &'a str,
+    listener: Option<Listener>,
+}
+
+impl Asks<'_> {
+    fn ask<T>(
+        &self,
+        by: WatchBy,
+        frame: impl FnOnce(Str<'_>, bool) -> RequestFrame,
+        read: ReadAnswer<T>,
+    ) -> Pending<T, ReadError> {
+        let watch = self.listener.is_some();
+        let attach = self
+            .listener
+            .clone()
+            .map(|listener| move |_: &str| (Attached::Nothing, by, listener.clone()));
+        let attach = attach.as_ref().map(|attach| attach as Attach<'_>);
+        let frame = |path: Str<'_>| frame(path, watch);
+        let (path, admission) = (self.path, Admission::Waiting);
+        read_with(self.target, path, Naming::Exact, attach, frame, admission, read)
+    }
+
+    fn data(&self) -> Pending<(Bytes, Stat), ReadError> {
+        self.ask(
+            WatchBy::Data,
+            |path, watch| RequestFrame::of(&GetDataRequest { path, watch }),
+            |answer, _| read_data(&answer),
+        )
+    }
+
+    fn exists(&self) -> Pending<Option<Stat>, ReadError> {
+        self.ask(
+            WatchBy::Exists,
+            |path, watch| RequestFrame::of(&ExistsRequest { path, watch }),
+            |answer, _| read_exists(&answer),
+        )
+    }
+
+    fn children(&self) -> Pending<(Vec<String>, Stat), ReadError> {
+        self.ask(
+            WatchBy::Children,
+            |path, watch| RequestFrame::of(&GetChildren2Request { path, watch }),
+            |answer, _| read_children(&answer),
+        )
+    }
+}

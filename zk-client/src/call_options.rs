@@ -1,0 +1,67 @@
+//! How requests are made: what clients and single calls can choose.
+
+use std::time::Duration;
+
+use crate::call::Handle;
+
+/// How the requests of a client are made, unless a single call chooses otherwise: see
+/// [`Client::with`](crate::Client::with).
+///
+/// ```no_run
+/// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
+/// use std::time::Duration;
+/// use zk_client::CallOptions;
+///
+/// let hasty = zk.with(CallOptions::new().timeout(Duration::from_millis(300)).fail_fast());
+/// let (config, _) = hasty.get("/config").await?;
+/// # drop(config);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use = "options do nothing until a client has them"]
+pub struct CallOptions {
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) fail_fast: bool,
+}
+
+impl CallOptions {
+    /// No bound in time, and patience with lost connections.
+    pub const fn new() -> Self {
+        Self { timeout: None, fail_fast: false }
+    }
+
+    /// Bound on each request, from its submission: see [`Get::timeout`](crate::Get::timeout).
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// No waiting for connections: see [`Get::fail_fast`](crate::Get::fail_fast).
+    pub const fn fail_fast(mut self) -> Self {
+        self.fail_fast = true;
+        self
+    }
+}
+
+/// Where a request goes, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target<'a> {
+    pub(crate) handle: &'a Handle,
+    pub(crate) options: CallOptions,
+}
+
+impl<'a> Target<'a> {
+    pub(crate) const fn new(handle: &'a Handle) -> Self {
+        Self { handle, options: handle.options }
+    }
+}
+
+/// What to do if there are too many requests already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// Fail.
+    Now,
+    /// Wait behind all who wait.
+    Waiting,
+}

@@ -1,0 +1,189 @@
+//! Reads of nodes.
+
+use bytes::Bytes;
+use zk_proto::{
+    AclList, ErrorCode, Stat, Str,
+    frame::RequestFrame,
+    request::{
+        ExistsRequest, ExistsResponse, GetAclRequest, GetAclResponse, GetAllChildrenNumberRequest,
+        GetAllChildrenNumberResponse, GetChildren2Request, GetChildren2Response, GetDataRequest,
+        GetDataResponse,
+    },
+    session::{Answer, WatchBy},
+};
+
+use super::{armed, awaitable, read};
+use crate::{
+    call::{Admission, Pending, Target, Unread, body, detached},
+    error::ReadError,
+    watch::Watch,
+};
+
+awaitable! {
+    Get: (Bytes, Stat), ReadError;
+    GetWatched: ((Bytes, Stat), Watch), ReadError;
+    Exists: Option<Stat>, ReadError;
+    ExistsWatched: (Option<Stat>, Watch), ReadError;
+    Children: (Vec<String>, Stat), ReadError;
+    ChildrenWatched: ((Vec<String>, Stat), Watch), ReadError;
+    GetAcl: (AclList, Stat), ReadError;
+    DescendantCount: u32, ReadError;
+}
+
+/// Declares a read of a path.
+macro_rules! read_of_path {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        #[must_use = "nothing happens until it is awaited or submitted"]
+        pub struct $name<'a> {
+            target: Target<'a>,
+            path: &'a str,
+        }
+
+        impl<'a> $name<'a> {
+            pub(crate) const fn new(target: Target<'a>, path: &'a str) -> Self {
+                Self { target, path }
+            }
+        }
+    };
+}
+
+/// Declares a read and its watched twin.
+macro_rules! watchable {
+    ($(#[$doc:meta])* $plain:ident, $watched:ident) => {
+        read_of_path! {
+            $(#[$doc])* $plain
+        }
+        read_of_path! {
+            #[doc = concat!("A [`", stringify!($plain), "`] that also arms a watch.")]
+            $watched
+        }
+
+        impl<'a> $plain<'a> {
+            /// Also arms a watch, in the same step on the server: no change falls in between.
+            pub const fn watch(self) -> $watched<'a> {
+                $watched::new(self.target, self.path)
+            }
+        }
+    };
+}
+
+watchable! {
+    /// Reads a node's data: resolves to the data and the node's [`Stat`].
+    ///
+    /// The data of a node that was created with null reads as empty. A watch fires when the data is written
+    /// or the node deleted; none is armed if there is no such node.
+    Get, GetWatched
+}
+
+watchable! {
+    /// Whether a node exists: resolves to its [`Stat`] if it does.
+    ///
+    /// A watch is armed either way; it fires when the node is created, written or deleted.
+    Exists, ExistsWatched
+}
+
+watchable! {
+    /// The names (not paths) of a node's children, in no order, and the node's own [`Stat`].
+    ///
+    /// A watch fires when a child is created or deleted, or the node itself is deleted.
+    Children, ChildrenWatched
+}
+
+read_of_path! {
+    /// Reads who may do what with a node: see [`Client::acl`](crate::Client::acl).
+    GetAcl
+}
+
+read_of_path! {
+    /// Counts a node's descendants: see [`Client::descendant_count`](crate::Client::descendant_count).
+    DescendantCount
+}
+
+pub(crate) fn read_data(answer: &Answer) -> Result<(Bytes, Stat), Unread> {
+    let GetDataResponse { data, stat } = body(answer)?;
+    Ok((detached(data), stat))
+}
+
+pub(crate) fn read_exists(answer: &Answer) -> Result<Option<Stat>, Unread> {
+    match body::<ExistsResponse>(answer) {
+        Ok(ExistsResponse { stat }) => Ok(Some(stat)),
+        Err(Unread::Code(ErrorCode::NO_NODE)) => Ok(None),
+        Err(unread) => Err(unread),
+    }
+}
+
+pub(crate) fn read_children(answer: &Answer) -> Result<(Vec<String>, Stat), Unread> {
+    let GetChildren2Response { children, stat } = body(answer)?;
+    Ok((children.strs().map(Into::into).collect(), stat))
+}
+
+impl Get<'_> {
+    fn start(self, admission: Admission) -> Pending<(Bytes, Stat), ReadError> {
+        let frame = |path: Str<'_>| RequestFrame::of(&GetDataRequest { path, watch: false });
+        read(self.target, self.path, None, frame, admission, |answer, _| read_data(&answer))
+    }
+}
+
+impl GetWatched<'_> {
+    fn start(self, admission: Admission) -> Pending<((Bytes, Stat), Watch), ReadError> {
+        let frame = |path: Str<'_>| RequestFrame::of(&GetDataRequest { path, watch: true });
+        read(self.target, self.path, Some(WatchBy::Data), frame, admission, |answer, context| {
+            armed(read_data(&answer)?, context.watch)
+        })
+    }
+}
+
+impl Exists<'_> {
+    fn start(self, admission: Admission) -> Pending<Option<Stat>, ReadError> {
+        let frame = |path: Str<'_>| RequestFrame::of(&ExistsRequest { path, watch: false });
+        read(self.target, self.path, None, frame, admission, |answer, _| read_exists(&answer))
+    }
+}
+
+impl ExistsWatched<'_> {
+    fn start(self, admission: Admission) -> Pending<(Option<Stat>, Watch), ReadError> {
+        let frame = |path: Str<'_>| RequestFrame::of(&ExistsRequest { path, watch: true });
+        let by = Some(WatchBy::Exists);
+        read(self.target, self.path, by, frame, admission, |answer, context| {
+            armed(read_exists(&answer)?, context.watch)
+        })
+    }
+}
+
+impl Children<'_> {
+    fn start(self, admission: Admission) -> Pending<(Vec<String>, Stat), ReadError> {
+        let frame = |path: Str<'_>| RequestFrame::of(&GetChildren2Request { path, watch: false });
+        read(self.target, self.path, None, frame, admission, |answer, _| read_children(&answer))
+    }
+}
+
+impl ChildrenWatched<'_> {
+    fn start(self, admission: Admission) -> Pending<((Vec<String>, Stat), Watch), ReadError> {
+        let frame = |path: Str<'_>| RequestFrame::of(&GetChildren2Request { path, watch: true });
+        let by = Some(WatchBy::Children);
+        read(self.target, self.path, by, frame, admission, |answer, context| {
+            armed(read_children(&answer)?, context.watch)
+        })
+    }
+}
+
+impl GetAcl<'_> {
+    fn start(self, admission: Admission) -> Pending<(AclList, Stat), ReadError> {
+        let frame = |path: Str<'_>| RequestFrame::of(&GetAclRequest { path });
+        read(self.target, self.path, None, frame, admission, |answer, _| {
+            body(&answer).map(|GetAclResponse { acl, stat }| (acl, stat))
+        })
+    }
+}
+
+impl DescendantCount<'_> {
+    fn start(self, admission: Admission) -> Pending<u32, ReadError> {
+        let frame = |path: Str<'_>| RequestFrame::of(&GetAllChildrenNumberRequest { path });
+        read(self.target, self.path, None, frame, admission, |answer, _| {
+            let GetAllChildrenNumberResponse { total_number } = body(&answer)?;
+            Ok(u32::try_from(total_number).unwrap_or_default())
+        })
+    }
+}

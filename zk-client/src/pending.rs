@@ -1,0 +1,285 @@
+//! A request under way, as its caller has it.
+
+use std::{
+    fmt,
+    future::Future,
+    mem,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use tokio::{
+    sync::oneshot,
+    time::{Instant, Sleep},
+};
+use zk_proto::{
+    frame::RequestFrame,
+    session::{OnLoss, Outcome, Outgoing, WatchIntent},
+};
+
+use crate::{
+    call::{
+        Admission, CallError, Caller, Command, Handle, ReadAnswer, ReplyContext, Submission,
+        Target, Token, Unread,
+    },
+    call_options::CallOptions,
+    error::{Cause, SessionEnd},
+    room::{Share, Waiting},
+    ticket::Ticket,
+    watch::Listener,
+};
+
+/// A request under way; resolves to its result.
+///
+/// Does not borrow anything. Dropping it does not take a request back that has been submitted: the answer, when it
+/// comes, is discarded. A builder that was awaited and waits for room has not submitted anything yet.
+#[must_use = "a request that fails is only noticed here"]
+pub struct Pending<T, E> {
+    state: State<T, E>,
+    deadline: Option<Box<Deadline>>,
+    /// What to ask for if the server does not know the request.
+    instead: Option<Box<Instead>>,
+}
+
+enum State<T, E> {
+    /// For room.
+    Waiting(Box<Queued>, ReplyContext, ReadAnswer<T>),
+    Submitted(oneshot::Receiver<Outcome>, ReplyContext, ReadAnswer<T>),
+    Failed(E),
+    Finished,
+}
+
+/// What a request is made of, before it is one.
+pub(crate) struct Start {
+    pub(crate) frame: RequestFrame,
+    pub(crate) on_loss: OnLoss,
+    pub(crate) intent: Option<WatchIntent<Listener>>,
+    pub(crate) instead: Option<RequestFrame>,
+}
+
+/// A request that waits for room.
+struct Queued {
+    room: Waiting,
+    handle: Handle,
+    frame: RequestFrame,
+    on_loss: OnLoss,
+    fail_fast: bool,
+    intent: Option<WatchIntent<Listener>>,
+}
+
+/// When a caller gives up.
+struct Deadline {
+    at: Instant,
+    /// Made when it is first waited for: requests can be submitted outside of a runtime.
+    sleep: Option<Pin<Box<Sleep>>>,
+    ticket: Arc<Ticket>,
+    handle: Handle,
+    /// Whether the driver has been told, and will say what is known.
+    told: bool,
+}
+
+/// The older way to ask.
+struct Instead {
+    handle: Handle,
+    options: CallOptions,
+    frame: RequestFrame,
+    on_loss: OnLoss,
+}
+
+#[expect(private_bounds, reason = "only this crate makes requests")]
+impl<T, E: CallError> Pending<T, E> {
+    /// A request that never got as far as the driver.
+    pub(crate) const fn failed(error: E) -> Self {
+        Self { state: State::Failed(error), deadline: None, instead: None }
+    }
+
+    pub(crate) fn start(
+        target: Target<'_>,
+        start: Start,
+        context: ReplyContext,
+        read: ReadAnswer<T>,
+        admission: Admission,
+    ) -> Self {
+        let Target { handle, options } = target;
+        let Start { frame, on_loss, intent, instead } = start;
+        let instead = instead
+            .map(|frame| Box::new(Instead { handle: handle.clone(), options, frame, on_loss }));
+        let deadline = options.timeout.map(|timeout| {
+            Box::new(Deadline {
+                at: Instant::now() + timeout,
+                sleep: None,
+                ticket: Arc::default(),
+                handle: handle.clone(),
+                told: false,
+            })
+        });
+        let ticket = deadline.as_ref().map(|deadline| deadline.ticket.clone());
+        let fail_fast = options.fail_fast;
+        let state = match (handle.room.take_now(frame.len()), admission) {
+            (Some(share), _) => {
+                let outgoing = (frame, on_loss, fail_fast, intent);
+                State::Submitted(submit(handle, outgoing, ticket, share), context, read)
+            }
+            (None, Admission::Waiting) if !fail_fast => {
+                let room = handle.room.take(frame.len());
+                let handle = handle.clone();
+                let queued = Queued { room, handle, frame, on_loss, fail_fast, intent };
+                State::Waiting(Box::new(queued), context, read)
+            }
+            (None, _) => State::Failed(E::not_sent(Cause::QueueFull)),
+        };
+        Self { state, deadline, instead }
+    }
+}
+
+fn submit(
+    handle: &Handle,
+    (frame, on_loss, fail_fast, watch): (RequestFrame, OnLoss, bool, Option<WatchIntent<Listener>>),
+    ticket: Option<Arc<Ticket>>,
+    share: Share,
+) -> oneshot::Receiver<Outcome> {
+    let (reply, outcome) = oneshot::channel();
+    let token = Token::Caller(Caller::new(frame.op(), reply, ticket, Some(share)));
+    handle.send(Submission::Request(Outgoing { frame, token, watch, on_loss, fail_fast }));
+    outcome
+}
+
+impl<T, E> fmt::Debug for Pending<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.state {
+            State::Waiting(..) => "Pending(waiting)",
+            State::Submitted(..) => "Pending(submitted)",
+            State::Failed(_) => "Pending(failed)",
+            State::Finished => "Pending(finished)",
+        })
+    }
+}
+
+// Nothing in it is pinned.
+impl<T, E> Unpin for Pending<T, E> {}
+
+impl<T, E: CallError> Future for Pending<T, E> {
+    type Output = Result<T, E>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        loop {
+            match this.step(cx) {
+                Poll::Ready(Some(result)) => return Poll::Ready(result),
+                Poll::Ready(None) => {}
+                Poll::Pending if !this.gives_up(cx) => return Poll::Pending,
+                Poll::Pending => {
+                    this.state = State::Finished;
+                    return Poll::Ready(Err(E::not_sent(Cause::DeadlineExceeded)));
+                }
+            }
+        }
+    }
+}
+
+#[expect(private_bounds, reason = "only this crate makes requests")]
+impl<T, E: CallError> Pending<T, E> {
+    /// One step further: the result, or nothing yet.
+    fn step(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, E>>> {
+        let outcome = match &mut self.state {
+            State::Waiting(queued, ..) => {
+                let Poll::Ready(share) = queued.room.as_mut().poll(cx) else {
+                    return Poll::Pending;
+                };
+                self.submit_queued(share);
+                return Poll::Ready(None);
+            }
+            State::Submitted(outcome, ..) => match Pin::new(outcome).poll(cx) {
+                Poll::Ready(outcome) => outcome.ok(),
+                Poll::Pending => return Poll::Pending,
+            },
+            State::Failed(_) | State::Finished => None,
+        };
+        Poll::Ready(match mem::replace(&mut self.state, State::Finished) {
+            State::Submitted(_, context, read) => self.finish(outcome, context, read),
+            State::Failed(error) => Some(Err(error)),
+            State::Waiting(..) | State::Finished => {
+                panic!("a request was polled after it had finished")
+            }
+        })
+    }
+
+    /// There is room now; none at all means that there is no session.
+    fn submit_queued(&mut self, share: Option<Share>) {
+        let State::Waiting(queued, context, read) = mem::replace(&mut self.state, State::Finished)
+        else {
+            return;
+        };
+        let Queued { handle, frame, on_loss, fail_fast, intent, .. } = *queued;
+        let ticket = self.deadline.as_ref().map(|deadline| deadline.ticket.clone());
+        self.state = match share {
+            Some(share) => {
+                let outgoing = (frame, on_loss, fail_fast, intent);
+                State::Submitted(submit(&handle, outgoing, ticket, share), context, read)
+            }
+            None => State::Failed(E::not_sent(Cause::QueueFull)),
+        };
+    }
+
+    /// Whether the caller's patience has ended, and nobody will carry the request out. If somebody may, the driver
+    /// is asked what is known.
+    fn gives_up(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(deadline) = &mut self.deadline else { return false };
+        if deadline.told {
+            return false;
+        }
+        let at = deadline.at;
+        let sleep = deadline.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        if sleep.as_mut().poll(cx).is_pending() {
+            return false;
+        }
+        if deadline.ticket.withdraw() {
+            return true;
+        }
+        deadline.told = true;
+        deadline.handle.command(Command::Withdraw(deadline.ticket.clone()));
+        false
+    }
+
+    /// Turns an outcome into a result, unless there is another way to ask. No outcome at all means that the driver
+    /// has gone with its runtime.
+    fn finish(
+        &mut self,
+        outcome: Option<Outcome>,
+        context: ReplyContext,
+        read: ReadAnswer<T>,
+    ) -> Option<Result<T, E>> {
+        let op = context.op;
+        Some(match outcome {
+            Some(Outcome::Answered(answer)) => {
+                let code = answer.code;
+                match read(answer, context) {
+                    Ok(result) => Ok(result),
+                    Err(Unread::Code(code)) => Err(E::answered(op, code)),
+                    Err(Unread::Decode(error)) => Err(E::unknown(op, Cause::Undecodable(error))),
+                    Err(Unread::Again(context)) => match self.instead.take() {
+                        Some(instead) => {
+                            *self = instead.submit(context, read);
+                            return None;
+                        }
+                        None => Err(E::answered(op, code)),
+                    },
+                }
+            }
+            Some(Outcome::NotSent(cause)) => Err(E::not_sent(cause.into())),
+            Some(Outcome::Unknown(cause)) => Err(E::unknown(op, cause.into())),
+            None => Err(E::unknown(op, Cause::SessionEnded(SessionEnd::Closed))),
+        })
+    }
+}
+
+impl Instead {
+    fn submit<T, E: CallError>(self, context: ReplyContext, read: ReadAnswer<T>) -> Pending<T, E> {
+        let Self { handle, options, frame, on_loss } = self;
+        let context = ReplyContext { op: frame.op(), has_alternative: false, ..context };
+        let target = Target { handle: &handle, options };
+        let start = Start { frame, on_loss, intent: None, instead: None };
+        Pending::start(target, start, context, read, Admission::Waiting)
+    }
+}

@@ -1,0 +1,244 @@
+//! Events on their way from the session to whoever listens: bounded, and never blocking the session.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use zk_proto::session::{Over, WatchNotice};
+
+use super::{Delivery, Event, Resync, WatchEnd};
+
+/// Bytes of paths that may wait for one listener: no server can make more of a client's memory than this and a
+/// frame, however long its paths are.
+const BYTES_MAX: usize = 1 << 20;
+
+/// News of one listener. Clones are of the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Mailbox(Arc<Mutex<News>>);
+
+/// The session's end of a [`Mailbox`]. If the session is dropped without an end, with its runtime, this is one.
+#[derive(Debug)]
+pub(crate) struct Letterbox(pub(crate) Mailbox);
+
+impl Drop for Letterbox {
+    fn drop(&mut self) {
+        self.0.notify(WatchNotice::Over(Over::Closed));
+    }
+}
+
+/// What waits to be read.
+#[derive(Debug)]
+struct News {
+    items: VecDeque<Item>,
+    /// Of the paths of all events in `items`.
+    bytes: usize,
+    items_max: usize,
+    /// Why nothing follows.
+    end: Option<WatchEnd>,
+    /// Whether nobody reads any more.
+    closed: bool,
+    waker: Option<Waker>,
+}
+
+/// One piece of news, as the session told it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Item {
+    Event(Event),
+    Resync(Resync),
+}
+
+impl Mailbox {
+    /// Room for so many items, of which one is always left for a [`Resync`].
+    pub(crate) fn new(items_max: usize) -> Self {
+        let news = News {
+            items: VecDeque::new(),
+            bytes: 0,
+            items_max: items_max.max(1),
+            end: None,
+            closed: false,
+            waker: None,
+        };
+        Self(Arc::new(Mutex::new(news)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, News> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next item; `None` when there will be none.
+    pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<Item>> {
+        let mut news = self.lock();
+        if let Some(item) = news.take() {
+            return Poll::Ready(Some(item));
+        }
+        if news.end.is_some() {
+            return Poll::Ready(None);
+        }
+        news.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// An item that is there already.
+    pub(crate) fn try_next(&self) -> Option<Item> {
+        self.lock().take()
+    }
+
+    /// Why nothing follows, once everything has been read.
+    pub(crate) fn end(&self) -> Option<WatchEnd> {
+        let news = self.lock();
+        news.end.filter(|_| news.items.is_empty())
+    }
+
+    /// Nobody reads any more.
+    pub(crate) fn close(&self) {
+        let mut news = self.lock();
+        news.closed = true;
+        news.items = VecDeque::new();
+        news.bytes = 0;
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    /// Whether nothing more will come.
+    pub(crate) fn is_over(&self) -> bool {
+        self.lock().end.is_some()
+    }
+
+    /// Somebody has taken the watch away.
+    pub(super) fn remove(&self) {
+        let mut news = self.lock();
+        news.end.get_or_insert(WatchEnd::Removed);
+        let waker = news.waker.take();
+        drop(news);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// The session has something to say, or is gone.
+    pub(crate) fn notify(&self, notice: WatchNotice) -> Delivery {
+        let mut news = self.lock();
+        if news.closed {
+            return Delivery::Kept;
+        }
+        let delivery = match notice {
+            WatchNotice::Event(event) => news.event(event),
+            WatchNotice::Gap => {
+                news.resync(Resync::Reconnected);
+                Delivery::Kept
+            }
+            WatchNotice::Over(over) => {
+                news.end.get_or_insert(WatchEnd::Session(over.into()));
+                Delivery::Kept
+            }
+            WatchNotice::Unsupported => {
+                news.end.get_or_insert(WatchEnd::Unsupported);
+                Delivery::Kept
+            }
+            _ => Delivery::Kept,
+        };
+        let waker = news.waker.take();
+        drop(news);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        delivery
+    }
+}
+
+impl News {
+    fn take(&mut self) -> Option<Item> {
+        let item = self.items.pop_front()?;
+        self.bytes = self.bytes.saturating_sub(item.len());
+        Some(item)
+    }
+
+    fn event(&mut self, event: Event) -> Delivery {
+        let item = Item::Event(event);
+        let bytes = self.bytes.saturating_add(item.len());
+        if self.items.len() < self.items_max && bytes <= BYTES_MAX {
+            self.bytes = bytes;
+            self.items.push_back(item);
+            return Delivery::Kept;
+        }
+        // Whoever is told to read everything anew needs none of these.
+        self.items.clear();
+        self.bytes = 0;
+        self.resync(Resync::Lagged);
+        Delivery::Lagged
+    }
+
+    /// Everything in front of it is worth nothing any more but for what it says of single nodes: one of them in a
+    /// row is enough.
+    fn resync(&mut self, resync: Resync) {
+        match self.items.back_mut() {
+            Some(Item::Resync(last)) => *last = resync,
+            _ => self.items.push_back(Item::Resync(resync)),
+        }
+    }
+}
+
+impl Item {
+    fn len(&self) -> usize {
+        match self {
+            Self::Event(event) => event.path.len(),
+            Self::Resync(_) => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zk_proto::EventType;
+
+    use super::*;
+
+    fn event(path: &str) -> Event {
+        Event { kind: EventType::NODE_CREATED, path: path.into(), zxid: None }
+    }
+
+    fn say(mailbox: &Mailbox, path: &str) -> Delivery {
+        mailbox.notify(WatchNotice::Event(event(path)))
+    }
+
+    fn read(mailbox: &Mailbox) -> Vec<Item> {
+        std::iter::from_fn(|| mailbox.try_next()).collect()
+    }
+
+    #[test]
+    fn whoever_is_too_slow_is_told_once_and_misses_nothing_after_that() {
+        let mailbox = Mailbox::new(3);
+        for path in ["/1", "/2", "/3"] {
+            assert_eq!(say(&mailbox, path), Delivery::Kept);
+        }
+        assert_eq!(say(&mailbox, "/4"), Delivery::Lagged);
+        assert_eq!(say(&mailbox, "/5"), Delivery::Kept);
+        let items = [Item::Resync(Resync::Lagged), Item::Event(event("/5"))];
+        assert_eq!(read(&mailbox), items);
+        assert_eq!(say(&mailbox, "/6"), Delivery::Kept);
+        assert_eq!(read(&mailbox), [Item::Event(event("/6"))]);
+    }
+
+    #[test]
+    fn long_paths_take_more_room() {
+        let mailbox = Mailbox::new(1000);
+        let long = format!("/{}", "x".repeat(BYTES_MAX / 2));
+        assert_eq!(say(&mailbox, &long), Delivery::Kept);
+        assert_eq!(say(&mailbox, &long), Delivery::Lagged);
+        assert_eq!(read(&mailbox), [Item::Resync(Resync::Lagged)]);
+        assert_eq!(say(&mailbox, &long), Delivery::Kept);
+    }
+
+    #[test]
+    fn gaps_in_a_row_are_one() {
+        let mailbox = Mailbox::new(2);
+        for _ in 0..5 {
+            mailbox.notify(WatchNotice::Gap);
+        }
+        assert_eq!(read(&mailbox), [Item::Resync(Resync::Reconnected)]);
+    }
+}
