@@ -58,7 +58,7 @@ pub fn scrape(zk: &Client, requests: &Requests) -> String {
     let mut below = 0;
     for (limit, count) in latency.buckets() {
         below += count;
-        let limit = limit.map_or("+Inf".into(), |limit| limit.as_secs_f64().to_string());
+        let limit = limit.map_or_else(|| "+Inf".into(), |limit| limit.as_secs_f64().to_string());
         let _ = writeln!(text, "zk_request_seconds_bucket{{le=\"{limit}\"}} {below}");
     }
     let _ = writeln!(text, "zk_request_seconds_sum {}", latency.sum().as_secs_f64());

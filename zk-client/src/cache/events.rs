@@ -84,7 +84,7 @@ impl CacheEvents {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).events.pop_front()
     }
 
-    fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<CacheEvent>> {
+    fn poll(&self, cx: &Context<'_>) -> Poll<Option<CacheEvent>> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         match queue.events.pop_front() {
             Some(event) => Poll::Ready(Some(event)),

@@ -203,7 +203,7 @@ impl<'a> Work<'a> {
         error.session_end().map(Stop::Session)
     }
 
-    fn up_to_date(&mut self) {
+    fn up_to_date(&self) {
         let state = match self.refused.values().next() {
             Some(error) => CacheState::Refused(error.clone()),
             None => CacheState::Following,

@@ -153,14 +153,12 @@ impl Cache {
     }
 
     /// What changes from now on.
-    #[must_use]
     pub fn events(&self) -> CacheEvents {
         self.0.contents.listen(self.clone())
     }
 
     /// Everything there is now, as if it had just been [created](CacheEvent::Created), and what changes from
     /// then on: for whoever keeps something of their own in step with it.
-    #[must_use]
     pub fn events_from_the_start(&self) -> CacheEvents {
         self.0.contents.listen_from_the_start(self.clone())
     }

@@ -90,7 +90,7 @@ impl Source {
         }
     }
 
-    pub(super) fn poll_news(&self, cx: &mut Context<'_>) -> Poll<Option<News>> {
+    pub(super) fn poll_news(&self, cx: &Context<'_>) -> Poll<Option<News>> {
         self.mailbox().poll_next(cx)
     }
 

@@ -48,7 +48,7 @@ impl<'a> Ephemerals<'a> {
             let inside = |path: &std::borrow::Cow<'_, str>| context.chroot.contains(path);
             let relative =
                 |path: std::borrow::Cow<'_, str>| context.chroot.relative(&path).to_owned();
-            Ok(ephemerals.strs().map(Into::into).filter(inside).map(relative).collect())
+            Ok(ephemerals.strs().filter(inside).map(relative).collect())
         };
         let call = Call { frame, on_loss: OnLoss::Resend, watch: None, instead: None, read };
         target.call(call, admission)

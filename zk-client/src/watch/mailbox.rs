@@ -68,7 +68,7 @@ impl Mailbox {
     }
 
     /// The next item; `None` when there will be none.
-    pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<Item>> {
+    pub(crate) fn poll_next(&self, cx: &Context<'_>) -> Poll<Option<Item>> {
         let mut news = self.lock();
         if let Some(item) = news.take() {
             return Poll::Ready(Some(item));
@@ -132,7 +132,8 @@ impl Mailbox {
                 Delivery::Kept
             }
             WatchNotice::Over(over) => {
-                news.end.get_or_insert(WatchEnd::Session(over.into()));
+                let end = WatchEnd::Session(over.into());
+                news.end = news.end.or(Some(end));
                 Delivery::Kept
             }
             WatchNotice::Unsupported => {

@@ -246,7 +246,7 @@ impl WatchStream {
         self.commands = None;
     }
 
-    fn poll_item(&self, cx: &mut Context<'_>) -> Poll<Option<WatchItem>> {
+    fn poll_item(&self, cx: &Context<'_>) -> Poll<Option<WatchItem>> {
         self.mailbox.poll_next(cx).map(|item| item.map(|item| self.read(item)))
     }
 
