@@ -28,6 +28,10 @@
 //! # }
 //! ```
 //!
+//! Changes are heard of by watches that fire [once](Get::watch), by [streams](Client::watch) of those that go on, or by a
+//! [`Cache`] that keeps a local copy and always converges. Requests wait for connections and for room unless
+//! [told](CallOptions) not to, and in the order of their submission.
+//!
 //! A [`Client`] is one session. When the session is over, the client is too: it never slips a new session
 //! under its users, whose ephemeral nodes and locks went with the old one. Connections, on the other
 //! hand, come and go: reads are sent again, requests that were not sent wait, watches are armed again.

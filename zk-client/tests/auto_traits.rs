@@ -1,8 +1,9 @@
 //! Promises that the compiler checks: what can be moved between threads, shared, and kept.
 
 use zk_client::{
-    Client, ConnectOptions, Cork, Created, Error, OwnedNode, Pending, PendingNode, ReadError,
-    Session, Watch, WriteError,
+    Cache, CacheEvents, Client, ConnectOptions, Cork, Created, Error, OwnedNode, Pending,
+    PendingDelete, PendingNode, PendingWithParents, ReadError, Session, Stats, Watch, WatchStream,
+    WriteError,
 };
 
 const fn send_sync<T: Send + Sync + 'static>() {}
@@ -16,10 +17,18 @@ const _: () = {
     send_sync::<Session>();
     send_sync::<OwnedNode>();
     send_sync::<Cork>();
+    send_sync::<Cache>();
+    send_sync::<Stats>();
+    send_sync::<WatchStream>();
     send::<Watch>();
+    send::<CacheEvents>();
+    send::<PendingWithParents>();
+    send::<PendingDelete>();
     send::<Pending<Created, WriteError>>();
     send::<PendingNode>();
     unpin::<Watch>();
+    unpin::<WatchStream>();
+    unpin::<CacheEvents>();
     unpin::<Pending<Created, WriteError>>();
     unpin::<PendingNode>();
     error::<ReadError>();
@@ -38,6 +47,9 @@ fn futures_of_operations_can_be_spawned(zk: &Client, options: ConnectOptions) {
     drop(is_send(zk.settle()));
     drop(is_send(zk.close()));
     drop(is_send(zk.clone().detach()));
+    drop(is_send(zk.watch("/", zk_client::WatchMode::Recursive).into_future()));
+    drop(is_send(zk.delete_recursive("/a").into_future()));
+    drop(is_send(zk_client::Retry::new().run(|| zk.get("/"))));
     drop(is_send(async { zk.get("/").watch().await }));
     drop(is_send(async { zk.multi().check("/").await }));
 }

@@ -61,8 +61,8 @@ impl Client {
     ///
     /// For the scheme `digest` the bytes are `user:password`; they go over the network as they are.
     ///
-    /// A server that refuses ends the session, with [`SessionEnd::AuthFailed`], as with
-    /// [`ConnectOptions::auth`](ConnectOptions::auth).
+    /// A server that refuses ends the session, with [`SessionEnd::AuthFailed`](crate::SessionEnd::AuthFailed), as with
+    /// [`ConnectOptions::auth`](crate::ConnectOptions::auth).
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
