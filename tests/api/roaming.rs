@@ -132,7 +132,7 @@ async fn what_happens_is_counted_and_told() {
         zk.get("/a").await.unwrap_err();
         let stats = zk.stats();
         assert_eq!((stats.answered, stats.rejected, stats.not_sent, stats.unknown), (4, 1, 0, 0));
-        assert_eq!((stats.connects, stats.disconnects, stats.failed_attempts), (1, 0, 0));
+        assert_eq!((stats.connects, stats.disconnects), (1, 0));
         assert_eq!((stats.watch_events, stats.lagged), (1, 0));
         assert_eq!(stats.latency().count(), 4);
         assert!(stats.latency().quantile(1.0).is_some());
@@ -140,7 +140,10 @@ async fn what_happens_is_counted_and_told() {
         assert_eq!(other.stats().answered, 0, "of each session its own");
         zk.close().await.unwrap();
         assert_eq!(zk.stats().in_flight, 0);
-        let told = story.0.lock().unwrap().clone();
+        // A busy machine may need more than one attempt.
+        let (attempts, told): (Vec<String>, Vec<String>) =
+            story.0.lock().unwrap().clone().into_iter().partition(|what| what.contains("127."));
+        assert_eq!(attempts.len() as u64, stats.failed_attempts);
         let no_node = Ending::Rejected(zk_client::ErrorCode::NO_NODE);
         let mut expected: Vec<String> =
             [OpCode::CREATE2, OpCode::EXISTS, OpCode::DELETE].map(|op| format!("{op} Ok")).into();
