@@ -50,7 +50,11 @@ async fn requests_are_given_up_in_time_even_if_there_is_no_room_for_more() {
         let reads = [zk.get("/").timeout(SHORT).submit(), zk.get("/").timeout(SHORT).submit()];
         let cork = zk.cork();
         let mut queued = cork.get("/").into_future();
-        poll_fn(|cx| Poll::Ready(assert!(Pin::new(&mut queued).poll(cx).is_pending()))).await;
+        poll_fn(|cx| {
+            assert!(Pin::new(&mut queued).poll(cx).is_pending());
+            Poll::Ready(())
+        })
+        .await;
         drop(cork);
         for read in reads {
             let gone = ReadError::Unavailable(Cause::DeadlineExceeded);

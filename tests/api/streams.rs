@@ -23,7 +23,7 @@ async fn up_to(stream: &mut WatchStream, last: &str) -> Vec<(EventType, String)>
     events
 }
 
-fn events<'a>(list: &[(EventType, &'a str)]) -> Vec<(EventType, String)> {
+fn events(list: &[(EventType, &str)]) -> Vec<(EventType, String)> {
     list.iter().map(|(kind, path)| (*kind, (*path).to_owned())).collect()
 }
 

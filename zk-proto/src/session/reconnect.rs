@@ -177,16 +177,17 @@ mod tests {
             servers.iter().map(|&server| Arc::from(server)).collect()
         };
         let mut places = alloc::collections::BTreeMap::new();
-        let mut moved = 0;
-        for here in old.iter().cycle().take(old.len() * 1000) {
+        let mut moved = 0_u32;
+        for here in old.iter().cycle().take(old.len().saturating_mul(1000)) {
             let mut rotation = Rotation::new(list(old), &mut rng);
             let place = if rotation.update(list(new), Some(here), &mut rng) {
                 Arc::from(*here)
             } else {
-                moved += 1;
+                moved = moved.saturating_add(1);
                 rotation.advance()
             };
-            *places.entry(place).or_default() += 1;
+            let there: &mut u32 = places.entry(place).or_default();
+            *there = there.saturating_add(1);
         }
         (places, moved)
     }
