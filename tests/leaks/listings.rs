@@ -34,6 +34,8 @@ fn a_session_does_not_keep_the_memory_of_a_long_listing() {
         for node in created {
             timeout(PATIENCE, node).await.unwrap().unwrap();
         }
+        // Whose request gives back what so many others have taken up.
+        timeout(PATIENCE, zk.exists("/")).await.unwrap().unwrap();
     });
     let memory = measure(|| {
         let listed = runtime.block_on(async { timeout(PATIENCE, zk.children("/")).await });
