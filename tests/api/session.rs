@@ -308,10 +308,15 @@ async fn a_server_that_wants_to_be_read_before_it_reads_is_read() {
         let pending: Vec<_> = (0..50)
             .map(|_| (zk.set("/long", &[7; 20_000]).submit(), zk.get("/long").submit()))
             .collect();
-        for (set, get) in pending {
-            set.await.unwrap();
-            assert_eq!(get.await.unwrap().0.len(), 20_000);
-        }
+        let answered = async {
+            for (set, get) in pending {
+                set.await.unwrap();
+                assert_eq!(get.await.unwrap().0.len(), 20_000);
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), answered)
+            .await
+            .expect("each waits for the other");
     })
     .await;
 }

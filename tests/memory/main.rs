@@ -1,0 +1,6 @@
+//! What is taken up at any time: by answers, whatever they are, and by requests. Each test counts by itself, in a thread
+//! of its own, and may use as many files as it likes.
+
+mod hostile;
+mod listings;
+mod pipeline;
