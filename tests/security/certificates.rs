@@ -55,7 +55,7 @@ const KINDS: [Option<Release>; 3] = [None, Some(Release::V3_8), Some(Release::V3
 /// Side by side: most of the time is spent waiting for clients to give up.
 async fn on_each_kind(test: impl AsyncFn(Option<Release>)) {
     let [front, older, newer] = KINDS;
-    tokio::join!(test(front), test(older), test(newer));
+    tokio::join!(Box::pin(test(front)), Box::pin(test(older)), Box::pin(test(newer)));
 }
 
 async fn connect(host: &str, addr: SocketAddr, tls: TlsOptions) -> Result<Client, ConnectError> {
