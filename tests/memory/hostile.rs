@@ -9,7 +9,10 @@ use tokio::{
     runtime::{Builder, Runtime},
     time::timeout,
 };
-use zk_client::{Cause, Connect, ConnectOptions, Dial, LinkError, OpCode, ReadError, Rejection};
+use zk_client::{
+    Cause, Connect, ConnectOptions, Dial, LinkError, OpCode, ReadError, Rejection, Resync,
+    WatchItem, WatchMode,
+};
 use zk_proto::frame::encode_frame_with;
 use zk_testkit::{
     proxy::{Match, Proxy},
@@ -260,6 +263,22 @@ fn whatever_answers_a_request_takes_little_memory_and_the_next_server_is_asked()
         });
         assert_eq!(scene.proxy.accepted(), accepted + 1, "{what}: the same server was asked again");
     }
+}
+
+#[test]
+fn a_storm_for_a_stream_takes_little_memory_and_is_told_of() {
+    let scene = Scene::new();
+    let options = scene.options();
+    let answer = reply(XID, 0, |out| out.put_bytes(0, 4 + 68));
+    let storm = [&event(3, b"/zookeeper").repeat(100_000)[..], &answer].concat();
+    let _rule = scene.proxy.on(Match::reply(OpCode::GET_DATA).once()).forge(storm);
+    frugally("a storm for a stream", BYTES_MAX, async || {
+        let zk = options.clone().connect().await.unwrap();
+        let mut stream = zk.watch("/zookeeper", WatchMode::Node).await.unwrap();
+        zk.get("/").await.unwrap();
+        assert_eq!(stream.next().await, Some(WatchItem::Resync(Resync::Lagged)));
+        zk.close().await.unwrap();
+    });
 }
 
 /// Instead of the answer to the handshake. All of it makes the client ask the next server.
