@@ -8,16 +8,20 @@
 //! | `connection` | a session for one command |
 //! | `profile` | settings of a connection that have a name |
 //! | `tree` | everything below a node |
+//! | `dump` | a node on a line of a file |
+//! | `acl` | access control lists as people write them |
 //! | `render` | standard output: text, JSON, tables |
 //! | `commands` | one module for each command |
 //! | `lock` | the command that `zk lock` or `zk elect` runs, and its signals |
 //! | `demo` | fifty contenders for one lock: the parts of `zk demo` |
 
+mod acl;
 mod args;
 mod commands;
 mod connection;
 #[cfg(unix)]
 mod demo;
+mod dump;
 mod duration;
 mod exit;
 #[cfg(unix)]

@@ -7,7 +7,8 @@ use std::{
 };
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use serde::Serialize;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::{Deserialize, Serialize};
 use zk_client::{SessionId, Stat};
 
 use crate::exit::Failure;
@@ -134,12 +135,31 @@ pub(crate) fn session(stat: &Stat) -> Option<String> {
     (stat.ephemeral_owner != SessionId(0)).then(|| stat.ephemeral_owner.to_string())
 }
 
+/// A bar on standard error for so many steps, if somebody looks at it.
+pub(crate) fn progress(steps: usize) -> Option<ProgressBar> {
+    io::stderr().is_terminal().then(|| {
+        let style = ProgressStyle::with_template("{bar:40} {pos}/{len} nodes");
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+        ProgressBar::new(steps as u64).with_style(style)
+    })
+}
+
 /// A node's data, in JSON: text where it is text.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Data {
     Text { data: String },
     Binary { data_base64: String },
+}
+
+impl Data {
+    /// The data itself.
+    pub(crate) fn bytes(self) -> Result<Vec<u8>, base64::DecodeError> {
+        match self {
+            Self::Text { data } => Ok(data.into_bytes()),
+            Self::Binary { data_base64 } => BASE64_STANDARD.decode(data_base64),
+        }
+    }
 }
 
 impl From<&[u8]> for Data {

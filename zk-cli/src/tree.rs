@@ -7,6 +7,11 @@ use crate::exit::Failure;
 /// How many nodes are asked about in one go: well below what a client lets wait at once.
 pub(crate) const BATCH: usize = 1_000;
 
+/// Whether servers keep this node for themselves.
+pub(crate) fn is_reserved(path: &str) -> bool {
+    path == "/zookeeper" || path.starts_with("/zookeeper/")
+}
+
 /// The paths of all nodes below one, each behind its parent and siblings in order. Nodes that go while they are
 /// being looked at are left out, and others that come may be: nobody can see all of a tree at one moment.
 pub(crate) async fn below(client: &Client, top: &str) -> Result<Vec<String>, Failure> {

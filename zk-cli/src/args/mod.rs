@@ -18,12 +18,16 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 
 pub(crate) use self::{
     locks::{ContenderArgs, HoldersArgs},
-    nodes::{CreateArgs, DeleteArgs, GetArgs, LsArgs, MultiArgs, Operation, SetArgs, StatArgs},
+    nodes::{
+        AclArgs, CreateArgs, DeleteArgs, ExportArgs, GetArgs, ImportArgs, LsArgs, MultiArgs,
+        Operation, SetArgs, StatArgs,
+    },
     others::{CompletionArgs, HealthArgs},
 };
 #[cfg(unix)]
 pub(crate) use self::{
     locks::{ElectArgs, JobArgs, LockArgs},
+    nodes::WatchArgs,
     servers::{DemoArgs, ServeArgs},
 };
 use crate::{duration, exit::Exit, security::SecurityArgs};
@@ -60,7 +64,16 @@ pub(crate) enum Command {
     Create(CreateArgs),
     Delete(DeleteArgs),
     Stat(StatArgs),
+    Acl(AclArgs),
+    #[cfg(unix)]
+    Watch(WatchArgs),
     Multi(MultiArgs),
+    Export(ExportArgs),
+    Import(ImportArgs),
+    /// Show who the servers take this client for
+    Whoami(CommonArgs),
+    /// Show the members of the ensemble, as it is configured
+    Config(CommonArgs),
     Health(HealthArgs),
     #[cfg(unix)]
     Demo(DemoArgs),

@@ -5,8 +5,8 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use clap::{ArgGroup, Args as ClapArgs, Parser};
 use zk_client::ZkPath;
 
-use super::CommonArgs;
-use crate::duration;
+use super::{CommonArgs, ConnectArgs};
+use crate::{acl::Entry, duration};
 
 /// List the children of a node
 #[derive(Debug, ClapArgs)]
@@ -75,9 +75,12 @@ pub(crate) struct CreateArgs {
     pub(crate) common: CommonArgs,
 }
 
-/// Delete a node without children
+/// Delete a node without children, or with everything below it
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DeleteArgs {
+    /// Everything below it first: one by one, so that others see it half done, and it stays half done if it fails
+    #[arg(long, short, conflicts_with = "version")]
+    pub(crate) recursive: bool,
     /// Only if the data has this version now
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) version: Option<i32>,
@@ -159,4 +162,78 @@ pub(crate) enum Operation {
         /// The node
         path: String,
     },
+}
+
+/// Show who may do what with a node, or say who may
+///
+/// Entries are SCHEME:ID:PERMISSIONS, the permissions being letters of cdrwa: create and delete children, read,
+/// write, administer. Such as auth::cdrwa (whoever sets it), world:anyone:r, digest:ann:HASH=:rw, ip:10.0.0.0/8:r.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct AclArgs {
+    /// Only if the list has this version now
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..), requires = "entries")]
+    pub(crate) version: Option<i32>,
+    /// The node
+    pub(crate) path: ZkPath,
+    /// The new list, all of it
+    #[arg(value_name = "ENTRY")]
+    pub(crate) entries: Vec<Entry>,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+/// Print what happens to a node, as it happens
+///
+/// A line for each change, until a signal ends it; and a line where changes may be missing, after the connection
+/// was lost. Servers before 3.6 cannot do that.
+#[cfg(unix)]
+#[derive(Debug, ClapArgs)]
+pub(crate) struct WatchArgs {
+    /// Also what happens to everything below it
+    #[arg(short = 'R', long)]
+    pub(crate) recursive: bool,
+    /// Print lines of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The node, which need not be there yet
+    pub(crate) path: ZkPath,
+    #[command(flatten)]
+    pub(crate) connect: ConnectArgs,
+}
+
+/// Write a node and everything below it to a file
+///
+/// One line of JSON for each node, parents first: its path from there, its data as text or in base 64, and with
+/// --acl who may do what. Ephemeral nodes are left out, as they belong to a session. Nodes are read one after the
+/// other: the file is no picture of any one moment if somebody writes meanwhile.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ExportArgs {
+    /// With access control lists
+    #[arg(long)]
+    pub(crate) acl: bool,
+    /// The node
+    pub(crate) path: ZkPath,
+    /// Where to write, which must not be there yet; - for standard output
+    #[arg(default_value = "-")]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) connect: ConnectArgs,
+}
+
+/// Create nodes from a file that `zk export` has written
+///
+/// All of the file is looked at before anything is written. Then nodes are created one by one: if that fails, those
+/// before stay. Access control lists are set where the file has them.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ImportArgs {
+    /// Replace the data of nodes that are there already, instead of stopping at them
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Where to put the top of what is in the file; what is missing above is created
+    pub(crate) path: ZkPath,
+    /// What to read; - for standard input
+    #[arg(default_value = "-")]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) connect: ConnectArgs,
 }

@@ -1,6 +1,7 @@
 //! `zk delete`: deletes a node.
 
 use serde::Serialize;
+use zk_client::{Client, DeleteRecursiveError, Error, Rejection};
 
 use crate::{
     args::{CommonArgs, DeleteArgs},
@@ -11,22 +12,44 @@ use crate::{
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     deleted: &'a str,
+    /// How many nodes, of more than one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nodes: Option<usize>,
 }
 
 pub(crate) async fn run(args: DeleteArgs) -> Result<Exit, Failure> {
-    let DeleteArgs { common: CommonArgs { connect, output }, version, path } = &args;
-    connect
+    let DeleteArgs { common: CommonArgs { connect, output }, recursive, version, path } = &args;
+    let nodes = connect
         .with_session(|client| async move {
+            if *recursive {
+                return delete_all(&client, path).await.map(Some);
+            }
             let delete = client.delete(path);
             let delete = match *version {
                 Some(version) => delete.version(version),
                 None => delete,
             };
-            delete.await.map_err(Failure::write(path))
+            delete.await.map_err(Failure::write(path)).map(|()| None)
         })
         .await?;
     if output.json {
-        render::json(&Report { deleted: path })?;
+        render::json(&Report { deleted: path, nodes })?;
     }
     Ok(Exit::Done)
+}
+
+async fn delete_all(client: &Client, path: &str) -> Result<usize, Failure> {
+    match client.delete_recursive(path).await {
+        Ok(0) => Err(Failure::rejected(path, Rejection::NoNode)),
+        Ok(nodes) => Ok(nodes),
+        Err(DeleteRecursiveError { deleted, path, source }) => {
+            let reason = match source {
+                Error::Read(error) => Failure::read(&path)(error),
+                Error::Write(error) => Failure::write(&path)(error),
+                other => Failure::new(Exit::Unavailable, other),
+            };
+            let before = format_args!("{reason} ({deleted} nodes have been deleted before)");
+            Err(Failure::new(reason.exit, before))
+        }
+    }
 }

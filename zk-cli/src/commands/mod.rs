@@ -1,6 +1,8 @@
 //! One module for each command.
 
+mod acl;
 mod completion;
+mod config;
 mod contender;
 mod create;
 mod delete;
@@ -8,9 +10,11 @@ mod delete;
 mod demo;
 #[cfg(unix)]
 mod elect;
+mod export;
 mod get;
 mod health;
 mod holders;
+mod import;
 #[cfg(unix)]
 mod lock;
 mod ls;
@@ -19,6 +23,9 @@ mod multi;
 mod serve;
 mod set;
 mod stat;
+#[cfg(unix)]
+mod watch;
+mod whoami;
 
 use std::{
     ffi::OsString,
@@ -47,6 +54,13 @@ pub(crate) async fn run(command: Command) -> Result<Exit, Failure> {
         Command::Create(args) => Box::pin(create::run(args)).await,
         Command::Delete(args) => Box::pin(delete::run(args)).await,
         Command::Stat(args) => Box::pin(stat::run(args)).await,
+        Command::Acl(args) => Box::pin(acl::run(args)).await,
+        #[cfg(unix)]
+        Command::Watch(args) => Box::pin(watch::run(args)).await,
+        Command::Export(args) => Box::pin(export::run(args)).await,
+        Command::Import(args) => Box::pin(import::run(args)).await,
+        Command::Whoami(args) => Box::pin(whoami::run(args)).await,
+        Command::Config(args) => Box::pin(config::run(args)).await,
         Command::Multi(args) => Box::pin(multi::run(args)).await,
         Command::Health(args) => Box::pin(health::run(args)).await,
         #[cfg(unix)]

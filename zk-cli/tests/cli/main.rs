@@ -14,3 +14,4 @@ mod support;
 #[cfg(target_os = "linux")]
 mod terminal;
 mod trees;
+mod watch;

@@ -31,6 +31,20 @@ async fn every_server_of_an_ensemble_tells_how_it_is() {
 }
 
 #[tokio::test]
+async fn an_ensemble_tells_its_members_and_whom_it_takes_us_for() {
+    let ensemble = Ensemble::start(Release::V3_9).await.unwrap();
+    let servers = ensemble.connect_string();
+    let config = run(zk(&servers).args(["config", "--json"])).await.json();
+    let members = config["members"].as_array().unwrap();
+    assert_eq!(members.len(), 3);
+    assert!(members.iter().all(|member| member["votes"] == true), "{config}");
+    assert_eq!(run(zk(&servers).args(["config"])).await.ok().lines().count(), 4);
+    let mut whoami = zk(&servers);
+    whoami.env("ZK_AUTH", "digest:ann:secret").args(["whoami"]);
+    assert_eq!(run(&mut whoami).await.ok(), "digest:ann\nip:127.0.0.1\n");
+}
+
+#[tokio::test]
 async fn the_server_of_this_program_tells_how_it_is_too() {
     let server = TestServer::start().await.unwrap();
     let health = run(zk(&server.connect_string()).args(["health"])).await.ok();

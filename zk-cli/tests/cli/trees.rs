@@ -1,8 +1,94 @@
-//! `zk ls -R`, `multi`: many nodes at once.
+//! `zk ls -R`, `delete -r`, `multi`, `export`, `import`: many nodes at once.
+
+use std::fs;
 
 use serde_json::json;
+use zk_client::CreateMode;
 
 use crate::support::{Running, World};
+
+#[tokio::test]
+async fn a_tree_is_deleted_as_a_whole_and_what_stops_that_is_named() {
+    let world = World::new().await;
+    for path in ["/a/b/c", "/a/d", "/ab"] {
+        world.run(["create", "--parents", path]).await.ok();
+    }
+    let report = world.run(["delete", "-r", "--json", "/a"]).await.json();
+    assert_eq!(report, json!({"deleted": "/a", "nodes": 4}));
+    assert_eq!(world.run(["ls", "/"]).await.ok(), "ab\nzookeeper\n");
+    assert_eq!(world.run(["delete", "-r", "/a"]).await.stderr, "zk: /a: no such node\n");
+    world.run(["create", "--parents", "/k/l/m"]).await.ok();
+    // Children of this one are nobody's to delete.
+    world.run(["acl", "/k/l", "world:anyone:r"]).await.ok();
+    let refused = world.run(["delete", "-r", "/k"]).await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    let message = "zk: /k/l/m: no permission (0 nodes have been deleted before)\n";
+    assert_eq!(refused.stderr, message);
+}
+
+#[tokio::test]
+async fn a_tree_goes_to_a_file_and_comes_back_elsewhere() {
+    let world = World::new().await;
+    world.run(["create", "--parents", "/a/b/c", "text"]).await.ok();
+    world.client.set("/a", b"\xff\x00").await.unwrap();
+    world.run(["acl", "/a/b", "world:anyone:cdrwa", "ip:127.0.0.1:r"]).await.ok();
+    world.client.create("/a/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tree.jsonl");
+    let path = file.to_str().unwrap();
+    let exported = world.run(["export", "--acl", "/a", path]).await;
+    let told = "zk: 3 nodes exported, 1 ephemeral ones left out, 0 gone meanwhile\n";
+    assert_eq!((exported.code, &*exported.stderr), (Some(0), told));
+    // It does not overwrite.
+    assert_eq!(world.run(["export", "/a", path]).await.code, Some(74));
+
+    let imported = world.run(["import", "/x/y", path]).await;
+    assert_eq!((imported.code, &*imported.stderr), (Some(0), "zk: 3 nodes created, 0 written\n"));
+    assert_eq!(&*world.client.get("/x/y").await.unwrap().0, b"\xff\x00");
+    assert_eq!(world.run(["get", "/x/y/b/c"]).await.ok(), "text");
+    let entries = "world:anyone:cdrwa\nip:127.0.0.1:r\n";
+    assert_eq!(world.run(["acl", "/x/y/b"]).await.ok(), entries);
+
+    let again = world.run(["import", "/x/y", path]).await;
+    assert_eq!(again.stderr, "zk: /x/y: exists already\n");
+    world.run(["set", "/x/y/b/c", "other"]).await.ok();
+    let over = world.run(["import", "--overwrite", "/x/y", path]).await;
+    assert_eq!((over.code, &*over.stderr), (Some(0), "zk: 0 nodes created, 3 written\n"));
+    assert_eq!(world.run(["get", "/x/y/b/c"]).await.ok(), "text");
+}
+
+#[tokio::test]
+async fn a_file_with_a_mistake_creates_nothing() {
+    let world = World::new().await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    for wrong in [
+        "nonsense",
+        r#"{"path": "b"}"#,
+        r#"{"path": "b", "data_base64": "?"}"#,
+        r#"{"path": "b", "data": "", "acl": ["all"]}"#,
+    ] {
+        fs::write(file.path(), format!("{{\"path\": \"\", \"data\": \"\"}}\n{wrong}\n")).unwrap();
+        let ended = world.run(["import", "/new", path]).await;
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.starts_with(&format!("zk: {path}:2: ")), "{ended:?}");
+    }
+    assert_eq!(world.run(["ls", "/"]).await.ok(), "zookeeper\n");
+}
+
+#[tokio::test]
+async fn the_whole_of_a_server_is_exported_without_what_servers_keep_for_themselves() {
+    let world = World::new().await;
+    world.run(["create", "--parents", "/a/b"]).await.ok();
+    let exported = world.run(["export", "/"]).await;
+    let paths = exported.stdout.lines().map(|line| {
+        serde_json::from_str::<serde_json::Value>(line).unwrap()["path"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    });
+    assert_eq!(paths.collect::<Vec<_>>(), ["", "a", "a/b"]);
+}
 
 #[tokio::test]
 async fn a_tree_is_listed_each_node_behind_its_parent() {
@@ -28,7 +114,7 @@ async fn operations_of_a_file_happen_together_or_not_at_all() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let text =
         "# jobs\ncheck /jobs --version 0\ncreate --sequential /jobs/j- 'a \"b\"'\nset /jobs -two\n";
-    std::fs::write(file.path(), text).unwrap();
+    fs::write(file.path(), text).unwrap();
     let path = file.path().to_str().unwrap();
     assert_eq!(world.run(["multi", path]).await.ok(), "/jobs/j-0000000000\n");
     assert_eq!(world.run(["get", "/jobs/j-0000000000"]).await.ok(), "a \"b\"");

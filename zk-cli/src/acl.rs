@@ -1,0 +1,76 @@
+//! Entries of access control lists, as people write them: `digest:ann:hash=:cdrwa`.
+
+use std::str::FromStr;
+
+use zk_client::{Acl, AclList, Id, Perms};
+
+/// Letters of permissions, in the order in which they are printed.
+const LETTERS: [(char, Perms); 5] = [
+    ('c', Perms::CREATE),
+    ('d', Perms::DELETE),
+    ('r', Perms::READ),
+    ('w', Perms::WRITE),
+    ('a', Perms::ADMIN),
+];
+
+/// An entry on the command line, or in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry(pub(crate) Acl);
+
+impl FromStr for Entry {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is not SCHEME:ID:PERMISSIONS, such as world:anyone:r");
+        let (id, letters) = text.rsplit_once(':').ok_or_else(wrong)?;
+        let (scheme, id) = id.split_once(':').ok_or_else(wrong)?;
+        if scheme.is_empty() || letters.is_empty() {
+            return Err(wrong());
+        }
+        let mut perms = Perms(0);
+        for letter in letters.chars() {
+            let known = LETTERS.iter().find(|(it, _)| *it == letter);
+            let (_, perm) = known.ok_or_else(|| {
+                format!("{letter:?} is no permission: c(reate), d(elete), r(ead), w(rite), a(dmin)")
+            })?;
+            perms = perms | *perm;
+        }
+        Ok(Self(Id { scheme: scheme.into(), id: id.into() }.may(perms)))
+    }
+}
+
+/// A list of such entries, for servers.
+pub(crate) fn list(entries: &[Entry]) -> AclList {
+    entries.iter().map(|Entry(acl)| acl.clone()).collect()
+}
+
+/// The entries of a list, for people.
+pub(crate) fn texts(list: &AclList) -> Vec<String> {
+    list.iter().map(|acl| text(&acl)).collect()
+}
+
+fn text(acl: &Acl) -> String {
+    let has = |perm: Perms| acl.perms.0 & perm.0 != 0;
+    let letters: String =
+        LETTERS.iter().filter(|(_, perm)| has(*perm)).map(|(letter, _)| letter).collect();
+    format!("{}:{}:{letters}", acl.id.scheme, acl.id.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_written_as_they_are_read() {
+        for entry in ["world:anyone:r", "digest:ann:x/y=:cdrwa", "auth::cdrwa", "ip:::1:r"] {
+            assert_eq!(text(&entry.parse::<Entry>().unwrap().0), entry);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for entry in ["", "r", "world:r", ":x:r", "world:anyone:", "world:anyone:x"] {
+            assert!(entry.parse::<Entry>().is_err(), "{entry:?}");
+        }
+    }
+}

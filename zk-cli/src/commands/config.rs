@@ -1,0 +1,67 @@
+//! `zk config`: the ensemble's members.
+
+use serde::Serialize;
+
+use crate::{
+    args::CommonArgs,
+    exit::{Exit, Failure},
+    render::{self, Lean, Table, printable},
+};
+
+#[derive(Debug, Serialize)]
+struct Report {
+    /// Of a standalone server `None`.
+    version: Option<i64>,
+    members: Vec<Member>,
+}
+
+#[derive(Debug, Serialize)]
+struct Member {
+    id: i64,
+    votes: bool,
+    client_addr: Option<String>,
+    spec: String,
+}
+
+pub(crate) async fn run(args: CommonArgs) -> Result<Exit, Failure> {
+    let CommonArgs { connect, output } = &args;
+    let (config, _) = connect
+        .with_session(|client| async move {
+            client.config().await.map_err(Failure::read("/zookeeper/config"))
+        })
+        .await?;
+    let member = |it: &zk_client::Member| Member {
+        id: it.id,
+        votes: it.votes,
+        client_addr: it.client_addr.clone(),
+        spec: it.spec.clone(),
+    };
+    let report = Report {
+        version: config.version.map(|version| version.0),
+        members: config.members.iter().map(member).collect(),
+    };
+    if output.json {
+        render::json(&report)?;
+    } else {
+        render::bytes(table(&report).as_bytes())?;
+    }
+    Ok(Exit::Done)
+}
+
+fn table(report: &Report) -> String {
+    let mut table = Table::new([
+        ("ID", Lean::Right),
+        ("ROLE", Lean::Left),
+        ("CLIENTS", Lean::Left),
+        ("ADDRESSES", Lean::Left),
+    ]);
+    for Member { id, votes, client_addr, spec } in &report.members {
+        table.row([
+            id.to_string(),
+            if *votes { "votes" } else { "observes" }.to_owned(),
+            client_addr.as_deref().map_or_else(|| "-".to_owned(), printable),
+            printable(spec),
+        ]);
+    }
+    table.text()
+}

@@ -1,0 +1,102 @@
+//! `zk export`: everything below a node, in a file.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write},
+    path::Path,
+};
+
+use indicatif::ProgressBar;
+use zk_client::{Client, ReadError, Rejection, SessionId};
+
+use crate::{
+    acl::texts,
+    args::ExportArgs,
+    dump::{BATCH, Node, relative},
+    exit::{Exit, Failure},
+    render::{self, Data},
+    tree,
+};
+
+/// What is not to be found in the file.
+#[derive(Debug, Default)]
+struct Left {
+    ephemeral: usize,
+    gone: usize,
+}
+
+pub(crate) async fn run(args: ExportArgs) -> Result<Exit, Failure> {
+    let name = args.file.to_string_lossy().into_owned();
+    let out: Box<dyn Write + Send> = if args.file == Path::new("-") {
+        Box::new(io::stdout())
+    } else {
+        Box::new(File::create_new(&args.file).map_err(Failure::local(&name))?)
+    };
+    let args = &args;
+    let (nodes, left) = args
+        .connect
+        .with_session(
+            |client| async move { export(args, &client, BufWriter::new(out), &name).await },
+        )
+        .await?;
+    let Left { ephemeral, gone } = left;
+    render::complain(&format_args!(
+        "{nodes} nodes exported, {ephemeral} ephemeral ones left out, {gone} gone meanwhile"
+    ));
+    Ok(Exit::Done)
+}
+
+async fn export(
+    args: &ExportArgs,
+    client: &Client,
+    mut out: impl Write,
+    name: &str,
+) -> Result<(usize, Left), Failure> {
+    let top = &*args.path;
+    let mut paths = vec![top.to_owned()];
+    // What servers keep of themselves is nobody's to import.
+    let is_own = |path: &String| !(top == "/" && tree::is_reserved(path));
+    paths.extend(tree::below(client, top).await?.into_iter().filter(is_own));
+    let bar = render::progress(paths.len());
+    let (mut nodes, mut left) = (0, Left::default());
+    for batch in paths.chunks(BATCH) {
+        let cork = client.cork();
+        let asked: Vec<_> = batch
+            .iter()
+            .map(|path| (path, cork.get(path).submit(), args.acl.then(|| cork.acl(path).submit())))
+            .collect();
+        drop(cork);
+        for (path, data, acl) in asked {
+            let (data, stat) = match data.await {
+                Err(ReadError::Rejected(Rejection::NoNode)) => {
+                    left.gone += 1;
+                    continue;
+                }
+                data => data.map_err(Failure::read(path))?,
+            };
+            let acl = match acl {
+                Some(acl) => Some(texts(&acl.await.map_err(Failure::read(path))?.0)),
+                None => None,
+            };
+            if stat.ephemeral_owner != SessionId(0) {
+                left.ephemeral += 1;
+                continue;
+            }
+            let path = relative(top, path).to_owned();
+            let node = Node { path, data: Data::from(&*data), acl };
+            write(&mut out, &node).map_err(Failure::local(name))?;
+            nodes += 1;
+        }
+        bar.as_ref().map(|bar: &ProgressBar| bar.inc(batch.len() as u64));
+    }
+    out.flush().map_err(Failure::local(name))?;
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    Ok((nodes, left))
+}
+
+fn write(out: &mut impl Write, node: &Node) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, node)?;
+    out.write_all(b"\n")
+}

@@ -1,0 +1,127 @@
+//! `zk import`: nodes from a file.
+
+use std::{
+    fs,
+    io::{self, Read as _},
+    path::Path,
+};
+
+use zk_client::{AclList, Client, Rejection, WriteError};
+
+use crate::{
+    acl::{self, Entry},
+    args::ImportArgs,
+    dump::{BATCH, Node, absolute},
+    exit::{Exit, Failure},
+    render,
+};
+
+/// A node, ready to be created.
+#[derive(Debug)]
+struct Wanted {
+    path: String,
+    data: Vec<u8>,
+    acl: Option<AclList>,
+}
+
+#[derive(Debug, Default)]
+struct Done {
+    created: usize,
+    written: usize,
+}
+
+pub(crate) async fn run(args: ImportArgs) -> Result<Exit, Failure> {
+    let name = args.file.to_string_lossy().into_owned();
+    let text = text(&args.file).map_err(Failure::local(&name))?;
+    let wanted = parse(&args.path, &name, &text)?;
+    let (args, wanted) = (&args, &wanted);
+    let Done { created, written } = args
+        .connect
+        .with_session(|client| async move { import(args, &client, wanted).await })
+        .await?;
+    render::complain(&format_args!("{created} nodes created, {written} written"));
+    Ok(Exit::Done)
+}
+
+fn text(file: &Path) -> io::Result<String> {
+    if file != Path::new("-") {
+        return fs::read_to_string(file);
+    }
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// All of it, before anything is written.
+fn parse(top: &str, name: &str, text: &str) -> Result<Vec<Wanted>, Failure> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines
+        .map(|(index, line)| {
+            let wrong = |why: &dyn std::fmt::Display| {
+                Failure::new(Exit::Usage, format_args!("{name}:{}: {why}", index + 1))
+            };
+            let node: Node = serde_json::from_str(line).map_err(|error| wrong(&error))?;
+            let entries = node.acl.as_ref().map(|acl| {
+                acl.iter().map(|entry| entry.parse::<Entry>()).collect::<Result<Vec<_>, _>>()
+            });
+            let entries = entries.transpose().map_err(|error| wrong(&error))?;
+            Ok(Wanted {
+                path: absolute(top, &node.path),
+                data: node.data.bytes().map_err(|error| wrong(&error))?,
+                acl: entries.map(|entries| acl::list(&entries)),
+            })
+        })
+        .collect()
+}
+
+async fn import(args: &ImportArgs, client: &Client, wanted: &[Wanted]) -> Result<Done, Failure> {
+    let top = &*args.path;
+    if let Some(above) = zk_client::parent(top).filter(|above| *above != "/") {
+        match client.create(above, b"").parents().await {
+            Ok(_) | Err(WriteError::Rejected(Rejection::NodeExists)) => {}
+            Err(error) => return Err(Failure::write(above)(error)),
+        }
+    }
+    let bar = render::progress(wanted.len());
+    let mut done = Done::default();
+    for batch in wanted.chunks(BATCH) {
+        let cork = client.cork();
+        let asked: Vec<_> = batch
+            .iter()
+            .map(|node| {
+                let create = cork.create(&node.path, &node.data);
+                let create = match &node.acl {
+                    Some(acl) => create.acl(acl),
+                    None => create,
+                };
+                (node, create.submit())
+            })
+            .collect();
+        drop(cork);
+        for (node, created) in asked {
+            match created.await {
+                Ok(_) => done.created += 1,
+                Err(WriteError::Rejected(Rejection::NodeExists)) if args.overwrite => {
+                    overwrite(client, node).await?;
+                    done.written += 1;
+                }
+                Err(error) => return Err(Failure::write(&node.path)(error)),
+            }
+        }
+        if let Some(bar) = &bar {
+            bar.inc(batch.len() as u64);
+        }
+    }
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    Ok(done)
+}
+
+async fn overwrite(client: &Client, node: &Wanted) -> Result<(), Failure> {
+    client.set(&node.path, &node.data).await.map_err(Failure::write(&node.path))?;
+    if let Some(acl) = &node.acl {
+        client.set_acl(&node.path, acl).await.map_err(Failure::write(&node.path))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! `zk whoami`: who the servers take us for.
+
+use serde::Serialize;
+
+use crate::{
+    args::CommonArgs,
+    exit::{Exit, Failure},
+    render::{self, printable},
+};
+
+#[derive(Debug, Serialize)]
+struct Report {
+    identities: Vec<Identity>,
+}
+
+#[derive(Debug, Serialize)]
+struct Identity {
+    scheme: String,
+    user: String,
+}
+
+pub(crate) async fn run(args: CommonArgs) -> Result<Exit, Failure> {
+    let CommonArgs { connect, output } = &args;
+    let infos = connect
+        .with_session(|client| async move {
+            client.who_am_i().await.map_err(Failure::read("identities"))
+        })
+        .await?;
+    let identity = |info: &zk_client::ClientInfo| Identity {
+        scheme: info.auth_scheme.to_string(),
+        user: info.user.to_string(),
+    };
+    let mut identities: Vec<_> = infos.iter().map(identity).collect();
+    identities.sort_by(|a, b| (&a.scheme, &a.user).cmp(&(&b.scheme, &b.user)));
+    if output.json {
+        render::json(&Report { identities })?;
+    } else {
+        let line = |it: &Identity| printable(&format!("{}:{}", it.scheme, it.user)) + "\n";
+        render::bytes(identities.iter().map(line).collect::<String>().as_bytes())?;
+    }
+    Ok(Exit::Done)
+}
