@@ -74,7 +74,7 @@ pub struct CreateAllProtected<'a> {
     handle: &'a Handle,
     creates: Vec<CreateProtected<'a>>,
     replaced: Option<OwnedNode>,
-    checked: Vec<(&'a str, i32)>,
+    checked: Vec<(&'a str, Option<i32>)>,
 }
 
 impl<'a> CreateAllProtected<'a> {
@@ -85,10 +85,16 @@ impl<'a> CreateAllProtected<'a> {
         Self { handle, creates: creates.into_iter().collect(), replaced: None, checked: Vec::new() }
     }
 
-    /// Insists that a node exists and that its data has this version. Checks count behind the creates. Nothing is
-    /// sent if it is -1, by which servers understand any.
+    /// Insists that a node exists. Checks count behind the creates.
+    pub fn check(mut self, path: &'a str) -> Self {
+        self.checked.push((path, None));
+        self
+    }
+
+    /// Insists that a node exists and that its data has this version. Nothing is sent if it is -1, by which servers
+    /// understand any.
     pub fn check_version(mut self, path: &'a str, version: i32) -> Self {
-        self.checked.push((path, version));
+        self.checked.push((path, Some(version)));
         self
     }
 
@@ -121,12 +127,12 @@ fn start(
     handle: &Handle,
     creates: Vec<CreateProtected<'_>>,
     replaced: Option<OwnedNode>,
-    checked: &[(&str, i32)],
+    checked: &[(&str, Option<i32>)],
 ) -> Started {
     let wanted = creates.into_iter().map(|create| create.wanted(handle));
-    let resolve = |&(path, version): &(&str, i32)| -> Result<(Arc<str>, i32), Cause> {
+    let resolve = |&(path, version): &(&str, Option<i32>)| -> Result<(Arc<str>, i32), Cause> {
         let path = handle.chroot.resolve(path, Naming::Exact)?;
-        Ok((Arc::from(&*path), expected(Some(version))?))
+        Ok((Arc::from(&*path), expected(version)?))
     };
     let (done, nodes) = oneshot::channel();
     let create = wanted.collect::<Result<Vec<_>, _>>().and_then(|nodes| {

@@ -153,7 +153,7 @@ impl WriteGuard {
         let create = client.create(&path, settings.description.as_bytes());
         let create = create.mode(CreateMode::Ephemeral).acl(&settings.acl).protected_by_its_name();
         // Only in front of those who wait if we are there ourselves.
-        let nodes = client.create_all_protected([create]).check_version(own, ANY_VERSION).await?;
+        let nodes = client.create_all_protected([create]).check(own).await?;
         let node = match nodes {
             Ok(mut nodes) => nodes.pop().ok_or(AcquireError::NodeDeleted)?,
             Err(MultiError { rejection: Rejection::NoNode, .. }) => {
@@ -169,9 +169,6 @@ impl WriteGuard {
         Ok(Guard::of(held, node)?)
     }
 }
-
-/// What a node's version is compared with for it only to be there.
-const ANY_VERSION: i32 = -1;
 
 /// How many digits a sequence number has. (Those that are granted are positive.)
 const SEQUENCE_LENGTH: usize = 10;
