@@ -49,6 +49,7 @@ scripts! {
     a_read_only_server_is_left_for_a_writable_one
     a_read_only_server_without_sessions_refuses_in_sixteen_bytes
     a_read_only_servers_session_is_shown_to_nobody
+    a_refused_operation_holds_others_back_until_the_connection_has_shown_to_live
     a_refused_restoration_is_tried_again_ever_more_slowly
     a_reply_can_say_that_the_session_is_gone
     a_reply_that_was_not_due_breaks_the_link

@@ -90,6 +90,11 @@ impl Liveness {
         Some(sent)
     }
 
+    /// Whether a ping is unanswered.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.pings.is_empty()
+    }
+
     /// Something sent at `sent` was answered.
     pub(crate) fn answered(&mut self, sent: Time, source: Source) {
         if self.margin.is_none() || source == Source::Leader {

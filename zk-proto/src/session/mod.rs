@@ -297,7 +297,7 @@ impl<R, W: Watcher> Session<R, W> {
     }
 
     fn send_waiting(&mut self, now: Time) {
-        if matches!(self.phase, Phase::Up(_)) && !self.leaving {
+        if matches!(self.phase, Phase::Up(up) if up.doubts == 0) && !self.leaving {
             let sent = self.flight.send_waiting(now, &mut self.link, &mut self.standing);
             if sent {
                 self.liveness.sent(now);

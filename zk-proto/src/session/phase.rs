@@ -48,6 +48,9 @@ pub(crate) struct Up {
     pub(crate) negotiated: Negotiated,
     /// Frames of watch restoration that have not been answered.
     pub(crate) restoring: usize,
+    /// How many pings must be answered, one after the other, until the server is known not to be about to close the
+    /// connection; nothing else is sent before.
+    pub(crate) doubts: u8,
     /// Pause before the next search for a server that takes writes.
     pub(crate) probe_pause: Duration,
 }

@@ -49,6 +49,10 @@ impl From<DecodeError> for Broken {
     }
 }
 
+/// Pings that must be answered after a refusal. One is not enough: servers write what they have in line behind the end of
+/// a connection, such as the answer to a ping that came just in time, together with what is in front of it.
+const DOUBTS: u8 = 2;
+
 impl<R, W: Watcher> Session<R, W> {
     /// Bytes have been appended to [`inbound`](Session::inbound). Ignored without a connection.
     pub fn received(&mut self, now: Time) {
@@ -195,7 +199,8 @@ impl<R, W: Watcher> Session<R, W> {
         self.liveness.greeted(answered, sent, negotiated.timeout);
         self.liveness.heard(now);
         self.timers.stop(Timer::Dial);
-        self.phase = Phase::Up(Up { negotiated, restoring: 0, probe_pause: PROBE_PAUSE_MIN });
+        self.phase =
+            Phase::Up(Up { negotiated, restoring: 0, doubts: 0, probe_pause: PROBE_PAUSE_MIN });
         self.outputs.push_back(Output::State(State::Connected(negotiated)));
         if negotiated.read_only {
             self.timers.set(Timer::Probe, now.after(PROBE_PAUSE_MIN));
@@ -271,18 +276,35 @@ impl<R, W: Watcher> Session<R, W> {
             let ping = self.liveness.ponged();
             let owed = self.flight.oldest_sent();
             let passed_over = ping.zip(owed).filter(|(ping, owed)| owed < ping);
-            return match passed_over {
-                Some((_, owed)) if now.since(owed) >= self.liveness.patience() => {
-                    Err(Broken::Link(LinkError::TimedOut))
+            if let Some((_, owed)) = passed_over {
+                if now.since(owed) >= self.liveness.patience() {
+                    return Err(Broken::Link(LinkError::TimedOut));
                 }
-                _ => Ok(()),
-            };
+            }
+            self.trust(now);
+            return Ok(());
         }
         if err.ends_session() {
             self.liveness.disowned();
         }
         let moved = err == ErrorCode::SESSION_MOVED;
         Err(Broken::Link(if moved { LinkError::Moved } else { LinkError::NotServed }))
+    }
+
+    /// Is a [doubt](Self::doubt) less, if there is any and no ping is unanswered.
+    fn trust(&mut self, now: Time) {
+        let pings_are_answered = !self.liveness.is_waiting();
+        if let Phase::Up(up) = &mut self.phase {
+            if up.doubts == 0 || !pings_are_answered {
+                return;
+            }
+            up.doubts = up.doubts.saturating_sub(1);
+            if up.doubts > 0 {
+                self.ping(now);
+            } else {
+                self.send_waiting(now);
+            }
+        }
     }
 
     /// A reply to an ordinary request.
@@ -307,6 +329,9 @@ impl<R, W: Watcher> Session<R, W> {
             self.liveness.answered(at, if leader { Source::Leader } else { Source::Server });
         }
         self.note_zxid(zxid);
+        if err == ErrorCode::UNIMPLEMENTED && matches!(slot, Slot::User { .. }) {
+            self.doubt(now);
+        }
         match slot {
             Slot::User { request, asks, .. } => {
                 let watched = request.watch.as_ref().map(|watch| watch.path.clone());
@@ -336,6 +361,18 @@ impl<R, W: Watcher> Session<R, W> {
         }
         // The server will close the connection; the next handshake brings certainty.
         if err.ends_session() { Err(Broken::Link(LinkError::NotServed)) } else { Ok(()) }
+    }
+
+    /// A server that does not know an operation closes the connection behind the refusal, and what is sent until that is
+    /// noticed would be lost. One that does not allow it goes on. Pings tell the two apart.
+    fn doubt(&mut self, now: Time) {
+        if self.flight.close_was_sent(u64::MAX) {
+            return;
+        }
+        if let Phase::Up(up) = &mut self.phase {
+            up.doubts = DOUBTS;
+            self.ping(now);
+        }
     }
 
     /// Remembers what has been seen, so as not to go back behind it on another server.
