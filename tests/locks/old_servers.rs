@@ -1,6 +1,5 @@
 //! Servers that know neither containers nor metadata in the reply to a create.
 
-use zk_client::{Rejection, WriteError};
 use zk_locks::{Client, Lock, MultiLock};
 use zk_testkit::real::{Release, Server};
 
