@@ -6,7 +6,6 @@ use std::{
     path::Path,
 };
 
-use indicatif::ProgressBar;
 use zk_client::{Client, ReadError, Rejection, SessionId};
 
 use crate::{
@@ -87,7 +86,9 @@ async fn export(
             write(&mut out, &node).map_err(Failure::local(name))?;
             nodes += 1;
         }
-        bar.as_ref().map(|bar: &ProgressBar| bar.inc(batch.len() as u64));
+        if let Some(bar) = &bar {
+            bar.inc(batch.len() as u64);
+        }
     }
     out.flush().map_err(Failure::local(name))?;
     if let Some(bar) = bar {
