@@ -48,8 +48,9 @@ async fn delete_all(client: &Client, path: &str) -> Result<usize, Failure> {
                 Error::Write(error) => Failure::write(&path)(error),
                 other => Failure::new(Exit::Unavailable, other),
             };
-            let before = format_args!("{reason} ({deleted} nodes have been deleted before)");
-            Err(Failure::new(reason.exit, before))
+            let exit = reason.exit;
+            let before = "nodes have been deleted before";
+            Err(Failure::new(exit, format_args!("{reason} ({deleted} {before})")))
         }
     }
 }
