@@ -144,8 +144,8 @@ impl Ensemble {
         let Committed { stamp, txn, .. } = &*committed;
         let mut effects = Effects::default();
         replica.tree.apply(*stamp, txn, &mut effects);
-        replica.applied = stamp.zxid;
         replica.logged = replica.logged.max(stamp.zxid);
+        replica.applied = if replica.pending.is_empty() { replica.logged } else { stamp.zxid };
         let serving = replica.service == Service::All;
         let author = replica.bound.get(&stamp.session).copied();
         if serving {

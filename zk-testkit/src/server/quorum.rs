@@ -201,8 +201,11 @@ impl Ensemble {
             self.join(now, member);
         }
         for replica in self.members.iter_mut().filter(|it| it.reachable()) {
-            replica.applied = self.zxid;
             replica.logged = self.zxid;
+            // Who lags comes to the new epoch when the old one is applied.
+            if replica.pending.is_empty() {
+                replica.applied = self.zxid;
+            }
         }
     }
 }
