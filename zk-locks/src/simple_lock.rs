@@ -221,11 +221,6 @@ impl SimpleLock {
                     }
                     continue;
                 }
-                // The first create of a session with servers before 3.5.
-                Err(WriteError::Rejected(Rejection::Unimplemented)) if tries > 0 => {
-                    tries -= 1;
-                    continue;
-                }
                 Err(WriteError::NotApplied(Cause::Throttled)) => {
                     sleep(THROTTLE_PAUSE).await;
                     continue;

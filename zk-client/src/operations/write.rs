@@ -10,7 +10,7 @@ use zk_proto::{
 
 use super::{awaitable, expected, write};
 use crate::{
-    call::{Admission, CallError as _, Pending, Target, Unread, body},
+    call::{Admission, CallError as _, Pending, ReadAnswer, Target, Unread, body},
     error::WriteError,
 };
 
@@ -46,15 +46,10 @@ impl<'a> Set<'a> {
 
     fn start(self, admission: Admission) -> Pending<Stat, WriteError> {
         let Self { target, path, data, version } = self;
-        let version = match expected(version) {
-            Ok(version) => version,
-            Err(cause) => return Pending::failed(WriteError::not_sent(cause)),
+        let frame = |path: Str<'_>, version| {
+            RequestFrame::of(&SetDataRequest { path, data: Some(data), version })
         };
-        let frame = |path: Str<'_>| {
-            (RequestFrame::of(&SetDataRequest { path, data: Some(data), version }), None)
-        };
-        let path = (path, Naming::Exact);
-        write(target, path, OnLoss::Report, frame, admission, |answer, _| {
+        versioned(target, (path, version), OnLoss::Report, frame, admission, |answer, _| {
             body(&answer).map(|SetDataResponse { stat }| stat)
         })
     }
@@ -84,13 +79,9 @@ impl<'a> SetAcl<'a> {
 
     fn start(self, admission: Admission) -> Pending<Stat, WriteError> {
         let Self { target, path, acl, version } = self;
-        let version = match expected(version) {
-            Ok(version) => version,
-            Err(cause) => return Pending::failed(WriteError::not_sent(cause)),
-        };
-        let frame = |path: Str<'_>| (RequestFrame::of(&SetAclRequest { path, acl, version }), None);
-        let path = (path, Naming::Exact);
-        write(target, path, OnLoss::Report, frame, admission, |answer, _| {
+        let frame =
+            |path: Str<'_>, version| RequestFrame::of(&SetAclRequest { path, acl, version });
+        versioned(target, (path, version), OnLoss::Report, frame, admission, |answer, _| {
             body(&answer).map(|SetAclResponse { stat }| stat)
         })
     }
@@ -130,13 +121,8 @@ impl<'a> Delete<'a> {
 
     fn start(self, admission: Admission) -> Pending<(), WriteError> {
         let Self { target, path, version } = self;
-        let version = match expected(version) {
-            Ok(version) => version,
-            Err(cause) => return Pending::failed(WriteError::not_sent(cause)),
-        };
-        let frame = |path: Str<'_>| (RequestFrame::of(&DeleteRequest { path, version }), None);
-        let path = (path, Naming::Exact);
-        write(target, path, OnLoss::Report, frame, admission, |answer, _| body(&answer))
+        let on_loss = OnLoss::Report;
+        versioned(target, (path, version), on_loss, delete, admission, |answer, _| body(&answer))
     }
 }
 
@@ -152,16 +138,35 @@ pub struct DeleteIfExists<'a> {
 impl DeleteIfExists<'_> {
     fn start(self, admission: Admission) -> Pending<bool, WriteError> {
         let Self { target, path, version } = self;
-        let version = match expected(version) {
-            Ok(version) => version,
-            Err(cause) => return Pending::failed(WriteError::not_sent(cause)),
-        };
-        let frame = |path: Str<'_>| (RequestFrame::of(&DeleteRequest { path, version }), None);
-        let path = (path, Naming::Exact);
-        write(target, path, OnLoss::Resend, frame, admission, |answer, _| match body(&answer) {
-            Ok(()) => Ok(true),
-            Err(Unread::Code(ErrorCode::NO_NODE)) => Ok(false),
-            Err(unread) => Err(unread),
+        let on_loss = OnLoss::Resend;
+        versioned(target, (path, version), on_loss, delete, admission, |answer, _| {
+            match body(&answer) {
+                Ok(()) => Ok(true),
+                Err(Unread::Code(ErrorCode::NO_NODE)) => Ok(false),
+                Err(unread) => Err(unread),
+            }
         })
+    }
+}
+
+fn delete(path: Str<'_>, version: i32) -> RequestFrame {
+    RequestFrame::of(&DeleteRequest { path, version })
+}
+
+/// Submits a write to a node, which insists on a version if there is one.
+fn versioned<T>(
+    target: Target<'_>,
+    (path, version): (&str, Option<i32>),
+    on_loss: OnLoss,
+    frame: impl FnOnce(Str<'_>, i32) -> RequestFrame,
+    admission: Admission,
+    read: ReadAnswer<T>,
+) -> Pending<T, WriteError> {
+    match expected(version) {
+        Ok(version) => {
+            let frame = |path: Str<'_>| (frame(path, version), None);
+            write(target, (path, Naming::Exact), on_loss, frame, admission, read)
+        }
+        Err(cause) => Pending::failed(WriteError::not_sent(cause)),
     }
 }
