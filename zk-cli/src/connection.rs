@@ -2,7 +2,7 @@
 
 use std::{future::Future, time::Duration};
 
-use zk_client::{Client, ConnectOptions, CreateMode, Created, Rejection, SessionState, WriteError};
+use zk_client::{Client, ConnectOptions};
 
 use crate::{
     args::ConnectArgs,
@@ -54,40 +54,5 @@ impl ConnectArgs {
         // The answer is known; that a server has not confirmed the end of the session does not change it.
         let _ = client.close().await;
         result
-    }
-}
-
-/// Creates a node in the first of these ways that the servers know.
-///
-/// Those before 3.5 know neither containers nor the create that others are asked for, as nobody can know
-/// before the first refusal. From then on the client asks them in their own words: so an ordinary way is
-/// worth a second try.
-pub(crate) async fn create(
-    client: &Client,
-    path: &str,
-    data: &[u8],
-    modes: &[CreateMode],
-) -> Result<Created, WriteError> {
-    let mut modes = modes.iter().copied().peekable();
-    loop {
-        let mode = modes.next().unwrap_or_default();
-        let epoch = client.session().epoch();
-        match client.create(path, data).mode(mode).await {
-            Err(WriteError::Rejected(Rejection::Unimplemented)) if modes.peek().is_some() => {
-                reconnected(client, epoch).await;
-            }
-            created => return created,
-        }
-    }
-}
-
-/// Waits for another connection than this one, which the server drops after such a refusal: what is sent
-/// over it meanwhile is lost.
-async fn reconnected(client: &Client, epoch: u64) {
-    let mut session = client.session();
-    while session.epoch() == epoch {
-        if let SessionState::Ended(_) = session.changed().await {
-            return;
-        }
     }
 }

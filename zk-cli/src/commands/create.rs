@@ -5,13 +5,12 @@ use zk_client::{Client, CreateMode, Created, Rejection, WriteError, ancestors};
 use crate::{
     args::{CommonArgs, CreateArgs},
     commands::data,
-    connection::create,
     exit::{Exit, Failure},
     render::{self, NodeReport},
 };
 
 pub(crate) async fn run(args: CreateArgs) -> Result<Exit, Failure> {
-    let modes = modes(&args);
+    let mode = mode(&args);
     let CreateArgs {
         common: CommonArgs { connect, output }, parents, path, data: argument, ..
     } = args;
@@ -23,7 +22,7 @@ pub(crate) async fn run(args: CreateArgs) -> Result<Exit, Failure> {
             if parents {
                 create_parents(&client, path).await?;
             }
-            match create(&client, path, data, &modes).await {
+            match client.create(path, data).mode(mode).await {
                 Err(WriteError::Rejected(Rejection::NoNode)) => Err(Failure::new(
                     Exit::No,
                     format_args!("{path}: its parent does not exist (--parents creates it)"),
@@ -40,14 +39,13 @@ pub(crate) async fn run(args: CreateArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// What to ask for, in order: see [`create`].
-fn modes(args: &CreateArgs) -> Vec<CreateMode> {
+fn mode(args: &CreateArgs) -> CreateMode {
     match (args.container, args.ttl, args.sequential) {
-        (true, ..) => vec![CreateMode::Container],
-        (false, None, false) => vec![CreateMode::Persistent; 2],
-        (false, None, true) => vec![CreateMode::PersistentSequential; 2],
-        (false, Some(ttl), false) => vec![CreateMode::PersistentTtl(ttl)],
-        (false, Some(ttl), true) => vec![CreateMode::PersistentSequentialTtl(ttl)],
+        (true, ..) => CreateMode::Container,
+        (false, None, false) => CreateMode::Persistent,
+        (false, None, true) => CreateMode::PersistentSequential,
+        (false, Some(ttl), false) => CreateMode::PersistentTtl(ttl),
+        (false, Some(ttl), true) => CreateMode::PersistentSequentialTtl(ttl),
     }
 }
 
@@ -57,7 +55,7 @@ async fn create_parents(client: &Client, path: &str) -> Result<(), Failure> {
     let above = ancestors(path).skip(1);
     let levels: Vec<&str> = above.take_while(|level| *level != "/").collect();
     for level in levels.into_iter().rev() {
-        match create(client, level, b"", &[CreateMode::Persistent; 2]).await {
+        match client.create(level, b"").await {
             Ok(_) | Err(WriteError::Rejected(Rejection::NodeExists)) => {}
             Err(error) => return Err(Failure::write(level)(error)),
         }

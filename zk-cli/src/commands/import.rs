@@ -1,16 +1,11 @@
 //! `zk import`: nodes from a file.
 
-use std::{
-    fs,
-    io::{self, Read as _},
-    path::Path,
-};
-
 use zk_client::{AclList, Client, Rejection, WriteError};
 
 use crate::{
     acl::{self, Entry},
     args::ImportArgs,
+    commands::text,
     dump::{BATCH, Node, absolute},
     exit::{Exit, Failure},
     render,
@@ -41,15 +36,6 @@ pub(crate) async fn run(args: ImportArgs) -> Result<Exit, Failure> {
         .await?;
     render::complain(&format_args!("{created} nodes created, {written} written"));
     Ok(Exit::Done)
-}
-
-fn text(file: &Path) -> io::Result<String> {
-    if file != Path::new("-") {
-        return fs::read_to_string(file);
-    }
-    let mut text = String::new();
-    io::stdin().read_to_string(&mut text)?;
-    Ok(text)
 }
 
 /// All of it, before anything is written.

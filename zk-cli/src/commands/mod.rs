@@ -29,7 +29,9 @@ mod whoami;
 
 use std::{
     ffi::OsString,
+    fs,
     io::{self, Read as _},
+    path::Path,
 };
 
 use crate::{
@@ -79,4 +81,9 @@ fn data(argument: OsString) -> Result<Vec<u8>, Failure> {
     let mut data = Vec::new();
     io::stdin().read_to_end(&mut data).map_err(Failure::local("standard input"))?;
     Ok(data)
+}
+
+/// The text of a file, or for `-` of standard input.
+fn text(file: &Path) -> io::Result<String> {
+    if file == Path::new("-") { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) }
 }

@@ -1,10 +1,6 @@
 //! `zk multi`: several writes together.
 
-use std::{
-    fs,
-    io::{self, Read as _},
-    path::Path,
-};
+use std::path::Path;
 
 use clap::Parser as _;
 use serde::Serialize;
@@ -12,6 +8,7 @@ use zk_client::{CreateMode, Multi, MultiError, OpResult, Stat};
 
 use crate::{
     args::{CommonArgs, MultiArgs, Operation},
+    commands::text,
     exit::{Exit, Failure},
     render::{self, NodeReport},
 };
@@ -68,15 +65,6 @@ pub(crate) async fn run(args: MultiArgs) -> Result<Exit, Failure> {
         render::bytes(created.collect::<String>().as_bytes())?;
     }
     Ok(Exit::Done)
-}
-
-fn text(file: &Path) -> io::Result<String> {
-    if file != Path::new("-") {
-        return fs::read_to_string(file);
-    }
-    let mut text = String::new();
-    io::stdin().read_to_string(&mut text)?;
-    Ok(text)
 }
 
 fn parse(name: &str, text: &str) -> Result<Vec<Line>, Failure> {

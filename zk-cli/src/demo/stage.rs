@@ -19,10 +19,7 @@ use zk_testkit::{
     server::{Config, Listening},
 };
 
-use crate::{
-    connection::create,
-    exit::{Exit, Failure},
-};
+use crate::exit::{Exit, Failure};
 
 /// How long to try to reach a server that is said to run.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
@@ -101,8 +98,11 @@ impl Stage {
 
     /// Makes a node as the lock itself would: a container, or what old servers have instead.
     async fn make_level(&self, path: &str) -> Result<Created, WriteError> {
-        use CreateMode::{Container, Persistent};
-        create(&self.referee, path, b"", &[Container, Persistent, Persistent]).await
+        let level = || self.referee.create(path, b"");
+        match level().mode(CreateMode::Container).await {
+            Err(WriteError::Rejected(Rejection::Unimplemented)) => level().await,
+            made => made,
+        }
     }
 
     /// Children of the lock's path now, seen from a session that takes no part.
