@@ -7,6 +7,7 @@ pub mod fuzz;
 mod hostile;
 mod input;
 pub mod interop;
+pub mod log;
 pub mod register;
 pub mod sim;
 pub mod site;

@@ -2,19 +2,18 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
 
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     sync::watch,
-    task::JoinHandle,
 };
 
-use crate::register::Register;
+use crate::{register::Register, trial::counter::Counter};
 
 /// A hall for one at a time, behind a socket. Tasks have a connection each, and begin with the number of their
 /// process. Each line after that is `ask`, which is not answered; `enter TOKEN LOCAL`, which is answered by `go`, or
@@ -22,8 +21,7 @@ use crate::register::Register;
 #[derive(Debug)]
 pub(super) struct Hall {
     shared: Arc<Shared>,
-    addr: SocketAddr,
-    accepting: JoinHandle<()>,
+    counter: Counter,
 }
 
 #[derive(Debug)]
@@ -51,8 +49,6 @@ pub(super) struct Visit {
 
 impl Hall {
     pub(super) async fn build(wanted: usize) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let addr = listener.local_addr()?;
         let shared = Arc::new(Shared {
             wanted,
             register: Register::default(),
@@ -61,16 +57,12 @@ impl Hall {
             open: watch::Sender::new(false),
         });
         let serving = shared.clone();
-        let accepting = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serving.clone().serve(stream));
-            }
-        });
-        Ok(Self { shared, addr, accepting })
+        let counter = Counter::open(move |stream| serving.clone().serve(stream)).await?;
+        Ok(Self { shared, counter })
     }
 
     pub(super) const fn addr(&self) -> SocketAddr {
-        self.addr
+        self.counter.addr()
     }
 
     /// Waits until so many tasks have asked for the lock.
@@ -86,7 +78,7 @@ impl Hall {
 
     /// Who was there, in this order, and what happened that should not.
     pub(super) fn close(self) -> (Vec<Visit>, (usize, Vec<String>)) {
-        self.accepting.abort();
+        drop(self.counter);
         let visits = std::mem::take(&mut *self.shared.book());
         (visits, self.shared.register.violations())
     }

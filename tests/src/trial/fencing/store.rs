@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
@@ -10,21 +10,19 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     sync::watch,
-    task::JoinHandle,
 };
 
 use super::{PAUSE, PAUSE_EVERY};
-use crate::trial::report::tenths;
+use crate::trial::{counter::Counter, report::tenths};
 
 /// A counter behind a socket. Each line is a request, `read TOKEN` or `write TOKEN VALUE`, and is answered by a
 /// line: the value, `ok`, `stale` or `over`.
 #[derive(Debug)]
 pub(super) struct Store {
     shared: Arc<Shared>,
-    addr: SocketAddr,
-    accepting: JoinHandle<()>,
+    counter: Counter,
 }
 
 #[derive(Debug)]
@@ -75,23 +73,17 @@ impl Book {
 
 impl Store {
     pub(super) async fn open(fenced: bool, wanted: u64, holders: usize) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let addr = listener.local_addr()?;
         let state = State { value: 0, book: Book::default(), last_stop: None, stopped_now: 0 };
         let (state, highest, finished) =
             (state.into(), watch::Sender::new(0), watch::Sender::new(false));
         let shared = Arc::new(Shared { fenced, wanted, holders, state, highest, finished });
         let serving = shared.clone();
-        let accepting = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serving.clone().serve(stream));
-            }
-        });
-        Ok(Self { shared, addr, accepting })
+        let counter = Counter::open(move |stream| serving.clone().serve(stream)).await?;
+        Ok(Self { shared, counter })
     }
 
     pub(super) const fn addr(&self) -> SocketAddr {
-        self.addr
+        self.counter.addr()
     }
 
     /// Waits until enough updates have been accepted, and nobody is stopped who might overwrite them.
@@ -101,7 +93,7 @@ impl Store {
     }
 
     pub(super) fn close(self) -> Book {
-        self.accepting.abort();
+        drop(self.counter);
         let state = self.shared.state();
         Book { value: state.value, ..state.book }
     }
