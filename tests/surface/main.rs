@@ -1,0 +1,70 @@
+//! What the three libraries promise in public, item by item, beside what was agreed on: `tests/surface/*.txt`.
+//!
+//! A change that nobody meant shows here before users meet it. One that is meant is written down, and read in the
+//! commit like any other line: `REWRITE=1 cargo test -p zk-tests --test surface`.
+
+mod rustdoc;
+
+use std::{collections::BTreeSet, fs, path::PathBuf};
+
+use public_api::{Builder, PublicApi};
+
+/// The libraries, each with all of its features that need nothing but Rust.
+const LIBRARIES: [(&str, &str); 3] = [
+    ("zk-proto", "proptest,serde"),
+    ("zk-client", "digest-id,sasl-digest,tls-ring"),
+    ("zk-locks", "blocking,digest-id,sasl-digest,tls-ring"),
+];
+
+/// The public items of a library, one line each, in order.
+fn surface(library: &str, features: &str) -> String {
+    let api: PublicApi = Builder::from_rustdoc_json(rustdoc::json(library, features))
+        // They say nothing that the items themselves do not.
+        .omit_blanket_impls(true)
+        .omit_auto_derived_impls(true)
+        .build()
+        .unwrap_or_else(|error| panic!("{library}: {error}"));
+    // `Send` and the like are promises too, and lines enough when they are not kept.
+    let kept = |line: &String| {
+        let freely = ["Freeze", "RefUnwindSafe", "UnwindSafe", "UnsafeUnpin"];
+        !freely.iter().any(|auto| line.contains(&format!("::{auto} for ")))
+    };
+    api.items().map(|item| format!("{item}\n")).filter(kept).collect()
+}
+
+fn agreed(library: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("surface").join(format!("{library}.txt"))
+}
+
+/// What only one of two lists has.
+fn differences(agreed: &str, found: &str) -> String {
+    let (agreed, found): (BTreeSet<_>, BTreeSet<_>) =
+        (agreed.lines().collect(), found.lines().collect());
+    let gone = agreed.difference(&found).map(|line| format!("- {line}\n"));
+    let new = found.difference(&agreed).map(|line| format!("+ {line}\n"));
+    gone.chain(new).collect()
+}
+
+#[test]
+fn the_libraries_promise_what_was_agreed_on() {
+    for (library, features) in LIBRARIES {
+        let (path, found) = (agreed(library), surface(library, features));
+        if std::env::var_os("REWRITE").is_some() {
+            fs::write(&path, &found).unwrap();
+            continue;
+        }
+        let agreed = fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            agreed == found,
+            "{library} promises something else than {}:\n{}",
+            path.display(),
+            differences(&agreed, &found)
+        );
+    }
+}
+
+#[test]
+fn a_difference_says_what_is_gone_and_what_is_new() {
+    assert_eq!(differences("a\nb\n", "b\nc\n"), "- a\n+ c\n");
+    assert_eq!(differences("a\n", "a\n"), "");
+}
