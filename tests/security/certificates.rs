@@ -1,6 +1,14 @@
 //! Good and bad certificates, on both sides, and ports that are not what they seem.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
 
 use zk_client::{
     AclList, Client, ConnectError, ConnectOptions, Id, LinkError, Perms, TlsFault, TlsOptions,
@@ -126,7 +134,9 @@ async fn a_server_with_a_bad_certificate_is_not_talked_to_and_the_reason_is_told
             (ours.blemished(&["localhost"], Blemish::Expired), TlsFault::Expired),
             (ours.blemished(&["localhost"], Blemish::NotYetValid), TlsFault::NotYetValid),
             (ours.server(&["elsewhere.example"]), TlsFault::WrongName),
+            (ours.server(&["127.0.0.1"]), TlsFault::WrongName),
             (Authority::new("theirs").server(&["localhost"]), TlsFault::UnknownAuthority),
+            (Authority::self_signed(&["localhost"]), TlsFault::UnknownAuthority),
             (good.clone(), TlsFault::Revoked),
         ];
         // All at a time: each takes until the client gives up.
@@ -139,10 +149,45 @@ async fn a_server_with_a_bad_certificate_is_not_talked_to_and_the_reason_is_told
                 assert_eq!(found, expected, "{real:?}");
             })
         });
-        let [a, b, c, d, e] = cases;
-        tokio::join!(a, b, c, d, e);
+        let [a, b, c, d, e, f, g] = cases;
+        tokio::join!(a, b, c, d, e, f, g);
     })
     .await;
+}
+
+#[tokio::test]
+async fn an_address_is_not_taken_for_another_nor_for_a_name() {
+    let ours = Authority::new("ours");
+    for names in [&["127.0.0.2"][..], &["localhost"]] {
+        let shown = Shown::start(None, &ours.server(names), ClientAuth::None).await;
+        let found = fault(connect("127.0.0.1", shown.addr(), trusting(&ours)).await);
+        assert_eq!(found, TlsFault::WrongName, "{names:?}");
+    }
+}
+
+/// A server's answer to whatever it is asked: TLS 1.1, and the only cipher that everybody had.
+fn old_hello() -> Vec<u8> {
+    let random = [7; 32];
+    let hello = [&[3, 2][..], &random, &[0], &[0, 0x2f], &[0]].concat();
+    let len = u8::try_from(hello.len()).unwrap();
+    [&[22, 3, 2, 0, len + 4][..], &[2, 0, 0, len], &hello].concat()
+}
+
+#[tokio::test]
+async fn versions_of_tls_that_are_broken_are_not_spoken() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.write_all(&old_hello()).await.unwrap();
+            // Until the client has said why it goes.
+            let _ = stream.read_to_end(&mut Vec::new()).await;
+        }
+    });
+    let found = fault(connect("localhost", addr, trusting(&Authority::new("ours"))).await);
+    assert!(matches!(found, TlsFault::Incompatible(_)), "{found:?}");
+    serving.abort();
 }
 
 #[tokio::test]

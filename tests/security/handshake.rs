@@ -25,11 +25,13 @@ use zk_testkit::{
     tls::{Authority, ClientAuth, TlsFront},
 };
 
-/// Connections of which the first ones break, each after one byte more than the one before.
+/// Connections of which the first ones break, each after one byte more than the one before, and the first after
+/// `from`.
 #[derive(Clone)]
 struct Breaking {
     /// Which direction's bytes are counted.
     direction: Direction,
+    from: usize,
     /// How many connections break.
     breaks: usize,
     connections: Arc<AtomicUsize>,
@@ -46,7 +48,7 @@ enum Direction {
 impl Breaking {
     fn new(direction: Direction, breaks: usize) -> Self {
         let (connections, bytes) = (Arc::default(), Arc::default());
-        Self { direction, breaks, connections, bytes }
+        Self { direction, from: 0, breaks, connections, bytes }
     }
 }
 
@@ -74,7 +76,7 @@ impl BreakingStream {
 impl Connect for Breaking {
     fn connect(&self, server: &str) -> Dial {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
-        let left = if number < self.breaks { number } else { usize::MAX };
+        let left = if number < self.breaks { self.from + number } else { usize::MAX };
         let (inner, direction) = (TcpConnect.connect(server), self.direction);
         let bytes = self.bytes.clone();
         Box::pin(async move {
@@ -144,26 +146,47 @@ fn config(authority: &Authority) -> Arc<ClientConfig> {
 /// How much handshakes differ in length: signatures are a few bytes longer or shorter.
 const LEN_VARIES: usize = 12;
 
+/// A server behind TLS.
+struct Secured {
+    authority: Authority,
+    front: TlsFront,
+    _server: TestServer,
+}
+
+impl Secured {
+    async fn start() -> Self {
+        let authority = Authority::new("ours");
+        let certificate = authority.server(&["127.0.0.1"]);
+        let server = TestServer::start().await.unwrap();
+        let front = TlsFront::start(server.proxy().addr(), &certificate, ClientAuth::None);
+        Self { authority, front: front.await.unwrap(), _server: server }
+    }
+
+    async fn connect(&self, breaking: &Breaking) -> Client {
+        // A client tries all servers before it pauses.
+        let servers = vec![self.front.addr().to_string(); breaking.breaks + 1].join(",");
+        let tls = TlsConnect::with_config(config(&self.authority)).over(breaking.clone());
+        let options = ConnectOptions::new(&servers).unwrap().connector(tls);
+        // There are many to break.
+        options.connect_deadline(None).connect().await.unwrap()
+    }
+
+    /// How many bytes a connection takes that is not used for anything.
+    async fn handshake_len(&self, direction: Direction) -> usize {
+        let whole = Breaking::new(direction, 0);
+        self.connect(&whole).await;
+        whole.bytes.load(Ordering::Relaxed)
+    }
+}
+
 /// Up to the session's own handshake, which goes inside. One client goes through all of that.
 async fn survives_breaks(direction: Direction) {
-    let authority = Authority::new("ours");
-    let certificate = authority.server(&["127.0.0.1"]);
-    let server = TestServer::start().await.unwrap();
-    let front = TlsFront::start(server.proxy().addr(), &certificate, ClientAuth::None);
-    let front = front.await.unwrap();
-    let connect = async |breaking: &Breaking| -> Client {
-        // A client tries all servers before it pauses.
-        let servers = vec![front.addr().to_string(); breaking.breaks + 1].join(",");
-        let tls = TlsConnect::with_config(config(&authority)).over(breaking.clone());
-        ConnectOptions::new(&servers).unwrap().connector(tls).connect().await.unwrap()
-    };
-    let whole = Breaking::new(direction, 0);
-    connect(&whole).await;
-    let breaks = whole.bytes.load(Ordering::Relaxed) - LEN_VARIES;
+    let secured = Secured::start().await;
+    let breaks = secured.handshake_len(direction).await - LEN_VARIES;
     assert!(breaks > 300, "the handshake is not where this test looks: {breaks} bytes");
 
     let breaking = Breaking::new(direction, breaks);
-    let zk = connect(&breaking).await;
+    let zk = secured.connect(&breaking).await;
     assert_eq!(breaking.connections.load(Ordering::Relaxed), breaks + 1, "{direction:?}");
     zk.create("/a", b"x").await.unwrap();
     assert_eq!(&*zk.get("/a").await.unwrap().0, b"x");
@@ -177,4 +200,22 @@ async fn handshakes_that_break_after_any_byte_read_are_tried_again() {
 #[tokio::test]
 async fn handshakes_that_break_after_any_byte_written_are_tried_again() {
     survives_breaks(Direction::Written).await;
+}
+
+/// TLS says goodbye before it hangs up. A connection that ends without was cut, by whomever: what has come of an answer
+/// does not count, and the session goes on over the next connection.
+#[tokio::test]
+async fn connections_that_end_without_a_goodbye_are_lost_with_what_was_under_way() {
+    let secured = Secured::start().await;
+    let handshake = secured.handshake_len(Direction::Read).await;
+    // In the middle of the answer to the first request, however long the handshake was.
+    let from = handshake + 2 * LEN_VARIES;
+    let cut = Breaking { from, ..Breaking::new(Direction::Read, 1) };
+    let zk = secured.connect(&cut).await;
+    let session = zk.session().id();
+    assert_eq!(cut.connections.load(Ordering::Relaxed), 1);
+    let (children, _) = zk.children("/").await.unwrap();
+    assert_eq!(children, ["zookeeper"]);
+    assert_eq!(cut.connections.load(Ordering::Relaxed), 2);
+    assert_eq!(zk.session().id(), session);
 }

@@ -42,6 +42,7 @@ pub(crate) fn fault(error: &io::Error) -> Option<TlsFault> {
         rustls::Error::InvalidCertificate(why) => distrust(why),
         rustls::Error::AlertReceived(alert) => TlsFault::Refused(format!("{alert:?}")),
         rustls::Error::InvalidMessage(_) => TlsFault::NotSpoken,
+        rustls::Error::PeerIncompatible(why) => TlsFault::Incompatible(format!("{why:?}")),
         other => TlsFault::Other(other.to_string()),
     })
 }

@@ -275,6 +275,9 @@ pub enum TlsFault {
     /// What came in answer is not TLS.
     #[error("server does not speak TLS on this port")]
     NotSpoken,
+    /// The server and we have no version of TLS in common, or no cipher: it speaks TLS 1.1 or older, most likely.
+    #[error("nothing in common with the server's TLS: {0}")]
+    Incompatible(String),
     /// The server speaks TLS, and we did not.
     #[error("server speaks only TLS on this port")]
     Required,

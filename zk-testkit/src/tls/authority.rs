@@ -93,6 +93,19 @@ impl Authority {
         self.issue(params)
     }
 
+    /// A certificate that nobody vouches for but itself.
+    ///
+    /// # Panics
+    /// The system has no random numbers.
+    #[must_use]
+    pub fn self_signed(names: &[&str]) -> Issued {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = parameters("server", names);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let certificate = params.self_signed(&key).expect("a certificate");
+        Issued { chain: certificate.pem(), key: key.serialize_pem(), serial: Vec::new() }
+    }
+
     /// A list that says that these are not to be trusted any more, in PEM.
     ///
     /// # Panics
