@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use zk_client::{AclList, Id, Perms, ReadError, Rejection, WriteError, digest_id};
+use zk_client::{Acl, AclList, CreateMode, Id, Perms, ReadError, Rejection, WriteError, digest_id};
+use zk_locks::Lock;
 use zk_tests::site::Site;
 
 #[tokio::test]
@@ -35,5 +36,34 @@ async fn nodes_are_for_those_whom_their_lists_name() {
         let away = Id::network(IpAddr::from([10, 0, 0, 0]), 8).may(Perms::ALL);
         eve.create("/away", b"").acl(&AclList::from_iter([away])).await.unwrap();
         assert_eq!(eve.get("/away").await.unwrap_err(), ReadError::Rejected(Rejection::NoAuth));
+    }
+}
+
+#[tokio::test]
+async fn one_word_to_the_connection_closes_every_node_to_others() {
+    for kind in Site::PLAIN {
+        println!("on {kind}");
+        let server = Site::start(kind).await;
+        let mine = AclList::from_iter([Acl::creator_all()]);
+        let ann = server.options().auth("digest", "ann:long and secret").default_acl(&mine);
+        let ann = ann.connect().await.unwrap();
+        let eve = server.options().connect().await.unwrap();
+
+        ann.create("/a/b", b"").parents().await.unwrap();
+        ann.multi().create("/c", b"", CreateMode::Persistent).await.unwrap().unwrap();
+        ann.create("/d", b"").or_exists().await.unwrap();
+        let lock = Lock::new(&ann, "/locks/l");
+        let held = lock.acquire().await.unwrap();
+        let ours = ["/a", "/a/b", "/c", "/d", "/locks", "/locks/l", held.path()];
+        for path in ours {
+            let get = eve.get(path).await.unwrap_err();
+            assert_eq!(get, ReadError::Rejected(Rejection::NoAuth), "{path}");
+            let (acl, _) = ann.acl(path).await.unwrap();
+            assert_eq!(acl.iter().count(), 1, "{path}");
+        }
+        // One that is chosen for a node goes before.
+        let all = AclList::from_iter([Acl::open_unsafe()]);
+        ann.create("/open", b"").acl(&all).await.unwrap();
+        eve.get("/open").await.unwrap();
     }
 }

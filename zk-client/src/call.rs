@@ -11,7 +11,7 @@ use tokio::sync::{
     oneshot, watch,
 };
 use zk_proto::{
-    ErrorCode, OpCode,
+    AclList, ErrorCode, OpCode,
     frame::RequestFrame,
     jute::{Decode, DecodeError, decode_prefix},
     session::{self, Answer, Auth, Credentials, OnLoss, Outcome, Outgoing, WatchBy, WatchIntent},
@@ -172,6 +172,8 @@ pub(crate) struct Handle {
     pub(crate) cleanup: Option<Arc<Cleanup>>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) options: CallOptions,
+    /// Of nodes that are created without a list of their own.
+    pub(crate) acl: AclList,
     /// Events kept for a listener, unless it wants otherwise.
     pub(crate) watch_items_max: usize,
     /// Where submissions are held back, while they are.

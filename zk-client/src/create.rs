@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zk_proto::{
-    Acl, AclList, CreateFlags, ErrorCode, OpCode, SessionId, Stat, Str,
+    AclList, CreateFlags, ErrorCode, OpCode, SessionId, Stat, Str,
     frame::RequestFrame,
     path::{Naming, parse_sequence},
     request::{
@@ -141,7 +141,8 @@ pub struct Created {
 
 /// Creates a node; resolves to its path and [`Stat`]. See [`CreateMode`] for what can be created.
 ///
-/// Everybody may do everything with the node unless [`acl`](Create::acl) says otherwise.
+/// Who may do what with the node is what the [connection](crate::ConnectOptions::default_acl) was made with, unless
+/// [`acl`](Create::acl) says otherwise.
 ///
 /// Servers before 3.5 do not know how to tell metadata with a create, refuse the first one of a session and drop the
 /// connection: that create is then asked for anew in the way they know, behind whatever was submitted meanwhile.
@@ -162,7 +163,7 @@ awaitable! {
 
 impl<'a> Create<'a> {
     pub(crate) fn new(target: Target<'a>, path: &'a str, data: &'a [u8]) -> Self {
-        let acl = open_acl();
+        let acl = target.handle.acl.clone();
         Self { target, path, data, mode: CreateMode::Persistent, acl }
     }
 
@@ -282,11 +283,6 @@ fn read_created(answer: Answer, context: ReplyContext) -> Result<Created, Unread
         }
     };
     Ok(Created { path: context.chroot.relative(&path.lossy()).to_owned(), stat })
-}
-
-/// Everybody may do everything, encoded without allocation.
-pub(crate) fn open_acl() -> AclList {
-    AclList::from_iter([Acl::open_unsafe()])
 }
 
 impl Created {

@@ -4,7 +4,7 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use zk_proto::{
-    Secret,
+    Acl, AclList, Secret,
     session::{Auth, Config, Credentials},
 };
 
@@ -40,6 +40,7 @@ use crate::{
 pub struct ConnectOptions {
     pub(crate) config: Config,
     pub(crate) chroot: Chroot,
+    pub(crate) acl: AclList,
     pub(crate) watch_items_max: usize,
     pub(crate) call: CallOptions,
     pub(crate) observer: Option<Arc<dyn Observer>>,
@@ -68,6 +69,7 @@ impl ConnectOptions {
         Ok(Self {
             config: Config::new(addresses),
             chroot: Chroot::new(&chroot),
+            acl: AclList::from_iter([Acl::open_unsafe()]),
             watch_items_max: WATCH_ITEMS_MAX,
             call: CallOptions::new(),
             observer: None,
@@ -132,6 +134,28 @@ impl ConnectOptions {
     /// bytes are `user:password`; they go over the network as they are.
     pub fn auth(mut self, scheme: &str, auth: impl Into<Bytes>) -> Self {
         self.config.auth.push(Auth { scheme: scheme.into(), auth: Secret(auth.into()) });
+        self
+    }
+
+    /// Who may do what with nodes that are created without a [list](crate::Create::acl) of their own, the levels above
+    /// them and the nodes of locks included. Lists of parents are not inherited.
+    ///
+    /// Default: [`Acl::open_unsafe`], everybody may do everything, as with all other clients.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), zk_client::ConnectError> {
+    /// use zk_client::{Acl, AclList, ConnectOptions};
+    ///
+    /// let zk = ConnectOptions::new("zk1:2181")?
+    ///     .auth("digest", "ann:long and secret")
+    ///     .default_acl(&AclList::from_iter([Acl::creator_all()]))
+    ///     .connect()
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn default_acl(mut self, acl: &AclList) -> Self {
+        self.acl = acl.clone();
         self
     }
 

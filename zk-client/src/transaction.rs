@@ -13,7 +13,7 @@ use zk_proto::{
 
 use crate::{
     call::{Admission, Call, CallError as _, Pending, ReplyContext, Target, Unread, body},
-    create::{CreateMode, CreateOperation, open_acl},
+    create::{CreateMode, CreateOperation},
     error::{Cause, Rejection, WriteError},
     operations::{awaitable, expected},
 };
@@ -31,7 +31,7 @@ pub struct Multi<'a> {
 
 #[derive(Clone, Debug)]
 enum Op<'a> {
-    Create { path: &'a str, data: &'a [u8], mode: CreateMode, acl: Option<AclList> },
+    Create { path: &'a str, data: &'a [u8], mode: CreateMode, acl: AclList },
     Set { path: &'a str, data: &'a [u8], version: Option<i32> },
     Delete { path: &'a str, version: Option<i32> },
     Check { path: &'a str, version: Option<i32> },
@@ -81,7 +81,8 @@ impl<'a> Multi<'a> {
 
     /// Creates a node that everybody may do everything with.
     pub fn create(self, path: &'a str, data: &'a [u8], mode: CreateMode) -> Self {
-        self.with(Op::Create { path, data, mode, acl: None })
+        let acl = self.target.handle.acl.clone();
+        self.with(Op::Create { path, data, mode, acl })
     }
 
     /// Creates a node.
@@ -92,7 +93,7 @@ impl<'a> Multi<'a> {
         mode: CreateMode,
         acl: &AclList,
     ) -> Self {
-        self.with(Op::Create { path, data, mode, acl: Some(acl.clone()) })
+        self.with(Op::Create { path, data, mode, acl: acl.clone() })
     }
 
     /// Replaces a node's data.
@@ -175,14 +176,12 @@ impl Op<'_> {
     /// `with_stat` is whether servers know how to tell a new node's metadata.
     fn encode<'a>(&'a self, path: Str<'a>, with_stat: bool) -> Result<MultiOp<'a>, Cause> {
         Ok(match self {
-            Self::Create { data, mode, acl, .. } => {
-                match mode.operation(path, data, acl.clone().unwrap_or_else(open_acl)) {
-                    CreateOperation::Plain(create) if with_stat => MultiOp::Create2(create),
-                    CreateOperation::Plain(create) => MultiOp::Create(create),
-                    CreateOperation::Container(create) => MultiOp::CreateContainer(create),
-                    CreateOperation::Ttl(create) => MultiOp::CreateTtl(create),
-                }
-            }
+            Self::Create { data, mode, acl, .. } => match mode.operation(path, data, acl.clone()) {
+                CreateOperation::Plain(create) if with_stat => MultiOp::Create2(create),
+                CreateOperation::Plain(create) => MultiOp::Create(create),
+                CreateOperation::Container(create) => MultiOp::CreateContainer(create),
+                CreateOperation::Ttl(create) => MultiOp::CreateTtl(create),
+            },
             Self::Set { data, version, .. } => {
                 let version = expected(*version)?;
                 MultiOp::SetData(SetDataRequest { path, data: Some(data), version })

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use zk_client::{Acl, AclList, Client};
+use zk_client::{AclList, Client};
 
 use crate::{
     identity,
@@ -45,7 +45,7 @@ impl<R> Builder<R> {
             client: client.clone(),
             path: path.to_owned(),
             description: None,
-            acl: AclList::from_iter([Acl::open_unsafe()]),
+            acl: client.default_acl().clone(),
             recheck: Some(RECHECK),
             layout: Layout::default(),
             filter: Filter::default(),
@@ -74,7 +74,7 @@ impl<R> Builder<R> {
 
     /// Who may do what with the lock's nodes, and with the levels of its path where they are missing. All
     /// contenders need to read each other's nodes, and to create and delete under the path. Default:
-    /// everybody may do everything.
+    /// what the client has been [told](zk_client::ConnectOptions::default_acl).
     pub fn acl(mut self, acl: &AclList) -> Self {
         self.acl = acl.clone();
         self

@@ -16,7 +16,7 @@ use std::{
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::Instrument as _;
 use zk_proto::{
-    SessionId, Time, Zxid,
+    AclList, SessionId, Time, Zxid,
     path::PathError,
     session::{Credentials, Session as Machine},
 };
@@ -87,7 +87,8 @@ impl Client {
     pub(crate) async fn start(options: ConnectOptions) -> Result<Self, ConnectError> {
         let ConnectOptions { config, chroot, connect_deadline, connector, sasl, clock, .. } =
             options;
-        let ConnectOptions { seed, spawn, call: options, watch_items_max, observer, .. } = options;
+        let ConnectOptions { seed, spawn, call: options, acl, watch_items_max, observer, .. } =
+            options;
         let counters = Arc::new(Counters::new(observer));
         let ids = Arc::new(seed.map_or(Ids::Random, Ids::seeded));
         let seed = match seed {
@@ -138,6 +139,7 @@ impl Client {
                 ids,
                 counters: counters.clone(),
                 options,
+                acl,
                 watch_items_max,
                 cleanup: None,
                 held: None,
@@ -185,6 +187,12 @@ impl Client {
 
     const fn target(&self) -> Target<'_> {
         Target::new(&self.handle)
+    }
+
+    /// Who may do what with nodes that are created without a list of their own: see [`ConnectOptions::default_acl`].
+    #[must_use]
+    pub const fn default_acl(&self) -> &AclList {
+        &self.handle.acl
     }
 
     /// What the session's clients have done so far, all of them together.
