@@ -6,6 +6,7 @@ use zk_proto::{
     Time,
     session::{Config, Outgoing, Session},
 };
+use zk_testkit::server::Member;
 
 use super::{
     book::{Asked, Book, Checked},
@@ -21,6 +22,8 @@ pub(crate) struct Client {
     pub(crate) book: Book,
     /// The connection that it has or is making.
     pub(crate) link: Option<usize>,
+    /// Whom the session has dialed last, as far back as none of them has its turn again.
+    dialed: VecDeque<Member>,
     /// When it is to be woken, as far as that is planned.
     pub(crate) wake: Option<Time>,
     /// The process stands still; what happens to it meanwhile waits.
@@ -48,6 +51,7 @@ impl Client {
             session: Session::new(config, seed, now),
             book: Book::default(),
             link: None,
+            dialed: VecDeque::new(),
             wake: None,
             is_paused: false,
             waiting: VecDeque::new(),
@@ -67,6 +71,17 @@ impl Client {
         self.session = Session::new(config, seed, now);
         self.checked = self.checked();
         self.book = Book::default();
+        self.dialed.clear();
+    }
+
+    /// The session dials one of so many servers. Returns whether all others had their turn since the last time.
+    pub(crate) fn dials(&mut self, member: Member, servers: usize) -> bool {
+        let is_in_turn = !self.dialed.contains(&member);
+        self.dialed.push_back(member);
+        if self.dialed.len() >= servers {
+            self.dialed.pop_front();
+        }
+        is_in_turn
     }
 
     /// Never the same twice, and greater for each.

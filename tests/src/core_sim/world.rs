@@ -168,6 +168,10 @@ impl<'a> World<'a> {
     fn dial(&mut self, client: usize, server: &str) {
         let member = server.split(':').next().and_then(|member| member.parse().ok());
         let member = Member(member.expect("servers are named by their numbers"));
+        if !self.clients[client].dials(member, self.plan.members) {
+            self.violations
+                .push(format!("L1: {member:?} is dialed before the others had their turn"));
+        }
         let link = self.links.len();
         self.links.push(Link::new(client, member));
         self.clients[client].link = Some(link);
