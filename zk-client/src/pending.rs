@@ -184,7 +184,7 @@ impl<T, E: CallError> Pending<T, E> {
     fn step(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, E>>> {
         let outcome = match &mut self.state {
             State::Waiting(queued, ..) => {
-                let Poll::Ready(share) = queued.room.as_mut().poll(cx) else {
+                let Poll::Ready(share) = Pin::new(&mut queued.room).poll(cx) else {
                     return Poll::Pending;
                 };
                 self.submit_queued(share);
