@@ -114,8 +114,8 @@ pub fn encode_frame_with(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestFrame {
     op: OpCode,
-    /// The body only; prefix and header are written together with the xid. Not shared by anybody, which would
-    /// cost one more allocation.
+    /// The body only; prefix and header are written together with the xid. `BytesMut`, because to freeze it would cost
+    /// one more allocation.
     body: BytesMut,
 }
 
@@ -135,6 +135,14 @@ impl RequestFrame {
         let mut out = BytesMut::with_capacity(LEN_USUAL);
         body.encode(&mut out);
         Self { op, body: out }
+    }
+
+    /// Encodes a request behind others, in a buffer that they share. Costs no allocation as long as there is room.
+    #[must_use]
+    pub fn within<R: Request>(buffer: &mut BytesMut, request: &R) -> Self {
+        debug_assert!(buffer.is_empty(), "somebody else's bytes");
+        request.encode(buffer);
+        Self { op: R::OP, body: buffer.split() }
     }
 
     /// A request whose body has been encoded already.

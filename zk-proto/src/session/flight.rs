@@ -156,11 +156,30 @@ impl<R, W> Flight<R, W> {
 
     /// Puts a request behind all others.
     pub(crate) fn push(&mut self, mut slot: Slot<R, W>) -> Place {
+        let place = self.admit(&mut slot);
+        self.waiting.push_back(slot);
+        place
+    }
+
+    /// Sends a request behind all others, of which none waits.
+    pub(crate) fn send_next(
+        &mut self,
+        now: Time,
+        mut slot: Slot<R, W>,
+        link: &mut Link,
+        standing: &mut Standing,
+    ) -> Place {
+        debug_assert!(self.waiting.is_empty(), "those come first");
+        let place = self.admit(&mut slot);
+        self.send_in_turn(now, slot, link, standing);
+        place
+    }
+
+    fn admit(&mut self, slot: &mut Slot<R, W>) -> Place {
         let place = Place(self.next_place);
         self.next_place = self.next_place.wrapping_add(1);
         slot.put(place);
         self.bytes = self.bytes.saturating_add(slot.frame().len());
-        self.waiting.push_back(slot);
         place
     }
 
@@ -210,15 +229,25 @@ impl<R, W> Flight<R, W> {
     ) -> bool {
         let any = !self.waiting.is_empty();
         while let Some(slot) = self.waiting.pop_front() {
-            let leans = slot.watch().is_some_and(|watch| standing.at(&watch.path).carry(watch.by));
-            match &slot {
-                Slot::User { asks: Some((by, path)), .. } => standing.asked(*by, path),
-                Slot::Own { purpose: Purpose::Unwatch(path), .. } => standing.removed(path),
-                _ => {}
-            }
-            self.send(now, slot, leans, link);
+            self.send_in_turn(now, slot, link, standing);
         }
         any
+    }
+
+    fn send_in_turn(
+        &mut self,
+        now: Time,
+        slot: Slot<R, W>,
+        link: &mut Link,
+        standing: &mut Standing,
+    ) {
+        let leans = slot.watch().is_some_and(|watch| standing.at(&watch.path).carry(watch.by));
+        match &slot {
+            Slot::User { asks: Some((by, path)), .. } => standing.asked(*by, path),
+            Slot::Own { purpose: Purpose::Unwatch(path), .. } => standing.removed(path),
+            _ => {}
+        }
+        self.send(now, slot, leans, link);
     }
 
     /// Sends a request ahead of the waiting ones.

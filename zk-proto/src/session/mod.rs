@@ -175,9 +175,7 @@ impl<R, W: Watcher> Session<R, W> {
             self.reply(request.token, Outcome::NotSent(cause));
             Place(0)
         } else {
-            let place = self.flight.push(Slot::user(request));
-            self.send_waiting(now);
-            place
+            self.pass_on(now, Slot::user(request))
         };
         self.check();
         place
@@ -296,14 +294,30 @@ impl<R, W: Watcher> Session<R, W> {
         }
     }
 
-    fn send_waiting(&mut self, now: Time) {
-        if matches!(self.phase, Phase::Up(up) if up.doubts == 0) && !self.leaving {
-            let sent = self.flight.send_waiting(now, &mut self.link, &mut self.standing);
-            if sent {
-                self.liveness.sent(now);
-                self.watch_silence();
-            }
+    /// Sends a request, or lets it wait until requests can be sent. Those that wait then are sent first: while they can,
+    /// none waits.
+    fn pass_on(&mut self, now: Time, slot: Slot<R, W>) -> Place {
+        if !self.sends() {
+            return self.flight.push(slot);
         }
+        let place = self.flight.send_next(now, slot, &mut self.link, &mut self.standing);
+        self.has_sent(now);
+        place
+    }
+
+    fn send_waiting(&mut self, now: Time) {
+        if self.sends() && self.flight.send_waiting(now, &mut self.link, &mut self.standing) {
+            self.has_sent(now);
+        }
+    }
+
+    const fn sends(&self) -> bool {
+        matches!(self.phase, Phase::Up(up) if up.doubts == 0) && !self.leaving
+    }
+
+    fn has_sent(&mut self, now: Time) {
+        self.liveness.sent(now);
+        self.watch_silence();
     }
 
     fn watch_expiry(&mut self) {

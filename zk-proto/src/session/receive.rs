@@ -3,7 +3,7 @@
 use alloc::{format, string::ToString, sync::Arc};
 use core::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 
 use super::{
     Session,
@@ -66,7 +66,7 @@ impl<R, W: Watcher> Session<R, W> {
         while self.phase.has_stream() {
             let len_max = self.reply_len_max();
             let outcome = match split_frame(&mut self.link.inbound, len_max) {
-                Ok(Some(frame)) => self.frame(now, &frame),
+                Ok(Some(frame)) => self.frame(now, frame),
                 Ok(None) => {
                     if planted!(PartialFrameDropped) {
                         self.link.inbound.clear();
@@ -114,16 +114,18 @@ impl<R, W: Watcher> Session<R, W> {
         self.report(slot, Fate::Unknown, &cause);
     }
 
-    fn frame(&mut self, now: Time, frame: &Bytes) -> Result<(), Broken> {
+    fn frame(&mut self, now: Time, mut frame: Bytes) -> Result<(), Broken> {
         match self.phase {
-            Phase::Greeting { sent } => self.greeted(now, sent, frame),
+            Phase::Greeting { sent } => self.greeted(now, sent, &frame),
             Phase::Up(_) => {
                 self.liveness.frame(now);
                 // Before anything else: this frame may be the last one of its connection.
                 self.watch_expiry();
-                let mut reader = Reader::new(frame);
+                let mut reader = Reader::new(&frame);
                 let header = ReplyHeader::decode(&mut reader)?;
-                let body = frame.slice(reader.offset()..);
+                let header_len = reader.offset();
+                frame.advance(header_len);
+                let body = frame;
                 if header.err == ErrorCode::SESSION_CLOSED_REQUIRE_AUTH {
                     return Err(self.unauthenticated(header));
                 }
@@ -134,7 +136,7 @@ impl<R, W: Watcher> Session<R, W> {
                     _ => self.answer(now, header, body),
                 }
             }
-            Phase::Proving(proving) => self.proved(now, proving, frame),
+            Phase::Proving(proving) => self.proved(now, proving, &frame),
             Phase::Waiting | Phase::Dialing | Phase::Over(_) => Ok(()),
         }
     }
