@@ -23,6 +23,7 @@ use crate::{
     chroot::Chroot,
     cleanup::{Cleanup, Purpose},
     error::{Cause, InDoubt, ReadError, Rejection, SessionEnd, WriteError},
+    frames::Frames,
     ids::Ids,
     level::Level,
     room::{Room, Share},
@@ -171,6 +172,7 @@ pub(crate) struct Handle {
     /// Whether all of this is for cleaning up.
     pub(crate) cleanup: Option<Arc<Cleanup>>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) frames: Arc<Frames>,
     pub(crate) options: CallOptions,
     /// Of nodes that are created without a list of their own.
     pub(crate) acl: AclList,

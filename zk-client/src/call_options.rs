@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use zk_proto::{frame::RequestFrame, request::Request};
+
 use crate::call::Handle;
 
 /// How the requests of a client are made, unless a single call chooses otherwise: see
@@ -54,6 +56,11 @@ pub(crate) struct Target<'a> {
 impl<'a> Target<'a> {
     pub(crate) const fn new(handle: &'a Handle) -> Self {
         Self { handle, options: handle.options }
+    }
+
+    /// Encodes a request.
+    pub(crate) fn frame<R: Request>(&self, request: &R) -> RequestFrame {
+        self.handle.frames.of(request)
     }
 }
 

@@ -16,7 +16,7 @@ use zk_proto::{
 use crate::{
     call::{Admission, CallError as _, Pending, ReplyContext, Target, Unread, body},
     error::{Cause, WriteError},
-    level::{Level, stat_at_birth},
+    level::stat_at_birth,
     operations::{awaitable, write},
     parents::CreateWithParents,
     protected::CreateProtected,
@@ -107,24 +107,25 @@ pub(crate) enum CreateOperation<'a> {
 impl CreateOperation<'_> {
     /// What to ask for, and what instead if the server does not know that. Nothing is in doubt over it: servers
     /// refuse what they do not know.
-    fn frames(self, level: &Level) -> (RequestFrame, Option<RequestFrame>) {
+    fn frames(self, target: Target<'_>) -> (RequestFrame, Option<RequestFrame>) {
+        let level = &target.handle.level;
         match self {
             CreateOperation::Plain(create) if level.lacks_create2() => {
-                (RequestFrame::of(&create), None)
+                (target.frame(&create), None)
             }
             CreateOperation::Plain(create) if !level.has_create2() => {
-                let older = RequestFrame::of(&create);
-                (RequestFrame::of(&Create2Request(create)), Some(older))
+                let older = target.frame(&create);
+                (target.frame(&Create2Request(create)), Some(older))
             }
-            operation => (operation.frame(), None),
+            operation => (operation.frame(target), None),
         }
     }
 
-    fn frame(self) -> RequestFrame {
+    fn frame(self, target: Target<'_>) -> RequestFrame {
         match self {
-            CreateOperation::Plain(create) => RequestFrame::of(&Create2Request(create)),
-            CreateOperation::Container(create) => RequestFrame::of(&CreateContainerRequest(create)),
-            CreateOperation::Ttl(create) => RequestFrame::of(&create),
+            CreateOperation::Plain(create) => target.frame(&Create2Request(create)),
+            CreateOperation::Container(create) => target.frame(&CreateContainerRequest(create)),
+            CreateOperation::Ttl(create) => target.frame(&create),
         }
     }
 }
@@ -219,7 +220,7 @@ impl<'a> Create<'a> {
 
     pub(crate) fn start(self, admission: Admission) -> Pending<Created, WriteError> {
         let Self { target, path, data, mode, acl } = self;
-        let frames = |path: Str<'_>| mode.operation(path, data, acl).frames(&target.handle.level);
+        let frames = |path: Str<'_>| mode.operation(path, data, acl).frames(target);
         let path = (path, mode.naming());
         write(target, path, OnLoss::Report, frames, admission, read_created)
     }
@@ -243,7 +244,7 @@ impl CreateOrExists<'_> {
             let cause = Cause::InvalidArgument("no other node has a sequential node's name");
             return Pending::failed(WriteError::not_sent(cause));
         }
-        let frames = |path: Str<'_>| mode.operation(path, data, acl).frames(&target.handle.level);
+        let frames = |path: Str<'_>| mode.operation(path, data, acl).frames(target);
         let path = (path, Naming::Exact);
         write(
             target,

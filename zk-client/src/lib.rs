@@ -50,6 +50,7 @@ mod complaints;
 mod create;
 mod driver;
 mod error;
+mod frames;
 mod histogram;
 #[cfg(feature = "digest-id")]
 mod identity;

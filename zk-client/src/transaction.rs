@@ -2,7 +2,6 @@
 
 use zk_proto::{
     AclList, ErrorCode, Stat, Str,
-    frame::RequestFrame,
     path::Naming,
     request::{
         CheckVersionRequest, Create2Response, CreateResponse, DeleteRequest, MultiOp, MultiRequest,
@@ -130,7 +129,7 @@ impl<'a> Multi<'a> {
         let writes = self.ops.iter().any(|op| !matches!(op, Op::Check { .. }));
         let level = &self.target.handle.level;
         let creates = self.ops.iter().any(|op| matches!(op, Op::Create { .. }));
-        let frame = |with_stat| self.encode(with_stat).map(|multi| RequestFrame::of(&multi));
+        let frame = |with_stat| self.encode(with_stat).map(|multi| self.target.frame(&multi));
         let is_open = creates && !level.lacks_create2() && !level.has_create2();
         let frames = frame(!level.lacks_create2())
             .and_then(|first| Ok((first, is_open.then(|| frame(false)).transpose()?)));

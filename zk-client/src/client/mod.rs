@@ -27,6 +27,7 @@ use crate::{
     cleanup::Cleanup,
     driver::{Driver, Parts},
     error::{Cause, ConnectError, ReadError, SessionEnd},
+    frames::Frames,
     ids::Ids,
     level::Level,
     operations::Sync,
@@ -102,7 +103,7 @@ impl Client {
             timeout: config.session_timeout,
             close_confirmed: false,
         };
-        let level = Arc::new(Level::default());
+        let (level, frames) = (Arc::new(Level::default()), Arc::new(Frames::default()));
         let room = Room::new(config.requests_max, config.request_bytes_max);
         let (commands, inbox) = mpsc::unbounded_channel();
         let (publisher, published) = watch::channel(first);
@@ -122,6 +123,7 @@ impl Client {
             level: level.clone(),
             last_failure: failure,
             counters: counters.clone(),
+            frames: frames.clone(),
         });
         let span = tracing::info_span!(parent: None, "zk.session");
         let task = driver.run().instrument(span);
@@ -138,6 +140,7 @@ impl Client {
                 level,
                 ids,
                 counters: counters.clone(),
+                frames: frames.clone(),
                 options,
                 acl,
                 watch_items_max,

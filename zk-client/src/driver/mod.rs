@@ -29,6 +29,7 @@ use crate::{
     clock::Clock,
     complaints::Complaints,
     error::SessionEnd,
+    frames::Frames,
     level::Level,
     link::{Connect, Link, READ_LEN_MIN},
     sasl::SaslMechanism,
@@ -57,6 +58,7 @@ pub(crate) struct Parts {
     pub(crate) level: Arc<Level>,
     pub(crate) last_failure: watch::Sender<Option<(Arc<str>, LinkError)>>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) frames: Arc<Frames>,
 }
 
 /// The owner of one session.
@@ -133,6 +135,10 @@ impl Driver {
         busy |= self.advance_proof(cx, now);
         busy |= self.do_due(now);
         if self.parts.session.deadline().is_some_and(|deadline| deadline <= now) {
+            if self.parts.session.load().0 == 0 {
+                // Nobody has asked for anything for so long that a ping is due.
+                self.parts.frames.clear();
+            }
             self.parts.session.elapsed(now);
             busy = true;
         }

@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use zk_proto::{
     AclList, ErrorCode, Stat, Str,
-    frame::RequestFrame,
     request::{
         ExistsRequest, ExistsResponse, GetAclRequest, GetAclResponse, GetAllChildrenNumberRequest,
         GetAllChildrenNumberResponse, GetChildren2Request, GetChildren2Response, GetDataRequest,
@@ -121,14 +120,14 @@ pub(crate) fn read_children(answer: &Answer) -> Result<(Vec<String>, Stat), Unre
 
 impl Get<'_> {
     fn start(self, admission: Admission) -> Pending<(Bytes, Stat), ReadError> {
-        let frame = |path: Str<'_>| RequestFrame::of(&GetDataRequest { path, watch: false });
+        let frame = |path: Str<'_>| self.target.frame(&GetDataRequest { path, watch: false });
         read(self.target, self.path, None, frame, admission, |answer, _| read_data(&answer))
     }
 }
 
 impl GetWatched<'_> {
     fn start(self, admission: Admission) -> Pending<((Bytes, Stat), Watch), ReadError> {
-        let frame = |path: Str<'_>| RequestFrame::of(&GetDataRequest { path, watch: true });
+        let frame = |path: Str<'_>| self.target.frame(&GetDataRequest { path, watch: true });
         read(self.target, self.path, Some(WatchBy::Data), frame, admission, |answer, context| {
             armed(read_data(&answer)?, context.watch)
         })
@@ -137,14 +136,14 @@ impl GetWatched<'_> {
 
 impl Exists<'_> {
     fn start(self, admission: Admission) -> Pending<Option<Stat>, ReadError> {
-        let frame = |path: Str<'_>| RequestFrame::of(&ExistsRequest { path, watch: false });
+        let frame = |path: Str<'_>| self.target.frame(&ExistsRequest { path, watch: false });
         read(self.target, self.path, None, frame, admission, |answer, _| read_exists(&answer))
     }
 }
 
 impl ExistsWatched<'_> {
     fn start(self, admission: Admission) -> Pending<(Option<Stat>, Watch), ReadError> {
-        let frame = |path: Str<'_>| RequestFrame::of(&ExistsRequest { path, watch: true });
+        let frame = |path: Str<'_>| self.target.frame(&ExistsRequest { path, watch: true });
         let by = Some(WatchBy::Exists);
         read(self.target, self.path, by, frame, admission, |answer, context| {
             armed(read_exists(&answer)?, context.watch)
@@ -154,14 +153,14 @@ impl ExistsWatched<'_> {
 
 impl Children<'_> {
     fn start(self, admission: Admission) -> Pending<(Vec<String>, Stat), ReadError> {
-        let frame = |path: Str<'_>| RequestFrame::of(&GetChildren2Request { path, watch: false });
+        let frame = |path: Str<'_>| self.target.frame(&GetChildren2Request { path, watch: false });
         read(self.target, self.path, None, frame, admission, |answer, _| read_children(&answer))
     }
 }
 
 impl ChildrenWatched<'_> {
     fn start(self, admission: Admission) -> Pending<((Vec<String>, Stat), Watch), ReadError> {
-        let frame = |path: Str<'_>| RequestFrame::of(&GetChildren2Request { path, watch: true });
+        let frame = |path: Str<'_>| self.target.frame(&GetChildren2Request { path, watch: true });
         let by = Some(WatchBy::Children);
         read(self.target, self.path, by, frame, admission, |answer, context| {
             armed(read_children(&answer)?, context.watch)
@@ -171,7 +170,7 @@ impl ChildrenWatched<'_> {
 
 impl GetAcl<'_> {
     fn start(self, admission: Admission) -> Pending<(AclList, Stat), ReadError> {
-        let frame = |path: Str<'_>| RequestFrame::of(&GetAclRequest { path });
+        let frame = |path: Str<'_>| self.target.frame(&GetAclRequest { path });
         read(self.target, self.path, None, frame, admission, |answer, _| {
             body(&answer).map(|GetAclResponse { acl, stat }| (acl, stat))
         })
@@ -180,7 +179,7 @@ impl GetAcl<'_> {
 
 impl DescendantCount<'_> {
     fn start(self, admission: Admission) -> Pending<u32, ReadError> {
-        let frame = |path: Str<'_>| RequestFrame::of(&GetAllChildrenNumberRequest { path });
+        let frame = |path: Str<'_>| self.target.frame(&GetAllChildrenNumberRequest { path });
         read(self.target, self.path, None, frame, admission, |answer, _| {
             let GetAllChildrenNumberResponse { total_number } = body(&answer)?;
             Ok(u32::try_from(total_number).unwrap_or_default())

@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use zk_proto::{
     ErrorCode, Stat, Str,
-    frame::RequestFrame,
     path::Naming,
     request::{
         GetChildrenRequest, GetChildrenResponse, GetDataRequest, GetDataResponse, MultiOp,
@@ -65,7 +64,7 @@ impl<'a> MultiRead<'a> {
 
     fn start(self, admission: Admission) -> Pending<Vec<Result<ReadResult, Rejection>>, ReadError> {
         let frame = match self.encode() {
-            Ok(reads) => RequestFrame::of(&MultiReadRequest(reads)),
+            Ok(reads) => self.target.frame(&MultiReadRequest(reads)),
             Err(cause) => return Pending::failed(ReadError::not_sent(cause)),
         };
         let call = Call {

@@ -2,7 +2,6 @@
 
 use zk_proto::{
     Str, Zxid,
-    frame::RequestFrame,
     request::{SyncRequest, SyncResponse},
 };
 
@@ -42,7 +41,7 @@ impl<'a> Sync<'a> {
     }
 
     fn start_as<T>(self, admission: Admission, answer: ReadAnswer<T>) -> Pending<T, ReadError> {
-        let frame = |path: Str<'_>| RequestFrame::of(&SyncRequest { path });
+        let frame = |path: Str<'_>| self.target.frame(&SyncRequest { path });
         read(self.target, self.path, None, frame, admission, answer)
     }
 }

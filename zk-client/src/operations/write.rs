@@ -47,7 +47,7 @@ impl<'a> Set<'a> {
     fn start(self, admission: Admission) -> Pending<Stat, WriteError> {
         let Self { target, path, data, version } = self;
         let frame = |path: Str<'_>, version| {
-            RequestFrame::of(&SetDataRequest { path, data: Some(data), version })
+            target.frame(&SetDataRequest { path, data: Some(data), version })
         };
         versioned(target, (path, version), OnLoss::Report, frame, admission, |answer, _| {
             body(&answer).map(|SetDataResponse { stat }| stat)
@@ -79,8 +79,7 @@ impl<'a> SetAcl<'a> {
 
     fn start(self, admission: Admission) -> Pending<Stat, WriteError> {
         let Self { target, path, acl, version } = self;
-        let frame =
-            |path: Str<'_>, version| RequestFrame::of(&SetAclRequest { path, acl, version });
+        let frame = |path: Str<'_>, version| target.frame(&SetAclRequest { path, acl, version });
         versioned(target, (path, version), OnLoss::Report, frame, admission, |answer, _| {
             body(&answer).map(|SetAclResponse { stat }| stat)
         })
@@ -122,7 +121,9 @@ impl<'a> Delete<'a> {
     fn start(self, admission: Admission) -> Pending<(), WriteError> {
         let Self { target, path, version } = self;
         let on_loss = OnLoss::Report;
-        versioned(target, (path, version), on_loss, delete, admission, |answer, _| body(&answer))
+        versioned(target, (path, version), on_loss, delete(target), admission, |answer, _| {
+            body(&answer)
+        })
     }
 }
 
@@ -139,7 +140,7 @@ impl DeleteIfExists<'_> {
     fn start(self, admission: Admission) -> Pending<bool, WriteError> {
         let Self { target, path, version } = self;
         let on_loss = OnLoss::Resend;
-        versioned(target, (path, version), on_loss, delete, admission, |answer, _| {
+        versioned(target, (path, version), on_loss, delete(target), admission, |answer, _| {
             match body(&answer) {
                 Ok(()) => Ok(true),
                 Err(Unread::Code(ErrorCode::NO_NODE)) => Ok(false),
@@ -149,8 +150,8 @@ impl DeleteIfExists<'_> {
     }
 }
 
-fn delete(path: Str<'_>, version: i32) -> RequestFrame {
-    RequestFrame::of(&DeleteRequest { path, version })
+fn delete(target: Target<'_>) -> impl FnOnce(Str<'_>, i32) -> RequestFrame {
+    move |path, version| target.frame(&DeleteRequest { path, version })
 }
 
 /// Submits a write to a node, which insists on a version if there is one.

@@ -1,0 +1,72 @@
+//! Where requests are encoded: one behind the other, in buffers that they share.
+
+use std::sync::Mutex;
+
+use bytes::BytesMut;
+use zk_proto::{frame::RequestFrame, request::Request};
+
+/// Bytes of such a buffer: dozens of usual requests.
+const LEN: usize = 4 << 10;
+
+/// Bytes that most requests fit into.
+const LEN_USUAL: usize = 128;
+
+/// The buffer that requests of one session are encoded in. They leave it in about the order in which they came, so
+/// that its memory is used again and again, and none lasts because of a few that wait for another server.
+#[derive(Debug, Default)]
+pub(crate) struct Frames(Mutex<BytesMut>);
+
+impl Frames {
+    /// Encodes a request.
+    pub(crate) fn of<R: Request>(&self, request: &R) -> RequestFrame {
+        // Whoever finds somebody else at it is better off alone than waiting.
+        let Ok(mut buffer) = self.0.try_lock() else { return RequestFrame::of(request) };
+        if buffer.capacity() < LEN_USUAL {
+            buffer.reserve(LEN);
+        }
+        let frame = RequestFrame::within(&mut buffer, request);
+        if frame.len() > LEN {
+            // What is left of it is of a size that is not needed often.
+            *buffer = BytesMut::new();
+        }
+        frame
+    }
+
+    /// Gives the buffer back.
+    pub(crate) fn clear(&self) {
+        if let Ok(mut buffer) = self.0.try_lock() {
+            *buffer = BytesMut::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zk_proto::{Str, Xid, request::GetDataRequest};
+
+    use super::*;
+
+    #[test]
+    fn requests_that_share_a_buffer_are_what_they_are_alone() {
+        let frames = Frames::default();
+        let long = format!("/{}", "x".repeat(2 * LEN));
+        let paths = ["/a", &long, "/b", "/c"];
+        let requests = paths.map(|path| GetDataRequest { path: Str::from(path), watch: false });
+        let shared = requests.each_ref().map(|request| frames.of(request));
+        frames.clear();
+        for (request, shared) in requests.iter().zip(shared) {
+            let (mut alone, mut together) = (BytesMut::new(), BytesMut::new());
+            RequestFrame::of(request).write(Xid(7), &mut alone);
+            shared.write(Xid(7), &mut together);
+            assert_eq!(alone, together);
+        }
+    }
+
+    #[test]
+    fn who_finds_the_buffer_taken_takes_one_of_his_own() {
+        let frames = Frames::default();
+        let _taken = frames.0.lock().unwrap();
+        let request = GetDataRequest { path: Str::from("/a"), watch: false };
+        assert_eq!(frames.of(&request), RequestFrame::of(&request));
+    }
+}
