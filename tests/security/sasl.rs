@@ -1,27 +1,18 @@
 //! Identities by SASL's DIGEST-MD5, on real servers that have it, and on servers that only pretend.
 
-use std::{net::SocketAddr, time::Duration};
+use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpListener, TcpStream},
-    task::JoinSet,
-};
+use bytes::Bytes;
 use zk_client::{
     AclList, Client, ConnectError, ConnectOptions, DigestMd5, ErrorCode, Id, LinkError, OpCode,
     Perms, ReadError, Rejection, SaslExchange, SaslFault, SaslMechanism, SaslSaid, SaslStep,
-    SaslThought, Secret, SessionEnd, SessionId, Xid, Zxid,
-};
-use zk_proto::{
-    frame::{ReplyHeader, RequestHeader, encode_frame},
-    jute::{Decode as _, Encode as _, Reader},
-    request::{ConnectResponse, SetSaslResponse, TrailingFlag},
+    SaslThought, Secret, SessionEnd,
 };
 use zk_testkit::{
     proxy::{Direction, Proxy},
     real::{Release, Server},
 };
+use zk_tests::pretender::{Says, pretender};
 
 const RELEASES: [Release; 2] = [Release::V3_8, Release::V3_9];
 
@@ -141,55 +132,6 @@ async fn servers_that_serve_nobody_without_sasl_serve_those_with_it() {
         );
         assert_eq!(stranger.session().ended().await, SessionEnd::AuthFailed);
     }
-}
-
-/// What a server says to a token in place of what it should; `None` hangs up.
-type Says = fn(usize) -> Option<(ErrorCode, Option<Bytes>)>;
-
-/// A server that makes sessions, and then only talks SASL, as it likes. Goes with the returned set.
-async fn pretender(says: Says) -> (SocketAddr, JoinSet<()>) {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let addr = listener.local_addr().unwrap();
-    let mut tasks = JoinSet::new();
-    tasks.spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            // One client at a time; that it hangs up is nothing to tell of.
-            let _ = pretend(&mut stream, says).await;
-        }
-    });
-    (addr, tasks)
-}
-
-async fn pretend(stream: &mut TcpStream, says: Says) -> std::io::Result<()> {
-    async fn frame(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
-        let len = stream.read_u32().await?;
-        let mut frame = vec![0; len as usize];
-        stream.read_exact(&mut frame).await?;
-        Ok(frame)
-    }
-    frame(stream).await?;
-    let mut out = BytesMut::new();
-    let greeting = ConnectResponse {
-        protocol_version: 0,
-        time_out: 10_000,
-        session_id: SessionId(7),
-        passwd: Secret(Some(Bytes::from_static(&[1; 16]))),
-        read_only: TrailingFlag(Some(false)),
-    };
-    encode_frame(&greeting, &mut out);
-    stream.write_all(&out).await?;
-    for number in 0.. {
-        let request = frame(stream).await?;
-        let header = RequestHeader::decode(&mut Reader::new(&request.into())).unwrap();
-        assert_eq!(header.op, OpCode::SASL, "nothing but the exchange");
-        let Some((err, token)) = says(number) else { return Ok(()) };
-        let mut body = BytesMut::new();
-        ReplyHeader { xid: Xid(header.xid.0), zxid: Zxid(0), err }.encode(&mut body);
-        SetSaslResponse { token: Secret(token) }.encode(&mut body);
-        stream.write_u32(u32::try_from(body.len()).unwrap()).await?;
-        stream.write_all(&body).await?;
-    }
-    Ok(())
 }
 
 /// Why the last attempt failed.

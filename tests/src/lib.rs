@@ -8,6 +8,7 @@ mod hostile;
 mod input;
 pub mod interop;
 pub mod log;
+pub mod pretender;
 pub mod register;
 pub mod sim;
 pub mod site;
