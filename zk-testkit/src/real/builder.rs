@@ -4,6 +4,7 @@ use super::config::Settings;
 use super::distribution::Distribution;
 use super::error::Error;
 use super::install::Install;
+use super::kdc::Service;
 use super::locate::Locator;
 use super::release::Wanted;
 use super::server::{Blueprint, Server};
@@ -141,6 +142,16 @@ impl ServerBuilder {
             .config("ssl.trustStore.location={files}/trusted.pem")
             .config("ssl.trustStore.type=PEM")
             .config(format!("ssl.clientAuth={need}"))
+    }
+
+    /// Has clients prove who they are by Kerberos, if they wish, to this service. They are known by `sasl:` and their
+    /// principal.
+    pub fn kerberos(self, service: &Service) -> Self {
+        let provider = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
+        self.file("jaas.conf", service.jaas())
+            .property("java.security.auth.login.config", "{files}/jaas.conf")
+            .property("java.security.krb5.conf", service.config().to_string_lossy())
+            .config(format!("authProvider.1={provider}"))
     }
 
     /// Starts the server and waits until it serves.

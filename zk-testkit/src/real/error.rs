@@ -13,6 +13,14 @@ pub enum Error {
     /// There is no ZooKeeper to start.
     #[error(transparent)]
     Locate(#[from] LocateError),
+    /// There are no programs for Kerberos, or one of them refused something.
+    #[error("cannot {action}: {why}")]
+    Kerberos {
+        /// What was attempted.
+        action: &'static str,
+        /// What is missing, or what the program said.
+        why: String,
+    },
     /// The operating system refused something.
     #[error("cannot {action}")]
     Io {
@@ -64,7 +72,7 @@ impl Error {
         match self {
             Self::Exited { log, .. } | Self::NotServing { log, .. } => said_so(log),
             Self::Ensemble { report, .. } => said_so(report),
-            Self::Io { .. } | Self::Locate(_) | Self::NotRunning => false,
+            Self::Io { .. } | Self::Kerberos { .. } | Self::Locate(_) | Self::NotRunning => false,
         }
     }
 }

@@ -64,6 +64,28 @@ pub(super) fn java(locator: &Locator) -> Result<PathBuf, String> {
     })
 }
 
+/// The programs of these names, installed with these packages if one of them is missing.
+pub(super) fn programs<const N: usize>(
+    locator: &Locator,
+    names: [&str; N],
+    packages: &[&str],
+) -> Result<[PathBuf; N], String> {
+    let look = || {
+        let found = names.map(|name| locator.system_command(name).ok_or(name));
+        let missing: Vec<&str> =
+            found.iter().filter_map(|found| found.as_ref().err().copied()).collect();
+        if missing.is_empty() {
+            Ok(found.map(|found| found.unwrap_or_default()))
+        } else {
+            Err(format!("{} not found", missing.join(", ")))
+        }
+    };
+    look().or_else(|missing| {
+        apt(locator, packages, look)
+            .map_err(|why| format!("{missing}; install {} ({why})", packages.join(" ")))
+    })
+}
+
 /// Installs packages, unless `look` finds what they bring; another process may have installed
 /// them while this one waited for its turn.
 fn apt<T>(

@@ -52,6 +52,9 @@ const PLACES: [Place; 4] = [
     ("installing", install::jars),
 ];
 
+/// Where programs are that run systems.
+const SYSTEM_DIRS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
+
 impl Locator {
     /// A locator with the settings of the environment.
     pub fn from_env() -> Self {
@@ -176,6 +179,12 @@ impl Locator {
     /// The first executable of this name on the search path.
     pub(super) fn command(&self, name: &str) -> Option<PathBuf> {
         env::split_paths(&self.path).map(|dir| dir.join(name)).find(|file| is_executable(file))
+    }
+
+    /// The same for programs that run systems, which need not be on everybody's search path.
+    pub(super) fn system_command(&self, name: &str) -> Option<PathBuf> {
+        let beside = || SYSTEM_DIRS.iter().map(|dir| Path::new(dir).join(name));
+        self.command(name).or_else(|| beside().find(|file| is_executable(file)))
     }
 }
 

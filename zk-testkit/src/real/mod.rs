@@ -9,6 +9,7 @@
 //! | `process`, `life` | the child process, and the watchdog that cleans up after us |
 //! | `server`, `builder` | one server |
 //! | `ensemble`, `ensemble_builder` | several that elect a leader |
+//! | `kdc` | Kerberos for servers and their clients: a realm of its own, on loopback |
 //! | `four_letter` | asking a server how it is |
 //!
 //! Waiting for another process is done by asking it again and again; every such wait has a
@@ -25,6 +26,7 @@ mod error;
 mod four_letter;
 mod install;
 mod journal;
+mod kdc;
 mod life;
 mod locate;
 mod maven;
@@ -39,6 +41,7 @@ pub use ensemble_builder::EnsembleBuilder;
 pub use error::Error;
 pub use four_letter::Mode;
 pub use install::Install;
+pub use kdc::{Kdc, Service};
 pub use locate::{Attempt, LocateError, Locator};
 pub use release::{Release, ReleaseError, Version, Wanted};
 pub use server::Server;
