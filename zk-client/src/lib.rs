@@ -88,13 +88,15 @@ pub use zk_proto::{
     Acl, AclList, ClientInfo, ErrorCode, EventType, Id, OpCode, Perms, Secret, SessionId, Stat,
     Text, Xid, Zxid,
     path::{PathError, PathFault, ZkPath, ancestors, join, name, parent, parse_sequence},
-    session::{Credentials, LinkError, SaslFault, SaslSaid, SaslStep, TlsFault},
+    session::{Credentials, LinkError, SaslFault, SaslSaid, SaslStep, TicketFault, TlsFault},
 };
 
 #[cfg(feature = "digest-id")]
 pub use self::identity::digest_id;
 #[cfg(feature = "sasl-digest")]
 pub use self::sasl::DigestMd5;
+#[cfg(feature = "sasl-gssapi")]
+pub use self::sasl::Gssapi;
 #[cfg(feature = "tls")]
 pub use self::tls::{TlsConnect, TlsError, TlsOptions};
 pub use self::{

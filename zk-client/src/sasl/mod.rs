@@ -2,15 +2,22 @@
 
 #[cfg(feature = "sasl-digest")]
 mod digest_md5;
+#[cfg(feature = "sasl-gssapi")]
+mod gssapi;
 
 use std::{fmt, future::Future, pin::Pin};
 
+#[cfg(any(feature = "sasl-digest", feature = "sasl-gssapi"))]
+use zk_proto::session::SaslFault;
 use zk_proto::session::{SaslSaid, SaslStep};
 
 #[cfg(feature = "sasl-digest")]
 pub use self::digest_md5::DigestMd5;
+#[cfg(feature = "sasl-gssapi")]
+pub use self::gssapi::Gssapi;
 
-/// A way to prove who one is, such as `DigestMd5` of the feature `sasl-digest`. For mechanisms of one's own.
+/// A way to prove who one is, such as `DigestMd5` of the feature `sasl-digest` and `Gssapi` of `sasl-gssapi`.
+/// For mechanisms of one's own.
 pub trait SaslMechanism: fmt::Debug + Send + Sync + 'static {
     /// An exchange with a server, given as `host:port` as in the connection string. Each connection has its own.
     fn begin(&self, server: &str) -> Box<dyn SaslExchange>;
@@ -27,3 +34,8 @@ pub trait SaslExchange: Send + 'static {
 
 /// A step being thought about.
 pub type SaslThought<'a> = Pin<Box<dyn Future<Output = SaslStep> + Send + 'a>>;
+
+#[cfg(any(feature = "sasl-digest", feature = "sasl-gssapi"))]
+fn malformed(why: &str) -> SaslFault {
+    SaslFault::Malformed(why.to_owned())
+}

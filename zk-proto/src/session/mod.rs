@@ -80,8 +80,8 @@ pub use self::{
     config::{Auth, Config, Credentials},
     output::{
         Answer, Cause, LinkError, Negotiated, NodeEvent, OnLoss, Outcome, Outgoing, Output, Over,
-        Place, ProbeAnswer, SaslFault, SaslSaid, SaslStep, State, TlsFault, WatchBy, WatchIntent,
-        WatchNotice, Withdrawn,
+        Place, ProbeAnswer, SaslFault, SaslSaid, SaslStep, State, TicketFault, TlsFault, WatchBy,
+        WatchIntent, WatchNotice, Withdrawn,
     },
     watches::Watcher,
 };

@@ -326,9 +326,42 @@ pub enum SaslFault {
     /// The server asks for more and more.
     #[error("no end in {0} steps")]
     Endless(u32),
-    /// On our side: no ticket, no randomness.
+    /// There is no ticket to show to the server.
+    #[error("no ticket: {0}")]
+    Ticket(TicketFault),
+    /// Anything else on our side: no randomness, no thread.
     #[error("{0}")]
     Local(String),
+}
+
+/// Why there is no ticket of Kerberos for a server. Texts are what the system's library says; none of them is secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TicketFault {
+    /// Nobody has logged in: neither a cache with tickets nor a table with keys, or not of whom was asked for.
+    #[error("{0}")]
+    NoCredentials(String),
+    /// The ticket that all others are had by has expired, and there is no key to get another one.
+    #[error("credentials have expired")]
+    Expired,
+    /// The key distribution centre does not know us.
+    #[error("{0}")]
+    UnknownClient(String),
+    /// The key distribution centre does not know the server by that name.
+    #[error("{0}")]
+    UnknownService(String),
+    /// Nobody knows where the key distribution centre of the realm is.
+    #[error("{0}")]
+    UnknownRealm(String),
+    /// No key distribution centre answers.
+    #[error("{0}")]
+    Unreachable(String),
+    /// Our clock, or the server's, is too far from that of the key distribution centre.
+    #[error("clocks differ too much")]
+    ClockSkew,
+    /// Anything else.
+    #[error("{0}")]
+    Other(String),
 }
 
 impl SaslFault {

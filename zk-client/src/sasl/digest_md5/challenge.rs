@@ -2,7 +2,7 @@
 
 use zk_proto::session::SaslFault;
 
-use super::malformed;
+use crate::sasl::malformed;
 
 /// What a server opens with.
 #[derive(Debug, Default, PartialEq, Eq)]

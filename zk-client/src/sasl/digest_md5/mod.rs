@@ -13,7 +13,7 @@ use zk_proto::{
 };
 
 use self::challenge::Challenge;
-use super::{SaslExchange, SaslMechanism, SaslThought};
+use super::{SaslExchange, SaslMechanism, SaslThought, malformed};
 
 /// What all servers answer to, whatever their names are.
 const DIGEST_URI: &str = "zookeeper/zk-sasl-md5";
@@ -120,10 +120,6 @@ impl Exchange {
             }
         }
     }
-}
-
-fn malformed(why: &str) -> SaslFault {
-    SaslFault::Malformed(why.to_owned())
 }
 
 fn cnonce() -> Result<String, SaslFault> {

@@ -1,0 +1,95 @@
+//! What the library's errors mean.
+
+use libgssapi::error::{Error, MajorFlags};
+use zk_proto::session::{SaslFault, TicketFault};
+
+/// Error numbers of MIT's library (`krb5.h`), which other libraries for Kerberos 5 have taken over.
+mod code {
+    /// The first of them; the others count from here.
+    const BASE: u32 = 0x96C7_3A00;
+
+    pub(super) const UNKNOWN_CLIENT: u32 = BASE + 6;
+    pub(super) const UNKNOWN_SERVICE: u32 = BASE + 7;
+    pub(super) const TICKET_EXPIRED: u32 = BASE + 32;
+    pub(super) const CLOCK_SKEW: u32 = BASE + 37;
+    pub(super) const NO_CACHE: u32 = BASE + 141;
+    pub(super) const CLOCK_SKEW_IN_REPLY: u32 = BASE + 148;
+    pub(super) const UNKNOWN_REALM: u32 = BASE + 154;
+    pub(super) const UNREACHABLE: u32 = BASE + 156;
+    pub(super) const NO_KEY: u32 = BASE + 181;
+    pub(super) const NO_CACHE_FILE: u32 = BASE + 195;
+    pub(super) const KDC_NOT_RESOLVED: u32 = BASE + 220;
+    pub(super) const NO_DEFAULT_REALM: u32 = BASE + 224;
+}
+
+/// Where in a status the number of an error is; what else is in it is more detailed.
+const ROUTINE: u32 = 0x00FF_0000;
+
+/// Why there is no ticket. To be asked in the thread where the error occurred: the library keeps its texts there.
+pub(super) fn no_ticket(error: Error) -> SaslFault {
+    let text = text(error);
+    SaslFault::Ticket(match error.minor {
+        code::UNKNOWN_CLIENT => TicketFault::UnknownClient(text),
+        code::UNKNOWN_SERVICE => TicketFault::UnknownService(text),
+        code::TICKET_EXPIRED => TicketFault::Expired,
+        code::CLOCK_SKEW | code::CLOCK_SKEW_IN_REPLY => TicketFault::ClockSkew,
+        code::NO_CACHE | code::NO_CACHE_FILE | code::NO_KEY => TicketFault::NoCredentials(text),
+        code::UNKNOWN_REALM | code::NO_DEFAULT_REALM => TicketFault::UnknownRealm(text),
+        code::UNREACHABLE | code::KDC_NOT_RESOLVED => TicketFault::Unreachable(text),
+        _ if is_expired(error) => TicketFault::Expired,
+        _ if is(error, MajorFlags::GSS_S_NO_CRED) => TicketFault::NoCredentials(text),
+        _ => TicketFault::Other(text),
+    })
+}
+
+/// What the server said is not what it would have said with the ticket's key; or that ticket has expired meanwhile.
+pub(super) fn unproved(error: Error) -> SaslFault {
+    if is_expired(error) {
+        return SaslFault::Ticket(TicketFault::Expired);
+    }
+    tracing::debug!(why = text(error), "server has not proved who it is");
+    SaslFault::Unproved
+}
+
+fn is_expired(error: Error) -> bool {
+    is(error, MajorFlags::GSS_S_CREDENTIALS_EXPIRED) || is(error, MajorFlags::GSS_S_CONTEXT_EXPIRED)
+}
+
+/// Whether this is it. These are numbers, although the library has them as flags.
+fn is(error: Error, routine: MajorFlags) -> bool {
+    error.major.bits() & ROUTINE == routine.bits()
+}
+
+/// What Kerberos says; before that stands, in other words, that it is Kerberos who says it.
+fn text(error: Error) -> String {
+    let both = error.to_string();
+    let minor = both.split_once(" (").and_then(|(_, minor)| minor.strip_suffix(')'));
+    minor.unwrap_or(&both).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(major: MajorFlags, minor: u32) -> Error {
+        Error { major, minor }
+    }
+
+    #[test]
+    fn a_ticket_that_expires_in_the_middle_says_nothing_about_the_server() {
+        for major in [MajorFlags::GSS_S_CONTEXT_EXPIRED, MajorFlags::GSS_S_CREDENTIALS_EXPIRED] {
+            assert_eq!(unproved(error(major, 0)), SaslFault::Ticket(TicketFault::Expired));
+        }
+        for major in [MajorFlags::GSS_S_FAILURE, MajorFlags::GSS_S_DEFECTIVE_TOKEN] {
+            assert_eq!(unproved(error(major, 0)), SaslFault::Unproved);
+        }
+    }
+
+    #[test]
+    fn errors_are_not_taken_for_those_whose_bits_they_have() {
+        let major = MajorFlags::GSS_S_UNAUTHORIZED;
+        assert!(major.contains(MajorFlags::GSS_S_CREDENTIALS_EXPIRED | MajorFlags::GSS_S_NO_CRED));
+        let fault = no_ticket(error(major, 0));
+        assert!(matches!(fault, SaslFault::Ticket(TicketFault::Other(_))), "{fault:?}");
+    }
+}
