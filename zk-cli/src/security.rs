@@ -3,7 +3,7 @@
 
 use std::{env, fs, path::PathBuf};
 
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, builder::BoolishValueParser};
 use serde::Deserialize;
 use zk_client::{ConnectOptions, DigestMd5, TlsOptions};
 
@@ -37,6 +37,19 @@ pub(crate) struct SecurityArgs {
     #[arg(long, value_name = "FILE", requires = "sasl_user")]
     sasl_password_file: Option<PathBuf>,
 
+    /// Be by SASL's GSSAPI who the tickets of Kerberos say, or the keys of $KRB5_CLIENT_KTNAME
+    #[arg(long, env = "ZK_KERBEROS", value_parser = BoolishValueParser::new())]
+    #[arg(conflicts_with = "sasl_user")]
+    kerberos: bool,
+
+    /// What the servers are to Kerberos [default: zookeeper/HOST, each as it is called in --server]
+    #[arg(long, env = "ZK_KERBEROS_SERVER", value_name = "PRINCIPAL")]
+    kerberos_server: Option<String>,
+
+    /// Who to be to Kerberos, if there are tickets or keys of several
+    #[arg(long, env = "ZK_KERBEROS_CLIENT", value_name = "PRINCIPAL")]
+    kerberos_client: Option<String>,
+
     /// Identity to prove, such as digest:user:password; others can read command lines: better use
     /// --auth-file, or the environment
     #[arg(long, env = "ZK_AUTH", hide_env_values = true, value_name = "SCHEME:CREDENTIALS")]
@@ -55,12 +68,20 @@ impl SecurityArgs {
             (None, None) => (there.auth, there.auth_file),
             own => own,
         };
+        // There is only one exchange on a connection.
+        let (kerberos, sasl_user) = match (self.kerberos, self.sasl_user) {
+            (false, None) => (there.kerberos, there.sasl_user),
+            own => own,
+        };
         Self {
             tls_ca: self.tls_ca.or(there.tls_ca),
             tls_cert: self.tls_cert.or(there.tls_cert),
             tls_key: self.tls_key.or(there.tls_key),
-            sasl_user: self.sasl_user.or(there.sasl_user),
+            sasl_user,
             sasl_password_file: self.sasl_password_file.or(there.sasl_password_file),
+            kerberos,
+            kerberos_server: self.kerberos_server.or(there.kerberos_server),
+            kerberos_client: self.kerberos_client.or(there.kerberos_client),
             auth,
             auth_file,
         }
@@ -75,8 +96,14 @@ impl SecurityArgs {
             }
             options = options.tls(tls).map_err(|error| usage("--tls-ca", &error))?;
         }
-        if let Some(user) = &self.sasl_user {
-            options = options.sasl(DigestMd5::new(user, self.sasl_password()?));
+        match &self.sasl_user {
+            Some(_) if self.kerberos => {
+                let what = "security: either kerberos or sasl_user";
+                return Err(Failure::new(Exit::Usage, what));
+            }
+            Some(user) => options = options.sasl(DigestMd5::new(user, self.sasl_password()?)),
+            None if self.kerberos => options = self.kerberos(options)?,
+            None => {}
         }
         let auth = match &self.auth_file {
             Some(path) => Some(first_line("--auth-file", path)?),
@@ -89,6 +116,24 @@ impl SecurityArgs {
             options = options.auth(scheme, id.to_owned());
         }
         Ok(options)
+    }
+
+    #[cfg(feature = "sasl-gssapi")]
+    fn kerberos(&self, options: ConnectOptions) -> Result<ConnectOptions, Failure> {
+        let mut kerberos = zk_client::Gssapi::new();
+        if let Some(server) = &self.kerberos_server {
+            kerberos = kerberos.server_principal(server);
+        }
+        if let Some(client) = &self.kerberos_client {
+            kerberos = kerberos.client_principal(client);
+        }
+        Ok(options.sasl(kerberos))
+    }
+
+    #[cfg(not(feature = "sasl-gssapi"))]
+    fn kerberos(&self, _options: ConnectOptions) -> Result<ConnectOptions, Failure> {
+        let what = "--kerberos: this program was built without it (feature sasl-gssapi)";
+        Err(Failure::new(Exit::Usage, what))
     }
 
     fn sasl_password(&self) -> Result<String, Failure> {

@@ -1,6 +1,8 @@
 //! Who the command is, and whom it trusts.
 
 use std::fs;
+#[cfg(feature = "sasl-gssapi")]
+use std::path::Path;
 
 use zk_testkit::{
     real::{Release, Server},
@@ -74,4 +76,41 @@ async fn passwords_come_from_files_or_from_the_environment() {
     assert!(ended.stderr.contains("authentication failed"), "{ended:?}");
     let ended = run(zk(&addr).args(["get", "/a", "--sasl-user", "ann"])).await;
     assert!(ended.stderr.contains("ZK_SASL_PASSWORD"), "{ended:?}");
+}
+
+#[cfg(feature = "sasl-gssapi")]
+#[tokio::test]
+async fn kerberos_says_who_the_command_is() {
+    use zk_testkit::real::Kdc;
+    let kdc = Kdc::start().await.unwrap();
+    let service = kdc.service("zookeeper/localhost").await.unwrap();
+    let server = Server::builder().release(Release::V3_9).kerberos(&service).start().await.unwrap();
+    let keytab = kdc.keytab(&["ann", "bob"]).await.unwrap();
+    let by_name = format!("localhost:{}", server.addr().port());
+    let command = |addr: &str, keytab: &Path, args: &[&str]| {
+        let mut command = zk(addr);
+        command.env("KRB5_CONFIG", kdc.config()).env("KRB5CCNAME", "MEMORY:own");
+        command.env("KRB5_CLIENT_KTNAME", keytab).args(args);
+        command
+    };
+    let who = run(&mut command(&by_name, &keytab, &["whoami", "--kerberos"])).await.ok();
+    assert!(who.contains("sasl") && who.contains("ann@ZK.TEST"), "{who}");
+    let args = ["whoami", "--kerberos-client", "bob", "--kerberos-server", "zookeeper/localhost"];
+    let by_address = server.connect_string();
+    let who = run(command(&by_address, &keytab, &args).env("ZK_KERBEROS", "true")).await.ok();
+    assert!(who.contains("bob@ZK.TEST"), "{who}");
+
+    let args = ["whoami", "--kerberos", "--connect-timeout", "2s"];
+    let ended = run(&mut command(&by_name, Path::new("/nowhere/keytab"), &args)).await;
+    assert!(ended.stderr.contains("no ticket"), "{ended:?}");
+    let args = ["whoami", "--kerberos", "--sasl-user", "ann"];
+    let ended = run(&mut command(&by_name, &keytab, &args)).await;
+    assert!(ended.stderr.contains("cannot be used with"), "{ended:?}");
+}
+
+#[cfg(not(feature = "sasl-gssapi"))]
+#[tokio::test]
+async fn a_command_without_kerberos_says_so() {
+    let ended = run(zk("127.0.0.1:1").args(["get", "/a", "--kerberos"])).await;
+    assert!(ended.code == Some(2) && ended.stderr.contains("sasl-gssapi"), "{ended:?}");
 }
