@@ -121,3 +121,17 @@ fn apt_command(apt_get: &Path, arguments: &[&str]) -> Command {
         .args(arguments);
     command
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_is_named_with_what_has_it() {
+        let locator = Locator::from_env().install(Install::Forbidden);
+        let why = programs(&locator, ["sh", "no-such-program"], &["some-package"]).unwrap_err();
+        for part in ["no-such-program not found", "install some-package", "ZK_TESTKIT_INSTALL=1"] {
+            assert!(why.contains(part), "{why}");
+        }
+    }
+}
