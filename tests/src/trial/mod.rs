@@ -1,4 +1,4 @@
-//! Trials of the locks on real servers, at full strength or in seconds: see docs/trials.md.
+//! Trials of the locks and of the client on real servers, at full strength or in seconds: see docs/trials.md.
 //!
 //! | module | concern |
 //! |---|---|
@@ -7,9 +7,11 @@
 //! | `cohort` | many tasks in several processes: what passing the lock on costs, and how long others wait |
 //! | `fencing` | holders that are stopped in the middle of an update, with and without a token check |
 //! | `rolling` | every recipe, while the members of an ensemble are killed one after the other |
+//! | `client` | reads, writes and watches, while the members of an ensemble are killed and stopped |
 //! | `counter` | where those who are watched come by: a socket, and somebody to serve each |
 //! | `report` | what a trial has found, as a table or as JSON |
 
+pub mod client;
 pub mod cohort;
 mod counter;
 pub mod fencing;

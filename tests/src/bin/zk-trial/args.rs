@@ -4,9 +4,9 @@ use std::{io, net::SocketAddr, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use zk_testkit::real::Release;
-use zk_tests::trial::{cohort, fencing, handoff, rolling, waiters};
+use zk_tests::trial::{client, cohort, fencing, handoff, rolling, waiters};
 
-/// Trials of the locks on real servers: see docs/trials.md.
+/// Trials of the locks and of the client on real servers: see docs/trials.md.
 #[derive(Debug, Parser)]
 #[command(name = "zk-trial")]
 pub(crate) struct Cli {
@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Holder(Holder),
     /// Every recipe at once, while the members of an ensemble are killed one after the other.
     Rolling(Rolling),
+    /// Reads, writes and watches of the client, while the members of an ensemble are killed and stopped.
+    Client(Client),
 }
 
 /// So many waiters are judged by the memory that they take: of fewer, what sessions keep counts for more.
@@ -211,6 +213,34 @@ impl From<Rolling> for rolling::Options {
     }
 }
 
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Client {
+    /// For how long members are killed and stopped at least, in seconds.
+    #[arg(long, value_name = "S", default_value_t = 600)]
+    seconds: u64,
+    /// How many tasks, four of each session.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one)]
+    tasks: usize,
+    /// From one fault to the next at least, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..))]
+    every: u64,
+    /// How long each task waits between two turns at least, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 10)]
+    pause: u64,
+}
+
+impl From<Client> for client::Options {
+    fn from(args: Client) -> Self {
+        Self {
+            time: Duration::from_secs(args.seconds),
+            every: Duration::from_millis(args.every),
+            tasks: args.tasks,
+            pause: Duration::from_millis(args.pause),
+            release: Release::V3_9,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,6 +249,7 @@ mod tests {
     fn what_the_guides_say_is_understood() {
         zk_tests::cli::understands::<Cli>(&[
             "rolling --seconds 120 --kills 20",
+            "client --seconds 600 --tasks 64",
             "rolling --seconds 1200 --every 4 --sessions 4 --json",
         ]);
     }

@@ -1,11 +1,11 @@
-//! `zk-trial`: trials of the locks on real servers. See the guide to them.
+//! `zk-trial`: trials of the locks and of the client on real servers. See the guide to them.
 
 mod args;
 
 use std::{error::Error, process::ExitCode};
 
 use clap::Parser as _;
-use zk_tests::trial::{Report, cohort, fencing, handoff, rolling, waiters};
+use zk_tests::trial::{Report, client, cohort, fencing, handoff, rolling, waiters};
 
 use self::args::{Cli, Command, Holder};
 
@@ -32,6 +32,7 @@ async fn execute(command: Command) -> Result<Option<Report>, Box<dyn Error>> {
             return Ok(None);
         }
         Command::Fencing(args) => fencing::run(&args.options()?).await?,
+        Command::Client(args) => client::run(args.into()).await?,
         Command::Rolling(args) => rolling::run(args.into()).await?,
         Command::Holder(Holder { servers, path, store, care }) => {
             fencing::holder::run(&servers, &path, store, care).await?;

@@ -1,0 +1,166 @@
+//! The client, while the members of an ensemble are killed and stopped: reads, writes and watches of many tasks.
+//!
+//! | module | concern |
+//! |---|---|
+//! | `arena` | what all tasks share: counts, complaints, and how far the trial has come |
+//! | `layout` | which nodes there are |
+//! | `session` | one session after the other, and the tasks that use them |
+//! | `writer` | a task that writes its own nodes and shared counters, and reads |
+//! | `change` | one write: made, and looked for when its answer is lost |
+//! | `account` | what a writer has written, and what there must be now |
+//! | `sentry` | watches that fire once: each that should have fired has |
+//! | `stream` | a watch that goes on: no version of a register is left out between two gaps that it tells of |
+//! | `copy` | a cache, which is equal to the servers' nodes at the end |
+//! | `tap` | what servers say on the wire: transactions never go back |
+//! | `faults` | who is killed or stopped, and when |
+//! | `verdict` | what each member has at the end, beside what the accounts say |
+
+mod account;
+mod arena;
+mod change;
+mod copy;
+mod faults;
+mod layout;
+mod sentry;
+mod session;
+mod stream;
+mod tap;
+mod verdict;
+mod writer;
+
+use std::{
+    error::Error,
+    fs, io, panic,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    runtime::Handle,
+    task::JoinSet,
+    time::{interval, timeout},
+};
+use zk_client::{Client, ConnectError, ConnectOptions};
+use zk_testkit::real::{Ensemble, Release};
+
+use self::{
+    arena::{Arena, Phase},
+    session::Role,
+};
+use super::Report;
+
+/// Longer than an election, so that few sessions are lost; shorter than two of the longest pauses.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
+
+/// How long tasks may take to come to their end: whoever is stuck has lost an answer or an event.
+const FINISH_LIMIT: Duration = Duration::from_secs(120);
+
+/// How long what has been closed may take to go.
+const GONE_LIMIT: Duration = Duration::from_secs(10);
+
+/// What a trial is to be like.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// For how long members are killed and stopped at least.
+    pub time: Duration,
+    /// From one to the next at least.
+    pub every: Duration,
+    /// Tasks, four of each session: two writers, one with watches that fire once, and one with a stream or a cache.
+    pub tasks: usize,
+    /// How long each task waits between two turns at least.
+    pub pause: Duration,
+    /// The servers.
+    pub release: Release,
+}
+
+/// Runs the trial, in a process that does nothing else: its open files are counted, and who panics.
+///
+/// # Errors
+/// What kept it from being made.
+pub async fn run(options: Options) -> Result<Report, Box<dyn Error>> {
+    let panics = count_panics();
+    let ensemble = Ensemble::start(options.release).await?;
+    let (files, tasks) = (open_files()?, alive_tasks());
+    let begun = Instant::now();
+    let sessions = options.tasks.div_ceil(session::TASKS);
+    let mut report = Report::new("client");
+    report.figure("tasks", sessions * session::TASKS);
+    {
+        let first = layout::prepare(&ensemble.connect_string(), 2 * sessions).await?;
+        let arena = Arc::new(Arena::new(ensemble.connect_string(), options.pause, first));
+        let mut running = JoinSet::new();
+        for number in 0..sessions {
+            running.spawn(session::run(arena.clone(), number, Role::of_session(number)));
+        }
+        match faults::run(&ensemble, options).await {
+            Ok(faults) => faults.tell(&mut report),
+            Err(error) => report.violation(format!("the servers: {error}")),
+        }
+        arena.enter(Phase::Ending);
+        let ended = timeout(FINISH_LIMIT, async {
+            arena.all_accounts(2 * sessions).await;
+            arena.enter(Phase::Quiet);
+            while let Some(ended) = running.join_next().await {
+                if let Err(panic) = ended {
+                    arena.violation(panic.to_string());
+                }
+            }
+        });
+        if ended.await.is_err() {
+            let stuck = running.len();
+            report.violation(format!(
+                "{stuck} sessions are not done {FINISH_LIMIT:?} after the last fault"
+            ));
+        }
+        running.shutdown().await;
+        report.figure("seconds", begun.elapsed().as_secs());
+        arena.tell(&mut report);
+        verdict::judge(&ensemble, &arena, &mut report).await;
+    }
+    report.figure("panics", panics.load(Ordering::Relaxed));
+    report.expect(panics.load(Ordering::Relaxed) == 0, || "somebody has panicked".to_owned());
+    let left = what_is_left(files, tasks).await?;
+    report.figure("tasks that are left", left.0);
+    report.figure("open files that are left", left.1);
+    report.expect(left == (0, 0), || format!("{left:?} tasks and open files are left"));
+    Ok(report)
+}
+
+async fn connect(options: ConnectOptions) -> Result<Client, ConnectError> {
+    options.session_timeout(SESSION_TIMEOUT).connect_deadline(None).connect().await
+}
+
+/// Counts panics wherever they are, from now on.
+fn count_panics() -> Arc<AtomicUsize> {
+    let panics = Arc::new(AtomicUsize::new(0));
+    let (counter, told) = (panics.clone(), panic::take_hook());
+    panic::set_hook(Box::new(move |info| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        told(info);
+    }));
+    panics
+}
+
+fn open_files() -> io::Result<usize> {
+    Ok(fs::read_dir("/proc/self/fd")?.count())
+}
+
+fn alive_tasks() -> usize {
+    Handle::current().metrics().num_alive_tasks()
+}
+
+/// How many tasks and files there are more than before, when all had time to go.
+async fn what_is_left(files: usize, tasks: usize) -> io::Result<(usize, usize)> {
+    let begun = Instant::now();
+    let mut looks = interval(Duration::from_millis(10));
+    loop {
+        let left = (alive_tasks().saturating_sub(tasks), open_files()?.saturating_sub(files));
+        if left == (0, 0) || begun.elapsed() > GONE_LIMIT {
+            return Ok(left);
+        }
+        looks.tick().await;
+    }
+}
