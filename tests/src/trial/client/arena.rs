@@ -77,6 +77,7 @@ pub(super) mod count {
     pub(in super::super) const UNTOUCHED: &str = "of them: on what did not change any more";
     pub(in super::super) const WATCHES_OVER: &str = "of them: gone with their session";
     pub(in super::super) const EVENTS: &str = "events of streams";
+    pub(in super::super) const MISSED: &str = "events of streams that other watches had missed";
     pub(in super::super) const GAPS: &str = "gaps that streams told of";
     pub(in super::super) const CACHED: &str = "events of caches";
     pub(in super::super) const CACHES_BEHIND: &str = "times that a cache's reader was too slow";
@@ -86,7 +87,7 @@ pub(super) mod count {
     pub(in super::super) const REPLIES: &str =
         "replies whose transaction was compared with the one before";
 
-    pub(super) const ALL: [&str; 24] = [
+    pub(super) const ALL: [&str; 25] = [
         SET,
         CREATE,
         SEQUENTIAL,
@@ -104,6 +105,7 @@ pub(super) mod count {
         UNTOUCHED,
         WATCHES_OVER,
         EVENTS,
+        MISSED,
         GAPS,
         CACHED,
         CACHES_BEHIND,

@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use zk_client::{Client, ConnectOptions, Zxid};
+use zk_client::{Client, ConnectOptions, ReadError, Stat, Zxid, join};
 
 /// Above everything that is compared at the end.
 pub(super) const ROOT: &str = "/trial";
@@ -63,22 +63,17 @@ pub(super) async fn prepare(servers: &str, writers: usize) -> Result<First, Box<
     Ok(First { registers })
 }
 
-/// The paths of everything below the root, and of the root, as far as they are there one after the other.
-pub(super) async fn listing(zk: &Client) -> Result<Vec<String>, zk_client::ReadError> {
-    let mut found = vec![ROOT.to_owned()];
-    let mut listed = 0;
-    while let Some(path) = found.get(listed) {
-        // What has gone meanwhile, and what has no children, has none to tell.
-        match zk.children(path).await {
-            Ok((names, _)) => {
-                let children: Vec<_> =
-                    names.iter().map(|name| zk_client::join(path, name)).collect();
-                found.extend(children);
-            }
-            Err(zk_client::ReadError::Rejected(zk_client::Rejection::NoNode)) => {}
-            Err(error) => return Err(error),
-        }
-        listed += 1;
+/// The paths of everything that there is: the root, what stands below it from the start, and what comes and goes there.
+pub(super) async fn listing(zk: &Client) -> Result<Vec<String>, ReadError> {
+    let below = |parent: &str, (names, _): (Vec<String>, Stat)| -> Vec<String> {
+        names.iter().map(|name| join(parent, name)).collect()
+    };
+    let mut found = below(ROOT, zk.children(ROOT).await?);
+    let pending: Vec<_> =
+        found.iter().map(|path| (path.clone(), zk.children(path).submit())).collect();
+    found.push(ROOT.to_owned());
+    for (path, listed) in pending {
+        found.extend(below(&path, listed.await?));
     }
     Ok(found)
 }
