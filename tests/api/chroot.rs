@@ -2,10 +2,10 @@
 
 use zk_client::{CreateMode, EventType, OpResult, Rejection, WriteError};
 
-use crate::{client, on_each_release};
+use crate::{client, on_each_release, on_each_release_to_restart};
 
-#[tokio::test]
-async fn a_chroot_is_put_on_every_path_and_taken_off_every_answer() {
+#[test]
+fn a_chroot_is_put_on_every_path_and_taken_off_every_answer() {
     on_each_release(async |server| {
         let root = client(server).await;
         let servers = format!("{}/app/x", server.connect_string());
@@ -31,13 +31,12 @@ async fn a_chroot_is_put_on_every_path_and_taken_off_every_answer() {
         deeper.create("/n", b"").await.unwrap();
         assert!(root.exists("/app/x/m/n").await.unwrap().is_some());
         assert_eq!(deeper.session().id(), zk.session().id());
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn watches_below_a_chroot_and_on_it_survive_the_server() {
-    on_each_release(async |server| {
+#[test]
+fn watches_below_a_chroot_and_on_it_survive_the_server() {
+    on_each_release_to_restart(async |server| {
         let root = client(server).await;
         root.create("/app", b"").await.unwrap();
         let servers = format!("{}/app", server.connect_string());
@@ -49,7 +48,7 @@ async fn watches_below_a_chroot_and_on_it_survive_the_server() {
         let (_, below_top) = zk.children("/").watch().await.unwrap();
         let (_, below) = zk.get("/a").watch().await.unwrap();
         let (_, missing) = zk.exists("/b").watch().await.unwrap();
-        crate::restart_under(server, &zk).await;
+        server.restart_under(&zk).await;
         zk.sync("/").await.unwrap();
         root.set("/a", b"x").await.unwrap();
         root.set("/app", b"x").await.unwrap();
@@ -67,6 +66,5 @@ async fn watches_below_a_chroot_and_on_it_survive_the_server() {
         // Of what lies outside nobody is told, and nothing breaks.
         root.delete("/a").await.unwrap();
         zk.get("/a").await.unwrap();
-    })
-    .await;
+    });
 }

@@ -5,43 +5,41 @@ use zk_testkit::proxy::Match;
 
 use crate::{behind_proxy, on_each_release};
 
-#[tokio::test]
-async fn a_write_whose_reply_is_lost_is_in_doubt_and_settled_by_a_read() {
+#[test]
+fn a_write_whose_reply_is_lost_is_in_doubt_and_settled_by_a_read() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
 
-        let lost = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
+        let lost = proxy.on(Match::reply(server.create_op()).once()).reset();
         let error = zk.create("/a", b"").await.unwrap_err();
         assert_eq!(lost.times_fired(), 1);
         let WriteError::InDoubt(doubt) = error else { panic!("{error:?}") };
-        assert_eq!(doubt.op, OpCode::CREATE2);
+        assert_eq!(doubt.op, server.create_op());
         zk.settle().await.unwrap();
         assert!(zk.exists("/a").await.unwrap().is_some(), "the server had carried it out");
 
-        let lost = proxy.on(Match::request(OpCode::CREATE2).once()).reset();
+        let lost = proxy.on(Match::request(server.create_op()).once()).reset();
         let error = zk.create("/b", b"").await.unwrap_err();
         assert_eq!(lost.times_fired(), 1);
         assert!(matches!(error, WriteError::InDoubt(_)), "{error:?}");
         zk.settle().await.unwrap();
         assert_eq!(zk.exists("/b").await.unwrap(), None, "the server had never seen it");
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn a_read_whose_reply_is_lost_is_asked_again() {
+#[test]
+fn a_read_whose_reply_is_lost_is_asked_again() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         let lost = proxy.on(Match::reply(OpCode::GET_DATA).once()).cut();
         let epoch = zk.session().epoch();
         zk.get("/").await.unwrap();
         assert_eq!((lost.times_fired(), zk.session().epoch()), (1, epoch + 1));
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn a_write_that_was_never_sent_waits_for_the_next_connection() {
+#[test]
+fn a_write_that_was_never_sent_waits_for_the_next_connection() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         let mut session = zk.session();
@@ -53,24 +51,22 @@ async fn a_write_that_was_never_sent_waits_for_the_next_connection() {
         let create = zk.create("/a", b"").submit();
         proxy.accept_connections().await;
         assert_eq!(create.await.unwrap().path, "/a");
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn a_protected_create_whose_reply_is_lost_makes_exactly_one_node() {
+#[test]
+fn a_protected_create_whose_reply_is_lost_makes_exactly_one_node() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         zk.create("/q", b"").await.unwrap();
-        for part in [Match::reply(OpCode::CREATE2), Match::request(OpCode::CREATE2)] {
+        for part in [Match::reply(server.create_op()), Match::request(server.create_op())] {
             let lost = proxy.on(part.once()).reset();
             let mode = CreateMode::EphemeralSequential;
             let node = zk.create("/q/p-", b"x").mode(mode).protected().await.unwrap();
             assert_eq!(lost.times_fired(), 1);
             assert_eq!(zk.children("/q").await.unwrap().0, [node.name()]);
-            assert_eq!(zk.exists(node.path()).await.unwrap().as_ref(), Some(node.stat()));
+            server.assert_told(node.stat(), &zk.exists(node.path()).await.unwrap().unwrap());
             node.delete().await.unwrap();
         }
-    })
-    .await;
+    });
 }

@@ -9,12 +9,12 @@ use std::{
 
 use zk_client::{CallOptions, Cause, Client, ReadError, Retry, SessionState, WriteError};
 
-use crate::{behind_proxy, on_each_release, options};
+use crate::{behind_proxy, on_each_release};
 
 const SHORT: Duration = Duration::from_millis(60);
 
-#[tokio::test]
-async fn a_request_that_takes_too_long_is_given_up_without_hurting_the_others() {
+#[test]
+fn a_request_that_takes_too_long_is_given_up_without_hurting_the_others() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         zk.create("/a", b"").await.unwrap();
@@ -34,18 +34,17 @@ async fn a_request_that_takes_too_long_is_given_up_without_hurting_the_others() 
         assert_eq!(patient.await.unwrap().version, 2, "in its place, behind the other");
         assert_eq!(&*zk.get("/a").await.unwrap().0, b"2");
         assert_eq!(zk.session().epoch(), epoch, "the connection has stayed");
-    })
-    .await;
+    });
 }
 
 /// However full it is, and whatever was held back: nobody waits for ever.
-#[tokio::test]
-async fn requests_are_given_up_in_time_even_if_there_is_no_room_for_more() {
+#[test]
+fn requests_are_given_up_in_time_even_if_there_is_no_room_for_more() {
     on_each_release(async |server| {
         let (proxy, _) = behind_proxy(server).await;
         let servers = proxy.connect_string();
         let connector = Through(move |_: &str| servers.clone());
-        let zk = options(server).requests_max(2).connector(connector).connect().await.unwrap();
+        let zk = server.options().requests_max(2).connector(connector).connect().await.unwrap();
         proxy.silence();
         let reads = [zk.get("/").timeout(SHORT).submit(), zk.get("/").timeout(SHORT).submit()];
         let cork = zk.cork();
@@ -64,8 +63,7 @@ async fn requests_are_given_up_in_time_even_if_there_is_no_room_for_more() {
         assert_eq!(zk.get("/").submit().await.unwrap_err(), full, "they keep their places");
         proxy.resume();
         queued.await.unwrap();
-    })
-    .await;
+    });
 }
 
 /// Without a connection, and knowing it.
@@ -76,8 +74,8 @@ async fn disconnected(zk: &Client) {
     }
 }
 
-#[tokio::test]
-async fn what_was_not_sent_in_time_never_is() {
+#[test]
+fn what_was_not_sent_in_time_never_is() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         proxy.refuse_connections().await;
@@ -105,16 +103,15 @@ async fn what_was_not_sent_in_time_never_is() {
         for path in ["/late", "/held", "/fast"] {
             assert_eq!(zk.exists(path).await.unwrap(), None, "{path}");
         }
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn whoever_awaits_a_request_waits_for_room_in_turn() {
+#[test]
+fn whoever_awaits_a_request_waits_for_room_in_turn() {
     on_each_release(async |server| {
         let (proxy, _) = behind_proxy(server).await;
-        let by_number = options(server).requests_max(2);
-        let by_bytes = options(server).request_bytes_max(120);
+        let by_number = server.options().requests_max(2);
+        let by_bytes = server.options().request_bytes_max(120);
         for limited in [by_number, by_bytes] {
             let servers = proxy.connect_string();
             let map = move |_: &str| servers.clone();
@@ -145,8 +142,7 @@ async fn whoever_awaits_a_request_waits_for_room_in_turn() {
             assert_eq!(&*fourth.unwrap().0, b"third", "first come, first served");
             zk.delete("/n").await.unwrap();
         }
-    })
-    .await;
+    });
 }
 
 /// Connects to another server than the one that was named.

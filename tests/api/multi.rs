@@ -1,19 +1,27 @@
 //! Transactions.
 
-use zk_client::{CreateMode, MultiError, OpCode, OpResult, Rejection};
+use zk_client::{CreateMode, MultiError, OpCode, OpResult, Rejection, WriteError};
+use zk_tests::feature::Feature;
 
-use crate::{behind_proxy, client, on_each_release};
+use crate::{behind_proxy, client, on_each_release, on_each_release_to_restart};
 
-#[tokio::test]
-async fn a_transaction_happens_as_a_whole_and_tells_what_each_operation_did() {
+#[test]
+fn a_transaction_happens_as_a_whole_and_tells_what_each_operation_did() {
     on_each_release(async |server| {
         let zk = client(server).await;
         zk.create("/m", b"").await.unwrap();
+        let mut container = CreateMode::Container;
+        if !server.has(Feature::Containers) {
+            // As a whole, since it makes nothing of what it does not know.
+            let refused = zk.multi().check("/m").create("/m/c", b"", container).await;
+            assert_eq!(refused, Err(WriteError::Rejected(Rejection::Unimplemented)));
+            container = CreateMode::Persistent;
+        }
         let results = zk
             .multi()
             .check_version("/m", 0)
             .create("/m/a-", b"x", CreateMode::EphemeralSequential)
-            .create("/m/c", b"", CreateMode::Container)
+            .create("/m/c", b"", container)
             .set("/m", b"y")
             .delete("/m/c")
             .await
@@ -25,16 +33,16 @@ async fn a_transaction_happens_as_a_whole_and_tells_what_each_operation_did() {
             panic!("{results:?}")
         };
         // Old servers do not tell the metadata of nodes created in a transaction.
-        let OpResult::Created { path, .. } = created else { panic!("{created:?}") };
+        let OpResult::Created { path, stat: told } = created else { panic!("{created:?}") };
         assert_eq!(path, "/m/a-0000000000");
+        assert_eq!(told.is_some(), server.has(Feature::StatInMulti));
         assert!(matches!(container, OpResult::Created { path, .. } if path == "/m/c"));
         assert_eq!(stat.version, 1);
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn a_failed_transaction_changes_nothing_and_names_the_culprit() {
+#[test]
+fn a_failed_transaction_changes_nothing_and_names_the_culprit() {
     on_each_release(async |server| {
         let zk = client(server).await;
         zk.create("/m", b"").await.unwrap();
@@ -42,22 +50,20 @@ async fn a_failed_transaction_changes_nothing_and_names_the_culprit() {
         let error = MultiError { index: 1, rejection: Rejection::NoNode };
         assert_eq!(outcome, Err(error));
         assert_eq!(zk.exists("/m").await.unwrap().unwrap().version, 0);
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn an_empty_transaction_succeeds() {
+#[test]
+fn an_empty_transaction_succeeds() {
     on_each_release(async |server| {
         assert_eq!(client(server).await.multi().await.unwrap(), Ok(Vec::new()));
-    })
-    .await;
+    });
 }
 
 /// Servers before 3.8.5 and 3.9.3 cannot start again after a check that came by itself (ZOOKEEPER-2623).
-#[tokio::test]
-async fn a_check_by_itself_is_a_transaction_of_one() {
-    on_each_release(async |server| {
+#[test]
+fn a_check_by_itself_is_a_transaction_of_one() {
+    on_each_release_to_restart(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         assert_eq!(zk.multi().check("/").await.unwrap(), Ok(vec![OpResult::Checked]));
         let missing = MultiError { index: 0, rejection: Rejection::NoNode };
@@ -66,8 +72,7 @@ async fn a_check_by_itself_is_a_transaction_of_one() {
         assert_eq!(zk.multi().check_version("/", 77).await.unwrap(), Err(old));
         let counts = proxy.counts();
         assert_eq!((counts.requests(OpCode::CHECK), counts.requests(OpCode::MULTI)), (0, 3));
-        crate::restart_under(server, &zk).await;
+        server.restart_under(&zk).await;
         zk.get("/").await.unwrap();
-    })
-    .await;
+    });
 }

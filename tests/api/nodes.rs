@@ -6,12 +6,15 @@ use zk_client::{
     Acl, AclList, Cause, CreateMode, OpCode, PathFault, ReadError, Rejection, WriteError,
 };
 
-use crate::{behind_proxy, client, on_each_release, options};
+use zk_tests::feature::Feature;
 
+use crate::{behind_proxy, client, on_each_release, on_each_release_to_restart};
+
+const UNIMPLEMENTED: WriteError = WriteError::Rejected(Rejection::Unimplemented);
 const NO_NODE: ReadError = ReadError::Rejected(Rejection::NoNode);
 
-#[tokio::test]
-async fn nodes_are_created_read_written_listed_and_deleted() {
+#[test]
+fn nodes_are_created_read_written_listed_and_deleted() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let created = zk.create("/a", b"one").await.unwrap();
@@ -20,7 +23,8 @@ async fn nodes_are_created_read_written_listed_and_deleted() {
         assert_eq!(zk.create("/a", b"two").await, Err(exists));
 
         let (data, stat) = zk.get("/a").await.unwrap();
-        assert_eq!((&*data, stat), (&b"one"[..], created.stat));
+        assert_eq!(&*data, b"one");
+        server.assert_told(&created.stat, &stat);
         assert_eq!(zk.set("/a", b"two").version(0).await.unwrap().version, 1);
         let old = WriteError::Rejected(Rejection::BadVersion);
         assert_eq!(zk.set("/a", b"three").version(0).await, Err(old.clone()));
@@ -36,17 +40,21 @@ async fn nodes_are_created_read_written_listed_and_deleted() {
         zk.delete("/a").version(1).await.unwrap();
         assert_eq!(zk.get("/a").await.unwrap_err(), NO_NODE);
         zk.sync("/").await.unwrap();
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn every_mode_of_creation_gives_that_kind_of_node() {
+#[test]
+fn every_mode_of_creation_gives_that_kind_of_node() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let session = zk.session().id();
-        let parent = zk.create("/modes", b"").mode(CreateMode::Container).await.unwrap();
-        assert_eq!(parent.stat.ephemeral_owner.0, 0);
+        let parent = zk.create("/modes", b"").mode(CreateMode::Container).await;
+        if server.has(Feature::Containers) {
+            assert_eq!(parent.unwrap().stat.ephemeral_owner.0, 0);
+        } else {
+            assert_eq!(parent.unwrap_err(), UNIMPLEMENTED);
+            zk.create("/modes", b"").await.unwrap();
+        }
         let ttl = Duration::from_secs(3600);
         let modes = [
             (CreateMode::Persistent, false, false),
@@ -58,53 +66,59 @@ async fn every_mode_of_creation_gives_that_kind_of_node() {
         ];
         for (number, (mode, ephemeral, sequential)) in (0..).zip(modes) {
             let path = format!("/modes/{number}-");
-            let created = zk.create(&path, b"x").mode(mode).await.unwrap();
-            assert_eq!(created.stat.ephemeral_owner == session, ephemeral, "{mode:?}");
+            let created = zk.create(&path, b"x").mode(mode).await;
+            if number >= 4 && !server.has(Feature::TimeToLive) {
+                assert_eq!(created.unwrap_err(), UNIMPLEMENTED);
+                continue;
+            }
+            let created = created.unwrap();
             // The counter counts all children, whatever their mode.
             assert_eq!(created.sequence(&path), sequential.then_some(number), "{mode:?}");
-            assert_eq!(zk.exists(&created.path).await.unwrap(), Some(created.stat));
+            let stat = zk.exists(&created.path).await.unwrap().unwrap();
+            assert_eq!(stat.ephemeral_owner == session, ephemeral, "{mode:?}");
+            server.assert_told(&created.stat, &stat);
         }
-    })
-    .await;
+    });
 }
 
 /// Servers make of a create what its operation says, and not its flags: a container that is asked for like other nodes
 /// is a persistent node.
-#[tokio::test]
-async fn nodes_that_go_by_themselves_are_asked_for_by_operations_of_their_own() {
+#[test]
+fn nodes_that_go_by_themselves_are_asked_for_by_operations_of_their_own() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
-        let ttl = Duration::from_secs(3600);
+        let (plain, ttl) = (server.create_op(), Duration::from_secs(3600));
         for (mode, op, flags) in [
-            (CreateMode::Persistent, OpCode::CREATE2, 0),
-            (CreateMode::Ephemeral, OpCode::CREATE2, 1),
-            (CreateMode::PersistentSequential, OpCode::CREATE2, 2),
-            (CreateMode::EphemeralSequential, OpCode::CREATE2, 3),
+            (CreateMode::Persistent, plain, 0),
+            (CreateMode::Ephemeral, plain, 1),
+            (CreateMode::PersistentSequential, plain, 2),
+            (CreateMode::EphemeralSequential, plain, 3),
             (CreateMode::Container, OpCode::CREATE_CONTAINER, 4),
             (CreateMode::PersistentTtl(ttl), OpCode::CREATE_TTL, 5),
             (CreateMode::PersistentSequentialTtl(ttl), OpCode::CREATE_TTL, 6),
         ] {
             let mark = proxy.mark();
-            zk.create(&format!("/{flags}-"), b"").mode(mode).await.unwrap();
+            let created = zk.create(&format!("/{flags}-"), b"").mode(mode).await;
+            let is_known = flags < 4 || server.has(Feature::TimeToLive);
+            assert_eq!(created.map(drop), if is_known { Ok(()) } else { Err(UNIMPLEMENTED) });
             let sent = proxy.wait_for_since(mark, |frame| frame.is_request(op)).await;
             let behind = if op == OpCode::CREATE_TTL { 8 } else { 0 };
             let at = sent.payload().len() - behind - 4;
             assert_eq!(sent.payload()[at..at + 4], [0, 0, 0, flags], "{mode:?}");
             assert!(behind == 0 || sent.payload()[at + 4..] == [0, 0, 0, 0, 0, 0x36, 0xee, 0x80]);
         }
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn a_protected_node_goes_with_its_owner_and_is_named_as_curator_does() {
+#[test]
+fn a_protected_node_goes_with_its_owner_and_is_named_as_curator_does() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let protected = || zk.create("/p-", b"").mode(CreateMode::EphemeralSequential).protected();
         let node = protected().await.unwrap();
         assert!(node.path().starts_with("/_c_"), "{}", node.path());
         assert!(node.path().ends_with("-p-0000000000"), "{}", node.path());
-        assert_eq!(zk.exists(node.path()).await.unwrap().as_ref(), Some(node.stat()));
+        server.assert_told(node.stat(), &zk.exists(node.path()).await.unwrap().unwrap());
         let path = node.path().to_owned();
         drop(node);
         // Behind the delete, on the same connection.
@@ -120,12 +134,11 @@ async fn a_protected_node_goes_with_its_owner_and_is_named_as_curator_does() {
         let persistent = zk.create("/p-", b"").protected().await.unwrap_err();
         let cause = Cause::InvalidArgument("only ephemeral nodes can be protected");
         assert_eq!(persistent, WriteError::NotApplied(cause));
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn invalid_paths_never_reach_a_server() {
+#[test]
+fn invalid_paths_never_reach_a_server() {
     on_each_release(async |server| {
         let zk = client(server).await;
         for (path, fault) in [
@@ -142,13 +155,12 @@ async fn invalid_paths_never_reach_a_server() {
             let error = zk.delete(path).await.unwrap_err();
             assert!(matches!(error, WriteError::NotApplied(Cause::InvalidPath(_))), "{error:?}");
         }
-    })
-    .await;
+    });
 }
 
 /// Servers take -1 for any version. Whoever has computed one does not mean that.
-#[tokio::test]
-async fn no_version_stands_for_any() {
+#[test]
+fn no_version_stands_for_any() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         zk.create("/a", b"0").await.unwrap();
@@ -173,12 +185,11 @@ async fn no_version_stands_for_any() {
         }
         zk.set("/a", b"1").await.unwrap();
         zk.multi().check("/a").delete("/a").await.unwrap().unwrap();
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn what_is_too_large_for_servers_is_refused_and_costs_nothing_else() {
+#[test]
+fn what_is_too_large_for_servers_is_refused_and_costs_nothing_else() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let epoch = zk.session().epoch();
@@ -187,29 +198,27 @@ async fn what_is_too_large_for_servers_is_refused_and_costs_nothing_else() {
         zk.create("/large", &vec![7; 1_000_000]).await.unwrap();
         assert_eq!(zk.get("/large").await.unwrap().0, vec![7; 1_000_000]);
         assert_eq!(zk.session().epoch(), epoch);
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn access_control_is_set_at_creation_and_identities_are_proved_on_connecting() {
+#[test]
+fn access_control_is_set_at_creation_and_identities_are_proved_on_connecting() {
     on_each_release(async |server| {
-        let owner = options(server).auth("digest", "ann:secret").connect().await.unwrap();
+        let owner = server.options().auth("digest", "ann:secret").connect().await.unwrap();
         let acl = AclList::from_iter([Acl::creator_all()]);
         owner.create("/private", b"x").acl(&acl).await.unwrap();
         let stranger = client(server).await;
         let refused = ReadError::Rejected(Rejection::NoAuth);
         assert_eq!(stranger.get("/private").await.unwrap_err(), refused);
         assert_eq!(&*owner.get("/private").await.unwrap().0, b"x");
-    })
-    .await;
+    });
 }
 
 /// Since 3.8.4 and 3.9.2 servers do not even tell a stranger whether a node exists.
-#[tokio::test]
-async fn a_node_that_may_not_be_read_is_not_one_that_is_missing() {
-    on_each_release(async |server| {
-        let owner = options(server).auth("digest", "ann:secret").connect().await.unwrap();
+#[test]
+fn a_node_that_may_not_be_read_is_not_one_that_is_missing() {
+    on_each_release_to_restart(async |server| {
+        let owner = server.options().auth("digest", "ann:secret").connect().await.unwrap();
         owner
             .create("/private", b"x")
             .acl(&AclList::from_iter([Acl::creator_all()]))
@@ -222,15 +231,14 @@ async fn a_node_that_may_not_be_read_is_not_one_that_is_missing() {
         }
         // A watch that was refused is not armed, and is not armed again later either.
         if stranger.exists("/private").watch().await.is_err() {
-            crate::restart_under(server, &stranger).await;
+            server.restart_under(&stranger).await;
             assert_eq!(stranger.exists("/missing").await.unwrap(), None);
         }
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn requests_of_one_client_are_carried_out_in_the_order_of_submission() {
+#[test]
+fn requests_of_one_client_are_carried_out_in_the_order_of_submission() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let create = zk.create("/n", b"0").submit();
@@ -242,6 +250,5 @@ async fn requests_of_one_client_are_carried_out_in_the_order_of_submission() {
             assert_eq!(set.await.unwrap().version, version);
         }
         assert_eq!(&*get.await.unwrap().0, b"499");
-    })
-    .await;
+    });
 }

@@ -6,15 +6,16 @@ use zk_client::{
     Acl, AclList, Client, CreateMode, OpResult, Perms, ReadError, ReadResult, Rejection,
     SessionEnd, WriteError,
 };
-use zk_testkit::real::Release;
-use zk_tests::site::{Kind, Site};
+use zk_tests::feature::Feature;
 
-use crate::{client, on_each_release, options};
+use crate::{client, on_each_release, on_each_release_to_restart};
 
-#[tokio::test]
-async fn access_is_read_and_changed_by_version() {
+const UNIMPLEMENTED: ReadError = ReadError::Rejected(Rejection::Unimplemented);
+
+#[test]
+fn access_is_read_and_changed_by_version() {
     on_each_release(async |server| {
-        let zk = options(server).auth("digest", "ann:secret").connect().await.unwrap();
+        let zk = server.options().auth("digest", "ann:secret").connect().await.unwrap();
         zk.create("/a", b"").await.unwrap();
         let (acl, stat) = zk.acl("/a").await.unwrap();
         assert_eq!((acl.to_vec(), stat.aversion), (vec![Acl::open_unsafe()], 0));
@@ -34,12 +35,11 @@ async fn access_is_read_and_changed_by_version() {
         assert_eq!(perms, BTreeSet::from([Perms::ALL.0, Perms::READ.0]));
         let empty = zk.set_acl("/a", &AclList::default()).await;
         assert_eq!(empty, Err(WriteError::Rejected(Rejection::InvalidAcl)));
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn missing_parents_are_created_with_a_node_even_those_of_the_chroot() {
+#[test]
+fn missing_parents_are_created_with_a_node_even_those_of_the_chroot() {
     on_each_release(async |server| {
         let root = client(server).await;
         let zk = root.chrooted("/app/x").unwrap();
@@ -53,12 +53,11 @@ async fn missing_parents_are_created_with_a_node_even_those_of_the_chroot() {
         zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
         let below = zk.create("/e/f/g", b"").parents().await;
         assert_eq!(below, Err(WriteError::Rejected(Rejection::NoChildrenForEphemerals)));
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn whoever_only_wants_a_node_to_be_there_or_not_is_content_if_it_is() {
+#[test]
+fn whoever_only_wants_a_node_to_be_there_or_not_is_content_if_it_is() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let created = zk.create("/a", b"").or_exists().await.unwrap();
@@ -68,12 +67,11 @@ async fn whoever_only_wants_a_node_to_be_there_or_not_is_content_if_it_is() {
         assert!(!zk.delete("/a").if_exists().await.unwrap());
         let sequential = zk.create("/a-", b"").mode(CreateMode::PersistentSequential);
         assert!(matches!(sequential.or_exists().await, Err(WriteError::NotApplied(_))));
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn a_whole_subtree_is_deleted_and_what_cannot_be_is_named() {
+#[test]
+fn a_whole_subtree_is_deleted_and_what_cannot_be_is_named() {
     on_each_release(async |server| {
         let zk = client(server).await;
         assert_eq!(zk.delete_recursive("/t").await, Ok(0));
@@ -83,7 +81,7 @@ async fn a_whole_subtree_is_deleted_and_what_cannot_be_is_named() {
         assert_eq!(zk.delete_recursive("/t").await, Ok(1 + 7 + 300));
         assert_eq!(zk.exists("/t").await.unwrap(), None);
 
-        let owner = options(server).auth("digest", "ann:secret").connect().await.unwrap();
+        let owner = server.options().auth("digest", "ann:secret").connect().await.unwrap();
         zk.create("/t/a", b"").parents().await.unwrap();
         owner.create("/t/b", b"").await.unwrap();
         let acl = AclList::from_iter([Acl::creator_all(), Acl::world_readable()]);
@@ -93,16 +91,19 @@ async fn a_whole_subtree_is_deleted_and_what_cannot_be_is_named() {
         assert_eq!((error.path.as_str(), error.deleted), ("/t/b/c", 0));
         assert_eq!(error.source.rejection(), Some(Rejection::NoAuth));
         assert!(zk.delete_recursive("/").await.is_err());
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn several_reads_are_answered_together_each_for_itself() {
+#[test]
+fn several_reads_are_answered_together_each_for_itself() {
     on_each_release(async |server| {
         let zk = client(server).await.chrooted("/app").unwrap();
         zk.create("/a/b", b"data").parents().await.unwrap();
         let reads = zk.multi_read().get("/a/b").get("/missing").children("/a");
+        if !server.has(Feature::MultiRead) {
+            assert_eq!(reads.await.unwrap_err(), UNIMPLEMENTED);
+            return;
+        }
         let results = reads.await.unwrap();
         let [Ok(ReadResult::Data(data, stat)), missing, children] = &results[..] else {
             panic!("{results:?}")
@@ -111,13 +112,12 @@ async fn several_reads_are_answered_together_each_for_itself() {
         assert_eq!(*missing, Err(Rejection::NoNode));
         assert_eq!(*children, Ok(ReadResult::Children(vec!["b".into()])));
         assert_eq!(zk.multi_read().await.unwrap(), []);
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn servers_tell_of_this_sessions_nodes_and_identities() {
-    on_each_release(async |server| {
+#[test]
+fn servers_tell_of_this_sessions_nodes_and_identities() {
+    on_each_release_to_restart(async |server| {
         let root = client(server).await;
         root.create("/app/sub/x", b"").parents().await.unwrap();
         let zk = root.chrooted("/app").unwrap();
@@ -132,10 +132,20 @@ async fn servers_tell_of_this_sessions_nodes_and_identities() {
             paths.sort();
             paths
         };
-        assert_eq!(sorted(&zk, "/").await, ["/e1", "/sub/e2"]);
-        assert_eq!(sorted(&zk, "/sub/").await, ["/sub/e2"]);
-        assert_eq!(sorted(&root, "/app").await, ["/app/e1", "/app/sub/e2", "/apple"]);
-        assert_eq!(zk.descendant_count("/").await, Ok(4));
+        if server.has(Feature::Ephemerals) {
+            assert_eq!(sorted(&zk, "/").await, ["/e1", "/sub/e2"]);
+            assert_eq!(sorted(&zk, "/sub/").await, ["/sub/e2"]);
+            assert_eq!(sorted(&root, "/app").await, ["/app/e1", "/app/sub/e2", "/apple"]);
+        } else {
+            assert_eq!(zk.ephemerals("/").await.unwrap_err(), UNIMPLEMENTED);
+        }
+        let counted = zk.descendant_count("/").await;
+        let is_known = server.has(Feature::DescendantCount);
+        assert_eq!(counted, if is_known { Ok(4) } else { Err(UNIMPLEMENTED) });
+        if !server.has(Feature::WhoAmI) {
+            assert_eq!(zk.who_am_i().await.unwrap_err(), UNIMPLEMENTED);
+            return;
+        }
 
         let schemes = async || {
             let mut schemes: Vec<String> =
@@ -149,18 +159,24 @@ async fn servers_tell_of_this_sessions_nodes_and_identities() {
         zk.add_auth("digest", "ann:secret").await.unwrap();
         assert_eq!(schemes().await, ["digest", "ip"]);
         // Also on the next connection.
-        crate::restart_under(server, &zk).await;
+        server.restart_under(&zk).await;
         assert_eq!(schemes().await, ["digest", "ip"]);
         zk.add_auth("nonsense", "x").await.unwrap_err();
         assert_eq!(zk.session().ended().await, SessionEnd::AuthFailed);
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn a_single_server_has_a_configuration_without_members_and_takes_no_others() {
+#[test]
+fn a_single_server_has_a_configuration_without_members_and_takes_no_others() {
     on_each_release(async |server| {
         let zk = client(server).await.chrooted("/app").unwrap();
+        if !server.has(Feature::Config) {
+            let missing = ReadError::Rejected(Rejection::NoNode);
+            assert_eq!(zk.config().watch().await.map(drop), Err(missing));
+            let refused = zk.reconfig().leave(1).await;
+            assert_eq!(refused, Err(WriteError::Rejected(Rejection::Unimplemented)));
+            return;
+        }
         let ((config, _), _changed) = zk.config().watch().await.unwrap();
         assert_eq!((config.members.len(), config.connect_string()), (0, String::new()));
         let error = zk.reconfig().join(4, "zk4:2888:3888;2181").leave(1).await.unwrap_err();
@@ -168,33 +184,21 @@ async fn a_single_server_has_a_configuration_without_members_and_takes_no_others
         for nonsense in [zk.reconfig(), zk.reconfig().leave(1).members([(1, "zk1:1:2;3")])] {
             assert!(matches!(nonsense.await, Err(WriteError::NotApplied(_))));
         }
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn old_servers_are_asked_in_the_way_they_know_and_refuse_the_rest() {
-    let unimplemented = ReadError::Rejected(Rejection::Unimplemented);
-    for release in [Release::V3_4, Release::V3_5, Release::V3_6] {
-        let server = Site::start(Kind::InProcess(release)).await;
+#[test]
+fn old_servers_are_asked_in_the_way_they_know() {
+    on_each_release(async |server| {
         // The first create of a session, alone or in a transaction.
-        let zk = client(&server).await;
+        let zk = server.options().connect().await.unwrap();
         assert_eq!(zk.create("/a", b"1").await.unwrap().path, "/a");
-        let zk = client(&server).await;
+        let zk = server.options().connect().await.unwrap();
         let results = zk.multi().create("/b", b"", CreateMode::Persistent).check("/a").await;
         let results = results.unwrap().unwrap();
         assert!(matches!(&results[..], [OpResult::Created { .. }, OpResult::Checked]));
         let exists = zk.create("/b", b"").or_exists().await.unwrap();
         assert_eq!(exists, None);
-
-        let who = zk.who_am_i().await;
-        assert_eq!(who, Err(unimplemented.clone()), "{release}");
-        let count = zk.descendant_count("/").await;
-        if release >= Release::V3_6 {
-            assert!(count.is_ok());
-        } else {
-            assert_eq!(count, Err(unimplemented.clone()), "{release}");
-        }
         assert_eq!(zk.delete_recursive("/a").await, Ok(1));
-    }
+    });
 }

@@ -3,19 +3,19 @@
 use zk_client::Client;
 use zk_tests::log::Log;
 
-use crate::{on_each_release, options};
+use crate::on_each_release_to_restart;
 
-#[tokio::test]
-async fn neither_credentials_nor_data_are_logged_at_any_level() {
-    on_each_release(async |server| {
-        let options = options(server).auth("digest", "ann:canary-password");
+#[test]
+fn neither_credentials_nor_data_are_logged_at_any_level() {
+    on_each_release_to_restart(async |server| {
+        let options = server.options().auth("digest", "ann:canary-password");
         let shown = format!("{options:?}");
         // The driver runs on this thread too.
         let log = Log::of_this_thread();
         let zk: Client = options.connect().await.unwrap();
         zk.create("/a", b"canary-data").await.unwrap();
         zk.get("/a").await.unwrap();
-        crate::restart_under(server, &zk).await;
+        server.restart_under(&zk).await;
         zk.set("/a", b"canary-data").await.unwrap();
         let credentials = format!("{:?}", zk.detach().await);
         let logged = log.text();
@@ -23,6 +23,5 @@ async fn neither_credentials_nor_data_are_logged_at_any_level() {
         for text in [logged, shown, credentials] {
             assert!(!text.contains("canary"), "{text}");
         }
-    })
-    .await;
+    });
 }

@@ -20,10 +20,10 @@ use zk_testkit::{
     server::{Config, Listening},
 };
 
-use crate::{behind_proxy, client, on_each_release, options};
+use crate::{behind_proxy, client, on_each_release};
 
-#[tokio::test]
-async fn a_closed_session_takes_its_ephemeral_nodes_along_and_refuses_everything_after() {
+#[test]
+fn a_closed_session_takes_its_ephemeral_nodes_along_and_refuses_everything_after() {
     on_each_release(async |server| {
         let (zk, other) = (client(server).await, client(server).await);
         assert_eq!(zk.session().state(), SessionState::Connected { read_only: false });
@@ -40,12 +40,11 @@ async fn a_closed_session_takes_its_ephemeral_nodes_along_and_refuses_everything
         assert_eq!(zk.get("/").await.unwrap_err(), ReadError::Unavailable(ended.clone()));
         assert_eq!(zk.set("/", b"").await, Err(WriteError::NotApplied(ended)));
         assert_eq!(zk.close().await, Ok(()), "closing twice is fine");
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn a_view_of_the_session_waits_for_what_changes_after_it_was_made() {
+#[test]
+fn a_view_of_the_session_waits_for_what_changes_after_it_was_made() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let mut view = zk.session();
@@ -54,12 +53,11 @@ async fn a_view_of_the_session_waits_for_what_changes_after_it_was_made() {
         assert_eq!(early, Poll::Pending);
         zk.close().await.unwrap();
         assert_ne!(changed.await, SessionState::Connected { read_only: false });
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn the_last_client_to_go_closes_the_session() {
+#[test]
+fn the_last_client_to_go_closes_the_session() {
     on_each_release(async |server| {
         let (zk, other) = (client(server).await, client(server).await);
         zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
@@ -71,28 +69,26 @@ async fn the_last_client_to_go_closes_the_session() {
         drop(zk);
         assert_eq!(session.ended().await, SessionEnd::Closed);
         gone.await.unwrap();
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn a_session_can_be_left_and_resumed_with_its_nodes() {
+#[test]
+fn a_session_can_be_left_and_resumed_with_its_nodes() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let id = zk.session().id();
         zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
         let credentials = zk.detach().await.unwrap();
         let shown = format!("{credentials:?}");
-        let zk = options(server).resume(credentials).connect().await.unwrap();
+        let zk = server.options().resume(credentials).connect().await.unwrap();
         assert_eq!(zk.session().id(), id);
         assert_eq!(zk.exists("/e").await.unwrap().unwrap().ephemeral_owner, id);
         assert!(shown.contains('\u{2022}'), "passwords do not print: {shown}");
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn a_session_is_left_when_all_is_given_back_and_nothing_else_is_done_in_it_meanwhile() {
+#[test]
+fn a_session_is_left_when_all_is_given_back_and_nothing_else_is_done_in_it_meanwhile() {
     on_each_release(async |server| {
         let zk = client(server).await;
         zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
@@ -109,29 +105,27 @@ async fn a_session_is_left_when_all_is_given_back_and_nothing_else_is_done_in_it
         assert!(left.as_mut().poll(&mut cx).is_pending());
         drop(another);
         let credentials = left.await.unwrap();
-        let heir = options(server).resume(credentials).connect().await.unwrap();
+        let heir = server.options().resume(credentials).connect().await.unwrap();
         assert_eq!(heir.exists("/e").await.unwrap(), None);
         assert_eq!(heir.exists("/f").await.unwrap(), None);
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn a_session_that_the_servers_do_not_know_cannot_be_resumed() {
+#[test]
+fn a_session_that_the_servers_do_not_know_cannot_be_resumed() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let mut credentials = zk.clone().detach().await.unwrap();
         credentials.id.0 += 1;
-        let error = options(server).resume(credentials).connect().await.unwrap_err();
+        let error = server.options().resume(credentials).connect().await.unwrap_err();
         assert_eq!(error, ConnectError::SessionEnded(SessionEnd::Expired));
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn refused_credentials_end_the_session() {
+#[test]
+fn refused_credentials_end_the_session() {
     on_each_release(async |server| {
-        let zk = options(server).auth("nonsense", "x").connect().await;
+        let zk = server.options().auth("nonsense", "x").connect().await;
         // The servers judge credentials behind the handshake, so the client may be there already.
         let end = match zk {
             Ok(zk) => zk.session().ended().await,
@@ -139,8 +133,7 @@ async fn refused_credentials_end_the_session() {
             Err(error) => panic!("{error:?}"),
         };
         assert_eq!(end, SessionEnd::AuthFailed);
-    })
-    .await;
+    });
 }
 
 #[tokio::test]
@@ -157,22 +150,21 @@ async fn connecting_to_nobody_fails_in_time_and_says_why() {
     assert_eq!((&*server, error), (&*address, LinkError::Refused));
 }
 
-#[tokio::test]
-async fn an_unreachable_server_in_the_list_is_passed_over() {
+#[test]
+fn an_unreachable_server_in_the_list_is_passed_over() {
     on_each_release(async |server| {
         let servers = format!("127.0.0.1:1,unresolvable.invalid,{}", server.connect_string());
         let options = server.options_for(&servers);
         let zk = options.connect().await.unwrap();
         zk.get("/").await.unwrap();
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn a_session_that_expires_while_cut_off_is_over_and_stays_over() {
+#[test]
+fn a_session_that_expires_while_cut_off_is_over_and_stays_over() {
     on_each_release(async |server| {
         let proxy = Proxy::start(server.addr()).await.unwrap();
-        let options = ConnectOptions::new(&proxy.connect_string()).unwrap();
+        let options = server.options_by(&proxy.connect_string());
         let zk = options.session_timeout(Duration::from_millis(800)).connect().await.unwrap();
         let session = zk.session();
         assert!(!session.lease_left().is_zero() && session.lease_left() <= session.timeout());
@@ -187,13 +179,12 @@ async fn a_session_that_expires_while_cut_off_is_over_and_stays_over() {
         proxy.resume();
         let ended = Cause::SessionEnded(SessionEnd::Expired);
         assert_eq!(zk.get("/").await.unwrap_err(), ReadError::Unavailable(ended));
-    })
-    .await;
+    });
 }
 
 /// A driver that has nothing to do must sleep, also while it waits for a close that nobody answers.
-#[tokio::test]
-async fn an_abandoned_session_gives_up_closing_after_a_while_and_does_not_spin_meanwhile() {
+#[test]
+fn an_abandoned_session_gives_up_closing_after_a_while_and_does_not_spin_meanwhile() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         let mut session = zk.session();
@@ -205,8 +196,7 @@ async fn an_abandoned_session_gives_up_closing_after_a_while_and_does_not_spin_m
         assert_eq!(session.ended().await, SessionEnd::Closed);
         let worked = cpu_time() - before;
         assert!(worked < Duration::from_millis(500), "worked {worked:?} to wait for two seconds");
-    })
-    .await;
+    });
 }
 
 /// What this thread has worked so far; it also runs the driver.
@@ -235,8 +225,8 @@ async fn a_server_can_be_named_by_an_ipv6_address() {
 }
 
 /// Nobody waits for the second: whoever closes first does it for all.
-#[tokio::test]
-async fn a_session_can_be_closed_by_several_at_once() {
+#[test]
+fn a_session_can_be_closed_by_several_at_once() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let (one, other) = (zk.clone(), zk.clone());
@@ -245,13 +235,12 @@ async fn a_session_can_be_closed_by_several_at_once() {
         first.or(second).unwrap();
         assert_eq!(session.ended().await, SessionEnd::Closed);
         drop(zk);
-    })
-    .await;
+    });
 }
 
 /// The session closes behind the last one to go, wherever that is.
-#[tokio::test]
-async fn the_last_client_may_go_outside_of_any_runtime() {
+#[test]
+fn the_last_client_may_go_outside_of_any_runtime() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let ephemeral = zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
@@ -259,13 +248,12 @@ async fn the_last_client_may_go_outside_of_any_runtime() {
         std::thread::spawn(move || drop(zk)).join().unwrap();
         assert_eq!(session.ended().await, SessionEnd::Closed);
         assert_eq!(client(server).await.exists(&ephemeral.path).await.unwrap(), None);
-    })
-    .await;
+    });
 }
 
 /// Whoever goes on to read only when all is written would wait for ever for one that does the same.
-#[tokio::test]
-async fn a_server_that_wants_to_be_read_before_it_reads_is_read() {
+#[test]
+fn a_server_that_wants_to_be_read_before_it_reads_is_read() {
     /// Connections that hold a few bytes in each direction.
     struct Narrow(SocketAddr);
     impl Connect for Narrow {
@@ -302,7 +290,7 @@ async fn a_server_that_wants_to_be_read_before_it_reads_is_read() {
         }
     }
     on_each_release(async |server| {
-        let options = ConnectOptions::new("narrow").unwrap().connector(Narrow(server.addr()));
+        let options = server.options_by("narrow").connector(Narrow(server.addr()));
         let zk = options.connect().await.unwrap();
         zk.create("/long", &[7; 20_000]).await.unwrap();
         let pending: Vec<_> = (0..50)
@@ -317,6 +305,5 @@ async fn a_server_that_wants_to_be_read_before_it_reads_is_read() {
         tokio::time::timeout(Duration::from_secs(60), answered)
             .await
             .expect("each waits for the other");
-    })
-    .await;
+    });
 }

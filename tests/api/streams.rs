@@ -6,10 +6,9 @@ use zk_client::{
     Client, EventType, ReadError, Rejection, Resync, SessionEnd, WatchEnd, WatchItem, WatchKind,
     WatchMode, WatchStream,
 };
-use zk_testkit::real::Release;
-use zk_tests::site::{Kind, Site};
+use zk_tests::feature::Feature;
 
-use crate::{client, on_each_release, options, restart_under};
+use crate::{Place, client, on_each_release, on_each_release_to_restart};
 
 /// What has come, up to the event of this path; the kinds of events, and their paths.
 async fn up_to(stream: &mut WatchStream, last: &str) -> Vec<(EventType, String)> {
@@ -23,13 +22,29 @@ async fn up_to(stream: &mut WatchStream, last: &str) -> Vec<(EventType, String)>
     events
 }
 
+/// Whether servers lack such watches: then they say so.
+async fn are_lacking(server: &Place) -> bool {
+    if server.has(Feature::PersistentWatches) {
+        return false;
+    }
+    let zk = client(server).await;
+    for mode in [WatchMode::Node, WatchMode::Recursive] {
+        let refused = zk.watch("/w", mode).await.unwrap_err();
+        assert_eq!(refused, ReadError::Rejected(Rejection::Unimplemented));
+    }
+    true
+}
+
 fn events(list: &[(EventType, &str)]) -> Vec<(EventType, String)> {
     list.iter().map(|(kind, path)| (*kind, (*path).to_owned())).collect()
 }
 
-#[tokio::test]
-async fn a_stream_tells_everything_that_its_mode_sees_in_order() {
+#[test]
+fn a_stream_tells_everything_that_its_mode_sees_in_order() {
     on_each_release(async |server| {
+        if are_lacking(server).await {
+            return;
+        }
         let (zk, other) = (client(server).await, client(server).await);
         let mut node = zk.watch("/w", WatchMode::Node).await.unwrap();
         let mut tree = zk.watch("/", WatchMode::Recursive).await.unwrap();
@@ -65,8 +80,7 @@ async fn a_stream_tells_everything_that_its_mode_sees_in_order() {
             let told: Vec<_> = std::iter::from_fn(|| node.try_next()).map(kind).collect();
             assert_eq!(told, seen.map(|(kind, _)| kind), "round {round}");
         }
-    })
-    .await;
+    });
 }
 
 fn kind(item: WatchItem) -> EventType {
@@ -77,9 +91,12 @@ fn kind(item: WatchItem) -> EventType {
 }
 
 /// Servers before 3.9 keep one watch for each path: without care, the later one replaces the earlier one.
-#[tokio::test]
-async fn watches_of_several_kinds_on_one_path_do_not_get_in_each_others_way() {
+#[test]
+fn watches_of_several_kinds_on_one_path_do_not_get_in_each_others_way() {
     on_each_release(async |server| {
+        if are_lacking(server).await {
+            return;
+        }
         let (zk, other) = (client(server).await, client(server).await);
         other.create("/w", b"").await.unwrap();
         let mut node = zk.watch("/w", WatchMode::Node).await.unwrap();
@@ -126,13 +143,15 @@ async fn watches_of_several_kinds_on_one_path_do_not_get_in_each_others_way() {
         assert!(data.try_event().is_some());
         zk.sync("/").await.unwrap();
         assert!(!zk.check_watches("/w", WatchKind::Any).await.unwrap());
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn a_dropped_stream_is_removed_but_not_what_others_watch() {
+#[test]
+fn a_dropped_stream_is_removed_but_not_what_others_watch() {
     on_each_release(async |server| {
+        if are_lacking(server).await {
+            return;
+        }
         let zk = client(server).await;
         zk.create("/w", b"").await.unwrap();
         let has = async |zk: &Client| zk.check_watches("/w", WatchKind::Any).await.unwrap();
@@ -155,13 +174,15 @@ async fn a_dropped_stream_is_removed_but_not_what_others_watch() {
         // Dropped before the answer.
         drop(zk.watch("/w", WatchMode::Node).submit());
         assert!(!has(&zk).await);
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn watches_can_be_taken_away_from_whoever_listens() {
+#[test]
+fn watches_can_be_taken_away_from_whoever_listens() {
     on_each_release(async |server| {
+        if are_lacking(server).await {
+            return;
+        }
         let zk = client(server).await;
         zk.create("/w", b"").await.unwrap();
         let (_, data) = zk.get("/w").watch().await.unwrap();
@@ -176,29 +197,33 @@ async fn watches_can_be_taken_away_from_whoever_listens() {
         assert_eq!((stream.next().await, stream.end()), (None, Some(WatchEnd::Removed)));
         assert!(!zk.check_watches("/w", WatchKind::Any).await.unwrap());
         assert!(zk.remove_watches("w", WatchKind::Any).is_err());
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn a_stream_says_that_it_may_have_missed_something_while_disconnected() {
-    on_each_release(async |server| {
+#[test]
+fn a_stream_says_that_it_may_have_missed_something_while_disconnected() {
+    on_each_release_to_restart(async |server| {
+        if are_lacking(server).await {
+            return;
+        }
         let zk = client(server).await;
         let mut stream = zk.watch("/w", WatchMode::Recursive).await.unwrap();
-        restart_under(server, &zk).await;
+        server.restart_under(&zk).await;
         assert_eq!(stream.next().await, Some(WatchItem::Resync(Resync::Reconnected)));
         zk.create("/w", b"").await.unwrap();
         assert_eq!(stream.next().await.map(kind), Some(EventType::NODE_CREATED));
         zk.close().await.unwrap();
         assert_eq!(stream.next().await, None);
         assert_eq!(stream.end(), Some(WatchEnd::Session(SessionEnd::Closed)));
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn a_reader_that_is_too_slow_is_told_so_and_hears_what_follows() {
+#[test]
+fn a_reader_that_is_too_slow_is_told_so_and_hears_what_follows() {
     on_each_release(async |server| {
+        if are_lacking(server).await {
+            return;
+        }
         let zk = client(server).await;
         let mut stream = zk.watch("/w", WatchMode::Recursive).capacity(10).await.unwrap();
         zk.create("/w", b"").await.unwrap();
@@ -209,13 +234,15 @@ async fn a_reader_that_is_too_slow_is_told_so_and_hears_what_follows() {
         assert_eq!(stream.try_next(), None);
         zk.delete("/w").await.unwrap();
         assert_eq!(stream.next().await.map(kind), Some(EventType::NODE_DELETED));
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn events_carry_their_transaction_where_servers_tell_it_and_paths_are_the_clients_own() {
+#[test]
+fn events_carry_their_transaction_where_servers_tell_it_and_paths_are_the_clients_own() {
     on_each_release(async |server| {
+        if are_lacking(server).await {
+            return;
+        }
         let root = client(server).await;
         root.create("/app", b"").await.unwrap();
         let zk = root.chrooted("/app").unwrap();
@@ -224,17 +251,17 @@ async fn events_carry_their_transaction_where_servers_tell_it_and_paths_are_the_
         let Some(WatchItem::Event(event)) = stream.next().await else { panic!("no event") };
         assert_eq!(event.path, "/a");
         assert!(event.zxid.is_none_or(|zxid| zxid == created.stat.czxid), "{event:?}");
-        let modern = !server.four_letter("srvr").await.contains("version: 3.8");
-        assert_eq!(event.zxid.is_some(), modern);
-    })
-    .await;
+        assert_eq!(event.zxid.is_some(), server.has(Feature::EventZxid));
+    });
 }
 
-#[tokio::test]
-async fn servers_before_3_6_have_no_such_watches_and_everything_else_goes_on() {
-    for release in [Release::V3_4, Release::V3_5] {
-        let server = Site::start(Kind::InProcess(release)).await;
-        let zk = options(&server).session_timeout(Duration::from_secs(2)).connect().await.unwrap();
+#[test]
+fn servers_before_3_6_have_no_such_watches_and_everything_else_goes_on() {
+    on_each_release(async |server| {
+        if server.has(Feature::PersistentWatches) {
+            return;
+        }
+        let zk = server.options().session_timeout(Duration::from_secs(2)).connect().await.unwrap();
         for _ in 0..2 {
             let refused = zk.watch("/w", WatchMode::Node).await.unwrap_err();
             assert_eq!(refused, ReadError::Rejected(Rejection::Unimplemented));
@@ -242,5 +269,5 @@ async fn servers_before_3_6_have_no_such_watches_and_everything_else_goes_on() {
         zk.get("/").await.unwrap();
         // The first attempt costs the connection, and only that one.
         assert_eq!(zk.session().epoch(), 2);
-    }
+    });
 }

@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use zk_client::{Client, CreateMode, MultiError, OpCode, OwnedNode, Rejection};
-use zk_testkit::{
-    proxy::Match,
-    real::{Release, Server},
-};
+use zk_testkit::proxy::Match;
 
 use crate::{behind_proxy, client, on_each_release};
 
@@ -58,8 +55,8 @@ async fn are_all(zk: &Client, nodes: &[OwnedNode]) {
     }
 }
 
-#[tokio::test]
-async fn nodes_are_created_together_by_one_request_and_go_when_they_are_dropped() {
+#[test]
+fn nodes_are_created_together_by_one_request_and_go_when_they_are_dropped() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         queues(&zk).await;
@@ -72,12 +69,11 @@ async fn nodes_are_created_together_by_one_request_and_go_when_they_are_dropped(
         drop(nodes);
         emptied(&zk).await;
         assert!(zk.create_all_protected([]).await.unwrap().unwrap().is_empty());
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn one_missing_parent_keeps_all_nodes_from_being_created() {
+#[test]
+fn one_missing_parent_keeps_all_nodes_from_being_created() {
     on_each_release(async |server| {
         let zk = client(server).await;
         zk.create("/a", b"").await.unwrap();
@@ -85,12 +81,11 @@ async fn one_missing_parent_keeps_all_nodes_from_being_created() {
         assert_eq!(create(&zk).await.map(drop), Err(missing));
         zk.create("/b", b"").await.unwrap();
         are_all(&zk, &[]).await;
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn nodes_whose_reply_is_lost_are_found_or_created_again_exactly_once() {
+#[test]
+fn nodes_whose_reply_is_lost_are_found_or_created_again_exactly_once() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         queues(&zk).await;
@@ -113,13 +108,12 @@ async fn nodes_whose_reply_is_lost_are_found_or_created_again_exactly_once() {
             drop(nodes);
             emptied(&zk).await;
         }
-    })
-    .await;
+    });
 }
 
 /// Whoever tries again asks for new names; none of the old ones is left behind.
-#[tokio::test]
-async fn nodes_of_which_somebody_has_deleted_one_before_they_were_found_count_as_not_created() {
+#[test]
+fn nodes_of_which_somebody_has_deleted_one_before_they_were_found_count_as_not_created() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         let outsider = client(server).await;
@@ -137,12 +131,11 @@ async fn nodes_of_which_somebody_has_deleted_one_before_they_were_found_count_as
         let missing = MultiError { index: 1, rejection: Rejection::NoNode };
         assert_eq!(created.map(drop), Err(missing));
         emptied(&zk).await;
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn nodes_that_replace_another_take_its_place_in_one_transaction_whatever_is_lost() {
+#[test]
+fn nodes_that_replace_another_take_its_place_in_one_transaction_whatever_is_lost() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         queues(&zk).await;
@@ -174,12 +167,11 @@ async fn nodes_that_replace_another_take_its_place_in_one_transaction_whatever_i
         drop(old);
         emptied(&zk).await;
         assert_eq!(proxy.counts().requests(OpCode::DELETE), 6 - 1);
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn nodes_that_nobody_waits_for_any_more_are_not_left_behind() {
+#[test]
+fn nodes_that_nobody_waits_for_any_more_are_not_left_behind() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         queues(&zk).await;
@@ -193,22 +185,5 @@ async fn nodes_that_nobody_waits_for_any_more_are_not_left_behind() {
         drop(pending);
         zk.settle().await.unwrap();
         emptied(&zk).await;
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_3_4_server_creates_nodes_together_too() {
-    let server = Server::start(Release::V3_4).await.unwrap();
-    let zk = Client::connect(&server.connect_string()).await.unwrap();
-    for queue in QUEUES {
-        // The first create is refused, and tells how to go on.
-        while zk.exists(queue).await.unwrap().is_none() {
-            let _ = zk.create(queue, b"").await;
-        }
-    }
-    let nodes = create(&zk).await.unwrap();
-    are_all(&zk, &nodes).await;
-    drop(nodes);
-    emptied(&zk).await;
+    });
 }

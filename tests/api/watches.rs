@@ -2,10 +2,10 @@
 
 use zk_client::{EventType, ReadError, Rejection, SessionEnd};
 
-use crate::{client, on_each_release};
+use crate::{client, on_each_release, on_each_release_to_restart};
 
-#[tokio::test]
-async fn each_kind_of_watch_fires_for_what_it_watches() {
+#[test]
+fn each_kind_of_watch_fires_for_what_it_watches() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let (missing, created) = zk.exists("/w").watch().await.unwrap();
@@ -29,12 +29,11 @@ async fn each_kind_of_watch_fires_for_what_it_watches() {
         let (_, gone) = zk.exists("/w/c").watch().await.unwrap();
         zk.delete("/w/c").await.unwrap();
         assert_eq!(gone.await.unwrap().kind, EventType::NODE_DELETED);
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn an_event_is_there_before_the_reply_that_shows_the_change() {
+#[test]
+fn an_event_is_there_before_the_reply_that_shows_the_change() {
     on_each_release(async |server| {
         let (reader, writer) = (client(server).await, client(server).await);
         writer.create("/w", b"0").await.unwrap();
@@ -45,36 +44,33 @@ async fn an_event_is_there_before_the_reply_that_shows_the_change() {
             assert!(watch.try_event().is_some(), "version {version} was seen before its event");
             write.await.unwrap();
         }
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn watches_survive_the_server_and_tell_what_was_missed() {
-    on_each_release(async |server| {
+#[test]
+fn watches_survive_the_server_and_tell_what_was_missed() {
+    on_each_release_to_restart(async |server| {
         let (zk, other) = (client(server).await, client(server).await);
         for path in ["/kept", "/changed", "/deleted"] {
             zk.create(path, b"").await.unwrap();
         }
         let (_, mut kept) = zk.get("/kept").watch().await.unwrap();
         let (_, later) = zk.exists("/later").watch().await.unwrap();
-        crate::restart_under(server, &other).await;
+        server.restart_under(&other).await;
         other.create("/later", b"").await.unwrap();
         assert_eq!(later.await.unwrap().kind, EventType::NODE_CREATED);
         assert_eq!(kept.try_event(), None);
         other.set("/kept", b"x").await.unwrap();
         assert_eq!(kept.await.unwrap().kind, EventType::NODE_DATA_CHANGED);
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn the_end_of_the_session_resolves_every_watch() {
+#[test]
+fn the_end_of_the_session_resolves_every_watch() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let (_, watch) = zk.exists("/never").watch().await.unwrap();
         zk.close().await.unwrap();
         assert_eq!(watch.await, Err(SessionEnd::Closed));
-    })
-    .await;
+    });
 }

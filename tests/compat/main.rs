@@ -1,5 +1,6 @@
 //! Every operation on a server of every release line: works, works with less, or is refused. What comes of it is the
-//! table in `docs/compatibility.md`; and the in-process server does as the real ones do.
+//! table in `docs/compatibility.md`; the in-process server does as the real ones do; and what is lost on older servers
+//! is what other tests expect to be.
 
 mod operations;
 mod table;
@@ -8,7 +9,7 @@ use zk_testkit::real::Release;
 use zk_tests::site::{Kind, Site};
 
 use self::{
-    operations::{OPERATIONS, Outcome, outcome},
+    operations::{OPERATIONS, Outcome, needs, outcome},
     table::{columns, documented, rendered},
 };
 
@@ -30,6 +31,8 @@ async fn the_guide_says_what_becomes_of_every_operation_on_every_release() {
         let (real, ours) = (on(Kind::Real(release)).await, on(Kind::InProcess(release)).await);
         for ((name, real), ours) in OPERATIONS.iter().zip(&real).zip(&ours) {
             assert_eq!(real, ours, "{name} on {release}, real and in-process");
+            let is_whole = needs(name).is_none_or(|feature| feature.is_in(release));
+            assert_eq!(*real == Outcome::Works, is_whole, "{name} on {release}: {real}");
         }
         found.push(real);
     }

@@ -6,7 +6,7 @@ use zk_client::{
     Acl, AclList, Cache, Client, ConnectOptions, CreateMode, Error, OpResult, Rejection,
     SessionState, Stat, WatchItem, WatchKind, WatchMode,
 };
-use zk_tests::site::Site;
+use zk_tests::{feature::Feature, site::Site};
 
 /// What becomes of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +65,26 @@ pub(crate) const OPERATIONS: [&str; 32] = [
     "resume a session",
     "close",
 ];
+
+/// What a server must have for an operation to work without loss, if it is something that not all have.
+pub(crate) fn needs(name: &str) -> Option<Feature> {
+    Some(match name {
+        "create" | "create, ephemeral" | "create, sequential" => Feature::StatAtBirth,
+        "create, container" => Feature::Containers,
+        "create with time to live" => Feature::TimeToLive,
+        "multi" => Feature::StatInMulti,
+        "several reads at once" => Feature::MultiRead,
+        "watch stream of a node" | "watch stream of a subtree" => Feature::PersistentWatches,
+        "zxid in events" => Feature::EventZxid,
+        "check for a watch" => Feature::WatchCheck,
+        "ephemeral nodes of the session" => Feature::Ephemerals,
+        "number of descendants" => Feature::DescendantCount,
+        "who am I" => Feature::WhoAmI,
+        "configuration" => Feature::Config,
+        "reconfiguration" => Feature::Reconfig,
+        _ => return None,
+    })
+}
 
 /// Does the operation of this number, with a session of its own.
 pub(crate) async fn outcome(server: &Site, number: usize) -> Outcome {

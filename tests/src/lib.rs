@@ -3,6 +3,7 @@
 pub mod cli;
 pub mod core_sim;
 pub mod differential;
+pub mod feature;
 pub mod fuzz;
 mod hostile;
 mod input;

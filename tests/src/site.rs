@@ -9,6 +9,7 @@ use std::{
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
+    sync::OnceCell,
 };
 use zk_client::{ConnectOptions, TlsOptions};
 use zk_testkit::{
@@ -41,6 +42,32 @@ impl fmt::Display for Kind {
     }
 }
 
+impl Kind {
+    /// The release line that it is of, or behaves as.
+    #[must_use]
+    pub const fn release(self) -> Release {
+        match self {
+            Self::Real(release)
+            | Self::InProcess(release)
+            | Self::RealSecured(release)
+            | Self::InProcessSecured(release) => release,
+        }
+    }
+
+    /// Whether it is a process, which takes a second to start.
+    #[must_use]
+    pub const fn is_real(self) -> bool {
+        matches!(self, Self::Real(_) | Self::RealSecured(_))
+    }
+
+    /// Its place in [`Site::ALL`].
+    #[must_use]
+    pub fn index(self) -> usize {
+        let place = Site::ALL.iter().position(|kind| *kind == self);
+        place.expect("every kind is there")
+    }
+}
+
 /// A server that a test takes place on.
 #[derive(Debug)]
 pub struct Site {
@@ -56,6 +83,11 @@ enum Backend {
     InProcess(Listening),
 }
 
+/// One real server of each kind for all tests of a process: they keep apart by their paths. Nothing ever drops
+/// them; their watchdogs end them with the process.
+static SHARED: [OnceCell<Site>; Site::ALL.len()] =
+    [const { OnceCell::const_new() }; Site::ALL.len()];
+
 /// How many clients there have been that came by TLS.
 static CLIENTS: AtomicU64 = AtomicU64::new(0);
 
@@ -69,9 +101,24 @@ struct Secured {
 
 impl Site {
     /// Every kind of server that a test of the client should pass on.
-    pub const ALL: [Kind; 6] = {
-        let [a, b, c, d] = Self::PLAIN;
-        [a, b, c, d, Kind::InProcessSecured(Release::V3_9), Kind::RealSecured(Release::V3_9)]
+    pub const ALL: [Kind; 14] = {
+        let [a, b, c, d, e, f] = Release::ALL;
+        [
+            Kind::InProcess(a),
+            Kind::InProcess(b),
+            Kind::InProcess(c),
+            Kind::InProcess(d),
+            Kind::InProcess(e),
+            Kind::InProcess(f),
+            Kind::Real(a),
+            Kind::Real(b),
+            Kind::Real(c),
+            Kind::Real(d),
+            Kind::Real(e),
+            Kind::Real(f),
+            Kind::InProcessSecured(f),
+            Kind::RealSecured(f),
+        ]
     };
 
     /// Those whose clients come without TLS: enough for what is built on the client, and has no say in how it connects.
@@ -114,6 +161,18 @@ impl Site {
                 let secured = Secured { addr: front.addr(), authority, _front: Some(front) };
                 Self { server: Backend::InProcess(listening), secured: Some(secured) }
             }
+        }
+    }
+
+    /// A server that others use too, at the same time, until the process ends: nobody may restart it. One in this
+    /// process is the caller's alone: it lives as long as the caller's runtime, and starts at once.
+    ///
+    /// # Panics
+    /// It does not start.
+    pub async fn shared(kind: Kind) -> &'static Self {
+        match kind.is_real() {
+            true => SHARED[kind.index()].get_or_init(|| Self::start(kind)).await,
+            false => Box::leak(Box::new(Self::start(kind).await)),
         }
     }
 

@@ -20,7 +20,8 @@ use crate::{
 /// Collects operations that happen together or not at all; resolves to their results, in order.
 ///
 /// A failed transaction resolves to [`Err`] inside of `Ok`: a server has answered, and nothing was written.
-/// An empty one succeeds. One that asks for version -1, by which servers understand any, is not sent.
+/// An empty one succeeds. One with an operation that the server does not know, such as the creation of a container before
+/// 3.5, is refused as a whole with [`Unimplemented`](Rejection::Unimplemented). One that asks for version -1, by which servers understand any, is not sent.
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
 pub struct Multi<'a> {
@@ -212,14 +213,15 @@ pub(crate) fn failure(response: &MultiResponse) -> Option<MultiError> {
 /// Reads the results. The header of a failed transaction carries no error; the results do: 0 in front of
 /// the operation that failed, and "runtime inconsistency" behind it.
 fn read(answer: Answer, context: ReplyContext) -> Result<MultiOutcome, Unread> {
-    if context.has_alternative {
-        // Servers before 3.5 do not understand what they do not know inside of a transaction.
-        if answer.code == ErrorCode::MARSHALLING_ERROR {
-            return Err(Unread::Again(context));
-        }
-        if answer.code.is_ok() {
-            context.level.learn_create2();
-        }
+    // Servers before 3.5 do not understand what they do not know inside of a transaction.
+    if answer.code == ErrorCode::MARSHALLING_ERROR {
+        return Err(match context.has_alternative {
+            true => Unread::Again(context),
+            false => Unread::Code(ErrorCode::UNIMPLEMENTED),
+        });
+    }
+    if context.has_alternative && answer.code.is_ok() {
+        context.level.learn_create2();
     }
     let response: MultiResponse = body(&answer)?;
     if let Some(failure) = failure(&response) {

@@ -7,15 +7,9 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::OnceCell;
 use zk_locks::{Client, ConnectOptions};
 use zk_testkit::proxy::Proxy;
 use zk_tests::site::{Kind, Site};
-
-/// One real server of each release for all tests: they keep apart by their paths. Nothing ever drops
-/// them; their watchdogs end them with this process.
-static REAL: [OnceCell<Site>; Site::PLAIN.len()] =
-    [const { OnceCell::const_new() }; Site::PLAIN.len()];
 
 /// How many stages there have been.
 static STAGES: AtomicU64 = AtomicU64::new(0);
@@ -38,12 +32,7 @@ pub(crate) async fn on_each_release(test: impl AsyncFn(Stage)) {
         let test = &test;
         let kind = Site::PLAIN[index];
         let mut running = Box::pin(async move {
-            let server: &Site = match kind {
-                Kind::Real(_) => REAL[index].get_or_init(|| Site::start(kind)).await,
-                // It lives as long as this test's runtime, and starts at once.
-                _ => Box::leak(Box::new(Site::start(kind).await)),
-            };
-            test(Stage::new(server).await).await;
+            test(Stage::new(Site::shared(kind).await).await).await;
         });
         poll_fn(move |cx| {
             let _blame = Blame(kind);
