@@ -4,6 +4,7 @@
 mod caches;
 mod chroot;
 mod doubt;
+mod ensemble;
 mod limits;
 mod multi;
 mod nodes;
