@@ -1,7 +1,8 @@
-//! Trials of the locks on real servers, as far as seconds go: `zk-trial` runs them at full strength.
+//! Trials of the locks and of the client on real servers, as far as seconds go: `zk-trial` runs them at full strength.
 
 use std::time::Duration;
 
+use tokio::process::Command;
 use zk_testkit::real::Release;
 use zk_tests::trial::{Report, cohort, fencing, handoff, rolling, waiters};
 
@@ -109,4 +110,33 @@ async fn every_recipe_goes_on_while_members_of_an_ensemble_are_killed() {
     assert_clean(&report);
     let kills = (report.count("kills"), report.count("of them: leaders"));
     assert_eq!(kills, (Some(3), Some(2)), "{report}");
+}
+
+/// In a process of its own: it counts open files, and who panics.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_write_of_the_client_is_accounted_for_while_members_are_killed_and_stopped() {
+    let mut trial = Command::new(env!("CARGO_BIN_EXE_zk-trial"));
+    trial.args(["client", "--seconds", "20", "--tasks", "32", "--every", "500", "--json"]);
+    let output = trial.kill_on_drop(true).output().await.unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    let report: serde_json::Value = serde_json::from_str(&told).unwrap();
+    for figure in [
+        "members killed",
+        "of them: leaders",
+        "of them: leaders that were stopped",
+        "changes of the leader",
+        "writes applied: sets",
+        "writes applied: creates",
+        "writes applied: sequential creates",
+        "writes applied: deletes",
+        "writes applied: multis",
+        "reads",
+        "of them: fired",
+        "events of streams",
+        "gaps that streams told of",
+        "events of caches",
+    ] {
+        assert!(report["figures"][figure].as_u64() > Some(0), "{figure}: {told}");
+    }
 }
