@@ -1,4 +1,6 @@
-//! What the README shows is what compiles and runs, and so do the examples.
+//! What pages show is what compiles and runs, and so do the examples.
+
+mod pages;
 
 #[expect(dead_code, unreachable_pub, reason = "a program, of which only the inner half runs here")]
 #[path = "../../zk-locks/examples/quick_start.rs"]
@@ -16,27 +18,35 @@ mod fenced_store;
 #[path = "../../zk-client/examples/metrics.rs"]
 mod metrics;
 
+#[expect(dead_code, unreachable_pub, reason = "a program, of which only the inner half runs here")]
+#[path = "../../zk-client/examples/first.rs"]
+mod first;
+
+#[expect(dead_code, unreachable_pub, reason = "a program, of which only the inner half runs here")]
+#[path = "../../zk-proto/examples/list.rs"]
+mod list;
+
 use zk_testkit::real::{Server, Wanted};
-
-const README: &str = include_str!("../../README.md");
-
-#[test]
-fn the_quick_start_is_the_example() {
-    let example = include_str!("../../zk-locks/examples/quick_start.rs");
-    assert!(README.contains(&format!("```rust\n{example}```")), "README.md shows another program");
-}
-
-/// That one runs in a test of its own package.
-#[test]
-fn the_program_without_a_runtime_is_the_package() {
-    let program = include_str!("../quickstart/src/main.rs");
-    assert!(README.contains(&format!("```rust\n{program}```")), "README.md shows another program");
-}
 
 #[tokio::test]
 async fn the_quick_start_runs() {
     let server = Server::start(Wanted::Any).await.unwrap();
     quick_start::run(&server.connect_string()).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_first_program_of_the_client_runs() {
+    let server = Server::start(Wanted::Any).await.unwrap();
+    first::run(&server.connect_string()).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_smallest_driver_lists_the_root_and_ends_its_session() {
+    let server = Server::start(Wanted::Any).await.unwrap();
+    let servers = server.connect_string();
+    let names =
+        tokio::task::spawn_blocking(move || list::run(&servers).map_err(|it| it.to_string()));
+    assert_eq!(names.await.unwrap().unwrap(), ["zookeeper"]);
 }
 
 #[tokio::test]
