@@ -23,6 +23,10 @@ mod metrics;
 mod first;
 
 #[expect(dead_code, unreachable_pub, reason = "a program, of which only the inner half runs here")]
+#[path = "../../zk-client/examples/guide/main.rs"]
+mod guide;
+
+#[expect(dead_code, unreachable_pub, reason = "a program, of which only the inner half runs here")]
 #[path = "../../zk-proto/examples/list.rs"]
 mod list;
 
@@ -38,6 +42,12 @@ async fn the_quick_start_runs() {
 async fn the_first_program_of_the_client_runs() {
     let server = Server::start(Wanted::Any).await.unwrap();
     first::run(&server.connect_string()).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_the_guide_of_the_client_shows_runs() {
+    let server = Server::start(Wanted::Any).await.unwrap();
+    guide::run(&server.connect_string()).await.unwrap();
 }
 
 #[tokio::test]

@@ -35,6 +35,8 @@
 //! A [`Client`] is one session. When the session is over, the client is too: it never slips a new session
 //! under its users, whose ephemeral nodes and locks went with the old one. Connections, on the other
 //! hand, come and go: reads are sent again, requests that were not sent wait, watches are armed again.
+//!
+//! `docs/client.md` of the repository is a guide to all of this, in the order in which one meets it.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
