@@ -1,1 +1,37 @@
-//! Nothing but benchmarks, in `benches/`.
+//! Measuring ZooKeeper clients, all by the same rule.
+//!
+//! | module | concern |
+//! |---|---|
+//! | `task` | what is to be measured: the command line that every client's program has |
+//! | `client` | what a client must be able to do to be measured |
+//! | `drive` | the workloads, over any such client |
+//! | `in_flight` | so many requests on their way at all times |
+//! | `window` | the time that counts: operations, processor, allocations, memory |
+//! | `report` | what comes out: a line of JSON |
+//! | `seen` | what the server says that it has seen |
+//! | `serve` | servers to measure against, in processes of their own |
+//! | `instant` | a server that answers at once, from memory |
+//! | `null` | a client that does nothing: the floor |
+//! | `ours` | our client, and workloads that only it has |
+
+mod client;
+mod drive;
+mod in_flight;
+mod instant;
+mod null;
+mod ours;
+mod report;
+mod seen;
+mod serve;
+mod task;
+mod window;
+
+pub use self::{
+    client::{Client, Failure},
+    drive::measure,
+    null::measure as measure_null,
+    ours::measure as measure_ours,
+    report::{Report, print},
+    serve::{ServeOptions, serve},
+    task::{Style, Task, Workload},
+};

@@ -80,6 +80,13 @@ macro_rules! shared_settings {
             self
         }
 
+        /// Passes an option on to Java, such as `-Xmx1g`, behind those that make servers start fast and stay small, which
+        /// it can override.
+        pub fn java_option(mut self, option: impl Into<String>) -> Self {
+            self.settings.java_options.push(option.into());
+            self
+        }
+
         /// Lets a server without a quorum serve reads to clients that accept it.
         pub fn read_only_mode(mut self, enabled: bool) -> Self {
             self.settings.read_only_mode = enabled;

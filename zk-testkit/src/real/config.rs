@@ -18,6 +18,7 @@ pub(super) struct Settings {
     pub(super) force_sync: bool,
     pub(super) lines: Vec<String>,
     pub(super) properties: Vec<(String, String)>,
+    pub(super) java_options: Vec<String>,
     /// Names and contents.
     pub(super) files: Vec<(String, String)>,
 }
@@ -33,6 +34,7 @@ impl Default for Settings {
             force_sync: false,
             lines: Vec::new(),
             properties: Vec::new(),
+            java_options: Vec::new(),
             files: Vec::new(),
         }
     }
@@ -110,6 +112,7 @@ impl Settings {
 
         let mut arguments: Vec<OsString> = Vec::new();
         arguments.extend(JVM_OPTIONS.map(Into::into));
+        arguments.extend(self.java_options.iter().map(Into::into));
         arguments.extend(SIMPLE_LOGGER_OPTIONS.map(Into::into));
         arguments.push(format!("-Dreadonlymode.enabled={}", self.read_only_mode).into());
         for (name, value) in &self.properties {

@@ -1,0 +1,49 @@
+//! Measures a client: `zk-bench serve instant`, and then `zk-bench ours get --server 127.0.0.1:…`.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use zk_benches::{
+    Failure, ServeOptions, Task, measure_null, measure_ours, print, serve,
+};
+
+#[cfg(feature = "count-allocations")]
+#[global_allocator]
+static ALLOCATOR: &stats_alloc::StatsAlloc<std::alloc::System> = &stats_alloc::INSTRUMENTED_SYSTEM;
+
+#[derive(Parser)]
+#[command(about = "Measures clients of ZooKeeper")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Starts a server, prints its address, and serves until the input ends.
+    Serve(ServeOptions),
+    /// Measures our client; prints a line of JSON.
+    Ours(Task),
+    /// The same with nothing but sockets: requests that are encoded once, replies that are counted.
+    Null(Task),
+}
+
+fn main() -> ExitCode {
+    let done = run(Arguments::parse().command);
+    done.map_or_else(
+        |failure| {
+            eprintln!("{failure}");
+            ExitCode::FAILURE
+        },
+        |()| ExitCode::SUCCESS,
+    )
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Serve(options) => serve(&options)?,
+        Command::Ours(task) => print(&measure_ours(&task)?),
+        Command::Null(task) => print(&measure_null(&task)?),
+    }
+    Ok(())
+}

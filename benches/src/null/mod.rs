@@ -1,0 +1,35 @@
+//! A client that does nothing: the floor for clients, and the ceiling for servers.
+//!
+//! | module | concern |
+//! |---|---|
+//! | `wire` | bytes of requests; replies that are counted, or looked at as far as it takes |
+//! | `batches` | requests that were encoded once, written as many at a time as were answered |
+//! | `locks` | the fewest requests that a lock can be made of |
+
+mod batches;
+mod locks;
+mod wire;
+
+use crate::{
+    client::Failure,
+    report::Report,
+    task::{Task, Workload},
+};
+
+/// What it is called in reports.
+const NAME: &str = "null";
+
+/// Measures what is possible.
+///
+/// # Errors
+/// The server cannot be talked to, or the workload has no floor.
+pub fn measure(task: &Task) -> Result<Report, Failure> {
+    match task.workload {
+        Workload::Connect => batches::connect(task),
+        Workload::Idle => batches::idle(task),
+        Workload::Lock => locks::lock(task),
+        Workload::HandOff => locks::hand_off(task),
+        Workload::FanOut | Workload::Reconnect => Err("there is no floor for it".into()),
+        _ => batches::requests(task),
+    }
+}

@@ -1,0 +1,115 @@
+//! Our client, and workloads that only it has.
+//!
+//! | module | concern |
+//! |---|---|
+//! | `watches` | hearing of many changes; a connection lost with many watches |
+//! | `breakable` | connections that are cut from outside |
+
+mod breakable;
+mod watches;
+
+use std::future::{Future, IntoFuture as _};
+
+use zk_client::{Client as ZkClient, ConnectOptions};
+use zk_locks::{Guard, Lock};
+
+use crate::{
+    client::{Client, Failure},
+    drive,
+    report::Report,
+    task::{Task, Workload},
+};
+
+/// Measures our client.
+///
+/// # Errors
+/// The client has failed.
+pub fn measure(task: &Task) -> Result<Report, Failure> {
+    match task.workload {
+        Workload::FanOut => drive::runtime(task)?.block_on(watches::fan_out(task)),
+        Workload::Reconnect => drive::runtime(task)?.block_on(watches::reconnect(task)),
+        _ => drive::measure::<Ours>(task),
+    }
+}
+
+#[derive(Clone)]
+struct Ours {
+    client: ZkClient,
+    /// Made once, as users do.
+    lock: Lock,
+}
+
+impl Client for Ours {
+    const NAME: &'static str = "ours";
+
+    type Held = Guard;
+
+    async fn connect(server: &str) -> Result<Self, Failure> {
+        let client = ConnectOptions::new(server)?.connect().await?;
+        let lock = Lock::new(&client, drive::LOCK);
+        Ok(Self { client, lock })
+    }
+
+    async fn close(self) {
+        // A session that ends a little later is not measured.
+        let _ = self.client.close().await;
+    }
+
+    fn get(&self, path: &str) -> impl Future<Output = Result<usize, Failure>> + Send {
+        let get = self.client.get(path).into_future();
+        async move {
+            let (data, _) = get.await?;
+            Ok(data.len())
+        }
+    }
+
+    fn set(&self, path: &str, data: &[u8]) -> impl Future<Output = Result<(), Failure>> + Send {
+        let set = self.client.set(path, data).into_future();
+        async move {
+            set.await?;
+            Ok(())
+        }
+    }
+
+    fn create(&self, path: &str, data: &[u8]) -> impl Future<Output = Result<(), Failure>> + Send {
+        let create = self.client.create(path, data).into_future();
+        async move {
+            create.await?;
+            Ok(())
+        }
+    }
+
+    fn delete(&self, path: &str) -> impl Future<Output = Result<(), Failure>> + Send {
+        let delete = self.client.delete(path).into_future();
+        async move {
+            delete.await?;
+            Ok(())
+        }
+    }
+
+    fn set_all(
+        &self,
+        paths: &[String],
+        data: &[u8],
+    ) -> impl Future<Output = Result<(), Failure>> + Send {
+        let multi = paths.iter().fold(self.client.multi(), |multi, path| multi.set(path, data));
+        let multi = multi.into_future();
+        async move {
+            multi.await??;
+            Ok(())
+        }
+    }
+
+    async fn acquire(&self, _: &str) -> Result<Guard, Failure> {
+        Ok(self.lock.acquire().await?)
+    }
+
+    async fn release(&self, held: Guard, unawaited: bool) -> Result<(), Failure> {
+        if unawaited {
+            drop(held);
+        } else {
+            held.release().await?;
+        }
+        Ok(())
+    }
+}

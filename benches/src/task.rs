@@ -1,0 +1,81 @@
+//! What is to be measured: the command line that every client's program has.
+
+use clap::{Args, ValueEnum};
+
+/// What is to be measured, on which server.
+#[derive(Args, Clone, Debug)]
+pub struct Task {
+    /// What is to be done.
+    pub workload: Workload,
+    /// The server, as `host:port`.
+    #[arg(long)]
+    pub server: String,
+    /// How many requests are under way at all times; contenders of a hand-off; sessions that idle; watches.
+    #[arg(long, default_value_t = 1)]
+    pub in_flight: usize,
+    /// Bytes of data that are read or written.
+    #[arg(long, default_value_t = 128)]
+    pub payload: usize,
+    /// How long to measure, unless it is so many operations.
+    #[arg(long, default_value_t = 3.0)]
+    pub seconds: f64,
+    /// How long to do the same before that.
+    #[arg(long, default_value_t = 1.0)]
+    pub warm_up: f64,
+    /// How many operations to measure, for what is counted from outside, instead of a time.
+    #[arg(long)]
+    pub operations: Option<u64>,
+    /// How requests are kept under way.
+    #[arg(long, value_enum, default_value_t = Style::Ring)]
+    pub style: Style,
+    /// Threads of the runtime; with one, everything is done on the program's own.
+    #[arg(long, default_value_t = 1)]
+    pub threads: usize,
+    /// Whether locks are released without waiting for the answer.
+    #[arg(long)]
+    pub unawaited: bool,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Workload {
+    /// Read a node.
+    Get,
+    /// Write a node.
+    Set,
+    /// Nine reads, one write.
+    Mixed,
+    /// Create a node, delete it: one operation.
+    CreateDelete,
+    /// Write sixteen nodes in one request.
+    Multi,
+    /// Connect, read a node: one operation. Leaving is not measured.
+    Connect,
+    /// Have sessions that do nothing.
+    Idle,
+    /// Acquire a lock that nobody else wants, release it: one operation.
+    Lock,
+    /// Contenders, each with a session of its own, pass a lock on: a grant is one operation.
+    HandOff,
+    /// Write so many watched nodes from elsewhere: hearing of one is an operation.
+    FanOut,
+    /// Lose a connection with so many watches that fire once, and a hundredth of that of others: restoring one is an operation.
+    Reconnect,
+}
+
+/// How requests are kept under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Style {
+    /// One task has them all, and waits for the oldest.
+    Ring,
+    /// As many tasks, each with one.
+    Tasks,
+}
+
+impl Task {
+    /// The name that this has in a report.
+    pub(crate) fn name(&self) -> String {
+        let value = self.workload.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
