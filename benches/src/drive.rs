@@ -1,17 +1,18 @@
 //! The workloads, over any client.
 
 use std::{
+    process::ExitCode,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use serde_json::json;
+use clap::Parser;
 use tokio::{runtime, task::JoinSet};
 
 use crate::{
     client::{Client, Failure},
     in_flight::{Done, ring, tasks},
-    report::Report,
+    report::{Report, print},
     seen,
     task::{Style, Task, Workload},
     window::{Tally, Until, Window, live_heap, status},
@@ -34,7 +35,9 @@ pub fn measure<C: Client>(task: &Task) -> Result<Report, Failure> {
     if let Some((_, why)) = C::LACKS.iter().find(|(workload, _)| *workload == task.workload) {
         return Err(format!("not with {}: {why}", C::NAME).into());
     }
-    runtime(task)?.block_on(async {
+    let own = task.clone();
+    on_runtime(task, async move {
+        let task = &own;
         match task.workload {
             Workload::Connect => connect::<C>(task).await,
             Workload::Idle => idle::<C>(task).await,
@@ -44,6 +47,36 @@ pub fn measure<C: Client>(task: &Task) -> Result<Report, Failure> {
             _ => requests::<C>(task).await,
         }
     })
+}
+
+/// Runs on a runtime, in a task: what a runtime of one thread blocks on costs a look at its sockets each time it is
+/// woken, which services, whose work is done in tasks, do not pay.
+pub(crate) fn on_runtime<F>(task: &Task, measured: F) -> Result<Report, Failure>
+where
+    F: Future<Output = Result<Report, Failure>> + Send + 'static,
+{
+    runtime(task)?.block_on(async { tokio::spawn(measured).await? })
+}
+
+/// The whole program of a client: reads the command line, measures, prints a line of JSON.
+pub fn program<C: Client>() -> ExitCode {
+    #[derive(Parser)]
+    struct Arguments {
+        #[command(flatten)]
+        task: Task,
+    }
+    end(measure::<C>(&Arguments::parse().task).map(|report| print(&report)))
+}
+
+/// What a program ends with.
+pub fn end(done: Result<(), Failure>) -> ExitCode {
+    done.map_or_else(
+        |failure| {
+            eprintln!("{failure}");
+            ExitCode::FAILURE
+        },
+        |()| ExitCode::SUCCESS,
+    )
 }
 
 /// The runtime that a task asks for.
@@ -179,12 +212,13 @@ async fn connect<C: Client>(task: &Task) -> Result<Report, Failure> {
     let client = C::connect(&task.server).await?;
     let _ = client.create(&path, &vec![7; task.payload]).await;
     client.close().await;
-    let run = async |until| {
+    let path = &path;
+    let run = |until| async move {
         let (mut tally, mut greeted) = (Tally::precise(until), Tally::precise(until));
         while let Some(begun) = tally.next() {
             let client = C::connect(&task.server).await?;
             greeted.ended(begun);
-            client.get(&path).await?;
+            client.get(path).await?;
             tally.ended(begun);
             client.close().await;
         }
@@ -225,14 +259,15 @@ async fn idle<C: Client>(task: &Task) -> Result<Report, Failure> {
         .close(C::NAME, task, tally)
         .with("heap_per_session", cfg!(feature = "count-allocations").then_some(heap))
         .with("resident_kib_grown", resident_now.saturating_sub(resident))
-        .with("longest_silence_ms", json!(longest));
+        .with("longest_silence_ms", longest);
     drop((first, sessions));
     Ok(report)
 }
 
 async fn lock<C: Client>(task: &Task) -> Result<Report, Failure> {
-    let client = C::connect(&task.server).await?;
-    let run = async |until| {
+    let own = C::connect(&task.server).await?;
+    let client = &own;
+    let run = |until| async move {
         let mut tally = Tally::precise(until);
         while let Some(begun) = tally.next() {
             let held = client.acquire(LOCK).await?;
@@ -245,7 +280,7 @@ async fn lock<C: Client>(task: &Task) -> Result<Report, Failure> {
     let window = Window::open(task);
     let tally = run(until(task)).await?;
     let report = window.close(C::NAME, task, tally);
-    client.close().await;
+    own.close().await;
     Ok(report)
 }
 

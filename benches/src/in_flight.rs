@@ -71,7 +71,11 @@ impl Slot {
 /// One task has them all and waits for the oldest, since answers come in order.
 ///
 /// Does not allocate for an operation, whatever the client does.
-pub(crate) async fn ring<F, Fut>(in_flight: usize, mut tally: Tally, op: F) -> Result<Tally, Failure>
+pub(crate) async fn ring<F, Fut>(
+    in_flight: usize,
+    mut tally: Tally,
+    op: F,
+) -> Result<Tally, Failure>
 where
     F: Fn(u64) -> Fut,
     Fut: Future<Output = Done> + Send + 'static,

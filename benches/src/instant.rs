@@ -354,7 +354,8 @@ impl Connection {
     fn fire(&self, path: &str, kind: EventType) {
         let mut watchers = self.world.watchers.borrow_mut();
         let Some(all) = watchers.get_mut(path.as_bytes()) else { return };
-        let event = WatcherEvent { kind, state: KeeperState::SYNC_CONNECTED, path: Text::from(path) };
+        let event =
+            WatcherEvent { kind, state: KeeperState::SYNC_CONNECTED, path: Text::from(path) };
         all.retain(|Watcher { mailbox, persistent }| {
             encode_frame_with(&mut mailbox.events.borrow_mut(), |out| {
                 let (zxid, err) = (Zxid(1), ErrorCode::OK);

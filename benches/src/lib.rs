@@ -28,7 +28,7 @@ mod window;
 
 pub use self::{
     client::{Client, Failure},
-    drive::measure,
+    drive::{end, measure, program},
     null::measure as measure_null,
     ours::measure as measure_ours,
     report::{Report, print},

@@ -3,9 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use zk_benches::{
-    Failure, ServeOptions, Task, measure_null, measure_ours, print, serve,
-};
+use zk_benches::{Failure, ServeOptions, Task, end, measure_null, measure_ours, print, serve};
 
 #[cfg(feature = "count-allocations")]
 #[global_allocator]
@@ -29,14 +27,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done = run(Arguments::parse().command);
-    done.map_or_else(
-        |failure| {
-            eprintln!("{failure}");
-            ExitCode::FAILURE
-        },
-        |()| ExitCode::SUCCESS,
-    )
+    end(run(Arguments::parse().command))
 }
 
 fn run(command: Command) -> Result<(), Failure> {

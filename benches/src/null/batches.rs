@@ -46,8 +46,7 @@ impl Batch {
             Workload::Mixed => task.in_flight.next_multiple_of(10),
             _ => task.in_flight,
         };
-        let mut batch =
-            Self { bytes: BytesMut::new(), begins: vec![0], count, per_operation };
+        let mut batch = Self { bytes: BytesMut::new(), begins: vec![0], count, per_operation };
         for number in (0..count).chain(0..count) {
             let xid = i32::try_from(number + 1).unwrap_or(i32::MAX);
             batch.put_operation(task.workload, (xid, number), &path, &data);

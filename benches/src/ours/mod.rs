@@ -26,8 +26,8 @@ use crate::{
 /// The client has failed.
 pub fn measure(task: &Task) -> Result<Report, Failure> {
     match task.workload {
-        Workload::FanOut => drive::runtime(task)?.block_on(watches::fan_out(task)),
-        Workload::Reconnect => drive::runtime(task)?.block_on(watches::reconnect(task)),
+        Workload::FanOut => drive::on_runtime(task, watches::fan_out(task.clone())),
+        Workload::Reconnect => drive::on_runtime(task, watches::reconnect(task.clone())),
         _ => drive::measure::<Ours>(task),
     }
 }

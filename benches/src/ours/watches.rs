@@ -18,12 +18,12 @@ const ASKING: usize = 1024;
 const NAME: &str = "ours";
 
 /// Another client writes every watched node; each event is waited for.
-pub(super) async fn fan_out(task: &Task) -> Result<Report, Failure> {
+pub(super) async fn fan_out(task: Task) -> Result<Report, Failure> {
     let client = Client::connect(&task.server).await?;
     let paths = nodes(&client, task.in_flight).await?;
     let watches = watch_once(&client, &paths).await?;
     let writer = Client::connect(&task.server).await?;
-    let window = Window::open(task);
+    let window = Window::open(&task);
     let begun = Instant::now();
     // Here, so that the writer's share of the processor is that of a client of its own.
     let writes = tokio::spawn(async move {
@@ -42,11 +42,11 @@ pub(super) async fn fan_out(task: &Task) -> Result<Report, Failure> {
         tally.took(begun.elapsed());
     }
     writes.await??;
-    Ok(window.close(NAME, task, tally))
+    Ok(window.close(NAME, &task, tally))
 }
 
 /// All watches are armed again before the answer to a read that was asked for meanwhile.
-pub(super) async fn reconnect(task: &Task) -> Result<Report, Failure> {
+pub(super) async fn reconnect(task: Task) -> Result<Report, Failure> {
     let connector = Breakable::default();
     let options = ConnectOptions::new(&task.server)?.connector(connector.clone());
     let client = options.connect().await?;
@@ -58,7 +58,7 @@ pub(super) async fn reconnect(task: &Task) -> Result<Report, Failure> {
     let grown = status("VmRSS:").unwrap_or_default().saturating_sub(resident);
     let before = status("VmHWM:").unwrap_or_default();
 
-    let window = Window::open(task);
+    let window = Window::open(&task);
     let mut session = client.session();
     connector.cut()?;
     while matches!(session.state(), SessionState::Connected { .. }) {
@@ -71,7 +71,7 @@ pub(super) async fn reconnect(task: &Task) -> Result<Report, Failure> {
     let counted = cfg!(feature = "count-allocations");
     let per_watch = counted.then_some(heap / tally.operations.max(1) as usize);
     Ok(window
-        .close(NAME, task, tally)
+        .close(NAME, &task, tally)
         .with("heap_per_watch", per_watch)
         .with("resident_kib_grown", grown)
         .with("peak_kib_grown_meanwhile", peak))
@@ -79,7 +79,8 @@ pub(super) async fn reconnect(task: &Task) -> Result<Report, Failure> {
 
 /// Nodes to be watched.
 async fn nodes(client: &Client, count: usize) -> Result<Vec<String>, Failure> {
-    let paths: Vec<String> = (0..count).map(|number| format!("/bench-watched-{number}-0")).collect();
+    let paths: Vec<String> =
+        (0..count).map(|number| format!("/bench-watched-{number}-0")).collect();
     for some in paths.chunks(ASKING) {
         let made: Vec<_> =
             some.iter().map(|path| client.create(path, b"").or_exists().into_future()).collect();

@@ -1,0 +1,83 @@
+//! `zookeeper-client`, by kezhuw.
+
+use std::process::ExitCode;
+
+use zk_benches::{Client, Failure, program};
+use zookeeper_client as zk;
+
+#[cfg(feature = "count-allocations")]
+#[global_allocator]
+static ALLOCATOR: &stats_alloc::StatsAlloc<std::alloc::System> = &stats_alloc::INSTRUMENTED_SYSTEM;
+
+#[derive(Clone)]
+struct Kezhuw(zk::Client);
+
+fn persistent() -> zk::CreateOptions<'static> {
+    zk::CreateMode::Persistent.with_acls(zk::Acls::anyone_all())
+}
+
+impl Client for Kezhuw {
+    const NAME: &'static str = "kezhuw";
+
+    /// Given back by dropping it; there is no way to wait for that.
+    type Held = zk::OwnedLockClient;
+
+    async fn connect(server: &str) -> Result<Self, Failure> {
+        Ok(Self(zk::Client::connect(server).await?))
+    }
+
+    async fn close(self) {}
+
+    fn get(&self, path: &str) -> impl Future<Output = Result<usize, Failure>> + Send {
+        let get = self.0.get_data(path);
+        async move { Ok(get.await?.0.len()) }
+    }
+
+    fn set(&self, path: &str, data: &[u8]) -> impl Future<Output = Result<(), Failure>> + Send {
+        let set = self.0.set_data(path, data, None);
+        async move {
+            set.await?;
+            Ok(())
+        }
+    }
+
+    async fn create(&self, path: &str, data: &[u8]) -> Result<(), Failure> {
+        self.0.create(path, data, &persistent()).await?;
+        Ok(())
+    }
+
+    fn delete(&self, path: &str) -> impl Future<Output = Result<(), Failure>> + Send {
+        let delete = self.0.delete(path, None);
+        async move { Ok(delete.await?) }
+    }
+
+    fn set_all(
+        &self,
+        paths: &[String],
+        data: &[u8],
+    ) -> impl Future<Output = Result<(), Failure>> + Send {
+        let mut writer = self.0.new_multi_writer();
+        let added = paths.iter().try_for_each(|path| writer.add_set_data(path, data, None));
+        async move {
+            added?;
+            writer.commit().await?;
+            Ok(())
+        }
+    }
+
+    async fn acquire(&self, path: &str) -> Result<Self::Held, Failure> {
+        let prefix = zk::LockPrefix::new_curator(path, "lock-")?;
+        let options = zk::LockOptions::new(zk::Acls::anyone_all());
+        let options = options.with_ancestor_options(persistent())?;
+        Ok(self.0.lock(prefix, b"", options).await?.into_owned())
+    }
+
+    async fn release(&self, held: Self::Held, _: bool) -> Result<(), Failure> {
+        drop(held);
+        Ok(())
+    }
+}
+
+fn main() -> ExitCode {
+    program::<Kezhuw>()
+}
