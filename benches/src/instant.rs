@@ -278,7 +278,7 @@ impl Connection {
 
     /// Writes an answer's body. Returns whether the same question may have another effect the next time.
     fn carry_out(
-        &mut self,
+        &self,
         op: OpCode,
         reader: &mut Reader<'_>,
         out: &mut BytesMut,

@@ -61,6 +61,8 @@ pub use zk_client::{
     Rejection, SessionEnd, SessionId,
 };
 
+#[doc(hidden)]
+pub use self::line::ahead_in_line;
 pub use self::{
     barrier::{Barrier, BarrierBuilder, DoubleBarrier, DoubleBarrierBuilder, Participation},
     builder::Builder,

@@ -156,8 +156,9 @@ fn run(wire: &mut Wire, batch: &Batch, until: Until) -> Result<Tally, Failure> {
     while ended < begun {
         let len = wire.read(&mut buffer)?;
         ended += counter.count(&buffer[..len]);
-        while let Some((_, at)) = writes.pop_front_if(|(up_to, _)| *up_to <= ended) {
-            tally.took(at.elapsed());
+        while let Some((_, at)) = writes.front().filter(|(up_to, _)| *up_to <= ended) {
+            tally.took(Instant::elapsed(at));
+            writes.pop_front();
         }
         let free = batch.count as u64 - (begun - ended);
         write(wire, &mut begun, free, &mut writes)?;

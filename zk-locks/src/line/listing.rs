@@ -3,8 +3,8 @@
 use crate::{
     entry::{Entry, Kind},
     error::AcquireError,
-    layout::Strangers,
-    line::{Downgrades, Settings},
+    layout::{Filter, Strangers},
+    line::Downgrades,
 };
 
 use zk_client::planted;
@@ -29,6 +29,17 @@ pub(crate) struct Listing {
     epoch: u64,
 }
 
+/// How many of these nodes of an exclusive lock one of them has to wait for; `None` if it is not among them.
+///
+/// For the benchmark of what a listing costs that nobody can do without.
+#[doc(hidden)]
+#[must_use]
+pub fn ahead_in_line(names: Vec<String>, own: &str) -> Option<usize> {
+    let own = Entry::parse(own.to_owned()).ok()?;
+    let by = (&Filter::default(), Downgrades::default());
+    Listing::new(names, &own, None, by, 0).ok()?.as_ref().map(Listing::ahead)
+}
+
 impl Listing {
     /// What a list of names means for `own`; `None` if that is not on it. `besides` is not waited for.
     ///
@@ -38,7 +49,7 @@ impl Listing {
         names: Vec<String>,
         own: &Entry,
         besides: Option<&str>,
-        settings: &Settings,
+        (filter, downgrades): (&Filter, Downgrades),
         epoch: u64,
     ) -> Result<Option<Self>, AcquireError> {
         let mut listing = Self {
@@ -49,15 +60,13 @@ impl Listing {
             closed: true,
             epoch,
         };
-        let filter = &settings.filter;
         let mut is_there = false;
         for name in names {
             match filter.read(name) {
                 Ok(entry) => {
                     is_there |= entry.name == own.name;
                     listing.followed |= own.is_ahead_of(&entry);
-                    listing.closed &=
-                        cannot_be_joined_in_front(own.kind, entry.kind, settings.downgrades);
+                    listing.closed &= cannot_be_joined_in_front(own.kind, entry.kind, downgrades);
                     if entry.blocks(own) && besides != Some(&*entry.name) {
                         listing.add(entry);
                     }

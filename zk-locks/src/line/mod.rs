@@ -38,6 +38,7 @@ mod rotate;
 mod together;
 mod wait;
 
+pub use self::listing::ahead_in_line;
 pub(crate) use self::{
     delay::SignOff,
     join::PARENT_TRIES,

@@ -102,7 +102,8 @@ impl Line {
         epoch: u64,
     ) -> Result<Option<Listing>, AcquireError> {
         let besides = place.besides.as_deref();
-        Listing::new(names, &place.entry, besides, &self.settings, epoch)
+        let by = (&self.settings.filter, self.settings.downgrades);
+        Listing::new(names, &place.entry, besides, by, epoch)
     }
 
     /// Watches those in front of us that are to be watched, and our own node, as far as they are not yet.

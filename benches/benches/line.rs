@@ -1,0 +1,32 @@
+//! What a waiter makes of the listing of a lock.
+
+#![expect(missing_docs, reason = "criterion's macros make functions that nobody calls")]
+
+use std::hint::black_box;
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use zk_locks::ahead_in_line;
+
+/// Cost must grow with the number of waiters, and not faster.
+fn line(c: &mut Criterion) {
+    let mut group = c.benchmark_group("whom to wait for");
+    for count in [10, 100, 1_000, 10_000] {
+        let names: Vec<String> = (0..count)
+            .map(|number| format!("_c_3b5f6a0e-0000-4000-8000-0123456789ab-lock-{number:010}"))
+            .collect();
+        let own = names[count - 1].clone();
+        assert_eq!(ahead_in_line(names.clone(), &own), Some(count - 1));
+        group.throughput(Throughput::Elements(count as u64));
+        group.bench_function(format!("{count} children"), |b| {
+            b.iter_batched(
+                || names.clone(),
+                |names| ahead_in_line(names, black_box(&own)),
+                BatchSize::LargeInput,
+            );
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, line);
+criterion_main!(benches);
