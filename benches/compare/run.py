@@ -336,7 +336,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seconds", default="3")
-    parser.add_argument("--warm-up", default="1")
+    parser.add_argument("--warm-up", default="2")
     parser.add_argument("--only", help="rows whose key has one of these in it, separated by commas")
     parser.add_argument("--clients", default=",".join(ALL), help="who is measured")
     parser.add_argument("--no-calls", action="store_true", help="does not count system calls")
