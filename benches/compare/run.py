@@ -18,6 +18,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -234,7 +235,7 @@ def styles(name, row):
 
 def collect(options):
     results, reasons = {}, {}
-    chosen = [row for row in rows() if not options.only or any(part in row.key for part in options.only.split(","))]
+    chosen = [row for row in rows() if not options.only or any(fnmatch(row.key, part) for part in options.only.split(","))]
     for server in dict.fromkeys(row.server for row in chosen):
         with Server(server) as address:
             for round_ in range(options.runs):
@@ -337,7 +338,7 @@ def main():
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seconds", default="3")
     parser.add_argument("--warm-up", default="2")
-    parser.add_argument("--only", help="rows whose key has one of these in it, separated by commas")
+    parser.add_argument("--only", help="rows, such as `get-*-instant,lock*`")
     parser.add_argument("--clients", default=",".join(ALL), help="who is measured")
     parser.add_argument("--no-calls", action="store_true", help="does not count system calls")
     parser.add_argument("--write", action="store_true", help="writes docs/performance.md")
