@@ -313,7 +313,7 @@ def page(options, chosen, results, reasons, calls):
     load = Path("/proc/loadavg").read_text().split()[0]
     lines = ["# Performance", "",
              "Made by `benches/compare/run.py`, which says how; do not edit.", "",
-             f"* {datetime.date.today()}, {commit()}, Linux {platform.release()}, {os.cpu_count()} cores ({cpu}); "
+             f"* {datetime.date.today()}, {VERSIONS['ours']}, Linux {platform.release()}, {os.cpu_count()} cores ({cpu}); "
              f"load at the end {load}",
              f"* client pinned to one core, server to the other; medians of {options.runs} interleaved runs of {options.seconds} s each",
              "* real servers: `forceSync=no`, data on a RAM disk, `nio.numWorkerThreads=0` unless it says otherwise",

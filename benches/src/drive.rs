@@ -248,18 +248,17 @@ async fn idle<C: Client>(task: &Task) -> Result<Report, Failure> {
             sessions.push(joined??);
         }
     }
+    seen::forget(&task.server);
     let window = Window::open(task);
     tokio::time::sleep(Duration::from_secs_f64(task.seconds)).await;
     let count = sessions.len();
     let heap = live_heap().saturating_sub(heap) / count.max(1);
     let resident_now = status("VmRSS:").unwrap_or_default();
-    let longest = seen::figure(&task.server, "Longest silence: ");
-    let tally = Tally::of(count);
     let report = window
-        .close(C::NAME, task, tally)
+        .close(C::NAME, task, Tally::of(count))
         .with("heap_per_session", cfg!(feature = "count-allocations").then_some(heap))
         .with("resident_kib_grown", resident_now.saturating_sub(resident))
-        .with("longest_silence_ms", longest);
+        .with("longest_silence_ms", seen::longest_silence(&task.server));
     drop((first, sessions));
     Ok(report)
 }

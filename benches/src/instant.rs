@@ -187,8 +187,8 @@ impl Connection {
     /// Answers all that is whole.
     fn frames(&mut self, bytes: &mut &[u8]) -> io::Result<()> {
         while let Some(mut prefix) = bytes.get(..4) {
-            if !self.greeted && prefix == b"srvr" {
-                self.say();
+            if !self.greeted && (prefix == b"srvr" || prefix == b"srst") {
+                self.say(prefix == b"srst");
                 return Ok(());
             }
             let len = prefix.get_u32() as usize;
@@ -200,10 +200,13 @@ impl Connection {
         Ok(())
     }
 
-    /// The figures that are asked for without a session.
-    fn say(&mut self) {
+    /// The figures that are asked for without a session, or that they begin anew.
+    fn say(&mut self, anew: bool) {
         let world = &self.world;
         world.requests.set(world.requests.get() + 1);
+        if anew {
+            world.longest_silence.set(Duration::ZERO);
+        }
         let text = format!(
             "Zookeeper version: instant\nReceived: {}\nLongest silence: {}\nMode: standalone\n",
             world.requests.get(),

@@ -1,7 +1,7 @@
 //! What the server says that it has seen.
 
 use std::{
-    io::{Read as _, Write as _},
+    io::{self, Read as _, Write as _},
     net::TcpStream,
 };
 
@@ -10,11 +10,28 @@ pub(crate) fn requests(server: &str) -> Option<u64> {
     figure(server, "Received: ")
 }
 
+/// For how long it has heard nothing of some session, at most, since it was told to [forget](forget) that. Only the
+/// instant server knows.
+pub(crate) fn longest_silence(server: &str) -> Option<u64> {
+    figure(server, "Longest silence: ")
+}
+
+/// Has it begin to count anew.
+pub(crate) fn forget(server: &str) {
+    // Whoever cannot count cannot forget.
+    let _ = ask(server, b"srst");
+}
+
 /// A figure in the answer to `srvr`.
-pub(crate) fn figure(server: &str, label: &str) -> Option<u64> {
-    let mut stream = TcpStream::connect(server).ok()?;
-    stream.write_all(b"srvr").ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
+fn figure(server: &str, label: &str) -> Option<u64> {
+    let answer = ask(server, b"srvr").ok()?;
     answer.lines().find_map(|line| line.strip_prefix(label)?.trim().parse().ok())
+}
+
+fn ask(server: &str, word: &[u8]) -> io::Result<String> {
+    let mut stream = TcpStream::connect(server)?;
+    stream.write_all(word)?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
 }

@@ -22,7 +22,6 @@ use crate::{
     client::Failure,
     drive::{node, until, warm_up},
     report::Report,
-    seen,
     task::{Task, Workload},
     window::{Tally, Until, Window, status},
 };
@@ -133,9 +132,10 @@ fn prepare(wire: &mut Wire, task: &Task) -> Result<(), Failure> {
 /// Keeps all of the batch under way.
 fn run(wire: &mut Wire, batch: &Batch, until: Until) -> Result<Tally, Failure> {
     let mut tally = Tally::new(until);
-    let goes_on = |begun: u64| match until {
-        Until::Time(end) => Instant::now() < end,
-        Until::Count(count) => begun < count * batch.per_operation,
+    let left = |begun: u64| match until {
+        Until::Time(end) if Instant::now() < end => u64::MAX,
+        Until::Time(_) => 0,
+        Until::Count(count) => count * batch.per_operation - begun,
     };
     let mut buffer = vec![0; 256 << 10];
     let mut counter = Counter::default();
@@ -143,12 +143,13 @@ fn run(wire: &mut Wire, batch: &Batch, until: Until) -> Result<Tally, Failure> {
     let mut writes = VecDeque::new();
     let (mut begun, mut ended) = (0, 0);
     let write = |wire: &mut Wire, begun: &mut u64, free: u64, writes: &mut VecDeque<_>| {
-        if free == 0 || !goes_on(*begun) {
+        let some = free.min(left(*begun));
+        if some == 0 {
             return Ok(());
         }
         let at = Instant::now();
-        wire.write(batch.some(*begun, free as usize))?;
-        *begun += free;
+        wire.write(batch.some(*begun, some as usize))?;
+        *begun += some;
         writes.push_back((*begun, at));
         Ok::<_, Failure>(())
     };
@@ -201,9 +202,7 @@ pub(super) fn idle(task: &Task) -> Result<Report, Failure> {
     let window = Window::open(task);
     std::thread::sleep(Duration::from_secs_f64(task.seconds));
     let grown = status("VmRSS:").unwrap_or_default().saturating_sub(resident);
-    let tally = Tally::of(sessions.len());
-    let longest = seen::figure(&task.server, "Longest silence: ");
-    let report = window.close(NAME, task, tally).with("resident_kib_grown", grown);
+    let report = window.close(NAME, task, Tally::of(sessions.len()));
     drop((first, sessions));
-    Ok(report.with("longest_silence_ms", longest))
+    Ok(report.with("resident_kib_grown", grown))
 }

@@ -1,0 +1,124 @@
+//! The program that measures does what it says: so many operations, so many requests.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Child, Command, Stdio},
+};
+
+use serde_json::Value;
+
+const ZK_BENCH: &str = env!("CARGO_BIN_EXE_zk-bench");
+
+/// A server that ends with its input, and so with the test.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(kind: &str) -> Self {
+        let mut command = Command::new(ZK_BENCH);
+        command.args(["serve", kind]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut address = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut address).unwrap();
+        Self { child, address: address.trim().to_owned() }
+    }
+
+    fn measure(&self, client: &str, task: &str) -> Value {
+        let mut command = Command::new(ZK_BENCH);
+        command.arg(client).args(task.split(' ')).args(["--server", &self.address]);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{client} {task}: {said}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        // A test that fails leaves it no reason to stay.
+        let _ = self.child.wait();
+    }
+}
+
+#[track_caller]
+fn expect(report: &Value, figure: &str, wanted: u64) {
+    assert_eq!(report[figure].as_u64(), Some(wanted), "{figure} of {report}");
+}
+
+#[test]
+fn every_operation_is_as_many_requests_as_it_must_be() {
+    let server = Server::start("instant");
+    for client in ["null", "ours"] {
+        for (workload, requests) in
+            [("get", 1), ("set", 1), ("mixed", 1), ("create-delete", 2), ("multi", 1)]
+        {
+            for in_flight in [1, 16, 100] {
+                let task = format!("{workload} --in-flight {in_flight} --operations 200");
+                let report = server.measure(client, &task);
+                expect(&report, "operations", 200);
+                expect(&report, "requests_seen", 200 * requests);
+            }
+        }
+        // The handshake, the read, the end of the session.
+        let report = server.measure(client, "connect --operations 5");
+        expect(&report, "operations", 5);
+        expect(&report, "requests_seen", 15);
+        let report = server.measure(client, "idle --in-flight 5 --seconds 0.01");
+        expect(&report, "operations", 5);
+        expect(&report, "requests_seen", 0);
+    }
+}
+
+#[test]
+fn a_task_for_each_request_and_several_threads_do_the_same() {
+    let server = Server::start("instant");
+    for threads in [1, 4] {
+        let task = format!("get --in-flight 16 --operations 200 --style tasks --threads {threads}");
+        let report = server.measure("ours", &task);
+        expect(&report, "operations", 200);
+        expect(&report, "requests_seen", 200);
+    }
+}
+
+#[test]
+fn data_are_as_long_as_asked_for() {
+    let server = Server::start("instant");
+    for workload in ["get", "set"] {
+        for payload in [0, 65_536, 1_000_000] {
+            let task = format!("{workload} --in-flight 3 --operations 9 --payload {payload}");
+            for client in ["null", "ours"] {
+                expect(&server.measure(client, &task), "operations", 9);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_watch_is_heard_of_and_every_one_is_restored_in_few_requests() {
+    let server = Server::start("instant");
+    let report = server.measure("ours", "fan-out --in-flight 300");
+    expect(&report, "operations", 300);
+    // The writer's.
+    expect(&report, "requests_seen", 300);
+    let report = server.measure("ours", "reconnect --in-flight 5000");
+    expect(&report, "operations", 5050);
+    // The handshake, frames of up to 128 KiB, the read behind them.
+    let requests = report["requests_seen"].as_u64().unwrap();
+    assert!((3..=8).contains(&requests), "{report}");
+}
+
+#[test]
+fn locks_are_granted_as_often_as_asked_for() {
+    let server = Server::start("testkit");
+    for client in ["null", "ours"] {
+        for release in ["", " --unawaited"] {
+            let report = server.measure(client, &format!("lock --operations 20{release}"));
+            expect(&report, "operations", 20);
+            let task = format!("hand-off --in-flight 4 --operations 40{release}");
+            expect(&server.measure(client, &task), "operations", 40);
+        }
+    }
+}
