@@ -3,6 +3,7 @@
 //! A change that nobody meant shows here before users meet it. One that is meant is written down, and read in the
 //! commit like any other line: `REWRITE=1 cargo test -p zk-tests --test surface`.
 
+mod examples;
 mod rustdoc;
 
 use std::{collections::BTreeSet, fs, path::PathBuf};

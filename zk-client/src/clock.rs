@@ -6,6 +6,33 @@ use std::{sync::Arc, time::Duration};
 ///
 /// It must never go back, and should go on while the machine sleeps: a session expires on the servers'
 /// clocks meanwhile, and whoever holds a lock through it must find out on waking.
+///
+/// ```
+/// use std::{
+///     sync::{
+///         Arc,
+///         atomic::{AtomicU64, Ordering},
+///     },
+///     time::Duration,
+/// };
+/// use zk_client::{Clock, ConnectOptions};
+///
+/// /// For tests: the machine sleeps when it is told to.
+/// #[derive(Clone, Default)]
+/// struct ByHand(Arc<AtomicU64>);
+///
+/// impl Clock for ByHand {
+///     fn now(&self) -> Duration {
+///         Duration::from_millis(self.0.load(Ordering::Relaxed))
+///     }
+/// }
+///
+/// let clock = ByHand::default();
+/// let options = ConnectOptions::new("zk1:2181")?.clock(clock.clone());
+/// clock.0.fetch_add(20_000, Ordering::Relaxed); // twenty seconds later
+/// # drop(options);
+/// # Ok::<(), zk_client::ServersError>(())
+/// ```
 pub trait Clock: Send + Sync + 'static {
     /// Time since a moment of the clock's own choice.
     fn now(&self) -> Duration;
@@ -26,6 +53,17 @@ pub(crate) fn production() -> Arc<dyn Clock> {
 }
 
 /// Tokio's monotonic clock, which tests can pause. It stands still while the machine sleeps.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use zk_client::{ConnectOptions, TokioClock};
+///
+/// // In a test with `#[tokio::test(start_paused = true)]`.
+/// let zk = ConnectOptions::new("zk1:2181")?.clock(TokioClock::new()).connect().await?;
+/// # drop(zk);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct TokioClock {
     epoch: tokio::time::Instant,

@@ -23,6 +23,28 @@ use crate::{
 };
 
 /// What kind of node to create.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// use std::time::Duration;
+/// use zk_client::CreateMode;
+///
+/// zk.create("/jobs", b"").mode(CreateMode::Container).await?;
+/// let first = zk.create("/jobs/job-", b"").mode(CreateMode::PersistentSequential).await?;
+/// assert_eq!(first.path, "/jobs/job-0000000000");
+/// let worker = zk.create("/worker", b"").mode(CreateMode::Ephemeral).await?;
+/// assert_eq!(worker.stat.ephemeral_owner, zk.session().id());
+/// // Servers refuse it unless they have been told to allow it.
+/// let hint = CreateMode::PersistentTtl(Duration::from_secs(60));
+/// if let Err(error) = zk.create("/hint", b"").mode(hint).await {
+///     println!("{error}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CreateMode {
@@ -206,6 +228,19 @@ impl<'a> Create<'a> {
     /// once the returned [`OwnedNode`](crate::OwnedNode) is gone. Only for ephemeral modes.
     ///
     /// The last component of the path gets the prefix `_c_<uuid>-`, by which the node is found again.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+    /// use zk_client::CreateMode;
+    ///
+    /// let seat = zk.create("/seat-", b"").mode(CreateMode::EphemeralSequential).protected().await?;
+    /// assert_eq!(seat.sequence(), Some(0));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub const fn protected(self) -> CreateProtected<'a> {
         CreateProtected::new(self, false)
     }
@@ -288,6 +323,19 @@ fn read_created(answer: Answer, context: ReplyContext) -> Result<Created, Unread
 
 impl Created {
     /// The number that the server has put behind the `requested` path.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+    /// use zk_client::CreateMode;
+    ///
+    /// let create = zk.create("/job-", b"").mode(CreateMode::PersistentSequential);
+    /// assert_eq!(create.await?.sequence("/job-"), Some(0));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn sequence(&self, requested: &str) -> Option<i32> {
         self.path.strip_prefix(requested).and_then(parse_sequence)

@@ -10,6 +10,23 @@ use zk_proto::{
 };
 
 /// Why a read gave nothing. Reads change nothing, so there is no doubt to report.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// use zk_client::{ReadError, Rejection};
+///
+/// match zk.get("/missing").await {
+///     Ok((data, _)) => println!("{data:?}"),
+///     Err(ReadError::Rejected(Rejection::NoNode)) => println!("not there"),
+///     Err(error) if error.session_end().is_some() => println!("a new client is needed: {error}"),
+///     Err(error) => return Err(error.into()),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -22,6 +39,25 @@ pub enum ReadError {
 }
 
 /// Why a write did not succeed, as far as is known.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// use zk_client::{Rejection, WriteError};
+///
+/// zk.create("/a", b"").await?;
+/// let error = zk.create("/a", b"").await.unwrap_err();
+/// assert_eq!(error.rejection(), Some(Rejection::NodeExists));
+///
+/// server.pause(); // not even the end of the session is heard of
+/// let error = zk.create("/b", b"").timeout(std::time::Duration::from_millis(10)).await.unwrap_err();
+/// assert!(matches!(error, WriteError::InDoubt(_)), "it was sent");
+/// # server.resume();
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
@@ -38,6 +74,28 @@ pub enum WriteError {
 }
 
 /// A write of which nobody knows whether it happened.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// use zk_client::{OpCode, WriteError};
+/// use zk_testkit::proxy::Match;
+///
+/// server.on(Match::reply(OpCode::CREATE2).once()).reset(); // carried out, and the answer lost
+/// match zk.create("/order", b"").await {
+///     Err(WriteError::InDoubt(doubt)) => {
+///         println!("{doubt}: {}", doubt.cause);
+///         // From here on a read is conclusive.
+///         zk.settle().await?;
+///         assert!(zk.exists("/order").await?.is_some());
+///     }
+///     other => println!("{other:?}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{op} in doubt")]
 #[must_use = "the write may have happened"]
@@ -118,6 +176,21 @@ pub enum SessionEnd {
 }
 
 /// What a server said no with.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// use zk_client::Rejection;
+///
+/// let error = zk.set("/missing", b"").await.unwrap_err();
+/// let rejection = error.rejection().ok_or("a server has answered")?;
+/// assert_eq!(rejection, Rejection::NoNode);
+/// assert_eq!(rejection.code().0, -101);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Rejection {
@@ -232,6 +305,28 @@ impl From<session::Cause> for Cause {
 }
 
 /// Any failure of an operation, for callers that treat them alike.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// use zk_client::{Client, Error, Rejection};
+///
+/// async fn count_up(zk: &Client) -> Result<(), Error> {
+///     let (_, stat) = zk.get("/counter").await?;
+///     zk.set("/counter", b"+1").version(stat.version).await?;
+///     Ok(())
+/// }
+///
+/// match count_up(&zk).await {
+///     Err(error) if error.is_in_doubt() => println!("it may have been counted: {error}"),
+///     Err(error) if error.rejection() == Some(Rejection::BadVersion) => println!("once more"),
+///     other => println!("{other:?}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -19,6 +19,24 @@ use crate::{
 /// The delete is carried out by the session: nobody need wait for it, it is repeated over lost
 /// connections, and it is given up only with the session, which takes the node with it. The value keeps
 /// the session alive.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// use zk_client::CreateMode;
+///
+/// let here = zk.create("/here", b"").mode(CreateMode::Ephemeral).protected().await?;
+/// assert!(zk.exists(here.path()).await?.is_some());
+///
+/// // To be sure that it is gone; dropping it does the same in the background.
+/// let path = here.path().to_owned();
+/// here.delete().await?;
+/// assert!(zk.exists(&path).await?.is_none());
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "dropping it deletes the node"]
 pub struct OwnedNode {
     pub(crate) absolute: Arc<str>,

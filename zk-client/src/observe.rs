@@ -13,6 +13,39 @@ use crate::error::SessionEnd;
 /// them: they should be quick, and must not wait for the session. Nothing is computed for an observer that is not there.
 ///
 /// The example `metrics` makes of it, and of [`Client::stats`](crate::Client::stats), what a metrics system reads.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// use std::sync::{
+///     Arc,
+///     atomic::{AtomicU64, Ordering},
+/// };
+/// use zk_client::{Answered, ConnectOptions, Ending, LinkError, Observer};
+///
+/// #[derive(Default)]
+/// struct Doubts(AtomicU64);
+///
+/// impl Observer for Doubts {
+///     fn disconnected(&self, why: &LinkError) {
+///         println!("disconnected: {why}");
+///     }
+///
+///     fn answered(&self, answered: &Answered) {
+///         if answered.ending == Ending::Unknown {
+///             self.0.fetch_add(1, Ordering::Relaxed);
+///         }
+///     }
+/// }
+///
+/// let doubts = Arc::new(Doubts::default());
+/// let options = ConnectOptions::new(&server.connect_string())?.observer(doubts.clone());
+/// options.connect().await?.get("/").await?;
+/// assert_eq!(doubts.0.load(Ordering::Relaxed), 0);
+/// # Ok(())
+/// # }
+/// ```
 pub trait Observer: Send + Sync + 'static {
     /// A server serves the session.
     fn connected(&self, connected: &Connected<'_>) {

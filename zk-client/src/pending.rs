@@ -34,6 +34,23 @@ use crate::{
 ///
 /// Does not borrow anything. Dropping it does not take a request back that has been submitted: the answer, when it
 /// comes, is discarded. A builder that was awaited and waits for room has not submitted anything yet.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// zk.create("/a", b"1").await?;
+/// // All three are on their way, in this order.
+/// let before = zk.get("/a").submit();
+/// let write = zk.set("/a", b"2").submit();
+/// let after = zk.get("/a").submit();
+/// assert_eq!(before.await?.0, "1");
+/// assert_eq!(after.await?.0, "2");
+/// write.await?;
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a request that fails is only noticed here"]
 pub struct Pending<T, E> {
     state: State<T, E>,

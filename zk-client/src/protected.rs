@@ -198,6 +198,24 @@ impl PendingNodes {
     /// gone, and that this is the error.
     ///
     /// Left here, it is deleted when this goes.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+    /// use zk_client::CreateMode;
+    ///
+    /// let seat = |path| zk.create(path, b"").mode(CreateMode::Ephemeral).protected();
+    /// let old = seat("/old").await?;
+    /// // Moves, unless somebody has closed the gate.
+    /// let mut moving = zk.create_all_protected([seat("/new")]).check("/gate").replacing(old).submit();
+    /// let refused = (&mut moving).await?.is_err();
+    /// let kept = moving.take_back().ok_or("it has moved")?;
+    /// assert!(refused && zk.exists(kept.path()).await?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn take_back(&mut self) -> Option<OwnedNode> {
         self.kept.take()
     }

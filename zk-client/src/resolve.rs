@@ -26,6 +26,28 @@ pub type Lookup = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Sen
 
 /// How names of servers become addresses: by the system, unless
 /// [`ConnectOptions::resolver`](crate::ConnectOptions::resolver) says otherwise.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::{future::ready, net::SocketAddr};
+/// use zk_client::{ConnectOptions, Lookup, Resolve};
+///
+/// /// Servers whose names nobody else knows.
+/// struct Table(Vec<(&'static str, SocketAddr)>);
+///
+/// impl Resolve for Table {
+///     fn resolve(&self, server: &str) -> Lookup {
+///         let known = self.0.iter().filter(|(name, _)| *name == server);
+///         Box::pin(ready(Ok(known.map(|(_, address)| *address).collect())))
+///     }
+/// }
+///
+/// let table = Table(vec![("east:2181", "10.0.0.1:2181".parse()?), ("west:2181", "10.1.0.1:2181".parse()?)]);
+/// let zk = ConnectOptions::new("east:2181,west:2181")?.resolver(table).connect().await?;
+/// # drop(zk);
+/// # Ok(())
+/// # }
+/// ```
 pub trait Resolve: Send + Sync + 'static {
     /// Looks up `server`, given as `host:port` as in the connection string. Called anew for each attempt to connect, so
     /// that servers may change their addresses. The session bounds the time.
@@ -44,6 +66,23 @@ impl Resolve for SystemResolver {
 }
 
 /// Connections over TCP to addresses that a resolver finds.
+///
+/// ```
+/// use zk_client::{Connect, Dial, ResolvedConnect, SystemResolver};
+///
+/// /// Says whom it connects to, and leaves the rest to others.
+/// struct Loud(ResolvedConnect);
+///
+/// impl Connect for Loud {
+///     fn connect(&self, server: &str) -> Dial {
+///         println!("connecting to {server}");
+///         self.0.connect(server)
+///     }
+/// }
+///
+/// let connector = Loud(ResolvedConnect::new(SystemResolver));
+/// # let _ = connector;
+/// ```
 #[derive(Clone)]
 pub struct ResolvedConnect(Arc<dyn Resolve>);
 

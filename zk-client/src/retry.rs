@@ -84,6 +84,25 @@ impl Retry {
 }
 
 /// Errors that tell whether to try again may help and cannot hurt.
+///
+/// ```
+/// use zk_client::{Cause, ReadError, Retry, SafeToRetry};
+///
+/// /// What our own operations fail with.
+/// enum AppError {
+///     Zk(ReadError),
+///     NotANumber,
+/// }
+///
+/// impl SafeToRetry for AppError {
+///     fn is_safe_to_retry(&self) -> bool {
+///         matches!(self, Self::Zk(error) if error.is_safe_to_retry())
+///     }
+/// }
+///
+/// assert!(AppError::Zk(ReadError::Unavailable(Cause::Throttled)).is_safe_to_retry());
+/// assert!(!AppError::NotANumber.is_safe_to_retry());
+/// ```
 pub trait SafeToRetry {
     /// Whether nothing has been done, for a reason that may pass.
     fn is_safe_to_retry(&self) -> bool;

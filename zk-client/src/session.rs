@@ -83,6 +83,27 @@ impl Lease {
 }
 
 /// A view of a client's session. Cheap to clone; does not keep the session alive.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// use zk_client::{SessionEnd, SessionState};
+///
+/// let mut session = zk.session();
+/// assert_eq!(session.state(), SessionState::Connected { read_only: false });
+/// // Ephemeral nodes are there for at least so long, whatever happens to the connection.
+/// assert!(session.lease_left() <= session.timeout());
+///
+/// server.expire(session.id()); // as if it had been out of reach for too long
+/// while let state @ (SessionState::Connected { .. } | SessionState::Disconnected) = session.changed().await {
+///     println!("{state:?}: sure for {:?}", session.lease_left());
+/// }
+/// assert_eq!(session.ended().await, SessionEnd::Expired);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Session {
     published: watch::Receiver<Published>,

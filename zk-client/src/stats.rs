@@ -23,6 +23,22 @@ use crate::{
 /// What a session's clients have done so far, all of them together: see [`Client::stats`](crate::Client::stats).
 ///
 /// Numbers of one moment, taken one after the other: they need not fit exactly.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// zk.create("/a", b"").await?;
+/// let before = zk.stats();
+/// zk.create("/a", b"").await.unwrap_err();
+/// let after = zk.stats();
+/// assert_eq!(after.answered - before.answered, 1);
+/// assert_eq!(after.rejected - before.rejected, 1);
+/// println!("half of all answers within {:?}", after.latency().quantile(0.5));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stats {

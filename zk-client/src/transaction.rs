@@ -21,7 +21,28 @@ use crate::{
 ///
 /// A failed transaction resolves to [`Err`] inside of `Ok`: a server has answered, and nothing was written.
 /// An empty one succeeds. One with an operation that the server does not know, such as the creation of a container before
-/// 3.5, is refused as a whole with [`Unimplemented`](Rejection::Unimplemented). One that asks for version -1, by which servers understand any, is not sent.
+/// 3.5, is refused as a whole with [`Unimplemented`](Rejection::Unimplemented). One that asks for version -1, by which
+/// servers understand any, is not sent.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// use zk_client::{CreateMode, MultiError, Rejection};
+///
+/// zk.create("/inbox", b"a job").await?;
+/// let moved = zk
+///     .multi()
+///     .check_version("/inbox", 0)
+///     .create("/done", b"a job", CreateMode::Persistent)
+///     .delete("/inbox");
+/// assert_eq!(moved.clone().await?.map(|results| results.len()), Ok(3));
+/// // All or nothing: it is there no more.
+/// assert_eq!(moved.await?, Err(MultiError { index: 0, rejection: Rejection::NoNode }));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
 pub struct Multi<'a> {
@@ -79,7 +100,7 @@ impl<'a> Multi<'a> {
         self
     }
 
-    /// Creates a node that everybody may do everything with.
+    /// Creates a node, for those whom the [connection](crate::ConnectOptions::default_acl) was told.
     pub fn create(self, path: &'a str, data: &'a [u8], mode: CreateMode) -> Self {
         let acl = self.target.handle.acl.clone();
         self.with(Op::Create { path, data, mode, acl })

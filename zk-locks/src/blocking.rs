@@ -44,6 +44,20 @@ const FAREWELL: Duration = Duration::from_secs(5);
 
 /// A session that threads without a runtime can use. Cheap to clone; the session is closed when all clones,
 /// locks and guards are gone.
+///
+/// ```no_run
+/// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use zk_locks::{ConnectOptions, Lock, blocking::Session};
+///
+/// let session = Session::connect(ConnectOptions::new("zk1:2181")?)?;
+/// // What has no blocking form is waited for by `run`; a lock with settings is adopted.
+/// let (report, _) = session.run(async { session.client().get("/report").await })?;
+/// let lock = Lock::builder(session.client(), "/locks/report").max_waiters(10).build();
+/// let guard = session.adopt(lock).acquire()?;
+/// println!("{} bytes are there, read before token {}", report.len(), guard.token());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Session {
     client: Client,
@@ -152,6 +166,17 @@ impl Wake for Unpark {
 }
 
 /// An exclusive lock: see [`zk_locks::Lock`](crate::Lock).
+///
+/// ```
+/// # fn example(session: zk_locks::blocking::Session) -> Result<(), Box<dyn std::error::Error>> {
+/// let lock = session.lock("/locks/report");
+/// match lock.try_acquire()? {
+///     Some(guard) => guard.release()?,
+///     None => println!("somebody else is at it"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Lock {
     session: Session,
@@ -187,6 +212,21 @@ impl Lock {
 
 /// A lock that is held until this is released or dropped: what a [`zk_locks::Guard`](crate::Guard) knows
 /// without waiting, it knows too.
+///
+/// ```
+/// # use std::time::Duration;
+/// # fn example(lock: zk_locks::blocking::Lock) -> Result<(), Box<dyn std::error::Error>> {
+/// let guard = lock.acquire_timeout(Duration::from_secs(30))?;
+/// for page in 0..100 {
+///     if let Some(lost) = guard.lost_within(Duration::ZERO) {
+///         return Err(lost.into());
+///     }
+///     println!("page {page} under token {}", guard.token());
+/// }
+/// guard.release()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it releases the lock"]
 pub struct Guard {

@@ -19,6 +19,27 @@ const RECHECK: Duration = Duration::from_secs(45);
 const ROTATE_AT: i32 = 1 << 30;
 
 /// Settings of a recipe: get one from its `builder`, and [`build`](Builder::build) it.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// use std::{sync::Arc, time::Duration};
+/// use zk_locks::{Lock, Metrics};
+///
+/// let metrics = Arc::new(Metrics::default());
+/// let lock = Lock::builder(&zk, "/locks/report")
+///     .description("report of the day")
+///     .max_waiters(100)
+///     .max_hold(Duration::from_secs(600))
+///     .observer(metrics.clone())
+///     .build();
+/// lock.acquire().await?.release().await?;
+/// assert_eq!(metrics.grants(), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "call `build`"]
 pub struct Builder<R> {
     client: Client,

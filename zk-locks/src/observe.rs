@@ -16,6 +16,32 @@ use crate::{error::Lost, guard::FencingToken};
 /// Hears what happens with the locks that it is [set](crate::Builder::observer) for. [`Metrics`] is one.
 ///
 /// The methods are called where it happens, and should be quick.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// use std::sync::Arc;
+/// use zk_locks::{Grant, Lock, Observer, Release};
+///
+/// struct Audit;
+///
+/// impl Observer for Audit {
+///     fn granted(&self, grant: &Grant<'_>) {
+///         println!("{} with token {} after {:?}", grant.path, grant.token, grant.waited);
+///     }
+///
+///     fn released(&self, release: &Release<'_>) {
+///         println!("{} after {:?}, lost: {:?}", release.path, release.held, release.lost);
+///     }
+/// }
+///
+/// let lock = Lock::builder(&zk, "/locks/report").observer(Arc::new(Audit)).build();
+/// lock.acquire().await?.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 pub trait Observer: Send + Sync + 'static {
     /// A recipe was built that will tell this observer, for a client with this session.
     fn attached(&self, session: &Session) {

@@ -12,6 +12,21 @@ use crate::{entry::Entry, line::Line};
 /// For a few who are looked at, not for thousands who wait: it watches the whole queue, and each change of that costs one
 /// notification and one listing. What a wait has seen in passing [`Ticket::ahead`](crate::Ticket::ahead) tells for
 /// nothing.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// let lock = zk_locks::Lock::new(&zk, "/locks/report");
+/// let (first, ticket) = (lock.acquire().await?, lock.enqueue().await?);
+/// let mut positions = ticket.positions().ok_or("it is used")?;
+/// assert_eq!(positions.next().await?, Some(1));
+/// first.release().await?;
+/// assert_eq!(positions.next().await?, Some(0));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Positions {
     line: Arc<Line>,

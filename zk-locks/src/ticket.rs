@@ -11,6 +11,21 @@ use crate::{
 };
 
 /// A place in the queue of a lock: see [`Lock::enqueue`](crate::Lock::enqueue). Dropping it leaves the queue.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// let lock = zk_locks::Lock::new(&zk, "/locks/report");
+/// let (first, mut second) = (lock.acquire().await?, lock.enqueue().await?);
+/// assert!(second.try_wait().await?.is_none());
+/// // ... other work, with the place in the queue kept ...
+/// first.release().await?;
+/// second.wait().await?.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it leaves the queue"]
 pub struct Ticket {

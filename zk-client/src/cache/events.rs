@@ -40,6 +40,37 @@ pub enum CacheEvent {
 /// What changes in a [`Cache`], in the order in which it does: see [`Cache::events`].
 ///
 /// Bounded: see [`CacheEvent::Lagged`]. Keeps the cache going.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// use std::collections::BTreeMap;
+/// use zk_client::{Cache, CacheEvent};
+///
+/// zk.create("/shards/1", b"zk-17").parents().await?;
+/// let cache = Cache::children(&zk, "/shards").start()?;
+/// // Something of our own that is kept in step: what is there comes first, as if it had just been created.
+/// let mut shards = BTreeMap::new();
+/// let mut changes = cache.events_from_the_start();
+/// while let Some(change) = changes.next().await {
+///     match change {
+///         CacheEvent::Created(node) | CacheEvent::Changed { new: node, .. } => {
+///             shards.insert(node.path.clone(), node.data);
+///         }
+///         CacheEvent::Deleted(node) => drop(shards.remove(&node.path)),
+///         CacheEvent::Lagged => {
+///             shards = cache.nodes().into_iter().map(|node| (node.path, node.data)).collect();
+///         }
+///         CacheEvent::Loaded => break, // here, to see what there is
+///         _ => {}
+///     }
+/// }
+/// assert_eq!(shards["/shards/1"], "zk-17");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "it is only of use to whoever reads it"]
 pub struct CacheEvents {

@@ -130,6 +130,21 @@ impl Cache {
     }
 
     /// A copy of a node and everything below it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+    /// use zk_client::Cache;
+    ///
+    /// zk.create("/app/settings/color", b"red").parents().await?;
+    /// let settings = Cache::subtree(&zk, "/app/settings").events_max(100).start()?;
+    /// settings.ready().await?;
+    /// assert_eq!(settings.get("/app/settings/color").ok_or("it is there")?.data, "red");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub const fn subtree<'a>(client: &'a Client, path: &'a str) -> CacheBuilder<'a> {
         CacheBuilder::new(client, path, Scope::Subtree)
     }

@@ -46,6 +46,25 @@ use crate::{
 ///
 /// When the last clone is dropped, and with it all [`OwnedNode`](crate::OwnedNode)s, the session is closed
 /// in the background; [`close`](Client::close) waits for that.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// use zk_client::Client;
+///
+/// let zk = Client::connect(&server.connect_string()).await?;
+/// // A clone for each task: one session, one connection.
+/// let writer = tokio::spawn({
+///     let zk = zk.clone();
+///     async move { zk.create("/greeting", b"hello").await }
+/// });
+/// writer.await??;
+/// assert_eq!(zk.get("/greeting").await?.0, "hello");
+/// zk.close().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) handle: Handle,

@@ -92,6 +92,16 @@ impl Client {
     }
 
     /// Replaces who may do what with a node: see [`acl`](Self::acl). No watch fires over it.
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zk_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use zk_client::{Acl, AclList};
+    ///
+    /// let list = AclList::from_iter([Acl::world_readable()]);
+    /// zk.set_acl("/announcements", &list).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn set_acl<'a>(&'a self, path: &'a str, acl: &AclList) -> SetAcl<'a> {
         SetAcl::new(self.target(), path, acl)
     }

@@ -146,6 +146,23 @@ impl Client {
     /// Other watches on the same path do not get in the way of it, nor it in theirs, although servers before 3.9 keep
     /// one watch for each path and session: where they would let the later one replace the earlier one, the client
     /// makes do with the one that is there.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+    /// use zk_client::{EventType, WatchItem, WatchMode};
+    ///
+    /// let mut changes = zk.watch("/workers", WatchMode::Recursive).capacity(100).await?;
+    /// zk.create("/workers/1", b"").parents().await?;
+    /// match changes.next().await {
+    ///     Some(WatchItem::Event(event)) => assert_eq!(event.kind, EventType::NODE_CREATED),
+    ///     other => println!("{other:?}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub const fn watch<'a>(&'a self, path: &'a str, mode: WatchMode) -> AddWatch<'a> {
         AddWatch::new(self.target(), path, mode)
     }

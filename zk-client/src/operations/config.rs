@@ -26,6 +26,22 @@ awaitable! {
 }
 
 /// An ensemble's configuration, as its servers write it down.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// let (config, _) = zk.config().await?;
+/// for member in &config.members {
+///     println!("{} {:?}{}", member.id, member.client_addr, if member.votes { "" } else { ", observes" });
+/// }
+/// if config.members.len() > 1 {
+///     zk.update_servers(&config.connect_string())?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EnsembleConfig {
@@ -134,6 +150,15 @@ impl<'a> Config<'a> {
     }
 
     /// Also arms a watch, which fires when the configuration changes. Its event names the servers' own path.
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zk_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let ((config, _), changed) = zk.config().watch().await?;
+    /// changed.await?;
+    /// println!("these were the members: {:?}", config.members);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub const fn watch(self) -> ConfigWatched<'a> {
         ConfigWatched { target: self.target }
     }
@@ -171,6 +196,18 @@ fn text(list: Option<&String>) -> Str<'_> {
 }
 
 /// Changes the ensemble's members: see [`Client::reconfig`](crate::Client::reconfig).
+///
+/// ```no_run
+/// # async fn example(zk: zk_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// // Replaces member 1 by member 4, unless somebody else changes the members meanwhile.
+/// let (before, _) = zk.config().await?;
+/// let version = before.version.ok_or("a single server has no members")?;
+/// let change = zk.reconfig().leave(1).join(4, "zk4:2888:3888;2181").version(version);
+/// let (after, _) = change.await?;
+/// println!("{:?}", after.members);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
 pub struct Reconfig<'a> {

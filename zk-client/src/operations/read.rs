@@ -61,6 +61,19 @@ macro_rules! watchable {
 
         impl<'a> $plain<'a> {
             /// Also arms a watch, in the same step on the server: no change falls in between.
+            ///
+            /// ```
+            /// # #[tokio::main(flavor = "current_thread")]
+            /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+            /// # let server = zk_testkit::TestServer::start().await?;
+            /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+            /// let (there, changed) = zk.exists("/ready").watch().await?;
+            /// zk.create("/ready", b"").await?;
+            /// assert!(there.is_none());
+            /// println!("{}", changed.await?.kind);
+            /// # Ok(())
+            /// # }
+            /// ```
             pub const fn watch(self) -> $watched<'a> {
                 $watched::new(self.target, self.path)
             }

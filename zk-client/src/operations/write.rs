@@ -113,6 +113,16 @@ impl<'a> Delete<'a> {
     ///
     /// Should somebody create the node anew just between the two, that one is deleted too, unless it has another
     /// [version](Self::version). And `false` may then mean that the first one has done it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+    /// assert!(!zk.delete("/jobs/1").if_exists().await?, "there was none");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub const fn if_exists(self) -> DeleteIfExists<'a> {
         let Self { target, path, version } = self;
         DeleteIfExists { target, path, version }

@@ -18,6 +18,36 @@ pub use self::gssapi::Gssapi;
 
 /// A way to prove who one is, such as `DigestMd5` of the feature `sasl-digest` and `Gssapi` of `sasl-gssapi`.
 /// For mechanisms of one's own.
+///
+/// ```
+/// use std::future::ready;
+/// use zk_client::{ConnectOptions, SaslExchange, SaslMechanism, SaslSaid, SaslStep, SaslThought, Secret};
+///
+/// /// Shows a token, to servers behind something that knows what to make of it.
+/// #[derive(Debug)]
+/// struct Bearer(Secret<String>);
+///
+/// struct Show(String);
+///
+/// impl SaslMechanism for Bearer {
+///     fn begin(&self, _server: &str) -> Box<dyn SaslExchange> {
+///         Box::new(Show(self.0.0.clone()))
+///     }
+/// }
+///
+/// impl SaslExchange for Show {
+///     fn step(&mut self, said: SaslSaid) -> SaslThought<'_> {
+///         Box::pin(ready(match said {
+///             SaslSaid::Nothing => SaslStep::Say(Secret(self.0.clone().into())),
+///             SaslSaid::Answer(_) => SaslStep::Done,
+///         }))
+///     }
+/// }
+///
+/// let options = ConnectOptions::new("zk1:2181")?.sasl(Bearer(Secret("a token".into())));
+/// # drop(options);
+/// # Ok::<(), zk_client::ServersError>(())
+/// ```
 pub trait SaslMechanism: fmt::Debug + Send + Sync + 'static {
     /// An exchange with a server, given as `host:port` as in the connection string. Each connection has its own.
     fn begin(&self, server: &str) -> Box<dyn SaslExchange>;

@@ -18,6 +18,23 @@ use crate::{chroot::Chroot, error::SessionEnd};
 /// The server tells of a change before it shows it: a read answered later reflects the change. After a
 /// reconnect the event may stand for several changes. Dropping the watch means not to listen; the
 /// server keeps its part until it fires.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// use std::time::Duration;
+///
+/// let ((names, _), mut changed) = zk.children("/").watch().await?;
+/// assert!(changed.try_event().is_none(), "nothing has happened yet");
+///
+/// zk.create("/another", b"").await?;
+/// let event = tokio::time::timeout(Duration::from_secs(5), &mut changed).await??;
+/// println!("{}: {} children no more", event.kind, names.len());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "a watch is armed on the server whether or not anybody listens"]
 pub struct Watch {

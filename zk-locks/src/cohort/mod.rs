@@ -99,6 +99,21 @@ impl Drop for Cohort {
 pub type CohortLockBuilder = Builder<CohortLock>;
 
 /// How long the lock stays in a process: see [`CohortLock`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// use std::time::Duration;
+/// use zk_locks::{CohortLock, OnLoss, Passing};
+///
+/// let terms = Passing::default().most(16).time(Duration::from_millis(20)).on_loss(OnLoss::Fail);
+/// let lock = CohortLock::new(&zk, "/locks/report").passing(terms);
+/// lock.acquire().await?.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "give it to `CohortLock::passing`"]
 pub struct Passing {

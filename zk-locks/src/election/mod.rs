@@ -131,6 +131,22 @@ impl Election {
 /// The lead in an election. What a [`Guard`] can, it can: token, loss, check, scope.
 ///
 /// Dropping it resigns in the background.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// use zk_locks::Election;
+///
+/// let election = Election::new(&zk, "/elections/scheduler");
+/// let leadership = election.campaign(b"starting").await?;
+/// leadership.proclaim(b"10.0.0.7:8080").await?;
+/// let leader = election.observe().next().await?.ok_or("we lead")?;
+/// assert_eq!((&leader.data[..], leader.token), (&b"10.0.0.7:8080"[..], leadership.token()));
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "dropping it resigns"]
 pub struct Leadership {
     guard: Guard,

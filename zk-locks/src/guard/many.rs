@@ -15,6 +15,23 @@ use crate::{
 ///
 /// They are lost as soon as one of them is. Dropping it releases them in the background, as with a
 /// [`Guard`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// use zk_locks::MultiLock;
+///
+/// let accounts = MultiLock::new(&zk, ["/accounts/7", "/accounts/9"]).acquire().await?;
+/// // Each account is shown the token of its own lock.
+/// let token = accounts.get("/accounts/7").ok_or("it is one of them")?.token();
+/// println!("taking money from account 7 under {token}");
+/// accounts.check().await?;
+/// accounts.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it releases what is held"]
 pub struct Guards {

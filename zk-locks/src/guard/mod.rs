@@ -49,6 +49,25 @@ pub enum Status {
 ///
 /// No lock service can keep a process that was stopped for a while from acting on a lock that it has lost
 /// meanwhile. Pass the [token](Guard::token) on to what the lock protects.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// use zk_locks::{Lock, Lost, Status};
+///
+/// let guard = Lock::new(&zk, "/locks/report").acquire().await?;
+/// assert_eq!(guard.status(), Status::Held);
+/// // What is kept in ZooKeeper itself is safe if it is written under the lock.
+/// guard.transaction().set("/locks", b"touched").await??;
+///
+/// zk.delete(guard.path()).await?; // somebody interferes
+/// assert_eq!(guard.lost().await, Lost::NodeDeleted);
+/// assert!(guard.transaction().set("/locks", b"too late").await?.is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "dropping it releases the lock"]
 pub struct Guard {
     held: Arc<Held>,
@@ -177,6 +196,21 @@ impl Guard {
     ///
     /// # Errors
     /// [`Lost`]; `work` has been dropped then, wherever it was.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+    /// let guard = zk_locks::Lock::new(&zk, "/locks/report").acquire().await?;
+    /// let token = guard.token();
+    /// // Whatever it writes to is shown the token; it is dropped at its next `await` when the lock is lost.
+    /// let lines = guard.scope(async { format!("report under token {token}").lines().count() }).await?;
+    /// assert_eq!(lines, 1);
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn scope<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
         self.held.scope(pin!(work)).await
     }

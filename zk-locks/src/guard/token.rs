@@ -14,6 +14,38 @@ use zk_client::{Zxid, planted};
 /// Where a process passes a lock on among its own tasks, they hold it one after the other under the same
 /// transaction, and are told apart by a [local](FencingToken::local) number: compare both, or the
 /// [bytes](FencingToken::to_bytes).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// use zk_locks::{FencingToken, Lock};
+///
+/// /// What the lock protects: refuses whoever shows a smaller token than it has seen.
+/// #[derive(Default)]
+/// struct Store(Option<FencingToken>);
+///
+/// impl Store {
+///     fn write(&mut self, token: FencingToken) -> Result<(), &'static str> {
+///         if Some(token) < self.0 {
+///             return Err("you have lost the lock");
+///         }
+///         self.0 = Some(token);
+///         Ok(())
+///     }
+/// }
+///
+/// let (lock, mut store) = (Lock::new(&zk, "/locks/store"), Store::default());
+/// let first = lock.acquire().await?;
+/// let old = first.token();
+/// first.release().await?;
+/// let second = lock.acquire().await?;
+/// store.write(second.token())?;
+/// assert!(store.write(old).is_err(), "whoever goes on as the first holder is refused");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken {
     czxid: Zxid,

@@ -13,6 +13,23 @@ use crate::{
 };
 
 /// A lock that is held to read. What a [`Guard`] can, it can.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// use zk_locks::RwLock;
+///
+/// let reading = RwLock::new(&zk, "/locks/report").read().await?;
+/// match reading.try_upgrade().await {
+///     Ok(writing) => writing.release().await?,
+///     // It has failed, or another reader wants to write and waits for us: give way.
+///     Err(refused) => refused.guard.release().await?,
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it releases the lock"]
 pub struct ReadGuard {
@@ -21,6 +38,24 @@ pub struct ReadGuard {
 }
 
 /// A lock that is held to write. What a [`Guard`] can, it can.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// use zk_locks::RwLock;
+///
+/// let lock = RwLock::new(&zk, "/locks/report");
+/// let writing = lock.write().await?;
+/// let token = writing.token();
+/// // Others may read now, and nobody has written in between.
+/// let reading = writing.downgrade().await?;
+/// let other = lock.try_read().await?;
+/// assert!(other.is_some() && reading.token() == token);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it releases the lock"]
 pub struct WriteGuard {

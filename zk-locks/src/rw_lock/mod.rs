@@ -156,6 +156,19 @@ impl RwLock {
 
     /// Joins the queue to read, and waits later: as long as the ticket is there, so is the place in the queue.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+    /// let lock = zk_locks::RwLock::new(&zk, "/locks/report");
+    /// let mut ticket = lock.enqueue_read().await?;
+    /// println!("behind {:?}", ticket.ahead());
+    /// ticket.wait().await?.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`AcquireError`].
     pub async fn enqueue_read(&self) -> Result<ReadTicket, AcquireError> {
@@ -164,6 +177,21 @@ impl RwLock {
 
     /// Joins the queue to write, and waits later: as long as the ticket is there, so is the place in the queue.
     /// Nobody who asks behind it reads meanwhile.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+    /// let lock = zk_locks::RwLock::new(&zk, "/locks/report");
+    /// let reading = lock.read().await?;
+    /// let mut ticket = lock.enqueue_write().await?;
+    /// assert!(ticket.try_wait().await?.is_none(), "it is behind the reader");
+    /// reading.release().await?;
+    /// ticket.wait().await?.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`AcquireError`].
