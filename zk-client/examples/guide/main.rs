@@ -29,10 +29,9 @@ pub async fn run(servers: &str) -> Result<(), Box<dyn Error>> {
 
     changes::once(&zk).await?;
     let worker = zk.create("/workers/1", b"").mode(CreateMode::Ephemeral).protected().await?;
-    tokio::select! {
-        followed = changes::follow(&zk) => followed?,
-        gone = async { worker.delete().await.and(Ok(std::future::pending().await)) } => gone?,
-    }
+    let (followed, deleted) = tokio::join!(changes::follow(&zk), worker.delete());
+    deleted?;
+    followed?;
     changes::cached(&zk).await?;
     sessions::other_servers(&zk, servers)?;
     sessions::watch_over(servers).await?;
