@@ -18,6 +18,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import time
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -26,6 +27,8 @@ ROOT = HERE.parent.parent
 BUILT = HERE / "target"
 BENCH = ROOT / "target/release/zk-bench"
 CLIENT_CORE, SERVER_CORE = "0", "1"
+# With more than this many processes that want to run before the first one, figures are not to be trusted.
+BUSY = 1.0
 
 # A client's name and the command that its task is appended to; filled in by build().
 CLIENTS = {}
@@ -310,16 +313,19 @@ def tables(chosen, results, reasons):
 def page(options, chosen, results, reasons, calls):
     cpu = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
                 if line.startswith("model name")), platform.machine())
-    load = Path("/proc/loadavg").read_text().split()[0]
     lines = ["# Performance", "",
              "Made by `benches/compare/run.py`, which says how; do not edit.", "",
              f"* {datetime.date.today()}, {VERSIONS['ours']}, Linux {platform.release()}, {os.cpu_count()} cores ({cpu}); "
-             f"load at the end {load}",
+             f"load before the first run {options.load:.1f}",
              f"* client pinned to one core, server to the other; medians of {options.runs} interleaved runs of {options.seconds} s each",
              "* real servers: `forceSync=no`, data on a RAM disk, `nio.numWorkerThreads=0` unless it says otherwise",
              "* *ours is*: how many times better than that client; above 1 is in our favour",
              "* *ring* and *tasks*: one task that has all requests under way, or a task for each; the better one is shown",
              "* null writes requests that were encoded once and counts replies: what is possible"]
+    if options.load > BUSY:
+        lines += ["", "**The machine was busy with other things.** Operations per second and the 99th percentile are the scheduler's, "
+                  "whose slices of 4 ms hit those most who sleep between requests on one thread. What holds: processor's time "
+                  "for each operation, medians of times, memory, system calls.", ""]
     lines += [f"* {name}: {version}" for name, version in VERSIONS.items()]
     lines += ["", "## Throughput, latency, memory"] + tables(chosen, results, reasons)
     if calls:
@@ -340,11 +346,14 @@ def main():
     parser.add_argument("--warm-up", default="2")
     parser.add_argument("--only", help="rows, such as `get-*-instant,lock*`")
     parser.add_argument("--clients", default=",".join(ALL), help="who is measured")
+    parser.add_argument("--settle", default="60", help="seconds between building and measuring, for the load to fall")
     parser.add_argument("--no-calls", action="store_true", help="does not count system calls")
     parser.add_argument("--write", action="store_true", help="writes docs/performance.md")
     options = parser.parse_args()
     wanted = options.clients.split(",")
     build(wanted)
+    time.sleep(float(options.settle))
+    options.load = os.getloadavg()[0]
     for name in [name for name in CLIENTS if name not in wanted]:
         del CLIENTS[name]
     chosen, results, reasons = collect(options)
