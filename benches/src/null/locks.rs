@@ -1,5 +1,5 @@
-//! The fewest requests that a lock can be made of: join and list in one write; watch the one in front; hear of its
-//! end. A release is a write of its own that is waited for, or rides along with the next attempt.
+//! The fewest requests that a sound lock can be made of: join and list in one write; watch the one in front; hear of its
+//! end; list again if it was not the only one. A release is a write of its own that is waited for, or rides along with the next attempt.
 
 use std::{cell::RefCell, future::Future, pin::pin, rc::Rc, task, time::Instant};
 
@@ -85,16 +85,18 @@ impl<T: Talk> Contender<T> {
         let own = String::from(&path);
         let mut names = self.answer(Xid(listed)).await?;
         self.own = Some(own.clone());
-        while let Some(in_front) = in_front_of(&names, &own)? {
+        while let Some((in_front, count)) = in_front_of(&names, &own)? {
             let (watched, path) = (self.next_xid(), format!("{LOCK}/{in_front}"));
             let mut out = BytesMut::with_capacity(128);
             put(&mut out, watched, &GetDataRequest { path: Str::from(&*path), watch: true });
             self.wire.write(&out).await?;
             let reply = self.reply(Xid(watched)).await?;
             if reply == ErrorCode::OK {
-                // The node in front goes when its owner has had its turn: nobody gives up here.
                 while self.wire.reply().await?.header.xid != Xid::NOTIFICATION {}
-                return Ok(());
+                // Of several, the nearest may have given up while another one holds the lock.
+                if count == 1 {
+                    return Ok(());
+                }
             }
             let listed = self.next_xid();
             out.clear();
@@ -143,13 +145,14 @@ impl<T: Talk> Contender<T> {
     }
 }
 
-/// The nearest name in front of one's own.
-fn in_front_of(names: &Bytes, own: &str) -> Result<Option<String>, Failure> {
+/// The nearest name in front of one's own, and how many there are.
+fn in_front_of(names: &Bytes, own: &str) -> Result<Option<(String, usize)>, Failure> {
     let GetChildrenResponse { children } = decode_prefix(names)?;
     let digits = |name: &str| name[name.len() - DIGITS..].to_owned();
     let own = digits(own);
-    let in_front = children.strs().filter(|name| digits(name) < own);
-    Ok(in_front.max_by_key(|name| digits(name)).map(|name| name.into_owned()))
+    let in_front: Vec<_> = children.strs().filter(|name| digits(name) < own).collect();
+    let nearest = in_front.iter().max_by_key(|name| digits(name));
+    Ok(nearest.map(|name| (name.clone().into_owned(), in_front.len())))
 }
 
 /// What a future comes to that never waits but in the system.

@@ -95,6 +95,7 @@ async fn settings_reach_the_server() {
         .tick_time(Duration::from_millis(300))
         .config("maxSessionTimeout=7777")
         .property("user.name", "somebody else")
+        .java_option("-Duser.home=/somewhere/else")
         .start()
         .await
         .expect("a server");
@@ -104,6 +105,7 @@ async fn settings_reach_the_server() {
     }
     let envi = server.four_letter("envi").await.expect("an answer");
     assert!(envi.contains("user.name=somebody else"), "{envi}");
+    assert!(envi.contains("user.home=/somewhere/else"), "{envi}");
 }
 
 #[tokio::test]
