@@ -33,7 +33,8 @@ pub(super) async fn fan_out(task: Task) -> Result<Report, Failure> {
                 set.await?;
             }
         }
-        Ok::<_, zk_client::WriteError>(())
+        // Its end would be a request too.
+        Ok::<_, zk_client::WriteError>(writer)
     });
     let mut tally = Tally::precise(Until::Count(task.in_flight as u64));
     for watch in watches {
@@ -41,8 +42,10 @@ pub(super) async fn fan_out(task: Task) -> Result<Report, Failure> {
         tally.operations += 1;
         tally.took(begun.elapsed());
     }
-    writes.await??;
-    Ok(window.close(NAME, &task, tally))
+    let writer = writes.await??;
+    let report = window.close(NAME, &task, tally);
+    drop(writer);
+    Ok(report)
 }
 
 /// All watches are armed again before the answer to a read that was asked for meanwhile.
