@@ -29,12 +29,11 @@ pub async fn run(servers: &str) -> Result<(), Box<dyn Error>> {
 
     changes::once(&zk).await?;
     let worker = zk.create("/workers/1", b"").mode(CreateMode::Ephemeral).protected().await?;
-    tokio::select! {
-        // In this order, so that it hears of the end: `delete` is under way as soon as it is called.
-        biased;
-        followed = changes::follow(&zk) => followed?,
-        gone = async { worker.delete().await.and(Ok(std::future::pending().await)) } => gone?,
-    }
+    // First the watch, then the delete, which is under way as soon as it is called.
+    let deleting = async { worker.delete().await };
+    let (followed, deleted) = tokio::join!(changes::follow(&zk), deleting);
+    deleted?;
+    followed?;
     changes::cached(&zk).await?;
     sessions::other_servers(&zk, servers)?;
     sessions::watch_over(servers).await?;
