@@ -2,6 +2,7 @@
 
 mod certificates;
 mod handshake;
+mod heap;
 mod identities;
 mod renewal;
 mod sasl;

@@ -71,6 +71,14 @@ pub struct FrameError {
 /// # Errors
 /// [`FrameError`] if the length is negative or above `len_max`; the stream cannot be read any further.
 pub fn split_frame(buffer: &mut BytesMut, len_max: usize) -> Result<Option<Bytes>, FrameError> {
+    split_frame_mut(buffer, len_max).map(|frame| frame.map(BytesMut::freeze))
+}
+
+/// The same, of a frame that is to be overwritten.
+pub(crate) fn split_frame_mut(
+    buffer: &mut BytesMut,
+    len_max: usize,
+) -> Result<Option<BytesMut>, FrameError> {
     let Some((prefix, rest)) = buffer.split_first_chunk::<LEN_PREFIX>() else {
         return Ok(None);
     };
@@ -83,7 +91,7 @@ pub fn split_frame(buffer: &mut BytesMut, len_max: usize) -> Result<Option<Bytes
         return Ok(None);
     }
     buffer.advance(LEN_PREFIX);
-    Ok(Some(buffer.split_to(len).freeze()))
+    Ok(Some(buffer.split_to(len)))
 }
 
 /// How long the first frame says that it is, without its length prefix; not judged. `None` if it does not say so
@@ -107,6 +115,14 @@ pub fn encode_frame_with(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) 
     if let Some(mut prefix) = out.get_mut(start..start.saturating_add(LEN_PREFIX)) {
         prefix.put_i32(i32::try_from(len).unwrap_or(i32::MAX));
     }
+}
+
+/// Appends a request, without a copy of it elsewhere.
+pub(crate) fn encode_request<R: Request>(xid: Xid, request: &R, out: &mut BytesMut) {
+    encode_frame_with(out, |out| {
+        RequestHeader { xid, op: R::OP }.encode(out);
+        request.encode(out);
+    });
 }
 
 /// A request as a frame whose xid is still open: xids are given in the order of writing, which is

@@ -43,6 +43,7 @@ pub mod session;
 pub mod strategy;
 mod text;
 mod time;
+mod wipe;
 
 pub use self::{
     code::ErrorCode,

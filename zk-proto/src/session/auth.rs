@@ -9,13 +9,14 @@ use super::{
     output::{Answer, Cause, LinkError, Outcome, Over},
     phase::Phase,
     receive::Broken,
-    resume,
     watches::Watcher,
 };
 use crate::{
     code::ErrorCode,
     data::{Xid, Zxid},
-    frame::ReplyHeader,
+    frame::{ReplyHeader, encode_request},
+    request::AuthPacket,
+    text::{Secret, Str},
     time::Time,
 };
 
@@ -53,8 +54,11 @@ impl<R, W: Watcher> Session<R, W> {
     /// Presents an identity on this connection.
     pub(super) fn present(&mut self, now: Time, index: usize) {
         if let Some(credential) = self.credentials.get(index) {
-            let auth = resume::auth(&credential.auth);
-            let start = self.link.write(|out| auth.write(Xid::AUTH, out));
+            let Auth { scheme, auth } = &credential.auth;
+            let len = scheme.len().saturating_add(auth.0.len());
+            let packet =
+                AuthPacket { kind: 0, scheme: Str::from(&**scheme), auth: Secret(Some(&auth.0)) };
+            let start = self.link.write_secret(len, |out| encode_request(Xid::AUTH, &packet, out));
             self.link.auth_pending.push_back((index, start));
             self.liveness.sent(now);
             self.watch_silence();

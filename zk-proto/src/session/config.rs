@@ -9,6 +9,7 @@ use crate::{
     data::{SessionId, Xid, Zxid},
     frame::{LEN_REPLY_MAX, LEN_REQUEST_MAX},
     text::Secret,
+    wipe::wipe,
 };
 
 /// What a session is told once, at its start. Every limit has a default with its reason.
@@ -103,4 +104,18 @@ pub struct Auth {
     pub scheme: Arc<str>,
     /// In the scheme's own form, such as `user:password` for `digest`.
     pub auth: Secret<Bytes>,
+}
+
+/// Overwrites the password, unless somebody else has it too.
+impl Drop for Credentials {
+    fn drop(&mut self) {
+        wipe(&mut self.password.0);
+    }
+}
+
+/// Overwrites the proof, unless somebody else has it too.
+impl Drop for Auth {
+    fn drop(&mut self) {
+        wipe(&mut self.auth.0);
+    }
 }

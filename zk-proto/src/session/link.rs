@@ -3,13 +3,13 @@
 use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
 use core::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 
 use super::{
     Session,
     flight::{Fate, Slot},
     output::{Cause, LinkError, Output, Over, ProbeAnswer, State},
-    phase::Phase,
+    phase::{Password, Phase},
     timer::Timer,
     watches::Watcher,
 };
@@ -19,6 +19,7 @@ use crate::{
     request::{ConnectRequest, TrailingFlag},
     text::Secret,
     time::Time,
+    wipe::wipe_buffer,
 };
 
 /// Shortest bound on a connection attempt, however many servers there are: a round trip and a
@@ -38,6 +39,9 @@ const PROBE_PAUSE_BLIND: Duration = Duration::from_secs(10);
 /// thousands of sessions would keep a megabyte each.
 const LEN_KEPT: usize = 64 << 10;
 
+/// Bytes around a secret in its frame: headers and lengths.
+const LEN_SECRET_SPARE: usize = 128;
+
 /// What belongs to one connection and ends with it.
 #[derive(Debug, Default)]
 pub(crate) struct Link {
@@ -47,12 +51,14 @@ pub(crate) struct Link {
     has_grown: bool,
     /// The same of `outbound`.
     has_outgrown: bool,
+    /// Whether `outbound` has held something that must not stay in memory.
+    has_secrets: bool,
     /// Bytes appended to `outbound` so far.
     appended: u64,
     /// Which credentials await an answer, and where in the stream they begin. Answers come in order.
     pub(crate) auth_pending: VecDeque<(usize, u64)>,
     /// The password of the session that a server offers, until it has proved who it is.
-    pub(crate) offered: Option<Bytes>,
+    pub(crate) offered: Option<Password>,
     /// Who is on the other side.
     pub(crate) server: Option<Arc<str>>,
 }
@@ -60,15 +66,52 @@ pub(crate) struct Link {
 impl Link {
     /// Appends to what goes to the server. Returns where in the stream that begins.
     pub(crate) fn write(&mut self, append: impl FnOnce(&mut BytesMut)) -> u64 {
+        self.forget_secrets();
         if self.has_outgrown && self.outbound.is_empty() {
             (self.outbound, self.has_outgrown) = (BytesMut::new(), false);
         }
         let (start, before) = (self.appended, self.outbound.len());
-        append(&mut self.outbound);
+        if self.has_secrets {
+            let mut apart = BytesMut::new();
+            append(&mut apart);
+            self.make_room_beside_secrets(apart.len());
+            self.outbound.extend_from_slice(&apart);
+        } else {
+            append(&mut self.outbound);
+        }
         self.has_outgrown |= self.outbound.len() > LEN_KEPT;
         let len = self.outbound.len().saturating_sub(before);
         self.appended = start.saturating_add(len as u64);
         start
+    }
+
+    /// The same of something that must not stay in memory, of about so many bytes.
+    pub(crate) fn write_secret(&mut self, len: usize, append: impl FnOnce(&mut BytesMut)) -> u64 {
+        self.make_room_beside_secrets(len.saturating_add(LEN_SECRET_SPARE));
+        // There is room for it: it need not be put together elsewhere.
+        self.has_secrets = false;
+        let start = self.write(append);
+        self.has_secrets = true;
+        start
+    }
+
+    /// Makes room in `outbound` for so many bytes more, and leaves nothing behind where it has been.
+    fn make_room_beside_secrets(&mut self, len_free: usize) {
+        let len = self.outbound.len();
+        if self.outbound.capacity().saturating_sub(len) < len_free {
+            let mut larger = BytesMut::with_capacity(len.saturating_add(len_free));
+            larger.extend_from_slice(&self.outbound);
+            wipe_buffer(&mut self.outbound);
+            self.outbound = larger;
+        }
+    }
+
+    /// Overwrites secrets that have been written, once nothing else waits to be.
+    pub(crate) fn forget_secrets(&mut self) {
+        if self.has_secrets && self.outbound.is_empty() {
+            wipe_buffer(&mut self.outbound);
+            self.has_secrets = false;
+        }
     }
 
     /// Makes room in `inbound` for so many bytes more.
@@ -113,6 +156,7 @@ impl Link {
             self.inbound.clear();
         }
         self.outbound.clear();
+        self.forget_secrets();
         self.appended = 0;
         self.auth_pending.clear();
         self.offered = None;
@@ -120,6 +164,7 @@ impl Link {
 
     /// Gives the memory back too.
     pub(crate) fn close(&mut self) {
+        self.reset();
         *self = Self::default();
     }
 }
@@ -243,7 +288,8 @@ impl<R, W: Watcher> Session<R, W> {
             passwd: Secret(Some(&shown.password.0)),
             read_only: TrailingFlag(Some(self.config.read_only || planted!(ReadOnlyUnasked))),
         };
-        self.link.write(|out| encode_frame(&request, out));
+        let len = shown.password.0.len();
+        self.link.write_secret(len, |out| encode_frame(&request, out));
         self.phase = Phase::Greeting { sent: now };
         if planted!(HandshakeNotTimed) {
             self.timers.stop(Timer::Dial);

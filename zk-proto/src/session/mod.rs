@@ -126,13 +126,14 @@ pub struct Session<R, W> {
 impl<R, W: Watcher> Session<R, W> {
     /// A session that begins to dial at once. The seed decides the order of servers and all jitter.
     #[must_use]
-    pub fn new(config: Config, seed: u64, now: Time) -> Self {
+    pub fn new(mut config: Config, seed: u64, now: Time) -> Self {
         let mut rng = Rng::new(seed);
-        let resumed_since = config.resume.is_some().then_some(now);
-        let next_xid = config.resume.as_ref().map_or(Xid::FIRST, |resume| resume.next_xid);
+        let resume = config.resume.take();
+        let resumed_since = resume.is_some().then_some(now);
+        let next_xid = resume.as_ref().map_or(Xid::FIRST, |resume| resume.next_xid);
         let mut session = Self {
             phase: Phase::Waiting,
-            identity: Identity::new(config.resume.clone()),
+            identity: Identity::new(resume),
             link: Link::default(),
             // From zero down they have meanings of their own.
             flight: Flight::new(next_xid.max(Xid::FIRST)),

@@ -1,7 +1,7 @@
 //! Where a session stands, and who it is.
 
 use bytes::Bytes;
-use core::time::Duration;
+use core::{fmt, time::Duration};
 
 use super::{
     config::Credentials,
@@ -11,6 +11,7 @@ use crate::{
     data::{SessionId, Xid, Zxid},
     text::Secret,
     time::Time,
+    wipe::wipe,
 };
 
 /// Where a session stands. The diagram is in the documentation of the module above.
@@ -81,11 +82,33 @@ impl Phase {
 /// Bytes of a session password.
 const PASSWORD_LEN: usize = 16;
 
+/// A session's password, in memory of its own that is overwritten when it goes.
+#[derive(Clone, Default)]
+pub(crate) struct Password(Bytes);
+
+impl Password {
+    pub(crate) fn copy_of(password: &[u8]) -> Self {
+        Self(Bytes::copy_from_slice(password))
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Secret(()).fmt(f)
+    }
+}
+
+impl Drop for Password {
+    fn drop(&mut self) {
+        wipe(&mut self.0);
+    }
+}
+
 /// Who the session is to the servers, and what it has seen of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     id: SessionId,
-    password: Secret<Bytes>,
+    password: Password,
     /// Newest transaction that a reply has shown; servers that are behind it are refused by themselves.
     last_zxid: Zxid,
     /// The same as of the last moment in which all watches were armed, while they are not.
@@ -101,7 +124,9 @@ pub(crate) struct Identity {
 impl Identity {
     pub(crate) fn new(resume: Option<Credentials>) -> Self {
         let is_global = resume.is_some();
-        let Credentials { id, password, last_zxid, .. } = resume.unwrap_or_else(Self::nobody);
+        let shown = resume.unwrap_or_else(Self::nobody);
+        let (id, last_zxid) = (shown.id, shown.last_zxid);
+        let password = Password::copy_of(&shown.password.0);
         Self { id, password, last_zxid, watch_zxid: None, is_global }
     }
 
@@ -128,16 +153,16 @@ impl Identity {
     /// What it takes to go on with the session elsewhere; `None` as long as there is nothing that other
     /// servers know.
     pub(crate) fn credentials(&self, next_xid: Xid) -> Option<Credentials> {
-        let (id, password) = (self.id, self.password.clone());
+        let (id, password) = (self.id, Secret(self.password.0.clone()));
         let all = Credentials { id, password, last_zxid: self.last_zxid, next_xid };
         self.is_global().then_some(all)
     }
 
     /// A server serves the session under this name.
-    pub(crate) fn adopt(&mut self, negotiated: Negotiated, password: Option<Bytes>) {
+    pub(crate) fn adopt(&mut self, negotiated: Negotiated, password: Option<Password>) {
         self.id = negotiated.id;
         if !planted!(OldPasswordKept) {
-            self.password = Secret(password.unwrap_or_default());
+            self.password = password.unwrap_or_default();
         }
         self.is_global |= !negotiated.read_only;
     }

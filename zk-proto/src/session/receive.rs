@@ -3,7 +3,8 @@
 use alloc::{format, string::ToString, sync::Arc};
 use core::time::Duration;
 
-use bytes::{Buf as _, Bytes};
+use bytes::{Buf as _, Bytes, BytesMut};
+use zeroize::Zeroize as _;
 
 use super::{
     Session,
@@ -14,7 +15,7 @@ use super::{
         Answer, Cause, LinkError, Negotiated, NodeEvent, Outcome, Output, Over, State, TlsFault,
         WatchNotice,
     },
-    phase::{Phase, Up},
+    phase::{Password, Phase, Up},
     resume,
     sasl::SASL_LEN_MAX,
     timer::Timer,
@@ -23,11 +24,12 @@ use super::{
 use crate::{
     code::ErrorCode,
     data::{Xid, Zxid},
-    frame::{FrameError, ReplyHeader, split_frame},
+    frame::{FrameError, ReplyHeader, split_frame_mut},
     jute::{Decode, DecodeError, Reader},
     op::OpCode,
     request::{ConnectResponse, LEN_CONNECT_RESPONSE_MIN, WatcherEvent},
     time::Time,
+    wipe::wipe,
 };
 
 /// Longest path of an event that is taken although it is not UTF-8. What cannot be read is replaced by something that
@@ -65,8 +67,11 @@ impl<R, W: Watcher> Session<R, W> {
         self.link.note_growth();
         while self.phase.has_stream() {
             let len_max = self.reply_len_max();
-            let outcome = match split_frame(&mut self.link.inbound, len_max) {
-                Ok(Some(frame)) => self.frame(now, frame),
+            let outcome = match split_frame_mut(&mut self.link.inbound, len_max) {
+                Ok(Some(frame)) if matches!(self.phase, Phase::Greeting { .. }) => {
+                    self.secret_frame(now, frame)
+                }
+                Ok(Some(frame)) => self.frame(now, frame.freeze()),
                 Ok(None) => {
                     if planted!(PartialFrameDropped) {
                         self.link.inbound.clear();
@@ -94,6 +99,7 @@ impl<R, W: Watcher> Session<R, W> {
             // They are of a connection that the driver did not know to be left.
             self.link.inbound.clear();
         }
+        self.link.forget_secrets();
         self.link.shrink_inbound();
         self.check();
     }
@@ -112,6 +118,16 @@ impl<R, W: Watcher> Session<R, W> {
             Err(_) => Cause::LinkLost(LinkError::Protocol(error.to_string())),
         };
         self.report(slot, Fate::Unknown, &cause);
+    }
+
+    /// A frame with a password, of which nothing stays in memory but what is kept of it.
+    fn secret_frame(&mut self, now: Time, mut frame: BytesMut) -> Result<(), Broken> {
+        self.link.forget_secrets();
+        let mut copy = Bytes::copy_from_slice(&frame);
+        frame.zeroize();
+        let outcome = self.frame(now, copy.clone());
+        wipe(&mut copy);
+        outcome
     }
 
     fn frame(&mut self, now: Time, mut frame: Bytes) -> Result<(), Broken> {
@@ -180,7 +196,7 @@ impl<R, W: Watcher> Session<R, W> {
             timeout: Duration::from_millis(timeout),
             read_only: response.read_only.0.unwrap_or_default(),
         };
-        self.link.offered = response.passwd.0;
+        self.link.offered = response.passwd.0.as_deref().map(Password::copy_of);
         if self.config.sasl {
             self.begin_to_prove(negotiated, (sent, now));
         } else {

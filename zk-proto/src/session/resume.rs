@@ -1,17 +1,14 @@
-//! What precedes user traffic on a new connection: credentials, then watches.
+//! What precedes user traffic on a new connection, behind credentials: watches.
 
 use alloc::{sync::Arc, vec::Vec};
 
-use super::{
-    config::Auth,
-    watches::{Kind, Watcher, Watches},
-};
+use super::watches::{Kind, Watcher, Watches};
 use crate::{
     data::Zxid,
     frame::RequestFrame,
     list::List,
-    request::{AuthPacket, SetWatches, SetWatches2},
-    text::{Secret, Str, Text},
+    request::{SetWatches, SetWatches2},
+    text::Text,
 };
 
 /// Bytes of paths in one frame of watch restoration, as in the Java client: far below what servers
@@ -23,12 +20,6 @@ const PATH_OVERHEAD: usize = 4;
 
 /// Bytes of such a frame besides its paths, without the length prefix: header, zxid, five counts.
 const BATCH_OVERHEAD: usize = 8 + 8 + 5 * 4;
-
-pub(crate) fn auth(auth: &Auth) -> RequestFrame {
-    let packet =
-        AuthPacket { kind: 0, scheme: Str::from(&*auth.scheme), auth: Secret(Some(&auth.auth.0)) };
-    RequestFrame::of(&packet)
-}
 
 /// The frames that arm all watches again, in batches that fit into frames of `len_max` bytes.
 ///

@@ -17,11 +17,12 @@ use super::{
 use crate::{
     code::ErrorCode,
     data::Xid,
-    frame::{ReplyHeader, RequestFrame},
+    frame::{ReplyHeader, encode_request},
     jute::{Decode, Reader},
     request::{GetSaslRequest, SetSaslResponse},
     text::Secret,
     time::Time,
+    wipe::wipe,
 };
 
 /// Steps of ours after which an exchange is given up. `DIGEST-MD5` has two, `GSSAPI` three or four.
@@ -39,7 +40,7 @@ impl<R, W: Watcher> Session<R, W> {
                 SaslStep::Say(_) if proving.steps >= SASL_STEPS_MAX => {
                     self.not_proved(now, SaslFault::Endless(SASL_STEPS_MAX));
                 }
-                SaslStep::Say(token) => self.say(proving, &token.0),
+                SaslStep::Say(token) => self.say(proving, token.0),
                 SaslStep::Done => self.established(now, proving.negotiated, proving.greeting),
                 SaslStep::Failed(fault) => self.not_proved(now, fault),
             }
@@ -60,10 +61,11 @@ impl<R, W: Watcher> Session<R, W> {
         self.outputs.push_back(Output::Sasl { server, said });
     }
 
-    fn say(&mut self, proving: Proving, token: &Bytes) {
-        let frame = RequestFrame::of(&GetSaslRequest { token: Secret(Some(token)) });
+    fn say(&mut self, proving: Proving, mut token: Bytes) {
         let xid = self.flight.take_xid();
-        self.link.write(|out| frame.write(xid, out));
+        let request = GetSaslRequest { token: Secret(Some(&token)) };
+        self.link.write_secret(token.len(), |out| encode_request(xid, &request, out));
+        wipe(&mut token);
         let steps = proving.steps.saturating_add(1);
         self.phase = Phase::Proving(Proving { steps, due: Some(xid), ..proving });
     }
