@@ -22,6 +22,10 @@ use crate::{
 };
 
 /// A create that survives a lost reply: see [`Create::protected`].
+///
+/// It goes on until it is known what became of it, or until the session ends; [`CallOptions`](crate::CallOptions) have
+/// no say in that. Who wants to wait no longer drops it, as `tokio::time::timeout` does: the session then sees to it
+/// that no node is left.
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
 pub struct CreateProtected<'a> {
