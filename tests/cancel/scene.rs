@@ -36,6 +36,7 @@ pub(crate) const fn scene(
 pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
     ("Client::connect", "`ConnectOptions::connect` over TCP"),
     ("Pending", "what every builder becomes when it is awaited"),
+    ("Waiting", "for room, in a `Pending`; no public name"),
 ];
 
 pub(crate) fn plain<T, E: std::fmt::Debug>(result: Result<T, E>) -> Result<(), String> {
