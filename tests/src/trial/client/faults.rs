@@ -47,7 +47,8 @@ pub(super) struct Faults {
     leader_changes: usize,
 }
 
-/// Kills and stops members until the time is over. All members serve when this returns.
+/// Kills and stops members until the time is over, and once each way at the least, however long that takes. All members
+/// serve when this returns.
 pub(super) async fn run(ensemble: &Ensemble, options: Options) -> Result<Faults, real::Error> {
     let mut faults = Faults::default();
     let begun = Instant::now();
@@ -57,7 +58,7 @@ pub(super) async fn run(ensemble: &Ensemble, options: Options) -> Result<Faults,
     for number in 0.. {
         let leader = ensemble.wait_for_all().await?;
         faults.leads(leader);
-        if begun.elapsed() >= options.time {
+        if begun.elapsed() >= options.time && number >= ROUND.len() {
             break;
         }
         turns.tick().await;
