@@ -66,32 +66,38 @@ pub(crate) struct Link {
 impl Link {
     /// Appends to what goes to the server. Returns where in the stream that begins.
     pub(crate) fn write(&mut self, append: impl FnOnce(&mut BytesMut)) -> u64 {
-        self.forget_secrets();
-        if self.has_outgrown && self.outbound.is_empty() {
-            (self.outbound, self.has_outgrown) = (BytesMut::new(), false);
+        self.renew_outbound();
+        if !self.has_secrets {
+            return self.append(append);
         }
-        let (start, before) = (self.appended, self.outbound.len());
-        if self.has_secrets {
-            let mut apart = BytesMut::new();
-            append(&mut apart);
-            self.make_room_beside_secrets(apart.len());
-            self.outbound.extend_from_slice(&apart);
-        } else {
-            append(&mut self.outbound);
-        }
-        self.has_outgrown |= self.outbound.len() > LEN_KEPT;
-        let len = self.outbound.len().saturating_sub(before);
-        self.appended = start.saturating_add(len as u64);
-        start
+        let mut apart = BytesMut::new();
+        append(&mut apart);
+        self.make_room_beside_secrets(apart.len());
+        self.append(|out| out.extend_from_slice(&apart))
     }
 
     /// The same of something that must not stay in memory, of about so many bytes.
     pub(crate) fn write_secret(&mut self, len: usize, append: impl FnOnce(&mut BytesMut)) -> u64 {
+        self.renew_outbound();
         self.make_room_beside_secrets(len.saturating_add(LEN_SECRET_SPARE));
-        // There is room for it: it need not be put together elsewhere.
-        self.has_secrets = false;
-        let start = self.write(append);
         self.has_secrets = true;
+        self.append(append)
+    }
+
+    /// Gives a buffer back that has been written whole, if it must not be kept.
+    fn renew_outbound(&mut self) {
+        self.forget_secrets();
+        if self.has_outgrown && self.outbound.is_empty() {
+            (self.outbound, self.has_outgrown) = (BytesMut::new(), false);
+        }
+    }
+
+    fn append(&mut self, append: impl FnOnce(&mut BytesMut)) -> u64 {
+        let (start, before) = (self.appended, self.outbound.len());
+        append(&mut self.outbound);
+        self.has_outgrown |= self.outbound.len() > LEN_KEPT;
+        let len = self.outbound.len().saturating_sub(before);
+        self.appended = start.saturating_add(len as u64);
         start
     }
 
@@ -361,5 +367,20 @@ impl<R, W: Watcher> Session<R, W> {
         if let Some(token) = slot.into_token() {
             self.reply(token, fate.outcome(cause));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_behind_something_long_does_not_move_while_it_is_written() {
+        let mut link = Link::default();
+        link.write(|out| out.resize(LEN_KEPT + 1, 0));
+        link.outbound.clear();
+        link.write_secret(8, |out| out.extend_from_slice(b"password"));
+        assert_eq!(&*link.outbound, b"password");
+        assert!(link.outbound.capacity() >= 8 + LEN_SECRET_SPARE, "the room was made elsewhere");
     }
 }
