@@ -34,7 +34,7 @@ pub(crate) fn outgoing(args: &mut Args<'_>) -> Result<Outgoing<String, String>, 
         (None, _) => None,
         (Some(_), None) => return Err(format!("{op} arms no watch")),
         (Some(watcher), Some(by)) => {
-            Some(WatchIntent { path: Arc::from(path), by, watcher: watcher.into() })
+            Some(Box::new(WatchIntent { path: Arc::from(path), by, watcher: watcher.into() }))
         }
     };
     Ok(Outgoing { frame, token, watch, on_loss, fail_fast })

@@ -6,10 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::sync::{
-    mpsc::{self, error::SendError},
-    oneshot, watch,
-};
+use tokio::sync::{oneshot, watch};
 use zk_proto::{
     AclList, ErrorCode, OpCode,
     frame::RequestFrame,
@@ -25,6 +22,7 @@ use crate::{
     error::{Cause, InDoubt, ReadError, Rejection, SessionEnd, WriteError},
     frames::Frames,
     ids::Ids,
+    inbox::Commands,
     level::Level,
     room::{Room, Share},
     session::Published,
@@ -163,7 +161,7 @@ impl Caller {
 /// A caller's end of the channel to the driver.
 #[derive(Clone, Debug)]
 pub(crate) struct Handle {
-    pub(crate) commands: mpsc::UnboundedSender<Command>,
+    pub(crate) commands: Commands,
     pub(crate) published: watch::Receiver<Published>,
     pub(crate) room: Room,
     pub(crate) chroot: Chroot,
@@ -212,7 +210,7 @@ impl Handle {
     }
 
     pub(crate) fn command(&self, command: Command) {
-        if let Err(SendError(refused)) = self.commands.send(command) {
+        if let Err(refused) = self.commands.send(command) {
             refused.refuse(self.published.borrow().end());
         }
     }
@@ -222,7 +220,7 @@ impl Handle {
 pub(crate) struct Call<T> {
     pub(crate) frame: RequestFrame,
     pub(crate) on_loss: OnLoss,
-    pub(crate) watch: Option<(WatchIntent<Listener>, Attached)>,
+    pub(crate) watch: Option<(Box<WatchIntent<Listener>>, Attached)>,
     /// What to ask for if a server does not know this: see [`Unread::Again`].
     pub(crate) instead: Option<RequestFrame>,
     pub(crate) read: ReadAnswer<T>,
@@ -243,7 +241,7 @@ impl Target<'_> {
         let context = ReplyContext {
             op: frame.op(),
             chroot: self.handle.chroot.clone(),
-            level: self.handle.level.clone(),
+            level: Level::is_told_by(frame.op()).then(|| self.handle.level.clone()),
             watch,
             has_alternative: instead.is_some(),
         };
@@ -259,10 +257,20 @@ pub(crate) type ReadAnswer<T> = fn(Answer, ReplyContext) -> Result<T, Unread>;
 pub(crate) struct ReplyContext {
     pub(crate) op: OpCode,
     pub(crate) chroot: Chroot,
-    pub(crate) level: Arc<Level>,
+    /// Of requests that tell something of the servers.
+    pub(crate) level: Option<Arc<Level>>,
     pub(crate) watch: Attached,
     /// Whether there is something else to ask for.
     pub(crate) has_alternative: bool,
+}
+
+impl ReplyContext {
+    /// Notes what the answer tells of the servers.
+    pub(crate) fn learn(&self, note: impl FnOnce(&Level)) {
+        if let Some(level) = &self.level {
+            note(level);
+        }
+    }
 }
 
 /// An answer that gives no result.
@@ -280,7 +288,7 @@ impl From<DecodeError> for Unread {
 }
 
 /// Decodes the body of an answer without error.
-pub(crate) fn body<T: for<'a> Decode<'a>>(answer: &Answer) -> Result<T, Unread> {
+pub(crate) fn body<'a, T: Decode<'a>>(answer: &'a Answer) -> Result<T, Unread> {
     if answer.code.is_ok() {
         decode_prefix(&answer.body).map_err(Unread::Decode)
     } else {
@@ -292,10 +300,9 @@ pub(crate) fn body<T: for<'a> Decode<'a>>(answer: &Answer) -> Result<T, Unread> 
 /// from being reused.
 const COPY_LEN_MAX: usize = 4 << 10;
 
-/// Data that does not keep more memory than it needs.
-pub(crate) fn detached(data: Option<Bytes>) -> Bytes {
-    let data = data.unwrap_or_default();
-    if data.len() <= COPY_LEN_MAX { Bytes::copy_from_slice(&data) } else { data }
+/// A part of an answer's body, as something that does not keep more memory than it needs.
+pub(crate) fn detached(body: &Bytes, part: &[u8]) -> Bytes {
+    if part.len() <= COPY_LEN_MAX { Bytes::copy_from_slice(part) } else { body.slice_ref(part) }
 }
 
 /// How the two kinds of errors tell an outcome.

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::mpsc::UnboundedSender;
-
-use crate::call::Command;
+use crate::{call::Command, inbox::Commands};
 
 /// What a submission is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,11 +17,11 @@ pub(crate) enum Purpose {
 /// others, so that whoever begins one and then leaves the session is sure to be heard in this order.
 #[derive(Debug)]
 pub(crate) struct Cleanup {
-    commands: UnboundedSender<Command>,
+    commands: Commands,
 }
 
 impl Cleanup {
-    pub(crate) fn begin(commands: &UnboundedSender<Command>) -> Arc<Self> {
+    pub(crate) fn begin(commands: &Commands) -> Arc<Self> {
         // Without a driver there is no session to be left.
         let _ = commands.send(Command::CleanupBegins);
         Arc::new(Self { commands: commands.clone() })

@@ -16,7 +16,7 @@ use zk_proto::{
 use crate::{
     call::{Admission, CallError as _, Pending, ReplyContext, Target, Unread, body},
     error::{Cause, WriteError},
-    level::stat_at_birth,
+    level::{Level, stat_at_birth},
     operations::{awaitable, write},
     parents::CreateWithParents,
     protected::CreateProtected,
@@ -300,12 +300,12 @@ impl CreateOrExists<'_> {
 fn read_created(answer: Answer, context: ReplyContext) -> Result<Created, Unread> {
     match (context.op, answer.code) {
         (OpCode::CREATE2, ErrorCode::UNIMPLEMENTED) => {
-            context.level.learn_no_create2();
+            context.learn(Level::learn_no_create2);
             if context.has_alternative {
                 return Err(Unread::Again(context));
             }
         }
-        (OpCode::CREATE2, ErrorCode::OK) => context.level.learn_create2(),
+        (OpCode::CREATE2, ErrorCode::OK) => context.learn(Level::learn_create2),
         _ => {}
     }
     let (path, stat) = match context.op {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use zk_proto::{ErrorCode, SessionId, Stat, Zxid};
+use zk_proto::{ErrorCode, OpCode, SessionId, Stat, Zxid};
 
 /// Learned from refusals, by whoever meets the first one. There is no other way: the protocol has no
 /// version, and a server that does not know an operation refuses it and drops the connection.
@@ -14,6 +14,11 @@ pub(crate) struct Level {
 }
 
 impl Level {
+    /// Whether the answer to such a request tells any of this.
+    pub(crate) const fn is_told_by(op: OpCode) -> bool {
+        matches!(op, OpCode::CREATE2 | OpCode::MULTI | OpCode::ADD_WATCH)
+    }
+
     /// Whether creates must do without metadata in the reply (servers before 3.5).
     pub(crate) fn lacks_create2(&self) -> bool {
         self.without_create2.load(Ordering::Relaxed)

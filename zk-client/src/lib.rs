@@ -57,6 +57,7 @@ mod histogram;
 #[cfg(feature = "digest-id")]
 mod identity;
 mod ids;
+mod inbox;
 mod level;
 mod link;
 mod node;

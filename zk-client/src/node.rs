@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use zk_proto::{Stat, path};
 
 use crate::{
@@ -10,6 +10,7 @@ use crate::{
     chroot::Chroot,
     cleanup::Purpose,
     error::{Cause, WriteError},
+    inbox::Commands,
     session::Published,
     sweep::Sweep,
 };
@@ -44,7 +45,7 @@ pub struct OwnedNode {
     pub(crate) sequence: Option<i32>,
     pub(crate) chroot: Chroot,
     /// `None` once the delete has been submitted.
-    pub(crate) commands: Option<mpsc::UnboundedSender<Command>>,
+    pub(crate) commands: Option<Commands>,
     pub(crate) published: watch::Receiver<Published>,
 }
 

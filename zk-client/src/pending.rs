@@ -71,7 +71,7 @@ enum State<T, E> {
 pub(crate) struct Start {
     pub(crate) frame: RequestFrame,
     pub(crate) on_loss: OnLoss,
-    pub(crate) intent: Option<WatchIntent<Listener>>,
+    pub(crate) intent: Option<Box<WatchIntent<Listener>>>,
     pub(crate) instead: Option<RequestFrame>,
 }
 
@@ -82,7 +82,7 @@ struct Queued {
     frame: RequestFrame,
     on_loss: OnLoss,
     fail_fast: bool,
-    intent: Option<WatchIntent<Listener>>,
+    intent: Option<Box<WatchIntent<Listener>>>,
 }
 
 /// When a caller gives up.
@@ -152,7 +152,12 @@ impl<T, E: CallError> Pending<T, E> {
 
 fn submit(
     handle: &Handle,
-    (frame, on_loss, fail_fast, watch): (RequestFrame, OnLoss, bool, Option<WatchIntent<Listener>>),
+    (frame, on_loss, fail_fast, watch): (
+        RequestFrame,
+        OnLoss,
+        bool,
+        Option<Box<WatchIntent<Listener>>>,
+    ),
     ticket: Option<Arc<Ticket>>,
     share: Share,
 ) -> oneshot::Receiver<Outcome> {

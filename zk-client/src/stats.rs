@@ -100,6 +100,11 @@ impl fmt::Debug for Counters {
     }
 }
 
+/// Counts where nobody else does: the driver is the only one who writes, and pays for no more than that.
+fn one_more(count: &AtomicU64) {
+    count.store(count.load(Relaxed).wrapping_add(1), Relaxed);
+}
+
 impl Counters {
     pub(crate) fn new(observer: Option<Arc<dyn Observer>>) -> Self {
         Self { observer, ..Self::default() }
@@ -138,21 +143,21 @@ impl Counters {
         let took = now.since_epoch().saturating_sub(caller.since);
         let ending = match outcome {
             Outcome::Answered(answer) => {
-                self.answered.fetch_add(1, Relaxed);
-                self.latency.add(took);
+                one_more(&self.answered);
+                self.latency.add_alone(took);
                 if answer.code.is_ok() {
                     Ending::Ok
                 } else {
-                    self.rejected.fetch_add(1, Relaxed);
+                    one_more(&self.rejected);
                     Ending::Rejected(answer.code)
                 }
             }
             Outcome::NotSent(_) => {
-                self.not_sent.fetch_add(1, Relaxed);
+                one_more(&self.not_sent);
                 Ending::NotSent
             }
             Outcome::Unknown(_) => {
-                self.unknown.fetch_add(1, Relaxed);
+                one_more(&self.unknown);
                 Ending::Unknown
             }
         };
@@ -160,17 +165,17 @@ impl Counters {
     }
 
     pub(crate) fn connected(&self, connected: &Connected<'_>) {
-        self.connects.fetch_add(1, Relaxed);
+        one_more(&self.connects);
         self.tell(|observer| observer.connected(connected));
     }
 
     pub(crate) fn disconnected(&self, why: &LinkError) {
-        self.disconnects.fetch_add(1, Relaxed);
+        one_more(&self.disconnects);
         self.tell(|observer| observer.disconnected(why));
     }
 
     pub(crate) fn attempt_failed(&self, server: &str, why: &LinkError) {
-        self.failed_attempts.fetch_add(1, Relaxed);
+        one_more(&self.failed_attempts);
         self.tell(|observer| observer.attempt_failed(server, why));
     }
 
@@ -179,11 +184,11 @@ impl Counters {
     }
 
     pub(crate) fn watch_event(&self) {
-        self.watch_events.fetch_add(1, Relaxed);
+        one_more(&self.watch_events);
     }
 
     pub(crate) fn lagged(&self) {
-        self.lagged.fetch_add(1, Relaxed);
+        one_more(&self.lagged);
         self.tell(|observer| observer.lagged());
     }
 }

@@ -14,6 +14,7 @@ use crate::{
     call::{Admission, Call, CallError as _, Pending, ReplyContext, Target, Unread, body},
     create::{CreateMode, CreateOperation},
     error::{Cause, Rejection, WriteError},
+    level::Level,
     operations::{awaitable, expected},
 };
 
@@ -242,7 +243,7 @@ fn read(answer: Answer, context: ReplyContext) -> Result<MultiOutcome, Unread> {
         });
     }
     if context.has_alternative && answer.code.is_ok() {
-        context.level.learn_create2();
+        context.learn(Level::learn_create2);
     }
     let response: MultiResponse = body(&answer)?;
     if let Some(failure) = failure(&response) {

@@ -126,10 +126,9 @@ impl Wish {
             let path: Arc<str> = path.into();
             (token, Watching::new(by, path))
         });
-        let intent = watch.as_ref().map(|(watcher, watching)| WatchIntent {
-            path: watching.path.clone(),
-            by: watching.by,
-            watcher: *watcher,
+        let intent = watch.as_ref().map(|(watcher, watching)| {
+            let Watching { path, by, .. } = watching;
+            Box::new(WatchIntent { path: path.clone(), by: *by, watcher: *watcher })
         });
         (Outgoing { frame, token, watch: intent, on_loss, fail_fast: false }, asked, watch)
     }

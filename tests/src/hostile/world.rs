@@ -135,7 +135,7 @@ impl World {
         self.oracle.requested(&token, watch.map(|watch| (watcher.clone(), watch)), on_loss);
         let watch = watch.map(|watch| {
             self.watches.insert(watcher.clone(), watch);
-            WatchIntent { path: Arc::from(watch.path), by: watch.by, watcher }
+            Box::new(WatchIntent { path: Arc::from(watch.path), by: watch.by, watcher })
         });
         // What is asked for is of no interest to the session, so that all can be the same.
         let request = GetDataRequest { path: (&*token).into(), watch: watch.is_some() };

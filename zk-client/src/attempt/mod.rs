@@ -15,7 +15,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use zk_proto::{
     ErrorCode, OpCode, Request, SessionId, Str,
     frame::RequestFrame,
@@ -34,9 +34,10 @@ mod wanted;
 use self::wanted::Found;
 pub(crate) use self::wanted::Wanted;
 use crate::{
-    call::{CallError as _, Command, Token, Verdict},
+    call::{CallError as _, Token, Verdict},
     chroot::Chroot,
     error::{Cause, Rejection, WriteError},
+    inbox::WeakCommands,
     level::{Level, stat_at_birth},
     node::{Disowned, OwnedNode},
     operations::ANY_VERSION,
@@ -101,7 +102,7 @@ pub(crate) struct Attempts {
     running: BTreeMap<u64, Attempt>,
     next: u64,
     /// For the nodes that come of it. Weak, or the driver would keep itself alive.
-    commands: mpsc::WeakUnboundedSender<Command>,
+    commands: WeakCommands,
     level: Arc<Level>,
     published: watch::Receiver<Published>,
 }
@@ -117,7 +118,7 @@ pub(crate) enum Next {
 
 impl Attempts {
     pub(crate) const fn new(
-        commands: mpsc::WeakUnboundedSender<Command>,
+        commands: WeakCommands,
         level: Arc<Level>,
         published: watch::Receiver<Published>,
     ) -> Self {

@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tracing::Instrument as _;
 use zk_proto::{
     AclList, SessionId, Time, Zxid,
@@ -29,6 +29,7 @@ use crate::{
     error::{Cause, ConnectError, ReadError, SessionEnd},
     frames::Frames,
     ids::Ids,
+    inbox::inbox,
     level::Level,
     operations::Sync,
     options::{ConnectOptions, SessionTask},
@@ -124,7 +125,7 @@ impl Client {
         };
         let (level, frames) = (Arc::new(Level::default()), Arc::new(Frames::default()));
         let room = Room::new(config.requests_max, config.request_bytes_max);
-        let (commands, inbox) = mpsc::unbounded_channel();
+        let (commands, inbox) = inbox();
         let (publisher, published) = watch::channel(first);
         let (failure, last_failure) = watch::channel(None);
         let (lease, sweeps) = (Arc::new(Lease::default()), Arc::new(Unconfirmed::default()));
@@ -132,7 +133,7 @@ impl Client {
             lease_margin: config.lease_margin,
             session: Machine::new(config, seed, Time::new(clock.now())),
             weak_commands: commands.downgrade(),
-            commands: inbox,
+            inbox,
             connector,
             sasl,
             clock: clock.clone(),
@@ -245,7 +246,7 @@ impl Client {
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         let Handle { commands, chroot, .. } = &self.handle;
-        commands.same_channel(&other.handle.commands) && *chroot == other.handle.chroot
+        commands.is_like(&other.handle.commands) && *chroot == other.handle.chroot
     }
 
     /// Has a task run where the session's own task runs: by default on the runtime on which the client was

@@ -25,30 +25,25 @@ use crate::{
 const COMMANDS_PER_TURN: usize = 1024;
 
 impl Driver {
-    pub(super) fn take_commands(&mut self, cx: &mut Context<'_>) -> bool {
+    pub(super) fn take_commands(&mut self, cx: &Context<'_>) -> bool {
         // How much there may be is decided where it is submitted: see `room`.
         if self.abandoned {
             return false;
         }
-        let mut inbox = std::mem::take(&mut self.inbox);
-        let polled = self.parts.commands.poll_recv_many(cx, &mut inbox, COMMANDS_PER_TURN);
+        let Poll::Ready(is_any) = self.parts.inbox.poll(cx) else { return false };
         let now = self.now();
-        for command in inbox.drain(..) {
+        if !is_any {
+            // Nobody can submit anything any more: all clients are gone.
+            self.abandoned = true;
+            if !planted!(AbandonedLivesOn) {
+                self.close(now, Token::Nobody);
+            }
+        }
+        for _ in 0..COMMANDS_PER_TURN {
+            let Some(command) = self.parts.inbox.next() else { break };
             self.obey(now, command);
         }
-        self.inbox = inbox;
-        match polled {
-            Poll::Ready(0) => {
-                // Nobody can submit anything any more: all clients are gone.
-                self.abandoned = true;
-                if !planted!(AbandonedLivesOn) {
-                    self.close(now, Token::Nobody);
-                }
-                true
-            }
-            Poll::Ready(_) => true,
-            Poll::Pending => false,
-        }
+        true
     }
 
     fn obey(&mut self, now: Time, command: Command) {
@@ -150,7 +145,7 @@ impl Driver {
     /// nodes that nobody wants.
     pub(super) fn detach_when_done(&mut self) -> bool {
         let swept = self.parts.sweeps.count() == 0 && self.cleanups == 0;
-        let done = self.attempts.is_empty() && swept && self.parts.commands.is_empty();
+        let done = self.attempts.is_empty() && swept && self.parts.inbox.is_empty();
         let Some(credentials) = self.detaching.take_if(|_| done) else { return false };
         // Whoever asked may have gone; the session is left all the same.
         let _ = credentials.send(self.parts.session.credentials());
@@ -175,8 +170,7 @@ impl Driver {
     /// Answers what was submitted when the session was over already.
     pub(super) fn refuse_the_rest(&mut self) {
         let now = self.now();
-        self.parts.commands.close();
-        while let Ok(command) = self.parts.commands.try_recv() {
+        for command in self.parts.inbox.close() {
             self.obey(now, command);
         }
         for task in self.later.all() {

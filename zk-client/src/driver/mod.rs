@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use zk_proto::{
     Time,
     session::{Credentials, LinkError, ProbeAnswer, Session},
@@ -25,13 +25,14 @@ use self::{
 };
 use crate::{
     attempt::Attempts,
-    call::{Command, Token},
+    call::Token,
     clock::Clock,
     complaints::Complaints,
     error::SessionEnd,
     frames::Frames,
+    inbox::{Inbox, WeakCommands},
     level::Level,
-    link::{Connect, Link, READ_LEN_MIN},
+    link::{Connect, Link, ReadLen},
     sasl::SaslMechanism,
     session::{Lease, Published, SessionState},
     stats::Counters,
@@ -47,8 +48,8 @@ pub(crate) struct Parts {
     pub(crate) session: Session<Token, Listener>,
     /// Whether the lease counts only what the leader confirms.
     pub(crate) lease_margin: Option<Duration>,
-    pub(crate) commands: mpsc::UnboundedReceiver<Command>,
-    pub(crate) weak_commands: mpsc::WeakUnboundedSender<Command>,
+    pub(crate) inbox: Inbox,
+    pub(crate) weak_commands: WeakCommands,
     pub(crate) connector: Arc<dyn Connect>,
     pub(crate) sasl: Option<Arc<dyn SaslMechanism>>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -65,11 +66,11 @@ pub(crate) struct Parts {
 pub(crate) struct Driver {
     parts: Parts,
     link: Link,
+    read_len: ReadLen,
     attempts: Attempts,
     probe: Option<Probe>,
     proof: Proof,
     alarm: Alarm,
-    inbox: Vec<Command>,
     /// Whether all clients are gone.
     abandoned: bool,
     later: Later,
@@ -92,11 +93,11 @@ impl Driver {
         Self {
             parts,
             link: Link::Down,
+            read_len: ReadLen::new(),
             attempts,
             probe: None,
             proof: Proof::default(),
             alarm: Alarm::new(),
-            inbox: Vec::new(),
             abandoned: false,
             later: Later::default(),
             cleanups: 0,
@@ -138,6 +139,9 @@ impl Driver {
             if self.parts.session.load().0 == 0 {
                 // Nobody has asked for anything for so long that a ping is due.
                 self.parts.frames.clear();
+                self.parts.inbox.shrink();
+                self.parts.session.shrink();
+                self.read_len.reset();
             }
             self.parts.session.elapsed(now);
             busy = true;
@@ -163,8 +167,12 @@ impl Driver {
             session.dialed(now, outcome);
             return true;
         }
-        match self.link.poll_read(cx, session.inbound_with_room(READ_LEN_MIN)) {
-            Poll::Ready(Ok(())) => session.received(now),
+        let inbound = self.read_len.buffer(session);
+        match self.link.poll_read(cx, inbound) {
+            Poll::Ready(Ok(())) => {
+                self.read_len.note(inbound);
+                session.received(now);
+            }
             Poll::Ready(Err(why)) => session.hung_up(now, why),
             Poll::Pending => return false,
         }

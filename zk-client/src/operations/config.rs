@@ -178,7 +178,7 @@ impl<'a> Config<'a> {
 impl ConfigWatched<'_> {
     fn start(self, admission: Admission) -> Pending<((EnsembleConfig, Stat), Watch), ReadError> {
         let (watch, watcher) = Watch::new(Chroot::default());
-        let intent = WatchIntent { path: CONFIG_NODE.into(), by: WatchBy::Data, watcher };
+        let intent = Box::new(WatchIntent { path: CONFIG_NODE.into(), by: WatchBy::Data, watcher });
         let call = Call {
             frame: get_config(true),
             on_loss: OnLoss::Resend,

@@ -115,7 +115,7 @@ pub(crate) fn read_with<T>(
             let frame = frame(Str::from(&*path));
             let watch = attach.map(|attach| {
                 let (attached, by, watcher) = attach(&path);
-                (WatchIntent { path: Arc::from(&*path), by, watcher }, attached)
+                (Box::new(WatchIntent { path: Arc::from(&*path), by, watcher }), attached)
             });
             let call = Call { frame, on_loss: OnLoss::Resend, watch, instead: None, read };
             target.call(call, admission)

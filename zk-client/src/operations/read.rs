@@ -6,7 +6,7 @@ use zk_proto::{
     request::{
         ExistsRequest, ExistsResponse, GetAclRequest, GetAclResponse, GetAllChildrenNumberRequest,
         GetAllChildrenNumberResponse, GetChildren2Request, GetChildren2Response, GetDataRequest,
-        GetDataResponse,
+        GetDataView,
     },
     session::{Answer, WatchBy},
 };
@@ -114,8 +114,8 @@ read_of_path! {
 }
 
 pub(crate) fn read_data(answer: &Answer) -> Result<(Bytes, Stat), Unread> {
-    let GetDataResponse { data, stat } = body(answer)?;
-    Ok((detached(data), stat))
+    let GetDataView { data, stat } = body(answer)?;
+    Ok((detached(&answer.body, data.unwrap_or_default()), stat))
 }
 
 pub(crate) fn read_exists(answer: &Answer) -> Result<Option<Stat>, Unread> {

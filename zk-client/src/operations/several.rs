@@ -102,7 +102,8 @@ impl<'a> MultiRead<'a> {
 fn read_result(result: MultiResult) -> Result<Result<ReadResult, Rejection>, Unread> {
     match result {
         MultiResult::GetData(GetDataResponse { data, stat }) => {
-            Ok(Ok(ReadResult::Data(detached(data), stat)))
+            let data = data.unwrap_or_default();
+            Ok(Ok(ReadResult::Data(detached(&data, &data), stat)))
         }
         MultiResult::GetChildren(GetChildrenResponse { children }) => {
             Ok(Ok(ReadResult::Children(children.strs().map(Into::into).collect())))

@@ -8,7 +8,6 @@ use std::{
 };
 
 use futures_core::Stream;
-use tokio::sync::mpsc;
 use zk_proto::{
     AddWatchMode, Str,
     frame::RequestFrame,
@@ -22,6 +21,7 @@ use crate::{
     call::{Command, Pending, Target, Unread, body},
     chroot::Chroot,
     error::{ReadError, SessionEnd},
+    inbox::WeakCommands,
     operations::{awaitable, read_with},
 };
 
@@ -143,7 +143,7 @@ impl<'a> AddWatch<'a> {
             frame,
             admission,
             |answer, context| {
-                context.level.note_add_watch(answer.code);
+                context.learn(|level| level.note_add_watch(answer.code));
                 let Attached::Many(mut stream) = context.watch else {
                     return Err(Unread::Code(zk_proto::ErrorCode::NO_WATCHER));
                 };
@@ -195,7 +195,7 @@ pub struct WatchStream {
     path: Arc<str>,
     chroot: Chroot,
     /// `None` when there is nothing to be taken away.
-    commands: Option<mpsc::WeakUnboundedSender<Command>>,
+    commands: Option<WeakCommands>,
 }
 
 impl WatchStream {
@@ -205,7 +205,7 @@ impl WatchStream {
         by: WatchBy,
         path: &str,
         chroot: Chroot,
-        commands: mpsc::WeakUnboundedSender<Command>,
+        commands: WeakCommands,
     ) -> (Self, Listener) {
         let mailbox = Mailbox::new(items_max);
         let listener = Listener::Many(Arc::new(Letterbox(mailbox.clone())));

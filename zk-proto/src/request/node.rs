@@ -119,6 +119,17 @@ record! {
 }
 
 record! {
+    /// A [`GetDataResponse`] as it stands in its frame.
+    GetDataView<'a> {
+        /// As there.
+        #[cfg_attr(feature = "serde", serde(serialize_with = "crate::inspect::buffer"))]
+        data: Option<&'a [u8]>,
+        /// As there.
+        stat: Stat,
+    }
+}
+
+record! {
     /// Replace a node's data.
     SetDataRequest<'a> {
         /// Which.

@@ -3,7 +3,7 @@
 //! This is the only place that knows whether a request was sent, and so whether it may have been
 //! carried out.
 
-use alloc::{collections::VecDeque, sync::Arc};
+use alloc::{boxed::Box, collections::VecDeque, sync::Arc};
 
 use super::{
     link::Link,
@@ -23,7 +23,7 @@ pub(crate) enum Slot<R, W> {
         was_sent: bool,
         place: Place,
         /// What it makes the server watch for good, even if nobody wants to hear of it any more.
-        asks: Option<(WatchBy, Arc<str>)>,
+        asks: Option<Box<(WatchBy, Arc<str>)>>,
     },
     /// The session's own business with the server of one connection; never survives that.
     Own { frame: RequestFrame, purpose: Purpose, place: Place },
@@ -46,7 +46,7 @@ impl<R, W> Slot<R, W> {
     /// A user's request.
     pub(crate) fn user(request: Outgoing<R, W>) -> Self {
         let watch = request.watch.as_ref().filter(|watch| watch.by.is_persistent());
-        let asks = watch.map(|watch| (watch.by, watch.path.clone()));
+        let asks = watch.map(|watch| Box::new((watch.by, watch.path.clone())));
         Self::User { request, was_sent: false, place: Place(0), asks }
     }
 
@@ -91,8 +91,8 @@ impl<R, W> Slot<R, W> {
     /// What a user waits for a watch on, if the request is to arm one.
     const fn watch(&self) -> Option<&WatchIntent<W>> {
         match self {
-            Self::User { request, .. } => request.watch.as_ref(),
-            Self::Own { .. } | Self::Close { .. } => None,
+            Self::User { request: Outgoing { watch: Some(watch), .. }, .. } => Some(watch),
+            _ => None,
         }
     }
 }
@@ -243,7 +243,7 @@ impl<R, W> Flight<R, W> {
     ) {
         let leans = slot.watch().is_some_and(|watch| standing.at(&watch.path).carry(watch.by));
         match &slot {
-            Slot::User { asks: Some((by, path)), .. } => standing.asked(*by, path),
+            Slot::User { asks: Some(asks), .. } => standing.asked(asks.0, &asks.1),
             Slot::Own { purpose: Purpose::Unwatch(path), .. } => standing.removed(path),
             _ => {}
         }

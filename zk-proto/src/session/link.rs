@@ -151,6 +151,16 @@ impl Link {
         }
     }
 
+    /// Gives the memory of empty buffers back.
+    pub(crate) fn shrink(&mut self) {
+        self.forget_secrets();
+        for buffer in [&mut self.inbound, &mut self.outbound] {
+            if buffer.is_empty() {
+                *buffer = BytesMut::new();
+            }
+        }
+    }
+
     /// Bytes that the driver has taken for writing; the server may have seen all of them.
     pub(crate) fn written(&self) -> u64 {
         self.appended.saturating_sub(self.outbound.len() as u64)

@@ -230,6 +230,11 @@ impl<R, W: Watcher> Session<R, W> {
         &mut self.link.inbound
     }
 
+    /// Gives back the memory of buffers that are empty: for drivers that know that nothing is going on.
+    pub fn shrink(&mut self) {
+        self.link.shrink();
+    }
+
     /// When [`elapsed`](Session::elapsed) is due; `None` only once the session is over.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {

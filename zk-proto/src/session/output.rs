@@ -1,6 +1,6 @@
 //! What a session asks of its driver and tells its users.
 
-use alloc::{string::String, sync::Arc};
+use alloc::{boxed::Box, string::String, sync::Arc};
 use core::time::Duration;
 
 use bytes::Bytes;
@@ -70,7 +70,7 @@ pub struct Outgoing<R, W> {
     /// Comes back with the outcome.
     pub token: R,
     /// The watch that the request arms if it is answered well.
-    pub watch: Option<WatchIntent<W>>,
+    pub watch: Option<Box<WatchIntent<W>>>,
     /// What to do if the connection is lost with the request sent and unanswered.
     pub on_loss: OnLoss,
     /// Whether to report failure wherever it would have to wait for a connection.

@@ -360,7 +360,8 @@ impl<R, W: Watcher> Session<R, W> {
                     self.watches.arm(kind, watch.path, watch.watcher);
                 }
                 self.reply(request.token, Outcome::Answered(Answer { zxid, code: err, body }));
-                if let Some((by, path)) = asks {
+                if let Some(asks) = asks {
+                    let (by, path) = *asks;
                     self.asked(now, by, path, err)?;
                 } else if let Some(path) = watched {
                     self.tidy(now, &path);

@@ -1,0 +1,278 @@
+//! The way to the driver: commands, in the order in which they were sent.
+//!
+//! A lock instead of a channel, because the driver takes all that has come in one step: two buffers change places, and
+//! what waits in them is as long as what waits. Sending is one push. How much there may be is decided before: see `room`.
+
+use std::{
+    collections::VecDeque,
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    task::{Context, Poll, Waker},
+};
+
+use crate::call::Command;
+
+/// Commands that a buffer keeps room for while nothing is going on.
+const KEPT: usize = 4;
+
+/// A way to the driver. The driver hears of it when the last one has gone.
+#[derive(Clone, Debug)]
+pub(crate) struct Commands(Arc<Sender>);
+
+/// The same, which the driver does not wait for.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakCommands(Weak<Sender>);
+
+/// The driver's end.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    shared: Arc<Shared>,
+    /// What the driver has taken and not yet obeyed.
+    taken: VecDeque<Command>,
+}
+
+#[derive(Debug)]
+struct Sender(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared(Mutex<State>);
+
+/// Nothing that is dropped while it is locked sends commands itself: neither these nor wakers.
+#[derive(Debug, Default)]
+struct State {
+    commands: VecDeque<Command>,
+    /// Of a driver that waits.
+    waker: Option<Waker>,
+    /// Whether nobody can send anything any more.
+    abandoned: bool,
+    /// Whether nobody would take it.
+    closed: bool,
+}
+
+/// A new inbox, and the first way to it.
+pub(crate) fn inbox() -> (Commands, Inbox) {
+    let shared = Arc::<Shared>::default();
+    let sender = Sender(shared.clone());
+    (Commands(Arc::new(sender)), Inbox { shared, taken: VecDeque::new() })
+}
+
+impl Commands {
+    /// Sends a command, unless there is no driver any more: then it comes back.
+    pub(crate) fn send(&self, command: Command) -> Result<(), Command> {
+        let mut state = self.0.0.lock();
+        if state.closed {
+            return Err(command);
+        }
+        state.commands.push_back(command);
+        let waker = state.waker.take();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+        Ok(())
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakCommands {
+        WeakCommands(Arc::downgrade(&self.0))
+    }
+
+    /// Whether both lead to the same driver.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl WeakCommands {
+    /// `None` if nobody else can send anything any more.
+    pub(crate) fn upgrade(&self) -> Option<Commands> {
+        self.0.upgrade().map(Commands)
+    }
+}
+
+impl Inbox {
+    /// Looks for new commands, if all that were taken have been obeyed: whether there is one for [`Inbox::next`]. Pending
+    /// if there is none yet, false if there will never be.
+    pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<bool> {
+        if !self.taken.is_empty() {
+            return Poll::Ready(true);
+        }
+        let mut state = self.shared.lock();
+        mem::swap(&mut state.commands, &mut self.taken);
+        if !self.taken.is_empty() {
+            return Poll::Ready(true);
+        }
+        if state.abandoned {
+            return Poll::Ready(false);
+        }
+        if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            state.waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// The oldest of the commands that have been taken.
+    pub(crate) fn next(&mut self) -> Option<Command> {
+        self.taken.pop_front()
+    }
+
+    /// Whether nothing has been sent that has not been obeyed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.taken.is_empty() && self.shared.lock().commands.is_empty()
+    }
+
+    /// Takes no more, and returns what has come so far.
+    pub(crate) fn close(&mut self) -> impl Iterator<Item = Command> + use<> {
+        let mut rest = mem::take(&mut self.taken);
+        let mut state = self.shared.lock();
+        state.closed = true;
+        rest.append(&mut state.commands);
+        rest.into_iter()
+    }
+
+    /// Gives memory back while nothing is going on.
+    pub(crate) fn shrink(&mut self) {
+        self.taken.shrink_to(KEPT);
+        self.shared.lock().commands.shrink_to(KEPT);
+    }
+}
+
+/// Whoever waits for something that nobody will carry out hears of it.
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        drop(self.close());
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.abandoned = true;
+        let waker = state.waker.take();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            Barrier,
+            atomic::{AtomicUsize, Ordering::SeqCst},
+        },
+        task::Wake,
+        thread,
+    };
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    fn servers(count: usize) -> Command {
+        Command::UpdateServers(vec![Arc::from(""); count])
+    }
+
+    fn count(command: &Command) -> usize {
+        let Command::UpdateServers(servers) = command else { panic!("another command") };
+        servers.len()
+    }
+
+    #[test]
+    fn commands_are_taken_in_their_order_and_a_driver_that_waits_is_woken_once() {
+        let (commands, mut inbox) = inbox();
+        let woken = Arc::<Woken>::default();
+        let waker = Waker::from(woken.clone());
+        let cx = &Context::from_waker(&waker);
+        assert!(inbox.poll(cx).is_pending());
+        (1..=3).for_each(|n| commands.send(servers(n)).unwrap());
+        assert_eq!(woken.0.load(SeqCst), 1, "the first one wakes it");
+        assert!(!inbox.is_empty());
+        assert_eq!(inbox.poll(cx), Poll::Ready(true));
+        commands.send(servers(4)).unwrap();
+        assert_eq!(woken.0.load(SeqCst), 1, "it is awake");
+        let mut seen = Vec::new();
+        while inbox.poll(cx) == Poll::Ready(true) {
+            seen.extend(inbox.next().iter().map(count));
+        }
+        assert_eq!(seen, [1, 2, 3, 4]);
+        assert!(inbox.is_empty());
+    }
+
+    #[test]
+    fn the_driver_hears_that_all_have_gone_behind_what_they_sent() {
+        let (commands, mut inbox) = inbox();
+        let weak = commands.downgrade();
+        let woken = Arc::<Woken>::default();
+        let waker = Waker::from(woken.clone());
+        let cx = &Context::from_waker(&waker);
+        let other = weak.upgrade().unwrap();
+        assert!(other.is_like(&commands) && inbox.poll(cx).is_pending());
+        drop(commands);
+        assert_eq!(woken.0.load(SeqCst), 0, "there is another");
+        other.send(servers(1)).unwrap();
+        assert_eq!(inbox.poll(cx), Poll::Ready(true));
+        drop(other);
+        assert!(weak.upgrade().is_none());
+        assert_eq!(inbox.poll(cx), Poll::Ready(true), "not before the last command");
+        assert!(inbox.next().is_some());
+        assert_eq!(inbox.poll(cx), Poll::Ready(false));
+    }
+
+    #[test]
+    fn what_comes_too_late_comes_back() {
+        let (commands, mut inbox) = inbox();
+        commands.send(servers(1)).unwrap();
+        assert_eq!(inbox.close().map(|command| count(&command)).collect::<Vec<_>>(), [1]);
+        let refused = commands.send(servers(2)).unwrap_err();
+        assert_eq!(count(&refused), 2);
+        drop(inbox);
+        assert!(commands.send(servers(3)).is_err());
+    }
+
+    #[test]
+    fn nothing_is_lost_between_threads() {
+        const EACH: usize = 2_000;
+        let (commands, mut inbox) = inbox();
+        let start = Barrier::new(3);
+        let woken = Arc::<Woken>::default();
+        let waker = Waker::from(woken.clone());
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                let (commands, start) = (commands.clone(), &start);
+                scope.spawn(move || {
+                    start.wait();
+                    (0..EACH).for_each(|_| commands.send(servers(1)).unwrap());
+                });
+            }
+            drop(commands);
+            start.wait();
+            let (mut seen, mut asleep) = (0, 0);
+            loop {
+                let before = woken.0.load(SeqCst);
+                match inbox.poll(&Context::from_waker(&waker)) {
+                    Poll::Ready(true) => seen += usize::from(inbox.next().is_some()),
+                    Poll::Ready(false) => break,
+                    Poll::Pending => {
+                        asleep += 1;
+                        while woken.0.load(SeqCst) == before {
+                            thread::yield_now();
+                        }
+                    }
+                }
+            }
+            assert_eq!(seen, 2 * EACH);
+            assert_eq!(woken.0.load(SeqCst), asleep, "woken as often as it slept");
+        });
+    }
+}
