@@ -101,7 +101,7 @@ impl Watcher for Listener {
 pub(crate) enum Attached {
     Nothing,
     Once(Watch),
-    Many(WatchStream),
+    Many(Box<WatchStream>),
 }
 
 impl Attached {

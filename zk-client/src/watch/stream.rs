@@ -133,7 +133,7 @@ impl<'a> AddWatch<'a> {
                 target.handle.chroot.clone(),
                 target.handle.commands.downgrade(),
             );
-            (Attached::Many(stream), by, listener)
+            (Attached::Many(Box::new(stream)), by, listener)
         };
         read_with(
             target,
@@ -148,7 +148,7 @@ impl<'a> AddWatch<'a> {
                     return Err(Unread::Code(zk_proto::ErrorCode::NO_WATCHER));
                 };
                 match body::<ErrorResponse>(&answer) {
-                    Ok(_) => Ok(stream),
+                    Ok(_) => Ok(*stream),
                     Err(unread) => {
                         stream.forget();
                         Err(unread)
