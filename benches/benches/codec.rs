@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use criterion::{
     BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime,
 };
+use zk_instructions::lock_nodes;
 use zk_proto::{
     Acl, AclList, AddWatchMode, CreateFlags, ErrorCode, EventType, KeeperState, List, Request,
     Secret, SessionId, Stat, Str, Text, Xid, Zxid,
@@ -126,9 +127,7 @@ fn replies(c: &mut Criterion) {
 /// Cost must grow with the length, and not faster.
 fn listings(c: &mut Criterion) {
     for count in [10, 100, 1_000, 10_000] {
-        let names: Vec<String> = (0..count)
-            .map(|number| format!("_c_3b5f6a0e-0000-4000-8000-0123456789ab-lock-{number:010}"))
-            .collect();
+        let names = lock_nodes(count);
         let children = List::of_strs(names.iter().map(String::as_str));
         let listing = encoded(&GetChildren2Response { children, stat: Stat::default() });
         let mut group = c.benchmark_group(format!("listing of {count} lock nodes"));

@@ -5,15 +5,14 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use zk_instructions::lock_nodes;
 use zk_locks::ahead_in_line;
 
 /// Cost must grow with the number of waiters, and not faster.
 fn line(c: &mut Criterion) {
     let mut group = c.benchmark_group("whom to wait for");
     for count in [10, 100, 1_000, 10_000] {
-        let names: Vec<String> = (0..count)
-            .map(|number| format!("_c_3b5f6a0e-0000-4000-8000-0123456789ab-lock-{number:010}"))
-            .collect();
+        let names = lock_nodes(count);
         let own = names[count - 1].clone();
         assert_eq!(ahead_in_line(names.clone(), &own), Some(count - 1));
         group.throughput(Throughput::Elements(count as u64));
