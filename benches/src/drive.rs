@@ -43,7 +43,7 @@ pub fn measure<C: Client>(task: &Task) -> Result<Report, Failure> {
             Workload::Idle => idle::<C>(task).await,
             Workload::Lock => lock::<C>(task).await,
             Workload::HandOff => hand_off::<C>(task).await,
-            Workload::FanOut | Workload::Reconnect => Err("only with our own client".into()),
+            alone if alone.is_ours_alone() => Err("only with our own client".into()),
             _ => requests::<C>(task).await,
         }
     })

@@ -10,9 +10,13 @@ pub struct Task {
     /// The server, as `host:port`.
     #[arg(long)]
     pub server: String,
-    /// How many requests are under way at all times; contenders of a hand-off; sessions that idle; watches.
+    /// How many requests are under way at all times; contenders of a hand-off; sessions that idle; watches; waiters;
+    /// tasks of cohorts.
     #[arg(long, default_value_t = 1)]
     pub in_flight: usize,
+    /// Over how many sessions waiters are spread, or how many cohorts there are.
+    #[arg(long, default_value_t = 1)]
+    pub sessions: usize,
     /// Bytes of data that are read or written.
     #[arg(long, default_value_t = 128)]
     pub payload: usize,
@@ -61,6 +65,17 @@ pub enum Workload {
     FanOut,
     /// Lose a connection with so many watches that fire once, and a hundredth of that of others: restoring one is an operation.
     Reconnect,
+    /// So many wait for one lock, and pass it on through the whole line: a grant is one operation.
+    Waiters,
+    /// Tasks take a lock in turn, those of a session on one node: having had it once is one operation.
+    Cohort,
+}
+
+impl Workload {
+    /// Whether only our client has what it takes.
+    pub(crate) const fn is_ours_alone(self) -> bool {
+        matches!(self, Self::FanOut | Self::Reconnect | Self::Waiters | Self::Cohort)
+    }
 }
 
 /// How requests are kept under way.

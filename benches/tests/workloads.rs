@@ -122,3 +122,35 @@ fn locks_are_granted_as_often_as_asked_for() {
         }
     }
 }
+
+#[test]
+fn everybody_in_a_line_is_served_at_the_cost_of_a_waiter() {
+    let server = Server::start("testkit");
+    for release in ["", " --unawaited"] {
+        let report =
+            server.measure("ours", &format!("waiters --in-flight 50 --sessions 3{release}"));
+        expect(&report, "operations", 50);
+        // To join and to look; to watch whom one waits for, and whom that one waits for, if there is such a one.
+        let forming = report["requests_to_form"].as_u64().unwrap();
+        assert!((3 * 50..=4 * 50 + 3).contains(&forming), "{report}");
+        // Releases, the first holder's among them; the last one of them may still be on its way.
+        let requests = report["requests_seen"].as_u64().unwrap();
+        assert!((50..=2 * 51).contains(&requests), "{report}");
+    }
+}
+
+#[test]
+fn a_cohort_passes_the_lock_on_without_a_request() {
+    let server = Server::start("testkit");
+    for release in ["", " --unawaited"] {
+        let task = format!("cohort --in-flight 8 --operations 2000{release}");
+        let alone = server.measure("ours", &task);
+        expect(&alone, "operations", 2000);
+        let requests = alone["requests_seen"].as_u64().unwrap();
+        assert!((3..=100).contains(&requests), "{alone}");
+        // Two of them take turns: a turn is of 64 sections at most.
+        let two = server.measure("ours", &format!("{task} --sessions 2"));
+        expect(&two, "operations", 2000);
+        assert!(two["requests_seen"].as_u64().unwrap() > requests, "{two}");
+    }
+}

@@ -29,7 +29,7 @@ pub fn measure(task: &Task) -> Result<Report, Failure> {
         Workload::Idle => batches::idle(task),
         Workload::Lock => locks::lock(task),
         Workload::HandOff => locks::hand_off(task),
-        Workload::FanOut | Workload::Reconnect => Err("there is no floor for it".into()),
+        alone if alone.is_ours_alone() => Err("there is no floor for it".into()),
         _ => batches::requests(task),
     }
 }

@@ -4,8 +4,12 @@
 //! |---|---|
 //! | `watches` | hearing of many changes; a connection lost with many watches |
 //! | `breakable` | connections that are cut from outside |
+//! | `waiters` | thousands in one line |
+//! | `cohorts` | tasks that pass a lock on within their process |
 
 mod breakable;
+mod cohorts;
+mod waiters;
 mod watches;
 
 use std::future::{Future, IntoFuture as _};
@@ -28,9 +32,14 @@ pub fn measure(task: &Task) -> Result<Report, Failure> {
     match task.workload {
         Workload::FanOut => drive::on_runtime(task, watches::fan_out(task.clone())),
         Workload::Reconnect => drive::on_runtime(task, watches::reconnect(task.clone())),
+        Workload::Waiters => drive::on_runtime(task, waiters::waiters(task.clone())),
+        Workload::Cohort => drive::on_runtime(task, cohorts::cohorts(task.clone())),
         _ => drive::measure::<Ours>(task),
     }
 }
+
+/// What our client is called in reports.
+const NAME: &str = "ours";
 
 #[derive(Clone)]
 struct Ours {
@@ -40,7 +49,7 @@ struct Ours {
 }
 
 impl Client for Ours {
-    const NAME: &'static str = "ours";
+    const NAME: &'static str = NAME;
 
     type Held = Guard;
 

@@ -4,7 +4,7 @@ use std::{future::IntoFuture as _, time::Instant};
 
 use zk_client::{Client, ConnectOptions, SessionState, Watch, WatchMode, WatchStream};
 
-use super::breakable::Breakable;
+use super::{NAME, breakable::Breakable};
 use crate::{
     client::Failure,
     report::Report,
@@ -14,8 +14,6 @@ use crate::{
 
 /// Watches that are asked for at the same time.
 const ASKING: usize = 1024;
-
-const NAME: &str = "ours";
 
 /// Another client writes every watched node; each event is waited for.
 pub(super) async fn fan_out(task: Task) -> Result<Report, Failure> {

@@ -44,6 +44,8 @@ pub(super) struct Replica {
     pub(super) touched: BTreeSet<SessionId>,
     /// Which connection each session has here.
     pub(super) bound: BTreeMap<SessionId, Conn>,
+    /// How many frames and words have come so far.
+    pub(super) received: u64,
     /// Connections whose next answer waits for what is to be applied.
     pub(super) waiting: BTreeSet<Conn>,
 }
@@ -62,6 +64,7 @@ impl Replica {
             logged: Zxid(0),
             pending: VecDeque::new(),
             bound: BTreeMap::new(),
+            received: 0,
             waiting: BTreeSet::new(),
             touched: BTreeSet::new(),
         }

@@ -32,6 +32,7 @@ impl Ensemble {
             if connection.phase == Phase::Fresh {
                 let word = connection.inbound.first_chunk::<LEN_PREFIX>().copied();
                 if let Some(word) = word.filter(|word| words::is_word(*word)) {
+                    self.note_received(conn);
                     let answer = words::answer(self, conn, word);
                     self.say(conn, answer.as_bytes());
                     self.close(conn);
@@ -42,9 +43,14 @@ impl Ensemble {
             if connection.is_deaf {
                 break;
             }
-            match split_frame(&mut connection.inbound, self.config.request_len_max) {
+            let is_fresh = connection.phase == Phase::Fresh;
+            let frame = split_frame(&mut connection.inbound, self.config.request_len_max);
+            if matches!(frame, Ok(Some(_))) {
+                self.note_received(conn);
+            }
+            match frame {
                 Ok(None) => break,
-                Ok(Some(frame)) if connection.phase == Phase::Fresh => {
+                Ok(Some(frame)) if is_fresh => {
                     self.shake_hands(now, conn, &frame);
                 }
                 Ok(Some(frame)) if frame.len() >= LEN_REQUEST_MIN => self.enqueue(now, conn, frame),
@@ -55,6 +61,14 @@ impl Ensemble {
             }
         }
         self.advance(now, conn);
+    }
+
+    /// For whoever asks how much has come.
+    fn note_received(&mut self, conn: Conn) {
+        let member = self.conns.get(&conn).map(|it| it.member);
+        if let Some(replica) = member.and_then(|member| self.members.get_mut(member)) {
+            replica.received += 1;
+        }
     }
 
     pub(super) fn say_frame(&mut self, conn: Conn, content: &impl Encode) {

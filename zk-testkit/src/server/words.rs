@@ -54,8 +54,9 @@ fn version(ensemble: &Ensemble) -> String {
 fn server(ensemble: &Ensemble, member: usize) -> String {
     let connections = ensemble.connections(Member(member)).count();
     let nodes = ensemble.tree(Member(member)).map_or(0, |tree| tree.iter().count());
+    let received = ensemble.members.get(member).map_or(0, |it| it.received);
     format!(
-        "Zookeeper version: {}\nConnections: {connections}\nZxid: {}\nMode: {}\nNode count: {nodes}\n",
+        "Zookeeper version: {}\nReceived: {received}\nConnections: {connections}\nZxid: {}\nMode: {}\nNode count: {nodes}\n",
         version(ensemble),
         ensemble.applied(Member(member)),
         mode(ensemble, member),
