@@ -126,7 +126,7 @@ fn replies(c: &mut Criterion) {
 
 /// Cost must grow with the length, and not faster.
 fn listings(c: &mut Criterion) {
-    for count in [10, 100, 1_000, 10_000] {
+    for count in [10, 100, 1_000, 10_000, 100_000] {
         let names = lock_nodes(count);
         let children = List::of_strs(names.iter().map(String::as_str));
         let listing = encoded(&GetChildren2Response { children, stat: Stat::default() });

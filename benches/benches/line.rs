@@ -11,7 +11,7 @@ use zk_locks::ahead_in_line;
 /// Cost must grow with the number of waiters, and not faster.
 fn line(c: &mut Criterion) {
     let mut group = c.benchmark_group("whom to wait for");
-    for count in [10, 100, 1_000, 10_000] {
+    for count in [10, 100, 1_000, 10_000, 100_000] {
         let names = lock_nodes(count);
         let own = names[count - 1].clone();
         assert_eq!(ahead_in_line(names.clone(), &own), Some(count - 1));

@@ -12,7 +12,7 @@ use std::{
     future::poll_fn,
     io,
     pin::Pin,
-    rc::Rc,
+    rc::{Rc, Weak},
     task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
@@ -46,6 +46,8 @@ struct World {
     requests: Cell<u64>,
     sessions: Cell<i64>,
     longest_silence: Cell<Duration>,
+    /// When each connection that has a session was heard of.
+    heard: RefCell<Vec<Weak<Cell<Instant>>>>,
     /// Who is to hear of a path, once; and then also of whatever is written to those who want to hear for good.
     watchers: RefCell<HashMap<Bytes, Vec<Watcher>>>,
 }
@@ -72,7 +74,20 @@ struct Connection {
     known: Vec<(Vec<u8>, Vec<u8>)>,
     greeted: bool,
     over: bool,
-    heard: Instant,
+    heard: Rc<Cell<Instant>>,
+}
+
+impl World {
+    fn note_silence(&self, silence: Duration) {
+        self.longest_silence.set(self.longest_silence.get().max(silence));
+    }
+
+    /// Those who are silent still.
+    fn note_silences(&self) {
+        let mut heard = self.heard.borrow_mut();
+        heard.retain(|it| it.strong_count() > 0);
+        heard.iter().filter_map(Weak::upgrade).for_each(|it| self.note_silence(it.get().elapsed()));
+    }
 }
 
 /// Serves until the input ends.
@@ -86,6 +101,7 @@ pub(crate) fn serve(announce: fn(&str)) -> Result<(), Failure> {
             requests: Cell::new(0),
             sessions: Cell::new(0),
             longest_silence: Cell::new(Duration::ZERO),
+            heard: RefCell::default(),
             watchers: RefCell::default(),
         });
         tokio::task::spawn_local(async move {
@@ -117,7 +133,7 @@ impl Connection {
             known: Vec::new(),
             greeted: false,
             over: false,
-            heard: Instant::now(),
+            heard: Rc::new(Cell::new(Instant::now())),
         }
     }
 
@@ -159,12 +175,11 @@ impl Connection {
         Poll::Ready(Ok(()))
     }
 
-    fn note_silence(&mut self) {
+    fn note_silence(&self) {
         let now = Instant::now();
-        let silence = now - self.heard;
-        self.heard = now;
-        if self.greeted && silence > self.world.longest_silence.get() {
-            self.world.longest_silence.set(silence);
+        let silence = now - self.heard.replace(now);
+        if self.greeted {
+            self.world.note_silence(silence);
         }
     }
 
@@ -204,6 +219,7 @@ impl Connection {
     fn say(&mut self, anew: bool) {
         let world = &self.world;
         world.requests.set(world.requests.get() + 1);
+        world.note_silences();
         if anew {
             world.longest_silence.set(Duration::ZERO);
         }
@@ -250,6 +266,7 @@ impl Connection {
         };
         encode_frame(&response, &mut self.out);
         self.greeted = true;
+        world.heard.borrow_mut().push(Rc::downgrade(&self.heard));
         Ok(())
     }
 

@@ -66,9 +66,12 @@ fn every_operation_is_as_many_requests_as_it_must_be() {
         let report = server.measure(client, "connect --operations 5");
         expect(&report, "operations", 5);
         expect(&report, "requests_seen", 15);
-        let report = server.measure(client, "idle --in-flight 5 --seconds 0.01");
+        let report = server.measure(client, "idle --in-flight 5 --seconds 0.05");
         expect(&report, "operations", 5);
         expect(&report, "requests_seen", 0);
+        // Nobody has said anything meanwhile; null does not ask how long that was.
+        let silence = report["longest_silence_ms"].as_u64();
+        assert!(client == "null" || silence.unwrap() >= 50, "{report}");
     }
 }
 

@@ -1,0 +1,101 @@
+"""What one child, watch or waiter costs, by how many there are; and what copying costs beside the codec."""
+
+import json
+import sys
+
+from comparison.clients import ROOT, run
+from comparison.figures import number
+from comparison.measuring import CLIENT_CORE
+from comparison.plot import plot
+from comparison.rows import LINES, WATCHES
+from comparison.targets import Target
+
+CRITERION = ROOT / "target/criterion"
+BENCH = "`cargo bench -p zk-benches --bench {}`"
+PLOT = "performance-growth.svg"
+# Memory is farther away when there is more of it: so many times more for one of the most than for one of the fewest.
+FARTHER = 2.0
+# Copying, twice; and finding one's way.
+COPIES, NANOSECONDS = 2, 20
+
+
+def bench(seconds):
+    """Runs what measures the core alone. Returns why it could not, if so."""
+    done = run("taskset", "-c", CLIENT_CORE, "cargo", "bench", "--quiet", "-p", "zk-benches", "--bench", "codec", "--bench", "line",
+               "--bench", "session", "--", "--warm-up-time", seconds / 2, "--measurement-time", seconds, cwd=ROOT)
+    print("criterion's benchmarks", file=sys.stderr, flush=True)
+    return None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["failed without a word"])[-1]
+
+
+def nanoseconds(group, function):
+    path = CRITERION / group / function / "new/estimates.json"
+    return json.loads(path.read_text())["median"]["point_estimate"] if path.exists() else None
+
+
+def codec():
+    """Targets: hot records beside copying the same bytes."""
+    for direction, function in (("encode", "frame"), ("decode", "body")):
+        groups = sorted(path.name for path in CRITERION.glob(f"{direction} *") if (path / function).exists())
+        times = {group: (nanoseconds(group, function), nanoseconds(group, "memcpy")) for group in groups}
+        what, aim = f"{direction} of hot records", f"{COPIES} x memcpy + {NANOSECONDS} ns"
+        if not times:
+            yield Target(what, aim, "", None, BENCH.format("codec"))
+            continue
+        over = {group: own - COPIES * copy - NANOSECONDS for group, (own, copy) in times.items()}
+        beyond = [group for group in groups if over[group] > 0]
+        worst = max(over, key=over.get)
+        own, copy = times[worst]
+        measured = (f"{len(groups) - len(beyond)} of {len(groups)} within; worst {worst.removeprefix(direction).strip()}: "
+                    f"{own:.0f} ns, copying {copy:.0f} ns")
+        yield Target(what, aim, measured, not beyond, BENCH.format("codec"))
+
+
+def series(results):
+    """What is counted, what one of it costs in nanoseconds, by how many there are, and where that is from."""
+    def of_row(name, counts, cost):
+        figures = {count: results.of(f"{name}-{count}") for count in counts}
+        return {count: value for count, it in figures.items() if it and (value := cost(it, count)) is not None}
+
+    def of_bench(counts, group, function):
+        times = {count: nanoseconds(group.format(count), function.format(count)) for count in counts}
+        return {count: time / count for count, time in times.items() if time}
+
+    def joined(it, count):
+        # Each lists those in front: so many names in all.
+        seconds = it.median("seconds_to_form")
+        return seconds and seconds * 1e9 / (count * (count - 1) / 2)
+
+    counts = (1_000, 10_000, 100_000)
+    yield "child listed", of_bench(counts, "listing of {} lock nodes", "decode and walk"), BENCH.format("codec")
+    yield "child looked at by a waiter", of_bench(counts, "whom to wait for", "{} children"), BENCH.format("line")
+    yield "watch fired, session alone", of_bench(counts, "{} watches", "fire"), BENCH.format("session")
+    yield "watch restored, session alone", of_bench(counts, "{} watches", "restore"), BENCH.format("session")
+    yield "watch restored, client", of_row("reconnect", WATCHES, lambda it, _: it.cpu * 1e3), "`--only 'reconnect-*'`"
+    yield "watch fired, client", of_row("fan-out", WATCHES, lambda it, _: it.cpu * 1e3), "`--only 'fan-out-*'`"
+    yield "waiter granted (p50 of hand-offs)", of_row("waiters", LINES, lambda it, _: it.p50 and it.p50 * 1e3), "`--only 'waiters-*'`"
+    yield "name listed as a line forms, server included", of_row("waiters", LINES, joined), "`--only 'waiters-*'`"
+
+
+def targets(results):
+    for what, costs, command in series(results):
+        aim = f"linear: at most {FARTHER:.0f} x from few to many"
+        if len(costs) < 2:
+            yield Target(f"growth: {what}", aim, "", None, command)
+            continue
+        few, many = costs[min(costs)], costs[max(costs)]
+        yield Target(f"growth: {what}", aim, f"{many / few:.2f} x from {min(costs):,} to {max(costs):,}".replace(",", " "),
+                     many <= FARTHER * few, command)
+
+
+def section(results):
+    """The lines of the page, and the plot beside it."""
+    found = [(what, costs) for what, costs, _ in series(results) if costs]
+    if not found:
+        return [], None
+    counts = sorted({count for _, costs in found for count in costs})
+    lines = ["", "## Growth", "", "Nanoseconds for one, by how many there are. What grows with their number and no faster is flat.", "",
+             f"![nanoseconds for one, by how many there are]({PLOT})", "",
+             "| one | " + " | ".join(f"{count:,}".replace(",", " ") for count in counts) + " |", "|---|" + "---|" * len(counts)]
+    for what, costs in found:
+        lines.append(f"| {what} | " + " | ".join(number(costs.get(count)) for count in counts) + " |")
+    return lines, plot(found, "how many there are", "nanoseconds for one")

@@ -1,0 +1,115 @@
+"""Measuring: servers, and clients' programs in turn."""
+
+import json
+import subprocess
+import sys
+
+from comparison.clients import ALL, BENCH, CLIENTS, COUNTED, RUST, run
+
+CLIENT_CORE, SERVER_CORE = "0", "1"
+# Clients that are given the choice between one task that has all requests and a task for each; the better one counts.
+STYLES = ["ours", *RUST]
+
+
+class Server:
+    """A server on its core, for as long as the block lasts."""
+
+    SETTINGS = {
+        "instant": ["instant"],
+        "testkit": ["testkit"],
+        "3.8": ["3.8", "--workers", "0"],
+        "3.8-workers": ["3.8"],
+        "3.9": ["3.9", "--workers", "0"],
+    }
+
+    def __init__(self, kind):
+        self.command = ["taskset", "-c", SERVER_CORE, str(BENCH), "serve", *self.SETTINGS[kind]]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.address = self.process.stdout.readline().strip()
+        if not self.address:
+            raise RuntimeError("the server has not started")
+        return self.address
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait(30)
+
+
+def measure(command, row, task, address, options):
+    """One report, or why there is none."""
+    pin = ["taskset", "-c", CLIENT_CORE] if row.pinned else []
+    seconds = float(options.seconds) * row.longer
+    command = [*pin, *command, *task, "--server", address, "--seconds", seconds, "--warm-up", options.warm_up]
+    try:
+        done = run(*command, timeout=row.patience)
+    except subprocess.TimeoutExpired:
+        return None, f"did not come to an end within {row.patience} s"
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode or not lines:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        return None, said[-1][:160] if said else f"ended with {done.returncode}"
+    return json.loads(lines[-1]), None
+
+
+def system_calls(name, task, address):
+    """Per operation, of the process and all its threads: the difference between many operations and few."""
+    counts = []
+    few, many = 2_000, 12_000
+    for operations in (few, many):
+        command = ["perf", "stat", "-x,", "-e", "raw_syscalls:sys_enter", "taskset", "-c", CLIENT_CORE, *CLIENTS[name],
+                   *task, "--server", address, "--operations", operations]
+        try:
+            done = run(*command, timeout=120)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        line = next((line for line in done.stderr.splitlines() if "sys_enter" in line), "")
+        if done.returncode or not line.split(",")[0].isdigit():
+            return None
+        counts.append(int(line.split(",")[0]))
+    return (counts[1] - counts[0]) / (many - few)
+
+
+def styles(name, row):
+    """The commands that a client is measured with; the better one counts."""
+    task = row.task
+    if name in STYLES and task[0] in ("get", "set") and "--style" not in task and row.in_flight() > 1:
+        return [[*task, "--style", style] for style in ("ring", "tasks")]
+    return [task]
+
+
+def collect(chosen, options):
+    """By row and client: reports by style; and why there are none."""
+    results, reasons = {}, {}
+    for server in dict.fromkeys(row.server for row in chosen):
+        rows = [row for row in chosen if row.server == server]
+        with Server(server) as address:
+            for round_ in range(options.runs):
+                for row in (row for row in rows if round_ < row.rounds):
+                    for name in (name for name in row.clients if name in CLIENTS):
+                        for task in styles(name, row):
+                            report, why = measure(CLIENTS[name], row, task, address, options)
+                            if report is None:
+                                reasons[row.key, name] = why
+                            else:
+                                style = task[-1] if task is not row.task else ""
+                                results.setdefault((row.key, name), {}).setdefault(style, []).append(report)
+                    print(f"{server}: round {round_ + 1}: {row.title}", file=sys.stderr, flush=True)
+            for row in (row for row in rows if row.counted):
+                report, why = measure([COUNTED, "ours"], row, row.task, address, options)
+                if report is None:
+                    reasons[row.key, COUNTED.name] = why
+                else:
+                    results[row.key, "counted"] = {"": [report]}
+    return results, reasons
+
+
+def calls_of_gets():
+    """System calls with the instant server."""
+    table = {}
+    with Server("instant") as address:
+        for name in (name for name in ALL if name in CLIENTS and name != "curator"):
+            for count in (1, 256):
+                table[name, count] = system_calls(name, ["get", "--in-flight", str(count)], address)
+    return table

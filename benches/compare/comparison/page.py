@@ -1,0 +1,55 @@
+"""docs/performance.md."""
+
+import datetime
+import os
+import platform
+from pathlib import Path
+
+from comparison import growth, targets
+from comparison.clients import MISSING, VERSIONS
+from comparison.figures import tables
+
+# With more than this many processes that want to run before the first one, figures are not to be trusted.
+BUSY = 1.0
+
+
+def page(options, results):
+    """The page, and the plot that it shows."""
+    grown, plot = growth.section(results)
+    aims = targets.targets(results, growth.codec(), growth.targets(results))
+    lines = ["# Performance", "", "Made by `benches/compare/run.py`, which says how; do not edit.", "", *about(options), "",
+             "## What is aimed at", "", *targets.table(aims), *grown, "", "## Throughput, latency, memory", *tables(results),
+             *system_calls(results.calls)]
+    if MISSING:
+        lines += ["", "## Not measured", ""] + [f"* {name}: {why}" for name, why in MISSING.items()]
+    return "\n".join(lines) + "\n", plot
+
+
+def about(options):
+    cpu = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+                if line.startswith("model name")), platform.machine())
+    yield (f"* {datetime.date.today()}, {VERSIONS['ours']}, Linux {platform.release()}, {os.cpu_count()} cores ({cpu}); "
+           f"load before the first run {options.load:.1f}")
+    yield (f"* client pinned to one core, server to the other, unless it says otherwise; medians of {options.runs} interleaved runs of "
+           f"{options.seconds} s each")
+    yield "* real servers: `forceSync=no`, data on a RAM disk, `nio.numWorkerThreads=0` unless it says otherwise"
+    yield "* *ours is*: how many times better than that client; above 1 is in our favour"
+    yield "* *ring* and *tasks*: one task that has all requests under way, or a task for each; the better one is shown"
+    yield "* null writes requests that were encoded once and counts replies: what is possible"
+    yield "* allocations and heap are counted in runs of their own, since counting takes time"
+    yield from (f"* {name}: {version}" for name, version in VERSIONS.items())
+    if options.load > BUSY:
+        yield ""
+        yield ("**The machine was busy with other things.** Operations per second and the 99th percentile are the scheduler's, "
+               "whose slices of 4 ms hit those most who sleep between requests on one thread. What holds: processor's time "
+               "for each operation, medians of times, memory, system calls.")
+
+
+def system_calls(calls):
+    if not calls:
+        return
+    yield from ("", "## System calls for a get", "", "Instant server; whole process, counted by `perf stat`.", "",
+                "| client | one at a time | 256 in flight |", "|---|---|---|")
+    for name in dict.fromkeys(name for name, _ in calls):
+        cells = ["" if calls[name, count] is None else f"{calls[name, count]:.3f}" for count in (1, 256)]
+        yield f"| {name} | {cells[0]} | {cells[1]} |"

@@ -1,0 +1,101 @@
+"""What is measured: the lines of the page."""
+
+from dataclasses import dataclass, field
+
+from comparison.clients import ALL, RUST
+
+
+@dataclass
+class Row:
+    """What is measured, against which server, by whom."""
+
+    key: str
+    title: str
+    server: str
+    task: list
+    clients: list = field(default_factory=lambda: ALL)
+    unit: str = "ops_per_second"
+    best: object = max
+    # The client has one core, and the server another.
+    pinned: bool = True
+    # Rounds, for what takes long; how many times longer than others it is measured; seconds until it is given up.
+    rounds: int = 1000
+    longer: float = 1
+    patience: int = 120
+    # Whether allocations are counted as well, in a run of its own.
+    counted: bool = False
+
+    def in_flight(self):
+        return int(self.task[self.task.index("--in-flight") + 1]) if "--in-flight" in self.task else 1
+
+
+def at_once(workload, count, *more):
+    return [workload, "--in-flight", str(count), *more]
+
+
+REQUESTS = [name for name in ALL if name != "curator"]
+LOCKS = ["null", "ours", "kezhuw", "go", "curator", "kazoo"]
+OURS = ["ours"]
+# Those whose program knows every workload.
+RUSTY = ["null", "ours", *RUST]
+TASKS = (1, 8, 64, 512)
+LINES = (100, 1_000, 10_000)
+WATCHES = (1_000, 10_000, 100_000)
+
+
+def rows():
+    return [*requests(), *locks(), *sessions(), *ours_alone()]
+
+
+def requests():
+    for server, name in (("instant", "instant"), ("3.8", "3.8"), ("3.8-workers", "3.8, its own worker threads"),
+                         ("3.9", "3.9")):
+        for count in (1, 16, 256):
+            yield Row(f"get-{count}-{server}", f"{name}: get, {count} in flight", server, at_once("get", count), REQUESTS,
+                      counted=server == "instant")
+        yield Row(f"set-256-{server}", f"{name}: set, 256 in flight", server, at_once("set", 256), REQUESTS,
+                  counted=server == "instant")
+    for workload, title in (("mixed", "nine reads to a write"), ("create-delete", "create and delete"), ("multi", "multi of 16")):
+        # One task that waits for the oldest would not go on with the others: what is two requests needs a task for each.
+        style = ["--style", "tasks"] if workload == "create-delete" else []
+        yield Row(f"{workload}-instant", f"instant: {title}, 256 in flight", "instant", at_once(workload, 256, *style), RUSTY)
+    for payload, length, count in ((1 << 10, "1 KiB", 256), (64 << 10, "64 KiB", 16), (1_000_000, "1 MB", 4)):
+        for workload in ("get", "set"):
+            yield Row(f"{workload}-{payload}-bytes", f"instant: {workload} of {length}, {count} in flight", "instant",
+                      at_once(workload, count, "--payload", str(payload)), RUSTY)
+
+
+def locks():
+    for server in ("3.8", "3.9"):
+        yield Row(f"lock-{server}", f"{server}: lock and unlock, awaited", server, ["lock"], LOCKS)
+        yield Row(f"lock-unawaited-{server}", f"{server}: lock and unlock, not awaited", server, ["lock", "--unawaited"], LOCKS[:3])
+        for count in (2, 16, 64):
+            yield Row(f"hand-off-{count}-{server}", f"{server}: hand-offs, {count} contenders, not awaited", server,
+                      at_once("hand-off", count, "--unawaited"), LOCKS)
+
+
+def sessions():
+    for server in ("3.8", "3.9"):
+        yield Row(f"connect-{server}", f"{server}: connect to first reply", server, ["connect"], ALL, "p50_us", min)
+    for count, clients in ((1, OURS), (1_000, ALL), (10_000, OURS)):
+        # Long enough for a ping or two.
+        yield Row(f"idle-{count}", f"{count:,} idle session{'s' * (count > 1)}".replace(",", " "), "instant", at_once("idle", count), clients,
+                  "resident_kib_grown", min, longer=4, counted=True)
+
+
+def ours_alone():
+    for tasks in TASKS:
+        yield Row(f"tasks-{tasks}", f"instant: get, {tasks} tasks on two threads, two cores", "instant",
+                  at_once("get", tasks, "--threads", "2", "--style", "tasks"), OURS, pinned=False)
+    for count in WATCHES:
+        title = f"{count:,}".replace(",", " ")
+        yield Row(f"reconnect-{count}", f"reconnect with {title} watches, and a hundredth of that of persistent ones", "instant",
+                  at_once("reconnect", count), OURS, counted=True)
+        yield Row(f"fan-out-{count}", f"{title} watched nodes are written", "instant", at_once("fan-out", count), OURS)
+    for count in LINES:
+        title = f"{count:,}".replace(",", " ")
+        yield Row(f"waiters-{count}", f"3.9: {title} waiters on one lock, over 16 sessions", "3.9",
+                  at_once("waiters", count, "--sessions", "16"), OURS, rounds=1, patience=1800, counted=True)
+    for cohorts in (1, 2):
+        yield Row(f"cohort-{cohorts}", f"3.9: 64 tasks in {cohorts} cohort{'s' * (cohorts > 1)}", "3.9",
+                  at_once("cohort", 64, "--sessions", str(cohorts)), OURS)

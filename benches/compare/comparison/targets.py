@@ -1,0 +1,121 @@
+"""What is aimed at, and whether it is reached."""
+
+from dataclasses import dataclass
+
+from comparison.figures import number
+from comparison.rows import TASKS
+
+RUN = "`benches/compare/run.py --only '{}'`"
+# Of 10 s, a client lets a third pass before it asks whether the server is still there.
+PING_MS, LATE_MS = 3_333, 1_000
+
+
+@dataclass
+class Target:
+    what: str
+    aim: str
+    measured: str
+    # None if it was not measured.
+    met: bool | None
+    command: str
+
+
+def ratio(what, aim, key, ours, other, least=None, most=None):
+    """Ours to another one, both of this run."""
+    if ours is None or other is None:
+        return Target(what, aim, "", None, RUN.format(key))
+    value = ours / max(other, 1e-9)
+    met = value >= least if least is not None else value <= most
+    return Target(what, aim, f"{value:.2f} x ({number(ours)} to {number(other)})", met, RUN.format(key))
+
+
+def bound(what, aim, key, value, most, unit="", command=RUN):
+    if value is None:
+        return Target(what, aim, "", None, command.format(key))
+    return Target(what, aim, f"{number(value)}{unit}", value <= most, command.format(key))
+
+
+def to_null(results, what, aim, key, of=lambda it: it.value, against=None, **limits):
+    ours, null = results.of(key), results.of(against or key, "null")
+    return ratio(what, aim, key, ours and of(ours), null and of(null), **limits)
+
+
+def to_best(results, what, aim, key, of=lambda it: it.value, best=max, **limits):
+    """Against the best of the peers in that figure, whoever it is."""
+    ours, peers = results.of(key), [of(it) for it in results.peers(key).values()]
+    return ratio(what, aim, key, ours and of(ours), best(peers) if peers else None, **limits)
+
+
+def targets(results, codec, growth):
+    def cpu(it):
+        return it.cpu
+
+    in_memory, allocations = "instant, get, ", results.of("get-256-instant", "counted")
+    yield to_best(results, in_memory + "256 in flight", "3 x the best peer", "get-256-instant", least=3)
+    yield to_null(results, in_memory + "256 in flight", "0.45 x null", "get-256-instant", least=0.45)
+    yield to_best(results, in_memory + "256 in flight, CPU", "1/3 of the best peer's", "get-256-instant", cpu, min, most=1 / 3)
+    yield to_null(results, in_memory + "16 in flight", "0.95 x null", "get-16-instant", least=0.95)
+    yield to_null(results, in_memory + "16 in flight, CPU", "at most 1.25 x null", "get-16-instant", cpu, most=1.25)
+    yield bound("allocations for a get, 256 in flight", "2, rarely a buffer", "get-256-instant",
+                allocations and allocations.median("allocations_per_op"), 2.1)
+    for count, most in ((256, 0.1), (1, 2.0)):
+        yield bound(f"system calls for a get, {count} in flight", f"at most {most}", "none",
+                    results.calls.get(("ours", count)), most + 0.005)
+    for key, what in (("get-256-3.8", "get, 256 in flight"), ("set-256-3.8", "set, 256 in flight"), ("get-1-3.8", "get, one at a time")):
+        yield to_null(results, f"3.8, {what}", "0.97 x null", key, least=0.97)
+    yield to_null(results, "3.8, connect to first reply", "at most 1.15 x null", "connect-3.8", most=1.15)
+    for key, what in (("lock-3.8", "awaited"), ("lock-unawaited-3.8", "not awaited")):
+        yield to_null(results, f"3.8, lock and unlock, {what}", "0.95 x null", key, least=0.95)
+    for count in (2, 16, 64):
+        key, what = f"hand-off-{count}-3.8", f"3.8, hand-offs, {count} contenders"
+        yield to_null(results, what, "0.95 x null", key, least=0.95)
+        yield to_best(results, what, "1.2 x the best peer", key, least=1.2)
+        ours = results.of(key)
+        yield ratio(what + ", p99", "at most 2 x p50", key, ours and ours.p99, ours and ours.p50, most=2)
+    yield never_falls(results)
+    yield from idle(results)
+    yield from restored(results)
+    yield from codec
+    yield from growth
+    yield Target("guarded without a clock", "3 % of what is recorded", "with each change", True, "`.ci/instructions`")
+
+
+def never_falls(results):
+    """Within 3 %: as much as one run differs from the next."""
+    values = [it.value if (it := results.of(f"tasks-{tasks}")) else None for tasks in TASKS]
+    what, aim = "get on two threads with " + ", ".join(map(str, TASKS)) + " tasks", "never falls, but for 3 %"
+    if None in values:
+        return Target(what, aim, "", None, RUN.format("tasks-*"))
+    met = all(after >= 0.97 * before for before, after in zip(values, values[1:]))
+    return Target(what, aim, ", ".join(map(number, values)) + " ops/s", met, RUN.format("tasks-*"))
+
+
+def idle(results):
+    key, what = "idle-10000", "10 000 idle sessions"
+    ours, counted = results.of(key), results.of(key, "counted")
+    yield bound(what + ", heap of each", "at most 10 KiB", key, counted and counted.median("heap_per_session"), 10 << 10, " bytes")
+    yield bound(what + ", longest silence", f"pings after {PING_MS} ms, by {PING_MS + LATE_MS} ms", key,
+                ours and ours.median("longest_silence_ms"), PING_MS + LATE_MS, " ms")
+    share = ours and ours.median("cpu_share")
+    yield bound(what + ", share of a core", "under 5 %", key, share and share * 100, 5, " %")
+
+
+def restored(results):
+    """The handshake, frames of as many watches as they hold, and a read."""
+    key, what = "reconnect-100000", "100 000 one-shot and 1 000 persistent watches restored"
+    ours = results.of(key)
+    if ours is None:
+        yield Target(what, "one pass, bounded memory", "", None, RUN.format(key))
+        return
+    requests, peak = ours.median("requests_seen"), ours.median("peak_kib_grown_meanwhile")
+    measured = f"{ours.cpu:.2f} µs each, {number(requests)} requests, peak {number(peak)} KiB higher"
+    met = requests is not None and requests <= 1_100 and peak is not None and peak <= 64 << 10
+    yield Target(what, "one pass, less than 64 MiB", measured, met, RUN.format(key))
+
+
+def table(all_targets):
+    words = {True: "yes", False: "**no**", None: "not measured"}
+    yield "| what | aim | measured | met | command |"
+    yield "|---|---|---|---|---|"
+    for it in all_targets:
+        yield f"| {it.what} | {it.aim} | {it.measured} | {words[it.met]} | {it.command} |"
