@@ -1,8 +1,6 @@
 //! What nodes are called and which of the others count: sharing locks with other implementations.
 
-use zk_client::parse_sequence;
-
-use crate::entry::{Entry, Kind};
+use crate::entry::{Entry, Kind, endings};
 
 /// Whose names a lock's nodes have.
 ///
@@ -116,8 +114,8 @@ impl Names {
         ];
         let read = kinds.into_iter().filter_map(|(role, kind)| {
             let marker = self.marker(role)?;
-            let (_, number) = name.rsplit_once(marker)?;
-            Some((marker.len(), (parse_sequence(number)?, kind)))
+            let (_, number) = endings(name).find(|(before, _)| before.ends_with(marker))?;
+            Some((marker.len(), (number, kind)))
         });
         // One marker may be the end of another.
         read.max_by_key(|(length, _)| *length).map(|(_, numbered)| numbered)

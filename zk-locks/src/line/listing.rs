@@ -64,7 +64,7 @@ impl Listing {
         for name in names {
             match filter.read(name) {
                 Ok(entry) => {
-                    is_there |= entry.name == own.name;
+                    is_there |= entry.sequence == own.sequence && entry.name == own.name;
                     listing.followed |= own.is_ahead_of(&entry);
                     listing.closed &= cannot_be_joined_in_front(own.kind, entry.kind, downgrades);
                     if entry.blocks(own) && besides != Some(&*entry.name) {
