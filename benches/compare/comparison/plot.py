@@ -3,7 +3,7 @@
 from html import escape
 from math import ceil, floor, log10
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 420, 70, 290, 20, 50
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 840, 420, 100, 330, 20, 50
 COLOURS = ["#4269d0", "#e0912d", "#d0433c", "#3c9d8f", "#7b4fa3", "#8a6d3b", "#5f6a72", "#c2559d"]
 
 
