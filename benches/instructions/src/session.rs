@@ -70,9 +70,8 @@ pub fn drain(session: &mut Core) -> usize {
 pub fn get(path: &str, watched: bool) -> Outgoing<u64, Listener> {
     let (frame, token) =
         (RequestFrame::of(&GetDataRequest { path: path.into(), watch: watched }), 0);
-    let intent = || {
-        Box::new(WatchIntent { path: Arc::from(path), by: WatchBy::Data, watcher: Listener })
-    };
+    let intent =
+        || Box::new(WatchIntent { path: Arc::from(path), by: WatchBy::Data, watcher: Listener });
     Outgoing {
         frame,
         token,

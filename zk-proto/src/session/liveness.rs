@@ -70,12 +70,14 @@ impl Liveness {
         self.heard = now;
     }
 
-    pub(crate) const fn frame(&mut self, now: Time) {
-        self.frame = Some(now);
+    /// Returns whether that is news: of many frames in one read it is so for the first.
+    pub(crate) fn frame(&mut self, now: Time) -> bool {
+        self.frame.replace(now) != Some(now)
     }
 
-    pub(crate) const fn sent(&mut self, now: Time) {
-        self.sent = now;
+    /// Returns whether that is news: of many requests in one write it is so for the first.
+    pub(crate) fn sent(&mut self, now: Time) -> bool {
+        core::mem::replace(&mut self.sent, now) != now
     }
 
     pub(crate) fn pinged(&mut self, now: Time) {

@@ -322,8 +322,9 @@ impl<R, W: Watcher> Session<R, W> {
     }
 
     fn has_sent(&mut self, now: Time) {
-        self.liveness.sent(now);
-        self.watch_silence();
+        if self.liveness.sent(now) {
+            self.watch_silence();
+        }
     }
 
     fn watch_expiry(&mut self) {

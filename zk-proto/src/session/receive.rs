@@ -134,9 +134,10 @@ impl<R, W: Watcher> Session<R, W> {
         match self.phase {
             Phase::Greeting { sent } => self.greeted(now, sent, &frame),
             Phase::Up(_) => {
-                self.liveness.frame(now);
-                // Before anything else: this frame may be the last one of its connection.
-                self.watch_expiry();
+                if self.liveness.frame(now) {
+                    // Before anything else: this frame may be the last one of its connection.
+                    self.watch_expiry();
+                }
                 let mut reader = Reader::new(&frame);
                 let header = ReplyHeader::decode(&mut reader)?;
                 let header_len = reader.offset();
