@@ -9,9 +9,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent.parent
 ROOT = HERE.parent.parent
 BUILT = HERE / "target"
-BENCH = ROOT / "target/release/zk-bench"
+BENCH = ROOT / "target/compare/zk-bench"
 # The same, with allocations counted, which takes time of its own.
-COUNTED = ROOT / "target/counted/release/zk-bench"
+COUNTED = ROOT / "target/counted/compare/zk-bench"
 
 # A client's name and the command that its task is appended to; filled in by build().
 CLIENTS = {}
@@ -37,7 +37,8 @@ def attempt(name, step):
 
 
 def cargo(folder, *arguments):
-    done = run("cargo", "build", "--release", "--locked", *arguments, cwd=folder)
+    """With the profile `compare`, which is the same for all clients of Rust: optimised across crates."""
+    done = run("cargo", "build", "--profile", "compare", "--locked", *arguments, cwd=folder)
     if done.returncode:
         raise RuntimeError(done.stderr)
 
@@ -52,7 +53,7 @@ def build(wanted):
         try:
             cargo(HERE)
             for name in RUST:
-                CLIENTS[name] = [BUILT / "release" / name]
+                CLIENTS[name] = [BUILT / "compare" / name]
         except RuntimeError as error:
             MISSING.update({name: str(error).splitlines()[-1] for name in RUST})
     builders = {"go": go, "kazoo": kazoo, "c": c, "java": lambda: java("java"), "curator": lambda: java("curator")}
