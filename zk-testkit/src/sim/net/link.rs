@@ -166,9 +166,13 @@ impl Link {
         self.dialed
     }
 
-    pub(super) const fn cut(&mut self) {
-        self.cut_up = Cut::Within;
-        self.cut_down = Cut::Within;
+    /// What is cut already stays so: nothing may come behind it.
+    pub(super) fn cut(&mut self) {
+        for cut in [&mut self.cut_up, &mut self.cut_down] {
+            if matches!(cut, Cut::Not) {
+                *cut = Cut::Within;
+            }
+        }
     }
 
     /// As much of these bytes as a reset lets through.
