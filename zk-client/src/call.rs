@@ -158,7 +158,7 @@ impl Caller {
     }
 }
 
-/// A caller's end of the channel to the driver.
+/// A caller's end of the way to the driver.
 #[derive(Clone, Debug)]
 pub(crate) struct Handle {
     pub(crate) commands: Commands,

@@ -89,10 +89,8 @@ impl ReadLen {
         session: &'a mut Session<R, W>,
     ) -> &'a mut BytesMut {
         let inbound = session.inbound();
-        if inbound.capacity() - inbound.len() >= self.0 / Self::USED_UP {
-            return session.inbound();
-        }
-        session.inbound_with_room(self.0)
+        let is_used_up = inbound.capacity() - inbound.len() < self.0 / Self::USED_UP;
+        session.inbound_with_room(if is_used_up { self.0 } else { 0 })
     }
 
     /// Something has been read to there.

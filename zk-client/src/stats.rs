@@ -16,7 +16,7 @@ use zk_proto::{
 use crate::{
     call::Caller,
     error::SessionEnd,
-    histogram::Histogram,
+    histogram::{Histogram, raise_alone},
     observe::{Answered, Connected, Ending, Observer},
 };
 
@@ -100,9 +100,9 @@ impl fmt::Debug for Counters {
     }
 }
 
-/// Counts where nobody else does: the driver is the only one who writes, and pays for no more than that.
+/// Counts where the driver does, who is the only one who writes.
 fn one_more(count: &AtomicU64) {
-    count.store(count.load(Relaxed).wrapping_add(1), Relaxed);
+    raise_alone(count, 1);
 }
 
 impl Counters {

@@ -187,7 +187,6 @@ impl RequestFrame {
 
     /// Appends the frame with its xid to what goes to the server.
     pub fn write(&self, xid: Xid, out: &mut BytesMut) {
-        out.reserve(self.len().saturating_add(LEN_PREFIX));
         encode_frame_with(out, |out| {
             RequestHeader { xid, op: self.op }.encode(out);
             out.extend_from_slice(&self.body);

@@ -144,6 +144,9 @@ impl Driver {
     /// Leaves the session if somebody wants to and nothing is left to do: whoever resumes it would not know of
     /// nodes that nobody wants.
     pub(super) fn detach_when_done(&mut self) -> bool {
+        if self.detaching.is_none() {
+            return false;
+        }
         let swept = self.parts.sweeps.count() == 0 && self.cleanups == 0;
         let done = self.attempts.is_empty() && swept && self.parts.inbox.is_empty();
         let Some(credentials) = self.detaching.take_if(|_| done) else { return false };
