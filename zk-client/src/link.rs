@@ -11,7 +11,7 @@ use std::{
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio_util::io::poll_read_buf;
-use zk_proto::session::{LinkError, ProbeAnswer, Session, Watcher};
+use zk_proto::session::{LinkError, ProbeAnswer};
 
 use crate::resolve::{self, Resolve as _, SystemResolver};
 
@@ -63,46 +63,6 @@ pub struct TcpConnect;
 impl Connect for TcpConnect {
     fn connect(&self, server: &str) -> Dial {
         resolve::dial(SystemResolver.resolve(server))
-    }
-}
-
-/// How much memory to have for what comes: little where little comes, so that thousands of idle sessions are cheap, and
-/// more each time it has filled up, so that a batch of replies is read at once.
-#[derive(Debug)]
-pub(crate) struct ReadLen(usize);
-
-impl ReadLen {
-    /// More than the answer to a handshake or to a ping.
-    const MIN: usize = 512;
-    const MAX: usize = 64 << 10;
-    /// Such a part of it may have been used up before there is to be more: those who hold replies keep what these were
-    /// read into from being used again, and a reply each would otherwise cost a buffer each.
-    const USED_UP: usize = 4;
-
-    pub(crate) const fn new() -> Self {
-        Self(Self::MIN)
-    }
-
-    /// Where to read to.
-    pub(crate) fn buffer<'a, R, W: Watcher>(
-        &self,
-        session: &'a mut Session<R, W>,
-    ) -> &'a mut BytesMut {
-        let inbound = session.inbound();
-        let is_used_up = inbound.capacity() - inbound.len() < self.0 / Self::USED_UP;
-        session.inbound_with_room(if is_used_up { self.0 } else { 0 })
-    }
-
-    /// Something has been read to there.
-    pub(crate) fn note(&mut self, buffer: &BytesMut) {
-        if buffer.len() == buffer.capacity() {
-            self.0 = (self.0 * 2).min(Self::MAX);
-        }
-    }
-
-    /// Nothing has come for a while.
-    pub(crate) const fn reset(&mut self) {
-        *self = Self::new();
     }
 }
 

@@ -32,7 +32,7 @@ use crate::{
     frames::Frames,
     inbox::{Inbox, WeakCommands},
     level::Level,
-    link::{Connect, Link, ReadLen},
+    link::{Connect, Link},
     sasl::SaslMechanism,
     session::{Lease, Published, SessionState},
     stats::Counters,
@@ -66,7 +66,6 @@ pub(crate) struct Parts {
 pub(crate) struct Driver {
     parts: Parts,
     link: Link,
-    read_len: ReadLen,
     attempts: Attempts,
     probe: Option<Probe>,
     proof: Proof,
@@ -93,7 +92,6 @@ impl Driver {
         Self {
             parts,
             link: Link::Down,
-            read_len: ReadLen::new(),
             attempts,
             probe: None,
             proof: Proof::default(),
@@ -141,7 +139,6 @@ impl Driver {
                 self.parts.frames.clear();
                 self.parts.inbox.shrink();
                 self.parts.session.shrink();
-                self.read_len.reset();
             }
             self.parts.session.elapsed(now);
             busy = true;
@@ -167,12 +164,8 @@ impl Driver {
             session.dialed(now, outcome);
             return true;
         }
-        let inbound = self.read_len.buffer(session);
-        match self.link.poll_read(cx, inbound) {
-            Poll::Ready(Ok(())) => {
-                self.read_len.note(inbound);
-                session.received(now);
-            }
+        match self.link.poll_read(cx, session.inbound_with_room()) {
+            Poll::Ready(Ok(())) => session.received(now),
             Poll::Ready(Err(why)) => session.hung_up(now, why),
             Poll::Pending => return false,
         }

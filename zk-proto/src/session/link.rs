@@ -8,6 +8,7 @@ use bytes::BytesMut;
 use super::{
     Session,
     flight::{Fate, Slot},
+    inbound::Inbound,
     output::{Cause, LinkError, Output, Over, ProbeAnswer, State},
     phase::{Password, Phase},
     timer::Timer,
@@ -15,7 +16,7 @@ use super::{
 };
 use crate::{
     data::Zxid,
-    frame::{LEN_PREFIX, encode_frame, frame_len},
+    frame::encode_frame,
     request::{ConnectRequest, TrailingFlag},
     text::Secret,
     time::Time,
@@ -35,8 +36,7 @@ const PROBE_PAUSE_MAX: Duration = Duration::from_secs(60);
 /// From this pause on, a server that does not say whether it takes writes is tried by connecting.
 const PROBE_PAUSE_BLIND: Duration = Duration::from_secs(10);
 
-/// How much memory of a buffer is kept for later. One long listing must not stay for the life of a session:
-/// thousands of sessions would keep a megabyte each.
+/// How much memory of what has been written is kept for later. One long value must not stay for the life of a session.
 const LEN_KEPT: usize = 64 << 10;
 
 /// Bytes around a secret in its frame: headers and lengths.
@@ -45,11 +45,9 @@ const LEN_SECRET_SPARE: usize = 128;
 /// What belongs to one connection and ends with it.
 #[derive(Debug, Default)]
 pub(crate) struct Link {
-    pub(crate) inbound: BytesMut,
+    pub(crate) inbound: Inbound,
     pub(crate) outbound: BytesMut,
-    /// Whether `inbound` has held more than is to be kept.
-    has_grown: bool,
-    /// The same of `outbound`.
+    /// Whether `outbound` has held more than is to be kept.
     has_outgrown: bool,
     /// Whether `outbound` has held something that must not stay in memory.
     has_secrets: bool,
@@ -120,44 +118,12 @@ impl Link {
         }
     }
 
-    /// Makes room in `inbound` for so many bytes more.
-    ///
-    /// A long frame is read into a buffer that doubles, but not beyond the frame's end: the old buffer and
-    /// the new one are there at the same time, and would be three times as long as the frame. Its length is
-    /// not believed in advance either.
-    pub(crate) fn make_room(&mut self, len_free: usize) {
-        let len = self.inbound.len();
-        if len <= LEN_KEPT {
-            self.inbound.reserve(len_free);
-        } else if self.inbound.capacity().saturating_sub(len) < len_free {
-            let end = frame_len(&self.inbound).unwrap_or_default().saturating_add(LEN_PREFIX);
-            let capacity = len.saturating_mul(2).min(end).max(len.saturating_add(len_free));
-            let mut larger = BytesMut::with_capacity(capacity);
-            larger.extend_from_slice(&self.inbound);
-            self.inbound = larger;
-        }
-    }
-
-    /// Something has been appended to `inbound`.
-    pub(crate) fn note_growth(&mut self) {
-        self.has_grown |= self.inbound.len() > LEN_KEPT;
-    }
-
-    /// Gives the memory of `inbound` back, if it has grown and is not needed for what is still to be read.
-    pub(crate) fn shrink_inbound(&mut self) {
-        if self.has_grown && self.inbound.len() <= LEN_KEPT {
-            // What is there of the next frame goes along.
-            (self.inbound, self.has_grown) = (BytesMut::from(&self.inbound[..]), false);
-        }
-    }
-
     /// Gives the memory of empty buffers back.
     pub(crate) fn shrink(&mut self) {
         self.forget_secrets();
-        for buffer in [&mut self.inbound, &mut self.outbound] {
-            if buffer.is_empty() {
-                *buffer = BytesMut::new();
-            }
+        self.inbound.shrink();
+        if self.outbound.is_empty() {
+            self.outbound = BytesMut::new();
         }
     }
 

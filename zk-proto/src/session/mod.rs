@@ -59,6 +59,7 @@ mod auth;
 mod close;
 mod config;
 mod flight;
+mod inbound;
 mod link;
 mod listening;
 mod liveness;
@@ -217,20 +218,21 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Where the driver appends what it has read, before it calls [`received`](Session::received).
     pub const fn inbound(&mut self) -> &mut BytesMut {
-        &mut self.link.inbound
+        self.link.inbound.buffer()
     }
 
-    /// The same, with room for at least so many bytes more: how drivers should ask for it before they read.
+    /// The same, with room to read to: how drivers should ask for it before they read.
     ///
-    /// However long the frame is that is coming in, the buffer never grows beyond its end by more than that.
-    /// So with a [longest reply](Config::reply_len_max) of so many bytes at most twice as many are taken up, while
-    /// the buffer grows for the last time.
-    pub fn inbound_with_room(&mut self, len: usize) -> &mut BytesMut {
-        self.link.make_room(len);
-        &mut self.link.inbound
+    /// Little room, where little has come of late; 64 KiB at most, or what is missing of a longer frame. Such a frame
+    /// gets a buffer of its own, that grows as it fills up: to the length that it says it has, but not beyond twice what
+    /// has come of it, unless the one before was as long or all of it is within 128 KiB. So with a [longest
+    /// reply](Config::reply_len_max) of so many bytes at most twice as many are taken up, while the buffer grows for
+    /// the last time.
+    pub fn inbound_with_room(&mut self) -> &mut BytesMut {
+        self.link.inbound.with_room()
     }
 
-    /// Gives back the memory of buffers that are empty: for drivers that know that nothing is going on.
+    /// Gives back the memory of buffers that are empty, and the room for more: for drivers that know that nothing is going on.
     pub fn shrink(&mut self) {
         self.link.shrink();
     }

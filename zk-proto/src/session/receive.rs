@@ -24,7 +24,7 @@ use super::{
 use crate::{
     code::ErrorCode,
     data::{Xid, Zxid},
-    frame::{FrameError, ReplyHeader, split_frame_mut},
+    frame::{FrameError, ReplyHeader},
     jute::{Decode, DecodeError, Reader},
     op::OpCode,
     request::{ConnectResponse, LEN_CONNECT_RESPONSE_MIN, WatcherEvent},
@@ -64,10 +64,10 @@ impl<R, W: Watcher> Session<R, W> {
             self.finish(Over::Expired);
         }
         self.liveness.heard(now);
-        self.link.note_growth();
+        self.link.inbound.note_growth();
         while self.phase.has_stream() {
             let len_max = self.reply_len_max();
-            let outcome = match split_frame_mut(&mut self.link.inbound, len_max) {
+            let outcome = match self.link.inbound.split_frame(len_max) {
                 Ok(Some(frame)) if matches!(self.phase, Phase::Greeting { .. }) => {
                     self.secret_frame(now, frame)
                 }
@@ -100,7 +100,7 @@ impl<R, W: Watcher> Session<R, W> {
             self.link.inbound.clear();
         }
         self.link.forget_secrets();
-        self.link.shrink_inbound();
+        self.link.inbound.settle();
         self.check();
     }
 

@@ -1,0 +1,218 @@
+//! What has come from the server and is no whole frame yet, and how much memory there is for more.
+
+use bytes::BytesMut;
+
+use crate::frame::{FrameError, LEN_PREFIX, frame_len, split_frame_mut};
+
+/// Room at first, in bytes: more than the answer to a handshake or to a ping.
+const LEN_MIN: usize = 512;
+
+/// Most room for frames that share a buffer. No more is kept when nothing is to be read: thousands of sessions would
+/// keep a megabyte each for one long listing.
+const LEN_MAX: usize = 64 << 10;
+
+/// Such a part of the room may have been used up before there is to be more: those who hold replies keep what these
+/// were read into from being used again, and a reply each would otherwise cost a buffer each.
+const USED_UP: usize = 4;
+
+/// A longer frame gets a buffer of its own, if it is not in one already that holds all of it: what is read there is not
+/// moved any more, and whoever is handed a part of it holds nothing else.
+const LEN_SHARED: usize = 32 << 10;
+
+/// Memory that a frame gets because it says that it is so long.
+const LEN_BELIEVED: usize = 128 << 10;
+
+/// The buffer that is read into.
+///
+/// Little room where little comes, so that thousands of idle sessions are cheap; more each time it has been filled, so
+/// that a batch of replies is read at once. Behind a frame that had a buffer of its own there is little again, for the
+/// beginning of the next: the rest is read to where it is to stay.
+#[derive(Debug)]
+pub(crate) struct Inbound {
+    buffer: BytesMut,
+    /// How much room to make at a time.
+    len_room: usize,
+    /// Whether the buffer is for the first frame in it alone.
+    is_own: bool,
+    /// How long the last frame was that had a buffer of its own. Another one of that length is believed to be as long.
+    len_seen: usize,
+}
+
+impl Default for Inbound {
+    fn default() -> Self {
+        Self { buffer: BytesMut::new(), len_room: LEN_MIN, is_own: false, len_seen: 0 }
+    }
+}
+
+impl Inbound {
+    pub(crate) const fn buffer(&mut self) -> &mut BytesMut {
+        &mut self.buffer
+    }
+
+    /// The buffer, with room to read to.
+    pub(crate) fn with_room(&mut self) -> &mut BytesMut {
+        let (len, capacity) = (self.buffer.len(), self.buffer.capacity());
+        let end = frame_len(&self.buffer).unwrap_or_default().saturating_add(LEN_PREFIX);
+        if end <= LEN_SHARED {
+            if capacity.saturating_sub(len) < self.len_room / USED_UP {
+                self.buffer.reserve(self.len_room);
+            }
+        } else if capacity < end && (len == capacity || !self.is_own) {
+            // Its length is not believed beyond what has come of it, and of those before.
+            let believed = LEN_BELIEVED.max(self.len_seen).max(len.saturating_mul(2));
+            let mut own = BytesMut::with_capacity(end.min(believed));
+            own.extend_from_slice(&self.buffer);
+            (self.buffer, self.is_own) = (own, true);
+        }
+        &mut self.buffer
+    }
+
+    /// Something has been appended.
+    pub(crate) fn note_growth(&mut self) {
+        if self.buffer.len() > LEN_BELIEVED {
+            // More than drivers are given room for.
+            self.is_own = true;
+        } else if self.buffer.len() == self.buffer.capacity() && !self.is_own {
+            self.len_room = self.len_room.saturating_mul(2).min(LEN_MAX);
+        }
+    }
+
+    /// Takes the first whole frame off, without its length prefix. `Ok(None)` means that more bytes are needed.
+    pub(crate) fn split_frame(&mut self, len_max: usize) -> Result<Option<BytesMut>, FrameError> {
+        split_frame_mut(&mut self.buffer, len_max).inspect(|frame| {
+            if let (Some(frame), true) = (frame, self.is_own) {
+                (self.len_seen, self.len_room) = (frame.len().saturating_add(LEN_PREFIX), LEN_MIN);
+            }
+        })
+    }
+
+    /// Nothing more can be taken off. Gives the memory of a frame's own buffer back, unless its rest is still to be read.
+    pub(crate) fn settle(&mut self) {
+        if self.is_own && frame_len(&self.buffer).unwrap_or_default() <= LEN_SHARED {
+            // What is there of the next frame goes along.
+            (self.buffer, self.is_own) = (BytesMut::from(&self.buffer[..]), false);
+        }
+    }
+
+    /// Forgets what has come.
+    pub(crate) fn clear(&mut self) {
+        self.buffer.clear();
+        self.settle();
+    }
+
+    /// Nothing has come for a while: gives memory back, as far as it is not used.
+    pub(crate) fn shrink(&mut self) {
+        (self.len_room, self.len_seen) = (LEN_MIN, 0);
+        if self.buffer.is_empty() {
+            self.buffer = BytesMut::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    const LEN_FRAME_MAX: usize = 64 << 20;
+
+    /// Appends as much of `bytes` as there is room for, as a driver does that reads. Returns how long the buffer was
+    /// able to get, and the frame that is whole then.
+    fn read(inbound: &mut Inbound, bytes: &mut &[u8]) -> (usize, Option<BytesMut>) {
+        let buffer = inbound.with_room();
+        let (capacity, room) = (buffer.capacity(), buffer.capacity() - buffer.len());
+        assert!(room > 0, "what is read into nothing looks like the end of the stream");
+        let (now, later) = bytes.split_at(room.min(bytes.len()));
+        buffer.extend_from_slice(now);
+        *bytes = later;
+        inbound.note_growth();
+        let frame = inbound.split_frame(LEN_FRAME_MAX).unwrap();
+        if frame.is_none() {
+            inbound.settle();
+        }
+        (capacity, frame)
+    }
+
+    fn frame(len: usize) -> Vec<u8> {
+        let mut bytes = u32::try_from(len).unwrap().to_be_bytes().to_vec();
+        bytes.extend((0..len).map(|index| (index % 251) as u8));
+        bytes
+    }
+
+    /// Reads a frame. Returns how often that took, and the longest buffer.
+    fn read_frame(inbound: &mut Inbound, len: usize) -> (usize, usize) {
+        let bytes = frame(len);
+        let (mut rest, mut reads, mut longest) = (&*bytes, 0, 0);
+        loop {
+            let (capacity, frame) = read(inbound, &mut rest);
+            (reads, longest) = (reads + 1, longest.max(capacity));
+            if let Some(frame) = frame {
+                assert_eq!(frame, bytes[LEN_PREFIX..]);
+                inbound.settle();
+                return (reads, longest);
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_frame_is_read_into_a_buffer_of_its_length_in_two_reads() {
+        let mut inbound = Inbound::default();
+        for _ in 0..3 {
+            assert_eq!(read_frame(&mut inbound, 70_000), (2, 70_000 + LEN_PREFIX));
+            assert_eq!(inbound.buffer.capacity(), 0, "it is not kept");
+        }
+    }
+
+    #[test]
+    fn a_length_is_believed_as_far_as_another_frame_was_as_long() {
+        let mut inbound = Inbound::default();
+        let bytes = frame(1 << 20);
+        let mut rest = &bytes[..200_000];
+        let mut longest = 0;
+        while !rest.is_empty() {
+            longest = longest.max(read(&mut inbound, &mut rest).0);
+        }
+        assert_eq!(longest, 2 * LEN_BELIEVED, "twice what has come");
+        inbound.clear();
+
+        let (len, end) = ((1 << 20) - LEN_PREFIX, 1 << 20);
+        let first = read_frame(&mut inbound, len);
+        assert_eq!(first, (5, end), "the beginning, 128 KiB, 256, 512, all");
+        assert_eq!(read_frame(&mut inbound, len), (2, end));
+        inbound.shrink();
+        assert_eq!(read_frame(&mut inbound, len), first, "that was long ago");
+    }
+
+    #[test]
+    fn room_grows_with_what_comes_and_is_given_back() {
+        let mut inbound = Inbound::default();
+        let bytes = frame(100).repeat(10_000);
+        let mut rest = &*bytes;
+        let mut longest = 0;
+        while !rest.is_empty() {
+            longest = longest.max(read(&mut inbound, &mut rest).0);
+            while inbound.split_frame(LEN_FRAME_MAX).unwrap().is_some() {}
+            inbound.settle();
+        }
+        assert!((LEN_MAX..LEN_BELIEVED).contains(&longest), "{longest}");
+        inbound.buffer.clear();
+        inbound.shrink();
+        assert_eq!(inbound.buffer.capacity(), 0);
+        assert_eq!(inbound.with_room().capacity(), LEN_MIN);
+    }
+
+    #[test]
+    fn what_comes_behind_a_long_frame_is_not_lost_with_its_buffer() {
+        let mut inbound = Inbound::default();
+        let bytes = [frame(300_000), frame(5)].concat();
+        inbound.buffer.extend_from_slice(&bytes[..bytes.len() - 1]);
+        inbound.note_growth();
+        assert_eq!(inbound.split_frame(LEN_FRAME_MAX).unwrap().unwrap().len(), 300_000);
+        assert_eq!(inbound.split_frame(LEN_FRAME_MAX).unwrap(), None);
+        inbound.settle();
+        assert!(inbound.buffer.capacity() < LEN_MIN, "a long buffer was kept for a few bytes");
+        let (_, last) = read(&mut inbound, &mut &bytes[bytes.len() - 1..]);
+        assert_eq!(last.unwrap()[..], [0, 1, 2, 3, 4]);
+    }
+}
