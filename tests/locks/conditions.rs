@@ -18,10 +18,10 @@ async fn contend(zk: &Client, path: &str, name: &str) -> String {
     zk.create(&prefix, b"").mode(CreateMode::EphemeralSequential).await.unwrap().path
 }
 
-/// What a waiter has asked for since it fell asleep.
-fn since_asleep(waiter: &Waiter) -> Vec<OpCode> {
+/// What a waiter has asked for since it fell asleep, by so many requests.
+fn since_asleep(waiter: &Waiter, by: usize) -> Vec<OpCode> {
     let ops = ops(&waiter.frames()).into_iter();
-    ops.skip(4).filter(|op| *op != OpCode::SYNC).collect()
+    ops.skip(by).filter(|op| *op != OpCode::SYNC).collect()
 }
 
 /// Nothing keeps it from being sure: the measure of all others.
@@ -33,7 +33,7 @@ async fn the_end_of_the_only_one_in_front_is_proof() {
         let mut waiter = Waiter::asleep(&stage, &path).await;
         stage.outsider.delete(&ahead).await.unwrap();
         let guard = waiter.outcome().await.unwrap();
-        assert_eq!(since_asleep(&waiter), []);
+        assert_eq!(since_asleep(&waiter, 4), []);
         within(guard.release()).await.unwrap();
     })
     .await;
@@ -49,12 +49,12 @@ async fn the_end_of_the_nearest_of_several_is_no_proof() {
         stage.outsider.delete(&nearest).await.unwrap();
         waiter.has_read(3).await;
         assert!(waiter.still_waits().await);
-        assert_eq!(since_asleep(&waiter), [OpCode::GET_CHILDREN2, OpCode::GET_DATA]);
+        assert_eq!(since_asleep(&waiter, 4), [OpCode::GET_CHILDREN2, OpCode::GET_DATA]);
         stage.outsider.delete(&holder).await.unwrap();
         within(waiter.outcome().await.unwrap().release()).await.unwrap();
         // The second time there was only one in front.
         let expected = [OpCode::GET_CHILDREN2, OpCode::GET_DATA, OpCode::DELETE];
-        assert_eq!(since_asleep(&waiter), expected);
+        assert_eq!(since_asleep(&waiter, 4), expected);
     })
     .await;
 }
@@ -69,7 +69,7 @@ async fn the_end_of_all_in_front_at_once_is_found_by_listing() {
         let mut waiter = Waiter::asleep(&stage, &path).await;
         stage.outsider.multi().delete(&second).delete(&first).await.unwrap().unwrap();
         let guard = waiter.outcome().await.unwrap();
-        assert_eq!(since_asleep(&waiter), [OpCode::GET_CHILDREN2]);
+        assert_eq!(since_asleep(&waiter, 4), [OpCode::GET_CHILDREN2]);
         within(guard.release()).await.unwrap();
     })
     .await;
@@ -109,6 +109,43 @@ async fn a_waiter_whose_own_node_is_deleted_fails_and_the_next_one_alone_is_gran
     .await;
 }
 
+/// Behind several, a waiter does not watch its own node at first: the listing that it needs in any case shows that it is
+/// gone, and if nothing moves, the watch that it asks for after a while does.
+#[tokio::test]
+async fn a_waiter_behind_several_misses_its_own_node_though_it_did_not_watch_it() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("unwatched").await;
+        for moves in [false, true] {
+            let holder = contend(&stage.outsider, &path, "lock-").await;
+            let nearest = contend(&stage.outsider, &path, "lock-").await;
+            let proxy = stage.proxy().await;
+            // It does not get to know that it watches the one in front, so it cannot ask for more.
+            let read = proxy.on(Match::reply(OpCode::GET_DATA).once()).hold();
+            let mut unlucky = Waiter::joining(proxy, &path).await;
+            within(read.fired()).await;
+            let mut names = stage.outsider.children(&path).await.unwrap().0;
+            names.retain(|name| !holder.ends_with(name) && !nearest.ends_with(name));
+            let own = format!("{path}/{}", names.pop().unwrap());
+            assert!(names.is_empty());
+            stage.outsider.delete(&own).await.unwrap();
+            if moves {
+                stage.outsider.delete(&nearest).await.unwrap();
+            }
+            read.release();
+            assert_eq!(unlucky.outcome().await.map(drop), Err(AcquireError::NodeDeleted));
+            let last = match moves {
+                true => OpCode::GET_CHILDREN2,
+                false => OpCode::GET_DATA,
+            };
+            assert_eq!(since_asleep(&unlucky, 3), [last]);
+            for node in [&holder, &nearest] {
+                stage.outsider.delete(node).if_exists().await.unwrap();
+            }
+        }
+    })
+    .await;
+}
+
 /// It cannot hear of the end of its node, and so has to look.
 #[tokio::test]
 async fn a_waiter_that_may_not_read_its_own_node_is_granted_only_by_listing() {
@@ -131,7 +168,7 @@ async fn a_waiter_that_may_not_read_its_own_node_is_granted_only_by_listing() {
                 Err(AcquireError::NodeDeleted) if is_deleted => {}
                 outcome => panic!("{outcome:?} although it is {is_deleted} that it was deleted"),
             }
-            assert_eq!(since_asleep(&waiter)[0], OpCode::GET_CHILDREN2);
+            assert_eq!(since_asleep(&waiter, 4)[0], OpCode::GET_CHILDREN2);
         }
         emptied(&stage.outsider, &path).await;
     })
@@ -215,7 +252,7 @@ async fn the_end_of_the_one_in_front_while_disconnected_is_no_proof_but_found_by
         stage.outsider.delete(&ahead).await.unwrap();
         waiter.proxy.accept_connections().await;
         let guard = waiter.outcome().await.unwrap();
-        assert_eq!(since_asleep(&waiter), [OpCode::SET_WATCHES, OpCode::GET_CHILDREN2]);
+        assert_eq!(since_asleep(&waiter, 4), [OpCode::SET_WATCHES, OpCode::GET_CHILDREN2]);
         within(guard.release()).await.unwrap();
     })
     .await;
@@ -319,7 +356,7 @@ async fn newcomers_do_not_disturb_who_sleeps() {
         }
         assert!(waiter.still_waits().await);
         assert_eq!(waiter.frames().counts().of(Kind::Notification), 0);
-        assert_eq!(since_asleep(&waiter), []);
+        assert_eq!(since_asleep(&waiter, 4), []);
         stage.outsider.delete(&ahead).await.unwrap();
         within(waiter.outcome().await.unwrap().release()).await.unwrap();
     })

@@ -1,6 +1,9 @@
 //! What a lock costs: requests, round trips, notifications.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use zk_client::EventType;
 use zk_locks::{Guard, Lock};
@@ -170,6 +173,10 @@ async fn watching_for_a_loss_costs_one_request_at_most_however_often() {
 
 const WAITERS: usize = 50;
 
+/// Who may be granted the lock by what it hears watches its own node at once. The others will list the queue again in
+/// any case, and watch it only when they wait for longer than this.
+const LONG_WAIT: Duration = Duration::from_secs(1);
+
 /// A line of contenders behind one proxy, each with a session of its own.
 struct Line {
     /// Each contender's connection and node, in the order of the queue.
@@ -186,18 +193,24 @@ impl Line {
         let mut waiting = Vec::new();
         let mut members = Vec::new();
         let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2)).watch();
-        let reads = proxy.on(Match::reply(OpCode::GET_DATA)).watch();
+        let mut reads = Vec::new();
         for number in 0..=WAITERS as u64 {
             let zk = client_behind(&proxy).await;
             members.push((proxy.accepted(), String::new()));
+            let read = Match::reply(OpCode::GET_DATA).connection(proxy.accepted());
+            reads.push(proxy.on(read).watch());
             let lock = Lock::new(&zk, &path);
             clients.push(zk);
             waiting.push(tokio::spawn(async move { lock.acquire().await.unwrap() }));
-            // The first one takes the lock; each of the others reads two nodes and falls asleep.
-            match number {
-                0 => within(listed.fired()).await,
-                _ => within(reads.fired_times(2 * number)).await,
+            // The first one takes the lock; each of the others reads the one in front and falls asleep.
+            match reads.last() {
+                Some(read) if number > 0 => within(read.fired()).await,
+                _ => within(listed.fired()).await,
             };
+        }
+        // All wait so long that they watch their own nodes too.
+        for reads in &reads[1..] {
+            within(reads.fired_times(2)).await;
         }
         assert_eq!(stage.watched().await.len(), members.len());
         for ((_, node), guard) in members.iter_mut().zip(waiting) {
@@ -242,10 +255,11 @@ async fn each_release_in_a_line_of_fifty_waiters_notifies_the_next_one_and_nobod
 }
 
 #[tokio::test]
-async fn a_hand_off_in_a_longer_line_costs_one_listing() {
+async fn a_hand_off_in_a_longer_line_costs_one_listing_and_a_long_wait_another_read() {
     on_each_release(async |stage: Stage| {
         let Line { members, frames } = Line::pass(&stage).await;
         let join = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
+        // The one in front, and sooner or later its own node.
         let sleep = [OpCode::GET_DATA; 2];
         let look = [OpCode::GET_CHILDREN2];
         let leave = [OpCode::DELETE, OpCode::SYNC];
@@ -257,6 +271,13 @@ async fn a_hand_off_in_a_longer_line_costs_one_listing() {
             };
             let own = frames.of_connection(*connection);
             assert_eq!(ops(&own), expected, "contender {index}:\n{own}");
+            let listed = own.iter().find(|frame| frame.is_reply(OpCode::GET_CHILDREN2)).unwrap();
+            let reads: Vec<_> =
+                own.iter().filter(|frame| frame.is_request(OpCode::GET_DATA)).collect();
+            if let ([_, own_read], 2..) = (&*reads, index) {
+                let pause = own_read.at - listed.at;
+                assert!(pause >= LONG_WAIT, "contender {index}, {pause:?}:\n{own}");
+            }
         }
     })
     .await;

@@ -31,7 +31,8 @@ use crate::{
 /// | | requests | round trips |
 /// |---|---|---|
 /// | acquire, free | 2 | 1 |
-/// | until asleep in the queue | 4 | 2 |
+/// | until asleep behind one | 4 | 2 |
+/// | until asleep behind several | 3, and 1 more after a second | 2 |
 /// | from the release in front to the grant | 0, or 1 in a longer queue | 0 or 1 |
 /// | release | 1 | 1, or none if not waited for |
 /// | failed try | 1 read | 1 |

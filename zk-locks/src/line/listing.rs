@@ -121,6 +121,11 @@ impl Listing {
         self.closed &= !was_of_own_session;
     }
 
+    /// Whether hearing of the end of the nearest, as many as that, may [prove a grant](Listing::proves_grant).
+    pub(super) const fn may_prove_grant(&self, sight: usize) -> bool {
+        self.closed && self.beyond == 0 && self.nearest.len() <= sight
+    }
+
     /// Whether hearing of the end of all in front proves that we hold the lock, without another look, if our
     /// own node has been watched all the time and nothing has happened to it.
     ///

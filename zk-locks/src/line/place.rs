@@ -20,6 +20,9 @@ use crate::{
     observe::Observers,
 };
 
+/// A wait longer than this is worth a watch on our own node.
+const LONG_WAIT: Duration = Duration::from_secs(1);
+
 /// Our place in a queue. Dropping it leaves the queue.
 ///
 /// All that is known in waiting is kept here, so that a wait can be dropped and taken up again.
@@ -37,6 +40,8 @@ pub(crate) struct Place {
     pub(super) listing: Option<Listing>,
     /// Those in front that are watched.
     pub(super) watched: Vec<Watched>,
+    /// When to watch our own node as well, if that was put off.
+    pub(super) own_at: Option<Instant>,
     /// When to look again although nothing was heard.
     pub(super) recheck_at: Option<Instant>,
     /// What was found out about the one before, where that matters.
@@ -73,8 +78,8 @@ impl Lent {
     /// The place again: the node was not taken.
     pub(crate) fn back(self, node: OwnedNode) -> Place {
         let Self { entry, own_watch, revoked, term, story } = self;
-        let (besides, listing, watched, recheck_at) = (None, None, Vec::new(), None);
-        let (looking, arming) = (None, None);
+        let (besides, listing, watched) = (None, None, Vec::new());
+        let (own_at, recheck_at, looking, arming) = (None, None, None, None);
         Place {
             node,
             entry,
@@ -83,6 +88,7 @@ impl Lent {
             revoked,
             listing,
             watched,
+            own_at,
             recheck_at,
             term,
             story,
@@ -148,6 +154,8 @@ pub(super) enum Wake {
     Gone { name: String, was_of: Option<SessionId> },
     /// Something else happened, or the watches have been trusted for long enough.
     LookAgain,
+    /// The wait has become a long one: our own node is to be watched as well.
+    WatchOwn,
 }
 
 impl Place {
@@ -176,6 +184,7 @@ impl Place {
             revoked: false,
             listing: None,
             watched: Vec::new(),
+            own_at: None,
             recheck_at: None,
             term: None,
             story,
@@ -211,6 +220,22 @@ impl Place {
         (self.listing, self.looking, self.arming) = (None, None, None);
     }
 
+    /// Whether our own node is to be watched now, besides `sight` of those in front.
+    ///
+    /// At once, if the lock may be granted by what is heard. Otherwise the queue will be listed in any case, which
+    /// shows our own node: its watch is only for a wait of which there is no end, and a lock that goes from one
+    /// to the next a thousand times a second is not to pay for it.
+    pub(super) fn wants_own_watch(&mut self, sight: usize) -> bool {
+        if self.own_watch.is_some() {
+            return false;
+        }
+        if self.listing.as_ref().is_some_and(|listing| listing.may_prove_grant(sight)) {
+            return true;
+        }
+        let now = Instant::now();
+        *self.own_at.get_or_insert(now + LONG_WAIT) <= now
+    }
+
     /// Whether our own node is watched, and nothing has happened to it since. A watch that has fired is
     /// used up.
     pub(super) fn is_undisturbed(&mut self) -> bool {
@@ -223,9 +248,10 @@ impl Place {
 
     /// Waits until something happens to a watched node.
     pub(super) async fn heard(&mut self) -> Result<Wake, AcquireError> {
-        let Self { own_watch, watched, recheck_at, .. } = self;
-        let recheck = async {
-            match *recheck_at {
+        let Self { own_watch, watched, own_at, recheck_at, .. } = self;
+        let own_at = own_at.filter(|_| own_watch.is_none());
+        let wait_ends = async {
+            match [own_at, *recheck_at].into_iter().flatten().min() {
                 Some(at) => sleep_until(at).await,
                 None => std::future::pending().await,
             }
@@ -239,10 +265,13 @@ impl Place {
                 own.map(|_| Wake::LookAgain)
             }
             wake = poll_fn(|cx| event_of(watched, cx)) => wake,
-            () = recheck => {
-                *recheck_at = None;
-                Ok(Wake::LookAgain)
-            }
+            () = wait_ends => Ok(match *recheck_at {
+                Some(at) if own_at.is_none_or(|own_at| at < own_at) => {
+                    *recheck_at = None;
+                    Wake::LookAgain
+                }
+                _ => Wake::WatchOwn,
+            }),
         }
     }
 }

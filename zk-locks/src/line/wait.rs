@@ -32,6 +32,9 @@ impl Line {
                 Some(wake) => wake,
                 None => place.heard().await?,
             };
+            if matches!(wake, Wake::WatchOwn) {
+                continue;
+            }
             if self.is_granted_by(&wake, place) {
                 tracing::trace!(path = self.path, "granted without listing");
                 return Ok(());
@@ -106,7 +109,7 @@ impl Line {
         Listing::new(names, &place.entry, besides, by, epoch)
     }
 
-    /// Watches those in front of us that are to be watched, and our own node, as far as they are not yet.
+    /// Watches those in front of us that are to be watched, and our own node in time, as far as they are not yet.
     /// `Some` if one has turned out to be gone already.
     ///
     /// Watched by reading, not by asking for existence: a read of a node that is gone leaves no watch
@@ -150,8 +153,11 @@ impl Line {
                 Err(ReadError::Rejected(Rejection::NoNode)) => {
                     return Err(AcquireError::NodeDeleted);
                 }
-                // Then a listing will have to do.
-                Err(_) => None,
+                // Then a listing will have to do, or another attempt.
+                Err(_) => {
+                    place.own_at = None;
+                    None
+                }
             };
         }
         let recheck = self.settings.recheck.map(|pause| jitter(&place.node, pause));
@@ -177,8 +183,8 @@ impl Line {
                 (name, read)
             })
             .collect();
-        let own_path = place.node.path();
-        let own = place.own_watch.is_none().then(|| cork.get(own_path).watch().submit());
+        let own = place.wants_own_watch(sight);
+        let own = own.then(|| cork.get(place.node.path()).watch().submit());
         Arming { ahead, own, wake: None }
     }
 }
