@@ -29,7 +29,7 @@ mod window;
 pub use self::{
     client::{Client, Failure},
     drive::{end, measure, program},
-    null::measure as measure_null,
+    null::{measure as measure_null, measure_on_tokio as measure_null_on_tokio},
     ours::measure as measure_ours,
     report::{Report, print},
     serve::{ServeOptions, serve},

@@ -3,7 +3,10 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use zk_benches::{Failure, ServeOptions, Task, end, measure_null, measure_ours, print, serve};
+use zk_benches::{
+    Failure, ServeOptions, Task, end, measure_null, measure_null_on_tokio, measure_ours, print,
+    serve,
+};
 
 #[cfg(feature = "count-allocations")]
 #[global_allocator]
@@ -24,6 +27,8 @@ enum Command {
     Ours(Task),
     /// The same with nothing but sockets: requests that are encoded once, replies that are counted.
     Null(Task),
+    /// The same on the runtime that our client and others use.
+    NullTokio(Task),
 }
 
 fn main() -> ExitCode {
@@ -35,6 +40,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Serve(options) => serve(&options)?,
         Command::Ours(task) => print(&measure_ours(&task)?),
         Command::Null(task) => print(&measure_null(&task)?),
+        Command::NullTokio(task) => print(&measure_null_on_tokio(&task)?),
     }
     Ok(())
 }

@@ -15,12 +15,12 @@ use zk_proto::{
 };
 
 use super::{
-    NAME,
-    wire::{Counter, Wire, put},
+    NAME, NAME_ON_TOKIO,
+    wire::{Counter, SharedWire, Talk, Wire, now, put},
 };
 use crate::{
     client::Failure,
-    drive::{node, until, warm_up},
+    drive::{node, runtime, until, warm_up},
     report::Report,
     task::{Task, Workload},
     window::{Tally, Until, Window, status},
@@ -107,13 +107,26 @@ pub(super) fn open() -> AclList {
 pub(super) fn requests(task: &Task) -> Result<Report, Failure> {
     let mut wire = Wire::connect(&task.server)?;
     prepare(&mut wire, task)?;
-    let batch = Batch::of(task);
-    run(&mut wire, &batch, warm_up(task))?;
-    let window = Window::open(task);
-    let tally = run(&mut wire, &batch, until(task))?;
-    let report = window.close(NAME, task, tally);
+    let (wire, report) = now(measure(wire, NAME, task))?;
     wire.close();
     Ok(report)
+}
+
+/// The same on the runtime that clients use.
+pub(super) fn requests_on_tokio(task: &Task) -> Result<Report, Failure> {
+    let mut wire = Wire::connect(&task.server)?;
+    prepare(&mut wire, task)?;
+    let (_, report) = runtime(task)?
+        .block_on(async { measure(SharedWire::new(wire)?, NAME_ON_TOKIO, task).await })?;
+    Ok(report)
+}
+
+async fn measure<T: Talk>(mut wire: T, name: &str, task: &Task) -> Result<(T, Report), Failure> {
+    let batch = Batch::of(task);
+    run(&mut wire, &batch, warm_up(task)).await?;
+    let window = Window::open(task);
+    let tally = run(&mut wire, &batch, until(task)).await?;
+    Ok((wire, window.close(name, task, tally)))
 }
 
 /// Has the nodes there that are read and written.
@@ -130,7 +143,7 @@ fn prepare(wire: &mut Wire, task: &Task) -> Result<(), Failure> {
 }
 
 /// Keeps all of the batch under way.
-fn run(wire: &mut Wire, batch: &Batch, until: Until) -> Result<Tally, Failure> {
+async fn run<T: Talk>(wire: &mut T, batch: &Batch, until: Until) -> Result<Tally, Failure> {
     let mut tally = Tally::new(until);
     let left = |begun: u64| match until {
         Until::Time(end) if Instant::now() < end => u64::MAX,
@@ -142,27 +155,24 @@ fn run(wire: &mut Wire, batch: &Batch, until: Until) -> Result<Tally, Failure> {
     // Up to which request each write went, and when it was made.
     let mut writes = VecDeque::new();
     let (mut begun, mut ended) = (0, 0);
-    let write = |wire: &mut Wire, begun: &mut u64, free: u64, writes: &mut VecDeque<_>| {
-        let some = free.min(left(*begun));
-        if some == 0 {
-            return Ok(());
+    loop {
+        let free = batch.count as u64 - (begun - ended);
+        let some = free.min(left(begun));
+        if some > 0 {
+            let at = Instant::now();
+            wire.write(batch.some(begun, some as usize)).await?;
+            begun += some;
+            writes.push_back((begun, at));
         }
-        let at = Instant::now();
-        wire.write(batch.some(*begun, some as usize))?;
-        *begun += some;
-        writes.push_back((*begun, at));
-        Ok::<_, Failure>(())
-    };
-    write(wire, &mut begun, batch.count as u64, &mut writes)?;
-    while ended < begun {
-        let len = wire.read(&mut buffer)?;
+        if ended == begun {
+            break;
+        }
+        let len = wire.read(&mut buffer).await?;
         ended += counter.count(&buffer[..len]);
         while let Some((_, at)) = writes.front().filter(|(up_to, _)| *up_to <= ended) {
             tally.took(Instant::elapsed(at));
             writes.pop_front();
         }
-        let free = batch.count as u64 - (begun - ended);
-        write(wire, &mut begun, free, &mut writes)?;
     }
     tally.operations = ended / batch.per_operation;
     Ok(tally)

@@ -1,7 +1,7 @@
 //! The fewest requests that a sound lock can be made of: join and list in one write; watch the one in front; hear of its
 //! end; list again if it was not the only one. A release is a write of its own that is waited for, or rides along with the next attempt.
 
-use std::{cell::RefCell, future::Future, pin::pin, rc::Rc, task, time::Instant};
+use std::{cell::RefCell, rc::Rc, time::Instant};
 
 use bytes::{Bytes, BytesMut};
 use tokio::task::LocalSet;
@@ -15,9 +15,9 @@ use zk_proto::{
 };
 
 use super::{
-    NAME,
+    NAME, NAME_ON_TOKIO,
     batches::{create, open},
-    wire::{SharedWire, Talk, Wire, put},
+    wire::{SharedWire, Talk, Wire, now, put},
 };
 use crate::{
     client::Failure,
@@ -123,6 +123,17 @@ impl<T: Talk> Contender<T> {
         Ok(())
     }
 
+    /// Takes the lock time and again, wanted by nobody else.
+    async fn alone(&mut self, until: Until) -> Result<Tally, Failure> {
+        let mut tally = Tally::precise(until);
+        while let Some(begun) = tally.next() {
+            self.acquire().await?;
+            self.release().await?;
+            tally.ended(begun);
+        }
+        Ok(tally)
+    }
+
     async fn reply(&mut self, xid: Xid) -> Result<ErrorCode, Failure> {
         loop {
             let reply = self.wire.reply().await?;
@@ -155,32 +166,30 @@ fn in_front_of(names: &Bytes, own: &str) -> Result<Option<(String, usize)>, Fail
     Ok(nearest.map(|name| (name.clone().into_owned(), in_front.len())))
 }
 
-/// What a future comes to that never waits but in the system.
-fn now<F: Future>(future: F) -> F::Output {
-    let mut cx = task::Context::from_waker(task::Waker::noop());
-    match pin!(future).poll(&mut cx) {
-        task::Poll::Ready(output) => output,
-        task::Poll::Pending => unreachable!("it waits in the system"),
-    }
-}
-
 pub(super) fn lock(task: &Task) -> Result<Report, Failure> {
-    let mut contender = Contender::new(connect(task)?, task);
-    let mut run = |until| {
-        let mut tally = Tally::precise(until);
-        while let Some(begun) = tally.next() {
-            now(contender.acquire())?;
-            now(contender.release())?;
-            tally.ended(begun);
-        }
-        Ok::<_, Failure>(tally)
-    };
-    run(warm_up(task))?;
-    let window = Window::open(task);
-    let tally = run(until(task))?;
-    let report = window.close(NAME, task, tally);
+    let (contender, report) = now(measure(Contender::new(connect(task)?, task), NAME, task))?;
     contender.wire.close();
     Ok(report)
+}
+
+/// The same on the runtime that clients use.
+pub(super) fn lock_on_tokio(task: &Task) -> Result<Report, Failure> {
+    let (_, report) = runtime(task)?.block_on(async {
+        let wire = SharedWire::new(connect(task)?)?;
+        measure(Contender::new(wire, task), NAME_ON_TOKIO, task).await
+    })?;
+    Ok(report)
+}
+
+async fn measure<T: Talk>(
+    mut contender: Contender<T>,
+    name: &str,
+    task: &Task,
+) -> Result<(Contender<T>, Report), Failure> {
+    contender.alone(warm_up(task)).await?;
+    let window = Window::open(task);
+    let tally = contender.alone(until(task)).await?;
+    Ok((contender, window.close(name, task, tally)))
 }
 
 pub(super) fn hand_off(task: &Task) -> Result<Report, Failure> {

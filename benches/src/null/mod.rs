@@ -19,6 +19,9 @@ use crate::{
 /// What it is called in reports.
 const NAME: &str = "null";
 
+/// What it is called that waits in tokio, and not in the system.
+const NAME_ON_TOKIO: &str = "null-tokio";
+
 /// Measures what is possible.
 ///
 /// # Errors
@@ -31,5 +34,17 @@ pub fn measure(task: &Task) -> Result<Report, Failure> {
         Workload::HandOff => locks::hand_off(task),
         alone if alone.is_ours_alone() => Err("there is no floor for it".into()),
         _ => batches::requests(task),
+    }
+}
+
+/// Measures what is possible on the runtime that clients use: what that costs is not theirs to save.
+///
+/// # Errors
+/// The server cannot be talked to, or the workload has no floor of that kind.
+pub fn measure_on_tokio(task: &Task) -> Result<Report, Failure> {
+    match task.workload {
+        Workload::Lock => locks::lock_on_tokio(task),
+        Workload::Get | Workload::Set => batches::requests_on_tokio(task),
+        _ => Err("there is no floor for it on tokio".into()),
     }
 }

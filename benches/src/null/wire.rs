@@ -1,8 +1,11 @@
 //! Bytes of requests; replies that are counted, or looked at as far as it takes.
 
 use std::{
+    future::Future,
     io::{self, Read as _, Write as _},
     net::TcpStream,
+    pin::pin,
+    task,
 };
 
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -65,6 +68,10 @@ impl Reply {
 /// What locks are made of: requests in one write, replies one by one.
 pub(super) trait Talk: Sized {
     async fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Reads what there is; never nothing.
+    async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
+
     async fn reply(&mut self) -> Result<Reply, Failure>;
 }
 
@@ -87,15 +94,17 @@ impl Talk for SharedWire {
         self.stream.write_all(bytes).await
     }
 
+    async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        not_nothing(self.stream.read(buffer).await?)
+    }
+
     async fn reply(&mut self) -> Result<Reply, Failure> {
         loop {
             if let Some(frame) = split(&mut self.inbound)? {
                 return Reply::read(frame);
             }
             self.inbound.reserve(READ_LEN);
-            if self.stream.read_buf(&mut self.inbound).await? == 0 {
-                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-            }
+            not_nothing(self.stream.read_buf(&mut self.inbound).await?)?;
         }
     }
 }
@@ -105,9 +114,17 @@ impl Talk for Wire {
         Self::write(self, bytes)
     }
 
+    async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Self::read(self, buffer)
+    }
+
     async fn reply(&mut self) -> Result<Reply, Failure> {
         Self::reply(self)
     }
+}
+
+fn not_nothing(len: usize) -> io::Result<usize> {
+    if len == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(len) }
 }
 
 fn split(inbound: &mut BytesMut) -> Result<Option<Bytes>, Failure> {
@@ -139,10 +156,7 @@ impl Wire {
 
     /// Reads what there is; never nothing.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.stream.read(buffer)? {
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
-            len => Ok(len),
-        }
+        not_nothing(self.stream.read(buffer)?)
     }
 
     fn frame(&mut self) -> Result<Bytes, Failure> {
@@ -165,6 +179,15 @@ impl Wire {
         put(&mut out, i32::MAX, &CloseSession);
         // It ends one way or the other.
         let _ = self.write(&out).and_then(|()| self.read(&mut [0; 64]));
+    }
+}
+
+/// What a future comes to that never waits but in the system.
+pub(super) fn now<F: Future>(future: F) -> F::Output {
+    let mut cx = task::Context::from_waker(task::Waker::noop());
+    match pin!(future).poll(&mut cx) {
+        task::Poll::Ready(output) => output,
+        task::Poll::Pending => unreachable!("it waits in the system"),
     }
 }
 

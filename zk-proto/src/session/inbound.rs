@@ -110,6 +110,12 @@ impl Inbound {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::arithmetic_side_effects,
+    clippy::big_endian_bytes,
+    clippy::indexing_slicing,
+    reason = "tests may panic"
+)]
 mod tests {
     use alloc::vec::Vec;
 
