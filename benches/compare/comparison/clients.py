@@ -20,7 +20,9 @@ MISSING = {}
 VERSIONS = {}
 
 RUST = ["kezhuw", "tokio-zookeeper", "zookeeper-async"]
-ALL = ["null", "ours", *RUST, "go", "java", "curator", "c", "kazoo"]
+# What is possible, in the system and on the runtime that clients of Rust use.
+FLOORS = ["null", "null-tokio"]
+ALL = [*FLOORS, "ours", *RUST, "go", "java", "curator", "c", "kazoo"]
 
 
 def run(*command, **more):
@@ -47,7 +49,7 @@ def build(wanted):
     BUILT.mkdir(exist_ok=True)
     cargo(ROOT, "-p", "zk-benches")
     cargo(ROOT, "-p", "zk-benches", "--features", "count-allocations", "--target-dir", "target/counted")
-    CLIENTS["null"], CLIENTS["ours"] = [BENCH, "null"], [BENCH, "ours"]
+    CLIENTS.update({name: [BENCH, name] for name in (*FLOORS, "ours")})
     VERSIONS["ours"] = commit()
     if any(name in RUST for name in wanted):
         try:

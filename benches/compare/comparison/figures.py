@@ -2,6 +2,8 @@
 
 import statistics
 
+from comparison.clients import FLOORS
+
 # Units as readers know them, and what only some workloads have.
 UNITS = {"ops_per_second": "ops/s", "p50_us": "µs", "resident_kib_grown": "KiB"}
 BESIDES = {
@@ -32,12 +34,20 @@ class Figure:
     """The rounds of one client in one row."""
 
     def __init__(self, row, by_style):
+        self.unit = row.unit
         medians = {style: statistics.median(report[row.unit] for report in reports) for style, reports in by_style.items()}
         self.style = row.best(medians, key=medians.get)
         self.reports = by_style[self.style]
         values = [report[row.unit] for report in self.reports]
         self.value, self.least, self.most = statistics.median(values), min(values), max(values)
         self.cpu, self.p50, self.p99 = (self.median(name) for name in ("cpu_us_per_op", "p50_us", "p99_us"))
+
+    def beside(self, other, name):
+        """This to another client in a figure, round by round, since what else the machine does differs from round to round:
+        the median of the ratios, the least and the most; None without a round in which both were measured."""
+        others = {report["round"]: report[name] for report in other.reports if report.get(name)}
+        ratios = [report[name] / others[report["round"]] for report in self.reports if report["round"] in others]
+        return (statistics.median(ratios), min(ratios), max(ratios)) if ratios else None
 
     def median(self, name):
         """Of something else that was reported; None if it was not."""
@@ -61,7 +71,7 @@ class Results:
         return {name: self.figures[key, name] for name in names if (key, name) in self.figures}
 
     def peers(self, key):
-        return {name: it for name, it in self.in_row(key).items() if name not in ("null", "ours")}
+        return {name: it for name, it in self.in_row(key).items() if name not in (*FLOORS, "ours")}
 
 
 def number(value):

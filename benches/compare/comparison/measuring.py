@@ -4,9 +4,11 @@ import json
 import subprocess
 import sys
 
-from comparison.clients import ALL, BENCH, CLIENTS, COUNTED, RUST, run
+from comparison.clients import ALL, BENCH, CLIENTS, COUNTED, FLOORS, RUST, run
 
 CLIENT_CORE, SERVER_CORE = "0", "1"
+# Rounds of the floors and of ours alone, where it is a matter of a few percent.
+MORE = 4
 # Clients that are given the choice between one task that has all requests and a task for each; the better one counts.
 STYLES = ["ours", *RUST]
 
@@ -79,23 +81,32 @@ def styles(name, row):
     return [task]
 
 
+def measured_in(round_, row, options):
+    """Who: in the rounds behind those of all, the floors and we, where it is a matter of a few percent."""
+    if round_ < options.runs:
+        return [name for name in row.clients if name in CLIENTS]
+    return [name for name in (*FLOORS, "ours") if row.is_close and name in row.clients and name in CLIENTS]
+
+
 def collect(chosen, options):
     """By row and client: reports by style; and why there are none."""
     results, reasons = {}, {}
     for server in dict.fromkeys(row.server for row in chosen):
         rows = [row for row in chosen if row.server == server]
         with Server(server) as address:
-            for round_ in range(options.runs):
+            for round_ in range(options.runs + MORE):
                 for row in (row for row in rows if round_ < row.rounds):
-                    for name in (name for name in row.clients if name in CLIENTS):
+                    for name in measured_in(round_, row, options):
                         for task in styles(name, row):
                             report, why = measure(CLIENTS[name], row, task, address, options)
                             if report is None:
                                 reasons[row.key, name] = why
                             else:
+                                report["round"] = round_
                                 style = task[-1] if task is not row.task else ""
                                 results.setdefault((row.key, name), {}).setdefault(style, []).append(report)
-                    print(f"{server}: round {round_ + 1}: {row.title}", file=sys.stderr, flush=True)
+                    if round_ < options.runs or row.is_close:
+                        print(f"{server}: round {round_ + 1}: {row.title}", file=sys.stderr, flush=True)
             for row in (row for row in rows if row.counted):
                 report, why = measure([COUNTED, "ours"], row, row.task, address, options)
                 if report is None:

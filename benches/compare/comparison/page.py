@@ -8,6 +8,7 @@ from pathlib import Path
 from comparison import growth, targets
 from comparison.clients import MISSING, VERSIONS
 from comparison.figures import tables
+from comparison.measuring import MORE
 
 # With more than this many processes that want to run before the first one, figures are not to be trusted.
 BUSY = 1.0
@@ -35,7 +36,9 @@ def about(options):
     yield "* real servers: `forceSync=no`, data on a RAM disk, `nio.numWorkerThreads=0` unless it says otherwise"
     yield "* *ours is*: how many times better than that client; above 1 is in our favour"
     yield "* *ring* and *tasks*: one task that has all requests under way, or a task for each; the better one is shown"
-    yield "* null writes requests that were encoded once and counts replies: what is possible"
+    yield (f"* ratios in the table of aims: medians of those of each round, the least and the most; {MORE} rounds more of null and ours "
+           "where a few percent matter")
+    yield "* null writes requests that were encoded once and counts replies: what is possible. null-tokio does that on tokio"
     yield "* allocations and heap are counted in runs of their own, since counting takes time"
     yield from (f"* {name}: {version}" for name, version in VERSIONS.items())
     if options.load > BUSY:

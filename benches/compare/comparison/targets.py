@@ -20,13 +20,17 @@ class Target:
     command: str
 
 
-def ratio(what, aim, key, ours, other, least=None, most=None):
-    """Ours to another one, both of this run."""
-    if ours is None or other is None:
+def ratio(what, aim, key, ours, other, name=None, least=None, most=None):
+    """One of our figures to that of another client, round by round."""
+    name = name or (ours and ours.unit)
+    beside = ours and other and ours.beside(other, name)
+    if not beside:
         return Target(what, aim, "", None, RUN.format(key))
-    value = ours / max(other, 1e-9)
+    value, *spread = beside
     met = value >= least if least is not None else value <= most
-    return Target(what, aim, f"{value:.2f} x ({number(ours)} to {number(other)})", met, RUN.format(key))
+    text = "{:.2f} x ({:.2f} to {:.2f}; {} to {})"
+    measured = text.format(value, *spread, number(ours.median(name)), number(other.median(name)))
+    return Target(what, aim, measured, met, RUN.format(key))
 
 
 def bound(what, aim, key, value, most, unit="", command=RUN):
@@ -35,21 +39,25 @@ def bound(what, aim, key, value, most, unit="", command=RUN):
     return Target(what, aim, f"{number(value)}{unit}", value <= most, command.format(key))
 
 
-def to_null(results, what, aim, key, of=lambda it: it.value, against=None, **limits):
-    ours, null = results.of(key), results.of(against or key, "null")
-    return ratio(what, aim, key, ours and of(ours), null and of(null), **limits)
+def to_null(results, what, aim, key, name=None, **limits):
+    """Against the floor; and how the runtime that we are on stands to it by itself, where that was measured."""
+    null, on_tokio = results.of(key, "null"), results.of(key, "null-tokio")
+    target = ratio(what, aim, key, results.of(key), null, name, **limits)
+    beside = null and on_tokio and on_tokio.beside(null, name or null.unit)
+    if beside:
+        target.measured += f"; tokio alone {beside[0]:.2f} x"
+    return target
 
 
-def to_best(results, what, aim, key, of=lambda it: it.value, best=max, **limits):
+def to_best(results, what, aim, key, name=None, best=max, **limits):
     """Against the best of the peers in that figure, whoever it is."""
-    ours, peers = results.of(key), [of(it) for it in results.peers(key).values()]
-    return ratio(what, aim, key, ours and of(ours), best(peers) if peers else None, **limits)
+    peers = results.peers(key).values()
+    other = best(peers, key=lambda it: it.median(name or it.unit)) if peers else None
+    return ratio(what, aim, key, results.of(key), other, name, **limits)
 
 
 def targets(results, codec, growth):
-    def cpu(it):
-        return it.cpu
-
+    cpu = "cpu_us_per_op"
     in_memory, allocations = "instant, get, ", results.of("get-256-instant", "counted")
     yield to_best(results, in_memory + "256 in flight", "3 x the best peer", "get-256-instant", least=3)
     yield to_null(results, in_memory + "256 in flight", "0.45 x null", "get-256-instant", least=0.45)
@@ -71,7 +79,8 @@ def targets(results, codec, growth):
         yield to_null(results, what, "0.95 x null", key, least=0.95)
         yield to_best(results, what, "1.2 x the best peer", key, least=1.2)
         ours = results.of(key)
-        yield ratio(what + ", p99", "at most 2 x p50", key, ours and ours.p99, ours and ours.p50, most=2)
+        tail = ours and ours.p99 / ours.p50
+        yield bound(what + ", p99", "at most 2 x p50", key, tail, 2, " x")
     yield never_falls(results)
     yield from idle(results)
     yield from restored(results)
