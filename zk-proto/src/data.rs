@@ -2,7 +2,9 @@
 
 use core::fmt;
 
-use crate::{list::List, numbered::numbered, record::record, text::Text};
+use crate::{
+    jute::newtype_codec, list::List, numbered::numbered, record::record, text::Text,
+};
 
 /// A transaction's place in the ensemble's history: epoch in the high half, counter in the low one.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,23 +43,7 @@ impl Xid {
     }
 }
 
-macro_rules! number_codec {
-    ($($type:ident($int:ty)),*) => {$(
-        impl crate::jute::Encode for $type {
-            fn encode(&self, out: &mut bytes::BytesMut) {
-                self.0.encode(out);
-            }
-        }
-        impl crate::jute::Decode<'_> for $type {
-            const LEN_MIN: usize = size_of::<$int>();
-            fn decode(reader: &mut crate::jute::Reader<'_>) -> Result<Self, crate::jute::DecodeError> {
-                <$int>::decode(reader).map(Self)
-            }
-        }
-    )*};
-}
-
-number_codec!(Zxid(i64), SessionId(i64), Xid(i32));
+newtype_codec!(Zxid(i64), SessionId(i64), Xid(i32));
 
 /// As servers print it: hexadecimal.
 impl fmt::Display for Zxid {
@@ -100,7 +86,7 @@ impl fmt::Debug for Xid {
 record! {
     /// What a server knows of a node besides its data.
     #[derive(Copy, Default)]
-    Stat {
+    fixed Stat {
         /// Transaction that created the node.
         czxid: Zxid,
         /// Transaction that last wrote the data; the creating one until then.

@@ -5,7 +5,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use crate::{
     code::ErrorCode,
     data::{Xid, Zxid},
-    jute::Encode,
+    jute::{Encode, Fixed},
     op::OpCode,
     record::record,
     request::Request,
@@ -13,9 +13,6 @@ use crate::{
 
 /// Bytes of the length in front of a frame.
 pub const LEN_PREFIX: usize = 4;
-
-/// Bytes of a [`RequestHeader`].
-const LEN_REQUEST_HEADER: usize = 8;
 
 /// Longest request, in bytes without the length prefix, that servers accept unless configured
 /// otherwise (`jute.maxbuffer`).
@@ -30,7 +27,7 @@ pub const LEN_REPLY_MAX: usize = 64 << 20;
 record! {
     /// In front of every request but the first.
     #[derive(Copy)]
-    RequestHeader {
+    fixed RequestHeader {
         /// Echoed by the reply.
         xid: Xid,
         /// What is asked for.
@@ -42,7 +39,7 @@ record! {
 record! {
     /// In front of every reply but the first.
     #[derive(Copy)]
-    ReplyHeader {
+    fixed ReplyHeader {
         /// The request's.
         xid: Xid,
         /// Last transaction applied by the server; not meaningful in every kind of reply.
@@ -176,7 +173,7 @@ impl RequestFrame {
     /// Length on the wire in bytes, without the length prefix.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.body.len().saturating_add(LEN_REQUEST_HEADER)
+        self.body.len().saturating_add(RequestHeader::LEN)
     }
 
     /// Whether there is nothing behind the header.
@@ -187,21 +184,27 @@ impl RequestFrame {
 
     /// Appends the frame with its xid to what goes to the server.
     pub fn write(&self, xid: Xid, out: &mut BytesMut) {
-        encode_frame_with(out, |out| {
-            RequestHeader { xid, op: self.op }.encode(out);
-            out.extend_from_slice(&self.body);
-        });
+        self.write_head(xid, out);
+        out.extend_from_slice(&self.body);
     }
 
     /// The same of a read, without asking for a watch: of every read that can, the last byte says whether it does.
     pub(crate) fn write_unwatched(&self, xid: Xid, out: &mut BytesMut) {
-        encode_frame_with(out, |out| {
-            RequestHeader { xid, op: self.op }.encode(out);
-            if let Some((_, path)) = self.body.split_last() {
-                out.extend_from_slice(path);
-                false.encode(out);
-            }
-        });
+        self.write_head(xid, out);
+        if let Some((_, path)) = self.body.split_last() {
+            out.extend_from_slice(path);
+            false.encode(out);
+        }
+    }
+
+    /// Appends what is in front of the body, in one piece, and makes room for the body too.
+    fn write_head(&self, xid: Xid, out: &mut BytesMut) {
+        let mut head = [0; LEN_PREFIX + RequestHeader::LEN];
+        let mut rest = head.as_mut_slice();
+        i32::try_from(self.len()).unwrap_or(i32::MAX).put(&mut rest);
+        RequestHeader { xid, op: self.op }.put(&mut rest);
+        out.reserve(self.body.len().saturating_add(head.len()));
+        out.extend_from_slice(&head);
     }
 }
 

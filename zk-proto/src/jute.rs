@@ -6,7 +6,7 @@
 //! Decoding never allocates by a count from the wire: strings and buffers are slices of the frame,
 //! and vectors stay encoded until they are iterated ([`List`](crate::List)).
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// A value that has a jute encoding.
 pub trait Encode {
@@ -124,26 +124,27 @@ impl DecodeError {
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     frame: &'a Bytes,
-    offset: usize,
+    /// What is behind the position.
+    rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
     /// Starts at the first byte of `frame`.
     #[must_use]
-    pub const fn new(frame: &'a Bytes) -> Self {
-        Self { frame, offset: 0 }
+    pub fn new(frame: &'a Bytes) -> Self {
+        Self { frame, rest: frame }
     }
 
     /// Bytes before the position.
     #[must_use]
     pub const fn offset(&self) -> usize {
-        self.offset
+        self.frame.len().saturating_sub(self.rest.len())
     }
 
     /// Bytes behind the position.
     #[must_use]
-    pub fn left(&self) -> usize {
-        self.frame.len().saturating_sub(self.offset)
+    pub const fn left(&self) -> usize {
+        self.rest.len()
     }
 
     /// Reads a field of a record, so that errors can name both.
@@ -158,6 +159,15 @@ impl<'a> Reader<'a> {
         T::decode(self).map_err(|error| error.within(record, field))
     }
 
+    /// Checks a field of a record and moves past it.
+    pub(crate) fn skip_field<T: Decode<'a>>(
+        &mut self,
+        record: &'static str,
+        field: &'static str,
+    ) -> Result<(), DecodeError> {
+        T::skip(self).map_err(|error| error.within(record, field))
+    }
+
     /// Checks that nothing is left.
     ///
     /// # Errors
@@ -165,7 +175,7 @@ impl<'a> Reader<'a> {
     pub fn finish(&self) -> Result<(), DecodeError> {
         match self.left() {
             0 => Ok(()),
-            left => Err(DecodeError::at(self.offset, DecodeErrorKind::TrailingBytes(left))),
+            left => Err(DecodeError::at(self.offset(), DecodeErrorKind::TrailingBytes(left))),
         }
     }
 
@@ -174,31 +184,54 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`DecodeErrorKind::Truncated`] if there are fewer.
     pub fn take(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
-        let end = self.offset.checked_add(len);
-        let Some(taken) = end.and_then(|end| self.frame.get(self.offset..end)) else {
-            let kind = DecodeErrorKind::Truncated { needed: len, left: self.left() };
-            return Err(DecodeError::at(self.offset, kind));
+        let Some((taken, rest)) = self.rest.split_at_checked(len) else {
+            return Err(self.truncated(len));
         };
-        self.offset = self.offset.saturating_add(len);
+        self.rest = rest;
         Ok(taken)
+    }
+
+    /// Takes the next `N` bytes as an array.
+    fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], DecodeError> {
+        let Some((array, rest)) = self.rest.split_first_chunk() else {
+            return Err(self.truncated(N));
+        };
+        self.rest = rest;
+        Ok(array)
+    }
+
+    /// Takes the bytes of a record of [`Fixed`] length, whose fields have these names and lengths. What is missing is
+    /// missing in one of them.
+    pub(crate) fn fixed<const N: usize>(
+        &mut self,
+        record: &'static str,
+        fields: &[(&'static str, usize)],
+    ) -> Result<&'a [u8; N], DecodeError> {
+        self.array().or_else(|_| {
+            for &(field, len) in fields {
+                self.take(len).map_err(|error| error.within(record, field))?;
+            }
+            self.array()
+        })
+    }
+
+    /// The error for so many bytes where there are fewer.
+    #[cold]
+    const fn truncated(&self, needed: usize) -> DecodeError {
+        let kind = DecodeErrorKind::Truncated { needed, left: self.left() };
+        DecodeError::at(self.offset(), kind)
     }
 
     /// The bytes between an earlier position and this one, sharing the frame's memory.
     #[must_use]
     pub(crate) fn since(&self, start: usize) -> Bytes {
-        self.frame.slice(start.min(self.offset)..self.offset)
-    }
-
-    /// Takes the next `N` bytes as an array.
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
-        let mut array = [0; N];
-        array.copy_from_slice(self.take(N)?);
-        Ok(array)
+        let end = self.offset();
+        self.frame.slice(start.min(end)..end)
     }
 
     /// Takes the count in front of a string, buffer or vector; `None` is null.
     pub(crate) fn count(&mut self) -> Result<Option<usize>, DecodeError> {
-        let offset = self.offset;
+        let offset = self.offset();
         let count = i32::decode(self)?;
         match usize::try_from(count) {
             Ok(count) => Ok(Some(count)),
@@ -218,7 +251,7 @@ impl<'a> Reader<'a> {
     /// As [`Reader::counted`], sharing the frame's memory instead of borrowing it.
     pub(crate) fn counted_shared(&mut self) -> Result<Option<Bytes>, DecodeError> {
         let len = self.counted()?.map(<[u8]>::len);
-        Ok(len.map(|len| self.since(self.offset.saturating_sub(len))))
+        Ok(len.map(|len| self.since(self.offset().saturating_sub(len))))
     }
 }
 
@@ -233,37 +266,83 @@ pub(crate) fn encode_count(count: Option<usize>, out: &mut BytesMut) {
     }
 }
 
-macro_rules! integers {
-    ($($int:ty: $put:ident),*) => {$(
-        impl Encode for $int {
-            fn encode(&self, out: &mut BytesMut) {
-                out.$put(*self);
+/// A value that always occupies the same number of bytes, of which any are such a value: its bytes, or the room for
+/// them, are looked for once, and not once for each number in it.
+pub(crate) trait Fixed: Sized {
+    /// Bytes of the encoding.
+    const LEN: usize;
+
+    /// Takes the value from the front of what has at least [`Fixed::LEN`] bytes.
+    fn get(from: &mut impl Buf) -> Self;
+
+    /// Appends the value to what has room for [`Fixed::LEN`] bytes more.
+    fn put(&self, to: &mut impl BufMut);
+}
+
+/// Makes the codec of [`Fixed`] numbers.
+macro_rules! number_codec {
+    ($($number:ty),*) => {$(
+        impl crate::jute::Encode for $number {
+            fn encode(&self, out: &mut bytes::BytesMut) {
+                crate::jute::Fixed::put(self, out);
             }
         }
-        impl Decode<'_> for $int {
-            const LEN_MIN: usize = size_of::<Self>();
-            fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-                reader.array().map(Self::from_be_bytes)
+        impl crate::jute::Decode<'_> for $number {
+            const LEN_MIN: usize = <Self as crate::jute::Fixed>::LEN;
+            fn decode(reader: &mut crate::jute::Reader<'_>) -> Result<Self, crate::jute::DecodeError> {
+                let mut bytes = reader.take(<Self as crate::jute::Fixed>::LEN)?;
+                Ok(<Self as crate::jute::Fixed>::get(&mut bytes))
             }
         }
     )*};
 }
 
-integers!(i32: put_i32, i64: put_i64);
+/// Makes the codec of newtypes of numbers.
+macro_rules! newtype_codec {
+    ($($type:ident($number:ty)),*) => {$(
+        impl crate::jute::Fixed for $type {
+            const LEN: usize = <$number as crate::jute::Fixed>::LEN;
+            fn get(from: &mut impl bytes::Buf) -> Self {
+                Self(crate::jute::Fixed::get(from))
+            }
+            fn put(&self, to: &mut impl bytes::BufMut) {
+                self.0.put(to);
+            }
+        }
+        crate::jute::number_codec!($type);
+    )*};
+}
 
-impl Encode for bool {
-    fn encode(&self, out: &mut BytesMut) {
-        out.put_u8(u8::from(*self));
+pub(crate) use {newtype_codec, number_codec};
+
+macro_rules! integers {
+    ($($int:ty: $get:ident, $put:ident),*) => {$(
+        impl Fixed for $int {
+            const LEN: usize = size_of::<Self>();
+            fn get(from: &mut impl Buf) -> Self {
+                from.$get()
+            }
+            fn put(&self, to: &mut impl BufMut) {
+                to.$put(*self);
+            }
+        }
+    )*};
+}
+
+integers!(i32: get_i32, put_i32, i64: get_i64, put_i64);
+
+/// Any byte but zero is true, as real servers read it.
+impl Fixed for bool {
+    const LEN: usize = 1;
+    fn get(from: &mut impl Buf) -> Self {
+        from.get_u8() != 0
+    }
+    fn put(&self, to: &mut impl BufMut) {
+        to.put_u8(Self::into(*self));
     }
 }
 
-impl Decode<'_> for bool {
-    const LEN_MIN: usize = 1;
-    /// Any byte but zero is true, as real servers read it.
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        reader.array().map(|[byte]| byte != 0)
-    }
-}
+number_codec!(i32, i64, bool);
 
 impl Encode for () {
     fn encode(&self, _: &mut BytesMut) {}

@@ -44,18 +44,7 @@ macro_rules! numbered {
             }
         }
 
-        impl crate::jute::Encode for $type {
-            fn encode(&self, out: &mut bytes::BytesMut) {
-                self.0.encode(out);
-            }
-        }
-
-        impl crate::jute::Decode<'_> for $type {
-            const LEN_MIN: usize = 4;
-            fn decode(reader: &mut crate::jute::Reader<'_>) -> Result<Self, crate::jute::DecodeError> {
-                i32::decode(reader).map(Self)
-            }
-        }
+        crate::jute::newtype_codec!($type(i32));
     };
 }
 

@@ -2,33 +2,70 @@
 
 /// Makes a struct whose wire form is its fields in order.
 ///
-/// The order is written once, so that encoding and decoding cannot disagree.
+/// The order is written once, so that encoding and decoding cannot disagree. With `fixed` in front, all fields are
+/// [`Fixed`](crate::jute::Fixed), and so is the record.
 macro_rules! record {
-    ($(#[$meta:meta])* $name:ident $(<$lt:lifetime>)? { $($(#[$doc:meta])* $field:ident: $type:ty),* $(,)? }) => {
+    ($(#[$meta:meta])* fixed $name:ident { $($fields:tt)* }) => {
+        crate::record::record!(@struct $(#[$meta])* $name { $($fields)* });
+        crate::record::record!(@fixed $name { $($fields)* });
+    };
+    ($(#[$meta:meta])* $name:ident $(<$lt:lifetime>)? { $($fields:tt)* }) => {
+        crate::record::record!(@struct $(#[$meta])* $name $(<$lt>)? { $($fields)* });
+        crate::record::record!(@codec $name $(<$lt>, $lt)? { $($fields)* });
+    };
+    (@struct $(#[$meta:meta])* $name:ident $(<$lt:lifetime>)? { $($(#[$doc:meta])* $field:ident: $type:ty),* $(,)? }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "camelCase"))]
         pub struct $name $(<$lt>)? { $($(#[$doc])* pub $field: $type),* }
-
-        impl $(<$lt>)? crate::jute::Encode for $name $(<$lt>)? {
+    };
+    (@codec $name:ident { $($fields:tt)* }) => {
+        crate::record::record!(@codec $name, '_ { $($fields)* });
+    };
+    (@codec $name:ident $(<$own:lifetime>)?, $lt:lifetime { $($(#[$doc:meta])* $field:ident: $type:ty),* $(,)? }) => {
+        impl $(<$own>)? crate::jute::Encode for $name $(<$own>)? {
             fn encode(&self, out: &mut bytes::BytesMut) { $(self.$field.encode(out);)* }
         }
 
-        crate::record::record!(@decode $name $(<$lt>)? { $($field: $type),* });
-    };
-    (@decode $name:ident <$lt:lifetime> { $($field:ident: $type:ty),* }) => {
-        impl<$lt> crate::jute::Decode<$lt> for $name<$lt> {
+        impl $(<$own>)? crate::jute::Decode<$lt> for $name $(<$own>)? {
             const LEN_MIN: usize = 0 $(+ <$type as crate::jute::Decode<'_>>::LEN_MIN)*;
             fn decode(reader: &mut crate::jute::Reader<$lt>) -> Result<Self, crate::jute::DecodeError> {
                 Ok(Self { $($field: reader.field(stringify!($name), stringify!($field))?),* })
             }
+            fn skip(reader: &mut crate::jute::Reader<$lt>) -> Result<(), crate::jute::DecodeError> {
+                $(reader.skip_field::<$type>(stringify!($name), stringify!($field))?;)*
+                Ok(())
+            }
         }
     };
-    (@decode $name:ident { $($field:ident: $type:ty),* }) => {
+    (@fixed $name:ident { $($(#[$doc:meta])* $field:ident: $type:ty),* $(,)? }) => {
+        impl crate::jute::Fixed for $name {
+            const LEN: usize = 0 $(+ <$type as crate::jute::Fixed>::LEN)*;
+            fn get(from: &mut impl bytes::Buf) -> Self {
+                Self { $($field: crate::jute::Fixed::get(from)),* }
+            }
+            fn put(&self, to: &mut impl bytes::BufMut) { $(self.$field.put(to);)* }
+        }
+
+        impl $name {
+            const FIELDS: &[(&'static str, usize)] =
+                &[$((stringify!($field), <$type as crate::jute::Fixed>::LEN)),*];
+        }
+
+        impl crate::jute::Encode for $name {
+            fn encode(&self, out: &mut bytes::BytesMut) {
+                let mut bytes = [0; <Self as crate::jute::Fixed>::LEN];
+                crate::jute::Fixed::put(self, &mut bytes.as_mut_slice());
+                out.extend_from_slice(&bytes);
+            }
+        }
+
         impl crate::jute::Decode<'_> for $name {
-            const LEN_MIN: usize = 0 $(+ <$type as crate::jute::Decode<'_>>::LEN_MIN)*;
+            const LEN_MIN: usize = <Self as crate::jute::Fixed>::LEN;
             fn decode(reader: &mut crate::jute::Reader<'_>) -> Result<Self, crate::jute::DecodeError> {
-                Ok(Self { $($field: reader.field(stringify!($name), stringify!($field))?),* })
+                let bytes: &[u8; <Self as crate::jute::Fixed>::LEN] =
+                    reader.fixed(stringify!($name), Self::FIELDS)?;
+                Ok(crate::jute::Fixed::get(&mut bytes.as_slice()))
             }
         }
     };

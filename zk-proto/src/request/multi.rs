@@ -15,7 +15,7 @@ use crate::{
 record! {
     /// In front of every operation and every result of a multi, and at the end of its stream.
     #[derive(Copy)]
-    MultiHeader {
+    fixed MultiHeader {
         /// The operation, or of a result its kind: not always the operation's, since old servers
         /// answer `create2` with the result of `create`.
         #[cfg_attr(feature = "serde", serde(rename = "type"))]
@@ -102,7 +102,7 @@ fn make_stream<'a, I: Item<'a>>(items: impl IntoIterator<Item = (ErrorCode, I)>)
 impl MultiRequest {
     /// The operations in order, each with its header.
     #[must_use]
-    pub const fn iter(&self) -> Items<'_, MultiOp<'_>> {
+    pub fn iter(&self) -> Items<'_, MultiOp<'_>> {
         Items { reader: Reader::new(&self.stream), of: core::marker::PhantomData }
     }
 }
@@ -117,7 +117,7 @@ impl<'a> FromIterator<MultiOp<'a>> for MultiRequest {
 impl MultiResponse {
     /// The results in order, each with its header.
     #[must_use]
-    pub const fn iter(&self) -> Items<'_, MultiResult> {
+    pub fn iter(&self) -> Items<'_, MultiResult> {
         Items { reader: Reader::new(&self.stream), of: core::marker::PhantomData }
     }
 }
