@@ -2,7 +2,7 @@
 
 #![expect(missing_docs, reason = "criterion's macros make functions that nobody calls")]
 
-use std::hint::black_box;
+use std::{borrow::Borrow, hint::black_box};
 
 use bytes::{Bytes, BytesMut};
 use criterion::{
@@ -13,12 +13,13 @@ use zk_proto::{
     Acl, AclList, AddWatchMode, CreateFlags, ErrorCode, EventType, KeeperState, List, Request,
     Secret, SessionId, Stat, Str, Text, Xid, Zxid,
     frame::{ReplyHeader, RequestFrame},
-    jute::{Decode, Encode, decode_prefix},
+    jute::{Encode, decode_prefix},
     request::{
-        AddWatchRequest, ConnectResponse, Create2Request, Create2Response, CreateRequest,
-        DeleteRequest, ExistsRequest, ExistsResponse, GetChildren2Request, GetChildren2Response,
-        GetDataRequest, GetDataResponse, MultiOp, MultiRequest, MultiResponse, MultiResult,
-        SetDataRequest, SetDataResponse, TrailingFlag, WatcherEvent,
+        AddWatchRequest, ConnectResponse, ConnectView, Create2Request, Create2Response,
+        Create2View, CreateRequest, DeleteRequest, ExistsRequest, ExistsResponse,
+        GetChildren2Request, GetChildren2Response, GetDataRequest, GetDataResponse, GetDataView,
+        MultiOp, MultiRequest, MultiResponse, MultiResult, SetDataRequest, SetDataResponse,
+        TrailingFlag, WatcherEvent, WatcherEventView,
     },
 };
 
@@ -33,42 +34,58 @@ fn encoded(value: &impl Encode) -> Bytes {
     out.freeze()
 }
 
-/// A request, from its fields to bytes behind those of others; and those bytes, copied.
-fn request<R: Request>(c: &mut Criterion, name: &str, request: &R) {
+/// A request, from its fields to bytes: the record alone, behind what is there already; and the frame that a client makes
+/// of it. It is encoded where its caller is, in a buffer that callers share, since nobody knows yet when it will leave, or
+/// how often; and copied behind its head when it does.
+fn request<R: Request, B: Borrow<R>>(c: &mut Criterion, name: &str, make: impl Fn() -> B) {
+    let record = encoded(make().borrow());
     let mut frame = BytesMut::new();
-    RequestFrame::of(request).write(Xid(1), &mut frame);
+    RequestFrame::of(make().borrow()).write(Xid(1), &mut frame);
     let mut group = c.benchmark_group(format!("encode {name}"));
     group.throughput(Throughput::Bytes(frame.len() as u64));
-    let mut out = BytesMut::with_capacity(frame.len() + 64);
+    let mut out = BytesMut::with_capacity(frame.len());
+    group.bench_function("record", |b| {
+        b.iter(|| {
+            out.clear();
+            black_box(make()).borrow().encode(&mut out);
+        });
+    });
+    let mut shared = BytesMut::new();
     group.bench_function("frame", |b| {
         b.iter(|| {
             out.clear();
-            RequestFrame::of(black_box(request)).write(Xid(1), &mut out);
+            RequestFrame::within(&mut shared, black_box(make()).borrow()).write(Xid(1), &mut out);
         });
     });
-    group.bench_function("body alone", |b| {
-        b.iter(|| {
-            out.clear();
-            black_box(request).encode(&mut out);
-        });
-    });
-    copied(&mut group, &frame);
+    copied(&mut group, "record copied", &record);
+    copied(&mut group, "frame copied", &frame);
     group.finish();
 }
 
-/// A reply's body, from bytes to fields.
-fn reply<T: Encode + for<'a> Decode<'a>>(c: &mut Criterion, name: &str, value: &T) {
+/// A reply's body, from bytes to fields, in each of these ways.
+fn reply(c: &mut Criterion, name: &str, value: &impl Encode, ways: &[(&str, fn(&Bytes))]) {
     let bytes = encoded(value);
     let mut group = c.benchmark_group(format!("decode {name}"));
     group.throughput(Throughput::Bytes(bytes.len() as u64));
-    group.bench_function("body", |b| b.iter(|| decode_prefix::<T>(black_box(&bytes))));
-    copied(&mut group, &bytes);
+    for &(way, read) in ways {
+        group.bench_function(way, |b| b.iter(|| read(black_box(&bytes))));
+    }
+    copied(&mut group, "record copied", &bytes);
     group.finish();
 }
 
-fn copied(group: &mut BenchmarkGroup<'_, WallTime>, bytes: &[u8]) {
+/// Decodes a record.
+macro_rules! decode {
+    ($record:ty) => {
+        |bytes| {
+            let _ = black_box(decode_prefix::<$record>(bytes));
+        }
+    };
+}
+
+fn copied(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, bytes: &[u8]) {
     let mut out = BytesMut::with_capacity(bytes.len());
-    group.bench_function("memcpy", |b| {
+    group.bench_function(name, |b| {
         b.iter(|| {
             out.clear();
             out.extend_from_slice(black_box(bytes));
@@ -83,35 +100,51 @@ fn open() -> AclList {
 fn requests(c: &mut Criterion) {
     let path = Str::from(PATH);
     let data = [7; 64 << 10];
-    request(c, "getData", &GetDataRequest { path, watch: false });
-    request(c, "exists", &ExistsRequest { path, watch: false });
-    request(c, "getChildren2", &GetChildren2Request { path, watch: true });
+    request::<GetDataRequest<'_>, _>(c, "getData", || GetDataRequest { path, watch: false });
+    request::<ExistsRequest<'_>, _>(c, "exists", || ExistsRequest { path, watch: false });
+    request::<GetChildren2Request<'_>, _>(c, "getChildren2", || GetChildren2Request {
+        path,
+        watch: true,
+    });
+    let set = |len| SetDataRequest { path, data: data.get(..len), version: -1 };
     for len in [128, data.len()] {
-        let set = SetDataRequest { path, data: Some(&data[..len]), version: -1 };
-        request(c, &format!("setData of {len} bytes"), &set);
+        request::<SetDataRequest<'_>, _>(c, &format!("setData of {len} bytes"), || set(len));
     }
     let flags = CreateFlags::EPHEMERAL_SEQUENTIAL;
     let create = CreateRequest { path: Str::from(LOCK), data: Some(b""), acl: open(), flags };
-    request(c, "create2 of a lock's node", &Create2Request(create));
-    request(c, "delete", &DeleteRequest { path, version: -1 });
-    request(c, "addWatch", &AddWatchRequest { path, mode: AddWatchMode::PERSISTENT });
-    let set = SetDataRequest { path, data: Some(&data[..128]), version: -1 };
-    let sets = (0..16).map(|_| MultiOp::SetData(set.clone()));
-    request(c, "multi of 16 setData", &sets.collect::<MultiRequest>());
+    let create = Create2Request(create);
+    request::<Create2Request<'_>, _>(c, "create2 of a lock's node", || &create);
+    request::<DeleteRequest<'_>, _>(c, "delete", || DeleteRequest { path, version: -1 });
+    request::<AddWatchRequest<'_>, _>(c, "addWatch", || AddWatchRequest {
+        path,
+        mode: AddWatchMode::PERSISTENT,
+    });
+    let sets = || (0..16).map(|_| MultiOp::SetData(set(128)));
+    request::<MultiRequest, MultiRequest>(c, "multi of 16 setData", || sets().collect());
 }
 
+/// What the client reads is borrowed from the frame; it can be had sharing the frame's memory as well.
 fn replies(c: &mut Criterion) {
     let stat = Stat::default();
-    reply(c, "header", &ReplyHeader { xid: Xid(1), zxid: Zxid(2), err: ErrorCode::OK });
+    let header = ReplyHeader { xid: Xid(1), zxid: Zxid(2), err: ErrorCode::OK };
+    reply(c, "header", &header, &[("record", decode!(ReplyHeader))]);
     for len in [128, 1 << 10, 64 << 10] {
-        let data = Some(Bytes::from(vec![7; len]));
-        reply(c, &format!("getData of {len} bytes"), &GetDataResponse { data, stat });
+        let data = GetDataResponse { data: Some(Bytes::from(vec![7; len])), stat };
+        let ways: [(_, fn(&Bytes)); 2] =
+            [("record", decode!(GetDataView<'_>)), ("shared", decode!(GetDataResponse))];
+        reply(c, &format!("getData of {len} bytes"), &data, &ways);
     }
-    reply(c, "exists", &ExistsResponse { stat });
-    reply(c, "setData", &SetDataResponse { stat });
-    reply(c, "create2", &Create2Response { path: Text::from(LOCK), stat });
+    reply(c, "exists", &ExistsResponse { stat }, &[("record", decode!(ExistsResponse))]);
+    reply(c, "setData", &SetDataResponse { stat }, &[("record", decode!(SetDataResponse))]);
+    let created = Create2Response { path: Text::from(LOCK), stat };
+    let ways: [(_, fn(&Bytes)); 2] =
+        [("record", decode!(Create2View<'_>)), ("shared", decode!(Create2Response))];
+    reply(c, "create2", &created, &ways);
     let (kind, state) = (EventType::NODE_DELETED, KeeperState::SYNC_CONNECTED);
-    reply(c, "event", &WatcherEvent { kind, state, path: Text::from(LOCK) });
+    let event = WatcherEvent { kind, state, path: Text::from(LOCK) };
+    let ways: [(_, fn(&Bytes)); 2] =
+        [("record", decode!(WatcherEventView<'_>)), ("shared", decode!(WatcherEvent))];
+    reply(c, "event", &event, &ways);
     let connected = ConnectResponse {
         protocol_version: 0,
         time_out: 10_000,
@@ -119,9 +152,16 @@ fn replies(c: &mut Criterion) {
         passwd: Secret(Some(Bytes::from_static(&[1; 16]))),
         read_only: TrailingFlag(Some(false)),
     };
-    reply(c, "handshake", &connected);
-    let set = || MultiResult::SetData(SetDataResponse { stat });
-    reply(c, "multi of 16 setData", &(0..16).map(|_| set()).collect::<MultiResponse>());
+    let ways: [(_, fn(&Bytes)); 2] =
+        [("record", decode!(ConnectView<'_>)), ("shared", decode!(ConnectResponse))];
+    reply(c, "handshake", &connected, &ways);
+    let results = (0..16).map(|_| MultiResult::SetData(SetDataResponse { stat }));
+    let walk: fn(&Bytes) = |bytes| {
+        let results: MultiResponse = decode_prefix(bytes).unwrap();
+        results.iter().for_each(|result| drop(black_box(result)));
+    };
+    let multi = results.collect::<MultiResponse>();
+    reply(c, "multi of 16 setData", &multi, &[("record", walk)]);
 }
 
 /// Cost must grow with the length, and not faster.
@@ -141,7 +181,7 @@ fn listings(c: &mut Criterion) {
                 reply.children.strs().map(|name| name.len()).sum::<usize>()
             });
         });
-        copied(&mut group, &listing);
+        copied(&mut group, "record copied", &listing);
         group.finish();
     }
 }

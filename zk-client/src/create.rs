@@ -7,7 +7,7 @@ use zk_proto::{
     frame::RequestFrame,
     path::{Naming, parse_sequence},
     request::{
-        Create2Request, Create2Response, CreateContainerRequest, CreateRequest, CreateResponse,
+        Create2Request, Create2View, CreateContainerRequest, CreateRequest, CreateResponse,
         CreateTtlRequest,
     },
     session::{Answer, OnLoss},
@@ -308,17 +308,18 @@ fn read_created(answer: Answer, context: ReplyContext) -> Result<Created, Unread
         (OpCode::CREATE2, ErrorCode::OK) => context.learn(Level::learn_create2),
         _ => {}
     }
-    let (path, stat) = match context.op {
+    let relative = |path: Str<'_>| context.chroot.relative(&path.lossy()).to_owned();
+    Ok(match context.op {
         OpCode::CREATE => {
             let CreateResponse { path } = body(&answer)?;
-            (path, stat_at_birth(answer.zxid, SessionId(0), 0))
+            let stat = stat_at_birth(answer.zxid, SessionId(0), 0);
+            Created { path: relative(Str::from(&path)), stat }
         }
         _ => {
-            let Create2Response { path, stat } = body(&answer)?;
-            (path, stat)
+            let Create2View { path, stat } = body(&answer)?;
+            Created { path: relative(path), stat }
         }
-    };
-    Ok(Created { path: context.chroot.relative(&path.lossy()).to_owned(), stat })
+    })
 }
 
 impl Created {

@@ -5,12 +5,6 @@ use std::sync::Mutex;
 use bytes::BytesMut;
 use zk_proto::{frame::RequestFrame, request::Request};
 
-/// Bytes of such a buffer: dozens of usual requests.
-const LEN: usize = 4 << 10;
-
-/// Bytes that most requests fit into.
-const LEN_USUAL: usize = 128;
-
 /// The buffer that requests of one session are encoded in. They leave it in about the order in which they came, so
 /// that its memory is used again and again, and none lasts because of a few that wait for another server.
 #[derive(Debug, Default)]
@@ -21,15 +15,7 @@ impl Frames {
     pub(crate) fn of<R: Request>(&self, request: &R) -> RequestFrame {
         // Whoever finds somebody else at it is better off alone than waiting.
         let Ok(mut buffer) = self.0.try_lock() else { return RequestFrame::of(request) };
-        if buffer.capacity() < LEN_USUAL {
-            buffer.reserve(LEN);
-        }
-        let frame = RequestFrame::within(&mut buffer, request);
-        if frame.len() > LEN {
-            // What is left of it is of a size that is not needed often.
-            *buffer = BytesMut::new();
-        }
-        frame
+        RequestFrame::within(&mut buffer, request)
     }
 
     /// Gives the buffer back.
@@ -49,7 +35,7 @@ mod tests {
     #[test]
     fn requests_that_share_a_buffer_are_what_they_are_alone() {
         let frames = Frames::default();
-        let long = format!("/{}", "x".repeat(2 * LEN));
+        let long = format!("/{}", "x".repeat(8 << 10));
         let paths = ["/a", &long, "/b", "/c"];
         let requests = paths.map(|path| GetDataRequest { path: Str::from(path), watch: false });
         let shared = requests.each_ref().map(|request| frames.of(request));

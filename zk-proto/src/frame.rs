@@ -132,8 +132,11 @@ pub struct RequestFrame {
     body: BytesMut,
 }
 
-/// Bytes that most requests fit into, so that encoding them is one allocation.
-const LEN_USUAL: usize = 64;
+/// Bytes of a buffer that requests share.
+const LEN_SHARED: usize = 4 << 10;
+
+/// Longest body that goes into such a buffer, in bytes: what is longer would leave most of one unused.
+const LEN_SHARED_MAX: usize = LEN_SHARED / 4;
 
 impl RequestFrame {
     /// Encodes a request.
@@ -145,15 +148,23 @@ impl RequestFrame {
     /// Encodes a body as a request of this operation.
     #[must_use]
     pub fn new(op: OpCode, body: &impl Encode) -> Self {
-        let mut out = BytesMut::with_capacity(LEN_USUAL);
+        let mut out = BytesMut::with_capacity(body.encoded_len());
         body.encode(&mut out);
         Self { op, body: out }
     }
 
-    /// Encodes a request behind others, in a buffer that they share. Costs no allocation as long as there is room.
+    /// Encodes a request behind others, in a buffer that they share. Costs no allocation as long as there is room; one for
+    /// dozens of usual requests is made where there is none. A long request is encoded elsewhere.
     #[must_use]
     pub fn within<R: Request>(buffer: &mut BytesMut, request: &R) -> Self {
         debug_assert!(buffer.is_empty(), "somebody else's bytes");
+        let len = request.encoded_len();
+        if len > LEN_SHARED_MAX {
+            return Self::of(request);
+        }
+        if buffer.capacity() < len {
+            buffer.reserve(LEN_SHARED);
+        }
         request.encode(buffer);
         Self { op: R::OP, body: buffer.split() }
     }

@@ -12,6 +12,9 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 pub trait Encode {
     /// Appends the encoding of `self` to `out`.
     fn encode(&self, out: &mut BytesMut);
+
+    /// Bytes that [`Encode::encode`] appends, so that room for all of them can be made at once.
+    fn encoded_len(&self) -> usize;
 }
 
 /// A value that can be read back from its jute encoding, borrowing from the frame where it can.
@@ -191,28 +194,17 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// Takes the next `N` bytes as an array.
-    fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], DecodeError> {
-        let Some((array, rest)) = self.rest.split_first_chunk() else {
-            return Err(self.truncated(N));
-        };
-        self.rest = rest;
-        Ok(array)
-    }
-
-    /// Takes the bytes of a record of [`Fixed`] length, whose fields have these names and lengths. What is missing is
-    /// missing in one of them.
-    pub(crate) fn fixed<const N: usize>(
-        &mut self,
-        record: &'static str,
-        fields: &[(&'static str, usize)],
-    ) -> Result<&'a [u8; N], DecodeError> {
-        self.array().or_else(|_| {
-            for &(field, len) in fields {
-                self.take(len).map_err(|error| error.within(record, field))?;
-            }
-            self.array()
-        })
+    /// Takes the `N` bytes of a `T`. Of a record that the frame ends in, the error names the field that it ends in.
+    pub(crate) fn fixed<T: Fixed, const N: usize>(&mut self) -> Result<&'a [u8; N], DecodeError> {
+        if let Some((bytes, rest)) = self.rest.split_first_chunk() {
+            self.rest = rest;
+            return Ok(bytes);
+        }
+        let (record, fields) = T::FIELDS;
+        for &(field, len) in fields {
+            self.take(len).map_err(|error| error.within(record, field))?;
+        }
+        Err(self.truncated(N))
     }
 
     /// The error for so many bytes where there are fewer.
@@ -255,6 +247,9 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Bytes of the count in front of a string, buffer or vector.
+pub(crate) const COUNT_LEN: usize = i32::LEN;
+
 /// Appends the count in front of a string, buffer or vector; `None` is null.
 ///
 /// A count above `i32::MAX` cannot be expressed; it is clamped, and the frame that it would be part
@@ -272,6 +267,9 @@ pub(crate) trait Fixed: Sized {
     /// Bytes of the encoding.
     const LEN: usize;
 
+    /// Of a record, its name and those of its fields, with the length of each.
+    const FIELDS: (&'static str, &'static [(&'static str, usize)]) = ("", &[]);
+
     /// Takes the value from the front of what has at least [`Fixed::LEN`] bytes.
     fn get(from: &mut impl Buf) -> Self;
 
@@ -279,22 +277,27 @@ pub(crate) trait Fixed: Sized {
     fn put(&self, to: &mut impl BufMut);
 }
 
-/// Makes the codec of [`Fixed`] numbers.
-macro_rules! number_codec {
-    ($($number:ty),*) => {$(
-        impl crate::jute::Encode for $number {
+/// Makes the codec of what is [`Fixed`].
+macro_rules! fixed_codec {
+    ($type:ty) => {
+        impl crate::jute::Encode for $type {
             fn encode(&self, out: &mut bytes::BytesMut) {
-                crate::jute::Fixed::put(self, out);
+                let mut bytes = [0; <Self as crate::jute::Fixed>::LEN];
+                crate::jute::Fixed::put(self, &mut bytes.as_mut_slice());
+                out.extend_from_slice(&bytes);
+            }
+            fn encoded_len(&self) -> usize {
+                <Self as crate::jute::Fixed>::LEN
             }
         }
-        impl crate::jute::Decode<'_> for $number {
+        impl crate::jute::Decode<'_> for $type {
             const LEN_MIN: usize = <Self as crate::jute::Fixed>::LEN;
             fn decode(reader: &mut crate::jute::Reader<'_>) -> Result<Self, crate::jute::DecodeError> {
-                let mut bytes = reader.take(<Self as crate::jute::Fixed>::LEN)?;
-                Ok(<Self as crate::jute::Fixed>::get(&mut bytes))
+                let bytes = reader.fixed::<Self, { <Self as crate::jute::Fixed>::LEN }>()?;
+                Ok(crate::jute::Fixed::get(&mut bytes.as_slice()))
             }
         }
-    )*};
+    };
 }
 
 /// Makes the codec of newtypes of numbers.
@@ -309,11 +312,11 @@ macro_rules! newtype_codec {
                 self.0.put(to);
             }
         }
-        crate::jute::number_codec!($type);
+        crate::jute::fixed_codec!($type);
     )*};
 }
 
-pub(crate) use {newtype_codec, number_codec};
+pub(crate) use {fixed_codec, newtype_codec};
 
 macro_rules! integers {
     ($($int:ty: $get:ident, $put:ident),*) => {$(
@@ -326,6 +329,7 @@ macro_rules! integers {
                 to.$put(*self);
             }
         }
+        fixed_codec!($int);
     )*};
 }
 
@@ -342,10 +346,13 @@ impl Fixed for bool {
     }
 }
 
-number_codec!(i32, i64, bool);
+fixed_codec!(bool);
 
 impl Encode for () {
     fn encode(&self, _: &mut BytesMut) {}
+    fn encoded_len(&self) -> usize {
+        0
+    }
 }
 
 impl Decode<'_> for () {
@@ -361,10 +368,13 @@ impl Encode for Option<&[u8]> {
         encode_count(self.map(<[u8]>::len), out);
         out.extend_from_slice(self.unwrap_or_default());
     }
+    fn encoded_len(&self) -> usize {
+        self.unwrap_or_default().len().saturating_add(COUNT_LEN)
+    }
 }
 
 impl<'a> Decode<'a> for Option<&'a [u8]> {
-    const LEN_MIN: usize = 4;
+    const LEN_MIN: usize = COUNT_LEN;
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         reader.counted()
     }
@@ -375,11 +385,17 @@ impl Encode for Option<Bytes> {
     fn encode(&self, out: &mut BytesMut) {
         self.as_deref().encode(out);
     }
+    fn encoded_len(&self) -> usize {
+        self.as_deref().encoded_len()
+    }
 }
 
 impl Decode<'_> for Option<Bytes> {
-    const LEN_MIN: usize = 4;
+    const LEN_MIN: usize = COUNT_LEN;
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         reader.counted_shared()
+    }
+    fn skip(reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        reader.counted().map(drop)
     }
 }

@@ -6,7 +6,7 @@ use alloc::{borrow::Cow, vec::Vec};
 use bytes::{Bytes, BytesMut};
 
 use crate::{
-    jute::{Decode, DecodeError, DecodeErrorKind, Encode, Reader, encode_count},
+    jute::{COUNT_LEN, Decode, DecodeError, DecodeErrorKind, Encode, Reader, encode_count},
     text::{Str, Text},
 };
 
@@ -116,10 +116,13 @@ impl<T> Encode for List<T> {
         encode_count(self.count, out);
         out.extend_from_slice(&self.elements);
     }
+    fn encoded_len(&self) -> usize {
+        self.elements.len().saturating_add(COUNT_LEN)
+    }
 }
 
 impl<T: for<'b> Decode<'b>> Decode<'_> for List<T> {
-    const LEN_MIN: usize = 4;
+    const LEN_MIN: usize = COUNT_LEN;
 
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let offset = reader.offset();

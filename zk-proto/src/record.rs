@@ -25,6 +25,7 @@ macro_rules! record {
     (@codec $name:ident $(<$own:lifetime>)?, $lt:lifetime { $($(#[$doc:meta])* $field:ident: $type:ty),* $(,)? }) => {
         impl $(<$own>)? crate::jute::Encode for $name $(<$own>)? {
             fn encode(&self, out: &mut bytes::BytesMut) { $(self.$field.encode(out);)* }
+            fn encoded_len(&self) -> usize { 0_usize $(.saturating_add(self.$field.encoded_len()))* }
         }
 
         impl $(<$own>)? crate::jute::Decode<$lt> for $name $(<$own>)? {
@@ -41,33 +42,15 @@ macro_rules! record {
     (@fixed $name:ident { $($(#[$doc:meta])* $field:ident: $type:ty),* $(,)? }) => {
         impl crate::jute::Fixed for $name {
             const LEN: usize = 0 $(+ <$type as crate::jute::Fixed>::LEN)*;
+            const FIELDS: (&'static str, &'static [(&'static str, usize)]) =
+                (stringify!($name), &[$((stringify!($field), <$type as crate::jute::Fixed>::LEN)),*]);
             fn get(from: &mut impl bytes::Buf) -> Self {
                 Self { $($field: crate::jute::Fixed::get(from)),* }
             }
             fn put(&self, to: &mut impl bytes::BufMut) { $(self.$field.put(to);)* }
         }
 
-        impl $name {
-            const FIELDS: &[(&'static str, usize)] =
-                &[$((stringify!($field), <$type as crate::jute::Fixed>::LEN)),*];
-        }
-
-        impl crate::jute::Encode for $name {
-            fn encode(&self, out: &mut bytes::BytesMut) {
-                let mut bytes = [0; <Self as crate::jute::Fixed>::LEN];
-                crate::jute::Fixed::put(self, &mut bytes.as_mut_slice());
-                out.extend_from_slice(&bytes);
-            }
-        }
-
-        impl crate::jute::Decode<'_> for $name {
-            const LEN_MIN: usize = <Self as crate::jute::Fixed>::LEN;
-            fn decode(reader: &mut crate::jute::Reader<'_>) -> Result<Self, crate::jute::DecodeError> {
-                let bytes: &[u8; <Self as crate::jute::Fixed>::LEN] =
-                    reader.fixed(stringify!($name), Self::FIELDS)?;
-                Ok(crate::jute::Fixed::get(&mut bytes.as_slice()))
-            }
-        }
+        crate::jute::fixed_codec!($name);
     };
 }
 

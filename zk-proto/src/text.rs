@@ -12,7 +12,7 @@ use core::fmt;
 
 use bytes::{Bytes, BytesMut};
 
-use crate::jute::{Decode, DecodeError, Encode, Reader};
+use crate::jute::{COUNT_LEN, Decode, DecodeError, Encode, Reader};
 
 /// A string in a request: borrowed from the caller when encoding, from the frame when decoding.
 ///
@@ -127,10 +127,13 @@ impl Encode for Str<'_> {
     fn encode(&self, out: &mut BytesMut) {
         self.0.encode(out);
     }
+    fn encoded_len(&self) -> usize {
+        self.0.encoded_len()
+    }
 }
 
 impl<'a> Decode<'a> for Str<'a> {
-    const LEN_MIN: usize = 4;
+    const LEN_MIN: usize = COUNT_LEN;
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         reader.counted().map(Self)
     }
@@ -140,10 +143,13 @@ impl Encode for Text {
     fn encode(&self, out: &mut BytesMut) {
         self.as_bytes().encode(out);
     }
+    fn encoded_len(&self) -> usize {
+        self.as_bytes().encoded_len()
+    }
 }
 
 impl Decode<'_> for Text {
-    const LEN_MIN: usize = 4;
+    const LEN_MIN: usize = COUNT_LEN;
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         reader.counted_shared().map(Self)
     }
@@ -168,12 +174,18 @@ impl<T: Encode> Encode for Secret<T> {
     fn encode(&self, out: &mut BytesMut) {
         self.0.encode(out);
     }
+    fn encoded_len(&self) -> usize {
+        self.0.encoded_len()
+    }
 }
 
 impl<'a, T: Decode<'a>> Decode<'a> for Secret<T> {
     const LEN_MIN: usize = T::LEN_MIN;
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         T::decode(reader).map(Self)
+    }
+    fn skip(reader: &mut Reader<'a>) -> Result<(), DecodeError> {
+        T::skip(reader)
     }
 }
 

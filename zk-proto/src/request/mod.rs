@@ -51,11 +51,17 @@ macro_rules! same_record {
             fn encode(&self, out: &mut bytes::BytesMut) {
                 self.0.encode(out);
             }
+            fn encoded_len(&self) -> usize {
+                self.0.encoded_len()
+            }
         }
         impl<'a> crate::jute::Decode<'a> for $name<'a> {
             const LEN_MIN: usize = $record::LEN_MIN;
             fn decode(reader: &mut crate::jute::Reader<'a>) -> Result<Self, crate::jute::DecodeError> {
                 $record::decode(reader).map(Self)
+            }
+            fn skip(reader: &mut crate::jute::Reader<'a>) -> Result<(), crate::jute::DecodeError> {
+                $record::skip(reader)
             }
         }
     )*};
@@ -66,6 +72,9 @@ macro_rules! empty_requests {
     ($($name:ident),*) => {$(
         impl crate::jute::Encode for $name {
             fn encode(&self, _: &mut bytes::BytesMut) {}
+            fn encoded_len(&self) -> usize {
+                0
+            }
         }
         impl crate::jute::Decode<'_> for $name {
             const LEN_MIN: usize = 0;

@@ -65,26 +65,24 @@ impl<'a, I: Item<'a>> Iterator for Items<'a, I> {
 
     fn next(&mut self) -> Option<Self::Item> {
         // An error cannot be: the stream was checked when it was made.
-        next_item(&mut self.reader).ok().flatten()
+        let header = next_header(&mut self.reader).ok()??;
+        let item = I::decode_behind(header, &mut self.reader).ok()?;
+        Some((header, item))
     }
 }
 
-/// Reads a header and the item behind it; `None` at the closing header.
-fn next_item<'a, I: Item<'a>>(
-    reader: &mut Reader<'a>,
-) -> Result<Option<(MultiHeader, I)>, DecodeError> {
+/// Reads the header in front of an item; `None` is the closing one.
+fn next_header(reader: &mut Reader<'_>) -> Result<Option<MultiHeader>, DecodeError> {
     let header: MultiHeader = reader.field("Multi", "header")?;
-    if header.done {
-        return Ok(None);
-    }
-    let item = I::decode_behind(header, reader).map_err(|error| error.within("Multi", "op"))?;
-    Ok(Some((header, item)))
+    Ok((!header.done).then_some(header))
 }
 
 /// Checks a whole stream and takes it.
 fn take_stream<'a, I: Item<'a>>(reader: &mut Reader<'a>) -> Result<Bytes, DecodeError> {
     let start = reader.offset();
-    while next_item::<I>(reader)?.is_some() {}
+    while let Some(header) = next_header(reader)? {
+        I::skip_behind(header, reader).map_err(|error| error.within("Multi", "op"))?;
+    }
     Ok(reader.since(start))
 }
 
@@ -148,6 +146,9 @@ impl Encode for MultiRequest {
     fn encode(&self, out: &mut BytesMut) {
         out.extend_from_slice(&self.stream);
     }
+    fn encoded_len(&self) -> usize {
+        self.stream.len()
+    }
 }
 
 impl Decode<'_> for MultiRequest {
@@ -161,6 +162,9 @@ impl Encode for MultiReadRequest {
     fn encode(&self, out: &mut BytesMut) {
         self.0.encode(out);
     }
+    fn encoded_len(&self) -> usize {
+        self.0.encoded_len()
+    }
 }
 
 impl Decode<'_> for MultiReadRequest {
@@ -173,6 +177,9 @@ impl Decode<'_> for MultiReadRequest {
 impl Encode for MultiResponse {
     fn encode(&self, out: &mut BytesMut) {
         out.extend_from_slice(&self.stream);
+    }
+    fn encoded_len(&self) -> usize {
+        self.stream.len()
     }
 }
 

@@ -74,6 +74,8 @@ pub enum MultiResult {
 pub(super) trait Item<'a>: Sized {
     fn op(&self) -> OpCode;
     fn decode_behind(header: MultiHeader, reader: &mut Reader<'a>) -> Result<Self, DecodeError>;
+    /// Checks the item and moves past it.
+    fn skip_behind(header: MultiHeader, reader: &mut Reader<'a>) -> Result<(), DecodeError>;
     fn encode_body(&self, out: &mut BytesMut);
 }
 
@@ -103,10 +105,23 @@ impl<'a> Item<'a> for MultiOp<'a> {
             OpCode::CHECK => Self::Check(Decode::decode(reader)?),
             OpCode::GET_DATA => Self::GetData(Decode::decode(reader)?),
             OpCode::GET_CHILDREN => Self::GetChildren(Decode::decode(reader)?),
-            op => {
-                return Err(not_in_multi(op, reader));
-            }
+            op => return Err(not_in_multi(op, reader)),
         })
+    }
+
+    fn skip_behind(header: MultiHeader, reader: &mut Reader<'a>) -> Result<(), DecodeError> {
+        match header.op {
+            OpCode::CREATE | OpCode::CREATE2 | OpCode::CREATE_CONTAINER => {
+                CreateRequest::skip(reader)
+            }
+            OpCode::CREATE_TTL => CreateTtlRequest::skip(reader),
+            OpCode::DELETE => DeleteRequest::skip(reader),
+            OpCode::SET_DATA => SetDataRequest::skip(reader),
+            OpCode::CHECK => CheckVersionRequest::skip(reader),
+            OpCode::GET_DATA => GetDataRequest::skip(reader),
+            OpCode::GET_CHILDREN => GetChildrenRequest::skip(reader),
+            op => Err(not_in_multi(op, reader)),
+        }
     }
 
     fn encode_body(&self, out: &mut BytesMut) {
@@ -148,10 +163,21 @@ impl<'a> Item<'a> for MultiResult {
             OpCode::GET_DATA => Self::GetData(Decode::decode(reader)?),
             OpCode::GET_CHILDREN => Self::GetChildren(Decode::decode(reader)?),
             OpCode::ERROR => Self::Error(ErrorResponse::decode(reader)?.err),
-            op => {
-                return Err(not_in_multi(op, reader));
-            }
+            op => return Err(not_in_multi(op, reader)),
         })
+    }
+
+    fn skip_behind(header: MultiHeader, reader: &mut Reader<'a>) -> Result<(), DecodeError> {
+        match header.op {
+            OpCode::CREATE => CreateResponse::skip(reader),
+            OpCode::CREATE2 => Create2Response::skip(reader),
+            OpCode::DELETE | OpCode::CHECK => Ok(()),
+            OpCode::SET_DATA => SetDataResponse::skip(reader),
+            OpCode::GET_DATA => GetDataResponse::skip(reader),
+            OpCode::GET_CHILDREN => GetChildrenResponse::skip(reader),
+            OpCode::ERROR => ErrorResponse::skip(reader),
+            op => Err(not_in_multi(op, reader)),
+        }
     }
 
     fn encode_body(&self, out: &mut BytesMut) {

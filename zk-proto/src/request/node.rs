@@ -70,6 +70,16 @@ record! {
 }
 
 record! {
+    /// A [`Create2Response`] as it stands in its frame.
+    Create2View<'a> {
+        /// As there.
+        path: Str<'a>,
+        /// As there.
+        stat: Stat,
+    }
+}
+
+record! {
     /// Delete a node without children.
     DeleteRequest<'a> {
         /// Which.

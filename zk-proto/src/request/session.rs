@@ -25,6 +25,9 @@ impl Encode for TrailingFlag {
             flag.encode(out);
         }
     }
+    fn encoded_len(&self) -> usize {
+        self.0.map_or(0, |flag| flag.encoded_len())
+    }
 }
 
 impl Decode<'_> for TrailingFlag {
@@ -65,6 +68,22 @@ record! {
         /// What to show when resuming the session.
         passwd: Secret<Option<Bytes>>,
         /// Whether this server is cut off from the quorum. Absent from old servers.
+        read_only: TrailingFlag,
+    }
+}
+
+record! {
+    /// A [`ConnectResponse`] as it stands in its frame.
+    ConnectView<'a> {
+        /// As there.
+        protocol_version: i32,
+        /// As there.
+        time_out: i32,
+        /// As there.
+        session_id: SessionId,
+        /// As there.
+        passwd: Secret<Option<&'a [u8]>>,
+        /// As there.
         read_only: TrailingFlag,
     }
 }

@@ -23,6 +23,19 @@ record! {
 }
 
 record! {
+    /// A [`WatcherEvent`] as it stands in its frame.
+    WatcherEventView<'a> {
+        /// As there.
+        #[cfg_attr(feature = "serde", serde(rename = "type"))]
+        kind: EventType,
+        /// As there.
+        state: KeeperState,
+        /// As there.
+        path: Str<'a>,
+    }
+}
+
+record! {
     /// Re-arm one-shot watches on a new connection.
     SetWatches {
         /// Changes after this one are reported at once instead of arming.

@@ -27,7 +27,7 @@ use crate::{
     frame::{FrameError, ReplyHeader},
     jute::{Decode, DecodeError, Reader},
     op::OpCode,
-    request::{ConnectResponse, LEN_CONNECT_RESPONSE_MIN, WatcherEvent},
+    request::{ConnectView, LEN_CONNECT_RESPONSE_MIN, WatcherEventView},
     time::Time,
     wipe::wipe,
 };
@@ -173,7 +173,7 @@ impl<R, W: Watcher> Session<R, W> {
             // the connection open.
             return Err(Broken::Link(LinkError::NotServed));
         }
-        let response = ConnectResponse::decode(&mut Reader::new(frame))?;
+        let response = ConnectView::decode(&mut Reader::new(frame))?;
         let shown = self.identity.shown().id;
         let resuming = shown.0 != 0;
         let timeout = u64::try_from(response.time_out).unwrap_or_default();
@@ -197,7 +197,7 @@ impl<R, W: Watcher> Session<R, W> {
             timeout: Duration::from_millis(timeout),
             read_only: response.read_only.0.unwrap_or_default(),
         };
-        self.link.offered = response.passwd.0.as_deref().map(Password::copy_of);
+        self.link.offered = response.passwd.0.map(Password::copy_of);
         if self.config.sasl {
             self.begin_to_prove(negotiated, (sent, now));
         } else {
@@ -268,7 +268,7 @@ impl<R, W: Watcher> Session<R, W> {
     }
 
     pub(super) fn event(&mut self, now: Time, zxid: Zxid, body: &Bytes) -> Result<(), Broken> {
-        let event = WatcherEvent::decode(&mut Reader::new(body))?;
+        let event = WatcherEventView::decode(&mut Reader::new(body))?;
         let path = event.path.as_bytes().unwrap_or_default();
         if path.len() > LEN_UNREADABLE_MAX && core::str::from_utf8(path).is_err() {
             let why = format!("event about a path of {} bytes that is no text", path.len());

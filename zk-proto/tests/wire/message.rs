@@ -86,6 +86,10 @@ impl Encode for Content {
     fn encode(&self, out: &mut BytesMut) {
         out.extend_from_slice(&self.0);
     }
+
+    fn encoded_len(&self) -> usize {
+        self.0.len()
+    }
 }
 
 /// What the records of a frame can do.

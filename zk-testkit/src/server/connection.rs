@@ -159,4 +159,8 @@ impl Encode for Encoded {
     fn encode(&self, out: &mut BytesMut) {
         out.extend_from_slice(&self.0);
     }
+
+    fn encoded_len(&self) -> usize {
+        self.0.len()
+    }
 }
