@@ -161,7 +161,8 @@ fn replies(c: &mut Criterion) {
         results.iter().for_each(|result| drop(black_box(result)));
     };
     let multi = results.collect::<MultiResponse>();
-    reply(c, "multi of 16 setData", &multi, &[("record", walk)]);
+    let ways: [(_, fn(&Bytes)); 2] = [("record", decode!(MultiResponse)), ("walked", walk)];
+    reply(c, "multi of 16 setData", &multi, &ways);
 }
 
 /// Cost must grow with the length, and not faster.

@@ -86,12 +86,21 @@ fn take_stream<'a, I: Item<'a>>(reader: &mut Reader<'a>) -> Result<Bytes, Decode
     Ok(reader.since(start))
 }
 
+/// Most bytes that room is made for before it is known whether they are needed.
+const LEN_GUESSED_MAX: usize = 4 << 10;
+
 /// Encodes a whole stream.
 fn make_stream<'a, I: Item<'a>>(items: impl IntoIterator<Item = (ErrorCode, I)>) -> Bytes {
+    let items = items.into_iter();
+    let (count, _) = items.size_hint();
     let mut out = BytesMut::new();
-    for (err, item) in items {
+    for (index, (err, item)) in items.enumerate() {
         MultiHeader { op: item.op(), done: false, err }.encode(&mut out);
         item.encode_body(&mut out);
+        if index == 0 {
+            // The others are mostly like the first one.
+            out.reserve(out.len().saturating_mul(count).min(LEN_GUESSED_MAX));
+        }
     }
     MultiHeader::END.encode(&mut out);
     out.freeze()
