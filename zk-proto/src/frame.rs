@@ -193,6 +193,11 @@ impl RequestFrame {
         self.body.is_empty()
     }
 
+    /// Gives the body back, of what is not written again.
+    pub(crate) fn drop_body(&mut self) {
+        self.body = BytesMut::new();
+    }
+
     /// Appends the frame with its xid to what goes to the server.
     pub fn write(&self, xid: Xid, out: &mut BytesMut) {
         self.write_head(xid, out);

@@ -51,9 +51,32 @@ impl<T> List<T> {
 
 impl<T: Encode> FromIterator<T> for List<T> {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
-        let mut out = BytesMut::new();
-        let count = items.into_iter().map(|item| item.encode(&mut out)).count();
-        Self { count: Some(count), elements: out.freeze(), of: PhantomData }
+        let mut list = Growing::default();
+        items.into_iter().for_each(|item| list.push(&item));
+        list.grown()
+    }
+}
+
+/// A list that is being made.
+#[derive(Debug, Default)]
+pub(crate) struct Growing {
+    count: usize,
+    elements: BytesMut,
+}
+
+impl Growing {
+    pub(crate) fn push(&mut self, element: &impl Encode) {
+        element.encode(&mut self.elements);
+        self.count = self.count.saturating_add(1);
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The list, of whatever has been pushed.
+    pub(crate) fn grown<T>(self) -> List<T> {
+        List { count: Some(self.count), elements: self.elements.freeze(), of: PhantomData }
     }
 }
 
@@ -74,9 +97,9 @@ impl<T: for<'a> Decode<'a>> List<T> {
 impl List<Text> {
     /// A list of strings, encoded without intermediate copies.
     pub fn of_strs<'a>(strs: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut out = BytesMut::new();
-        let count = strs.into_iter().map(|text| Str::from(text).encode(&mut out)).count();
-        Self { count: Some(count), elements: out.freeze(), of: PhantomData }
+        let mut list = Growing::default();
+        strs.into_iter().for_each(|text| list.push(&Str::from(text)));
+        list.grown()
     }
 
     /// The strings in wire order, borrowed from the frame.

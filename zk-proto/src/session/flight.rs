@@ -257,7 +257,7 @@ impl<R, W> Flight<R, W> {
     }
 
     /// `leans` is whether the watch that it is to arm stands already.
-    fn send(&mut self, now: Time, slot: Slot<R, W>, leans: bool, link: &mut Link) {
+    fn send(&mut self, now: Time, mut slot: Slot<R, W>, leans: bool, link: &mut Link) {
         let xid = self.next_xid;
         self.next_xid = xid.next();
         if planted!(XidsOverflow) {
@@ -267,6 +267,12 @@ impl<R, W> Flight<R, W> {
             frame if leans => frame.write_unwatched(xid, out),
             frame => frame.write(xid, out),
         });
+        if let Slot::Own { frame, .. } = &mut slot {
+            // It is not sent again: what a connection takes with it is asked for anew over the next one.
+            self.bytes = self.bytes.saturating_sub(frame.len());
+            frame.drop_body();
+            self.bytes = self.bytes.saturating_add(frame.len());
+        }
         self.sent.push_back(Sent { xid, slot, at: now, start });
     }
 

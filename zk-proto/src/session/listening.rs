@@ -113,12 +113,12 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// A new connection has been told of all watches.
     pub(super) fn stand_as_restored(&mut self) {
-        for (kind, path) in self.watches.list() {
-            match kind {
-                Kind::Persistent => self.standing.asked(WatchBy::Persistent, path),
-                Kind::Recursive => self.standing.asked(WatchBy::Recursive, path),
-                Kind::Data | Kind::Exist | Kind::Child => {}
-            }
+        for (kind, path) in self.watches.persistent() {
+            let by = match kind {
+                Kind::Recursive => WatchBy::Recursive,
+                _ => WatchBy::Persistent,
+            };
+            self.standing.asked(by, path);
         }
     }
 

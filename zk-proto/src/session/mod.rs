@@ -71,6 +71,7 @@ mod resume;
 mod sasl;
 mod standing;
 mod timer;
+mod waiting;
 mod watches;
 
 use alloc::{collections::VecDeque, vec::Vec};

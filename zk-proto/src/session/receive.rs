@@ -240,19 +240,19 @@ impl<R, W: Watcher> Session<R, W> {
         }
         let (since, len_max) = (self.identity.watches_since(), self.config.request_len_max);
         let since = if planted!(RestoredSinceEver) { Zxid(0) } else { since };
-        let mut frames = resume::set_watches(&mut self.watches, since, len_max);
-        if planted!(WatchesNotRestored) {
-            frames.clear();
-        }
+        let mut restoring: usize = 0;
+        resume::set_watches(&mut self.watches, since, len_max, |frame| {
+            if !planted!(WatchesNotRestored) {
+                restoring = restoring.saturating_add(1);
+                let restore = Slot::own(frame, Purpose::Restore);
+                self.flight.send_first(now, restore, &mut self.link);
+            }
+        });
         if let Phase::Up(up) = &mut self.phase {
-            up.restoring = frames.len();
+            up.restoring = restoring;
         }
-        if frames.is_empty() {
+        if restoring == 0 {
             self.settled();
-        }
-        for frame in frames {
-            let restore = Slot::own(frame, Purpose::Restore);
-            self.flight.send_first(now, restore, &mut self.link);
         }
         self.stand_as_restored();
         self.send_waiting(now);

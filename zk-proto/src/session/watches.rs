@@ -1,12 +1,17 @@
 //! Who waits for what, as far as this session knows: armed by replies, fired by events, and listed
 //! when a new connection has to be told.
 
-use alloc::{collections::BTreeMap, string::String, sync::Arc, vec::Vec};
-use core::{borrow::Borrow, cmp::Ordering};
+use alloc::{
+    collections::{BTreeMap, btree_map::Range},
+    string::String,
+    sync::Arc,
+};
+use core::{borrow::Borrow, cmp::Ordering, ops::Bound};
 
 use super::{
     output::{NodeEvent, WatchBy, WatchNotice},
     standing::Modes,
+    waiting::Waiting,
 };
 use crate::{code::ErrorCode, data::EventType, path};
 
@@ -67,7 +72,7 @@ impl Kind {
 /// Paths are those of the server, without regard to any chroot. Ordered, so that what is sent after a
 /// reconnect does not depend on chance.
 #[derive(Clone, Debug)]
-pub(crate) struct Watches<W>(BTreeMap<(Kind, Arc<str>), Vec<W>>);
+pub(crate) struct Watches<W>(BTreeMap<(Kind, Arc<str>), Waiting<W>>);
 
 impl<W: Watcher> Watches<W> {
     pub(crate) const fn new() -> Self {
@@ -115,17 +120,24 @@ impl<W: Watcher> Watches<W> {
 
     fn at(&self, kind: Kind, path: &str) -> &[W] {
         let place: &dyn Place = &(kind, path);
-        self.0.get(place).map(Vec::as_slice).unwrap_or_default()
+        self.0.get(place).map(Waiting::as_slice).unwrap_or_default()
     }
 
-    /// Every path that a new connection must be told of, with the kind of its watch. Forgets those that
+    /// Shows every path that a new connection must be told of, with the kind of its watch, in order. Forgets those that
     /// nobody waits for any more.
-    pub(crate) fn list(&mut self) -> impl Iterator<Item = (Kind, &Arc<str>)> {
-        self.0.retain(|_, watchers| {
-            watchers.retain(|watcher| !watcher.is_gone());
-            !watchers.is_empty()
+    pub(crate) fn each(&mut self, mut show: impl FnMut(Kind, &str)) {
+        self.0.retain(|(kind, path), watchers| {
+            let is_watched = watchers.retain(|watcher| !watcher.is_gone());
+            if is_watched {
+                show(*kind, path);
+            }
+            is_watched
         });
-        self.0.keys().map(|(kind, path)| (*kind, path))
+    }
+
+    /// The places of persistent watches.
+    pub(crate) fn persistent(&self) -> impl Iterator<Item = &(Kind, Arc<str>)> {
+        self.from_persistent().map(|(place, _)| place)
     }
 
     /// Tells every persistent watch something.
@@ -134,10 +146,15 @@ impl<W: Watcher> Watches<W> {
         notice: &WatchNotice,
         mut notify: impl FnMut(W, WatchNotice),
     ) {
-        let persistent = self.0.iter().filter(|((kind, _), _)| kind.is_persistent());
-        for watcher in persistent.flat_map(|(_, watchers)| watchers) {
+        for watcher in self.from_persistent().flat_map(|(_, watchers)| watchers.as_slice()) {
             notify(watcher.clone(), notice.clone());
         }
+    }
+
+    /// They are behind all others, which there may be many more of.
+    fn from_persistent(&self) -> Range<'_, (Kind, Arc<str>), Waiting<W>> {
+        let first: &dyn Place = &(Kind::Persistent, "");
+        self.0.range::<dyn Place, _>((Bound::Included(first), Bound::Unbounded))
     }
 
     /// Forgets every persistent watch.
@@ -150,8 +167,7 @@ impl<W: Watcher> Watches<W> {
         for &kind in Kind::armed_by(by) {
             let key = (kind, Arc::from(path));
             if let Some(watchers) = self.0.get_mut(&key) {
-                watchers.retain(|watcher| !gone(watcher));
-                if watchers.is_empty() {
+                if !watchers.retain(|watcher| !gone(watcher)) {
                     self.0.remove(&key);
                 }
             }
@@ -165,11 +181,10 @@ impl<W: Watcher> Watches<W> {
         for kind in Kind::ALL {
             let key = (kind, path.clone());
             let Some(watchers) = self.0.get_mut(&key) else { continue };
-            watchers.retain(|watcher| !watcher.is_gone());
-            if watchers.is_empty() {
-                self.0.remove(&key);
-            } else {
+            if watchers.retain(|watcher| !watcher.is_gone()) {
                 any = true;
+            } else {
+                self.0.remove(&key);
             }
         }
         any
@@ -253,6 +268,8 @@ impl Watcher for () {}
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     fn event(kind: EventType, path: &str) -> NodeEvent {
@@ -318,7 +335,7 @@ mod tests {
         for _ in 0..1000 {
             watches.arm(Kind::Data, "/a".into(), Gone);
         }
-        assert_eq!(watches.list().count(), 0);
+        watches.each(|_, path| panic!("{path} is still watched"));
         assert_eq!(watches.take_all().count(), 0);
     }
 }

@@ -1,0 +1,85 @@
+//! Who waits for one watch: nearly always one, for whom nothing is allocated, and who is found where his watch is.
+
+use alloc::vec::{self, Vec};
+use core::{iter::Chain, mem, option, slice};
+
+/// Those who wait for one watch.
+#[derive(Clone, Debug)]
+pub(crate) enum Waiting<W> {
+    One(W),
+    Any(Vec<W>),
+}
+
+impl<W> Default for Waiting<W> {
+    fn default() -> Self {
+        Self::Any(Vec::new())
+    }
+}
+
+impl<W> Waiting<W> {
+    pub(crate) fn push(&mut self, watcher: W) {
+        *self = match mem::take(self) {
+            Self::One(first) => Self::Any(Vec::from([first, watcher])),
+            Self::Any(none) if none.is_empty() => Self::One(watcher),
+            Self::Any(mut some) => {
+                some.push(watcher);
+                Self::Any(some)
+            }
+        };
+    }
+
+    /// Forgets all but those that `stays` picks. Returns whether there are any.
+    pub(crate) fn retain(&mut self, mut stays: impl FnMut(&W) -> bool) -> bool {
+        match self {
+            Self::One(watcher) if !stays(watcher) => *self = Self::default(),
+            Self::One(_) => {}
+            Self::Any(watchers) => watchers.retain(stays),
+        }
+        !self.as_slice().is_empty()
+    }
+
+    pub(crate) const fn as_slice(&self) -> &[W] {
+        match self {
+            Self::One(watcher) => slice::from_ref(watcher),
+            Self::Any(watchers) => watchers.as_slice(),
+        }
+    }
+}
+
+impl<W> IntoIterator for Waiting<W> {
+    type Item = W;
+    type IntoIter = Chain<option::IntoIter<W>, vec::IntoIter<W>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        let (one, any) = match self {
+            Self::One(watcher) => (Some(watcher), Vec::new()),
+            Self::Any(watchers) => (None, watchers),
+        };
+        one.into_iter().chain(any)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_who_came_last_are_told_last_whoever_has_gone() {
+        let mut waiting = Waiting::default();
+        assert_eq!(waiting.as_slice(), []);
+        for (number, there) in [(1, &[1][..]), (2, &[1, 2]), (3, &[1, 2, 3])] {
+            waiting.push(number);
+            assert_eq!(waiting.as_slice(), there);
+        }
+        assert!(waiting.retain(|&number| number != 2));
+        assert_eq!(waiting.clone().into_iter().collect::<Vec<_>>(), [1, 3]);
+        assert!(waiting.retain(|&number| number == 3));
+        assert!(!waiting.retain(|_| false));
+
+        waiting.push(4);
+        assert!(waiting.retain(|_| true));
+        assert_eq!(waiting.clone().into_iter().collect::<Vec<_>>(), [4]);
+        assert!(!waiting.retain(|_| false));
+        assert_eq!(waiting.as_slice(), []);
+    }
+}
