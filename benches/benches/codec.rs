@@ -62,8 +62,11 @@ fn request<R: Request, B: Borrow<R>>(c: &mut Criterion, name: &str, make: impl F
     group.finish();
 }
 
+/// What decoding is called, and does.
+type Way = (&'static str, fn(&Bytes));
+
 /// A reply's body, from bytes to fields, in each of these ways.
-fn reply(c: &mut Criterion, name: &str, value: &impl Encode, ways: &[(&str, fn(&Bytes))]) {
+fn reply(c: &mut Criterion, name: &str, value: &impl Encode, ways: &[Way]) {
     let bytes = encoded(value);
     let mut group = c.benchmark_group(format!("decode {name}"));
     group.throughput(Throughput::Bytes(bytes.len() as u64));
@@ -130,19 +133,19 @@ fn replies(c: &mut Criterion) {
     reply(c, "header", &header, &[("record", decode!(ReplyHeader))]);
     for len in [128, 1 << 10, 64 << 10] {
         let data = GetDataResponse { data: Some(Bytes::from(vec![7; len])), stat };
-        let ways: [(_, fn(&Bytes)); 2] =
+        let ways: [Way; 2] =
             [("record", decode!(GetDataView<'_>)), ("shared", decode!(GetDataResponse))];
         reply(c, &format!("getData of {len} bytes"), &data, &ways);
     }
     reply(c, "exists", &ExistsResponse { stat }, &[("record", decode!(ExistsResponse))]);
     reply(c, "setData", &SetDataResponse { stat }, &[("record", decode!(SetDataResponse))]);
     let created = Create2Response { path: Text::from(LOCK), stat };
-    let ways: [(_, fn(&Bytes)); 2] =
+    let ways: [Way; 2] =
         [("record", decode!(Create2View<'_>)), ("shared", decode!(Create2Response))];
     reply(c, "create2", &created, &ways);
     let (kind, state) = (EventType::NODE_DELETED, KeeperState::SYNC_CONNECTED);
     let event = WatcherEvent { kind, state, path: Text::from(LOCK) };
-    let ways: [(_, fn(&Bytes)); 2] =
+    let ways: [Way; 2] =
         [("record", decode!(WatcherEventView<'_>)), ("shared", decode!(WatcherEvent))];
     reply(c, "event", &event, &ways);
     let connected = ConnectResponse {
@@ -152,7 +155,7 @@ fn replies(c: &mut Criterion) {
         passwd: Secret(Some(Bytes::from_static(&[1; 16]))),
         read_only: TrailingFlag(Some(false)),
     };
-    let ways: [(_, fn(&Bytes)); 2] =
+    let ways: [Way; 2] =
         [("record", decode!(ConnectView<'_>)), ("shared", decode!(ConnectResponse))];
     reply(c, "handshake", &connected, &ways);
     let results = (0..16).map(|_| MultiResult::SetData(SetDataResponse { stat }));
@@ -161,7 +164,7 @@ fn replies(c: &mut Criterion) {
         results.iter().for_each(|result| drop(black_box(result)));
     };
     let multi = results.collect::<MultiResponse>();
-    let ways: [(_, fn(&Bytes)); 2] = [("record", decode!(MultiResponse)), ("walked", walk)];
+    let ways: [Way; 2] = [("record", decode!(MultiResponse)), ("walked", walk)];
     reply(c, "multi of 16 setData", &multi, &ways);
 }
 

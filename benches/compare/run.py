@@ -13,6 +13,8 @@ What cannot be built or run is listed with the reason.
     comparison/measuring.py  servers, and clients' programs in turn
     comparison/figures.py    from reports to tables
     comparison/targets.py    what is aimed at, and whether it is reached
+    comparison/core.py       what the core costs alone
+    comparison/codec.py      what records cost beside copying the same bytes
     comparison/growth.py     what one costs, by how many there are
     comparison/plot.py       that as a picture
     comparison/page.py       docs/performance.md
@@ -28,7 +30,7 @@ from fnmatch import fnmatch
 
 sys.dont_write_bytecode = True
 
-from comparison import growth
+from comparison import core, growth
 from comparison.clients import ALL, BUILT, CLIENTS, MISSING, ROOT, build
 from comparison.figures import Results
 from comparison.measuring import calls_of_gets, collect
@@ -60,7 +62,7 @@ def main():
     chosen = [row for row in rows() if not options.only or any(fnmatch(row.key, part) for part in options.only.split(","))]
     by_client, reasons = collect(chosen, options)
     calls = {} if options.no_calls else calls_of_gets()
-    if not options.no_core and (why := growth.bench(float(options.seconds))):
+    if not options.no_core and (why := core.bench(float(options.seconds))):
         MISSING["codec and session alone"] = why
     text, plot = page(options, Results(chosen, by_client, reasons, calls))
     print(text)

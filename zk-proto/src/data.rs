@@ -2,9 +2,7 @@
 
 use core::fmt;
 
-use crate::{
-    jute::newtype_codec, list::List, numbered::numbered, record::record, text::Text,
-};
+use crate::{jute::newtype_codec, list::List, numbered::numbered, record::record, text::Text};
 
 /// A transaction's place in the ensemble's history: epoch in the high half, counter in the low one.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

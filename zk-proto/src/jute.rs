@@ -292,7 +292,9 @@ macro_rules! fixed_codec {
         }
         impl crate::jute::Decode<'_> for $type {
             const LEN_MIN: usize = <Self as crate::jute::Fixed>::LEN;
-            fn decode(reader: &mut crate::jute::Reader<'_>) -> Result<Self, crate::jute::DecodeError> {
+            fn decode(
+                reader: &mut crate::jute::Reader<'_>,
+            ) -> Result<Self, crate::jute::DecodeError> {
                 let bytes = reader.fixed::<Self, { <Self as crate::jute::Fixed>::LEN }>()?;
                 Ok(crate::jute::Fixed::get(&mut bytes.as_slice()))
             }

@@ -1,54 +1,15 @@
-"""What one child, watch or waiter costs, by how many there are; and what copying costs beside the codec."""
+"""What one child, watch or waiter costs, by how many there are."""
 
-import json
-import sys
-
-from comparison.clients import ROOT, run
+from comparison.core import BENCH, nanoseconds
 from comparison.figures import number
-from comparison.measuring import CLIENT_CORE
 from comparison.plot import plot
 from comparison.rows import LINES, WATCHES
 from comparison.targets import Target
 
-CRITERION = ROOT / "target/criterion"
-BENCH = "`cargo bench -p zk-benches --bench {}`"
 PLOT = "performance-growth.svg"
 # Memory is farther away when there is more of it: so many times more for one of the most than for one of the fewest.
 FARTHER = 2.0
 GRANT = "waiter granted (p50 of hand-offs)"
-# Copying, twice; and finding one's way.
-COPIES, NANOSECONDS = 2, 20
-
-
-def bench(seconds):
-    """Runs what measures the core alone. Returns why it could not, if so."""
-    done = run("taskset", "-c", CLIENT_CORE, "cargo", "bench", "--quiet", "-p", "zk-benches", "--bench", "codec", "--bench", "line",
-               "--bench", "session", "--", "--warm-up-time", seconds / 2, "--measurement-time", seconds, cwd=ROOT)
-    print("criterion's benchmarks", file=sys.stderr, flush=True)
-    return None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["failed without a word"])[-1]
-
-
-def nanoseconds(group, function):
-    path = CRITERION / group / function / "new/estimates.json"
-    return json.loads(path.read_text())["median"]["point_estimate"] if path.exists() else None
-
-
-def codec():
-    """Targets: hot records beside copying the same bytes."""
-    for direction, function in (("encode", "frame"), ("decode", "body")):
-        groups = sorted(path.name for path in CRITERION.glob(f"{direction} *") if (path / function).exists())
-        times = {group: (nanoseconds(group, function), nanoseconds(group, "memcpy")) for group in groups}
-        what, aim = f"{direction} of hot records", f"{COPIES} x memcpy + {NANOSECONDS} ns"
-        if not times:
-            yield Target(what, aim, "", None, BENCH.format("codec"))
-            continue
-        over = {group: own - COPIES * copy - NANOSECONDS for group, (own, copy) in times.items()}
-        beyond = [group for group in groups if over[group] > 0]
-        worst = max(over, key=over.get)
-        own, copy = times[worst]
-        measured = (f"{len(groups) - len(beyond)} of {len(groups)} within; worst {worst.removeprefix(direction).strip()}: "
-                    f"{own:.0f} ns, copying {copy:.0f} ns")
-        yield Target(what, aim, measured, not beyond, BENCH.format("codec"))
 
 
 def series(results):

@@ -5,7 +5,7 @@ import os
 import platform
 from pathlib import Path
 
-from comparison import growth, targets
+from comparison import codec, growth, targets
 from comparison.clients import MISSING, VERSIONS
 from comparison.figures import tables
 from comparison.measuring import MORE
@@ -17,9 +17,9 @@ BUSY = 1.0
 def page(options, results):
     """The page, and the plot that it shows."""
     grown, plot = growth.section(results)
-    aims = targets.targets(results, growth.codec(), growth.targets(results))
+    aims = targets.targets(results, codec.targets(), growth.targets(results))
     lines = ["# Performance", "", "Made by `benches/compare/run.py`, which says how; do not edit.", "", *about(options), "",
-             "## What is aimed at", "", *targets.table(aims), *grown, "", "## Throughput, latency, memory", *tables(results),
+             "## What is aimed at", "", *targets.table(aims), *codec.section(), *grown, "", "## Throughput, latency, memory", *tables(results),
              *system_calls(results.calls)]
     if MISSING:
         lines += ["", "## Not measured", ""] + [f"* {name}: {why}" for name, why in MISSING.items()]

@@ -114,7 +114,7 @@ pub(crate) struct Flight<R, W> {
     sent: VecDeque<Sent<R, W>>,
     waiting: VecDeque<Slot<R, W>>,
     next_xid: Xid,
-    /// Bytes of all frames in both queues.
+    /// Bytes that are kept of all frames in both queues.
     bytes: usize,
     next_place: u64,
 }
@@ -418,5 +418,29 @@ impl<R, W> Flight<R, W> {
                 debug_assert_eq!(first.xid.next(), second.xid, "xids in flight follow each other");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{data::Zxid, frame::LEN_PREFIX, list::List, request::SetWatches};
+
+    #[test]
+    fn what_a_session_asks_for_itself_is_not_kept_once_it_is_sent() {
+        let paths = ["/services/report"; 100];
+        let restored = RequestFrame::of(&SetWatches {
+            relative_zxid: Zxid(1),
+            data_watches: List::of_strs(paths),
+            exist_watches: List::EMPTY,
+            child_watches: List::EMPTY,
+        });
+        let len = restored.len();
+        let (mut flight, mut link) = (Flight::<(), ()>::new(Xid::FIRST), Link::default());
+        flight.send_first(Time::ZERO, Slot::own(restored, Purpose::Restore), &mut link);
+        assert_eq!(link.outbound.len(), len + LEN_PREFIX);
+        assert!(flight.bytes() < 100, "{} of {len} bytes", flight.bytes());
+        #[cfg(debug_assertions)]
+        flight.check();
     }
 }

@@ -251,7 +251,7 @@ impl<R, W: Watcher> Session<R, W> {
             && self.flight.bytes() < self.config.request_bytes_max
     }
 
-    /// Requests waiting or in flight, the session's own among them, and the bytes of their frames.
+    /// Requests waiting or in flight, the session's own among them, and the bytes that are kept of their frames.
     #[must_use]
     pub fn load(&self) -> (usize, usize) {
         (self.flight.requests(), self.flight.bytes())

@@ -86,3 +86,60 @@ impl Batch {
         RequestFrame::of(&set)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::{string::String, vec::Vec};
+
+    use bytes::BytesMut;
+
+    use super::*;
+    use crate::{
+        List, Request, Text, Xid,
+        frame::{LEN_PREFIX, RequestHeader},
+        jute::{Decode, decode_exact},
+    };
+
+    /// What a request of that type is told by a frame of restoration.
+    fn told<R: Request + for<'a> Decode<'a>>(frame: &RequestFrame) -> R {
+        assert_eq!(frame.op(), R::OP);
+        let mut out = BytesMut::new();
+        frame.write(Xid::FIRST, &mut out);
+        decode_exact(&out.split_off(LEN_PREFIX + RequestHeader::LEN_MIN).freeze()).unwrap()
+    }
+
+    fn frames(watches: &mut Watches<()>) -> Vec<RequestFrame> {
+        let mut frames = Vec::new();
+        set_watches(watches, Zxid(7), usize::MAX, |frame| frames.push(frame));
+        frames
+    }
+
+    #[test]
+    fn each_path_is_told_once_as_what_it_is_watched_for() {
+        let mut watches = Watches::new();
+        for (kind, path) in [
+            (Kind::Child, "/c"),
+            (Kind::Data, "/d2"),
+            (Kind::Data, "/d1"),
+            (Kind::Data, "/d1"),
+            (Kind::Exist, "/e"),
+        ] {
+            watches.arm(kind, path.into(), ());
+        }
+        let paths = |list: List<Text>| list.strs().map(String::from).collect::<Vec<_>>();
+        let [frame] = &frames(&mut watches)[..] else { panic!("one frame") };
+        let set: SetWatches = told(frame);
+        assert_eq!(set.relative_zxid, Zxid(7));
+        assert_eq!(paths(set.data_watches), ["/d1", "/d2"]);
+        assert_eq!(paths(set.exist_watches), ["/e"]);
+        assert_eq!(paths(set.child_watches), ["/c"]);
+
+        watches.arm(Kind::Recursive, "/r".into(), ());
+        watches.arm(Kind::Persistent, "/p".into(), ());
+        let [frame] = &frames(&mut watches)[..] else { panic!("one frame") };
+        let set: SetWatches2 = told(frame);
+        assert_eq!(paths(set.data_watches), ["/d1", "/d2"]);
+        assert_eq!(paths(set.persistent_watches), ["/p"]);
+        assert_eq!(paths(set.persistent_recursive_watches), ["/r"]);
+    }
+}

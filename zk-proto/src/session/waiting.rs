@@ -38,7 +38,7 @@ impl<W> Waiting<W> {
         !self.as_slice().is_empty()
     }
 
-    pub(crate) const fn as_slice(&self) -> &[W] {
+    pub(crate) fn as_slice(&self) -> &[W] {
         match self {
             Self::One(watcher) => slice::from_ref(watcher),
             Self::Any(watchers) => watchers.as_slice(),

@@ -137,7 +137,7 @@ impl<W: Watcher> Watches<W> {
 
     /// The places of persistent watches.
     pub(crate) fn persistent(&self) -> impl Iterator<Item = &(Kind, Arc<str>)> {
-        self.from_persistent().map(|(place, _)| place)
+        self.all_persistent().map(|(place, _)| place)
     }
 
     /// Tells every persistent watch something.
@@ -146,13 +146,13 @@ impl<W: Watcher> Watches<W> {
         notice: &WatchNotice,
         mut notify: impl FnMut(W, WatchNotice),
     ) {
-        for watcher in self.from_persistent().flat_map(|(_, watchers)| watchers.as_slice()) {
+        for watcher in self.all_persistent().flat_map(|(_, watchers)| watchers.as_slice()) {
             notify(watcher.clone(), notice.clone());
         }
     }
 
     /// They are behind all others, which there may be many more of.
-    fn from_persistent(&self) -> Range<'_, (Kind, Arc<str>), Waiting<W>> {
+    fn all_persistent(&self) -> Range<'_, (Kind, Arc<str>), Waiting<W>> {
         let first: &dyn Place = &(Kind::Persistent, "");
         self.0.range::<dyn Place, _>((Bound::Included(first), Bound::Unbounded))
     }

@@ -12,9 +12,12 @@ use proptest::{
     test_runner::{FileFailurePersistence, TestRunner},
 };
 use zk_proto::{
-    OpCode, Request,
+    OpCode, Request, Stat,
     jute::{Decode, DecodeError, DecodeErrorKind, Encode, Reader, decode_exact, decode_prefix},
-    request::{RequestVisitor, dispatch},
+    request::{
+        ConnectResponse, ConnectView, Create2Response, Create2View, GetDataResponse, GetDataView,
+        RequestVisitor, WatcherEvent, WatcherEventView, dispatch,
+    },
     strategy::{AsRecord, Frame, FrameKind, request, response},
 };
 
@@ -47,6 +50,7 @@ fn every_record_decodes_to_what_was_encoded() {
     fn round_trip<O: Arbitrary + AsRecord>() {
         check(type_name::<O>(), any::<O>(), 256, |value| {
             let bytes = value.encoded();
+            prop_assert_eq!(value.as_record().encoded_len(), bytes.len(), "told beforehand");
             prop_assert!(bytes.len() >= <O::Record<'_> as Decode<'_>>::LEN_MIN);
             let decoded = decode_exact::<O::Record<'_>>(&bytes)?;
             prop_assert_eq!(encode(&decoded), &bytes);
@@ -62,6 +66,39 @@ fn every_record_decodes_to_what_was_encoded() {
         ($($record:ty),*) => { $(round_trip::<$record>();)* };
     }
     for_every_record!(call);
+}
+
+#[test]
+fn a_view_is_what_its_record_is_in_its_frame() {
+    macro_rules! view {
+        ($($view:ident of $record:ty),*) => {$(
+            check(stringify!($view), any::<$record>(), 256, |record| {
+                let bytes = record.encoded();
+                let view: $view<'_> = decode_exact(&bytes)?;
+                prop_assert_eq!(view.encoded_len(), bytes.len());
+                prop_assert_eq!(encode(&view), bytes);
+                Ok(())
+            });
+        )*};
+    }
+    view!(
+        GetDataView of GetDataResponse, Create2View of Create2Response,
+        WatcherEventView of WatcherEvent, ConnectView of ConnectResponse
+    );
+}
+
+#[test]
+fn a_record_that_is_cut_short_names_the_field_that_it_ends_in() {
+    let whole = encode(&Stat::default());
+    let truncated = |needed, left| DecodeErrorKind::Truncated { needed, left };
+    for (len, field, offset, kind) in [
+        (0, "czxid", 0, truncated(8, 0)),
+        (20, "ctime", 16, truncated(8, 4)),
+        (67, "pzxid", 60, truncated(8, 7)),
+    ] {
+        let expected = DecodeError { record: "Stat", field, offset, kind };
+        assert_eq!(decode_exact::<Stat>(&whole.slice(..len)), Err(expected));
+    }
 }
 
 #[test]
