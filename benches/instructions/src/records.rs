@@ -4,13 +4,13 @@ use std::hint::black_box;
 
 use bytes::{Bytes, BytesMut};
 use zk_proto::{
-    Acl, CreateFlags, ErrorCode, List, Request, Stat, Str, Text, Xid, Zxid,
+    Acl, CreateFlags, ErrorCode, EventType, KeeperState, List, Request, Stat, Str, Text, Xid, Zxid,
     frame::{ReplyHeader, RequestFrame},
     jute::{Encode, decode_prefix},
     request::{
-        Create2Request, Create2Response, CreateRequest, GetChildren2Response, GetDataRequest,
-        GetDataResponse, MultiOp, MultiRequest, MultiResponse, MultiResult, SetDataRequest,
-        SetDataResponse,
+        Create2Request, Create2Response, Create2View, CreateRequest, GetChildren2Response,
+        GetDataRequest, GetDataResponse, GetDataView, MultiOp, MultiRequest, MultiResponse,
+        MultiResult, SetDataRequest, SetDataResponse, WatcherEvent, WatcherEventView,
     },
 };
 
@@ -37,6 +37,20 @@ fn sent<R: Request + 'static>(name: &'static str, make: fn() -> R) -> Piece {
             for _ in 0..TIMES {
                 out.clear();
                 RequestFrame::of(black_box(&request)).write(Xid(1), &mut out);
+            }
+        }
+    })
+}
+
+/// The same, encoded in a buffer that requests share.
+fn sent_of_shared<R: Request + 'static>(name: &'static str, make: fn() -> R) -> Piece {
+    Piece::new(name, TIMES, move || {
+        let request = make();
+        let (mut shared, mut out) = (BytesMut::new(), BytesMut::with_capacity(4096));
+        move || {
+            for _ in 0..TIMES {
+                out.clear();
+                RequestFrame::within(&mut shared, black_box(&request)).write(Xid(1), &mut out);
             }
         }
     })
@@ -109,6 +123,11 @@ fn created() -> Create2Response {
     Create2Response { path: Text::from(LOCK), stat: Stat::default() }
 }
 
+fn event() -> WatcherEvent {
+    let (kind, state) = (EventType::NODE_DELETED, KeeperState::SYNC_CONNECTED);
+    WatcherEvent { kind, state, path: Text::from(LOCK) }
+}
+
 fn listing() -> GetChildren2Response {
     let names = lock_nodes(1000);
     let children = List::of_strs(names.iter().map(String::as_str));
@@ -131,6 +150,7 @@ macro_rules! decode {
 pub(crate) fn pieces() -> Vec<Piece> {
     vec![
         sent("encode getData", get),
+        sent_of_shared("encode getData, in a shared buffer", get),
         sent("encode setData of 128 bytes", set),
         sent("encode create2 of a lock's node", create),
         sent("encode multi of 16 setData", multi),
@@ -143,6 +163,9 @@ pub(crate) fn pieces() -> Vec<Piece> {
         read("decode multi of 16 setData", multi, decode!(MultiRequest)),
         read("decode header of a reply", header, decode!(ReplyHeader)),
         read("decode reply to getData of 128 bytes", data, decode!(GetDataResponse)),
+        read("decode reply to getData of 128 bytes, borrowed", data, decode!(GetDataView<'_>)),
+        read("decode reply to create2, borrowed", created, decode!(Create2View<'_>)),
+        read("decode event, borrowed", event, decode!(WatcherEventView<'_>)),
         read("decode reply to setData", stat, decode!(SetDataResponse)),
         read("decode reply to create2", created, decode!(Create2Response)),
         read("decode reply to multi of 16 setData", results, decode!(MultiResponse)),
