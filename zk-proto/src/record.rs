@@ -3,7 +3,8 @@
 /// Makes a struct whose wire form is its fields in order.
 ///
 /// The order is written once, so that encoding and decoding cannot disagree. With `fixed` in front, all fields are
-/// [`Fixed`](crate::jute::Fixed), and so is the record.
+/// [`Fixed`](crate::jute::Fixed), and so is the record. A view of a record, which borrows what that owns, goes by its name
+/// in errors.
 macro_rules! record {
     ($(#[$meta:meta])* fixed $name:ident { $($fields:tt)* }) => {
         crate::record::record!(@struct $(#[$meta])* $name { $($fields)* });
@@ -11,7 +12,11 @@ macro_rules! record {
     };
     ($(#[$meta:meta])* $name:ident $(<$lt:lifetime>)? { $($fields:tt)* }) => {
         crate::record::record!(@struct $(#[$meta])* $name $(<$lt>)? { $($fields)* });
-        crate::record::record!(@codec $name $(<$lt>, $lt)? { $($fields)* });
+        crate::record::record!(@codec $name, $name $(<$lt>, $lt)? { $($fields)* });
+    };
+    ($(#[$meta:meta])* $view:ident <$lt:lifetime> of $name:ident { $($fields:tt)* }) => {
+        crate::record::record!(@struct $(#[$meta])* $view <$lt> { $($fields)* });
+        crate::record::record!(@codec $name, $view <$lt>, $lt { $($fields)* });
     };
     (@struct $(#[$meta:meta])* $name:ident $(<$lt:lifetime>)? { $($(#[$doc:meta])* $field:ident: $type:ty),* $(,)? }) => {
         $(#[$meta])*
@@ -19,16 +24,16 @@ macro_rules! record {
         #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "camelCase"))]
         pub struct $name $(<$lt>)? { $($(#[$doc])* pub $field: $type),* }
     };
-    (@codec $name:ident { $($fields:tt)* }) => {
-        crate::record::record!(@codec $name, '_ { $($fields)* });
+    (@codec $name:ident, $type:ident { $($fields:tt)* }) => {
+        crate::record::record!(@codec $name, $type, '_ { $($fields)* });
     };
-    (@codec $name:ident $(<$own:lifetime>)?, $lt:lifetime { $($(#[$doc:meta])* $field:ident: $type:ty),* $(,)? }) => {
-        impl $(<$own>)? crate::jute::Encode for $name $(<$own>)? {
+    (@codec $name:ident, $record:ident $(<$own:lifetime>)?, $lt:lifetime { $($(#[$doc:meta])* $field:ident: $type:ty),* $(,)? }) => {
+        impl $(<$own>)? crate::jute::Encode for $record $(<$own>)? {
             fn encode(&self, out: &mut bytes::BytesMut) { $(self.$field.encode(out);)* }
             fn encoded_len(&self) -> usize { 0_usize $(.saturating_add(self.$field.encoded_len()))* }
         }
 
-        impl $(<$own>)? crate::jute::Decode<$lt> for $name $(<$own>)? {
+        impl $(<$own>)? crate::jute::Decode<$lt> for $record $(<$own>)? {
             const LEN_MIN: usize = 0 $(+ <$type as crate::jute::Decode<'_>>::LEN_MIN)*;
             fn decode(reader: &mut crate::jute::Reader<$lt>) -> Result<Self, crate::jute::DecodeError> {
                 Ok(Self { $($field: reader.field(stringify!($name), stringify!($field))?),* })

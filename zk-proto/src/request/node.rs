@@ -71,7 +71,7 @@ record! {
 
 record! {
     /// A [`Create2Response`] as it stands in its frame.
-    Create2View<'a> {
+    Create2View<'a> of Create2Response {
         /// As there.
         path: Str<'a>,
         /// As there.
@@ -130,7 +130,7 @@ record! {
 
 record! {
     /// A [`GetDataResponse`] as it stands in its frame.
-    GetDataView<'a> {
+    GetDataView<'a> of GetDataResponse {
         /// As there.
         #[cfg_attr(feature = "serde", serde(serialize_with = "crate::inspect::buffer"))]
         data: Option<&'a [u8]>,

@@ -74,7 +74,7 @@ record! {
 
 record! {
     /// A [`ConnectResponse`] as it stands in its frame.
-    ConnectView<'a> {
+    ConnectView<'a> of ConnectResponse {
         /// As there.
         protocol_version: i32,
         /// As there.

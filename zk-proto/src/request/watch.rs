@@ -24,7 +24,7 @@ record! {
 
 record! {
     /// A [`WatcherEvent`] as it stands in its frame.
-    WatcherEventView<'a> {
+    WatcherEventView<'a> of WatcherEvent {
         /// As there.
         #[cfg_attr(feature = "serde", serde(rename = "type"))]
         kind: EventType,
