@@ -11,7 +11,6 @@ use std::{
 
 use tokio::{
     sync::oneshot,
-    task::unconstrained,
     time::{Instant, Sleep},
 };
 use zk_proto::{
@@ -213,9 +212,7 @@ impl<T, E: CallError> Pending<T, E> {
                 self.submit_queued(share);
                 return Poll::Ready(None);
             }
-            // Whoever waits for many takes all that have been answered, and no more than are under way: to be made
-            // to stop after 128 of them would split what is asked for next into several writes.
-            State::Submitted(outcome, ..) => match Pin::new(&mut unconstrained(outcome)).poll(cx) {
+            State::Submitted(outcome, ..) => match Pin::new(&mut tokio::task::unconstrained(outcome)).poll(cx) {
                 Poll::Ready(outcome) => outcome.ok(),
                 Poll::Pending => return Poll::Pending,
             },
