@@ -212,7 +212,7 @@ impl<T, E: CallError> Pending<T, E> {
                 self.submit_queued(share);
                 return Poll::Ready(None);
             }
-            State::Submitted(outcome, ..) => match Pin::new(&mut tokio::task::unconstrained(outcome)).poll(cx) {
+            State::Submitted(outcome, ..) => match Pin::new(outcome).poll(cx) {
                 Poll::Ready(outcome) => outcome.ok(),
                 Poll::Pending => return Poll::Pending,
             },
