@@ -1,7 +1,7 @@
 //! Thousands in one queue: order, notifications, memory, listings.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     error::Error,
     fs,
     future::poll_fn,
@@ -13,9 +13,10 @@ use std::{
 use tokio::{
     sync::{Semaphore, mpsc},
     task::JoinSet,
-    time::timeout,
+    time::{interval, timeout},
 };
 use zk_locks::{Client, ConnectError, ConnectOptions, Lock};
+use zk_proto::path::parse_sequence;
 use zk_testkit::real::{Release, Server};
 
 use super::{Report, report::tenths};
@@ -30,6 +31,12 @@ const JOINING_MAX: usize = 64;
 
 /// By then all have been served, or a wake-up is lost.
 const PATIENCE: Duration = Duration::from_secs(900);
+
+/// Between two looks at what the server tells of itself.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How many notifications of deletions the server has sent so far.
+const NOTIFICATIONS: &str = "zk_sum_node_deleted_watch_count";
 
 /// The most memory that a waiter may take, in bytes.
 const WAITER_MAX: usize = 8 << 10;
@@ -50,13 +57,6 @@ pub struct Options {
     pub judge_memory: bool,
     /// The server.
     pub release: Release,
-}
-
-/// Somebody who was served.
-#[derive(Clone, Copy, Debug)]
-struct Served {
-    token: i64,
-    session: usize,
 }
 
 /// Runs the trial.
@@ -89,7 +89,10 @@ pub async fn run(options: Options) -> Result<Report, Box<dyn Error>> {
     let listing = names.iter().fold(LISTING_FRAME, |all, name| all + 4 + name.len());
     report.figure("a listing of all, bytes", listing);
 
-    let heard_before = notifications(&server).await?;
+    // Of whom each session hears is settled before the first release.
+    let expected = Notifications::expected(&queue.sessions, look_ahead);
+    timeout(PATIENCE, watched(&server, expected.own + expected.of_others)).await??;
+    let heard_before = metric(&server, NOTIFICATIONS).await?;
     let begun = Instant::now();
     first.release().await?;
     let finished = timeout(PATIENCE, queue.finish()).await;
@@ -98,14 +101,13 @@ pub async fn run(options: Options) -> Result<Report, Box<dyn Error>> {
         Ok(finished) => finished?,
         Err(_) => report.violation(format!("somebody still waits after {PATIENCE:?}")),
     }
-    let served = queue.served();
-    report.figure("grants", served.len());
-    report.expect(served.len() == waiters, || "somebody was not served".to_owned());
-    let in_order = served.is_sorted_by(|one, next| one.token < next.token);
+    let tokens = queue.served();
+    report.figure("grants", tokens.len());
+    report.expect(tokens.len() == waiters, || "somebody was not served".to_owned());
+    let in_order = tokens.is_sorted_by(|one, next| one < next);
     report.expect(in_order, || "somebody was served out of turn".to_owned());
 
-    let heard = notifications(&server).await? - heard_before;
-    let expected = Notifications::expected(&served, look_ahead);
+    let heard = metric(&server, NOTIFICATIONS).await? - heard_before;
     report.figure("notifications", heard);
     report.figure("of them: to holders, of their own release", expected.own);
     #[expect(clippy::cast_precision_loss, reason = "nobody waits behind 2^53 others")]
@@ -121,7 +123,10 @@ pub async fn run(options: Options) -> Result<Report, Box<dyn Error>> {
 /// Those who wait, each in a task of its own.
 struct Queue {
     waiting: JoinSet<Result<(), String>>,
-    served: Arc<Mutex<Vec<Served>>>,
+    /// Of those in the queue, the first holder included, in their order.
+    sessions: Vec<usize>,
+    /// The tokens of those who have been served.
+    served: Arc<Mutex<Vec<i64>>>,
 }
 
 impl Queue {
@@ -144,11 +149,15 @@ impl Queue {
             });
         }
         drop(asleep);
+        let mut order = BTreeMap::new();
         for _ in 0..options.waiters {
-            if fallen_asleep.recv().await.is_none() {
+            match fallen_asleep.recv().await {
+                Some((number, session)) => _ = order.insert(number, session),
                 // Some have failed instead: the first of them tells.
-                while let Some(failed) = waiting.join_next().await {
-                    failed??;
+                None => {
+                    while let Some(failed) = waiting.join_next().await {
+                        failed??;
+                    }
                 }
             }
         }
@@ -156,7 +165,9 @@ impl Queue {
             // Answered behind everything that was asked to be told of.
             zk.sync("/").await?;
         }
-        Ok(Self { waiting, served })
+        // The first holder is of the first session.
+        let sessions = [0].into_iter().chain(order.into_values()).collect();
+        Ok(Self { waiting, sessions, served })
     }
 
     /// Waits until all have been served.
@@ -167,8 +178,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Who was served, in this order.
-    fn served(&self) -> Vec<Served> {
+    /// The tokens of those who have been served, in this order.
+    fn served(&self) -> Vec<i64> {
         self.served.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -182,12 +193,15 @@ impl Waiter {
     async fn wait(
         self,
         joining: &Semaphore,
-        asleep: mpsc::Sender<()>,
-        served: &Mutex<Vec<Served>>,
+        asleep: mpsc::Sender<(i32, usize)>,
+        served: &Mutex<Vec<i64>>,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
         let turn = joining.acquire().await?;
         let mut ticket = self.lock.enqueue().await?;
         drop(turn);
+        let digits = ticket.path().and_then(|path| path.rsplit_once('-'));
+        let number = digits.and_then(|(_, digits)| parse_sequence(digits));
+        let number = number.ok_or("a place without a number")?;
         let mut wait = pin!(ticket.wait());
         let mut early = None;
         poll_fn(|cx| {
@@ -198,14 +212,13 @@ impl Waiter {
             std::task::Poll::Ready(())
         })
         .await;
-        asleep.send(()).await?;
+        asleep.send((number, self.session)).await?;
         drop(asleep);
         let guard = match early {
             Some(guard) => guard?,
             None => wait.await?,
         };
-        let who = Served { token: guard.token().get(), session: self.session };
-        served.lock().unwrap_or_else(PoisonError::into_inner).push(who);
+        served.lock().unwrap_or_else(PoisonError::into_inner).push(guard.token().get());
         guard.release().await?;
         Ok(())
     }
@@ -221,11 +234,8 @@ struct Notifications {
 }
 
 impl Notifications {
-    /// A server tells a session of an event once, however many watch in it.
-    fn expected(served: &[Served], look_ahead: bool) -> Self {
-        // The first holder was of the first session, and has not waited.
-        let sessions: Vec<_> =
-            [0].into_iter().chain(served.iter().map(|who| who.session)).collect();
+    /// A server tells a session of an event once, however many watch in it. The first holder has not waited.
+    fn expected(sessions: &[usize], look_ahead: bool) -> Self {
         let behind = if look_ahead { 2 } else { 1 };
         let (mut own, mut of_others) = (0, 0);
         for (place, session) in sessions.iter().enumerate() {
@@ -237,12 +247,20 @@ impl Notifications {
     }
 }
 
-/// How many notifications of deletions the server has sent so far.
-async fn notifications(server: &Server) -> Result<u64, Box<dyn Error>> {
-    const METRIC: &str = "zk_sum_node_deleted_watch_count";
+/// Waits until the server has so many watches: until all have waited so long that they watch their own nodes too.
+async fn watched(server: &Server, count: u64) -> Result<(), Box<dyn Error>> {
+    let mut look = interval(LOOK);
+    while metric(server, "zk_watch_count").await? != count {
+        look.tick().await;
+    }
+    Ok(())
+}
+
+/// A number that the server tells of itself.
+async fn metric(server: &Server, name: &str) -> Result<u64, Box<dyn Error>> {
     let metrics = server.four_letter("mntr").await?;
-    let value = metrics.lines().find_map(|line| line.strip_prefix(METRIC));
-    let value = value.ok_or_else(|| format!("the server does not tell {METRIC}"))?;
+    let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'));
+    let value = value.ok_or_else(|| format!("the server does not tell {name}"))?;
     Ok(value.trim().parse()?)
 }
 
