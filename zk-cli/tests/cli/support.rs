@@ -4,8 +4,8 @@ use std::{ffi::OsStr, future::Future, process::Stdio, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines},
-    process::{Child, ChildStdin, ChildStdout, Command},
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
     time::timeout,
 };
 use zk_client::{Client, ReadError, Rejection};
@@ -135,6 +135,7 @@ pub(crate) struct Running {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: Lines<BufReader<ChildStdout>>,
+    stderr: Lines<BufReader<ChildStderr>>,
 }
 
 impl Running {
@@ -142,13 +143,20 @@ impl Running {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.kill_on_drop(true).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { stdin: child.stdin.take(), stdout, child }
+        let stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+        Self { stdin: child.stdin.take(), stdout, stderr, child }
     }
 
     /// The next line that it prints.
     pub(crate) async fn line(&mut self) -> String {
         let line = must("a line of output", self.stdout.next_line()).await.unwrap();
         line.expect("output goes on")
+    }
+
+    /// The next line that it says beside its output.
+    pub(crate) async fn remark(&mut self) -> String {
+        let line = must("a line beside the output", self.stderr.next_line()).await.unwrap();
+        line.expect("it goes on")
     }
 
     /// Writes a line to it.
@@ -172,18 +180,20 @@ impl Running {
     }
 
     /// Waits for its end, and for the end of all that have its output open. Its input stays open that long.
-    /// `stdout` is what has not been read by [`line`](Self::line).
+    /// Output is what has not been read by [`line`](Self::line) and [`remark`](Self::remark).
     pub(crate) async fn ended(mut self) -> Ended {
         must("the end of the command", async {
-            let (mut rest, mut complaints) = (String::new(), String::new());
+            let (mut stdout, mut stderr) = (String::new(), String::new());
             while let Some(line) = self.stdout.next_line().await.unwrap() {
-                rest.push_str(&line);
-                rest.push('\n');
+                stdout.push_str(&line);
+                stdout.push('\n');
             }
-            let mut stderr = self.child.stderr.take().unwrap();
-            stderr.read_to_string(&mut complaints).await.unwrap();
+            while let Some(line) = self.stderr.next_line().await.unwrap() {
+                stderr.push_str(&line);
+                stderr.push('\n');
+            }
             let status = self.child.wait().await.unwrap();
-            Ended { code: status.code(), stdout: rest, stderr: complaints }
+            Ended { code: status.code(), stdout, stderr }
         })
         .await
     }
