@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use zk_client::{SessionState, WriteError};
-use zk_locks::{AcquireError, CheckError, Client, ConnectOptions, Lock, Lost, Status};
+use zk_client::{CreateMode, SessionState, WriteError};
+use zk_locks::{
+    AcquireError, CheckError, Client, ConnectOptions, Lock, Lost, SemaphoreMutex, Status,
+};
 use zk_proto::OpCode;
 use zk_testkit::{
     TestServer,
     proxy::{Kind, Match},
+    real::Release,
     server::{Config, Member},
 };
 
@@ -81,6 +84,47 @@ async fn a_node_that_the_next_member_does_not_show_yet_is_waited_for_and_not_mad
         within(guard.release()).await.unwrap();
         emptied(&zk, "/l").await;
     }
+}
+
+/// Before 3.9 events do not say of which transaction they are. So whoever has heard that nobody is in front of it any more
+/// may come to a member that does not show yet what those have left behind.
+#[tokio::test]
+async fn a_permit_that_the_next_member_does_not_show_yet_is_not_given_out_again() {
+    let (server, leader, follower) = ensemble(|config| config.release = Release::V3_8).await;
+    let (leads, behind) = (server.proxy_of(leader), server.proxy_of(follower));
+    let outsider = options(&server, &[leader]).connect().await.unwrap();
+    let first = within(SemaphoreMutex::new(&outsider, "/s").acquire()).await.unwrap();
+    within(first.release()).await.unwrap();
+    let by_hand = CreateMode::PersistentSequential;
+    let front = outsider.create("/s/locks/lock-", b"").mode(by_hand).await.unwrap().path;
+
+    let zk = connected_to(&server, leader, follower).await;
+    let asleep = leads.on(Match::reply(OpCode::GET_DATA).nth(2)).watch();
+    let acquire = tokio::spawn({
+        let mutex = SemaphoreMutex::new(&zk, "/s");
+        async move { mutex.acquire().await }
+    });
+    within(asleep.fired()).await;
+    server.with(|ensemble, now| ensemble.set_lag(now, follower, LAG));
+    let unheard = leads.on(Match::reply(OpCode::GET_CHILDREN2).path("/s/leases").once()).hold();
+    let leases = "/s/leases/lease-";
+    let taken = outsider.multi().delete(&front).create(leases, b"", by_hand).await;
+    taken.unwrap().unwrap();
+    within(unheard.fired()).await;
+    leads.refuse_connections().await;
+    leads.reset_all();
+
+    within(behind.wait_for(|frame| frame.kind == Kind::ConnectResponse)).await;
+    // Answered when the member shows all, behind whatever comes of that.
+    for _ in 0..4 {
+        within(zk.sync("/").into_future()).await.unwrap();
+    }
+    let (names, _) = zk.children("/s/leases").await.unwrap();
+    assert_eq!(names.len(), 1, "{}", behind.frames());
+    assert!(!acquire.is_finished());
+    zk.delete(&format!("/s/leases/{}", names[0])).await.unwrap();
+    let guard = within(acquire).await.unwrap().unwrap();
+    within(guard.release()).await.unwrap();
 }
 
 /// Scenarios 10 and 11: what an old session has left, and a member still shows, belongs to nobody who comes.

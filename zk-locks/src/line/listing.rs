@@ -100,6 +100,11 @@ impl Listing {
         self.nearest.len() + self.beyond
     }
 
+    /// The connection that it came over, or an earlier one.
+    pub(super) const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     /// Whether any of them wants more than to read.
     pub(crate) const fn is_behind_writer(&self) -> bool {
         self.behind_writer

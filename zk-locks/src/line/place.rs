@@ -70,6 +70,7 @@ pub(crate) struct Lent {
     entry: Entry,
     own_watch: Option<Watch>,
     revoked: bool,
+    listing: Option<Listing>,
     term: Option<Term>,
     story: Story,
 }
@@ -77,8 +78,8 @@ pub(crate) struct Lent {
 impl Lent {
     /// The place again: the node was not taken.
     pub(crate) fn back(self, node: OwnedNode) -> Place {
-        let Self { entry, own_watch, revoked, term, story } = self;
-        let (besides, listing, watched) = (None, None, Vec::new());
+        let Self { entry, own_watch, revoked, listing, term, story } = self;
+        let (besides, watched) = (None, Vec::new());
         let (own_at, recheck_at, looking, arming) = (None, None, None, None);
         Place {
             node,
@@ -201,13 +202,18 @@ impl Place {
 
     /// The node, to be traded for something, and the rest of the place for when nothing comes of that.
     pub(crate) fn lend(self) -> (OwnedNode, Lent) {
-        let Self { node, entry, own_watch, revoked, term, story, .. } = self;
-        (node, Lent { entry, own_watch, revoked, term, story })
+        let Self { node, entry, own_watch, revoked, listing, term, story, .. } = self;
+        (node, Lent { entry, own_watch, revoked, listing, term, story })
     }
 
     /// How many were in front when the queue was last looked at.
     pub(crate) fn ahead(&self) -> Option<usize> {
         self.listing.as_ref().map(Listing::ahead)
+    }
+
+    /// The connection over which, or over a later one, the queue was last looked at.
+    pub(crate) fn epoch(&self) -> Option<u64> {
+        self.listing.as_ref().map(Listing::epoch)
     }
 
     /// Whether anybody was behind us when the queue was last looked at.
