@@ -31,17 +31,18 @@ impl Semaphore {
         let data = self.mutex.settings.description.as_bytes();
         let join = self.mutex.join_and(Role::Lock, None, data, |cork| self.ask(cork));
         let (mut place, asked) = join.await?;
-        let mut first = None;
-        if place.ahead() == Some(0) {
-            // Asked behind the listing of the queue: it shows what those who are gone from that have done.
-            first = Some(self.answered(asked).await?);
-        } else if waits {
-            self.mutex.wait(&mut place).await?;
-        } else if self.mutex.look(&mut place).await?.ahead() > 0 {
-            return Ok(None);
-        }
-        // In front from here on, however often something changes; but what is taken has to be seen from there.
+        // Asked behind the listing of the queue: it shows what those who are gone from that have done.
+        let mut first = match place.ahead() {
+            Some(0) => Some(self.answered(asked).await?),
+            _ => None,
+        };
         loop {
+            // Costs nothing while it is known, however often something changes.
+            if waits {
+                self.mutex.wait(&mut place).await?;
+            } else if self.mutex.look(&mut place).await?.ahead() > 0 {
+                return Ok(None);
+            }
             let (look, watches) = match first.take() {
                 Some(look) => (look, None),
                 None => {
@@ -51,11 +52,6 @@ impl Semaphore {
             };
             if !self.is_of_one_connection(&place) {
                 place.forget();
-                if waits {
-                    self.mutex.wait(&mut place).await?;
-                } else if self.mutex.look(&mut place).await?.ahead() > 0 {
-                    return Ok(None);
-                }
                 continue;
             }
             if look.has_room(wanted) {
