@@ -4,7 +4,7 @@ use std::{ffi::OsStr, future::Future, process::Stdio, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
+    io::{AsyncBufReadExt as _, AsyncRead, AsyncWriteExt as _, BufReader, Lines},
     process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
     time::timeout,
 };
@@ -183,18 +183,20 @@ impl Running {
     /// Output is what has not been read by [`line`](Self::line) and [`remark`](Self::remark).
     pub(crate) async fn ended(mut self) -> Ended {
         must("the end of the command", async {
-            let (mut stdout, mut stderr) = (String::new(), String::new());
-            while let Some(line) = self.stdout.next_line().await.unwrap() {
-                stdout.push_str(&line);
-                stdout.push('\n');
-            }
-            while let Some(line) = self.stderr.next_line().await.unwrap() {
-                stderr.push_str(&line);
-                stderr.push('\n');
-            }
+            let (stdout, stderr) = (rest(self.stdout).await, rest(self.stderr).await);
             let status = self.child.wait().await.unwrap();
             Ended { code: status.code(), stdout, stderr }
         })
         .await
     }
+}
+
+/// What has not been read yet.
+async fn rest<R: AsyncRead + Unpin>(mut lines: Lines<BufReader<R>>) -> String {
+    let mut rest = String::new();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        rest.push_str(&line);
+        rest.push('\n');
+    }
+    rest
 }
