@@ -16,7 +16,7 @@ use std::{
 use tokio::sync::{oneshot, watch};
 use zk_proto::{
     Time,
-    session::{Credentials, LinkError, ProbeAnswer, Session},
+    session::{Credentials, LinkError, Output, ProbeAnswer, Session},
 };
 
 use self::{
@@ -42,6 +42,10 @@ use crate::{
 
 /// Turns without going to sleep before other tasks get a chance.
 const TURNS_PER_POLL: usize = 16;
+
+/// Answers to give, however few requests are under way, before those who wait for them get a chance: fewer are not worth
+/// a write of their own.
+const ANSWERS_MIN: usize = 20;
 
 /// Everything that a driver is made of and reports to.
 pub(crate) struct Parts {
@@ -78,6 +82,10 @@ pub(crate) struct Driver {
     /// Who wants to leave the session alive, as soon as nothing is left to do in it.
     detaching: Option<oneshot::Sender<Option<Credentials>>>,
     complaints: Complaints,
+    /// How many requests were under way when some were last written.
+    under_way: usize,
+    /// How many answers to give before a pause.
+    answers: usize,
 }
 
 struct Probe {
@@ -101,6 +109,8 @@ impl Driver {
             cleanups: 0,
             detaching: None,
             complaints: Complaints::default(),
+            under_way: 0,
+            answers: ANSWERS_MIN,
         }
     }
 
@@ -111,9 +121,21 @@ impl Driver {
     }
 
     /// Turns until there is nothing to do but wait, or until others should get a chance.
+    ///
+    /// Others should get it when half of the answers that are due have been given: if all were, and followed by other
+    /// requests only then, client and server would take turns instead of working both.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.answers == 0 {
+            // What was asked for in the pause goes out before the rest is looked at.
+            self.take_commands(cx);
+            self.write(cx);
+        }
+        self.answers = ANSWERS_MIN.max(self.under_way.div_ceil(2));
         for _ in 0..TURNS_PER_POLL {
             let busy = self.turn(cx);
+            if self.answers == 0 {
+                break;
+            }
             if self.parts.session.over().is_some() && !busy {
                 return Poll::Ready(());
             }
@@ -143,8 +165,10 @@ impl Driver {
             self.parts.session.elapsed(now);
             busy = true;
         }
-        while let Some(output) = self.parts.session.poll() {
+        while self.answers > 0 {
+            let Some(output) = self.parts.session.poll() else { break };
             busy = true;
+            self.answers -= usize::from(matches!(output, Output::Reply { .. }));
             self.carry_out(now, output);
         }
         self.parts.lease.publish(self.parts.session.lease());
@@ -182,7 +206,12 @@ impl Driver {
 
     /// Writes what there is to write. Returns whether the connection was lost over it.
     fn write(&mut self, cx: &mut Context<'_>) -> bool {
-        match self.link.poll_write(cx, self.parts.session.outbound()) {
+        let (under_way, _) = self.parts.session.load();
+        let outbound = self.parts.session.outbound();
+        if !outbound.is_empty() {
+            self.under_way = under_way;
+        }
+        match self.link.poll_write(cx, outbound) {
             Poll::Ready(Err(why)) => {
                 let now = self.now();
                 self.parts.session.hung_up(now, why);
