@@ -45,11 +45,20 @@ const fn mixed(state: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// Digits of a canonical UUID.
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
 fn canonical(mut bytes: [u8; 16]) -> String {
     bytes[6] = bytes[6] & 0x0F | 0x40;
     bytes[8] = bytes[8] & 0x3F | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+    let mut uuid = String::with_capacity(36);
+    for (index, byte) in bytes.into_iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
+            uuid.push('-');
+        }
+        uuid.extend([byte >> 4, byte & 0x0F].map(|digit| char::from(HEX[usize::from(digit)])));
+    }
+    uuid
 }
 
 #[cfg(test)]
@@ -66,6 +75,12 @@ mod tests {
             assert_eq!(&one[14..15], "4");
             assert!("89ab".contains(&one[19..20]));
         }
+    }
+
+    #[test]
+    fn a_uuid_shows_its_bytes_in_order() {
+        let bytes = std::array::from_fn(|index| 0x0F + 0x10 * index as u8);
+        assert_eq!(canonical(bytes), "0f1f2f3f-4f5f-4f7f-8f9f-afbfcfdfefff");
     }
 
     #[test]

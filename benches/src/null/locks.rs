@@ -189,7 +189,10 @@ async fn measure<T: Talk>(
     contender.alone(warm_up(task)).await?;
     let window = Window::open(task);
     let tally = contender.alone(until(task)).await?;
-    Ok((contender, window.close(name, task, tally)))
+    let report = window.close(name, task, tally);
+    // Whoever is measured next would wait for it.
+    contender.leave().await?;
+    Ok((contender, report))
 }
 
 pub(super) fn hand_off(task: &Task) -> Result<Report, Failure> {
