@@ -79,8 +79,10 @@ def targets(results, codec, growth):
         yield to_null(results, what, "0.95 x null", key, least=0.95)
         yield to_best(results, what, "1.2 x the best peer", key, least=1.2)
         ours = results.of(key)
-        tail = ours and ours.p99 / ours.p50
-        yield bound(what + ", p99", "at most 2 x p50", key, tail, 2, " x")
+        tail, unit = None, ""
+        if ours:
+            tail, unit = ours.p99 / ours.p50, f" x ({number(ours.p99)} to {number(ours.p50)} µs)"
+        yield bound(what + ", p99", "at most 2 x p50", key, tail, 2, unit)
     yield never_falls(results)
     yield from idle(results)
     yield from restored(results)

@@ -57,7 +57,9 @@ impl Held {
     /// With what was heard of the node before it stood for the lock.
     pub(crate) fn heard(mut self, own_watch: Option<Watch>, revoked: bool) -> Self {
         *self.own_watch.get_mut() = own_watch;
-        self.revoked.send_replace(revoked);
+        if revoked {
+            self.revoked.send_replace(true);
+        }
         self
     }
 
