@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from statistics import median
 
 from comparison.clients import ALL, BENCH, CLIENTS, COUNTED, FLOORS, RUST, run
 
@@ -56,21 +57,28 @@ def measure(command, row, task, address, options):
 
 
 def system_calls(name, task, address):
-    """Per operation, of the process and all its threads: the difference between many operations and few."""
-    counts = []
+    """Per operation, of the process and all its threads: the difference between many operations and few. The median of
+    three, since what a client does besides is not the same twice."""
     few, many = 2_000, 12_000
-    for operations in (few, many):
-        command = ["perf", "stat", "-x,", "-e", "raw_syscalls:sys_enter", "taskset", "-c", CLIENT_CORE, *CLIENTS[name],
-                   *task, "--server", address, "--operations", operations]
-        try:
-            done = run(*command, timeout=120)
-        except (OSError, subprocess.TimeoutExpired):
+    differences = []
+    for _ in range(3):
+        counts = [calls_of(name, [*task, "--operations", operations], address) for operations in (few, many)]
+        if None in counts:
             return None
-        line = next((line for line in done.stderr.splitlines() if "sys_enter" in line), "")
-        if done.returncode or not line.split(",")[0].isdigit():
-            return None
-        counts.append(int(line.split(",")[0]))
-    return (counts[1] - counts[0]) / (many - few)
+        differences.append((counts[1] - counts[0]) / (many - few))
+    return median(differences)
+
+
+def calls_of(name, task, address):
+    """System calls of a client's program from its beginning to its end."""
+    command = ["perf", "stat", "-x,", "-e", "raw_syscalls:sys_enter", "taskset", "-c", CLIENT_CORE, *CLIENTS[name],
+               *task, "--server", address]
+    try:
+        done = run(*command, timeout=120)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    line = next((line for line in done.stderr.splitlines() if "sys_enter" in line), "")
+    return int(line.split(",")[0]) if not done.returncode and line.split(",")[0].isdigit() else None
 
 
 def styles(name, row):
