@@ -89,11 +89,14 @@ fn take_stream<'a, I: Item<'a>>(reader: &mut Reader<'a>) -> Result<Bytes, Decode
 /// Most bytes that room is made for before it is known whether they are needed.
 const LEN_GUESSED_MAX: usize = 4 << 10;
 
+/// Room for the first of several, if it is as short as most are.
+const FIRST_LEN: usize = 256;
+
 /// Encodes a whole stream.
 fn make_stream<'a, I: Item<'a>>(items: impl IntoIterator<Item = (ErrorCode, I)>) -> Bytes {
     let items = items.into_iter();
     let (count, _) = items.size_hint();
-    let mut out = BytesMut::new();
+    let mut out = BytesMut::with_capacity(FIRST_LEN);
     for (index, (err, item)) in items.enumerate() {
         MultiHeader { op: item.op(), done: false, err }.encode(&mut out);
         item.encode_body(&mut out);
