@@ -2,7 +2,7 @@
 
 use std::{mem, sync::Mutex, time::Duration};
 
-use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex},
     sync::mpsc,
@@ -11,11 +11,12 @@ use tokio::{
 };
 use zk_client::{Client, Connect, ConnectOptions, Dial, Stream};
 use zk_proto::{
-    ErrorCode, Secret, SessionId, Stat, Xid, Zxid,
-    frame::{ReplyHeader, RequestHeader, encode_frame},
+    ErrorCode, Stat, Xid, Zxid,
+    frame::{ReplyHeader, RequestHeader, encode_frame, encode_frame_with},
     jute::{Decode as _, Encode as _, Reader},
-    request::{ConnectResponse, GetDataResponse, TrailingFlag},
+    request::GetDataResponse,
 };
+use zk_tests::{pretender::greeting, wire::frames};
 
 /// Tasks that read, each one node after another.
 const TASKS: usize = 64;
@@ -34,23 +35,17 @@ impl Connect for Only {
 
 /// Appends the answer to a read.
 fn answer(xid: Xid, out: &mut BytesMut) {
-    let mut body = BytesMut::new();
-    ReplyHeader { xid, zxid: Zxid(1), err: ErrorCode::OK }.encode(&mut body);
-    GetDataResponse { data: None, stat: Stat::default() }.encode(&mut body);
-    out.put_u32(u32::try_from(body.len()).unwrap());
-    out.put(body);
+    encode_frame_with(out, |out| {
+        ReplyHeader { xid, zxid: Zxid(1), err: ErrorCode::OK }.encode(out);
+        GetDataResponse { data: None, stat: Stat::default() }.encode(out);
+    });
 }
 
 /// Frames that came in one read.
-async fn frames(stream: &mut DuplexStream) -> Vec<Bytes> {
+async fn came(stream: &mut DuplexStream) -> Vec<Bytes> {
     let mut bytes = BytesMut::with_capacity(1 << 16);
     timeout(PATIENCE, stream.read_buf(&mut bytes)).await.unwrap().unwrap();
-    let mut frames = Vec::new();
-    while !bytes.is_empty() {
-        let len = bytes.get_u32() as usize;
-        frames.push(bytes.split_to(len).freeze());
-    }
-    frames
+    frames(&bytes)
 }
 
 async fn reads(zk: Client) {
@@ -61,21 +56,14 @@ async fn reads(zk: Client) {
 
 /// Answers when all tasks wait for it, and all of them at once. Says how many requests each read had brought till then.
 async fn serve(mut stream: DuplexStream, rounds: mpsc::UnboundedSender<Vec<usize>>) {
-    frames(&mut stream).await;
+    came(&mut stream).await;
     let mut out = BytesMut::new();
-    let greeting = ConnectResponse {
-        protocol_version: 0,
-        time_out: 10_000,
-        session_id: SessionId(7),
-        passwd: Secret(Some(Bytes::from_static(&[1; 16]))),
-        read_only: TrailingFlag(Some(false)),
-    };
-    encode_frame(&greeting, &mut out);
+    encode_frame(&greeting(), &mut out);
     let (mut pieces, mut waiting) = (Vec::new(), 0);
     loop {
         stream.write_all(&mem::take(&mut out)).await.unwrap();
         while waiting < TASKS {
-            let came = frames(&mut stream).await;
+            let came = came(&mut stream).await;
             for frame in &came {
                 let asked = RequestHeader::decode(&mut Reader::new(frame)).unwrap();
                 answer(asked.xid, &mut out);

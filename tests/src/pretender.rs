@@ -10,7 +10,7 @@ use tokio::{
 };
 use zk_proto::{
     ErrorCode, OpCode, Secret, SessionId, Xid, Zxid,
-    frame::{ReplyHeader, RequestHeader, encode_frame},
+    frame::{ReplyHeader, RequestHeader, encode_frame, encode_frame_with},
     jute::{Decode as _, Encode as _, Reader},
     request::{ConnectResponse, SetSaslResponse, TrailingFlag},
 };
@@ -35,6 +35,18 @@ pub async fn pretender(says: Says) -> (SocketAddr, JoinSet<()>) {
     (addr, tasks)
 }
 
+/// What a server says that has made a session.
+#[must_use]
+pub fn greeting() -> ConnectResponse {
+    ConnectResponse {
+        protocol_version: 0,
+        time_out: 10_000,
+        session_id: SessionId(7),
+        passwd: Secret(Some(Bytes::from_static(&[1; 16]))),
+        read_only: TrailingFlag(Some(false)),
+    }
+}
+
 async fn pretend(stream: &mut TcpStream, says: Says) -> io::Result<()> {
     async fn frame(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
         let len = stream.read_u32().await?;
@@ -44,25 +56,19 @@ async fn pretend(stream: &mut TcpStream, says: Says) -> io::Result<()> {
     }
     frame(stream).await?;
     let mut out = BytesMut::new();
-    let greeting = ConnectResponse {
-        protocol_version: 0,
-        time_out: 10_000,
-        session_id: SessionId(7),
-        passwd: Secret(Some(Bytes::from_static(&[1; 16]))),
-        read_only: TrailingFlag(Some(false)),
-    };
-    encode_frame(&greeting, &mut out);
+    encode_frame(&greeting(), &mut out);
     stream.write_all(&out).await?;
     for number in 0.. {
         let request = frame(stream).await?;
         let header = RequestHeader::decode(&mut Reader::new(&request.into())).unwrap();
         assert_eq!(header.op, OpCode::SASL, "nothing but the exchange");
         let Some((err, token)) = says(number) else { return Ok(()) };
-        let mut body = BytesMut::new();
-        ReplyHeader { xid: Xid(header.xid.0), zxid: Zxid(0), err }.encode(&mut body);
-        SetSaslResponse { token: Secret(token) }.encode(&mut body);
-        stream.write_u32(u32::try_from(body.len()).unwrap()).await?;
-        stream.write_all(&body).await?;
+        out.clear();
+        encode_frame_with(&mut out, |out| {
+            ReplyHeader { xid: Xid(header.xid.0), zxid: Zxid(0), err }.encode(out);
+            SetSaslResponse { token: Secret(token) }.encode(out);
+        });
+        stream.write_all(&out).await?;
     }
     Ok(())
 }

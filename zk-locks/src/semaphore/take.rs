@@ -70,7 +70,7 @@ impl Semaphore {
     /// Whether what has just been seen of the leases came over the connection over which we learned that nobody is in front
     /// of us. Another server may not show yet what those who are gone from there have taken.
     ///
-    /// That server was not told to be as far as we know either: before 3.9 events do not say of which transaction they are.
+    /// Nor was that server asked to be as far as we have heard: before 3.9 events do not say of which transaction they are.
     fn is_of_one_connection(&self, place: &Place) -> bool {
         place.epoch() == Some(self.mutex.client.session().epoch())
     }
