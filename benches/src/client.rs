@@ -23,8 +23,8 @@ pub trait Client: Clone + Send + Sync + 'static {
     /// Ends the session.
     fn close(self) -> impl Future<Output = ()> + Send;
 
-    /// Reads a node's data, and says how long they are.
-    fn get(&self, path: &str) -> impl Future<Output = Result<usize, Failure>> + Send;
+    /// Reads a node's data.
+    fn get(&self, path: &str) -> impl Future<Output = Result<(), Failure>> + Send;
 
     /// Writes a node, whatever its version.
     fn set(&self, path: &str, data: &[u8]) -> impl Future<Output = Result<(), Failure>> + Send;

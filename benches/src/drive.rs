@@ -122,14 +122,14 @@ async fn requests<C: Client>(task: &Task) -> Result<Report, Failure> {
     // It may be there from the last time.
     let _ = client.create(path, data).await;
     let report = match task.workload {
-        Workload::Get => repeat::<C, _, _>(task, move |_| read(client, path)).await?,
+        Workload::Get => repeat::<C, _, _>(task, move |_| client.get(path)).await?,
         Workload::Set => repeat::<C, _, _>(task, move |_| client.set(path, data)).await?,
         Workload::Mixed => {
             let op = move |number| {
                 let writes = number % 10 == 0;
                 let (get, set) = match writes {
                     true => (None, Some(client.set(path, data))),
-                    false => (Some(read(client, path)), None),
+                    false => (Some(client.get(path)), None),
                 };
                 async move {
                     match (get, set) {
@@ -146,14 +146,6 @@ async fn requests<C: Client>(task: &Task) -> Result<Report, Failure> {
     };
     client.clone().close().await;
     Ok(report)
-}
-
-fn read<C: Client>(
-    client: &'static C,
-    path: &'static str,
-) -> impl Future<Output = Done> + Send + 'static {
-    let get = client.get(path);
-    async move { get.await.map(drop) }
 }
 
 async fn create_delete<C: Client>(

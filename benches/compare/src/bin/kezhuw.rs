@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use futures_util::TryFutureExt as _;
 use zk_benches::{Client, Failure, program};
 use zookeeper_client as zk;
 
@@ -28,17 +29,12 @@ impl Client for Kezhuw {
 
     async fn close(self) {}
 
-    fn get(&self, path: &str) -> impl Future<Output = Result<usize, Failure>> + Send {
-        let get = self.0.get_data(path);
-        async move { Ok(get.await?.0.len()) }
+    fn get(&self, path: &str) -> impl Future<Output = Result<(), Failure>> + Send {
+        self.0.get_data(path).map_ok(drop).err_into()
     }
 
     fn set(&self, path: &str, data: &[u8]) -> impl Future<Output = Result<(), Failure>> + Send {
-        let set = self.0.set_data(path, data, None);
-        async move {
-            set.await?;
-            Ok(())
-        }
+        self.0.set_data(path, data, None).map_ok(drop).err_into()
     }
 
     async fn create(&self, path: &str, data: &[u8]) -> Result<(), Failure> {
@@ -47,8 +43,7 @@ impl Client for Kezhuw {
     }
 
     fn delete(&self, path: &str) -> impl Future<Output = Result<(), Failure>> + Send {
-        let delete = self.0.delete(path, None);
-        async move { Ok(delete.await?) }
+        self.0.delete(path, None).err_into()
     }
 
     fn set_all(

@@ -28,9 +28,9 @@ impl Client for TokioZooKeeper {
 
     async fn close(self) {}
 
-    async fn get(&self, path: &str) -> Result<usize, Failure> {
-        let (data, _) = self.0.get_data(path).await?.ok_or("no such node")?;
-        Ok(data.len())
+    async fn get(&self, path: &str) -> Result<(), Failure> {
+        self.0.get_data(path).await?.ok_or("no such node")?;
+        Ok(())
     }
 
     async fn set(&self, path: &str, data: &[u8]) -> Result<(), Failure> {

@@ -41,8 +41,9 @@ impl Client for ZooKeeperAsync {
         let _ = self.0.close().await;
     }
 
-    async fn get(&self, path: &str) -> Result<usize, Failure> {
-        Ok(self.0.get_data(path, false).await?.0.len())
+    async fn get(&self, path: &str) -> Result<(), Failure> {
+        self.0.get_data(path, false).await?;
+        Ok(())
     }
 
     async fn set(&self, path: &str, data: &[u8]) -> Result<(), Failure> {
