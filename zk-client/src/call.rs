@@ -22,9 +22,8 @@ use crate::{
     error::{Cause, InDoubt, ReadError, Rejection, SessionEnd, WriteError},
     frames::Frames,
     ids::Ids,
-    inbox::Commands,
+    inbox::{Commands, Cost, Unsent},
     level::Level,
-    room::{Room, Share},
     session::Published,
     stats::Counters,
     sweep::Sweep,
@@ -93,6 +92,21 @@ impl Command {
 }
 
 impl Submission {
+    /// It has room.
+    pub(crate) fn pay(&mut self, cost: Option<Cost>) {
+        if let Self::Request(Outgoing { token: Token::Caller(caller), .. }) = self {
+            caller.cost = cost;
+        }
+    }
+
+    /// The room that it takes up.
+    pub(crate) const fn cost(&self) -> Option<Cost> {
+        match self {
+            Self::Request(Outgoing { token: Token::Caller(caller), .. }) => caller.cost,
+            _ => None,
+        }
+    }
+
     pub(crate) fn refuse(self, end: SessionEnd) {
         match self {
             Self::Request(Outgoing { token, .. }) => token.refuse(end),
@@ -126,8 +140,8 @@ pub(crate) struct Caller {
     pub(crate) op: OpCode,
     /// When the driver has heard of it.
     pub(crate) since: Duration,
-    /// Gives room for another request once this one is answered.
-    _share: Option<Share>,
+    /// The room that it takes up, until its request has no place any more.
+    pub(crate) cost: Option<Cost>,
 }
 
 impl Token {
@@ -144,9 +158,8 @@ impl Caller {
         op: OpCode,
         reply: oneshot::Sender<Outcome>,
         ticket: Option<Arc<Ticket>>,
-        share: Option<Share>,
     ) -> Self {
-        Self { reply: Some(reply), ticket, op, since: Duration::ZERO, _share: share }
+        Self { reply: Some(reply), ticket, op, since: Duration::ZERO, cost: None }
     }
 
     /// Tells the caller, unless that has been done.
@@ -163,7 +176,6 @@ impl Caller {
 pub(crate) struct Handle {
     pub(crate) commands: Commands,
     pub(crate) published: watch::Receiver<Published>,
-    pub(crate) room: Room,
     pub(crate) chroot: Chroot,
     pub(crate) level: Arc<Level>,
     pub(crate) ids: Arc<Ids>,
@@ -194,6 +206,26 @@ impl Handle {
             }
         }
         self.command(Command::Submit(self.purpose(), submission));
+    }
+
+    /// The same, of one of `len` bytes. It comes back if there is no room for it.
+    pub(crate) fn submit(&self, mut submission: Submission, len: usize) -> Result<(), Submission> {
+        if let Some(held) = &self.held {
+            if let Some(held) = &mut *held.lock().unwrap_or_else(PoisonError::into_inner) {
+                let Some(cost) = self.commands.take_room(len) else { return Err(submission) };
+                submission.pay(Some(cost));
+                held.push(submission);
+                return Ok(());
+            }
+        }
+        match self.commands.submit(self.purpose(), submission, len) {
+            Ok(()) => Ok(()),
+            Err(Unsent::NoRoom(submission)) => Err(submission),
+            Err(Unsent::Closed(submission)) => {
+                submission.refuse(self.published.borrow().end());
+                Ok(())
+            }
+        }
     }
 
     /// Passes on all that was held back, to leave in one write.

@@ -69,7 +69,6 @@ mod pending;
 mod protected;
 mod resolve;
 mod retry;
-mod room;
 mod sasl;
 mod servers;
 mod session;

@@ -25,7 +25,7 @@ use crate::{
     },
     call_options::CallOptions,
     error::{Cause, SessionEnd},
-    room::{Share, Waiting},
+    inbox::{Share, Waiting},
     ticket::Ticket,
     watch::Listener,
 };
@@ -79,10 +79,8 @@ pub(crate) struct Start {
 struct Queued {
     room: Waiting,
     handle: Handle,
-    frame: RequestFrame,
-    on_loss: OnLoss,
-    fail_fast: bool,
-    intent: Option<Box<WatchIntent<Listener>>>,
+    submission: Submission,
+    outcome: oneshot::Receiver<Outcome>,
 }
 
 /// When a caller gives up.
@@ -133,38 +131,22 @@ impl<T, E: CallError> Pending<T, E> {
         });
         let ticket = deadline.as_ref().map(|deadline| deadline.ticket.clone());
         let fail_fast = options.fail_fast;
-        let state = match (handle.room.take_now(frame.len()), admission) {
-            (Some(share), _) => {
-                let outgoing = (frame, on_loss, fail_fast, intent);
-                State::Submitted(submit(handle, outgoing, ticket, share), context, read)
-            }
-            (None, Admission::Waiting) if !fail_fast => {
-                let room = handle.room.take(frame.len());
-                let handle = handle.clone();
-                let queued = Queued { room, handle, frame, on_loss, fail_fast, intent };
+        let (reply, outcome) = oneshot::channel();
+        let (op, len) = (frame.op(), frame.len());
+        let token = Token::Caller(Caller::new(op, reply, ticket));
+        let submission =
+            Submission::Request(Outgoing { frame, token, watch: intent, on_loss, fail_fast });
+        let state = match (handle.submit(submission, len), admission) {
+            (Ok(()), _) => State::Submitted(outcome, context, read),
+            (Err(submission), Admission::Waiting) if !fail_fast => {
+                let room = handle.commands.wait_for_room(len);
+                let queued = Queued { room, handle: handle.clone(), submission, outcome };
                 State::Waiting(Box::new(queued), context, read)
             }
-            (None, _) => State::Failed(E::not_sent(Cause::QueueFull)),
+            (Err(_), _) => State::Failed(E::not_sent(Cause::QueueFull)),
         };
         Self { state, deadline, instead }
     }
-}
-
-fn submit(
-    handle: &Handle,
-    (frame, on_loss, fail_fast, watch): (
-        RequestFrame,
-        OnLoss,
-        bool,
-        Option<Box<WatchIntent<Listener>>>,
-    ),
-    ticket: Option<Arc<Ticket>>,
-    share: Share,
-) -> oneshot::Receiver<Outcome> {
-    let (reply, outcome) = oneshot::channel();
-    let token = Token::Caller(Caller::new(frame.op(), reply, ticket, Some(share)));
-    handle.send(Submission::Request(Outgoing { frame, token, watch, on_loss, fail_fast }));
-    outcome
 }
 
 impl<T, E> fmt::Debug for Pending<T, E> {
@@ -227,21 +209,16 @@ impl<T, E: CallError> Pending<T, E> {
         })
     }
 
-    /// There is room now; none at all means that there is no session.
+    /// There is room now.
     fn submit_queued(&mut self, share: Option<Share>) {
         let State::Waiting(queued, context, read) = mem::replace(&mut self.state, State::Finished)
         else {
             return;
         };
-        let Queued { handle, frame, on_loss, fail_fast, intent, .. } = *queued;
-        let ticket = self.deadline.as_ref().map(|deadline| deadline.ticket.clone());
-        self.state = match share {
-            Some(share) => {
-                let outgoing = (frame, on_loss, fail_fast, intent);
-                State::Submitted(submit(&handle, outgoing, ticket, share), context, read)
-            }
-            None => State::Failed(E::not_sent(Cause::QueueFull)),
-        };
+        let Queued { handle, mut submission, outcome, .. } = *queued;
+        submission.pay(share.and_then(Share::into_cost));
+        handle.send(submission);
+        self.state = State::Submitted(outcome, context, read);
     }
 
     /// Whether the caller's patience has ended, and nobody will carry the request out. If somebody may, the driver

@@ -33,7 +33,6 @@ use crate::{
     level::Level,
     operations::Sync,
     options::{ConnectOptions, SessionTask},
-    room::Room,
     session::{Lease, Published, Session, SessionState},
     stats::{Counters, Stats},
     sweep::Unconfirmed,
@@ -124,8 +123,7 @@ impl Client {
             close_confirmed: false,
         };
         let (level, frames) = (Arc::new(Level::default()), Arc::new(Frames::default()));
-        let room = Room::new(config.requests_max, config.request_bytes_max);
-        let (commands, inbox) = inbox();
+        let (commands, inbox) = inbox(config.requests_max, config.request_bytes_max);
         let (publisher, published) = watch::channel(first);
         let (failure, last_failure) = watch::channel(None);
         let (lease, sweeps) = (Arc::new(Lease::default()), Arc::new(Unconfirmed::default()));
@@ -155,7 +153,6 @@ impl Client {
             handle: Handle {
                 commands,
                 published,
-                room,
                 chroot,
                 level,
                 ids,

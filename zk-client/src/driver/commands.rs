@@ -77,6 +77,7 @@ impl Driver {
 
     fn submit(&mut self, now: Time, purpose: Purpose, submission: Submission) {
         if self.detaching.is_some() && purpose == Purpose::Use {
+            self.parts.inbox.free(submission.cost());
             return submission.refuse(SessionEnd::Closed);
         }
         let request = match submission {
@@ -96,6 +97,7 @@ impl Driver {
         let ticket = caller.ticket.clone();
         if ticket.as_ref().is_some_and(|ticket| !ticket.take()) {
             // Its caller has waited long enough already.
+            self.parts.inbox.free(caller.cost);
             return;
         }
         let place = self.parts.session.submit(now, request);
@@ -113,6 +115,7 @@ impl Driver {
                 let outcome =
                     if was_sent { Outcome::Unknown(cause) } else { Outcome::NotSent(cause) };
                 self.parts.counters.concluded(now, &caller, &outcome);
+                self.parts.inbox.free(caller.cost);
                 caller.answer(outcome);
             }
             Some(Withdrawn::Sent(Token::Caller(caller))) if caller.reply.is_some() => {

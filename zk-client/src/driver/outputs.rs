@@ -68,6 +68,7 @@ impl Driver {
                 if caller.reply.is_some() {
                     self.parts.counters.concluded(now, &caller, &outcome);
                 }
+                self.parts.inbox.free(caller.cost);
                 caller.answer(outcome);
             }
             Token::Closer(done) => {

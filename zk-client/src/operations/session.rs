@@ -93,7 +93,7 @@ impl AddAuth {
     pub(crate) fn start(target: Target<'_>, scheme: &str, auth: Bytes) -> Self {
         let (reply, outcome) = oneshot::channel();
         let auth = Auth { scheme: scheme.into(), auth: Secret(auth) };
-        let token = Token::Caller(Caller::new(OpCode::AUTH, reply, None, None));
+        let token = Token::Caller(Caller::new(OpCode::AUTH, reply, None));
         target.handle.command(Command::AddAuth(auth, token));
         Self { outcome }
     }

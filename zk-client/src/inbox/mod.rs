@@ -1,7 +1,9 @@
 //! The way to the driver: commands, in the order in which they were sent.
 //!
 //! A lock instead of a channel, because the driver takes all that has come in one step: two buffers change places, and
-//! what waits in them is as long as what waits. Sending is one push. How much there may be is decided before: see `room`.
+//! what waits in them is as long as what waits. Sending is one push, if there is room for what is sent: see `room`.
+
+mod room;
 
 use std::{
     collections::VecDeque,
@@ -10,7 +12,12 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::call::Command;
+use self::room::{Amount, Granted, Room};
+pub(crate) use self::room::{Cost, Share, Waiting};
+use crate::{
+    call::{Command, Submission},
+    cleanup::Purpose,
+};
 
 /// Commands that a buffer keeps room for while nothing is going on.
 const KEPT: usize = 4;
@@ -29,16 +36,26 @@ pub(crate) struct Inbox {
     shared: Arc<Shared>,
     /// What the driver has taken and not yet obeyed.
     taken: VecDeque<Command>,
+    /// Room that is to be given back.
+    freed: Amount,
+}
+
+/// Why a submission comes back.
+#[derive(Debug)]
+pub(crate) enum Unsent {
+    NoRoom(Submission),
+    /// There is no driver any more.
+    Closed(Submission),
 }
 
 #[derive(Debug)]
 struct Sender(Arc<Shared>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared(Mutex<State>);
 
 /// Nothing that is dropped while it is locked sends commands itself: neither these nor wakers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     commands: VecDeque<Command>,
     /// Of a driver that waits.
@@ -47,27 +64,53 @@ struct State {
     abandoned: bool,
     /// Whether nobody would take it.
     closed: bool,
+    room: Room,
 }
 
-/// A new inbox, and the first way to it.
-pub(crate) fn inbox() -> (Commands, Inbox) {
-    let shared = Arc::<Shared>::default();
+/// A new inbox, with room for so many requests and so many bytes of them, and the first way to it.
+pub(crate) fn inbox(requests_max: usize, bytes_max: usize) -> (Commands, Inbox) {
+    let shared = Arc::new(Shared::new(requests_max, bytes_max));
     let sender = Sender(shared.clone());
-    (Commands(Arc::new(sender)), Inbox { shared, taken: VecDeque::new() })
+    let inbox = Inbox { shared, taken: VecDeque::new(), freed: Amount::default() };
+    (Commands(Arc::new(sender)), inbox)
 }
 
 impl Commands {
     /// Sends a command, unless there is no driver any more: then it comes back.
     pub(crate) fn send(&self, command: Command) -> Result<(), Command> {
-        let mut state = self.0.0.lock();
+        let state = self.0.0.lock();
         if state.closed {
             return Err(command);
         }
-        state.commands.push_back(command);
-        let waker = state.waker.take();
-        drop(state);
-        waker.into_iter().for_each(Waker::wake);
+        push(state, command);
         Ok(())
+    }
+
+    /// Sends a submission of `len` bytes, if there is room for it.
+    pub(crate) fn submit(
+        &self,
+        purpose: Purpose,
+        mut submission: Submission,
+        len: usize,
+    ) -> Result<(), Unsent> {
+        let mut state = self.0.0.lock();
+        if state.closed {
+            return Err(Unsent::Closed(submission));
+        }
+        let Some(cost) = state.room.take_now(len) else { return Err(Unsent::NoRoom(submission)) };
+        submission.pay(Some(cost));
+        push(state, Command::Submit(purpose, submission));
+        Ok(())
+    }
+
+    /// Room for `len` bytes, if there is some, for a submission that is sent later.
+    pub(crate) fn take_room(&self, len: usize) -> Option<Cost> {
+        self.0.0.lock().room.take_now(len)
+    }
+
+    /// Waits for room for `len` bytes.
+    pub(crate) fn wait_for_room(&self, len: usize) -> Waiting {
+        Waiting::new(&self.0.0, len)
     }
 
     pub(crate) fn downgrade(&self) -> WeakCommands {
@@ -95,6 +138,15 @@ impl Inbox {
             return Poll::Ready(true);
         }
         let mut state = self.shared.lock();
+        let granted = match mem::take(&mut self.freed) {
+            none if none.is_none() => Granted::default(),
+            freed => state.room.give_back(freed),
+        };
+        if !granted.is_empty() {
+            drop(state);
+            granted.tell(&self.shared);
+            state = self.shared.lock();
+        }
         mem::swap(&mut state.commands, &mut self.taken);
         if !self.taken.is_empty() {
             return Poll::Ready(true);
@@ -113,6 +165,11 @@ impl Inbox {
         self.taken.pop_front()
     }
 
+    /// What takes up so much is over: there is room for something else by the next [`Inbox::poll`].
+    pub(crate) fn free(&mut self, cost: Option<Cost>) {
+        cost.into_iter().for_each(|cost| self.freed.add(cost));
+    }
+
     /// Whether nothing has been sent that has not been obeyed.
     pub(crate) fn is_empty(&self) -> bool {
         self.taken.is_empty() && self.shared.lock().commands.is_empty()
@@ -124,6 +181,9 @@ impl Inbox {
         let mut state = self.shared.lock();
         state.closed = true;
         rest.append(&mut state.commands);
+        let granted = state.room.close();
+        drop(state);
+        granted.tell(&self.shared);
         rest.into_iter()
     }
 
@@ -142,9 +202,27 @@ impl Drop for Inbox {
 }
 
 impl Shared {
+    fn new(requests_max: usize, bytes_max: usize) -> Self {
+        Self(Mutex::new(State {
+            commands: VecDeque::new(),
+            waker: None,
+            abandoned: false,
+            closed: false,
+            room: Room::new(requests_max, bytes_max),
+        }))
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Sends a command, and wakes a driver that waits.
+fn push(mut state: MutexGuard<'_, State>, command: Command) {
+    state.commands.push_back(command);
+    let waker = state.waker.take();
+    drop(state);
+    waker.into_iter().for_each(Waker::wake);
 }
 
 impl Drop for Sender {
@@ -190,7 +268,7 @@ mod tests {
 
     #[test]
     fn commands_are_taken_in_their_order_and_a_driver_that_waits_is_woken_once() {
-        let (commands, mut inbox) = inbox();
+        let (commands, mut inbox) = inbox(9, 9);
         let woken = Arc::<Woken>::default();
         let waker = Waker::from(woken.clone());
         let cx = &Context::from_waker(&waker);
@@ -211,7 +289,7 @@ mod tests {
 
     #[test]
     fn the_driver_hears_that_all_have_gone_behind_what_they_sent() {
-        let (commands, mut inbox) = inbox();
+        let (commands, mut inbox) = inbox(9, 9);
         let weak = commands.downgrade();
         let woken = Arc::<Woken>::default();
         let waker = Waker::from(woken.clone());
@@ -231,7 +309,7 @@ mod tests {
 
     #[test]
     fn what_comes_too_late_comes_back() {
-        let (commands, mut inbox) = inbox();
+        let (commands, mut inbox) = inbox(9, 9);
         commands.send(servers(1)).unwrap();
         assert_eq!(inbox.close().map(|command| count(&command)).collect::<Vec<_>>(), [1]);
         let refused = commands.send(servers(2)).unwrap_err();
@@ -243,7 +321,7 @@ mod tests {
     #[test]
     fn nothing_is_lost_between_threads() {
         const EACH: usize = 2_000;
-        let (commands, mut inbox) = inbox();
+        let (commands, mut inbox) = inbox(9, 9);
         let start = Barrier::new(3);
         let woken = Arc::<Woken>::default();
         let waker = Waker::from(woken.clone());
