@@ -12,6 +12,7 @@ use zk_client::{CallOptions, Cause, Client, ReadError, Retry, SessionState, Writ
 use crate::{behind_proxy, on_each_release};
 
 const SHORT: Duration = Duration::from_millis(60);
+const LONG: Duration = Duration::from_secs(20);
 
 #[test]
 fn a_request_that_takes_too_long_is_given_up_without_hurting_the_others() {
@@ -141,6 +142,49 @@ fn whoever_awaits_a_request_waits_for_room_in_turn() {
             third.unwrap();
             assert_eq!(&*fourth.unwrap().0, b"third", "first come, first served");
             zk.delete("/n").await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn whatever_becomes_of_a_request_there_is_room_for_the_next() {
+    on_each_release(async |server| {
+        let (proxy, _) = behind_proxy(server).await;
+        let servers = proxy.connect_string();
+        let connector = Through(move |_: &str| servers.clone());
+        let zk = server.options().requests_max(1).connector(connector).connect().await.unwrap();
+        let gone = Cause::DeadlineExceeded;
+        // Each of these takes all the room there is; a submitted one does not wait for it.
+        for _ in 0..2 {
+            zk.get("/").submit().await.expect("the one before was answered");
+            zk.get("/none").submit().await.expect_err("there is no such node");
+
+            let cork = zk.cork();
+            let held = cork.get("/").timeout(SHORT).submit().await;
+            assert_eq!(held.unwrap_err(), ReadError::Unavailable(gone.clone()), "held back");
+            drop(cork);
+            zk.get("/").timeout(LONG).await.expect("nobody took the one before");
+
+            proxy.silence();
+            let sent = zk.get("/").timeout(SHORT).submit().await;
+            assert_eq!(sent.unwrap_err(), ReadError::Unavailable(gone.clone()), "not answered");
+            proxy.resume();
+            zk.get("/").timeout(LONG).await.expect("the one before has been answered after all");
+
+            drop(zk.get("/").submit());
+            zk.get("/").timeout(LONG).await.expect("nobody waits for the one before");
+
+            proxy.silence();
+            let lost = zk.create("/lost", b"").submit();
+            proxy.refuse_connections().await;
+            proxy.cut_all();
+            let WriteError::InDoubt(_) = lost.await.unwrap_err() else { panic!("it was sent") };
+            let unsent = zk.get("/").timeout(SHORT).submit().await;
+            assert_eq!(unsent.unwrap_err(), ReadError::Unavailable(gone.clone()), "not sent");
+            let fast = zk.get("/").fail_fast().submit().await.unwrap_err();
+            assert_eq!(fast, ReadError::Unavailable(Cause::NotConnected));
+            proxy.resume();
+            proxy.accept_connections().await;
         }
     });
 }

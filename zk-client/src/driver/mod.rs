@@ -171,6 +171,8 @@ impl Driver {
             self.answers -= usize::from(matches!(output, Output::Reply { .. }));
             self.carry_out(now, output);
         }
+        // Before those who have been answered get a chance to ask for something else.
+        self.parts.inbox.give_back();
         self.parts.lease.publish(self.parts.session.lease());
         let (requests, bytes) = self.parts.session.load();
         self.parts.counters.load(requests, bytes);

@@ -12,7 +12,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use self::room::{Amount, Granted, Room};
+use self::room::{Amount, Room};
 pub(crate) use self::room::{Cost, Share, Waiting};
 use crate::{
     call::{Command, Submission},
@@ -138,15 +138,6 @@ impl Inbox {
             return Poll::Ready(true);
         }
         let mut state = self.shared.lock();
-        let granted = match mem::take(&mut self.freed) {
-            none if none.is_none() => Granted::default(),
-            freed => state.room.give_back(freed),
-        };
-        if !granted.is_empty() {
-            drop(state);
-            granted.tell(&self.shared);
-            state = self.shared.lock();
-        }
         mem::swap(&mut state.commands, &mut self.taken);
         if !self.taken.is_empty() {
             return Poll::Ready(true);
@@ -165,9 +156,18 @@ impl Inbox {
         self.taken.pop_front()
     }
 
-    /// What takes up so much is over: there is room for something else by the next [`Inbox::poll`].
+    /// What takes up so much is over: there is room for something else with the next [`Inbox::give_back`].
     pub(crate) fn free(&mut self, cost: Option<Cost>) {
         cost.into_iter().for_each(|cost| self.freed.add(cost));
+    }
+
+    /// Gives all room back that has become free: in one step, which costs as much as that for a single request.
+    pub(crate) fn give_back(&mut self) {
+        let freed = mem::take(&mut self.freed);
+        if !freed.is_none() {
+            let granted = self.shared.lock().room.give_back(freed);
+            granted.tell(&self.shared);
+        }
     }
 
     /// Whether nothing has been sent that has not been obeyed.

@@ -3,7 +3,6 @@
 use std::{
     collections::VecDeque,
     future::Future,
-    mem,
     num::NonZeroU32,
     pin::Pin,
     sync::Arc,
@@ -41,7 +40,7 @@ struct Waiter {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost(NonZeroU32);
 
-/// Room that was waited for, and is given back unless it is used.
+/// Room that was waited for; given back when it is dropped, unless it was used.
 #[derive(Debug)]
 pub(crate) struct Share {
     shared: Arc<Shared>,
@@ -50,7 +49,7 @@ pub(crate) struct Share {
 
 /// Those who have room now, to be told so when nothing is locked.
 #[must_use = "they wait"]
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Granted(Vec<Waiter>);
 
 impl Amount {
@@ -134,10 +133,6 @@ impl Room {
 }
 
 impl Granted {
-    pub(super) const fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     pub(super) fn tell(self, shared: &Arc<Shared>) {
         for Waiter { cost, granted } in self.0 {
             // Who has gone meanwhile gives it back.
@@ -149,7 +144,7 @@ impl Granted {
 impl Share {
     /// Uses it.
     pub(crate) fn into_cost(mut self) -> Option<Cost> {
-        mem::take(&mut self.cost)
+        self.cost.take()
     }
 }
 
