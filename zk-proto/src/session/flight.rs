@@ -281,18 +281,13 @@ impl<R, W> Flight<R, W> {
     /// # Errors
     /// The xid that was due, if any.
     pub(crate) fn answered(&mut self, xid: Xid) -> Result<Sent<R, W>, Option<Xid>> {
-        match self.sent.pop_front() {
-            Some(sent) if sent.xid == xid || planted!(XidMismatchAccepted) => {
-                self.forget(&sent.slot);
-                Ok(sent)
-            }
-            Some(sent) => {
-                let due = sent.xid;
-                self.sent.push_front(sent);
-                Err(Some(due))
-            }
-            None => Err(None),
+        let due = self.sent.front().map(|sent| sent.xid);
+        if due != Some(xid) && !planted!(XidMismatchAccepted) {
+            return Err(due);
         }
+        let sent = self.sent.pop_front().ok_or(None)?;
+        self.forget(&sent.slot);
+        Ok(sent)
     }
 
     /// Puts a request that a server certainly did not carry out back in front of all others.
