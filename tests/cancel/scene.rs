@@ -94,6 +94,9 @@ const SCENES: &[Scene] = &[
     scene("Children", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.children("/").await) })
     }),
+    scene("ChildrenPacked", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.children("/").packed().await) })
+    }),
     scene("ChildrenWatched", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.children("/data").watch().await) })
     }),

@@ -116,9 +116,10 @@ pub use self::{
     node::OwnedNode,
     observe::{Answered, Connected, Ending, Observer},
     operations::{
-        AddAuth, Children, ChildrenWatched, Config, ConfigWatched, Delete, DeleteIfExists,
-        DescendantCount, EnsembleConfig, Ephemerals, Exists, ExistsWatched, Get, GetAcl,
-        GetWatched, Member, MultiRead, ReadResult, Reconfig, Set, SetAcl, Sync, WhoAmI,
+        AddAuth, ChildNames, Children, ChildrenPacked, ChildrenWatched, Config, ConfigWatched,
+        Delete, DeleteIfExists, DescendantCount, EnsembleConfig, Ephemerals, Exists, ExistsWatched,
+        Get, GetAcl, GetWatched, Member, MultiRead, ReadResult, Reconfig, Set, SetAcl, Sync,
+        WhoAmI,
     },
     options::{ConnectOptions, SessionTask},
     parents::{CreateWithParents, PendingWithParents},

@@ -29,7 +29,8 @@ pub(crate) use self::read::{read_children, read_data, read_exists};
 pub use self::{
     config::{Config, ConfigWatched, EnsembleConfig, Member, Reconfig},
     read::{
-        Children, ChildrenWatched, DescendantCount, Exists, ExistsWatched, Get, GetAcl, GetWatched,
+        ChildNames, Children, ChildrenPacked, ChildrenWatched, DescendantCount, Exists,
+        ExistsWatched, Get, GetAcl, GetWatched,
     },
     session::{AddAuth, Ephemerals, WhoAmI},
     several::{MultiRead, ReadResult},

@@ -1,8 +1,10 @@
 //! Reads of nodes.
 
+use std::{borrow::Cow, fmt};
+
 use bytes::Bytes;
 use zk_proto::{
-    AclList, ErrorCode, Stat, Str,
+    AclList, ErrorCode, List, Stat, Str, Text,
     request::{
         ExistsRequest, ExistsResponse, GetAclRequest, GetAclResponse, GetAllChildrenNumberRequest,
         GetAllChildrenNumberResponse, GetChildren2Request, GetChildren2Response, GetDataRequest,
@@ -25,6 +27,7 @@ awaitable! {
     ExistsWatched: (Option<Stat>, Watch), ReadError;
     Children: (Vec<String>, Stat), ReadError;
     ChildrenWatched: ((Vec<String>, Stat), Watch), ReadError;
+    ChildrenPacked: (ChildNames, Stat), ReadError;
     GetAcl: (AclList, Stat), ReadError;
     DescendantCount: u32, ReadError;
 }
@@ -104,6 +107,60 @@ watchable! {
 }
 
 read_of_path! {
+    /// The same listing as [`Children`], in one piece of memory: see [`Children::packed`].
+    ChildrenPacked
+}
+
+impl<'a> Children<'a> {
+    /// Leaves the names where they came, in one piece of memory, instead of making a string of each: for those who list
+    /// often, or many, and keep few.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+    /// zk.create("/job-7", b"").await?;
+    /// let (names, _) = zk.children("/").packed().await?;
+    /// assert!(names.iter().any(|name| name == "job-7"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn packed(self) -> ChildrenPacked<'a> {
+        ChildrenPacked::new(self.target, self.path)
+    }
+}
+
+/// Names of children, in no order, as they came: see [`Children::packed`].
+#[derive(Clone, Default)]
+pub struct ChildNames(List<Text>);
+
+impl ChildNames {
+    /// The names. One that is not UTF-8, which servers do not let in, is shown with replacements.
+    pub fn iter(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        self.0.strs()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for ChildNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+read_of_path! {
     /// Reads who may do what with a node: see [`Client::acl`](crate::Client::acl).
     GetAcl
 }
@@ -168,6 +225,17 @@ impl Children<'_> {
     fn start(self, admission: Admission) -> Pending<(Vec<String>, Stat), ReadError> {
         let frame = |path: Str<'_>| self.target.frame(&GetChildren2Request { path, watch: false });
         read(self.target, self.path, None, frame, admission, |answer, _| read_children(&answer))
+    }
+}
+
+impl ChildrenPacked<'_> {
+    fn start(self, admission: Admission) -> Pending<(ChildNames, Stat), ReadError> {
+        let frame = |path: Str<'_>| self.target.frame(&GetChildren2Request { path, watch: false });
+        read(self.target, self.path, None, frame, admission, |answer, _| {
+            let answer = Answer { body: detached(&answer.body, &answer.body), ..answer };
+            let GetChildren2Response { children, stat } = body(&answer)?;
+            Ok((ChildNames(children), stat))
+        })
     }
 }
 
