@@ -29,8 +29,8 @@ pub enum Kind {
 
 /// The name of a node that has a place in the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) name: String,
+pub(crate) struct Entry<N = String> {
+    pub(crate) name: N,
     pub(crate) sequence: i32,
     pub(crate) kind: Kind,
 }
@@ -48,11 +48,11 @@ const MARKERS: [(&str, Kind); 8] = [
     ("lease-", Kind::Lease),
 ];
 
-impl Entry {
+impl<N: AsRef<str>> Entry<N> {
     /// Reads a child's name. Gives the name back if it has no place in the sequence: it
     /// belongs to nobody who waits.
-    pub(crate) fn parse(name: String) -> Result<Self, String> {
-        match numbered(&name) {
+    pub(crate) fn parse(name: N) -> Result<Self, N> {
+        match numbered(name.as_ref()) {
             Some((sequence, kind)) => Ok(Self { name, sequence, kind }),
             None => Err(name),
         }
@@ -63,23 +63,25 @@ impl Entry {
     /// Serial-number arithmetic, so that order survives the counter's wrap on old servers as long as the
     /// living nodes are close together. Equal numbers are legitimate only where a Curator writer has taken
     /// a read lock under its write lock: the write counts as the earlier one.
-    pub(crate) fn order(&self, other: &Self) -> Ordering {
+    pub(crate) fn order<M: AsRef<str>>(&self, other: &Entry<M>) -> Ordering {
+        let by_name = || self.name.as_ref().cmp(other.name.as_ref());
         if planted!(OrderedByName) {
-            return self.name.cmp(&other.name);
+            return by_name();
         }
         let distance = self.sequence.wrapping_sub(other.sequence);
         distance
             .cmp(&0)
             .then_with(|| (self.kind == Kind::Read).cmp(&(other.kind == Kind::Read)))
-            .then_with(|| self.name.cmp(&other.name))
+            .then_with(by_name)
     }
 
-    pub(crate) fn is_ahead_of(&self, other: &Self) -> bool {
-        self.order(other) == Ordering::Less || planted!(WatchesItself) && self == other
+    pub(crate) fn is_ahead_of<M: AsRef<str>>(&self, other: &Entry<M>) -> bool {
+        let order = self.order(other);
+        order == Ordering::Less || planted!(WatchesItself) && order == Ordering::Equal
     }
 
     /// Whether `other` has to wait for this one: it is behind, and not both of them want to read.
-    pub(crate) fn blocks(&self, other: &Self) -> bool {
+    pub(crate) fn blocks<M: AsRef<str>>(&self, other: &Entry<M>) -> bool {
         let beside_readers = other.kind == Kind::Read || planted!(WritersPassReaders);
         self.is_ahead_of(other) && !(self.kind == Kind::Read && beside_readers)
     }

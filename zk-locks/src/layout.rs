@@ -200,18 +200,18 @@ pub(crate) struct Filter {
 
 impl Filter {
     /// Reads a child's name; gives it back if it has no place in the queue.
-    pub(crate) fn read(&self, name: String) -> Result<Entry, String> {
+    pub(crate) fn read<N: AsRef<str>>(&self, name: N) -> Result<Entry<N>, N> {
         let entry = self.parse(name)?;
         let counts = match &self.named {
-            Some(lock) => lock_name(&entry.name) == Some(lock),
+            Some(lock) => lock_name(entry.name.as_ref()) == Some(lock),
             None => entry.kind != Kind::Unknown || self.strangers == Strangers::Wait,
         };
         if counts { Ok(entry) } else { Err(entry.name) }
     }
 
     /// Reads a name, whether or not it counts here; gives it back if it has no number.
-    pub(crate) fn parse(&self, name: String) -> Result<Entry, String> {
-        match self.names.and_then(|names| names.numbered(&name)) {
+    pub(crate) fn parse<N: AsRef<str>>(&self, name: N) -> Result<Entry<N>, N> {
+        match self.names.and_then(|names| names.numbered(name.as_ref())) {
             Some((sequence, kind)) => Ok(Entry { name, sequence, kind }),
             None => Entry::parse(name),
         }

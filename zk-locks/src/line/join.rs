@@ -23,9 +23,9 @@ impl Line {
     /// Whether anybody is in the queue for whom a newcomer would have to wait: one read, no write.
     pub(crate) async fn is_busy(&self, role: Role) -> Result<bool, AcquireError> {
         let relevant = |kind| role != Role::Read || kind != Kind::Read;
-        match self.client.children(&self.path).await {
+        match self.client.children(&self.path).packed().await {
             Ok((names, _)) => Ok(names
-                .into_iter()
+                .iter()
                 .filter_map(|name| self.settings.filter.read(name).ok())
                 .any(|entry| relevant(entry.kind))),
             Err(ReadError::Rejected(Rejection::NoNode)) => Ok(false),
@@ -75,7 +75,7 @@ impl Line {
             let cork = self.client.cork();
             let parents = if with_parents { self.create_parents(&cork) } else { Vec::new() };
             let create = self.create(&cork, role, data)?;
-            let children = cork.children(&self.path).submit();
+            let children = cork.children(&self.path).packed().submit();
             let behind = behind(&cork);
             drop(cork);
 
@@ -89,7 +89,7 @@ impl Line {
                     match children.await {
                         // An old listing, sent again over a new connection, may be from before the node.
                         Ok((names, _)) => {
-                            place.listing = self.listing(names, &place, epoch)?;
+                            place.listing = self.listing(names.iter(), &place, epoch)?;
                             place.story.ahead = place.ahead();
                         }
                         // It would be the next time too, at the price of another connection.

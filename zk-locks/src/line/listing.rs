@@ -34,7 +34,10 @@ pub(crate) struct Listing {
 /// For the benchmark of what a listing costs that nobody can do without.
 #[doc(hidden)]
 #[must_use]
-pub fn ahead_in_line(names: Vec<String>, own: &str) -> Option<usize> {
+pub fn ahead_in_line<N: AsRef<str> + Into<String>>(
+    names: impl IntoIterator<Item = N>,
+    own: &str,
+) -> Option<usize> {
     let own = Entry::parse(own.to_owned()).ok()?;
     let by = (&Filter::default(), Downgrades::default());
     Listing::new(names, &own, None, by, 0).ok()?.as_ref().map(Listing::ahead)
@@ -45,8 +48,8 @@ impl Listing {
     ///
     /// # Errors
     /// [`AcquireError::Stranger`] if the filter says so.
-    pub(crate) fn new(
-        names: Vec<String>,
+    pub(crate) fn new<N: AsRef<str> + Into<String>>(
+        names: impl IntoIterator<Item = N>,
         own: &Entry,
         besides: Option<&str>,
         (filter, downgrades): (&Filter, Downgrades),
@@ -64,18 +67,23 @@ impl Listing {
         for name in names {
             match filter.read(name) {
                 Ok(entry) => {
-                    is_there |= entry.sequence == own.sequence && entry.name == own.name;
+                    is_there |= entry.sequence == own.sequence && entry.name.as_ref() == own.name;
                     listing.followed |= own.is_ahead_of(&entry);
                     listing.closed &= cannot_be_joined_in_front(own.kind, entry.kind, downgrades);
-                    if entry.blocks(own) && besides != Some(&*entry.name) {
+                    if entry.blocks(own) && besides != Some(entry.name.as_ref()) {
                         listing.add(entry);
                     }
                 }
-                Err(name) if filter.is_strange(&name) => match filter.strangers {
-                    Strangers::Refuse => return Err(AcquireError::Stranger { name }),
+                Err(name) if filter.is_strange(name.as_ref()) => match filter.strangers {
+                    Strangers::Refuse => {
+                        return Err(AcquireError::Stranger { name: name.into() });
+                    }
                     Strangers::Wait | Strangers::Ignore => {
                         // Each listing meets it, and a busy lock is listed many times a second.
-                        tracing::debug!(name, "a node under the lock's path is no contender");
+                        tracing::debug!(
+                            name = name.as_ref(),
+                            "a node under the lock's path is no contender"
+                        );
                     }
                 },
                 Err(_) => {}
@@ -84,13 +92,19 @@ impl Listing {
         Ok((is_there || planted!(OwnNodeNotMissed)).then_some(listing))
     }
 
-    fn add(&mut self, entry: Entry) {
-        self.behind_writer |= entry.kind != Kind::Read;
-        let place = self.nearest.partition_point(|nearer| entry.is_ahead_of(nearer));
-        self.nearest
-            .insert(if planted!(WakesAll) { self.nearest.len() - place } else { place }, entry);
-        if self.nearest.len() > SIGHT {
-            self.nearest.pop();
+    /// Adds one that we wait for. Of those that are too far in front not even the name is kept.
+    fn add<N: AsRef<str> + Into<String>>(&mut self, entry: Entry<N>) {
+        let Entry { sequence, kind, .. } = entry;
+        self.behind_writer |= kind != Kind::Read;
+        let mut place = self.nearest.partition_point(|nearer| entry.is_ahead_of(nearer));
+        if planted!(WakesAll) {
+            place = self.nearest.len() - place;
+        }
+        if place < SIGHT {
+            self.nearest.insert(place, Entry { name: entry.name.into(), sequence, kind });
+        }
+        if place >= SIGHT || self.nearest.len() > SIGHT {
+            self.nearest.truncate(SIGHT);
             self.beyond += 1;
         }
     }

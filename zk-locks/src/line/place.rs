@@ -9,8 +9,8 @@ use std::{
 
 use tokio::time::{Instant, sleep_until};
 use zk_client::{
-    EventType, NodeEvent, OwnedNode, Pending, ReadError, SessionEnd, SessionId, Stat, Watch,
-    bytes::Bytes,
+    ChildNames, EventType, NodeEvent, OwnedNode, Pending, ReadError, SessionEnd, SessionId, Stat,
+    Watch, bytes::Bytes,
 };
 
 use super::{Settings, delay::Term, listing::Listing};
@@ -127,7 +127,7 @@ impl Drop for Story {
 }
 
 /// A listing under way.
-pub(super) type Names = Pending<(Vec<String>, Stat), ReadError>;
+pub(super) type Names = Pending<(ChildNames, Stat), ReadError>;
 
 /// A read with a watch under way.
 pub(super) type Read = Pending<((Bytes, Stat), Watch), ReadError>;

@@ -42,7 +42,7 @@ impl Line {
             });
             let nodes = cork.create_all_protected(creates).submit();
             let listings: Vec<_> =
-                lines.iter().map(|line| cork.children(&line.path).submit()).collect();
+                lines.iter().map(|line| cork.children(&line.path).packed().submit()).collect();
             drop(cork);
 
             let mut refusal = None;
@@ -64,7 +64,7 @@ impl Line {
                     for ((line, node), children) in lines.iter().zip(nodes).zip(listings) {
                         let mut place = Place::new(node, None, &line.settings)?;
                         if let Ok((names, _)) = children.await {
-                            place.listing = line.listing(names, &place, epoch)?;
+                            place.listing = line.listing(names.iter(), &place, epoch)?;
                             place.story.ahead = place.ahead();
                         }
                         places.push(line.unless_full(place)?);

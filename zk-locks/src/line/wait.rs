@@ -81,13 +81,14 @@ impl Line {
         loop {
             let (epoch, names) = place.looking.get_or_insert_with(|| {
                 // Taken first: a listing that is sent again over a new connection must not pass for one of it.
-                (self.client.session().epoch(), self.client.children(&self.path).submit())
+                (self.client.session().epoch(), self.client.children(&self.path).packed().submit())
             });
             let (epoch, names) = (*epoch, names.await);
             place.looking = None;
             match names {
                 Ok((names, _)) => {
-                    return self.listing(names, place, epoch)?.ok_or(AcquireError::NodeDeleted);
+                    let listing = self.listing(names.iter(), place, epoch)?;
+                    return listing.ok_or(AcquireError::NodeDeleted);
                 }
                 Err(ReadError::Rejected(Rejection::NoNode)) => {
                     return Err(AcquireError::NodeDeleted);
@@ -98,9 +99,9 @@ impl Line {
         }
     }
 
-    pub(super) fn listing(
+    pub(super) fn listing<N: AsRef<str> + Into<String>>(
         &self,
-        names: Vec<String>,
+        names: impl IntoIterator<Item = N>,
         place: &Place,
         epoch: u64,
     ) -> Result<Option<Listing>, AcquireError> {
