@@ -115,14 +115,10 @@ impl<'a> Children<'a> {
     /// Leaves the names where they came, in one piece of memory, instead of making a string of each: for those who list
     /// often, or many, and keep few.
     ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = zk_testkit::TestServer::start().await?;
-    /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
-    /// zk.create("/job-7", b"").await?;
-    /// let (names, _) = zk.children("/").packed().await?;
-    /// assert!(names.iter().any(|name| name == "job-7"));
+    /// ```no_run
+    /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
+    /// let (names, parent) = zk.children("/jobs").packed().await?;
+    /// assert_eq!(names.len() as i32, parent.num_children);
     /// # Ok(())
     /// # }
     /// ```
@@ -132,6 +128,18 @@ impl<'a> Children<'a> {
 }
 
 /// Names of children, in no order, as they came: see [`Children::packed`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// zk.create("/job-7", b"").await?;
+/// let (names, _) = zk.children("/").packed().await?;
+/// assert!(names.iter().any(|name| name == "job-7"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct ChildNames(List<Text>);
 
