@@ -43,9 +43,8 @@ fn a_request_that_takes_too_long_is_given_up_without_hurting_the_others() {
 fn requests_are_given_up_in_time_even_if_there_is_no_room_for_more() {
     on_each_release(async |server| {
         let (proxy, _) = behind_proxy(server).await;
-        let servers = proxy.connect_string();
-        let connector = Through(move |_: &str| servers.clone());
-        let zk = server.options().requests_max(2).connector(connector).connect().await.unwrap();
+        let options = server.options_by(&proxy.connect_string());
+        let zk = options.requests_max(2).connect().await.unwrap();
         proxy.silence();
         let reads = [zk.get("/").timeout(SHORT).submit(), zk.get("/").timeout(SHORT).submit()];
         let cork = zk.cork();
@@ -111,12 +110,9 @@ fn what_was_not_sent_in_time_never_is() {
 fn whoever_awaits_a_request_waits_for_room_in_turn() {
     on_each_release(async |server| {
         let (proxy, _) = behind_proxy(server).await;
-        let by_number = server.options().requests_max(2);
-        let by_bytes = server.options().request_bytes_max(120);
-        for limited in [by_number, by_bytes] {
-            let servers = proxy.connect_string();
-            let map = move |_: &str| servers.clone();
-            let zk = limited.connector(Through(map)).connect().await.unwrap();
+        let options = || server.options_by(&proxy.connect_string());
+        for limited in [options().requests_max(2), options().request_bytes_max(120)] {
+            let zk = limited.connect().await.unwrap();
             zk.create("/n", b"").or_exists().await.unwrap();
             proxy.silence();
             let data = [b'x'; 40];
@@ -150,9 +146,8 @@ fn whoever_awaits_a_request_waits_for_room_in_turn() {
 fn whatever_becomes_of_a_request_there_is_room_for_the_next() {
     on_each_release(async |server| {
         let (proxy, _) = behind_proxy(server).await;
-        let servers = proxy.connect_string();
-        let connector = Through(move |_: &str| servers.clone());
-        let zk = server.options().requests_max(1).connector(connector).connect().await.unwrap();
+        let options = server.options_by(&proxy.connect_string());
+        let zk = options.requests_max(1).connect().await.unwrap();
         let gone = Cause::DeadlineExceeded;
         // Each of these takes all the room there is; a submitted one does not wait for it.
         for _ in 0..2 {
@@ -187,13 +182,4 @@ fn whatever_becomes_of_a_request_there_is_room_for_the_next() {
             proxy.accept_connections().await;
         }
     });
-}
-
-/// Connects to another server than the one that was named.
-struct Through<F>(F);
-
-impl<F: Fn(&str) -> String + Send + Sync + 'static> zk_client::Connect for Through<F> {
-    fn connect(&self, server: &str) -> zk_client::Dial {
-        zk_client::TcpConnect.connect(&(self.0)(server))
-    }
 }
