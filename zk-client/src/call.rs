@@ -210,13 +210,11 @@ impl Handle {
 
     /// The same, of one of `len` bytes. It comes back if there is no room for it.
     pub(crate) fn submit(&self, mut submission: Submission, len: usize) -> Result<(), Submission> {
-        if let Some(held) = &self.held {
-            if let Some(held) = &mut *held.lock().unwrap_or_else(PoisonError::into_inner) {
-                let Some(cost) = self.commands.take_room(len) else { return Err(submission) };
-                submission.pay(Some(cost));
-                held.push(submission);
-                return Ok(());
-            }
+        if self.held.is_some() {
+            let Some(cost) = self.commands.take_room(len) else { return Err(submission) };
+            submission.pay(Some(cost));
+            self.send(submission);
+            return Ok(());
         }
         match self.commands.submit(self.purpose(), submission, len) {
             Ok(()) => Ok(()),

@@ -110,13 +110,11 @@ impl Driver {
     fn withdraw(&mut self, now: Time, ticket: &Ticket) {
         let withdrawn = ticket.place().and_then(|place| self.parts.session.withdraw(place));
         match withdrawn {
-            Some(Withdrawn::Unsent { token: Token::Caller(mut caller), was_sent }) => {
+            Some(Withdrawn::Unsent { token: Token::Caller(caller), was_sent }) => {
                 let cause = Cause::Withdrawn;
                 let outcome =
                     if was_sent { Outcome::Unknown(cause) } else { Outcome::NotSent(cause) };
-                self.parts.counters.concluded(now, &caller, &outcome);
-                self.parts.inbox.free(caller.cost);
-                caller.answer(outcome);
+                self.conclude(now, caller, outcome);
             }
             Some(Withdrawn::Sent(Token::Caller(caller))) if caller.reply.is_some() => {
                 let outcome = Outcome::Unknown(Cause::Withdrawn);

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     attempt::Next,
-    call::Token,
+    call::{Caller, Token},
     link::{Link, probe},
     observe::Connected,
     session::SessionState,
@@ -64,13 +64,7 @@ impl Driver {
 
     fn reply(&mut self, now: Time, token: Token, outcome: Outcome) {
         match token {
-            Token::Caller(mut caller) => {
-                if caller.reply.is_some() {
-                    self.parts.counters.concluded(now, &caller, &outcome);
-                }
-                self.parts.inbox.free(caller.cost);
-                caller.answer(outcome);
-            }
+            Token::Caller(caller) => self.conclude(now, caller, outcome),
             Token::Closer(done) => {
                 let confirmed = matches!(outcome, Outcome::Answered(_));
                 self.parts.published.send_modify(|it| it.close_confirmed |= confirmed);
@@ -89,6 +83,16 @@ impl Driver {
             },
             Token::Nobody => {}
         }
+    }
+
+    /// A caller's request has no place any more: the caller hears of it, if it has not been told, and there is room for
+    /// another.
+    pub(super) fn conclude(&mut self, now: Time, mut caller: Caller, outcome: Outcome) {
+        if caller.reply.is_some() {
+            self.parts.counters.concluded(now, &caller, &outcome);
+        }
+        self.parts.inbox.free(caller.cost);
+        caller.answer(outcome);
     }
 
     pub(super) fn go_on(&mut self, now: Time, next: Vec<Next>) {

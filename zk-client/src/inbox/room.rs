@@ -19,8 +19,6 @@ pub(super) struct Room {
     left: Amount,
     bytes_max: u64,
     queue: VecDeque<Waiter>,
-    /// Whether nobody counts any more.
-    is_closed: bool,
 }
 
 /// Requests, and bytes of them.
@@ -53,6 +51,9 @@ pub(crate) struct Share {
 pub(super) struct Granted(Vec<Waiter>);
 
 impl Amount {
+    /// More than is ever taken; with what is given back it still can be counted.
+    const ENDLESS: Self = Self { requests: u64::MAX / 2, bytes: u64::MAX / 2 };
+
     pub(super) const fn add(&mut self, Cost(bytes): Cost) {
         self.requests += 1;
         self.bytes += bytes.get() as u64;
@@ -67,7 +68,7 @@ impl Room {
     pub(super) fn new(requests_max: usize, bytes_max: usize) -> Self {
         let bytes_max = (bytes_max as u64).max(1);
         let left = Amount { requests: (requests_max as u64).max(1), bytes: bytes_max };
-        Self { left, bytes_max, queue: VecDeque::new(), is_closed: false }
+        Self { left, bytes_max, queue: VecDeque::new() }
     }
 
     /// One that is longer than everything there is room for gets all of it.
@@ -83,9 +84,6 @@ impl Room {
     }
 
     fn take(&mut self, Cost(bytes): Cost) -> bool {
-        if self.is_closed {
-            return true;
-        }
         let bytes = u64::from(bytes.get());
         let is_enough = self.left.requests > 0 && self.left.bytes >= bytes;
         if is_enough {
@@ -112,7 +110,7 @@ impl Room {
 
     /// Lets everybody in: what they want is refused elsewhere.
     pub(super) fn close(&mut self) -> Granted {
-        self.is_closed = true;
+        self.left = Amount::ENDLESS;
         self.serve()
     }
 
