@@ -58,6 +58,15 @@ impl<N: AsRef<str>> Entry<N> {
         }
     }
 
+    /// The same, with a name of its own.
+    pub(crate) fn into_owned(self) -> Entry
+    where
+        N: Into<String>,
+    {
+        let Self { name, sequence, kind } = self;
+        Entry { name: name.into(), sequence, kind }
+    }
+
     /// Who comes first.
     ///
     /// Serial-number arithmetic, so that order survives the counter's wrap on old servers as long as the

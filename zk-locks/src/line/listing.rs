@@ -34,10 +34,7 @@ pub(crate) struct Listing {
 /// For the benchmark of what a listing costs that nobody can do without.
 #[doc(hidden)]
 #[must_use]
-pub fn ahead_in_line<N: AsRef<str> + Into<String>>(
-    names: impl IntoIterator<Item = N>,
-    own: &str,
-) -> Option<usize> {
+pub fn ahead_in_line<'a>(names: impl IntoIterator<Item = &'a str>, own: &str) -> Option<usize> {
     let own = Entry::parse(own.to_owned()).ok()?;
     let by = (&Filter::default(), Downgrades::default());
     Listing::new(names, &own, None, by, 0).ok()?.as_ref().map(Listing::ahead)
@@ -56,13 +53,14 @@ impl Listing {
         epoch: u64,
     ) -> Result<Option<Self>, AcquireError> {
         let mut listing = Self {
-            nearest: Vec::with_capacity(SIGHT + 1),
+            nearest: Vec::new(),
             beyond: 0,
             behind_writer: false,
             followed: false,
             closed: true,
             epoch,
         };
+        let mut nearest = Vec::with_capacity(SIGHT + 1);
         let mut is_there = false;
         for name in names {
             match filter.read(name) {
@@ -71,7 +69,8 @@ impl Listing {
                     listing.followed |= own.is_ahead_of(&entry);
                     listing.closed &= cannot_be_joined_in_front(own.kind, entry.kind, downgrades);
                     if entry.blocks(own) && besides != Some(entry.name.as_ref()) {
-                        listing.add(entry);
+                        listing.behind_writer |= entry.kind != Kind::Read;
+                        listing.beyond += usize::from(add(&mut nearest, entry));
                     }
                 }
                 Err(name) if filter.is_strange(name.as_ref()) => match filter.strangers {
@@ -89,24 +88,8 @@ impl Listing {
                 Err(_) => {}
             }
         }
+        listing.nearest = nearest.into_iter().map(Entry::into_owned).collect();
         Ok((is_there || planted!(OwnNodeNotMissed)).then_some(listing))
-    }
-
-    /// Adds one that we wait for. Of those that are too far in front not even the name is kept.
-    fn add<N: AsRef<str> + Into<String>>(&mut self, entry: Entry<N>) {
-        let Entry { sequence, kind, .. } = entry;
-        self.behind_writer |= kind != Kind::Read;
-        let mut place = self.nearest.partition_point(|nearer| entry.is_ahead_of(nearer));
-        if planted!(WakesAll) {
-            place = self.nearest.len() - place;
-        }
-        if place < SIGHT {
-            self.nearest.insert(place, Entry { name: entry.name.into(), sequence, kind });
-        }
-        if place >= SIGHT || self.nearest.len() > SIGHT {
-            self.nearest.truncate(SIGHT);
-            self.beyond += 1;
-        }
     }
 
     /// How many are in front whom we have to wait for.
@@ -165,6 +148,13 @@ impl Listing {
         planted!(GrantNotRechecked)
             || self.ahead() == 0 && self.closed && self.epoch == epoch && own_is_there
     }
+}
+
+/// Adds one to the nearest. Returns whether there is one too many, who is not among them any more.
+fn add<N: AsRef<str>>(nearest: &mut Vec<Entry<N>>, entry: Entry<N>) -> bool {
+    let place = nearest.partition_point(|nearer| entry.is_ahead_of(nearer));
+    nearest.insert(if planted!(WakesAll) { nearest.len() - place } else { place }, entry);
+    nearest.len() > SIGHT && nearest.pop().is_some()
 }
 
 /// Whether one that wants `own` can go without another look although `other` is in the queue: no node will
