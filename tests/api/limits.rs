@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use zk_client::{CallOptions, Cause, Client, ReadError, Retry, SessionState, WriteError};
+use zk_client::{
+    CallOptions, Cause, Client, CreateMode, ReadError, Retry, SessionState, WriteError,
+};
 
 use crate::{behind_proxy, on_each_release};
 
@@ -138,6 +140,82 @@ fn whoever_awaits_a_request_waits_for_room_in_turn() {
             third.unwrap();
             assert_eq!(&*fourth.unwrap().0, b"third", "first come, first served");
             zk.delete("/n").await.unwrap();
+        }
+    });
+}
+
+/// Patient clients have no answer for a full queue; they keep their order in it.
+#[test]
+fn what_a_patient_client_submits_waits_for_room_in_turn() {
+    on_each_release(async |server| {
+        let (proxy, _) = behind_proxy(server).await;
+        let options = || server.options_by(&proxy.connect_string());
+        for limited in [options().requests_max(1), options().request_bytes_max(50)] {
+            let zk = limited.connect().await.unwrap();
+            zk.create("/n", b"").or_exists().await.unwrap();
+            proxy.silence();
+            let patient = zk.patient();
+            let data: Vec<_> = (0..20).map(|n| format!("{n:030}")).collect();
+            let sets: Vec<_> =
+                data.iter().map(|data| patient.set("/n", data.as_bytes()).submit()).collect();
+            let last = patient.get("/n").submit();
+            let mut most = 0;
+            for _ in 0..1000 {
+                tokio::task::yield_now().await;
+                most = most.max(zk.stats().in_flight);
+            }
+            assert_eq!(most, 1, "under way");
+            proxy.resume();
+            let mut versions = Vec::new();
+            for set in sets {
+                versions.push(set.await.unwrap().version);
+            }
+            assert!(versions.is_sorted_by(|one, next| one + 1 == *next), "{versions:?}");
+            assert_eq!(last.await.unwrap().0, data[19]);
+            zk.delete("/n").await.unwrap();
+        }
+    });
+}
+
+/// Protected creates are no way round the limits.
+#[test]
+fn protected_creates_wait_for_room_in_turn() {
+    on_each_release(async |server| {
+        let (proxy, _) = behind_proxy(server).await;
+        let options = || server.options_by(&proxy.connect_string());
+        for limited in [options().requests_max(10), options().request_bytes_max(300)] {
+            let zk = limited.connect().await.unwrap();
+            zk.create("/q", b"").or_exists().await.unwrap();
+            let mode = CreateMode::EphemeralSequential;
+            proxy.silence();
+            let create = |n: usize| {
+                let name = format!("/q/p{n:03}-");
+                zk.create(&name, b"12345678").mode(mode).protected_by_its_name().submit()
+            };
+            let mut nodes: Vec<_> = (0..100).map(create).collect();
+            // A few that nobody waits for any more: they make no node, or none that stays.
+            nodes.truncate(90);
+            let last = zk.get("/q").into_future();
+            let mut most = 0;
+            for _ in 0..1000 {
+                tokio::task::yield_now().await;
+                most = most.max(zk.stats().in_flight);
+            }
+            assert!((1..=10).contains(&most), "{most} under way");
+            proxy.resume();
+            let mut owned = Vec::new();
+            for node in nodes {
+                owned.push(node.await.unwrap());
+                assert!(zk.stats().in_flight <= 21, "besides deletes of what nobody waits for");
+            }
+            last.await.unwrap();
+            let mut names = zk.children("/q").await.unwrap().0;
+            names.retain(|name| name.as_str() < "p090");
+            assert_eq!(names.len(), 90);
+            for node in owned {
+                node.delete().await.unwrap();
+            }
+            zk.close().await.unwrap();
         }
     });
 }

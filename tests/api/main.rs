@@ -1,10 +1,18 @@
 //! The client's operations, on real servers of each release line, and on the in-process one. What a release lacks the
 //! tests ask [`zk_tests::feature`], and look at what comes instead.
 
+mod answers;
+mod armed;
+mod busy;
 mod caches;
 mod chroot;
+mod creates;
 mod doubt;
+mod durations;
+mod ends;
 mod ensemble;
+mod floods;
+mod following;
 mod limits;
 mod multi;
 mod nodes;
@@ -14,6 +22,7 @@ mod roaming;
 mod secrets;
 mod session;
 mod streams;
+mod supervised;
 mod together;
 mod watches;
 

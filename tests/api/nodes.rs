@@ -6,6 +6,7 @@ use zk_client::{
     Acl, AclList, Cause, CreateMode, OpCode, PathFault, ReadError, Rejection, WriteError,
 };
 
+use zk_testkit::proxy::{Kind as FrameKind, Match};
 use zk_tests::feature::Feature;
 
 use crate::{behind_proxy, client, on_each_release, on_each_release_to_restart};
@@ -101,6 +102,10 @@ fn nodes_that_go_by_themselves_are_asked_for_by_operations_of_their_own() {
             let created = zk.create(&format!("/{flags}-"), b"").mode(mode).await;
             let is_known = flags < 4 || server.has(Feature::TimeToLive);
             assert_eq!(created.map(drop), if is_known { Ok(()) } else { Err(UNIMPLEMENTED) });
+            if !is_known && flags == 6 {
+                // It was refused just before, and is not asked for again.
+                continue;
+            }
             let sent = proxy.wait_for_since(mark, |frame| frame.is_request(op)).await;
             let behind = if op == OpCode::CREATE_TTL { 8 } else { 0 };
             let at = sent.payload().len() - behind - 4;
@@ -234,6 +239,65 @@ fn a_node_that_may_not_be_read_is_not_one_that_is_missing() {
             server.restart_under(&stranger).await;
             assert_eq!(stranger.exists("/missing").await.unwrap(), None);
         }
+    });
+}
+
+/// A number is given when the bytes are written: whoever is first by its number is first on the wire.
+#[test]
+fn numbers_grow_by_one_however_many_threads_ask() {
+    on_each_release(async |server| {
+        let (proxy, zk) = behind_proxy(server).await;
+        zk.create("/n", b"").await.unwrap();
+        let mark = proxy.mark();
+        let handle = tokio::runtime::Handle::current();
+        let askers: Vec<_> = (0..4)
+            .map(|_| {
+                let (zk, handle) = (zk.clone(), handle.clone());
+                std::thread::spawn(move || {
+                    let _runtime = handle.enter();
+                    let (get, set) = (|| zk.get("/n").submit(), || zk.set("/n", b"x").submit());
+                    (0..50).map(|_| (get(), set())).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        for asker in askers {
+            for (get, set) in asker.join().unwrap() {
+                get.await.unwrap();
+                set.await.unwrap();
+            }
+        }
+        let frames = proxy.frames_since(mark);
+        let asked = frames.iter().filter(|frame| frame.kind == FrameKind::Request);
+        let numbers: Vec<i32> = asked.map(|frame| frame.xid.unwrap().0).collect();
+        assert_eq!(numbers.len(), 400);
+        assert!(numbers.is_sorted_by(|before, after| before + 1 == *after), "{numbers:?}");
+    });
+}
+
+/// What is taken out of the order would move all later answers to others.
+#[test]
+fn answers_go_to_their_callers_when_others_have_gone() {
+    on_each_release(async |server| {
+        let (proxy, zk) = behind_proxy(server).await;
+        let path = |n: usize| format!("/n{n}");
+        for n in 0..60 {
+            zk.create(&path(n), n.to_string().as_bytes()).await.unwrap();
+        }
+        let epoch = zk.session().epoch();
+        let held = proxy.on(Match::replies().once()).hold();
+        let mut asked: Vec<_> = (0..60).map(|n| Some(zk.get(&path(n)).submit())).collect();
+        held.fired().await;
+        // All but each third are given up, when all are on their way.
+        for (n, get) in asked.iter_mut().enumerate() {
+            get.take_if(|_| n % 3 != 1);
+        }
+        held.release();
+        for (n, get) in asked.into_iter().enumerate() {
+            if let Some(get) = get {
+                assert_eq!(get.await.unwrap().0, n.to_string());
+            }
+        }
+        assert_eq!(zk.session().epoch(), epoch, "over one connection");
     });
 }
 

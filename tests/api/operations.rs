@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use zk_client::{
-    Acl, AclList, Client, CreateMode, OpResult, Perms, ReadError, ReadResult, Rejection,
+    Acl, AclList, Client, CreateMode, OpCode, OpResult, Perms, ReadError, ReadResult, Rejection,
     SessionEnd, WriteError,
 };
 use zk_tests::feature::Feature;
 
-use crate::{client, on_each_release, on_each_release_to_restart};
+use crate::{behind_proxy, client, on_each_release, on_each_release_to_restart};
 
 const UNIMPLEMENTED: ReadError = ReadError::Rejected(Rejection::Unimplemented);
 
@@ -200,5 +200,37 @@ fn old_servers_are_asked_in_the_way_they_know() {
         let exists = zk.create("/b", b"").or_exists().await.unwrap();
         assert_eq!(exists, None);
         assert_eq!(zk.delete_recursive("/a").await, Ok(1));
+    });
+}
+
+/// Servers that do not know an operation drop the connection over it.
+#[test]
+fn what_a_server_does_not_know_costs_one_connection() {
+    on_each_release(async |server| {
+        if server.has(Feature::WhoAmI) {
+            return;
+        }
+        let (proxy, zk) = behind_proxy(server).await;
+        let epoch = zk.session().epoch();
+        let many: Vec<_> = (0..10).map(|_| zk.who_am_i().submit()).collect();
+        for asked in many {
+            assert_eq!(asked.await.unwrap_err(), UNIMPLEMENTED);
+        }
+        for _ in 0..10 {
+            assert_eq!(zk.who_am_i().await.unwrap_err(), UNIMPLEMENTED);
+        }
+        zk.get("/").await.unwrap();
+        assert!(zk.session().epoch() <= epoch + 1, "{} connections", zk.session().epoch());
+
+        // The next server may be another one.
+        let epoch = zk.session().epoch();
+        let mark = proxy.mark();
+        proxy.cut_all();
+        while zk.session().epoch() == epoch {
+            zk.get("/").await.unwrap();
+        }
+        assert_eq!(zk.who_am_i().await.unwrap_err(), UNIMPLEMENTED);
+        let frames = proxy.frames_since(mark);
+        assert!(frames.iter().any(|frame| frame.is_request(OpCode::WHO_AM_I)), "{frames}");
     });
 }

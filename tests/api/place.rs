@@ -10,7 +10,7 @@ use tokio::{
     runtime,
     sync::{Mutex, MutexGuard},
 };
-use zk_client::{Client, ConnectOptions, OpCode, Stat};
+use zk_client::{Client, ConnectOptions, OpCode, SessionState, Stat};
 use zk_testkit::proxy::Proxy;
 use zk_tests::{
     feature::Feature,
@@ -44,17 +44,22 @@ enum Hold {
 /// Runs a test on a server of each kind, side by side with other tests there. Each kind has a thread to itself, which
 /// is named after it.
 pub(crate) fn on_each_release(test: impl AsyncFn(&Place) + Sync) {
-    on_each(async |kind| test(&Place::shared(kind).await).await);
+    on_each_of(&Site::ALL, test);
+}
+
+/// The same on servers of some kinds.
+pub(crate) fn on_each_of(kinds: &[Kind], test: impl AsyncFn(&Place) + Sync) {
+    on_each(kinds, async |kind| test(&Place::shared(kind).await).await);
 }
 
 /// The same for a test that restarts its server, and has it to itself for that.
 pub(crate) fn on_each_release_to_restart(test: impl AsyncFn(&Place) + Sync) {
-    on_each(async |kind| test(&Place::alone(kind).await).await);
+    on_each(&Site::ALL, async |kind| test(&Place::alone(kind).await).await);
 }
 
-fn on_each(test: impl AsyncFn(Kind) + Sync) {
+fn on_each(kinds: &[Kind], test: impl AsyncFn(Kind) + Sync) {
     thread::scope(|scope| {
-        for kind in Site::ALL {
+        for &kind in kinds {
             let test = &test;
             let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let thread = thread::Builder::new().name(kind.to_string());
@@ -98,6 +103,11 @@ impl Place {
     /// Whether servers of this release have it.
     pub(crate) fn has(&self, feature: Feature) -> bool {
         feature.is_in(self.kind.release())
+    }
+
+    /// Whether it is a process, which is slower than one in this process.
+    pub(crate) fn is_real(&self) -> bool {
+        self.kind.is_real()
     }
 
     /// By what the client asks for nodes that are not of a special kind.
@@ -145,7 +155,8 @@ impl Place {
         self.site().kill().await;
         self.site().restart().await;
         while session.epoch() == before {
-            session.changed().await;
+            let state = session.changed().await;
+            assert!(!matches!(state, SessionState::Ended(_)), "the server was away for too long");
         }
     }
 }

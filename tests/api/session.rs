@@ -57,6 +57,35 @@ fn a_view_of_the_session_waits_for_what_changes_after_it_was_made() {
 }
 
 #[test]
+fn no_state_of_a_session_is_told_twice_and_no_loss_is_missed() {
+    on_each_release(async |server| {
+        let (proxy, zk) = behind_proxy(server).await;
+        let mut view = zk.session();
+        let connected = SessionState::Connected { read_only: false };
+        for _ in 0..2 {
+            let epoch = zk.session().epoch();
+            proxy.cut_all();
+            // Over before anybody looks.
+            while zk.session().epoch() == epoch {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(view.changed().await, SessionState::Disconnected);
+            assert_eq!(view.changed().await, connected);
+            let mut again = pin!(view.changed());
+            let nothing = again.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert_eq!(nothing, Poll::Pending);
+        }
+        zk.close().await.unwrap();
+        let mut told = vec![connected];
+        while !matches!(told.last(), Some(SessionState::Ended(_))) {
+            told.push(view.changed().await);
+        }
+        assert!(told.windows(2).all(|pair| pair[0] != pair[1]), "{told:?}");
+        assert_eq!(view.changed().await, SessionState::Ended(SessionEnd::Closed));
+    });
+}
+
+#[test]
 fn the_last_client_to_go_closes_the_session() {
     on_each_release(async |server| {
         let (zk, other) = (client(server).await, client(server).await);
@@ -138,16 +167,14 @@ fn refused_credentials_end_the_session() {
 
 #[tokio::test]
 async fn connecting_to_nobody_fails_in_time_and_says_why() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap().to_string();
-    drop(free);
-    let options = ConnectOptions::new(&address).unwrap();
+    let address = "127.0.0.1:1";
+    let options = ConnectOptions::new(address).unwrap();
     let options = options.connect_deadline(Some(Duration::from_millis(300)));
     let Err(ConnectError::TimedOut { last: Some((server, error)) }) = options.connect().await
     else {
         panic!("a session from nobody")
     };
-    assert_eq!((&*server, error), (&*address, LinkError::Refused));
+    assert_eq!((&*server, error), (address, LinkError::Refused));
 }
 
 #[test]

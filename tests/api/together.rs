@@ -85,6 +85,25 @@ fn one_missing_parent_keeps_all_nodes_from_being_created() {
 }
 
 #[test]
+fn one_node_is_refused_like_several_and_gets_what_is_missing_above_it() {
+    on_each_release(async |server| {
+        let zk = client(server).await;
+        let seat = || zk.create("/a/b/s-", b"").mode(CreateMode::EphemeralSequential);
+        let missing = MultiError { index: 0, rejection: Rejection::NoNode };
+        let refused = zk.create_all_protected([seat().protected()]).await.unwrap();
+        assert_eq!(refused.map(drop), Err(missing));
+        let below = || seat().parents().protected();
+        let submitted = zk.create_all_protected([below()]).await.unwrap().unwrap();
+        zk.delete(submitted[0].path()).await.unwrap();
+        for path in ["/a/b", "/a"] {
+            zk.delete(path).await.unwrap();
+        }
+        let followed = zk.create_all_protected([below()]).followed_by(|_| ()).await.unwrap();
+        assert_eq!(followed.unwrap().0.len(), 1);
+    });
+}
+
+#[test]
 fn nodes_whose_reply_is_lost_are_found_or_created_again_exactly_once() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;

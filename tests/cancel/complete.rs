@@ -40,6 +40,8 @@ fn awaited(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut of = "";
     let mut in_list = false;
+    // Of a method whose signature goes on in further lines.
+    let mut begun = None;
     for line in text.lines() {
         let code = line.trim_start();
         if let Some(implementation) = line.strip_prefix("impl") {
@@ -58,8 +60,14 @@ fn awaited(text: &str) -> BTreeSet<String> {
             }
         } else if let Some(method) = code.strip_prefix("pub async fn ") {
             found.insert(format!("{of}::{}", name(method)));
-        } else if code.starts_with("pub fn ") && code.contains("-> impl Future") {
-            found.insert(format!("{of}::{}", name(&code["pub fn ".len()..])));
+        } else if let Some(method) = code.strip_prefix("pub fn ") {
+            begun = Some(name(method)).filter(|_| !code.ends_with('{'));
+            if code.contains("-> impl Future") {
+                found.insert(format!("{of}::{}", name(method)));
+            }
+        } else if code.starts_with(") ->") {
+            let method = begun.take().filter(|_| code.starts_with(") -> impl Future"));
+            found.extend(method.map(|method| format!("{of}::{method}")));
         } else if line.starts_with("awaitable! {") {
             in_list = true;
         } else if in_list {
@@ -91,10 +99,11 @@ fn every_future_of_the_api_is_on_the_list_and_nothing_else() {
 
 #[test]
 fn a_new_future_of_any_form_would_be_noticed() {
-    let text = "impl<'a> Thing<'a> {\n    pub async fn wait(&self) {}\n    pub fn go(self) -> impl Future<Output = ()> {}\n}\n\
+    let text = "impl<'a> Thing<'a> {\n    pub async fn wait(&self) {}\n    pub fn go(self) -> impl Future<Output = ()> {}\n    \
+                pub fn look(\n        self,\n    ) -> impl Future<Output = ()> {}\n}\n\
                 impl IntoFuture for Builder<'_> {\n}\nimpl<T> Future for Later<T> {\n}\n\
                 awaitable! {\n    Listed: (), Error;\n}\n";
     let found = awaited(text);
-    let expected = ["Builder", "Later", "Listed", "Thing::go", "Thing::wait"];
+    let expected = ["Builder", "Later", "Listed", "Thing::go", "Thing::look", "Thing::wait"];
     assert!(found.iter().map(String::as_str).eq(expected), "{found:?}");
 }

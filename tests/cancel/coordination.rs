@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use zk_locks::{AcquireError, Barrier, CohortLock, DoubleBarrier, Election, Group, PersistentNode};
+use zk_tests::network::pass;
 
 use crate::{
-    network::pass,
     scene::{Scene, plain, scene},
     stage::{CLIENT, Needs, options},
 };

@@ -3,7 +3,7 @@
 
 mod complete;
 mod coordination;
-mod network;
+mod lasting;
 mod operations;
 mod recipes;
 mod scene;

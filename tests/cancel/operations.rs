@@ -48,13 +48,13 @@ pub(crate) const OPERATIONS: &[Scene] = &[
     scene("DeleteIfExists", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.delete("/nowhere").if_exists().await) })
     }),
-    scene("CreateOrExists", Needs::Nothing, |props| {
+    scene("Create", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.create("/data", b"").or_exists().await) })
     }),
-    scene("CreateWithParents", Needs::Nothing, |props| {
+    scene("Create", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.create("/deep/down/here", b"").parents().await) })
     }),
-    scene("PendingWithParents", Needs::Nothing, |props| {
+    scene("PendingCreate", Needs::Nothing, |props| {
         Box::pin(async {
             plain(props.client.create("/deep/down/there", b"").parents().submit().await)
         })

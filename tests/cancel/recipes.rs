@@ -7,9 +7,9 @@ use zk_locks::{
     AcquireError, Guards, HerdLock, MultiLock, ReadGuard, RwLock, Semaphore, SemaphoreMutex,
     SimpleGuard, SimpleLock, WriteGuard,
 };
+use zk_tests::network::pass;
 
 use crate::{
-    network::pass,
     scene::{Scene, kept, plain, scene},
     stage::{Needs, Props},
 };
@@ -70,6 +70,13 @@ async fn meanwhile<T>(given_up: impl Sized, waited_for: impl Future<Output = T>)
     tokio::join!(waited_for, give_up).0
 }
 
+/// What creates that happen together have come to.
+fn seats_of<T>(
+    made: Result<Result<T, zk_client::MultiError>, zk_client::WriteError>,
+) -> Result<T, String> {
+    made.map_err(text)?.map_err(text)
+}
+
 /// What is not had in time is as good as what is.
 fn or_late<T>(result: Result<T, AcquireError>) -> Result<(), String> {
     match result {
@@ -89,6 +96,15 @@ pub(crate) const RECIPES: &[Scene] = scenes! {
         let seat = |path| props.client.create(path, b"").mode(CreateMode::EphemeralSequential);
         let seats = ["/lock/a-", "/b-"].map(|path| seat(path).protected());
         plain(props.client.create_all_protected(seats).await)
+    }
+    "CreateAllProtected::followed_by", Needs::LockPath, |props| {
+        let seat = |path| props.client.create(path, b"").mode(CreateMode::EphemeralSequential);
+        let seats = ["/lock/a-", "/lock/b-"].map(|path| seat(path).protected().containers());
+        let behind = |zk: &Client| zk.children("/lock").submit();
+        let (nodes, names) = seats_of(props.client.create_all_protected(seats).followed_by(behind).await)?;
+        plain(names.await)?;
+        drop(nodes);
+        Ok(())
     }
     "PendingNodes", Needs::Node, |props| {
         let seat = props.client.create("/b-", b"").mode(CreateMode::EphemeralSequential);

@@ -2,12 +2,13 @@
 
 use std::{future::Future, pin::Pin, time::Duration};
 
-use zk_client::CreateMode;
+use zk_client::{Client, CreateMode};
 use zk_locks::Lock;
+use zk_tests::network::pass;
 
 use crate::{
     coordination::COORDINATION,
-    network::pass,
+    lasting::LASTING,
     operations::OPERATIONS,
     recipes::RECIPES,
     stage::{CLIENT, Needs, Props, options},
@@ -36,8 +37,12 @@ pub(crate) const fn scene(
 pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
     ("Client::connect", "`ConnectOptions::connect` over TCP"),
     ("Pending", "what every builder becomes when it is awaited"),
-    ("Waiting", "for room, in a `Pending`; no public name"),
+    ("Started", "what protected creates become when they are awaited; no public name"),
 ];
+
+fn text(error: impl std::fmt::Debug) -> String {
+    format!("{error:?}")
+}
 
 pub(crate) fn plain<T, E: std::fmt::Debug>(result: Result<T, E>) -> Result<(), String> {
     result.map(drop).map_err(|error| format!("{error:?}"))
@@ -119,13 +124,22 @@ const SCENES: &[Scene] = &[
             plain(multi.create("/both", b"", CreateMode::Ephemeral).await)
         })
     }),
-    scene("CreateProtected", Needs::Nothing, |props| {
+    scene("Create", Needs::Nothing, |props| {
         Box::pin(async {
             let create = props.client.create("/mine", b"").mode(CreateMode::Ephemeral);
             plain(create.protected().await)
         })
     }),
-    scene("PendingNode", Needs::Nothing, |props| {
+    scene("CreateProtected::followed_by", Needs::Nothing, |props| {
+        Box::pin(async {
+            let create = props.client.create("/mine-", b"").mode(CreateMode::EphemeralSequential);
+            let behind = |zk: &Client| zk.children("/").submit();
+            let (node, names) = create.protected().followed_by(behind).await.map_err(text)?;
+            plain(names.await)?;
+            plain(node.delete().await)
+        })
+    }),
+    scene("PendingCreate", Needs::Nothing, |props| {
         Box::pin(async {
             let create = props.client.create("/mine-", b"").mode(CreateMode::EphemeralSequential);
             plain(create.protected().submit().await)
@@ -240,7 +254,7 @@ const SCENES: &[Scene] = &[
 
 /// All of them.
 pub(crate) fn scenes() -> impl Iterator<Item = &'static Scene> {
-    SCENES.iter().chain(OPERATIONS).chain(RECIPES).chain(COORDINATION)
+    SCENES.iter().chain(OPERATIONS).chain(RECIPES).chain(COORDINATION).chain(LASTING)
 }
 
 impl Scene {
@@ -253,6 +267,8 @@ impl Scene {
             "Guard::revoked",
             "Guards::lost",
             "SimpleGuard::lost",
+            "DurableGuard::lost",
+            "Client::orphaned",
         ];
         !endless.contains(&self.future)
     }

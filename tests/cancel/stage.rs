@@ -10,7 +10,7 @@ use zk_client::{
 use zk_locks::{Guard, Lock};
 use zk_testkit::server::{Config, Member};
 
-use crate::network::{Name, Network, pass};
+use zk_tests::network::{Name, Network, pass};
 
 /// Whose futures are dropped, and whose troubles they are.
 pub(crate) const CLIENT: Name = "client";

@@ -9,9 +9,9 @@ use std::{
 
 use tokio::time::{Instant, sleep_until};
 use zk_client::SessionState;
+use zk_tests::network::pass;
 
 use crate::{
-    network::pass,
     scene::{Scene, scenes},
     stage::{CLIENT, Props, Stage},
 };

@@ -31,7 +31,7 @@ impl fmt::Display for Outcome {
 use Outcome::{Degrades, Works};
 
 /// Under these names they stand in the guide.
-pub(crate) const OPERATIONS: [&str; 32] = [
+pub(crate) const OPERATIONS: [&str; 33] = [
     "create",
     "create, ephemeral",
     "create, sequential",
@@ -55,6 +55,7 @@ pub(crate) const OPERATIONS: [&str; 32] = [
     "watch stream of a subtree",
     "zxid in events",
     "check for a watch",
+    "check for a watch that goes on",
     "cache of a subtree",
     "ephemeral nodes of the session",
     "number of descendants",
@@ -77,6 +78,7 @@ pub(crate) fn needs(name: &str) -> Option<Feature> {
         "watch stream of a node" | "watch stream of a subtree" => Feature::PersistentWatches,
         "zxid in events" => Feature::EventZxid,
         "check for a watch" => Feature::WatchCheck,
+        "check for a watch that goes on" => Feature::PersistentWatchCheck,
         "ephemeral nodes of the session" => Feature::Ephemerals,
         "number of descendants" => Feature::DescendantCount,
         "who am I" => Feature::WhoAmI,
@@ -155,6 +157,7 @@ async fn done(zk: &Client, name: &str) -> Result<Outcome, Error> {
         | "watch stream of a subtree"
         | "zxid in events"
         | "check for a watch"
+        | "check for a watch that goes on"
         | "cache of a subtree" => watched(zk, name).await,
         _ => told(zk, name).await,
     }
@@ -218,6 +221,15 @@ async fn watched(zk: &Client, name: &str) -> Result<Outcome, Error> {
         "check for a watch" => {
             let (_, _watch) = zk.get("/").watch().await?;
             assert!(zk.check_watches("/", WatchKind::Any).await?);
+            Ok(Works)
+        }
+        "check for a watch that goes on" => {
+            // Set where there are any.
+            let _node = zk.watch("/", WatchMode::Node).await;
+            let _tree = zk.watch("/", WatchMode::Recursive).await;
+            let refused = zk.check_watches("/", WatchKind::Node).await;
+            assert_eq!(zk.check_watches("/", WatchKind::Recursive).await, refused);
+            assert!(refused?);
             Ok(Works)
         }
         "cache of a subtree" => {

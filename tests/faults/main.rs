@@ -3,6 +3,9 @@
 //! Fifty contenders, each with its own session, stand in one queue when it happens. What must come out: all
 //! of them are granted, one after the other, with growing tokens, and nothing stays behind.
 
+mod poison;
+mod slow_links;
+
 use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};

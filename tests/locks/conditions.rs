@@ -21,7 +21,7 @@ async fn contend(zk: &Client, path: &str, name: &str) -> String {
 /// What a waiter has asked for since it fell asleep, by so many requests.
 fn since_asleep(waiter: &Waiter, by: usize) -> Vec<OpCode> {
     let ops = ops(&waiter.frames()).into_iter();
-    ops.skip(by).filter(|op| *op != OpCode::SYNC).collect()
+    ops.filter(|op| *op != OpCode::SYNC).skip(by).collect()
 }
 
 /// Nothing keeps it from being sure: the measure of all others.

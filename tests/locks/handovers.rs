@@ -87,7 +87,7 @@ async fn a_simple_lock_that_is_dropped_before_its_session_is_handed_over_leaves_
         let proxy = stage.proxy().await;
         let options = || with_tasks_that_dawdle(options_for(&proxy));
         let zk = within(options().connect()).await.unwrap();
-        let unheard = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
+        let unheard = proxy.on(Match::reply(OpCode::MULTI).once()).reset();
         let lock = SimpleLock::new(&zk, &node);
         dropped_when(async { drop(unheard.fired().await) }, lock.acquire()).await;
         assert_eq!(handed_over(zk, options(), &path).await, [""; 0]);
@@ -135,6 +135,38 @@ async fn a_cohort_whose_last_waiter_gives_up_before_its_session_is_handed_over_l
         let left = handed_over(zk, options(), &path).await;
         assert_eq!(left.len(), 1, "{left:?}");
         holder.release().await.unwrap();
+    })
+    .await;
+}
+
+/// What docs/decisions/0018 says can be done by hand: the node is the lock, and tells whose it is.
+#[tokio::test]
+async fn a_lock_that_is_held_goes_over_with_its_session_and_can_be_told_by_its_token() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("held").await;
+        let zk = stage.client().await;
+        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+        let (node, token) = (guard.path().to_owned(), guard.token().get());
+        let credentials = within(zk.detach()).await.unwrap();
+        // It has gone to others, as far as this process is concerned.
+        assert!(matches!(guard.status(), zk_locks::Status::Lost(_)));
+        drop(guard);
+        let options = stage.options().resume(credentials.clone());
+        let heir = within(options.connect()).await.unwrap();
+        let (_, stat) = heir.get(&node).await.unwrap();
+        assert_eq!((stat.czxid.0, stat.ephemeral_owner), (token, heir.session().id()));
+        assert!(within(Lock::new(&stage.outsider, &path).try_acquire()).await.unwrap().is_none());
+        // Held still, in one transaction with what it protects; and given back.
+        heir.multi().check(&node).await.unwrap().unwrap();
+        heir.delete(&node).if_exists().await.unwrap();
+        let next = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+        assert!(next.token().get() > token);
+        heir.close().await.unwrap();
+
+        // Whoever comes too late gets no session.
+        let late = within(stage.options().resume(credentials).connect()).await.map(drop);
+        let expired = zk_client::ConnectError::SessionEnded(zk_locks::SessionEnd::Expired);
+        assert_eq!(late, Err(expired));
     })
     .await;
 }

@@ -11,7 +11,7 @@ use std::{
 
 use tokio::{sync::Notify, time::timeout};
 use zk_client::Clock;
-use zk_locks::{ConnectOptions, Guard, Lock, Lost, Status};
+use zk_locks::{ConnectOptions, Guard, Lease, Lock, Lost, Status};
 use zk_testkit::{
     TestServer,
     server::{Config, Member},
@@ -33,16 +33,12 @@ async fn ensemble() -> (TestServer, Member) {
 }
 
 /// Has a lock taken through a follower, which is then cut off; returns the guard when somebody else has the lock.
-async fn overtaken(server: &TestServer, follower: Member, margin: Option<Duration>) -> Guard {
+async fn overtaken(server: &TestServer, follower: Member, lease: Lease) -> Guard {
     let options = |member: Member| {
         let servers = server.proxy_of(member).connect_string();
         ConnectOptions::new(&servers).unwrap().session_timeout(SESSION_TIMEOUT)
     };
-    let holder = match margin {
-        Some(margin) => options(follower).lease_margin(margin),
-        None => options(follower),
-    };
-    let holder = holder.connect().await.unwrap();
+    let holder = options(follower).lease(lease).connect().await.unwrap();
     let guard = within(Lock::new(&holder, "/l").acquire()).await.unwrap();
     let leader = server.with(|ensemble, _| ensemble.leader()).unwrap();
     let other = options(leader).connect().await.unwrap();
@@ -55,18 +51,20 @@ async fn overtaken(server: &TestServer, follower: Member, margin: Option<Duratio
 /// Scenario 28.
 #[tokio::test]
 async fn a_holder_whose_lease_the_leader_confirms_is_lost_before_the_next_one_has_the_lock() {
-    let (server, follower) = ensemble().await;
-    let guard = overtaken(&server, follower, Some(2 * TICK)).await;
-    assert_eq!(guard.status(), Status::Lost(Lost::LeaseRanOut));
-    let stopped = timeout(Duration::ZERO, guard.scope(std::future::pending::<()>())).await;
-    assert_eq!(stopped, Ok(Err(Lost::LeaseRanOut)));
+    for lease in [Lease::default(), Lease::Margin(2 * TICK)] {
+        let (server, follower) = ensemble().await;
+        let guard = overtaken(&server, follower, lease).await;
+        assert_eq!(guard.status(), Status::Lost(Lost::LeaseRanOut));
+        let stopped = timeout(Duration::ZERO, guard.scope(std::future::pending::<()>())).await;
+        assert_eq!(stopped, Ok(Err(Lost::LeaseRanOut)));
+    }
 }
 
-/// What the margin is for: without it the answers of a member that is cut off count too.
+/// What has to be asked for by name: the answers of a member that is cut off count too.
 #[tokio::test]
-async fn without_a_margin_a_member_that_is_cut_off_keeps_its_holders_believing() {
+async fn by_its_connection_alone_a_member_that_is_cut_off_keeps_its_holders_believing() {
     let (server, follower) = ensemble().await;
-    let guard = overtaken(&server, follower, None).await;
+    let guard = overtaken(&server, follower, Lease::Connection).await;
     assert_eq!(guard.status(), Status::Held);
 }
 

@@ -3,8 +3,10 @@
 //! | module | concern |
 //! |---|---|
 //! | `barriers` | nobody goes on too early, and nobody waits for ever |
-//! | `blocking` | threads without a runtime |
+//! | `blocking` | threads without a runtime, with every recipe |
 //! | `cancelled` | acquires that are dropped, wherever they are |
+//! | `carried` | requests of recipes, whatever befalls them |
+//! | `closing` | what the end of a program takes along and waits for |
 //! | `cohorts` | one node for many tasks, which pass the lock on |
 //! | `conditions` | when being woken proves the grant |
 //! | `costs` | what each of the other recipes costs |
@@ -12,11 +14,15 @@
 //! | `crowds` | many at once, and many who give up |
 //! | `delays` | pauses after those who have not released the lock |
 //! | `doubt` | creates that were not answered, request by request |
+//! | `durable` | locks that stay locked when their holders die |
+//! | `durations` | waits and limits of any length |
 //! | `elections` | who leads, and that there are never two |
 //! | `ensembles` | members that lag, lose their leader, or have no quorum |
 //! | `groups` | who is there, and nodes that come back |
 //! | `guards` | giving locks back, and hearing of their loss |
 //! | `handovers` | sessions that are left to others, and what is not left in them |
+//! | `hearing` | holders hear of what becomes of their lock, whatever becomes of single reads |
+//! | `holders` | following who holds a lock |
 //! | `interference` | asking for locks back, taking them away, strangers, and worn paths |
 //! | `leases` | what counts on a member that has lost its leader, and in a process that was stopped |
 //! | `long_queues` | listings that are longer than others, and than is taken |
@@ -24,21 +30,27 @@
 //! | `multi_locks` | several locks as one |
 //! | `observed` | what is told of locks, and to whom |
 //! | `old_servers` | making do with what there is |
+//! | `orphans` | nodes that servers refuse to delete |
 //! | `others` | the simple lock, the herd lock, locks that are taken twice |
+//! | `overruns` | locks that are taken from those who hold them for too long |
 //! | `paths` | paths that are missing, or go while they are about to be used |
 //! | `queue` | who comes when |
 //! | `refusals` | servers that are too busy |
+//! | `required` | paths that must be there, and that no recipe brings back |
 //! | `rw_locks` | many who read, or one who writes |
 //! | `semaphores` | so many at a time |
 //! | `session_loss` | sessions that end under holders and waiters |
 //! | `standstills` | holders that stand still, are out of reach, or are told to go |
 //! | `strangers` | nodes of other implementations, and of nobody |
+//! | `supervised` | services that outlive their sessions |
 //! | `tickets` | places in a queue that are kept while nobody waits for them |
 //! | `support` | servers, proxies, and ways of waiting |
 
 mod barriers;
 mod blocking;
 mod cancelled;
+mod carried;
+mod closing;
 mod cohorts;
 mod conditions;
 mod costs;
@@ -46,11 +58,15 @@ mod counts;
 mod crowds;
 mod delays;
 mod doubt;
+mod durable;
+mod durations;
 mod elections;
 mod ensembles;
 mod groups;
 mod guards;
 mod handovers;
+mod hearing;
+mod holders;
 mod interference;
 mod leases;
 mod long_queues;
@@ -58,14 +74,18 @@ mod lost_replies;
 mod multi_locks;
 mod observed;
 mod old_servers;
+mod orphans;
 mod others;
+mod overruns;
 mod paths;
 mod queue;
 mod refusals;
+mod required;
 mod rw_locks;
 mod semaphores;
 mod session_loss;
 mod standstills;
 mod strangers;
+mod supervised;
 mod support;
 mod tickets;

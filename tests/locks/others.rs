@@ -43,7 +43,7 @@ async fn contenders_for_a_simple_lock_have_it_one_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_simple_lock_costs_one_write_to_acquire_and_a_read_and_two_writes_to_release() {
+async fn a_simple_lock_costs_one_write_to_acquire_and_a_read_and_a_write_to_release() {
     on_each_release(async |stage: Stage| {
         let (proxy, zk) = stage.proxied().await;
         let path = stage.path("simple");
@@ -53,7 +53,7 @@ async fn a_simple_lock_costs_one_write_to_acquire_and_a_read_and_two_writes_to_r
         let guard = within(lock.acquire()).await.unwrap();
         assert!(within(lock.try_acquire()).await.unwrap().is_none());
         let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::CREATE2; 2], "{frames}");
+        assert_eq!(ops(&frames), [OpCode::MULTI; 2], "{frames}");
         let holder = within(lock.holder()).await.unwrap().unwrap();
         let seen = (holder.token, holder.session, &*holder.description);
         assert_eq!(seen, (guard.token().get(), zk.session().id(), "who"));
@@ -61,30 +61,69 @@ async fn a_simple_lock_costs_one_write_to_acquire_and_a_read_and_two_writes_to_r
         assert_eq!(within(guard.check()).await, Ok(()));
         within(guard.release()).await.unwrap();
         let frames = proxy.frames_since(mark);
-        let (check, release) = ([OpCode::MULTI, OpCode::GET_DATA], [OpCode::GET_DATA]);
-        let writes = [OpCode::SET_DATA, OpCode::DELETE];
-        let expected = [&check[..], &release, &writes].concat();
+        let (check, release) =
+            ([OpCode::MULTI, OpCode::GET_DATA], [OpCode::EXISTS, OpCode::DELETE]);
+        let expected = [check, release].concat();
         assert_eq!(ops(&frames), expected, "{frames}");
     })
     .await;
 }
 
-/// Somebody deletes the node by hand, and somebody else takes the lock, between the look and the delete.
+/// Somebody deletes the node by hand, and somebody else takes the lock: before the look, in the manner of ours, and
+/// between the look and the delete, in that of the others, who merely create a node.
 #[tokio::test]
 async fn a_simple_lock_that_another_has_by_now_is_not_taken_from_that_one_by_a_release() {
     on_each_release(async |stage: Stage| {
         let (proxy, zk) = stage.proxied().await;
         let path = stage.path("window");
-        let guard = within(SimpleLock::new(&zk, &path).acquire()).await.unwrap();
+        let lock = SimpleLock::new(&zk, &path);
+        let guard = within(lock.acquire()).await.unwrap();
+        let look = proxy.on(Match::request(OpCode::EXISTS).once()).hold();
+        let release = guard.release();
+        within(look.fired()).await;
+        stage.outsider.delete(&path).await.unwrap();
+        let theirs = within(SimpleLock::new(&stage.outsider, &path).acquire()).await.unwrap();
+        look.release();
+        within(release).await.unwrap();
+        assert_eq!(within(theirs.check()).await, Ok(()));
+        within(theirs.release()).await.unwrap();
+
+        let guard = within(lock.acquire()).await.unwrap();
         let delete = proxy.on(Match::request(OpCode::DELETE).once()).hold();
         let release = guard.release();
         within(delete.fired()).await;
         stage.outsider.delete(&path).await.unwrap();
-        let theirs = within(SimpleLock::new(&stage.outsider, &path).acquire()).await.unwrap();
+        let create = stage.outsider.create(&path, b"them").mode(CreateMode::Ephemeral);
+        let theirs = create.await.unwrap().stat;
         delete.release();
         within(release).await.unwrap();
-        assert_eq!(within(theirs.check()).await, Ok(()));
-        within(theirs.release()).await.unwrap();
+        let there = stage.outsider.exists(&path).await.unwrap();
+        assert_eq!(there.map(|there| there.czxid), Some(theirs.czxid));
+    })
+    .await;
+}
+
+/// A delete that was not answered may still be on its way: only behind a `sync` is a look the last word.
+#[tokio::test]
+async fn a_release_that_was_not_answered_looks_behind_a_sync() {
+    on_each_release(async |stage: Stage| {
+        let (proxy, zk) = stage.proxied().await;
+        let path = stage.path("unanswered");
+        for part in [Match::reply(OpCode::DELETE), Match::request(OpCode::DELETE)] {
+            let guard = within(SimpleLock::new(&zk, &path).acquire()).await.unwrap();
+            let lost = proxy.on(part.once()).reset();
+            let mark = proxy.mark();
+            within(guard.release()).await.unwrap();
+            assert_eq!(lost.times_fired(), 1);
+            gone(&stage, &path).await;
+            let frames = proxy.frames_since(mark);
+            let asked = ops(&frames);
+            assert_eq!(
+                asked[..4],
+                [OpCode::EXISTS, OpCode::DELETE, OpCode::SYNC, OpCode::EXISTS],
+                "{frames}"
+            );
+        }
     })
     .await;
 }
@@ -96,7 +135,7 @@ async fn a_simple_lock_whose_create_was_not_answered_is_told_from_that_of_others
         let (proxy, zk) = stage.proxied().await;
         let path = stage.path("doubt");
         let lock = SimpleLock::new(&zk, &path);
-        for part in [Match::reply(OpCode::CREATE2), Match::request(OpCode::CREATE2)] {
+        for part in [Match::reply(OpCode::MULTI), Match::request(OpCode::MULTI)] {
             let lost = proxy.on(part.once()).reset();
             let guard = within(lock.try_acquire()).await.unwrap().expect("it is free");
             assert_eq!(lost.times_fired(), 1);
@@ -106,7 +145,7 @@ async fn a_simple_lock_whose_create_was_not_answered_is_told_from_that_of_others
             gone(&stage, &path).await;
         }
         let theirs = within(SimpleLock::new(&stage.outsider, &path).acquire()).await.unwrap();
-        let lost = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
+        let lost = proxy.on(Match::reply(OpCode::MULTI).once()).reset();
         assert!(within(lock.try_acquire()).await.unwrap().is_none());
         assert_eq!(lost.times_fired(), 1);
         assert_eq!(within(theirs.check()).await, Ok(()));
@@ -124,7 +163,7 @@ async fn a_simple_lock_that_nobody_wants_any_more_is_released_whenever_that_was(
         drop(within(lock.acquire()).await.unwrap());
         gone(&stage, &path).await;
         for lost in [false, true] {
-            let reply = Match::reply(OpCode::CREATE2).once();
+            let reply = Match::reply(OpCode::MULTI).once();
             let rule = if lost { proxy.on(reply).reset() } else { proxy.on(reply).hold() };
             let deleted = proxy.on(Match::reply(OpCode::DELETE).once()).watch();
             let acquire = tokio::spawn({

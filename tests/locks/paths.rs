@@ -1,6 +1,6 @@
 //! Paths that are missing, or go while somebody is about to use them.
 
-use zk_locks::{AcquireError, Lock};
+use zk_locks::{AcquireError, Lock, MultiLock};
 use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
 
@@ -87,5 +87,12 @@ async fn where_the_numbers_end_nobody_is_granted_until_the_path_is_made_anew() {
         assert!(renewed.path().ends_with("-0000000000"), "{release}: {}", renewed.path());
         assert!(renewed.token() > last, "{release}");
         within(renewed.release()).await.unwrap();
+        // A path that has to be made anew from its first number on is, once for each attempt.
+        let always = Lock::builder(&zk, "/worn").rotate_at(0).build();
+        let once = within(always.acquire()).await.unwrap();
+        assert!(once.path().ends_with("-0000000000"), "{release}: {}", once.path());
+        within(once.release()).await.unwrap();
+        let together = within(MultiLock::of([always]).acquire()).await.unwrap();
+        within(together.release()).await.unwrap();
     }
 }

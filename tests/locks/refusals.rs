@@ -7,7 +7,7 @@ use zk_testkit::proxy::{Match, Proxy, RuleHandle};
 use crate::support::{Stage, Waiter, emptied, joined, on_each_release, ops, within};
 
 /// Has the server asked something else, so that it does not do what these requests are for.
-fn not_carried_out(proxy: &Proxy, requests: Match) -> RuleHandle {
+pub(crate) fn not_carried_out(proxy: &Proxy, requests: Match) -> RuleHandle {
     proxy.on(requests).rewrite(|request| {
         // The number of the request, and behind it: exists "/", unwatched.
         request.truncate(4);
@@ -16,7 +16,7 @@ fn not_carried_out(proxy: &Proxy, requests: Match) -> RuleHandle {
 }
 
 /// Has these answers say that the request failed.
-fn answered_with(proxy: &Proxy, replies: Match, code: ErrorCode) -> RuleHandle {
+pub(crate) fn answered_with(proxy: &Proxy, replies: Match, code: ErrorCode) -> RuleHandle {
     proxy.on(replies).rewrite(move |reply| {
         reply.truncate(12);
         let code = code.0 as u32;

@@ -1,19 +1,22 @@
 //! Many who read, or one who writes.
 
-use zk_client::{CreateMode, EventType};
+use zk_client::{CreateMode, EventType, Id};
 use zk_locks::{
-    AcquireError, Client, Kind, Layout, Lost, Names, ReadGuard, RwLock, UpgradeError, WriteGuard,
+    AclList, AcquireError, Client, Kind, Layout, Lost, Names, Perms, ReadGuard, Rejection, RwLock,
+    UpgradeError, WriteGuard,
 };
 use zk_proto::OpCode;
-use zk_testkit::proxy::Proxy;
+use zk_testkit::proxy::{Match, Proxy};
 
 use crate::support::{Stage, emptied, joined, on_each_release, ops, within};
 
 /// The layouts that have names for both.
-const LAYOUTS: [Layout; 4] = [
+const LAYOUTS: [Layout; 6] = [
     Layout::Curator,
     Layout::Kazoo,
     Layout::Go,
+    Layout::HostType,
+    Layout::Custom(Names::new("lock-").read_write("read-", "write-").marker_first()),
     Layout::Custom(Names::new("-mutex-").prefix("job-").read_write("-shared-", "-alone-")),
 ];
 
@@ -180,7 +183,7 @@ async fn a_writer_that_goes_on_to_read_lets_readers_in_but_no_writer() {
         let reading = within(writing.downgrade()).await.unwrap();
         zk.sync("/").await.unwrap();
         let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::MULTI, OpCode::DELETE, OpCode::SYNC], "{frames}");
+        assert_eq!(ops(&frames), [OpCode::MULTI, OpCode::SYNC], "{frames}");
         assert_eq!(digits(reading.path()), number);
         let queue = lock(&stage.outsider, path, layout).contenders().await.unwrap();
         assert_eq!((queue[0].kind, queue.len()), (Kind::Read, 4), "{queue:?}");
@@ -200,6 +203,66 @@ async fn a_writer_that_goes_on_to_read_lets_readers_in_but_no_writer() {
         within(three.release()).await.unwrap();
         let last = behind.granted().await;
         within(last.release()).await.unwrap();
+    })
+    .await;
+}
+
+/// Not in the background: whoever has downgraded may tell others to read.
+#[tokio::test]
+async fn others_may_read_when_a_downgrade_returns() {
+    in_each_layout(async |stage, path, layout| {
+        let (proxy, zk) = stage.proxied().await;
+        let writing = within(lock(&zk, path, layout).write()).await.unwrap();
+        let deletes = proxy.on(Match::request(OpCode::DELETE)).hold();
+        let reading = within(writing.downgrade()).await.unwrap();
+        let other = within(lock(&stage.outsider, path, layout).try_read()).await.unwrap();
+        within(other.expect("nobody writes").release()).await.unwrap();
+        deletes.release();
+        within(reading.release()).await.unwrap();
+    })
+    .await;
+}
+
+/// Whatever becomes of the replies: one that reads, or none, and never a writer that stays.
+#[tokio::test]
+async fn a_downgrade_whose_reply_is_lost_happens_once() {
+    in_each_layout(async |stage, path, layout| {
+        for lost in [Match::request(OpCode::MULTI), Match::reply(OpCode::MULTI)] {
+            let (proxy, zk) = stage.proxied().await;
+            let writing = within(lock(&zk, path, layout).write()).await.unwrap();
+            let (number, token) = (digits(writing.path()).to_owned(), writing.token());
+            let rule = proxy.on(lost.once()).reset();
+            let reading = within(writing.downgrade()).await.unwrap();
+            within(rule.fired()).await;
+            assert_eq!((digits(reading.path()), reading.token()), (&*number, token));
+            assert_eq!(within(reading.check()).await, Ok(()));
+            let queue = lock(&stage.outsider, path, layout).contenders().await.unwrap();
+            assert_eq!((queue.len(), queue[0].kind), (1, Kind::Read), "{queue:?}");
+            within(reading.release()).await.unwrap();
+        }
+    })
+    .await;
+}
+
+/// The transaction is refused as a whole, and the lock is what it was.
+#[tokio::test]
+async fn a_downgrade_that_is_refused_goes_on_writing() {
+    in_each_layout(async |stage, path, layout| {
+        let zk = stage.client().await;
+        let writing = within(lock(&zk, path, layout).write()).await.unwrap();
+        let cancelled = writing.cancellation_token();
+        // Nobody may create anything here for a while.
+        let no_create = Perms::READ | Perms::WRITE | Perms::DELETE | Perms::ADMIN;
+        let refused: AclList = [Id::anyone().may(no_create)].into_iter().collect();
+        stage.outsider.set_acl(path, &refused).await.unwrap();
+        let error = within(writing.downgrade()).await.unwrap_err();
+        assert_eq!(error.cause, AcquireError::Rejected(Rejection::NoAuth));
+        let writing = error.guard;
+        assert!(cancelled.is_cancelled() && !writing.cancellation_token().is_cancelled());
+        assert_eq!(within(writing.check()).await, Ok(()));
+        stage.outsider.set_acl(path, stage.outsider.default_acl()).await.unwrap();
+        let reading = within(writing.downgrade()).await.unwrap();
+        within(reading.release()).await.unwrap();
     })
     .await;
 }
@@ -271,6 +334,27 @@ async fn of_two_readers_that_want_to_write_the_second_is_refused_and_the_first_w
     .await;
 }
 
+/// The writer waits for the reader, so the reader cannot wait behind the writer; it is told so in words that hold for
+/// whoever waits.
+#[tokio::test]
+async fn a_reader_behind_whom_a_writer_waits_is_refused_to_upgrade() {
+    in_each_layout(async |stage, path, layout| {
+        let zk = stage.client().await;
+        let reading = within(lock(&zk, path, layout).read()).await.unwrap();
+        let mut writes = writer(stage, path, layout, 2).await;
+        let refused = within(reading.try_upgrade()).await.unwrap_err();
+        assert_eq!(
+            (refused.to_string().as_str(), &refused.cause),
+            ("somebody else waits to write until this read lock is released", &None)
+        );
+        assert_eq!(within(refused.guard.check()).await, Ok(()));
+        assert!(writes.still_waits().await);
+        within(refused.guard.release()).await.unwrap();
+        within(writes.granted().await.release()).await.unwrap();
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn an_upgrade_that_is_given_up_releases_the_lock_and_leaves_nothing() {
     in_each_layout(async |stage, path, layout| {
@@ -298,8 +382,7 @@ async fn a_writer_lists_the_queue_before_it_is_granted_unless_nobody_downgrades(
             let (waiting, other) = stage.proxied().await;
             let builder = RwLock::builder(&other, path).layout(layout);
             let theirs = if promised { builder.no_downgrade().build() } else { builder.build() };
-            let reads =
-                waiting.on(zk_testkit::proxy::Match::reply(OpCode::GET_DATA).nth(2)).watch();
+            let reads = waiting.on(Match::reply(OpCode::GET_DATA).nth(2)).watch();
             let waiter = tokio::spawn(async move { theirs.write().await.unwrap() });
             within(reads.fired()).await;
             within(holder.release()).await.unwrap();

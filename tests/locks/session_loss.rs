@@ -12,12 +12,17 @@ use tokio::sync::{
     Notify,
     oneshot::{self, error::TryRecvError},
 };
-use zk_client::{Clock, Credentials, SessionState, TokioClock};
-use zk_locks::{AcquireError, CheckError, Client, Guard, Lock, Lost, SessionEnd, Status};
-use zk_proto::{OpCode, Secret, Xid, Zxid, jute::decode_prefix, request::ConnectResponse};
+use zk_client::{Clock, SessionState, TokioClock};
+use zk_locks::{
+    AcquireError, CheckError, Client, Guard, Lock, Lost, MultiLock, SessionEnd, SimpleLock, Status,
+};
+use zk_proto::OpCode;
 use zk_testkit::proxy::{Direction, Kind, Match, Proxy};
 
-use crate::support::{Stage, Waiter, emptied, joined, on_each_release, options_for, within};
+use crate::support::{
+    Stage, Waiter, emptied, end_session, end_session_behind, joined, on_each_release, options_for,
+    within,
+};
 
 /// Of sessions that are to expire. A server rounds it up by up to one of its ticks of 200 ms.
 const SHORT: Duration = Duration::from_secs(2);
@@ -75,6 +80,7 @@ async fn work_of_a_partitioned_holder_is_stopped_before_the_next_one_is_granted(
         let unheard = proxy.mark();
         let answer = within(proxy.wait_for_since(unheard, |frame| {
             (frame.kind, frame.direction) == (Kind::Ping, Direction::ToClient)
+                || frame.is_reply(OpCode::SYNC)
         }));
         answer.await;
         proxy.silence();
@@ -112,20 +118,44 @@ async fn a_waiter_whose_session_expires_fails_and_leaves_the_queue() {
     .await;
 }
 
-/// Ends the session of the client behind a proxy on the server, as expiry would, while the client cannot
-/// reach it.
-async fn end_session_behind(stage: &Stage, proxy: &Proxy) {
-    proxy.refuse_connections().await;
-    let greeting = within(proxy.wait_for(|frame| frame.kind == Kind::ConnectResponse)).await;
-    let greeting: ConnectResponse = decode_prefix(greeting.payload()).unwrap();
-    let credentials = Credentials {
-        id: greeting.session_id,
-        password: Secret(greeting.passwd.0.unwrap()),
-        last_zxid: Zxid(0),
-        next_xid: Xid::FIRST,
-    };
-    let usurper = stage.options().resume(credentials).connect().await.unwrap();
-    usurper.close().await.unwrap();
+/// Servers delete the nodes of a session that ends before they let go of its connection: nobody else has deleted it.
+#[tokio::test]
+async fn work_whose_session_is_ended_by_servers_ends_with_the_session_and_not_with_its_node() {
+    on_each_release(async |stage: Stage| {
+        let path = stage.existing("ended").await;
+        for recipe in 0..3 {
+            let (proxy, zk) = stage.proxied().await;
+            let expired = Lost::SessionEnded(SessionEnd::Expired);
+            let armed = proxy.on(Match::reply(OpCode::GET_DATA).once()).watch();
+            let ended = async {
+                within(armed.fired()).await;
+                end_session(&stage, &proxy).await;
+            };
+            let forever = std::future::pending::<()>;
+            match recipe {
+                0 => {
+                    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+                    let both = async { tokio::join!(guard.scope(forever()), ended) };
+                    assert_eq!(within(both).await.0, Err(expired));
+                    assert_eq!(guard.status(), Status::Lost(expired));
+                    assert_eq!(within(guard.lost()).await, expired);
+                }
+                1 => {
+                    let both = MultiLock::new(&zk, [format!("{path}-a"), format!("{path}-b")]);
+                    let guards = within(both.acquire()).await.unwrap();
+                    let both = async { tokio::join!(guards.scope(forever()), ended) };
+                    assert_eq!(within(both).await.0, Err(expired));
+                }
+                _ => {
+                    let simple = SimpleLock::new(&zk, &format!("{path}-s"));
+                    let guard = within(simple.acquire()).await.unwrap();
+                    let both = async { tokio::join!(guard.scope(forever()), ended) };
+                    assert_eq!(within(both).await.0, Err(expired));
+                }
+            }
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

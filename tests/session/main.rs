@@ -35,6 +35,8 @@ macro_rules! scripts {
 }
 
 scripts! {
+    a_confirmation_does_not_wait_behind_what_is_suspected
+    a_confirmation_leaves_what_was_throttled_alone
     a_demand_for_credentials_can_answer_anything
     a_frame_counts_even_if_it_breaks_the_link
     a_fresh_session_connects
@@ -43,9 +45,13 @@ scripts! {
     a_lost_link_tells_requests_apart
     a_moved_session_sends_again_what_was_refused
     a_name_that_does_not_resolve_costs_one_attempt
+    a_patient_request_that_was_throttled_is_sent_again
+    a_throttled_request_outlives_connections
+    closing_gives_what_was_throttled_a_last_chance
     a_new_list_of_servers_is_followed_without_doubt
     a_new_session_is_tried_for_without_end
     a_ping_may_be_answered_by_an_error
+    a_request_that_is_the_sessions_own_is_refused
     a_read_only_server_is_left_for_a_writable_one
     a_read_only_server_without_sessions_refuses_in_sixteen_bytes
     a_read_only_servers_session_is_shown_to_nobody
@@ -54,13 +60,17 @@ scripts! {
     a_reply_can_say_that_the_session_is_gone
     a_reply_that_was_not_due_breaks_the_link
     a_request_can_be_withdrawn_before_it_is_sent
+    a_request_is_not_blamed_for_being_unlucky
+    a_request_that_costs_its_connections_is_found_out
     a_request_that_is_passed_over_is_not_waited_for_for_ever
     a_server_behind_the_client_closes_without_a_word
     a_server_says_that_the_session_has_expired
     a_server_that_hangs_is_left
     a_session_is_resumed
     a_silent_server_is_left
+    a_slow_reply_keeps_the_link_as_long_as_it_grows
     a_slow_reply_keeps_the_link_as_long_as_pings_are_answered_in_time
+    a_slow_request_keeps_the_link_as_long_as_it_leaves
     a_recursive_watch_tells_what_the_other_kind_would
     a_watch_leans_on_one_that_stands
     a_watch_that_others_need_is_not_removed

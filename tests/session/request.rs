@@ -10,7 +10,7 @@ use zk_proto::{
         AddWatchRequest, Create2Request, CreateRequest, DeleteRequest, ExistsRequest,
         GetChildren2Request, GetDataRequest, Request, SetDataRequest, SyncRequest,
     },
-    session::{OnLoss, Outgoing, WatchBy, WatchIntent},
+    session::{OnLoss, Outgoing, Patience, WatchBy, WatchIntent},
 };
 
 use crate::command::{Args, Error, int};
@@ -19,17 +19,23 @@ fn frame<R: Request>(request: &R) -> RequestFrame {
     RequestFrame::of(request)
 }
 
-/// `OPERATION PATH [watch=WATCHER] [as=TOKEN] [resend] [fail-fast] [data=TEXT] [size=BYTES] [version=N] [FLAGS]`
+/// `OPERATION PATH [watch=WATCHER] [as=TOKEN] [mismatched] [resend] [fail-fast] [patient] [data=TEXT] [size=BYTES] [version=N] [FLAGS]`
 ///
 /// The token is the operation with its path unless it is given.
 pub(crate) fn outgoing(args: &mut Args<'_>) -> Result<Outgoing<String, String>, Error> {
     let on_loss = if args.flag("resend") { OnLoss::Resend } else { OnLoss::Report };
-    let fail_fast = args.flag("fail-fast");
+    let patience = match (args.flag("fail-fast"), args.flag("patient")) {
+        (true, false) => Patience::FailFast,
+        (false, true) => Patience::Throttling,
+        (false, false) => Patience::Connections,
+        (true, true) => return Err("either fail-fast or patient".into()),
+    };
     let op = args.word("the operation")?;
     let path = args.word("the path")?;
     let token = args.option("as").map_or_else(|| format!("{op} {path}"), String::from);
     let watcher = args.option("watch");
-    let (frame, by) = encode(op, path, watcher.is_some(), args)?;
+    let asks = watcher.is_some() != args.flag("mismatched");
+    let (frame, by) = encode(op, path, asks, args)?;
     let watch = match (watcher, by) {
         (None, _) => None,
         (Some(_), None) => return Err(format!("{op} arms no watch")),
@@ -37,7 +43,7 @@ pub(crate) fn outgoing(args: &mut Args<'_>) -> Result<Outgoing<String, String>, 
             Some(Box::new(WatchIntent { path: Arc::from(path), by, watcher: watcher.into() }))
         }
     };
-    Ok(Outgoing { frame, token, watch, on_loss, fail_fast })
+    Ok(Outgoing { frame, token, watch, on_loss, patience })
 }
 
 fn encode(
@@ -75,6 +81,10 @@ fn encode(
         "set" => (frame(&SetDataRequest { path, data: Some(&data), version }), None),
         "delete" => (frame(&DeleteRequest { path, version }), None),
         "sync" => (frame(&SyncRequest { path }), None),
+        "number" => {
+            let number = int(args.number("op")?.ok_or("which one?")?)?;
+            (RequestFrame::from_body(OpCode(number), Bytes::new()), None)
+        }
         // A number that no server knows.
         "unheard-of" => (RequestFrame::from_body(OpCode(4711), Bytes::new()), None),
         _ => return Err(format!("no operation {op}")),

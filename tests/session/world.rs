@@ -122,7 +122,9 @@ impl World {
             "servers" => self.servers_down = args.word("down or up?")? == "down",
             // The socket.
             "bytes" => {
-                let bytes = args.hex()?;
+                let fill = usize::try_from(args.number("fill")?.unwrap_or_default());
+                let mut bytes = args.hex()?.to_vec();
+                bytes.resize(bytes.len() + fill.map_err(|error| error.to_string())?, 0);
                 self.receive(&bytes);
             }
             "socket" => self.writable = args.word("full or writable?")? == "writable",
@@ -156,6 +158,7 @@ impl World {
                 self.session.add_auth(now, auth(args.word("scheme:credentials")?)?, token);
             }
             "close" => self.session.close(now, args.option("as").unwrap_or("close").into()),
+            "rely" => self.session.rely(true),
             "detach" => self.session.detach(),
             "unwatch" => {
                 let by = request::watch_by(args.word("the kind")?)?;

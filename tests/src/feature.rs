@@ -33,6 +33,8 @@ pub enum Feature {
     WhoAmI,
     /// The transaction in events.
     EventZxid,
+    /// Telling whether there is a watch that goes on.
+    PersistentWatchCheck,
 }
 
 impl Feature {
@@ -51,7 +53,7 @@ impl Feature {
             | Self::Ephemerals
             | Self::DescendantCount => Release::V3_6,
             Self::StatInMulti | Self::WhoAmI => Release::V3_7,
-            Self::EventZxid => Release::V3_9,
+            Self::EventZxid | Self::PersistentWatchCheck => Release::V3_9,
         }
     }
 

@@ -1,14 +1,17 @@
 //! What the test binaries in the folders beside this one share.
 
+pub mod busy;
 pub mod cli;
 pub mod core_sim;
 pub mod differential;
+pub mod durations;
 pub mod feature;
 pub mod fuzz;
 mod hostile;
 mod input;
 pub mod interop;
 pub mod log;
+pub mod network;
 pub mod pretender;
 pub mod register;
 pub mod sim;

@@ -4,6 +4,7 @@ use std::{
     fmt,
     net::{Ipv4Addr, SocketAddr},
     sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
 };
 
 use tokio::{
@@ -87,6 +88,9 @@ enum Backend {
 /// them; their watchdogs end them with the process.
 static SHARED: [OnceCell<Site>; Site::ALL.len()] =
     [const { OnceCell::const_new() }; Site::ALL.len()];
+
+/// Longest session that servers of this process grant.
+const SESSION_TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
 /// How many clients there have been that came by TLS.
 static CLIENTS: AtomicU64 = AtomicU64::new(0);
@@ -249,7 +253,9 @@ async fn in_process(release: Release) -> Listening {
     let mut config = Config::default();
     config.release = release;
     config.extended_types = true;
-    config.tick = std::time::Duration::from_millis(200);
+    config.tick = Duration::from_millis(200);
+    // As real ones are set up here: sessions that are to outlive a busy machine do.
+    config.session_timeout_max = Some(SESSION_TIMEOUT_MAX);
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     Listening::start(config, &[any]).await.unwrap()
 }

@@ -10,8 +10,12 @@ use serde_json::Value;
 use crate::{LIBRARIES, rustdoc};
 
 /// Types that need no example, and why.
-const WITHOUT: [(&str, &str); 1] =
-    [("SaslExchange", "the example of the mechanism that begins it is mostly about it")];
+const WITHOUT: [(&str, &str); 4] = [
+    ("SaslExchange", "the example of the mechanism that begins it is mostly about it"),
+    ("Acquire", "bound of methods of `blocking::Blocking`, which are shown; has no public name"),
+    ("Hold", "the same"),
+    ("GiveBack", "the same"),
+];
 
 /// A library's documentation.
 struct Docs(BTreeMap<String, Value>);

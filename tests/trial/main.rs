@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use tokio::process::Command;
+use zk_locks::Lease;
 use zk_testkit::real::Release;
-use zk_tests::trial::{Report, cohort, fencing, handoff, rolling, waiters};
+use zk_tests::trial::{Report, cohort, fencing, handoff, rolling, severed, waiters};
 
 #[track_caller]
 fn assert_clean(report: &Report) {
@@ -25,7 +26,7 @@ async fn hundreds_of_waiters_are_served_in_order_and_each_release_tells_one() {
         assert_clean(&report);
         assert_eq!(report.count("grants"), Some(500), "{report}");
         // Some neighbours in the queue are of one session, which is told once.
-        let expected = if sessions == 1 { 501..=501 } else { 900..=1000 };
+        let expected = if sessions == 1 { 501..=501 } else { 900..=1001 };
         assert!(expected.contains(&report.count("notifications").unwrap()), "{report}");
     }
 }
@@ -138,5 +139,25 @@ async fn every_write_of_the_client_is_accounted_for_while_members_are_killed_and
         "events of caches",
     ] {
         assert!(report["figures"][figure].as_u64() > Some(0), "{figure}: {told}");
+    }
+}
+
+/// The leases are what keeps them from it: by their connections alone they believe for too long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_holder_on_a_severed_member_believes_in_what_others_have() {
+    for lease in [Lease::default(), Lease::Connection] {
+        let options = severed::Options {
+            holders: 12,
+            rounds: 1,
+            tick: Duration::from_secs(1),
+            sync_limit: 10,
+            session_timeout: Duration::from_secs(4),
+            lease,
+            release: Release::V3_9,
+        };
+        let report = severed::run(options).await.unwrap();
+        assert_clean(&report);
+        let believed = report.count("holders that believed in them still");
+        assert_eq!(believed == Some(0), lease == Lease::default(), "{report}");
     }
 }

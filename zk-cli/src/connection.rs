@@ -36,9 +36,9 @@ impl ConnectArgs {
         self.connect_timeout = Some(own.min(limit));
     }
 
-    /// Makes a session.
+    /// Makes a session. Its client asks busy servers again.
     pub(crate) async fn connect(&self) -> Result<Client, Failure> {
-        Ok(self.options()?.connect().await?)
+        Ok(self.options()?.connect().await?.patient())
     }
 
     /// Makes a session, does something with it, and closes it.

@@ -36,6 +36,10 @@ enum Mode {
     Go,
     /// those of the recipes in ZooKeeper's distribution; no read/write lock
     Recipe,
+    /// host-R-N and host-W-N, with an id in the place of the host
+    HostType,
+    /// lock-N, read_N and write_N, without an id
+    Bare,
     /// those that --names tells
     Custom,
 }
@@ -73,6 +77,8 @@ impl NamingArgs {
             Mode::Kazoo => Layout::Kazoo,
             Mode::Go => Layout::Go,
             Mode::Recipe => Layout::Recipe,
+            Mode::HostType => Layout::HostType,
+            Mode::Bare => Layout::Bare,
             Mode::Custom => {
                 // For as long as the command runs.
                 let kept = |text: &String| -> &'static str { text.clone().leak() };
@@ -120,6 +126,7 @@ mod tests {
         );
         assert_eq!(election("--mode custom --names -a-"), Some(Layout::Custom(own.lead("-a-"))));
         assert_eq!(election("--mode kazoo"), Some(Layout::Kazoo));
+        assert_eq!(lock("--mode host-type"), Some(Layout::HostType));
         assert_eq!(election("--mode custom --names -a-,-r-,-w-"), None);
     }
 

@@ -15,6 +15,7 @@ use zk_proto::{
 };
 
 use crate::{
+    asked::{Asked, Mismatch},
     attempt::{Concluded, ProtectedCreate},
     call_options::CallOptions,
     chroot::Chroot,
@@ -22,7 +23,7 @@ use crate::{
     error::{Cause, InDoubt, ReadError, Rejection, SessionEnd, WriteError},
     frames::Frames,
     ids::Ids,
-    inbox::{Commands, Cost, Unsent},
+    inbox::{Commands, Cost, Number, Unsent},
     level::Level,
     session::Published,
     stats::Counters,
@@ -58,7 +59,8 @@ pub(crate) enum Command {
     },
     /// Go on with these, each `host:port`.
     UpdateServers(Vec<Arc<str>>),
-    Close(oneshot::Sender<()>),
+    /// Within so long, or in the usual time.
+    Close(oneshot::Sender<()>, Option<Duration>),
     Detach(oneshot::Sender<Option<Credentials>>),
 }
 
@@ -66,7 +68,7 @@ pub(crate) enum Command {
 #[derive(Debug)]
 pub(crate) enum Submission {
     Request(Outgoing<Token, Listener>),
-    Create(Box<ProtectedCreate>),
+    Create(Box<ProtectedCreate>, Option<Cost>),
     Sweep(Sweep),
 }
 
@@ -81,7 +83,7 @@ impl Command {
             Self::CleanupBegins | Self::CleanupEnds => {}
             Self::AddAuth(_, token) => token.refuse(end),
             // Whoever waits for these looks at the session itself.
-            Self::Close(_)
+            Self::Close(..)
             | Self::Detach(_)
             | Self::Withdraw(_)
             | Self::UpdateServers(_)
@@ -94,8 +96,10 @@ impl Command {
 impl Submission {
     /// It has room.
     pub(crate) fn pay(&mut self, cost: Option<Cost>) {
-        if let Self::Request(Outgoing { token: Token::Caller(caller), .. }) = self {
-            caller.cost = cost;
+        match self {
+            Self::Request(Outgoing { token: Token::Caller(caller), .. }) => caller.cost = cost,
+            Self::Create(_, paid) => *paid = cost,
+            Self::Request(_) | Self::Sweep(_) => {}
         }
     }
 
@@ -103,17 +107,18 @@ impl Submission {
     pub(crate) const fn cost(&self) -> Option<Cost> {
         match self {
             Self::Request(Outgoing { token: Token::Caller(caller), .. }) => caller.cost,
-            _ => None,
+            Self::Create(_, cost) => *cost,
+            Self::Request(_) | Self::Sweep(_) => None,
         }
     }
 
     pub(crate) fn refuse(self, end: SessionEnd) {
         match self {
             Self::Request(Outgoing { token, .. }) => token.refuse(end),
-            Self::Create(create) => {
+            Self::Create(create, _) => {
                 let nodes = Err(WriteError::NotApplied(Cause::SessionEnded(end)));
                 // Whoever waited may have gone.
-                let _ = create.done.send(Concluded { nodes, kept: None });
+                let _ = create.done.send(Concluded::new(nodes, None));
             }
             Self::Sweep(_) => {}
         }
@@ -126,7 +131,8 @@ pub(crate) enum Token {
     Caller(Caller),
     Closer(oneshot::Sender<()>),
     Attempt(u64),
-    Sweep(Sweep),
+    /// Apart, since it is larger than all others.
+    Sweep(Box<Sweep>),
     Nobody,
 }
 
@@ -184,6 +190,8 @@ pub(crate) struct Handle {
     pub(crate) counters: Arc<Counters>,
     pub(crate) frames: Arc<Frames>,
     pub(crate) options: CallOptions,
+    /// The same as they were before the client was made patient.
+    pub(crate) told: CallOptions,
     /// Of nodes that are created without a list of their own.
     pub(crate) acl: AclList,
     /// Events kept for a listener, unless it wants otherwise.
@@ -226,6 +234,29 @@ impl Handle {
         }
     }
 
+    /// Passes on a protected create, as soon as there is room for it.
+    pub(crate) fn create(&self, create: Box<ProtectedCreate>) {
+        let len = create.len();
+        let mut submission = Submission::Create(create, None);
+        if self.held.is_some() {
+            if let Some(cost) = self.commands.take_room(len) {
+                submission.pay(Some(cost));
+                return self.send(submission);
+            }
+        }
+        self.submit_in_turn(submission, len);
+    }
+
+    /// Passes on a submission of `len` bytes as soon as there is room for it, behind all that wait for some. Returns its
+    /// place among them, if it waits.
+    pub(crate) fn submit_in_turn(&self, submission: Submission, len: usize) -> Option<Number> {
+        let submitted = self.commands.submit_in_turn(self.purpose(), submission, len);
+        submitted.unwrap_or_else(|refused| {
+            refused.refuse(self.published.borrow().end());
+            None
+        })
+    }
+
     /// Passes on all that was held back, to leave in one write.
     pub(crate) fn send_held(&self) {
         let Some(held) = &self.held else { return };
@@ -263,6 +294,17 @@ impl Target<'_> {
         call: Call<T>,
         admission: Admission,
     ) -> Pending<T, E> {
+        self.call_asking(call, Asked::default(), admission)
+    }
+
+    /// The same, of a request whose answer is held against what it asks for.
+    #[inline(always)]
+    pub(crate) fn call_asking<T, E: CallError>(
+        self,
+        call: Call<T>,
+        asked: Asked,
+        admission: Admission,
+    ) -> Pending<T, E> {
         let Call { frame, on_loss, watch, instead, read } = call;
         let (intent, watch) = match watch {
             Some((intent, watch)) => (Some(intent), watch),
@@ -274,6 +316,7 @@ impl Target<'_> {
             level: Level::is_told_by(frame.op()).then(|| self.handle.level.clone()),
             watch,
             has_alternative: instead.is_some(),
+            asked,
         };
         Pending::start(self, Start { frame, on_loss, intent, instead }, context, read, admission)
     }
@@ -292,6 +335,7 @@ pub(crate) struct ReplyContext {
     pub(crate) watch: Attached,
     /// Whether there is something else to ask for.
     pub(crate) has_alternative: bool,
+    pub(crate) asked: Asked,
 }
 
 impl ReplyContext {
@@ -307,8 +351,16 @@ impl ReplyContext {
 pub(crate) enum Unread {
     Code(ErrorCode),
     Decode(DecodeError),
+    /// It is the answer to something else.
+    Mismatch(&'static str),
     /// The server does not know what it was asked for, and has certainly not done it. There is an older way to ask.
     Again(ReplyContext),
+}
+
+impl From<Mismatch> for Unread {
+    fn from(Mismatch(what): Mismatch) -> Self {
+        Self::Mismatch(what)
+    }
 }
 
 impl From<DecodeError> for Unread {

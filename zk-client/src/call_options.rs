@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zk_proto::{frame::RequestFrame, request::Request};
+use zk_proto::{frame::RequestFrame, request::Request, session::Patience};
 
 use crate::call::Handle;
 
@@ -24,13 +24,20 @@ use crate::call::Handle;
 #[must_use = "options do nothing until a client has them"]
 pub struct CallOptions {
     pub(crate) timeout: Option<Duration>,
-    pub(crate) fail_fast: bool,
+    pub(crate) patience: Patience,
+    /// Whether what is submitted waits for room in turn, where it would fail otherwise.
+    pub(crate) in_turn: bool,
 }
 
 impl CallOptions {
     /// No bound in time, and patience with lost connections.
     pub const fn new() -> Self {
-        Self { timeout: None, fail_fast: false }
+        Self { timeout: None, patience: Patience::Connections, in_turn: false }
+    }
+
+    /// No end but an answer or that of the session.
+    pub(crate) const fn patient() -> Self {
+        Self { timeout: None, patience: Patience::Throttling, in_turn: true }
     }
 
     /// Bound on each request, from its submission: see [`Get::timeout`](crate::Get::timeout).
@@ -41,7 +48,19 @@ impl CallOptions {
 
     /// No waiting for connections: see [`Get::fail_fast`](crate::Get::fail_fast).
     pub const fn fail_fast(mut self) -> Self {
-        self.fail_fast = true;
+        self.patience = Patience::FailFast;
+        self
+    }
+
+    /// Asks again, after a pause that grows, when a server answers that it has too much to do, instead of failing with
+    /// [`Throttled`](crate::Cause::Throttled). Such a request has not been carried out; the next one is behind
+    /// everything that has been submitted meanwhile, so this is not for writes whose order matters.
+    ///
+    /// Requests that [fail fast](Self::fail_fast) do not wait for this either.
+    pub const fn retry_throttled(mut self) -> Self {
+        if !matches!(self.patience, Patience::FailFast) {
+            self.patience = Patience::Throttling;
+        }
         self
     }
 }

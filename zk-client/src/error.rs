@@ -1,12 +1,12 @@
 //! Errors that answer the one question that matters: was it applied?
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use zk_proto::{
     ErrorCode, OpCode,
     jute::DecodeError,
     path::PathError,
-    session::{self, LinkError, Over},
+    session::{self, Costly, LinkError, Over},
 };
 
 /// Why a read gave nothing. Reads change nothing, so there is no doubt to report.
@@ -135,6 +135,12 @@ pub enum Cause {
         /// The [limit](crate::ConnectOptions::reply_len_max) in bytes.
         len_max: usize,
     },
+    /// Servers end the connection over the request, one after the other, though connections live without it: it is longer
+    /// than they take (`jute.maxbuffer`), or there is something in it that they fail over. It is not sent again, so that
+    /// everybody else's requests can be answered. Only of requests that are harmless to repeat; others are in doubt over the
+    /// first connection that they cost.
+    #[error("{0}")]
+    CostsConnection(Box<Costly>),
     /// There was no connection, and the request was [not to wait](crate::Get::fail_fast) for one.
     #[error("not connected")]
     NotConnected,
@@ -158,6 +164,9 @@ pub enum Cause {
     /// The answer does not make sense.
     #[error("answer not understood: {0}")]
     Undecodable(DecodeError),
+    /// The answer is one to something else than what was asked for.
+    #[error("answer does not fit the request: {0}")]
+    Mismatch(&'static str),
 }
 
 /// Why a session ended. It never comes back, and neither do its ephemeral nodes.
@@ -299,6 +308,7 @@ impl From<session::Cause> for Cause {
             session::Cause::Withdrawn => Self::DeadlineExceeded,
             session::Cause::TooLarge { len, len_max } => Self::TooLarge { len, len_max },
             session::Cause::ReplyTooLarge { len, len_max } => Self::ReplyTooLarge { len, len_max },
+            session::Cause::CostsConnection(costly) => Self::CostsConnection(costly),
             other => Self::Disconnected(LinkError::Other(other.to_string())),
         }
     }
@@ -435,6 +445,14 @@ pub enum ConnectError {
     /// The servers refused.
     #[error("{0}")]
     SessionEnded(SessionEnd),
+    /// The [margin](crate::ConnectOptions::lease_margin) leaves nothing of the lease.
+    #[error("a lease margin of {margin:?} leaves nothing of a session timeout of {timeout:?}")]
+    LeaseMargin {
+        /// The margin.
+        margin: Duration,
+        /// The session timeout that was wished for.
+        timeout: Duration,
+    },
     /// The system gave no random numbers.
     #[error("no randomness: {0}")]
     Entropy(String),

@@ -10,13 +10,14 @@ use zk_proto::{ErrorCode, OpCode, SessionId, Stat, Zxid};
 pub(crate) struct Level {
     without_create2: AtomicBool,
     with_create2: AtomicBool,
+    without_containers: AtomicBool,
     without_add_watch: AtomicBool,
 }
 
 impl Level {
     /// Whether the answer to such a request tells any of this.
     pub(crate) const fn is_told_by(op: OpCode) -> bool {
-        matches!(op, OpCode::CREATE2 | OpCode::MULTI | OpCode::ADD_WATCH)
+        matches!(op, OpCode::CREATE2 | OpCode::CREATE_CONTAINER | OpCode::MULTI | OpCode::ADD_WATCH)
     }
 
     /// Whether creates must do without metadata in the reply (servers before 3.5).
@@ -35,6 +36,15 @@ impl Level {
 
     pub(crate) fn learn_create2(&self) {
         self.with_create2.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether there are no containers (servers before 3.5.1).
+    pub(crate) fn lacks_containers(&self) -> bool {
+        self.without_containers.load(Ordering::Relaxed) || self.lacks_create2()
+    }
+
+    pub(crate) fn learn_no_containers(&self) {
+        self.without_containers.store(true, Ordering::Relaxed);
     }
 
     /// Whether there are no persistent watches (servers before 3.6).

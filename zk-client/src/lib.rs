@@ -40,6 +40,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod asked;
 mod attempt;
 mod cache;
 mod call;
@@ -50,6 +51,7 @@ mod client;
 mod clock;
 mod complaints;
 mod create;
+mod create_mode;
 mod driver;
 mod error;
 mod frames;
@@ -73,6 +75,7 @@ mod sasl;
 mod servers;
 mod session;
 mod stats;
+mod supervise;
 mod sweep;
 mod ticket;
 #[cfg(feature = "tls")]
@@ -90,7 +93,9 @@ pub use zk_proto::{
     Acl, AclList, ClientInfo, ErrorCode, EventType, Id, OpCode, Perms, Secret, SessionId, Stat,
     Text, Xid, Zxid,
     path::{PathError, PathFault, ZkPath, ancestors, join, name, parent, parse_sequence},
-    session::{Credentials, LinkError, SaslFault, SaslSaid, SaslStep, TicketFault, TlsFault},
+    session::{
+        Costly, Credentials, Lease, LinkError, SaslFault, SaslSaid, SaslStep, TicketFault, TlsFault,
+    },
 };
 
 #[cfg(feature = "digest-id")]
@@ -106,7 +111,8 @@ pub use self::{
     call_options::CallOptions,
     client::{Client, CloseError, Cork},
     clock::{Clock, TokioClock},
-    create::{Create, CreateMode, CreateOrExists, Created},
+    create::{Create, CreateOrExists, CreateProtected, Created, PendingCreate},
+    create_mode::CreateMode,
     error::{
         Cause, ConnectError, Error, InDoubt, ReadError, Rejection, ServersError, SessionEnd,
         WriteError,
@@ -122,14 +128,14 @@ pub use self::{
         WhoAmI,
     },
     options::{ConnectOptions, SessionTask},
-    parents::{CreateWithParents, PendingWithParents},
     pending::Pending,
-    protected::{CreateAllProtected, CreateProtected, PendingNode, PendingNodes},
+    protected::{CreateAllProtected, PendingNodes},
     resolve::{Lookup, Resolve, ResolvedConnect, SystemResolver},
     retry::{Retry, SafeToRetry},
     sasl::{SaslExchange, SaslMechanism, SaslThought},
-    session::{Session, SessionState},
+    session::{LeaseKeeper, Session, SessionState},
     stats::Stats,
+    supervise::{Interruption, Supervise, supervise},
     transaction::{Multi, MultiError, MultiOutcome, OpResult},
     tree::{DeleteRecursive, DeleteRecursiveError, PendingDelete},
     watch::{

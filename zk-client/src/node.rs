@@ -11,7 +11,7 @@ use crate::{
     cleanup::Purpose,
     error::{Cause, WriteError},
     inbox::Commands,
-    session::Published,
+    session::{LeaseKeeper, Published},
     sweep::Sweep,
 };
 
@@ -43,10 +43,14 @@ pub struct OwnedNode {
     pub(crate) absolute: Arc<str>,
     pub(crate) stat: Stat,
     pub(crate) sequence: Option<i32>,
+    /// Whether others have nodes of this name too, one at a time.
+    pub(crate) is_shared: bool,
     pub(crate) chroot: Chroot,
     /// `None` once the delete has been submitted.
     pub(crate) commands: Option<Commands>,
     pub(crate) published: watch::Receiver<Published>,
+    /// Whoever owns a node relies on its being there.
+    pub(crate) _lease: LeaseKeeper,
 }
 
 /// A node that is somebody's without being deleted when this goes.
@@ -55,6 +59,7 @@ pub(crate) struct Disowned {
     pub(crate) absolute: Arc<str>,
     pub(crate) stat: Stat,
     pub(crate) sequence: Option<i32>,
+    pub(crate) is_shared: bool,
 }
 
 impl OwnedNode {
@@ -88,8 +93,9 @@ impl OwnedNode {
     /// The delete is under way when this returns the future: dropping the future does not stop it.
     ///
     /// # Errors
-    /// [`WriteError::Rejected`] if the server refuses; otherwise the session has ended, and the node goes
-    /// when the servers notice.
+    /// [`WriteError::Rejected`] if the server refuses. The session tries again when permissions may have changed, and
+    /// now and then; [`Session::orphans`](crate::Session::orphans) counts the node until it is gone. Otherwise the
+    /// session has ended, and the node goes when the servers notice.
     pub fn delete(mut self) -> impl Future<Output = Result<(), WriteError>> + Send + 'static {
         let (done, deleted) = oneshot::channel();
         self.sweep(Some(done));
@@ -104,14 +110,17 @@ impl OwnedNode {
     /// Leaves the delete to somebody else.
     pub(crate) fn disown(mut self) -> Disowned {
         self.commands = None;
-        let Self { ref absolute, stat, sequence, .. } = self;
-        Disowned { absolute: absolute.clone(), stat, sequence }
+        let Self { ref absolute, stat, sequence, is_shared, .. } = self;
+        Disowned { absolute: absolute.clone(), stat, sequence, is_shared }
     }
 
     /// Submits the delete, once.
     fn sweep(&mut self, done: Option<oneshot::Sender<Result<(), WriteError>>>) {
         let Some(commands) = self.commands.take() else { return };
-        let sweep = Sweep { path: self.absolute.clone(), done };
+        let mut sweep = Sweep::new(self.absolute.clone(), done);
+        if self.is_shared {
+            sweep = sweep.only(self.stat.czxid);
+        }
         // Without a driver there is no session any more, and the node has gone with it or will.
         let _ = commands.send(Command::Submit(Purpose::Cleanup, Submission::Sweep(sweep)));
     }

@@ -5,7 +5,7 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 use bytes::Bytes;
 use zk_proto::{
     Acl, AclList, Secret,
-    session::{Auth, Config, Credentials},
+    session::{Auth, Config, Credentials, Lease},
 };
 
 use crate::{
@@ -102,19 +102,38 @@ impl ConnectOptions {
         self
     }
 
-    /// Counts the session's [lease](crate::Session::lease_left), and with it the locks, by what the leader has
-    /// confirmed, and takes off a margin. For ensembles: a member that is cut off from its leader goes on answering
-    /// for a while after the leader has ended the session and given its locks away.
+    /// What the session's [lease](crate::Session::lease_left) is counted by, and with it whether locks and whatever
+    /// else is held still are. Default: by what the leader has confirmed.
     ///
-    /// The margin is for what lies between a server's answer and the leader's hearing of the session: half a tick,
-    /// and what networks and schedulers add; 2 s, a whole tick of most servers, is a good choice, with a session
-    /// timeout of at least three times that. As long as the session is connected it sends a `sync` every third of
-    /// its timeout, or more often if the margin is large.
+    /// A member that is cut off from its leader goes on answering for a while after the leader has ended the session
+    /// and given its locks away. So as long as anything is held in the session, or waited for in a queue, it sends a
+    /// `sync` where it would have sent a ping, unless writes or `sync`s are under way anyway: those pass the leader.
+    /// A session that holds nothing sends pings.
     ///
-    /// Default: none; every answer counts in full, which is sound with a single server and with the leader.
-    pub const fn lease_margin(mut self, margin: Duration) -> Self {
-        self.config.lease_margin = Some(margin);
+    /// [`Lease::Connection`] is for a standalone server, and for those who do not mind: the whole session timeout, by
+    /// any answer.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), zk_client::ConnectError> {
+    /// use zk_client::{ConnectOptions, Lease};
+    ///
+    /// let zk = ConnectOptions::new("zk1:2181")?.lease(Lease::Connection).connect().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn lease(mut self, by: Lease) -> Self {
+        self.config.lease = by;
         self
+    }
+
+    /// Short for [`lease`](Self::lease) by [`Lease::Margin`]: how much earlier than by its timeout a session may end,
+    /// whatever the leader has confirmed. It is for what lies between a server's answer and the leader's hearing of
+    /// the session: half a tick, and what networks and schedulers add.
+    ///
+    /// One that leaves nothing of the session timeout is refused when it is [connected](Self::connect). If it is the
+    /// servers that grant less than was wished for, a third of that is taken off instead, with a warning.
+    pub const fn lease_margin(self, margin: Duration) -> Self {
+        self.lease(Lease::Margin(margin))
     }
 
     /// How long [`connect`](Self::connect) tries before it gives up; `None` for ever. Default 30 s.

@@ -1,152 +1,186 @@
-//! Creating a node together with what is missing above it.
+//! Creating what is missing above nodes.
 
-use std::{
-    fmt,
-    future::{Future, IntoFuture},
-    pin::Pin,
-    task::{Context, Poll},
+use std::borrow::Cow;
+
+use zk_proto::{
+    AclList,
+    path::{ancestors, parent},
+    session::OnLoss,
 };
 
-use zk_proto::{AclList, path};
-
 use crate::{
-    call::{Admission, CallError as _, Handle, Pending, Target},
+    attempt::{Concluded, KnownBy},
+    call::{Admission, Pending},
+    call_options::CallOptions,
     chroot::Chroot,
-    create::{Create, CreateMode, Created},
-    error::{Cause, Rejection, WriteError},
+    client::Client,
+    create::{Create, Created, Wish, read_created},
+    create_mode::CreateMode,
+    error::{Rejection, WriteError},
+    transaction::MultiError,
 };
 
 /// How often nodes are created again that somebody deletes under our hands, such as empty containers.
 const ROUNDS_MAX: usize = 8;
 
-/// Creates a node, and before it all nodes above it that are missing.
-///
-/// If none is missing this is one create. If some are, all of them are asked for at once, behind each other and in front
-/// of the node: one more round trip. They have no data, and the node's own access control list; they stay if the node
-/// cannot be created. Of a client with a chroot the nodes of the chroot itself are created as well.
-///
-/// ```no_run
-/// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::WriteError> {
-/// zk.create("/services/mail/instances/1", b"").parents().containers().await?;
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug)]
-#[must_use = "nothing happens until it is awaited or submitted"]
-pub struct CreateWithParents<'a> {
-    create: Create<'a>,
-    above: CreateMode,
+/// What there has to be above nodes.
+#[derive(Debug, Default)]
+pub(crate) struct Above {
+    /// The nodes, each behind the one above it, with their paths from the servers' root.
+    levels: Vec<(String, CreateMode, AclList)>,
+    /// How they are asked for.
+    options: CallOptions,
 }
 
-/// A node being created with its parents; resolves to it.
-///
-/// Dropping it leaves what has been created so far.
-#[must_use = "only the first try happens unless it is awaited"]
-pub struct PendingWithParents(Pin<Box<dyn Future<Output = Result<Created, WriteError>> + Send>>);
+/// What comes of a create, as far as it matters here.
+pub(crate) trait Outcome {
+    /// Whether it has failed for want of a node above.
+    fn is_missing(&self) -> bool;
+    /// The same with the reason for that.
+    fn because(self, error: WriteError) -> Self;
+}
 
-impl<'a> CreateWithParents<'a> {
-    pub(crate) const fn new(create: Create<'a>) -> Self {
-        Self { create, above: CreateMode::Persistent }
+impl<T> Outcome for Result<T, WriteError> {
+    fn is_missing(&self) -> bool {
+        matches!(self, Err(WriteError::Rejected(Rejection::NoNode)))
     }
+    fn because(self, error: WriteError) -> Self {
+        Err(error)
+    }
+}
 
-    /// Makes what is missing containers, which servers delete some time after their last child.
-    pub const fn containers(mut self) -> Self {
-        self.above = CreateMode::Container;
+impl Outcome for Concluded {
+    fn is_missing(&self) -> bool {
+        // Checks and deletes are behind the creates.
+        matches!(self.nodes, Ok(Err(MultiError { index, rejection: Rejection::NoNode }))
+            if index < self.creates)
+    }
+    fn because(mut self, error: WriteError) -> Self {
+        self.nodes = Err(error);
         self
     }
+}
 
-    /// Submits the create now. That something is missing above it is noticed when this is awaited.
-    pub fn submit(self) -> PendingWithParents {
-        self.start(Admission::Now)
+impl<B> Outcome for (Concluded, B) {
+    fn is_missing(&self) -> bool {
+        self.0.is_missing()
     }
-
-    fn start(self, admission: Admission) -> PendingWithParents {
-        let Self { create, above } = self;
-        let first = create.clone().start(admission);
-        let work = Work::new(create, above);
-        PendingWithParents(Box::pin(work.run(first)))
+    fn because(self, error: WriteError) -> Self {
+        (self.0.because(error), self.1)
     }
 }
 
-impl IntoFuture for CreateWithParents<'_> {
-    type Output = Result<Created, WriteError>;
-    type IntoFuture = PendingWithParents;
-    fn into_future(self) -> PendingWithParents {
-        self.start(Admission::Waiting)
+impl Above {
+    /// What there has to be above these nodes; `None` if nothing is to be done about it. With a path that is none
+    /// there will be no node.
+    pub(crate) fn of<'a>(wishes: impl IntoIterator<Item = &'a Wish<'a>>) -> Option<Self> {
+        let mut above = Self::default();
+        for Wish { client, options, path, mode, acl, above: wanted, floor, .. } in wishes {
+            let chroot = &client.handle.chroot;
+            let path = chroot.resolve(path, mode.naming());
+            let (Some(wanted), Ok(path)) = (*wanted, path) else { continue };
+            let floor = floor.map_or(Cow::Borrowed("/"), |floor| chroot.absolute(floor));
+            let is_there = |path: &&str| ancestors(&floor).any(|there| there == *path);
+            let mut levels: Vec<&str> = parent(&path).into_iter().flat_map(ancestors).collect();
+            levels.retain(|path| *path != "/" && !is_there(path));
+            let levels = levels.into_iter().rev();
+            let level = |path: &str| (path.to_owned(), wanted, acl.clone());
+            above.levels.extend(levels.map(level));
+            above.options = *options;
+        }
+        (!above.levels.is_empty()).then_some(above)
+    }
+
+    /// Goes on from the outcome of a first try: as long as that is for want of a node above, asks for all of them and
+    /// for the node once more, in one write. So whatever is submitted with a try is behind it.
+    pub(crate) async fn climb<F: Future<Output: Outcome>>(
+        &self,
+        client: &Client,
+        mut outcome: F::Output,
+        mut again: impl FnMut(&Client, F::Output) -> F,
+    ) -> F::Output {
+        for _ in 0..ROUNDS_MAX {
+            if self.levels.is_empty() || !outcome.is_missing() {
+                break;
+            }
+            let cork = client.cork();
+            let above = self.submit(&cork);
+            let next = again(&cork, outcome);
+            drop(cork);
+            let mut refusal = None;
+            for level in above {
+                refusal = refusal.or(refused(level.await));
+            }
+            outcome = next.await;
+            if let Some(why) = refusal.filter(|_| outcome.is_missing()) {
+                return outcome.because(why);
+            }
+        }
+        outcome
+    }
+
+    /// None of them is sent again if its reply is lost: the node is, and tells whether they are needed.
+    fn submit(&self, client: &Client) -> Vec<Pending<Created, WriteError>> {
+        let mut root = client.clone();
+        root.handle.chroot = Chroot::default();
+        let create = |(path, mode, acl): &(String, CreateMode, AclList)| {
+            let lacks = *mode == CreateMode::Container && client.handle.level.lacks_containers();
+            let mode = if lacks { CreateMode::Persistent } else { *mode };
+            let Create { wish, .. } = Create::new(&root, path, b"").mode(mode).acl(acl);
+            let wish = Wish { options: self.options, ..wish };
+            wish.request(OnLoss::Report, Admission::Waiting, read_created)
+        };
+        self.levels.iter().map(create).collect()
     }
 }
 
-impl Future for PendingWithParents {
-    type Output = Result<Created, WriteError>;
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.as_mut().poll(cx)
+/// Why there is no node, if it was refused for what it is.
+fn refused(level: Result<Created, WriteError>) -> Option<WriteError> {
+    use Rejection::{NoNode, NodeExists, Unimplemented};
+    let error = level.err()?;
+    match error {
+        // There is one, or the next try will tell: another kind of node is asked for then.
+        WriteError::Rejected(NodeExists | NoNode | Unimplemented) => None,
+        WriteError::Rejected(_) => Some(error),
+        _ => None,
     }
 }
 
-impl fmt::Debug for PendingWithParents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PendingWithParents")
-    }
-}
-
-/// The create, on its own feet.
-struct Work {
-    handle: Handle,
-    options: crate::call_options::CallOptions,
+/// What is to be created, on its own feet.
+pub(crate) struct OwnedWish {
+    pub(crate) client: Client,
+    options: CallOptions,
     path: String,
     data: Vec<u8>,
     mode: CreateMode,
     acl: AclList,
-    above: CreateMode,
+    known_by: KnownBy,
 }
 
-impl Work {
-    fn new(create: Create<'_>, above: CreateMode) -> Self {
-        let Create { target, path, data, mode, acl } = create;
-        let mut handle = target.handle.clone();
-        // What goes on later is not to wait for a cork.
-        handle.held = None;
-        let (path, data) = (path.to_owned(), data.to_vec());
-        Self { handle, options: target.options, path, data, mode, acl, above }
+impl OwnedWish {
+    pub(crate) fn of(wish: &Wish<'_>) -> Self {
+        let Wish { client, options, path, data, mode, ref acl, known_by, .. } = *wish;
+        let (path, data, acl) = (path.to_owned(), data.to_vec(), acl.clone());
+        let client = Self::uncorked(client);
+        Self { client, options, path, data, mode, acl, known_by }
     }
 
-    async fn run(self, first: Pending<Created, WriteError>) -> Result<Created, WriteError> {
-        let missing = WriteError::Rejected(Rejection::NoNode);
-        let mut result = first.await;
-        for _ in 0..ROUNDS_MAX {
-            if result.as_ref().err() != Some(&missing) {
-                break;
-            }
-            result = self.with_parents().await;
-        }
-        result
+    pub(crate) fn of_create<T>(create: &Create<'_, T>) -> Self {
+        Self::of(&create.wish)
     }
 
-    async fn with_parents(&self) -> Result<Created, WriteError> {
-        let absolute = self.handle.chroot.resolve(&self.path, self.mode.naming());
-        let absolute = absolute.map_err(|error| WriteError::not_sent(Cause::from(error)))?;
-        let from_the_root = Handle { chroot: Chroot::default(), ..self.handle.clone() };
-        let from_the_root = Target { handle: &from_the_root, options: self.options };
-        let mut above: Vec<&str> = path::parent(&absolute)
-            .map(|parent| path::ancestors(parent).collect())
-            .unwrap_or_default();
-        above.retain(|path| *path != "/");
-        let create = |path: &&str| {
-            let create = Create::new(from_the_root, path, b"").mode(self.above).acl(&self.acl);
-            create.or_exists().into_future()
-        };
-        let parents: Vec<_> = above.iter().rev().map(create).collect();
-        let target = Target { handle: &self.handle, options: self.options };
-        let create = Create::new(target, &self.path, &self.data).mode(self.mode).acl(&self.acl);
-        let node = create.start(Admission::Waiting);
-        let mut refused = None;
-        for parent in parents {
-            refused = refused.or(parent.await.err());
-        }
-        match (node.await, refused) {
-            // That is why there is no parent.
-            (Err(WriteError::Rejected(Rejection::NoNode)), Some(why)) => Err(why),
-            (result, _) => result,
-        }
+    /// What goes on later is not to wait for a cork.
+    pub(crate) fn uncorked(client: &Client) -> Client {
+        let mut client = client.clone();
+        client.handle.held = None;
+        client
+    }
+
+    /// The same once more.
+    pub(crate) fn wish<'a>(&'a self, client: &'a Client) -> Wish<'a> {
+        let Self { options, path, data, mode, acl, known_by, .. } = self;
+        let (options, mode, known_by) = (*options, *mode, *known_by);
+        let (above, floor) = (None, None);
+        Wish { client, options, path, data, mode, acl: acl.clone(), above, floor, known_by }
     }
 }

@@ -15,7 +15,7 @@ use tokio::{
 };
 use zk_proto::{
     frame::RequestFrame,
-    session::{OnLoss, Outcome, Outgoing, WatchIntent},
+    session::{OnLoss, Outcome, Outgoing, Patience, WatchIntent},
 };
 
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
     },
     call_options::CallOptions,
     error::{Cause, SessionEnd},
-    inbox::{Share, Waiting},
+    inbox::InLine,
     ticket::Ticket,
     watch::Listener,
 };
@@ -54,14 +54,14 @@ use crate::{
 #[must_use = "a request that fails is only noticed here"]
 pub struct Pending<T, E> {
     state: State<T, E>,
+    /// Where it waits for room, if it does; not if it was submitted, come what may.
+    line: Option<Box<InLine>>,
     deadline: Option<Box<Deadline>>,
     /// What to ask for if the server does not know the request.
     instead: Option<Box<Instead>>,
 }
 
 enum State<T, E> {
-    /// For room.
-    Waiting(Box<Queued>, ReplyContext, ReadAnswer<T>),
     Submitted(oneshot::Receiver<Outcome>, ReplyContext, ReadAnswer<T>),
     Failed(E),
     Finished,
@@ -73,14 +73,6 @@ pub(crate) struct Start {
     pub(crate) on_loss: OnLoss,
     pub(crate) intent: Option<Box<WatchIntent<Listener>>>,
     pub(crate) instead: Option<RequestFrame>,
-}
-
-/// A request that waits for room.
-struct Queued {
-    room: Waiting,
-    handle: Handle,
-    submission: Submission,
-    outcome: oneshot::Receiver<Outcome>,
 }
 
 /// When a caller gives up.
@@ -106,7 +98,7 @@ struct Instead {
 impl<T, E: CallError> Pending<T, E> {
     /// A request that never got as far as the driver.
     pub(crate) const fn failed(error: E) -> Self {
-        Self { state: State::Failed(error), deadline: None, instead: None }
+        Self { state: State::Failed(error), line: None, deadline: None, instead: None }
     }
 
     pub(crate) fn start(
@@ -120,9 +112,11 @@ impl<T, E: CallError> Pending<T, E> {
         let Start { frame, on_loss, intent, instead } = start;
         let instead = instead
             .map(|frame| Box::new(Instead { handle: handle.clone(), options, frame, on_loss }));
-        let deadline = options.timeout.map(|timeout| {
+        // What ends after all that clocks can say does not end.
+        let end = options.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let deadline = end.map(|at| {
             Box::new(Deadline {
-                at: Instant::now() + timeout,
+                at,
                 sleep: None,
                 ticket: Arc::default(),
                 handle: handle.clone(),
@@ -130,29 +124,31 @@ impl<T, E: CallError> Pending<T, E> {
             })
         });
         let ticket = deadline.as_ref().map(|deadline| deadline.ticket.clone());
-        let fail_fast = options.fail_fast;
+        let patience = options.patience;
         let (reply, outcome) = oneshot::channel();
         let (op, len) = (frame.op(), frame.len());
         let token = Token::Caller(Caller::new(op, reply, ticket));
         let submission =
-            Submission::Request(Outgoing { frame, token, watch: intent, on_loss, fail_fast });
-        let state = match (handle.submit(submission, len), admission) {
-            (Ok(()), _) => State::Submitted(outcome, context, read),
-            (Err(submission), Admission::Waiting) if !fail_fast => {
-                let room = handle.commands.wait_for_room(len);
-                let queued = Queued { room, handle: handle.clone(), submission, outcome };
-                State::Waiting(Box::new(queued), context, read)
+            Submission::Request(Outgoing { frame, token, watch: intent, on_loss, patience });
+        let mut line = None;
+        let mut state = State::Submitted(outcome, context, read);
+        if let Err(submission) = handle.submit(submission, len) {
+            let waits = admission == Admission::Waiting && patience != Patience::FailFast;
+            if waits || options.in_turn {
+                let place = handle.submit_in_turn(submission, len);
+                line =
+                    place.filter(|_| waits).map(|place| Box::new(handle.commands.in_line(place)));
+            } else {
+                state = State::Failed(E::not_sent(Cause::QueueFull));
             }
-            (Err(_), _) => State::Failed(E::not_sent(Cause::QueueFull)),
-        };
-        Self { state, deadline, instead }
+        }
+        Self { state, line, deadline, instead }
     }
 }
 
 impl<T, E> fmt::Debug for Pending<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.state {
-            State::Waiting(..) => "Pending(waiting)",
             State::Submitted(..) => "Pending(submitted)",
             State::Failed(_) => "Pending(failed)",
             State::Finished => "Pending(finished)",
@@ -174,7 +170,7 @@ impl<T, E: CallError> Future for Pending<T, E> {
                 Poll::Ready(None) => {}
                 Poll::Pending if !this.gives_up(cx) => return Poll::Pending,
                 Poll::Pending => {
-                    this.state = State::Finished;
+                    (this.state, this.line) = (State::Finished, None);
                     return Poll::Ready(Err(E::not_sent(Cause::DeadlineExceeded)));
                 }
             }
@@ -187,13 +183,6 @@ impl<T, E: CallError> Pending<T, E> {
     /// One step further: the result, or nothing yet.
     fn step(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, E>>> {
         let outcome = match &mut self.state {
-            State::Waiting(queued, ..) => {
-                let Poll::Ready(share) = Pin::new(&mut queued.room).poll(cx) else {
-                    return Poll::Pending;
-                };
-                self.submit_queued(share);
-                return Poll::Ready(None);
-            }
             State::Submitted(outcome, ..) => match Pin::new(outcome).poll(cx) {
                 Poll::Ready(outcome) => outcome.ok(),
                 Poll::Pending => return Poll::Pending,
@@ -203,22 +192,8 @@ impl<T, E: CallError> Pending<T, E> {
         Poll::Ready(match mem::replace(&mut self.state, State::Finished) {
             State::Submitted(_, context, read) => self.finish(outcome, context, read),
             State::Failed(error) => Some(Err(error)),
-            State::Waiting(..) | State::Finished => {
-                panic!("a request was polled after it had finished")
-            }
+            State::Finished => panic!("a request was polled after it had finished"),
         })
-    }
-
-    /// There is room now.
-    fn submit_queued(&mut self, share: Option<Share>) {
-        let State::Waiting(queued, context, read) = mem::replace(&mut self.state, State::Finished)
-        else {
-            return;
-        };
-        let Queued { handle, mut submission, outcome, .. } = *queued;
-        submission.pay(share.and_then(Share::into_cost));
-        handle.send(submission);
-        self.state = State::Submitted(outcome, context, read);
     }
 
     /// Whether the caller's patience has ended, and nobody will carry the request out. If somebody may, the driver
@@ -257,6 +232,7 @@ impl<T, E: CallError> Pending<T, E> {
                     Ok(result) => Ok(result),
                     Err(Unread::Code(code)) => Err(E::answered(op, code)),
                     Err(Unread::Decode(error)) => Err(E::unknown(op, Cause::Undecodable(error))),
+                    Err(Unread::Mismatch(what)) => Err(E::unknown(op, Cause::Mismatch(what))),
                     Err(Unread::Again(context)) => match self.instead.take() {
                         Some(instead) => {
                             *self = instead.submit(context, read);

@@ -1,6 +1,7 @@
 //! Creates that the session carries through a lost reply: one, or several together.
 
 use std::{
+    fmt,
     future::{Future, IntoFuture},
     pin::Pin,
     sync::Arc,
@@ -12,41 +13,92 @@ use tokio::sync::oneshot;
 use zk_proto::path::{self, Naming};
 
 use crate::{
-    attempt::{Concluded, CreatedNodes, ProtectedCreate, Wanted},
-    call::{CallError as _, Handle, Submission},
-    create::Create,
+    attempt::{Concluded, CreatedNodes, KnownBy, ProtectedCreate, Wanted},
+    call::{CallError as _, Handle},
+    client::Client,
+    create::{CreateProtected, Wish},
     error::{Cause, SessionEnd, WriteError},
     node::OwnedNode,
     operations::expected,
+    parents::{Above, Outcome as _, OwnedWish},
     transaction::MultiError,
 };
 
-/// A create that survives a lost reply: see [`Create::protected`].
-///
-/// It goes on until it is known what became of it, or until the session ends; [`CallOptions`](crate::CallOptions) have
-/// no say in that. Who wants to wait no longer drops it, as `tokio::time::timeout` does: the session then sees to it
-/// that no node is left.
-#[derive(Clone, Debug)]
-#[must_use = "nothing happens until it is awaited or submitted"]
-pub struct CreateProtected<'a> {
-    create: Create<'a>,
-    /// Whether the name needs no id any more.
-    is_unique: bool,
+/// Nodes to be, or why there will be none; `None` when that has been told.
+#[derive(Debug)]
+pub(crate) struct Started(Result<oneshot::Receiver<Concluded>, Option<WriteError>>);
+
+impl Started {
+    /// A create of its own.
+    pub(crate) fn one(wish: Wish<'_>) -> Self {
+        let handle = &wish.client.handle;
+        Self::all(handle, [wish].into_iter(), None, &[])
+    }
+
+    fn all<'a>(
+        handle: &Handle,
+        wishes: impl Iterator<Item = Wish<'a>>,
+        replaced: Option<OwnedNode>,
+        checked: &[Check],
+    ) -> Self {
+        let resolve = |(path, version): &Check| -> Result<(Arc<str>, i32), Cause> {
+            let path = handle.chroot.resolve(path, Naming::Exact)?;
+            Ok((Arc::from(&*path), expected(*version)?))
+        };
+        let (done, nodes) = oneshot::channel();
+        let wanted = wishes.map(|wish| wish.wanted(handle));
+        let create = wanted.collect::<Result<Vec<_>, _>>().and_then(|nodes| {
+            let checked: Vec<_> = checked.iter().map(resolve).collect::<Result<_, _>>()?;
+            let is_plain = nodes.len() == 1 && replaced.is_none() && checked.is_empty();
+            if !is_plain && nodes.iter().any(Wanted::shares_its_name) {
+                return Err(Cause::InvalidArgument("a node known by its data is created alone"));
+            }
+            let chroot = handle.chroot.clone();
+            Ok(ProtectedCreate { nodes, replaced: None, checked, chroot, done })
+        });
+        match create {
+            // Nothing to ask anybody for; a node that is to be replaced by nothing goes in being dropped.
+            Ok(create) if create.nodes.is_empty() => {
+                let _ = create.done.send(Concluded::new(Ok(Ok(Vec::new())), replaced));
+            }
+            Ok(mut create) => {
+                create.replaced = replaced.map(OwnedNode::disown);
+                handle.create(Box::new(create));
+            }
+            Err(cause) => return Self(Err(Some(WriteError::not_sent(cause)))),
+        }
+        Self(Ok(nodes))
+    }
+
+    /// The only one of the nodes.
+    pub(crate) fn poll_one(&mut self, cx: &mut Context<'_>) -> Poll<Result<OwnedNode, WriteError>> {
+        Pin::new(self).poll(cx).map(|created| match created.nodes? {
+            Ok(mut nodes) => nodes.pop().ok_or(CLOSED),
+            Err(MultiError { rejection, .. }) => Err(WriteError::Rejected(rejection)),
+        })
+    }
 }
 
-impl<'a> CreateProtected<'a> {
-    pub(crate) const fn new(create: Create<'a>, is_unique: bool) -> Self {
-        Self { create, is_unique }
-    }
+impl Future for Started {
+    type Output = Concluded;
 
-    /// Submits the create now.
-    pub fn submit(self) -> PendingNode {
-        let handle = self.create.target.handle;
-        PendingNode(start(handle, vec![self], None, &[]))
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Concluded> {
+        let failed = |error| Concluded::new(Err(error), None);
+        match &mut self.0 {
+            Ok(nodes) => {
+                Pin::new(nodes).poll(cx).map(|nodes| nodes.unwrap_or_else(|_| failed(CLOSED)))
+            }
+            Err(error) => Poll::Ready(failed(error.take().unwrap_or(CLOSED))),
+        }
     }
+}
 
+/// Without a driver nobody answers.
+const CLOSED: WriteError = WriteError::NotApplied(Cause::SessionEnded(SessionEnd::Closed));
+
+impl Wish<'_> {
     fn wanted(self, handle: &Handle) -> Result<Wanted, Cause> {
-        let Self { create: Create { path, data, mode, acl, .. }, is_unique } = self;
+        let Self { path, data, mode, acl, known_by, .. } = self;
         if !mode.is_ephemeral() {
             return Err(Cause::InvalidArgument("only ephemeral nodes can be protected"));
         }
@@ -54,51 +106,50 @@ impl<'a> CreateProtected<'a> {
         let parent =
             path::parent(&absolute).ok_or(Cause::InvalidArgument("the root has no name"))?;
         let name = match path::name(&absolute) {
-            name if is_unique => name.to_owned(),
-            name => format!("_c_{}-{name}", handle.ids.next()?),
+            name if known_by == KnownBy::Prefix => format!("_c_{}-{name}", handle.ids.next()?),
+            name => name.to_owned(),
         };
         let (parent, data) = (Arc::from(parent), Bytes::copy_from_slice(data));
-        Ok(Wanted { parent, name, data, acl, flags: mode.flags() })
+        Ok(Wanted { parent, name, data, acl, flags: mode.flags(), known_by })
     }
 }
 
-impl IntoFuture for CreateProtected<'_> {
-    type Output = Result<OwnedNode, WriteError>;
-    type IntoFuture = PendingNode;
-    fn into_future(self) -> PendingNode {
-        self.submit()
-    }
-}
+/// A node that must be there, and the version of its data if that matters.
+type Check = (String, Option<i32>);
 
 /// Several protected creates that happen together or not at all: see
-/// [`Client::create_all_protected`](crate::Client::create_all_protected).
+/// [`Client::create_all_protected`].
+///
+/// Of those that are to have [parents](crate::Create::parents) the nodes above are created first where some are missing.
 #[derive(Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
 pub struct CreateAllProtected<'a> {
-    handle: &'a Handle,
+    client: &'a Client,
     creates: Vec<CreateProtected<'a>>,
     replaced: Option<OwnedNode>,
-    checked: Vec<(&'a str, Option<i32>)>,
+    checked: Vec<Check>,
+    parents_first: bool,
 }
 
 impl<'a> CreateAllProtected<'a> {
     pub(crate) fn new(
-        handle: &'a Handle,
+        client: &'a Client,
         creates: impl IntoIterator<Item = CreateProtected<'a>>,
     ) -> Self {
-        Self { handle, creates: creates.into_iter().collect(), replaced: None, checked: Vec::new() }
+        let creates = creates.into_iter().collect();
+        Self { client, creates, replaced: None, checked: Vec::new(), parents_first: false }
     }
 
     /// Insists that a node exists. Checks count behind the creates.
-    pub fn check(mut self, path: &'a str) -> Self {
-        self.checked.push((path, None));
+    pub fn check(mut self, path: &str) -> Self {
+        self.checked.push((path.to_owned(), None));
         self
     }
 
     /// Insists that a node exists and that its data has this version. Nothing is sent if it is -1, by which servers
     /// understand any.
-    pub fn check_version(mut self, path: &'a str, version: i32) -> Self {
-        self.checked.push((path, Some(version)));
+    pub fn check_version(mut self, path: &str, version: i32) -> Self {
+        self.checked.push((path.to_owned(), Some(version)));
         self
     }
 
@@ -109,10 +160,80 @@ impl<'a> CreateAllProtected<'a> {
         self
     }
 
-    /// Submits the creates now.
+    /// Does not try without the nodes above, for whoever knows that some of them are missing: saves a round trip.
+    pub const fn parents_first(mut self) -> Self {
+        self.parents_first = true;
+        self
+    }
+
+    /// Submits the creates now. That something is missing above them is noticed when this is awaited.
     pub fn submit(self) -> PendingNodes {
-        let Self { handle, creates, replaced, checked } = self;
-        PendingNodes { started: start(handle, creates, replaced, &checked), kept: None }
+        let above = self.above();
+        let Self { client, creates, replaced, checked, parents_first } = self;
+        let lacking = above.is_some() && parents_first;
+        let again = above.map(|above| (above, creates.iter().map(OwnedWish::of_create).collect()));
+        let first = match lacking {
+            true => Err(Concluded::lacking(replaced)),
+            false => {
+                let wishes = creates.into_iter().map(|create| create.wish);
+                Ok(Started::all(&client.handle, wishes, replaced, &checked))
+            }
+        };
+        let under = match (first, again) {
+            (Ok(first), None) => Under::Started(first),
+            (first, again) => {
+                let client = OwnedWish::uncorked(client);
+                Under::Climbing(Box::pin(async move {
+                    let (above, owned): (Above, Vec<OwnedWish>) = again.unwrap_or_default();
+                    let first = match first {
+                        Ok(first) => first.await,
+                        Err(lacking) => lacking,
+                    };
+                    let again = |client: &Client, before: Concluded| {
+                        let wishes = owned.iter().map(|owned| owned.wish(client));
+                        Started::all(&client.handle, wishes, before.kept, &checked)
+                    };
+                    above.climb(&client, first, again).await
+                }))
+            }
+        };
+        PendingNodes { under, kept: None }
+    }
+
+    /// As [`Create::followed_by`](crate::Create::followed_by).
+    ///
+    /// # Errors
+    /// As without.
+    pub fn followed_by<B>(
+        self,
+        behind: impl Fn(&Client) -> B,
+    ) -> impl Future<Output = Result<Result<(Vec<OwnedNode>, B), MultiError>, WriteError>> {
+        let above = self.above().unwrap_or_default();
+        let Self { client, creates, replaced, checked, .. } = self;
+        let submit = move |client: &Client, replaced| {
+            let wishes = creates.iter().map(|create| Wish { client, ..create.wish.clone() });
+            (Started::all(&client.handle, wishes, replaced, &checked), behind(client))
+        };
+        let cork = client.cork();
+        let (nodes, submitted) = submit(&cork, replaced);
+        drop(cork);
+        async move {
+            let mut outcome = (nodes.await, submitted);
+            if outcome.is_missing() {
+                let again = |client: &Client, (before, _): (Concluded, B)| {
+                    let (nodes, submitted) = submit(client, before.kept);
+                    async move { (nodes.await, submitted) }
+                };
+                // Rare, and large.
+                outcome = Box::pin(above.climb(client, outcome, again)).await;
+            }
+            let (concluded, behind) = outcome;
+            Ok(concluded.nodes?.map(|nodes| (nodes, behind)))
+        }
+    }
+
+    fn above(&self) -> Option<Above> {
+        Above::of(self.creates.iter().map(|create| &create.wish))
     }
 }
 
@@ -124,76 +245,18 @@ impl IntoFuture for CreateAllProtected<'_> {
     }
 }
 
-/// Nodes to be, or why there will be none; `None` when that has been told.
-type Started = Result<oneshot::Receiver<Concluded>, Option<WriteError>>;
-
-fn start(
-    handle: &Handle,
-    creates: Vec<CreateProtected<'_>>,
-    replaced: Option<OwnedNode>,
-    checked: &[(&str, Option<i32>)],
-) -> Started {
-    let wanted = creates.into_iter().map(|create| create.wanted(handle));
-    let resolve = |&(path, version): &(&str, Option<i32>)| -> Result<(Arc<str>, i32), Cause> {
-        let path = handle.chroot.resolve(path, Naming::Exact)?;
-        Ok((Arc::from(&*path), expected(version)?))
-    };
-    let (done, nodes) = oneshot::channel();
-    let create = wanted.collect::<Result<Vec<_>, _>>().and_then(|nodes| {
-        let checked = checked.iter().map(resolve).collect::<Result<_, _>>()?;
-        Ok(ProtectedCreate { nodes, replaced: None, checked, chroot: handle.chroot.clone(), done })
-    });
-    match create {
-        // Nothing to ask anybody for; a node that is to be replaced by nothing goes in being dropped.
-        Ok(create) if create.nodes.is_empty() => {
-            drop(create.done.send(Concluded { nodes: Ok(Ok(Vec::new())), kept: replaced }));
-        }
-        Ok(mut create) => {
-            create.replaced = replaced.map(OwnedNode::disown);
-            handle.send(Submission::Create(Box::new(create)));
-        }
-        Err(cause) => return Err(Some(WriteError::not_sent(cause))),
-    }
-    Ok(nodes)
-}
-
-fn poll(started: &mut Started, cx: &mut Context<'_>) -> Poll<Concluded> {
-    let failed = |error| Concluded { nodes: Err(error), kept: None };
-    match started {
-        Ok(nodes) => Pin::new(nodes).poll(cx).map(|nodes| nodes.unwrap_or_else(|_| failed(CLOSED))),
-        Err(error) => Poll::Ready(failed(error.take().unwrap_or(CLOSED))),
-    }
-}
-
-/// Without a driver nobody answers.
-const CLOSED: WriteError = WriteError::NotApplied(Cause::SessionEnded(SessionEnd::Closed));
-
-/// A protected create under way; resolves to the node.
-///
-/// Dropping it leaves no node: the session finds out what became of the create and deletes what it made.
-#[derive(Debug)]
-#[must_use = "dropping it deletes the node"]
-pub struct PendingNode(Started);
-
-impl Future for PendingNode {
-    type Output = Result<OwnedNode, WriteError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        poll(&mut self.0, cx).map(|created| match created.nodes? {
-            Ok(mut nodes) => nodes.pop().ok_or(CLOSED),
-            Err(MultiError { rejection, .. }) => Err(WriteError::Rejected(rejection)),
-        })
-    }
-}
-
 /// Protected creates under way; resolves to the nodes, in the order of the creates.
 ///
 /// Dropping it leaves no node: the session finds out what became of the creates and deletes what they made.
-#[derive(Debug)]
 #[must_use = "dropping it deletes the nodes"]
 pub struct PendingNodes {
-    started: Started,
+    under: Under,
     kept: Option<OwnedNode>,
+}
+
+enum Under {
+    Started(Started),
+    Climbing(Pin<Box<dyn Future<Output = Concluded> + Send>>),
 }
 
 impl PendingNodes {
@@ -229,9 +292,19 @@ impl Future for PendingNodes {
     type Output = CreatedNodes;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        poll(&mut self.started, cx).map(|Concluded { nodes, kept }| {
+        let concluded = match &mut self.under {
+            Under::Started(started) => Pin::new(started).poll(cx),
+            Under::Climbing(work) => work.as_mut().poll(cx),
+        };
+        concluded.map(|Concluded { nodes, kept, .. }| {
             self.kept = kept;
             nodes
         })
+    }
+}
+
+impl fmt::Debug for PendingNodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingNodes").field("kept", &self.kept).finish_non_exhaustive()
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -69,16 +69,49 @@ impl Published {
 
 /// Until when the servers are sure to keep the session, written by the driver and read by anyone.
 #[derive(Debug, Default)]
-pub(crate) struct Lease(AtomicU64);
+pub(crate) struct Lease {
+    /// As far as the server at the other end can tell.
+    answered: AtomicU64,
+    /// As far as whoever has to confirm it does.
+    confirmed: AtomicU64,
+    keepers: AtomicUsize,
+}
 
 impl Lease {
-    pub(crate) fn publish(&self, until: Option<Time>) {
-        let nanos = until.map_or(0, |until| until.since_epoch().as_nanos());
-        self.0.store(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Release);
+    pub(crate) fn publish(&self, answered: Option<Time>, confirmed: Option<Time>) {
+        for (lease, until) in [(&self.answered, answered), (&self.confirmed, confirmed)] {
+            let nanos = until.map_or(0, |until| until.since_epoch().as_nanos());
+            lease.store(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Release);
+        }
+    }
+
+    /// Whether anybody holds something in the session.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.keepers.load(Ordering::Acquire) > 0
     }
 
     fn until(&self) -> Duration {
-        Duration::from_nanos(self.0.load(Ordering::Acquire))
+        let lease = if self.is_kept() { &self.confirmed } else { &self.answered };
+        Duration::from_nanos(lease.load(Ordering::Acquire))
+    }
+}
+
+/// Has the session's lease [confirmed](crate::ConnectOptions::lease) as long as it is there: see
+/// [`Client::keep_lease`](crate::Client::keep_lease). Does not keep the session alive.
+#[derive(Debug)]
+#[must_use = "dropping it is not to rely on the session any more"]
+pub struct LeaseKeeper(Arc<Lease>);
+
+impl LeaseKeeper {
+    pub(crate) fn new(lease: &Arc<Lease>) -> Self {
+        lease.keepers.fetch_add(1, Ordering::AcqRel);
+        Self(lease.clone())
+    }
+}
+
+impl Drop for LeaseKeeper {
+    fn drop(&mut self) {
+        self.0.keepers.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -107,6 +140,8 @@ impl Lease {
 #[derive(Clone)]
 pub struct Session {
     published: watch::Receiver<Published>,
+    /// What [`changed`](Session::changed) has told last, and of which connection.
+    told: (SessionState, u64),
     lease: Arc<Lease>,
     sweeps: Arc<Unconfirmed>,
     clock: Arc<dyn Clock>,
@@ -130,13 +165,19 @@ impl Session {
         sweeps: Arc<Unconfirmed>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { published, lease, sweeps, clock }
+        let Published { state, epoch, .. } = *published.borrow();
+        Self { published, told: (state, epoch), lease, sweeps, clock }
+    }
+
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        self.clock.clone()
     }
 
     /// The same view, for which everything so far is past.
     pub(crate) fn renewed(&self) -> Self {
         let mut view = self.clone();
-        view.published.mark_unchanged();
+        let Published { state, epoch, .. } = *view.published.borrow_and_update();
+        view.told = (state, epoch);
         view
     }
 
@@ -169,8 +210,11 @@ impl Session {
     /// message was *sent* that has been answered. Zero once it is not sure any more; a connection that
     /// comes back in time raises it again.
     ///
-    /// Sound against a standalone server or a leader. A member that is cut off from its leader goes on
-    /// answering for a while after the leader has given the session up (`syncLimit` ticks at most).
+    /// As long as anything is held in the session, be it an [`OwnedNode`](crate::OwnedNode), a lock or a
+    /// [`LeaseKeeper`], only those answers count that the leader has taken part in, and a margin is taken off: see
+    /// [`ConnectOptions::lease`](crate::ConnectOptions::lease). Otherwise every answer counts in full. That is sound
+    /// against a standalone server or a leader; but a member that is cut off from its leader goes on answering
+    /// for a while after the leader has given the session up (`syncLimit` ticks at most).
     #[must_use]
     pub fn lease_left(&self) -> Duration {
         match self.state() {
@@ -190,12 +234,29 @@ impl Session {
         }
     }
 
-    /// Waits until the state is another than when this was last called on this value (or since it was
-    /// made), and returns the newest; intermediate states may be skipped. The end of a session never is.
+    /// Waits until the state is another than this has told last (or than when this value was made), and returns the
+    /// newest. No state comes twice in a row, but for the end, which comes as often as it is asked for. Of states that
+    /// have passed meanwhile one is told: that there was no connection, if there is another one now.
+    ///
+    /// Dropping the future loses nothing.
     pub async fn changed(&mut self) -> SessionState {
-        match self.published.changed().await {
-            Ok(()) => self.published.borrow_and_update().state,
-            Err(_) => SessionState::Ended(self.end().unwrap_or(SessionEnd::Closed)),
+        loop {
+            let Published { state, epoch, .. } = *self.published.borrow_and_update();
+            let (told, of) = self.told;
+            if state != told {
+                self.told = (state, epoch);
+                return state;
+            }
+            if epoch != of {
+                self.told = (SessionState::Disconnected, epoch);
+                return SessionState::Disconnected;
+            }
+            if matches!(state, SessionState::Ended(_)) {
+                return state;
+            }
+            if self.published.changed().await.is_err() {
+                return SessionState::Ended(self.end().unwrap_or(SessionEnd::Closed));
+            }
         }
     }
 
@@ -216,11 +277,19 @@ impl Session {
     }
 
     /// Why the session has ended, if it has.
-    fn end(&self) -> Option<SessionEnd> {
+    pub(crate) fn end(&self) -> Option<SessionEnd> {
         match self.state() {
             SessionState::Ended(end) => Some(end),
             _ => None,
         }
+    }
+
+    pub(crate) const fn sweeps(&self) -> &Arc<Unconfirmed> {
+        &self.sweeps
+    }
+
+    pub(crate) const fn lease(&self) -> &Arc<Lease> {
+        &self.lease
     }
 
     /// Whether a server has confirmed that the session was closed.

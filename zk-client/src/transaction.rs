@@ -11,8 +11,10 @@ use zk_proto::{
 };
 
 use crate::{
+    asked::{Asked, Node, Part},
     call::{Admission, Call, CallError as _, Pending, ReplyContext, Target, Unread, body},
-    create::{CreateMode, CreateOperation},
+    chroot::Chroot,
+    create_mode::{CreateMode, CreateOperation},
     error::{Cause, Rejection, WriteError},
     level::Level,
     operations::{awaitable, expected},
@@ -101,6 +103,13 @@ impl<'a> Multi<'a> {
         self
     }
 
+    /// Made as the client was [told](crate::Client::with) before it was made [patient](crate::Client::patient): for transactions
+    /// that a patient client lends to somebody else.
+    pub const fn as_told(mut self) -> Self {
+        self.target.options = self.target.handle.told;
+        self
+    }
+
     /// Creates a node, for those whom the [connection](crate::ConnectOptions::default_acl) was told.
     pub fn create(self, path: &'a str, data: &'a [u8], mode: CreateMode) -> Self {
         let acl = self.target.handle.acl.clone();
@@ -160,7 +169,9 @@ impl<'a> Multi<'a> {
             Ok((frame, instead)) => {
                 let on_loss = if writes { OnLoss::Report } else { OnLoss::Resend };
                 let call = Call { frame, on_loss, watch: None, instead, read };
-                self.target.call(call, admission)
+                let asked = self.ops.iter().map(|op| op.asked(&self.target.handle.chroot));
+                let asked = Asked::several(asked);
+                self.target.call_asking(call, asked, admission)
             }
             Err(cause) => Pending::failed(WriteError::not_sent(cause)),
         }
@@ -179,6 +190,19 @@ impl<'a> Multi<'a> {
 }
 
 impl Op<'_> {
+    /// What its result is held against.
+    fn asked(&self, chroot: &Chroot) -> Part {
+        match self {
+            Self::Create { path, mode, .. } => {
+                let path = chroot.resolve(path, mode.naming()).unwrap_or_default();
+                Part::Create(Node::new(&path, mode.naming()))
+            }
+            Self::Set { .. } => Part::Set,
+            Self::Delete { .. } => Part::Delete,
+            Self::Check { .. } => Part::Check,
+        }
+    }
+
     const fn path(&self) -> &str {
         match self {
             Self::Create { path, .. }
@@ -225,11 +249,15 @@ awaitable! {
 /// What has stopped a transaction, if anything has.
 pub(crate) fn failure(response: &MultiResponse) -> Option<MultiError> {
     response.iter().enumerate().find_map(|(index, (_, result))| match result {
-        MultiResult::Error(code) if !code.is_ok() && code != ErrorCode::RUNTIME_INCONSISTENCY => {
-            Some(MultiError { index, rejection: code.into() })
-        }
+        MultiResult::Error(code) => failed(index, code),
         _ => None,
     })
+}
+
+/// Whether it is this operation that has stopped a transaction: others have codes of no meaning.
+fn failed(index: usize, code: ErrorCode) -> Option<MultiError> {
+    let has_failed = !code.is_ok() && code != ErrorCode::RUNTIME_INCONSISTENCY;
+    has_failed.then(|| MultiError { index, rejection: code.into() })
 }
 
 /// Reads the results. The header of a failed transaction carries no error; the results do: 0 in front of
@@ -246,21 +274,32 @@ fn read(answer: Answer, context: ReplyContext) -> Result<MultiOutcome, Unread> {
         context.learn(Level::learn_create2);
     }
     let response: MultiResponse = body(&answer)?;
-    if let Some(failure) = failure(&response) {
-        return Ok(Err(failure));
-    }
     let relative = |path: &zk_proto::Text| context.chroot.relative(&path.lossy()).to_owned();
-    let results = response.iter().map(|(_, result)| match result {
-        MultiResult::Create(CreateResponse { path }) => {
-            Ok(OpResult::Created { path: relative(&path), stat: None })
+    let mut stopped = None;
+    let mut results = Vec::with_capacity(context.asked.len());
+    for (index, result) in context.asked.results(&response).enumerate() {
+        results.push(match result? {
+            MultiResult::Create(CreateResponse { path }) => {
+                OpResult::Created { path: relative(&path), stat: None }
+            }
+            MultiResult::Create2(Create2Response { path, stat }) => {
+                OpResult::Created { path: relative(&path), stat: Some(stat) }
+            }
+            MultiResult::SetData(SetDataResponse { stat }) => OpResult::Set(stat),
+            MultiResult::Delete => OpResult::Deleted,
+            MultiResult::Check => OpResult::Checked,
+            MultiResult::Error(code) => {
+                stopped = stopped.or_else(|| failed(index, code));
+                continue;
+            }
+            _ => return Err(Unread::Mismatch("a result of no operation")),
+        });
+    }
+    match stopped {
+        Some(failure) => Ok(Err(failure)),
+        None if results.len() < context.asked.len() => {
+            Err(Unread::Mismatch("operations that were not carried out, and no reason"))
         }
-        MultiResult::Create2(Create2Response { path, stat }) => {
-            Ok(OpResult::Created { path: relative(&path), stat: Some(stat) })
-        }
-        MultiResult::SetData(SetDataResponse { stat }) => Ok(OpResult::Set(stat)),
-        MultiResult::Delete => Ok(OpResult::Deleted),
-        MultiResult::Check => Ok(OpResult::Checked),
-        _ => Err(Unread::Code(ErrorCode::DATA_INCONSISTENCY)),
-    });
-    results.collect::<Result<Vec<_>, _>>().map(Ok)
+        None => Ok(Ok(results)),
+    }
 }

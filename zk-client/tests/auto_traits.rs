@@ -2,8 +2,7 @@
 
 use zk_client::{
     Cache, CacheEvents, Client, ConnectOptions, Cork, Created, Error, OwnedNode, Pending,
-    PendingDelete, PendingNode, PendingWithParents, ReadError, Session, Stats, Watch, WatchStream,
-    WriteError,
+    PendingCreate, PendingDelete, ReadError, Session, Stats, Watch, WatchStream, WriteError,
 };
 
 const fn send_sync<T: Send + Sync + 'static>() {}
@@ -22,15 +21,15 @@ const _: () = {
     send_sync::<WatchStream>();
     send::<Watch>();
     send::<CacheEvents>();
-    send::<PendingWithParents>();
+    send::<PendingCreate<Created>>();
     send::<PendingDelete>();
-    send::<Pending<Created, WriteError>>();
-    send::<PendingNode>();
+    send::<Pending<(), WriteError>>();
+    send::<PendingCreate<OwnedNode>>();
     unpin::<Watch>();
     unpin::<WatchStream>();
     unpin::<CacheEvents>();
-    unpin::<Pending<Created, WriteError>>();
-    unpin::<PendingNode>();
+    unpin::<Pending<(), WriteError>>();
+    unpin::<PendingCreate<OwnedNode>>();
     error::<ReadError>();
     error::<WriteError>();
     error::<Error>();

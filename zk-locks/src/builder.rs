@@ -7,7 +7,7 @@ use zk_client::{AclList, Client};
 use crate::{
     identity,
     layout::{Filter, Layout, Strangers},
-    line::{Downgrades, Line, Settings},
+    line::{Downgrades, Line, Required, Settings},
     observe::{Observer, Observers},
 };
 
@@ -44,46 +44,42 @@ const ROTATE_AT: i32 = 1 << 30;
 pub struct Builder<R> {
     client: Client,
     path: String,
+    /// Without one it is made up at last.
     description: Option<String>,
-    acl: AclList,
-    recheck: Option<Duration>,
-    layout: Layout,
-    filter: Filter,
-    look_ahead: bool,
-    max_waiters: Option<usize>,
-    rotate_at: i32,
-    max_hold: Option<Duration>,
-    pub(crate) lock_delay: Option<Duration>,
-    observers: Observers,
-    pub(crate) herd: bool,
-    pub(crate) downgrades: Downgrades,
+    pub(crate) settings: Settings,
     over: fn(Line) -> R,
 }
 
 impl<R> Builder<R> {
     pub(crate) fn new(client: &Client, path: &str, over: fn(Line) -> R) -> Self {
         Self {
-            client: client.clone(),
+            // Whatever its requests are waited for: that is bounded as a whole.
+            client: client.patient(),
             path: path.to_owned(),
             description: None,
-            acl: client.default_acl().clone(),
-            recheck: Some(RECHECK),
-            layout: Layout::default(),
-            filter: Filter::default(),
-            look_ahead: false,
-            max_waiters: None,
-            rotate_at: ROTATE_AT,
-            max_hold: None,
-            lock_delay: None,
-            observers: Observers::default(),
-            herd: false,
-            downgrades: Downgrades::default(),
+            settings: Settings {
+                description: String::new(),
+                acl: client.default_acl().clone(),
+                recheck: Some(RECHECK),
+                layout: Layout::default(),
+                filter: Filter::default(),
+                look_ahead: false,
+                max_waiters: None,
+                rotate_at: ROTATE_AT,
+                max_hold: None,
+                release_after: None,
+                lock_delay: None,
+                required: Required::Nothing,
+                observers: Observers::default(),
+                herd: false,
+                downgrades: Downgrades::default(),
+            },
             over,
         }
     }
 
     pub(crate) fn named(mut self, name: &str) -> Self {
-        self.filter.named = Some(name.to_owned());
+        self.settings.filter.named = Some(name.to_owned());
         self
     }
 
@@ -97,27 +93,27 @@ impl<R> Builder<R> {
     /// contenders need to read each other's nodes, and to create and delete under the path. Default:
     /// what the client has been [told](zk_client::ConnectOptions::default_acl).
     pub fn acl(mut self, acl: &AclList) -> Self {
-        self.acl = acl.clone();
+        self.settings.acl = acl.clone();
         self
     }
 
     /// How long a waiter trusts its watch at most without looking again; `None` for ever. Default 45 s.
     /// Only a bug would make it matter.
     pub const fn recheck(mut self, pause: Option<Duration>) -> Self {
-        self.recheck = pause;
+        self.settings.recheck = pause;
         self
     }
 
     /// Whose names the nodes have. Default: Curator's.
     pub const fn layout(mut self, layout: Layout) -> Self {
-        self.layout = layout;
+        self.settings.layout = layout;
         self
     }
 
     /// What becomes of nodes under the path that belong to no known implementation. Default: those with a
     /// sequence number are waited for.
     pub const fn strangers(mut self, strangers: Strangers) -> Self {
-        self.filter.strangers = strangers;
+        self.settings.filter.strangers = strangers;
         self
     }
 
@@ -125,14 +121,14 @@ impl<R> Builder<R> {
     /// that one goes: while the predecessor holds the lock, so that its release is the grant, without a
     /// listing in between. Costs one more notification per release. Default: no.
     pub const fn look_ahead(mut self, look_ahead: bool) -> Self {
-        self.look_ahead = look_ahead;
+        self.settings.look_ahead = look_ahead;
         self
     }
 
     /// How many may be in front at most when a new attempt joins, the holder included; it fails with
     /// [`QueueFull`](crate::AcquireError::QueueFull) otherwise. Default: any number.
     pub const fn max_waiters(mut self, most: usize) -> Self {
-        self.max_waiters = Some(most);
+        self.settings.max_waiters = Some(most);
         self
     }
 
@@ -144,47 +140,107 @@ impl<R> Builder<R> {
     /// If the path does not get empty within half a minute, because others keep using it, the queue is joined as
     /// it is, until there are no more numbers: [`SequenceExhausted`](crate::AcquireError::SequenceExhausted).
     pub const fn rotate_at(mut self, sequence: i32) -> Self {
-        self.rotate_at = sequence;
+        self.settings.rotate_at = sequence;
+        self
+    }
+
+    /// The path must be there: neither it nor what is above it is ever created by this recipe. While it is missing,
+    /// attempts fail with [`PathMissing`](crate::AcquireError::PathMissing) and change nothing, at the price of the
+    /// request that found out. For locks whose path belongs to an object that must not come back through its lock
+    /// after it was deleted.
+    ///
+    /// Let the path be a persistent node: servers delete containers that have been empty for a while. For recipes
+    /// that are a single node, [`SimpleLock`](crate::SimpleLock) and [`Barrier`](crate::Barrier), it is the node
+    /// above that must be there. Nodes of its own below the path, as a [`Semaphore`](crate::Semaphore) has them, a
+    /// recipe still creates. The path is not [made anew](Builder::rotate_at) when its numbers end, since that
+    /// would delete it. Default: what is missing is created.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+    /// use zk_locks::{AcquireError, Lock};
+    ///
+    /// // The object, and a path for its lock.
+    /// zk.create("/orders/7/lock", b"").parents().await?;
+    /// let lock = Lock::builder(&zk, "/orders/7/lock").require_path().build();
+    /// lock.acquire().await?.release().await?;
+    ///
+    /// zk.delete_recursive("/orders/7").await?;
+    /// let refused = lock.acquire().await.unwrap_err();
+    /// assert_eq!(refused, AcquireError::PathMissing { path: "/orders/7/lock".to_owned() });
+    /// assert!(zk.exists("/orders/7").await?.is_none(), "it has not come back");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn require_path(mut self) -> Self {
+        self.settings.required = Required::Path;
+        self
+    }
+
+    /// As [`require_path`](Builder::require_path), for the node above the path: the path itself is created where it
+    /// is missing. For an object `/orders/7` whose lock is `/orders/7/lock`.
+    pub const fn require_parent(mut self) -> Self {
+        self.settings.required = Required::Parent;
         self
     }
 
     /// How long a lock should be held at most: whoever holds it for longer is told of, as a `tracing` warning
-    /// and to the [observer](Builder::observer). Nothing is taken away from it. Costs a task for each guard.
+    /// and to the [observer](Builder::observer). Nothing is taken away from it: that is
+    /// [`release_after`](Builder::release_after). Costs a task for each guard.
     pub const fn max_hold(mut self, limit: Duration) -> Self {
-        self.max_hold = Some(limit);
+        self.settings.max_hold = Some(limit);
+        self
+    }
+
+    /// How long a lock is held at most: then it is taken from its holder and given to the next one. That is told as with
+    /// [`max_hold`](Builder::max_hold), and the guard is lost, with [`Lost::HeldTooLong`](crate::Lost::HeldTooLong).
+    ///
+    /// First the holder hears of it: [`scope`](crate::Guard::scope) drops its work, [`lost`](crate::Guard::lost) and
+    /// the [token](crate::Guard::cancellation_token) tell. The node is deleted when all work in scopes has been dropped, or a
+    /// second later: work that does not come to an `await` by then goes on beside the next holder's, as does work outside of
+    /// scopes that does not listen. Against that only fencing tokens help. While servers are out of reach the lock
+    /// counts as lost all the same, and is given away when they are back, or with the session.
+    ///
+    /// For what is held through a guard; a [`SimpleLock`](crate::SimpleLock), a [`Group`](crate::Group) and a
+    /// [`DurableLock`](crate::DurableLock) have no such limit. A [`CohortLock`](crate::CohortLock) counts for each of its
+    /// holders. Costs a task for each guard, and one request for each lock that is taken away. Default: never.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+    /// use std::{future::pending, time::Duration};
+    /// use zk_locks::{Lock, Lost};
+    ///
+    /// let lock = Lock::builder(&zk, "/locks/report").release_after(Duration::from_millis(20)).build();
+    /// let guard = lock.acquire().await?;
+    /// assert_eq!(guard.scope(pending::<()>()).await, Err(Lost::HeldTooLong));
+    /// lock.acquire().await?; // although the guard is still there
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn release_after(mut self, limit: Duration) -> Self {
+        self.settings.release_after = Some(limit);
         self
     }
 
     /// Who hears of grants, releases and losses: [`Metrics`](crate::Metrics), for example.
     pub fn observer(mut self, observer: Arc<impl Observer>) -> Self {
-        self.observers = Observers(Some(observer));
+        self.settings.observers = Observers(Some(observer));
         self
     }
 
     /// The finished recipe. Nothing happens on the servers yet.
     #[must_use]
     pub fn build(self) -> R {
-        let Self { client, path, description, acl, recheck, layout, .. } = self;
-        let Self { mut filter, look_ahead, max_waiters, rotate_at, .. } = self;
-        let Self { max_hold, lock_delay, observers, herd, downgrades, over, .. } = self;
-        let description = description.unwrap_or_else(identity::describe);
-        filter.names = layout.names();
-        observers.tell(|observer| observer.attached(&client.session()));
-        let settings = Settings {
-            description,
-            acl,
-            recheck,
-            layout,
-            filter,
-            look_ahead,
-            max_waiters,
-            rotate_at,
-            max_hold,
-            lock_delay,
-            observers,
-            herd,
-            downgrades,
-        };
+        let Self { client, path, description, mut settings, over } = self;
+        settings.description = description.unwrap_or_else(identity::describe);
+        settings.filter.names = settings.layout.names();
+        settings.observers.tell(|observer| observer.attached(&client.session()));
         over(Line::new(client, path, settings))
     }
 }
@@ -195,10 +251,8 @@ impl<R> Clone for Builder<R> {
             client: self.client.clone(),
             path: self.path.clone(),
             description: self.description.clone(),
-            acl: self.acl.clone(),
-            filter: self.filter.clone(),
-            observers: self.observers.clone(),
-            ..*self
+            settings: self.settings.clone(),
+            over: self.over,
         }
     }
 }

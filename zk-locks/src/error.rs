@@ -28,6 +28,23 @@ pub enum AcquireError {
     /// Somebody has deleted this attempt's node from the queue.
     #[error("own node was deleted by somebody else")]
     NodeDeleted,
+    /// A node that [must](crate::Builder::require_path) be there is not: the lock's path or, for recipes that are one
+    /// node, what is above it. Nothing was created.
+    #[error("{path} does not exist, and is not to be created")]
+    PathMissing {
+        /// The path of the missing node.
+        path: String,
+    },
+    /// A node of this very session is in front that nobody owns any more, and that servers refuse to delete: it would be
+    /// waited for for as long as the session lives. Most likely the session lacks the permission to delete below the
+    /// lock's path. It goes on trying.
+    #[error("behind {path}, an own node that nobody owns: {rejection}")]
+    Orphan {
+        /// The path of the node.
+        path: String,
+        /// Why it is there still.
+        rejection: Rejection,
+    },
     /// The lock's path has used up its sequence numbers; nobody can be told apart behind this one.
     /// Delete the path (and let it be created anew) when the queue is empty.
     #[error("sequence numbers of the path are exhausted (at {sequence})")]
@@ -116,7 +133,7 @@ impl From<Lost> for AcquireError {
         match lost {
             Lost::SessionEnded(end) => Self::SessionEnded(end),
             Lost::LeaseRanOut => Self::LeaseRanOut,
-            Lost::NodeDeleted => Self::NodeDeleted,
+            Lost::NodeDeleted | Lost::HeldTooLong => Self::NodeDeleted,
         }
     }
 }
@@ -134,6 +151,9 @@ pub enum Lost {
     /// Somebody has deleted the lock's node.
     #[error("lock lost: own node was deleted by somebody else")]
     NodeDeleted,
+    /// It was held for longer than [allowed](crate::Builder::release_after), and is given to the next one.
+    #[error("lock lost: held for too long")]
+    HeldTooLong,
 }
 
 /// What a [`check`](crate::Guard::check) found out.
@@ -155,7 +175,8 @@ pub enum ReleaseError {
     /// The session has ended: the node goes, or has gone, with it.
     #[error("{0}")]
     SessionEnded(SessionEnd),
-    /// The server refuses to delete the node: it stays until the session ends.
+    /// The server refuses to delete the node: others go on waiting for it. The session tries again when it has
+    /// presented another identity or is connected anew, and now and then; the node goes with it at the latest.
     #[error("{0}")]
     Refused(Error),
 }

@@ -57,7 +57,7 @@ impl HerdLock {
     /// A lock on `path`, with settings.
     pub fn builder(client: &Client, path: &str) -> HerdLockBuilder {
         let mut builder = Builder::new(client, path, |line| Self { line: Arc::new(line) });
-        builder.herd = true;
+        builder.settings.herd = true;
         builder
     }
 

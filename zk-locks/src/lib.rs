@@ -25,6 +25,12 @@
 //!
 //! What no lock promises: that a process which is stopped at the wrong moment does not act on a lock that it
 //! has lost meanwhile. Only the resource can refuse it, by the token.
+//!
+//! # Company
+//!
+//! Locks of other implementations can be shared on one path: [`Layout`] says whose, and which names are seen, waited for
+//! and ignored; [`Strangers`] says what becomes of all others. What there is instead of the recipes of Curator, of kazoo and
+//! of the classes that articles give is in `docs/migrating.md` in the repository.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -34,12 +40,14 @@ mod barrier;
 pub mod blocking;
 mod builder;
 mod cohort;
+mod durable;
 mod election;
 mod entry;
 mod error;
 mod group;
 mod guard;
 mod herd_lock;
+mod holders;
 mod identity;
 mod layout;
 mod line;
@@ -57,7 +65,7 @@ mod ticket;
 mod together;
 
 pub use zk_client::{
-    self, Acl, AclList, Client, ConnectError, ConnectOptions, Histogram, Perms, ReadError,
+    self, Acl, AclList, Client, ConnectError, ConnectOptions, Histogram, Lease, Perms, ReadError,
     Rejection, SessionEnd, SessionId,
 };
 
@@ -67,12 +75,14 @@ pub use self::{
     barrier::{Barrier, BarrierBuilder, DoubleBarrier, DoubleBarrierBuilder, Participation},
     builder::Builder,
     cohort::{CohortGuard, CohortLock, CohortLockBuilder, OnLoss, Passing},
+    durable::{DurableGuard, DurableHolder, DurableLock, DurableLockBuilder},
     election::{Election, ElectionBuilder, LatchState, Leader, LeaderLatch, Leaders, Leadership},
     entry::Kind,
     error::{AcquireError, CheckError, Lost, ReleaseError},
     group::{Group, GroupBuilder, Member, Members, Membership},
     guard::{FencingToken, Guard, Guards, SharedGuard, Status},
     herd_lock::{HerdLock, HerdLockBuilder},
+    holders::Holders,
     layout::{Layout, Names, Strangers},
     lock::{Lock, LockBuilder},
     multi_lock::MultiLock,

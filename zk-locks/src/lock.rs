@@ -84,7 +84,7 @@ impl LockBuilder {
     /// setting, or gives up in front of somebody, looks like one who has not released it: the next one waits
     /// in vain. Not for several locks on [one path](Lock::named).
     pub const fn lock_delay(mut self, delay: Duration) -> Self {
-        self.lock_delay = Some(delay);
+        self.settings.lock_delay = Some(delay);
         self
     }
 }
@@ -103,11 +103,28 @@ impl Lock {
         Builder::new(client, path, Self::over)
     }
 
-    /// One of several locks that share a path: its nodes are called `<name>_lock_<number>`, behind an id, and
-    /// no others count.
+    /// One of several locks that share a path: its nodes are called `<name>_lock_<number>`, and no others count but
+    /// those of this name, with an id in front or without.
     ///
-    /// For paths that are used that way already. The locks share one sequence, which ends sooner, and every
-    /// listing shows the nodes of all of them; a path for each lock is better.
+    /// For paths that are used that way already: by those who split names at `_lock_`, and see nothing that has an id in
+    /// front. After a lost reply a node is found again by its data, in which the id is, and its session. A release costs
+    /// one read more than that of another lock: if somebody has deleted the node and the path, another one may have
+    /// its name by then. The locks share one sequence, which ends sooner, and every listing shows the nodes of all of
+    /// them; a path for each lock is better.
+    ///
+    /// A name that is empty, or has a slash or `_lock_` in it, is refused by each acquire.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+    /// let guard = zk_locks::Lock::named(&zk, "/locks", "report").build().acquire().await?;
+    /// assert_eq!(guard.path(), "/locks/report_lock_0000000000");
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn named(client: &Client, path: &str, name: &str) -> LockBuilder {
         Builder::new(client, path, Self::over).named(name)
     }

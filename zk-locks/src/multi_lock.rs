@@ -45,7 +45,7 @@ use crate::{
 /// everybody who does so shares. Then all are released again if one cannot be had.
 #[derive(Clone, Debug)]
 pub struct MultiLock {
-    /// Each path once.
+    /// Each path once, or each name on it.
     lines: Vec<Arc<Line>>,
 }
 
@@ -67,7 +67,7 @@ impl MultiLock {
         for lock in locks {
             let line = lock.into_line();
             let is_same =
-                |other: &Line| other.path == line.path && other.client.is_like(&line.client);
+                |other: &Line| other.place() == line.place() && other.client.is_like(&line.client);
             if !lines.iter().any(|other| is_same(other)) {
                 lines.push(line);
             }
@@ -153,7 +153,7 @@ impl MultiLock {
         let mut lines: Vec<(usize, &Line)> =
             self.lines.iter().enumerate().map(|(index, line)| (index, &**line)).collect();
         if !planted!(OneByOne) {
-            lines.sort_by(|(_, one), (_, other)| one.path.cmp(&other.path));
+            lines.sort_by(|(_, one), (_, other)| one.place().cmp(&other.place()));
         }
         lines
     }

@@ -63,7 +63,8 @@ pub trait Observer: Send + Sync + 'static {
         let _ = release;
     }
 
-    /// A lock has been held for longer than [`max_hold`](crate::Builder::max_hold). It is held still.
+    /// A lock has been held for longer than [`max_hold`](crate::Builder::max_hold), and is held still; or for longer than
+    /// [`release_after`](crate::Builder::release_after), and is about to be taken away.
     fn held_too_long(&self, grant: &Grant<'_>) {
         let _ = grant;
     }

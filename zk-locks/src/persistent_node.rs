@@ -18,7 +18,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NodeState {
-    /// The node is not there, or nobody knows; it is being made.
+    /// The node is not there, or nobody knows, as when the servers have not been heard of for so long that they may
+    /// have given the session up; it is being made.
     Absent,
     /// The node was there when it was last looked at, with the data that it is to have.
     Present {
@@ -219,6 +220,7 @@ impl Keeper {
             settings = settings.acl(acl);
         }
         let line = settings.build();
+        let _lease = client.keep_lease();
         let mut is_there = false;
         loop {
             match self.see_to_it(&line, &mut is_there).await {
@@ -276,9 +278,25 @@ impl Keeper {
                     self.publisher.send_replace(NodeState::Absent);
                 }
             }
+            // It may be gone, and nobody has told. Whoever is asked next has to be one who knows.
+            () = ran_out(&line.client) => {
+                self.publisher.send_replace(NodeState::Absent);
+                line.client.sync(&self.path).await?;
+            }
             // Without its owner the task is stopped.
             Ok(()) = self.wanted.changed() => {}
         }
         Ok(())
+    }
+}
+
+/// Waits until the servers may have given the session up.
+async fn ran_out(client: &Client) {
+    let session = client.session();
+    loop {
+        match session.lease_left() {
+            Duration::ZERO => return,
+            left => sleep(left).await,
+        }
     }
 }

@@ -42,8 +42,8 @@ impl Positions {
     }
 
     /// Waits until another number is in front than was last told, and tells it: 0 when the lock is granted, `None`
-    /// when the place is gone, which is the last news. The first call tells at once. Changes that come close together
-    /// may be told as one.
+    /// when the place is gone, which is the last news and told to each further call. The first call tells at once.
+    /// Changes that come close together may be told as one.
     ///
     /// One listing for each change of the queue. The future can be dropped and made anew at will.
     ///
@@ -57,7 +57,7 @@ impl Positions {
                 heard.map_err(|end| ReadError::Unavailable(Cause::SessionEnded(end)))?;
             }
             if self.told == Some(None) {
-                return std::future::pending().await;
+                return Ok(None);
             }
             let ahead = match self.line.client.children(&self.line.path).watch().await {
                 Ok(((names, _), watch)) => {

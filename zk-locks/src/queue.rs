@@ -1,9 +1,10 @@
 //! Looking at a queue from outside, and interfering with it.
 
-use zk_client::{Client, ReadError, Rejection, SessionId, WriteError, join};
+use zk_client::{Client, ReadError, Rejection, SessionId, Stat, WriteError, join};
 
 use crate::{
     entry::{Entry, Kind},
+    holders::{Front, Holders},
     layout::Filter,
 };
 
@@ -28,6 +29,21 @@ pub struct Contender {
     pub token: i64,
     /// What it says about itself.
     pub description: String,
+}
+
+impl Contender {
+    pub(crate) fn new(filter: &Filter, entry: Entry, data: &[u8], stat: &Stat) -> Self {
+        let Entry { name, sequence, kind } = entry;
+        Self {
+            name,
+            kind,
+            sequence,
+            session: stat.ephemeral_owner,
+            since: stat.ctime,
+            token: stat.czxid.0,
+            description: filter.said(&String::from_utf8_lossy(data)).to_owned(),
+        }
+    }
 }
 
 /// The queue of a lock, seen from outside: whatever implementation those in it use.
@@ -61,7 +77,7 @@ impl Queue {
     }
 
     pub(crate) fn filtered(client: &Client, path: &str, filter: Filter) -> Self {
-        Self { client: client.clone(), path: path.to_owned(), filter }
+        Self { client: client.patient(), path: path.to_owned(), filter }
     }
 
     /// Who is in the queue: those who came first first. Two round trips; whoever leaves in between is left
@@ -89,23 +105,21 @@ impl Queue {
         drop(cork);
 
         let mut contenders = Vec::with_capacity(reads.len());
-        for (Entry { name, sequence, kind }, read) in reads {
+        for (entry, read) in reads {
             let (data, stat) = match read.await {
                 Ok(read) => read,
                 Err(ReadError::Rejected(Rejection::NoNode)) => continue,
                 Err(error) => return Err(error),
             };
-            contenders.push(Contender {
-                name,
-                kind,
-                sequence,
-                session: stat.ephemeral_owner,
-                since: stat.ctime,
-                token: stat.czxid.0,
-                description: String::from_utf8_lossy(&data).into_owned(),
-            });
+            contenders.push(Contender::new(&self.filter, entry, &data, &stat));
         }
         Ok(contenders)
+    }
+
+    /// Follows who holds the lock. Nothing happens before its first [`next`](Holders::next).
+    #[must_use]
+    pub fn follow(&self) -> Holders {
+        Holders::new(Front::new(&self.client, &self.path, self.filter.clone()))
     }
 
     /// Asks a contender to give the lock back: [`Guard::revoked`](crate::Guard::revoked) tells it, and

@@ -42,6 +42,26 @@ pub(crate) async fn unless<W: Future + Unpin, L>(
     }
 }
 
+/// Runs `work` until it is done or `gone` is, whichever comes first: then it is dropped, and `None` is returned. At each
+/// step it is first looked whether it is gone.
+///
+/// Takes what is pinned already, because each call of an async function doubles what it is given.
+pub(crate) async fn unless_gone<W: Future>(
+    gone: impl Future<Output = ()>,
+    mut work: Pin<&mut Option<W>>,
+) -> Option<W::Output> {
+    let output = tokio::select! {
+        biased;
+        () = gone => None,
+        output = poll_fn(|cx| match work.as_mut().as_pin_mut() {
+            Some(work) => work.poll(cx).map(Some),
+            None => Poll::Ready(None),
+        }) => output,
+    };
+    work.set(None);
+    output
+}
+
 /// Waits for the first of these; for ever, if there are none.
 pub(crate) async fn first<F: Future>(futures: impl IntoIterator<Item = F>) -> F::Output {
     let mut running: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();

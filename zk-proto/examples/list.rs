@@ -12,7 +12,9 @@ use zk_proto::{
     frame::RequestFrame,
     jute::decode_exact,
     request::{GetChildrenRequest, GetChildrenResponse},
-    session::{Config, LinkError, OnLoss, Outcome, Outgoing, Output, Over, Session, State},
+    session::{
+        Config, LinkError, OnLoss, Outcome, Outgoing, Output, Over, Patience, Session, State,
+    },
 };
 
 /// What comes back with an answer.
@@ -34,7 +36,10 @@ pub fn run(server: &str) -> Result<Vec<String>, Box<dyn Error>> {
     let mut session: Session<Asked, ()> = Session::new(Config::new([server]), 7, now());
     let frame = RequestFrame::of(&GetChildrenRequest { path: Str::from("/"), watch: false });
     let (token, on_loss) = (Asked::ToList, OnLoss::Resend);
-    session.submit(now(), Outgoing { frame, token, on_loss, watch: None, fail_fast: false });
+    session.submit(
+        now(),
+        Outgoing { frame, token, on_loss, watch: None, patience: Patience::Connections },
+    );
 
     let mut link: Option<TcpStream> = None;
     let mut names = Vec::new();

@@ -4,11 +4,12 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::{
     code::ErrorCode,
-    data::{Xid, Zxid},
+    data::{AddWatchMode, Xid, Zxid},
     jute::{Encode, Fixed},
     op::OpCode,
     record::record,
     request::Request,
+    session::WatchBy,
 };
 
 /// Bytes of the length in front of a frame.
@@ -157,9 +158,9 @@ impl RequestFrame {
     /// dozens of usual requests is made where there is none. A long request is encoded elsewhere.
     #[must_use]
     pub fn within<R: Request>(buffer: &mut BytesMut, request: &R) -> Self {
-        debug_assert!(buffer.is_empty(), "somebody else's bytes");
         let len = request.encoded_len();
-        if len > LEN_SHARED_MAX {
+        // What lies in it stays there, and is nobody's body.
+        if len > LEN_SHARED_MAX || !buffer.is_empty() {
             return Self::of(request);
         }
         if buffer.capacity() < len {
@@ -191,6 +192,44 @@ impl RequestFrame {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.body.is_empty()
+    }
+
+    /// The request that it is, of those that arm watches, if it arms one: of every read that can, the last byte says so.
+    #[inline(always)]
+    pub(crate) fn watches_by(&self) -> Option<WatchBy> {
+        let by = match self.op {
+            OpCode::GET_DATA => WatchBy::Data,
+            OpCode::EXISTS => WatchBy::Exists,
+            OpCode::GET_CHILDREN | OpCode::GET_CHILDREN2 => WatchBy::Children,
+            OpCode::ADD_WATCH => {
+                let mode = self.body.last_chunk::<4>().map(|mode| mode.as_slice().get_i32());
+                let is_recursive = mode == Some(AddWatchMode::PERSISTENT_RECURSIVE.0);
+                return Some(if is_recursive { WatchBy::Recursive } else { WatchBy::Persistent });
+            }
+            _ => return None,
+        };
+        self.body.last().is_some_and(|flag| *flag != 0).then_some(by)
+    }
+
+    /// The node that it is about, if it begins with its path: most do.
+    pub(crate) fn path(&self) -> Option<&str> {
+        match self.op {
+            OpCode::PING
+            | OpCode::AUTH
+            | OpCode::SASL
+            | OpCode::SET_WATCHES
+            | OpCode::SET_WATCHES2
+            | OpCode::RECONFIG
+            | OpCode::WHO_AM_I
+            | OpCode::CLOSE_SESSION
+            | OpCode::MULTI
+            | OpCode::MULTI_READ => None,
+            _ => {
+                // A string has its length in front, as frames have.
+                let end = frame_len(&self.body)?.saturating_add(LEN_PREFIX);
+                core::str::from_utf8(self.body.get(LEN_PREFIX..end)?).ok()
+            }
+        }
     }
 
     /// Gives the body back, of what is not written again.
@@ -227,6 +266,15 @@ impl RequestFrame {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::GetDataRequest;
+
+    #[test]
+    fn what_lies_in_a_shared_buffer_is_no_part_of_a_request() {
+        let request = GetDataRequest { path: "/a".into(), watch: false };
+        let mut buffer = BytesMut::from(&b"somebody else's"[..]);
+        assert_eq!(RequestFrame::within(&mut buffer, &request), RequestFrame::of(&request));
+        assert_eq!(&buffer[..], b"somebody else's");
+    }
 
     #[test]
     fn a_frame_is_split_only_when_whole_and_a_bad_length_is_refused_at_four_bytes() {

@@ -76,6 +76,20 @@ numbered! {
 }
 
 impl OpCode {
+    /// Whether only the session itself asks for that.
+    pub(crate) const fn is_the_sessions(self) -> bool {
+        matches!(
+            self,
+            Self::CREATE_SESSION
+                | Self::CLOSE_SESSION
+                | Self::PING
+                | Self::AUTH
+                | Self::SASL
+                | Self::SET_WATCHES
+                | Self::SET_WATCHES2
+        )
+    }
+
     /// Whether a server cannot answer such a request (well) without the leader: writes, and `sync`.
     pub(crate) const fn passes_the_leader(self) -> bool {
         matches!(

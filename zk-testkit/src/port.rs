@@ -1,9 +1,9 @@
 //! Loopback ports that stay ours while nobody listens on them.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr};
 
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
 /// A loopback port, reserved until dropped.
 ///
@@ -45,6 +45,15 @@ impl HeldPort {
         socket.listen(LISTEN_BACKLOG)?;
         Ok(socket.into())
     }
+
+    /// Stops that, so that connections are refused from now on and the port can be listened on again.
+    ///
+    /// To close the socket is not enough: a process that this one is just starting has a copy of it until it runs its
+    /// own program, and keeps it listening.
+    pub(crate) fn stop_listening<'a>(listener: impl Into<SockRef<'a>>) {
+        // What listens no more is as it should be.
+        let _ = listener.into().shutdown(Shutdown::Both);
+    }
 }
 
 /// Connections that may wait to be accepted; tests with thousands of clients exist.
@@ -85,8 +94,22 @@ mod tests {
         for _ in 0..3 {
             let listener = port.listen().expect("the port is ours");
             let client = TcpStream::connect(port.addr()).expect("somebody listens");
+            HeldPort::stop_listening(&listener);
             drop((listener, client));
         }
+    }
+
+    #[test]
+    fn a_port_is_free_to_listen_on_again_whoever_else_has_the_old_socket() {
+        let port = HeldPort::any().expect("a port");
+        let listener = port.listen().expect("the port is ours");
+        let copy = listener.try_clone().expect("a copy");
+        HeldPort::stop_listening(&listener);
+        drop(listener);
+        TcpStream::connect(port.addr()).expect_err("nobody listens");
+        let _again = port.listen().expect("the port is ours");
+        TcpStream::connect(port.addr()).expect("somebody listens");
+        drop(copy);
     }
 
     /// This is how the kernel looks for a port when any will do: whatever is bound is taken.

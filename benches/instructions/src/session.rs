@@ -9,7 +9,8 @@ use zk_proto::{
     jute::Encode,
     request::{ConnectResponse, GetDataRequest, GetDataResponse, TrailingFlag, WatcherEvent},
     session::{
-        Config, LinkError, OnLoss, Outgoing, Output, Session, WatchBy, WatchIntent, Watcher,
+        Config, LinkError, OnLoss, Outgoing, Output, Patience, Session, WatchBy, WatchIntent,
+        Watcher,
     },
 };
 
@@ -77,7 +78,7 @@ pub fn get(path: &str, watched: bool) -> Outgoing<u64, Listener> {
         token,
         watch: watched.then(intent),
         on_loss: OnLoss::Resend,
-        fail_fast: false,
+        patience: Patience::Connections,
     }
 }
 

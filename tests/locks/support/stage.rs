@@ -7,9 +7,13 @@ use std::{
     time::Duration,
 };
 
+use zk_client::Credentials;
 use zk_locks::{Client, ConnectOptions};
-use zk_testkit::proxy::Proxy;
+use zk_proto::{Secret, Xid, Zxid, jute::decode_prefix, request::ConnectResponse};
+use zk_testkit::proxy::{self, Proxy};
 use zk_tests::site::{Kind, Site};
+
+use super::patience::within;
 
 /// How many stages there have been.
 static STAGES: AtomicU64 = AtomicU64::new(0);
@@ -116,6 +120,28 @@ pub(crate) async fn client_behind(proxy: &Proxy) -> Client {
 /// Options for a session through a proxy.
 pub(crate) fn options_for(proxy: &Proxy) -> ConnectOptions {
     options(&proxy.connect_string())
+}
+
+/// Ends the newest session behind a proxy on the server, as expiry would, while its client cannot reach it.
+pub(crate) async fn end_session_behind(stage: &Stage, proxy: &Proxy) {
+    proxy.refuse_connections().await;
+    end_session(stage, proxy).await;
+}
+
+/// The same while it is connected.
+pub(crate) async fn end_session(stage: &Stage, proxy: &Proxy) {
+    within(proxy.wait_for(|frame| frame.kind == proxy::Kind::ConnectResponse)).await;
+    let frames = proxy.frames();
+    let greeting = frames.iter().rfind(|frame| frame.kind == proxy::Kind::ConnectResponse);
+    let greeting: ConnectResponse = decode_prefix(greeting.unwrap().payload()).unwrap();
+    let credentials = Credentials {
+        id: greeting.session_id,
+        password: Secret(greeting.passwd.0.unwrap()),
+        last_zxid: Zxid(0),
+        next_xid: Xid::FIRST,
+    };
+    let usurper = stage.options().resume(credentials).connect().await.unwrap();
+    usurper.close().await.unwrap();
 }
 
 fn options(servers: &str) -> ConnectOptions {

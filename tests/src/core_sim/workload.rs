@@ -9,7 +9,7 @@ use zk_proto::{
         AddWatchRequest, Create2Request, CreateRequest, DeleteRequest, ExistsRequest,
         GetChildrenRequest, GetDataRequest, MultiOp, MultiRequest, SetDataRequest, SyncRequest,
     },
-    session::{OnLoss, Outgoing, WatchBy, WatchIntent},
+    session::{OnLoss, Outgoing, Patience, WatchBy, WatchIntent},
 };
 
 use super::{book::Asked, rng::Rng, truth::mark, watching::Watching};
@@ -130,6 +130,10 @@ impl Wish {
             let Watching { path, by, .. } = watching;
             Box::new(WatchIntent { path: path.clone(), by: *by, watcher: *watcher })
         });
-        (Outgoing { frame, token, watch: intent, on_loss, fail_fast: false }, asked, watch)
+        (
+            Outgoing { frame, token, watch: intent, on_loss, patience: Patience::Connections },
+            asked,
+            watch,
+        )
     }
 }

@@ -65,6 +65,8 @@ pub(crate) struct Oracle {
     pub(crate) known_ids: BTreeSet<i64>,
     /// Whether a server has said what nobody has kept account of: it may have been a transaction.
     pub(crate) is_lied_to: bool,
+    /// Whether a server has said that it does not know what all requests ask for: others need not be sent.
+    knows_nothing: bool,
     pub(crate) connected: bool,
     pub(crate) over: Option<Over>,
 }
@@ -92,6 +94,7 @@ impl Oracle {
             answered_zxids: BTreeSet::from([0]),
             known_ids: BTreeSet::from([0]),
             is_lied_to: false,
+            knows_nothing: false,
             connected: false,
             over: None,
         }
@@ -183,18 +186,21 @@ impl Oracle {
         let request = self.request(token);
         assert!(!request.is_concluded, "{token} has more than one outcome");
         request.is_concluded = true;
-        let watch = request.watch.take();
+        let (watch, is_begun) = (request.watch.take(), request.is_begun);
         match outcome {
             Outcome::Answered(answer) => {
                 assert!(over.is_none(), "{token} answered after the end");
-                assert!(request.is_begun, "{token} answered without having been sent");
+                let is_unknown = answer.code == ErrorCode::UNIMPLEMENTED;
+                let is_known_answer = is_unknown && self.knows_nothing;
+                assert!(is_begun || is_known_answer, "{token} answered without having been sent");
+                self.knows_nothing |= is_unknown;
                 self.armed.extend(watch.filter(|(_, watch)| watch.is_armed(answer.code)));
                 self.in_order(answer.zxid.0);
             }
             Outcome::NotSent(_) => {
-                assert!(!request.is_begun || request.is_refused, "{token} was sent");
+                assert!(!is_begun || request.is_refused, "{token} was sent");
             }
-            Outcome::Unknown(_) => assert!(request.is_begun, "{token} was certainly not sent"),
+            Outcome::Unknown(_) => assert!(is_begun, "{token} was certainly not sent"),
         }
     }
 

@@ -7,7 +7,9 @@ use zk_proto::{
     Time, Xid,
     frame::RequestFrame,
     request::GetDataRequest,
-    session::{Config, LinkError, OnLoss, Outgoing, Output, Over, Session, State, WatchIntent},
+    session::{
+        Config, LinkError, OnLoss, Outgoing, Output, Over, Patience, Session, State, WatchIntent,
+    },
 };
 
 use super::{
@@ -140,8 +142,8 @@ impl World {
         // What is asked for is of no interest to the session, so that all can be the same.
         let request = GetDataRequest { path: (&*token).into(), watch: watch.is_some() };
         let frame = RequestFrame::of(&request);
-        let fail_fast = false;
-        self.session.submit(self.now, Outgoing { frame, token, watch, on_loss, fail_fast });
+        let patience = Patience::Connections;
+        self.session.submit(self.now, Outgoing { frame, token, watch, on_loss, patience });
     }
 
     fn unwatch(&mut self, which: usize) {

@@ -41,13 +41,11 @@ pub(super) fn options(seat: &Seat, rng: &mut Rng, deadline: u64) -> ConnectOptio
         .connect_deadline(Some(Duration::from_millis(deadline)))
         .request_len_max(seat.options.request_len_max)
         .read_only(seat.options.read_only_mode && seat.number % 3 == 0)
+        .lease(seat.options.lease)
         .connector(SimConnect::new(&seat.cluster, seat.number))
         .clock(SimClock::new(seat.options.drifts[seat.number as usize]))
         .seed(rng.next())
         .spawn_with(move |task| tasks.spawn(process, task));
-    if let Some(margin) = seat.options.lease_margin {
-        options = options.lease_margin(Duration::from_millis(margin));
-    }
     if let Some(identity) = workload::identity(seat.number) {
         options = options.auth("digest", identity);
     }

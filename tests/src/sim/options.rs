@@ -2,6 +2,7 @@
 
 use std::{fmt, time::Duration};
 
+use zk_client::Lease;
 use zk_proto::frame::LEN_REQUEST_MAX;
 use zk_testkit::{
     server::Config,
@@ -41,8 +42,8 @@ pub struct Options {
     pub tick: u64,
     /// How far followers lag behind, in milliseconds.
     pub lag: u64,
-    /// What is taken off leases, in milliseconds, where only the leader's answers count.
-    pub lease_margin: Option<u64>,
+    /// What leases are counted by.
+    pub lease: Lease,
     /// How long a member that is cut off goes on, in milliseconds.
     pub sync_limit: u64,
     /// Whether members without a quorum serve reads.
@@ -129,6 +130,14 @@ impl Options {
             }
             schedule
         };
+        let lease = if calm {
+            // Where requests are counted there are none that nobody has asked for.
+            Lease::Connection
+        } else {
+            let shortest = session_timeouts.iter().copied().min().unwrap_or_default();
+            let needed = Duration::from_millis(tick + latency.1);
+            lease(&mut Rng::new(seed).fork(LEASES), Duration::from_millis(shortest), needed)
+        };
         let lag = if rng.one_in(2) { 0 } else { rng.scaled(1, 200) };
         let sync_limit = rng.within(2, 5) * tick;
         let read_only_mode = rng.one_in(4);
@@ -163,9 +172,7 @@ impl Options {
             wishful: rng.one_in(3),
             // Its own chance: what other seeds have found they go on finding.
             histories: Rng::new(seed).fork(HISTORIES).one_in(2),
-            // Where requests are counted there are none that nobody has asked for.
-            lease_margin: (!calm && Rng::new(seed).fork(LEASES).one_in(2))
-                .then_some(tick + latency.1),
+            lease,
             calm,
             schedule,
         }
@@ -206,6 +213,16 @@ impl Options {
     pub fn longest_timeout(&self) -> u64 {
         self.session_timeouts.iter().copied().max().unwrap_or_default()
     }
+}
+
+/// What a run's leases are counted by: every answer, or what the leader confirms, less what is needed then. The default is
+/// one of these where it leaves as much off.
+fn lease(rng: &mut Rng, timeout: Duration, needed: Duration) -> Lease {
+    if !rng.one_in(2) {
+        return Lease::Connection;
+    }
+    let is_enough = Lease::Confirmed.margin(timeout) >= needed;
+    if is_enough && !rng.one_in(4) { Lease::Confirmed } else { Lease::Margin(needed) }
 }
 
 /// Two seeds in three have other recipes than the exclusive lock as well. From a chance of its own, so that

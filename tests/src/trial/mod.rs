@@ -7,6 +7,7 @@
 //! | `cohort` | many tasks in several processes: what passing the lock on costs, and how long others wait |
 //! | `fencing` | holders that are stopped in the middle of an update, with and without a token check |
 //! | `rolling` | every recipe, while the members of an ensemble are killed one after the other |
+//! | `severed` | holders on a member that is cut off from its leader, and who gets their locks |
 //! | `client` | reads, writes and watches, while the members of an ensemble are killed and stopped |
 //! | `counter` | where those who are watched come by: a socket, and somebody to serve each |
 //! | `report` | what a trial has found, as a table or as JSON |
@@ -18,6 +19,7 @@ pub mod fencing;
 pub mod handoff;
 mod report;
 pub mod rolling;
+pub mod severed;
 pub mod waiters;
 
 pub use report::Report;

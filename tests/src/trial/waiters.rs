@@ -227,27 +227,28 @@ impl Waiter {
 /// How often somebody hears of the end of a node.
 #[derive(Debug)]
 struct Notifications {
-    /// Holders who have waited, whose watch on their own node fires as they release it.
+    /// Holders, whose watch on their own node fires as they release it: they have waited for long, the first one has
+    /// held for long.
     own: u64,
     /// Everybody else.
     of_others: u64,
 }
 
 impl Notifications {
-    /// A server tells a session of an event once, however many watch in it. The first holder has not waited.
+    /// A server tells a session of an event once, however many watch in it.
     fn expected(sessions: &[usize], look_ahead: bool) -> Self {
         let behind = if look_ahead { 2 } else { 1 };
         let (mut own, mut of_others) = (0, 0);
         for (place, session) in sessions.iter().enumerate() {
             let next: BTreeSet<_> = sessions.iter().skip(place + 1).take(behind).collect();
-            own += u64::from(place > 0 && !next.contains(session));
+            own += u64::from(!next.contains(session));
             of_others += next.len() as u64;
         }
         Self { own, of_others }
     }
 }
 
-/// Waits until the server has so many watches: until all have waited so long that they watch their own nodes too.
+/// Waits until the server has so many watches: until all watch their own nodes too.
 async fn watched(server: &Server, count: u64) -> Result<(), Box<dyn Error>> {
     let mut look = interval(LOOK);
     while metric(server, "zk_watch_count").await? != count {

@@ -97,7 +97,7 @@ pub(crate) struct JobArgs {
     pub(crate) grace: Duration,
 
     /// End COMMAND this long before the lock can be somebody else's, if servers are not heard of: at most
-    /// half of the session timeout
+    /// a quarter of the session timeout
     #[arg(long, value_name = "D", value_parser = duration::seconds, default_value = "0s")]
     pub(crate) margin: Duration,
 }

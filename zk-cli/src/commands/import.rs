@@ -1,6 +1,6 @@
 //! `zk import`: nodes from a file.
 
-use zk_client::{AclList, Client, Rejection, WriteError};
+use zk_client::{AclList, Client, Create, Rejection, WriteError};
 
 use crate::{
     acl::{self, Entry},
@@ -72,20 +72,15 @@ async fn import(args: &ImportArgs, client: &Client, wanted: &[Wanted]) -> Result
     let mut done = Done::default();
     for batch in wanted.chunks(BATCH) {
         let cork = client.cork();
-        let asked: Vec<_> = batch
-            .iter()
-            .map(|node| {
-                let create = cork.create(&node.path, &node.data);
-                let create = match &node.acl {
-                    Some(acl) => create.acl(acl),
-                    None => create,
-                };
-                (node, create.submit())
-            })
-            .collect();
+        let asked: Vec<_> = batch.iter().map(|node| (node, create(&cork, node).submit())).collect();
         drop(cork);
         for (node, created) in asked {
-            match created.await {
+            let created = match created.await {
+                // The node above may have been asked for again, and so behind this one.
+                Err(WriteError::Rejected(Rejection::NoNode)) => create(client, node).await,
+                created => created,
+            };
+            match created {
                 Ok(_) => done.created += 1,
                 Err(WriteError::Rejected(Rejection::NodeExists)) if args.overwrite => {
                     overwrite(client, node).await?;
@@ -102,6 +97,14 @@ async fn import(args: &ImportArgs, client: &Client, wanted: &[Wanted]) -> Result
         bar.finish_and_clear();
     }
     Ok(done)
+}
+
+fn create<'a>(client: &'a Client, node: &'a Wanted) -> Create<'a> {
+    let create = client.create(&node.path, &node.data);
+    match &node.acl {
+        Some(acl) => create.acl(acl),
+        None => create,
+    }
 }
 
 async fn overwrite(client: &Client, node: &Wanted) -> Result<(), Failure> {

@@ -18,7 +18,7 @@ pub(crate) async fn run(args: LockArgs) -> Result<Exit, Failure> {
     let mut signals = Signals::default();
     signals.catch(FOR_THE_COMMAND)?;
     let layout = args.naming.of_lock()?;
-    let deadline = args.timeout.map(|timeout| Instant::now() + timeout);
+    let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let mut connect = args.connect.clone();
     if let Some(timeout) = args.timeout {
         connect.within(timeout);

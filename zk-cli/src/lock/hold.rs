@@ -41,10 +41,11 @@ impl Terms<'_> {
     ) -> Result<Exit, Failure> {
         let Self { path, command, job: JobArgs { revocable, grace, margin } } = self;
         let session = client.session();
-        let margin_max = session.timeout() / 2;
+        // Of what the leader confirms, a third is left at least as long as it answers.
+        let margin_max = session.timeout() / 4;
         if *margin > margin_max {
             let max = humantime::format_duration(margin_max);
-            let why = format!("--margin: at most {max}, half of the session timeout");
+            let why = format!("--margin: at most {max}, a quarter of the session timeout");
             return Err(Failure::new(Exit::Usage, why));
         }
         let environment = [
@@ -77,10 +78,10 @@ impl Terms<'_> {
     }
 }
 
-/// Closes the session, and with it whatever is held.
+/// Closes the session, and with it whatever is held: for as long as servers may keep it.
 pub(crate) async fn closed(client: &Client, path: &str) {
     // The end of the session removes the node, if its deletion, which is on its way, has not.
-    if let Err(error) = client.close().await {
+    if let Err(error) = client.close_within(client.session().timeout()).await {
         complain(&format_args!("{path}: {error}; if it has not, the lock goes with the session"));
     }
 }
@@ -102,7 +103,7 @@ async fn loss(guard: &Guard, session: &Session, margin: Duration, revocable: boo
             return std::future::pending().await;
         }
         loop {
-            // With servers that answer, it never falls much below two thirds of the session timeout.
+            // With servers that answer, it never falls much below a third of the session timeout.
             match session.lease_left().saturating_sub(margin) {
                 Duration::ZERO => return,
                 left => sleep(left).await,

@@ -1,6 +1,7 @@
 //! The `zk` command, run as its users run it, on real servers.
 
 mod demo;
+mod durations;
 mod elect;
 mod holders;
 mod lock;

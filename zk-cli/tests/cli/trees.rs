@@ -1,11 +1,15 @@
 //! `zk ls -R`, `delete -r`, `multi`, `export`, `import`: many nodes at once.
 
-use std::fs;
+use std::{
+    fs,
+    sync::{Arc, Mutex},
+};
 
 use serde_json::json;
-use zk_client::CreateMode;
+use zk_client::{CreateMode, ErrorCode, OpCode, Xid};
+use zk_testkit::proxy::{Match, Proxy};
 
-use crate::support::{Running, World};
+use crate::support::{Running, World, run, zk};
 
 #[tokio::test]
 async fn a_tree_is_deleted_as_a_whole_and_what_stops_that_is_named() {
@@ -142,4 +146,41 @@ async fn operations_come_from_standard_input_too_and_results_go_out_as_json() {
     assert_eq!(report["results"][2], json!({"checked": "/"}));
     let wrong = world.run(["multi", "/nowhere/at/all"]).await;
     assert_eq!(wrong.code, Some(74), "{wrong:?}");
+}
+
+/// Each create of an import is turned away once by a server that has too much to do: the command asks again, and for what
+/// is below it as well.
+#[tokio::test]
+async fn a_tree_is_imported_into_a_server_that_is_too_busy_now_and_then() {
+    let world = World::new().await;
+    world.run(["create", "--parents", "/from/a/b/c", "text"]).await.ok();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tree.jsonl");
+    let file = file.to_str().unwrap();
+    world.run(["export", "/from", file]).await;
+    for nth in 1..=4 {
+        let proxy = Proxy::start(world.server.addr()).await.unwrap();
+        let number = Arc::new(Mutex::new(None));
+        let asked = number.clone();
+        let busy = proxy.on(Match::request(OpCode::CREATE2).nth(nth)).rewrite(move |request| {
+            let xid = request[..4].iter().fold(0, |xid, byte| xid << 8 | i32::from(*byte));
+            *asked.lock().unwrap() = Some(Xid(xid));
+            // The server is asked something else, which keeps its turn: exists "/", unwatched.
+            request.truncate(4);
+            request.extend([0, 0, 0, 3, 0, 0, 0, 1, b'/', 0]);
+        });
+        let owed = Match::replies()
+            .when(move |frame| frame.xid.is_some() && frame.xid == *number.lock().unwrap());
+        let told = proxy.on(owed.once()).rewrite(|reply| {
+            reply.truncate(12);
+            let code = ErrorCode::THROTTLED_OP.0;
+            reply.extend([24, 16, 8, 0].map(|shift| (code >> shift & 0xFF) as u8));
+        });
+        let to = format!("/to-{nth}");
+        let imported = run(zk(&proxy.connect_string()).args(["import", &to, file])).await;
+        let report = "zk: 4 nodes created, 0 written\n";
+        assert_eq!((imported.code, &*imported.stderr), (Some(0), report), "{nth}");
+        assert_eq!((busy.times_fired(), told.times_fired()), (1, 1), "{nth}");
+        assert_eq!(&*world.client.get(&format!("{to}/a/b/c")).await.unwrap().0, b"text");
+    }
 }

@@ -37,6 +37,7 @@ pub async fn run(servers: &str) -> Result<(), Box<dyn Error>> {
     changes::cached(&zk).await?;
     sessions::other_servers(&zk, servers)?;
     sessions::watch_over(servers).await?;
+    sessions::serve(&format!("{servers}/guide")).await?;
 
     zk.delete_recursive("/").await?;
     zk.close().await?;

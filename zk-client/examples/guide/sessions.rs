@@ -3,8 +3,8 @@
 use std::{error::Error, sync::Arc, time::Duration};
 
 use zk_client::{
-    Client, ConnectError, ConnectOptions, LinkError, Observer, ServersError, Session, SessionEnd,
-    SessionState,
+    Client, ConnectError, ConnectOptions, CreateMode, LinkError, Observer, ServersError, Session,
+    SessionEnd, SessionState, Supervise,
 };
 
 pub(crate) async fn connect(servers: &str) -> Result<Client, ConnectError> {
@@ -54,5 +54,18 @@ pub(crate) async fn watch_over(servers: &str) -> Result<(), ConnectError> {
     let zk = ConnectOptions::new(servers)?.observer(Arc::new(Pager)).connect().await?;
     let stats = zk.stats();
     println!("{} answers, 99 % within {:?}", stats.answered, stats.latency().quantile(0.99));
+    Ok(())
+}
+
+pub(crate) async fn serve(servers: &str) -> Result<(), Box<dyn Error>> {
+    let served = Supervise::new(ConnectOptions::new(servers)?)
+        .run(|zk| async move {
+            let register = zk.create("/here-", b"10.0.0.7:8080");
+            let _here = register.mode(CreateMode::EphemeralSequential).protected().await?;
+            // ... serves; when the session ends this is dropped, and all of it is done anew ...
+            Ok::<_, zk_client::Error>(zk.session().id())
+        })
+        .await?;
+    println!("served in session {served:?}");
     Ok(())
 }

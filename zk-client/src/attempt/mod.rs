@@ -23,25 +23,26 @@ use zk_proto::{
     planted,
     request::{
         CheckVersionRequest, Create2Request, Create2Response, CreateResponse, DeleteRequest,
-        GetChildrenRequest, MultiOp, MultiRequest, MultiResponse, MultiResult, SyncRequest,
+        GetChildrenRequest, GetDataRequest, MultiOp, MultiRequest, MultiResponse, MultiResult,
+        SetDataRequest, SetDataResponse, SyncRequest,
     },
-    session::{Answer, Cause as Lost, OnLoss, Outcome, Outgoing},
+    session::{Answer, Cause as Lost, OnLoss, Outcome, Outgoing, Patience},
 };
 
 mod search;
 mod wanted;
 
-use self::wanted::Found;
-pub(crate) use self::wanted::Wanted;
+use self::wanted::{Candidate, Found};
+pub(crate) use self::wanted::{KnownBy, Wanted};
 use crate::{
     call::{CallError as _, Token, Verdict},
     chroot::Chroot,
     error::{Cause, Rejection, WriteError},
-    inbox::WeakCommands,
+    inbox::{Cost, WeakCommands},
     level::{Level, stat_at_birth},
     node::{Disowned, OwnedNode},
     operations::ANY_VERSION,
-    session::Published,
+    session::{Lease, LeaseKeeper, Published},
     sweep::Sweep,
     transaction::{MultiError, failure},
     watch::Listener,
@@ -60,12 +61,35 @@ pub(crate) struct ProtectedCreate {
     pub(crate) done: oneshot::Sender<Concluded>,
 }
 
+impl ProtectedCreate {
+    /// Bytes that it takes up: about as many as its request.
+    pub(crate) fn len(&self) -> usize {
+        let nodes = self.nodes.iter().map(Wanted::len);
+        let checked = self.checked.iter().map(|(path, _)| path.len());
+        nodes.chain(checked).fold(0, usize::saturating_add)
+    }
+}
+
 /// What has come of creates.
 #[derive(Debug)]
 pub(crate) struct Concluded {
     pub(crate) nodes: CreatedNodes,
     /// The node that was to be replaced, if it was not.
     pub(crate) kept: Option<OwnedNode>,
+    /// How many of the operations, from the first one on, may have lacked nothing but a node above.
+    pub(crate) creates: usize,
+}
+
+impl Concluded {
+    pub(crate) const fn new(nodes: CreatedNodes, kept: Option<OwnedNode>) -> Self {
+        Self { nodes, kept, creates: 0 }
+    }
+
+    /// As if it had been tried.
+    pub(crate) const fn lacking(kept: Option<OwnedNode>) -> Self {
+        let lacking = MultiError { index: 0, rejection: Rejection::NoNode };
+        Self { nodes: Ok(Err(lacking)), kept, creates: 1 }
+    }
 }
 
 /// What comes of creates: all the nodes, in order, or none of them.
@@ -76,15 +100,17 @@ pub(crate) type CreatedNodes = Result<Result<Vec<OwnedNode>, MultiError>, WriteE
 enum Step {
     /// The reply to the create.
     Create,
-    /// The replies to the `sync` and to the listings behind it.
+    /// The replies to the `sync`, and to the listings or the look behind it.
     Search,
-    /// The [`Stat`](zk_proto::Stat)s of the nodes that were found, of those sequence numbers.
-    Check { sequences: Vec<Option<i32>> },
+    /// The [`Stat`](zk_proto::Stat)s of the nodes that were found, and the data where that has to tell.
+    Check { candidates: Vec<Candidate> },
 }
 
 #[derive(Debug)]
 struct Attempt {
     create: ProtectedCreate,
+    /// The room that it takes up, whatever it is just waiting for.
+    cost: Option<Cost>,
     step: Step,
     /// Replies of this step that are still to come, and those that have; they come in order.
     missing: usize,
@@ -105,6 +131,9 @@ pub(crate) struct Attempts {
     commands: WeakCommands,
     level: Arc<Level>,
     published: watch::Receiver<Published>,
+    /// The room that the last one to end took up.
+    freed: Option<Cost>,
+    lease: Arc<Lease>,
 }
 
 /// What an attempt wants next.
@@ -121,8 +150,10 @@ impl Attempts {
         commands: WeakCommands,
         level: Arc<Level>,
         published: watch::Receiver<Published>,
+        lease: Arc<Lease>,
     ) -> Self {
-        Self { running: BTreeMap::new(), next: 0, commands, level, published }
+        let running = BTreeMap::new();
+        Self { running, next: 0, commands, level, published, lease, freed: None }
     }
 
     /// Whether all have come to their end.
@@ -130,11 +161,16 @@ impl Attempts {
         self.running.is_empty()
     }
 
-    pub(crate) fn start(&mut self, create: ProtectedCreate) -> Outgoing<Token, Listener> {
+    pub(crate) fn start(
+        &mut self,
+        create: ProtectedCreate,
+        cost: Option<Cost>,
+    ) -> Outgoing<Token, Listener> {
         let id = self.next;
         self.next += 1;
         let mut attempt = Attempt {
             create,
+            cost,
             step: Step::Create,
             missing: 1,
             outcomes: Vec::new(),
@@ -164,36 +200,47 @@ impl Attempts {
                 next
             }
             Progress::Done(result) => {
-                self.finish(attempt.create, result);
+                self.freed = attempt.cost;
+                self.finish(attempt.create, result, true);
                 Vec::new()
             }
             Progress::Incomplete { index, left } => {
                 // As if the creates had been too late: whoever tries again asks for new names. But they have
                 // happened, and the node that they replaced is gone.
                 attempt.create.replaced = None;
+                self.freed = attempt.cost;
                 let missing = MultiError { index, rejection: Rejection::NoNode };
-                self.finish(attempt.create, Ok(Err(missing)));
+                self.finish(attempt.create, Ok(Err(missing)), false);
                 left
             }
         }
+    }
+
+    /// The room that has become free, once.
+    pub(crate) const fn take_freed(&mut self) -> Option<Cost> {
+        self.freed.take()
     }
 
     fn finish(
         &self,
         create: ProtectedCreate,
         result: Result<Result<Vec<Found>, MultiError>, WriteError>,
+        may_lack_parents: bool,
     ) {
         let ProtectedCreate { nodes: wanted, replaced, chroot, done, .. } = create;
         // Without a client the session is being closed, and takes the nodes along.
         let Some(commands) = self.commands.upgrade() else { return };
-        let own = |Disowned { absolute, stat, sequence }| OwnedNode {
+        let own = |Disowned { absolute, stat, sequence, is_shared }| OwnedNode {
             absolute,
             stat,
             sequence,
+            is_shared,
             chroot: chroot.clone(),
             commands: Some(commands.clone()),
             published: self.published.clone(),
+            _lease: LeaseKeeper::new(&self.lease),
         };
+        let creates = if may_lack_parents { wanted.len() } else { 0 };
         let created = matches!(result, Ok(Ok(_)));
         let nodes = result.map(|found| {
             let pairs = found.map(|found| wanted.into_iter().zip(found));
@@ -201,7 +248,7 @@ impl Attempts {
         });
         let kept = replaced.filter(|_| !created).map(own);
         // If nobody waits any more, the nodes delete themselves in being dropped.
-        let unwanted = done.send(Concluded { nodes, kept });
+        let unwanted = done.send(Concluded { nodes, kept, creates });
         if planted!(CancelLeavesNode) {
             std::mem::forget(unwanted);
         }
@@ -224,7 +271,8 @@ fn harmless<R: Request>(id: u64, request: &R) -> Next {
         token: Token::Attempt(id),
         watch: None,
         on_loss: OnLoss::Resend,
-        fail_fast: false,
+        // What stands behind it would be answered before it.
+        patience: Patience::Connections,
     })
 }
 
@@ -232,7 +280,12 @@ impl Attempt {
     /// Whether this is one plain create, and not a transaction.
     fn is_plain(&self) -> bool {
         let ProtectedCreate { nodes, replaced, checked, .. } = &self.create;
-        nodes.len() == 1 && replaced.is_none() && checked.is_empty()
+        nodes.len() == 1 && replaced.is_none() && checked.is_empty() && !self.is_shared()
+    }
+
+    /// Whether others use the name of the (only) node too.
+    fn is_shared(&self) -> bool {
+        self.create.nodes.iter().any(Wanted::shares_its_name)
     }
 
     fn op(&self) -> OpCode {
@@ -263,13 +316,19 @@ impl Attempt {
                     let path = Str::from(&*node.absolute);
                     MultiOp::Delete(DeleteRequest { path, version: ANY_VERSION })
                 });
-                let ops = creates.map(MultiOp::Create).chain(checks).chain(deletes);
+                // Written once before anybody can see it: see `protected_by_its_data`.
+                let sets =
+                    nodes.iter().zip(&paths).filter(|_| self.is_shared()).map(|(node, path)| {
+                        let (path, data) = (Str::from(&**path), Some(&*node.data));
+                        MultiOp::SetData(SetDataRequest { path, data, version: 0 })
+                    });
+                let ops = creates.map(MultiOp::Create).chain(sets).chain(checks).chain(deletes);
                 let multi: MultiRequest = ops.collect();
                 RequestFrame::of(&multi)
             }
         };
         let (token, on_loss) = (Token::Attempt(id), OnLoss::Report);
-        Outgoing { frame, token, watch: None, on_loss, fail_fast: false }
+        Outgoing { frame, token, watch: None, on_loss, patience: Patience::Throttling }
     }
 
     /// One of the replies that this step waits for.
@@ -285,8 +344,9 @@ impl Attempt {
                 Some(outcome) => self.created(id, session, outcome),
                 None => Progress::Go(Vec::new()),
             },
+            Step::Search if self.is_shared() => self.looked(id, session, outcomes),
             Step::Search => self.searched(id, outcomes),
-            Step::Check { sequences } => self.checked(id, session, sequences, outcomes),
+            Step::Check { candidates } => self.checked(id, session, candidates, outcomes),
         }
     }
 
@@ -319,6 +379,16 @@ impl Attempt {
         let parents = self.parents();
         let sync = parents.first().filter(|_| !planted!(ListsWithoutSync));
         let sync = sync.map(|path| harmless(id, &SyncRequest { path: Str::from(&**path) }));
+        if self.is_shared() {
+            let look = |node: &Wanted| {
+                let path = node.path();
+                harmless(id, &GetDataRequest { path: Str::from(&*path), watch: false })
+            };
+            let next: Vec<Next> =
+                sync.into_iter().chain(self.create.nodes.iter().map(look)).collect();
+            self.wait_for(Step::Search, next.len());
+            return next;
+        }
         let list = |parent: &Arc<str>| {
             harmless(id, &GetChildrenRequest { path: Str::from(&**parent), watch: false })
         };
@@ -351,7 +421,13 @@ impl Attempt {
             }
             code => match Verdict::of(code) {
                 Verdict::InDoubt(_) => Progress::Go(self.search(id)),
-                _ => Progress::Done(Err(WriteError::answered(self.op(), code))),
+                _ => Progress::Done(match WriteError::answered(self.op(), code) {
+                    // One or several: what was refused is one of the nodes.
+                    WriteError::Rejected(rejection) if self.is_plain() => {
+                        Ok(Err(MultiError { index: 0, rejection }))
+                    }
+                    error => Err(error),
+                }),
             },
         }
     }
@@ -374,16 +450,21 @@ impl Attempt {
                 let Create2Response { path, stat } = decode_prefix(&answer.body).ok()?;
                 (path, stat)
             };
-            return Some(Ok(vec![node.found(&path.lossy(), stat)]));
+            return Some(Ok(vec![node.found(&path.lossy(), stat)?]));
         }
         let response: MultiResponse = decode_prefix(&answer.body).ok()?;
         if let Some(failure) = failure(&response) {
             return Some(Err(failure));
         }
         let mut results = response.iter();
+        let written = response.iter().nth(nodes.len()).and_then(|(_, result)| match result {
+            MultiResult::SetData(SetDataResponse { stat }) => Some(stat),
+            _ => None,
+        });
+        let at_birth = |node: &Wanted| written.unwrap_or_else(|| at_birth(node));
         let found = nodes.iter().map(|node| match results.next()? {
             (_, MultiResult::Create(CreateResponse { path })) => {
-                Some(node.found(&path.lossy(), at_birth(node)))
+                node.found(&path.lossy(), at_birth(node))
             }
             _ => None,
         });

@@ -3,18 +3,19 @@
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use zk_proto::{
-    ErrorCode, SessionId, Str,
+    ErrorCode, SessionId, Stat, Str,
     jute::decode_prefix,
     path::join,
     planted,
-    request::{ExistsRequest, ExistsResponse, GetChildrenResponse},
-    session::{Cause as Lost, LinkError, Outcome},
+    request::{ExistsRequest, ExistsResponse, GetChildrenResponse, GetDataRequest, GetDataView},
+    session::{Answer, Cause as Lost, LinkError, Outcome},
 };
 
-use super::{Attempt, Found, Next, Progress, Step, failed, harmless};
+use super::{Attempt, Candidate, Found, KnownBy, Next, Progress, Step, Wanted, failed, harmless};
 use crate::{
     call::CallError as _,
-    error::{Cause, WriteError},
+    error::{Cause, Rejection, WriteError},
+    transaction::MultiError,
 };
 
 /// How many replies of a search may break the connection before it is given up: each costs a new one.
@@ -24,12 +25,8 @@ impl Attempt {
     /// The siblings of the nodes, or there is not enough to go by.
     pub(super) fn searched(&mut self, id: u64, outcomes: Vec<Outcome>) -> Progress {
         let mut outcomes = outcomes.into_iter();
-        let synced = planted!(ListsWithoutSync)
-            || match outcomes.next() {
-                Some(Outcome::Answered(answer)) => answer.code.is_ok(),
-                // The listings behind it share its fate, and report it.
-                _ => false,
-            };
+        // If it was lost, the listings behind it share its fate, and report it.
+        let synced = planted!(ListsWithoutSync) || is_ok(outcomes.next().as_ref());
         let mut siblings = BTreeMap::new();
         for (parent, outcome) in self.parents().into_iter().zip(outcomes) {
             let answer = match outcome {
@@ -52,6 +49,43 @@ impl Attempt {
         self.look_among(id, &siblings)
     }
 
+    /// What is there by the name that others use too: our node, somebody else's, or none.
+    pub(super) fn looked(
+        &mut self,
+        id: u64,
+        session: SessionId,
+        outcomes: Vec<Outcome>,
+    ) -> Progress {
+        let synced = planted!(ListsWithoutSync) || is_ok(outcomes.first());
+        let answer = match outcomes.into_iter().next_back() {
+            Some(Outcome::Answered(answer)) => answer,
+            Some(Outcome::NotSent(cause) | Outcome::Unknown(cause)) => {
+                return self.unread(id, cause);
+            }
+            None => return Progress::Go(vec![Next::Later(id)]),
+        };
+        let (Some(node), true) = (self.create.nodes.first(), synced) else {
+            return Progress::Go(vec![Next::Later(id)]);
+        };
+        match answer.code {
+            ErrorCode::OK => {}
+            ErrorCode::NO_NODE => return self.again(id),
+            ErrorCode::THROTTLED_OP => return Progress::Go(vec![Next::Later(id)]),
+            code => return self.unresolved(code),
+        }
+        match node.seen(session, &answer) {
+            Some(Seen::Ours(stat)) => Progress::Done(Ok(Ok(vec![Found {
+                name: node.name.clone(),
+                stat,
+                sequence: None,
+            }]))),
+            Some(Seen::AnothersOfTheName) => {
+                Progress::Done(Ok(Err(MultiError { index: 0, rejection: Rejection::NodeExists })))
+            }
+            None => Progress::Go(vec![Next::Later(id)]),
+        }
+    }
+
     /// Looks for the nodes: all are there, or none, unless somebody has deleted some.
     fn look_among(&mut self, id: u64, siblings: &BTreeMap<Arc<str>, Vec<String>>) -> Progress {
         let nodes = &self.create.nodes;
@@ -62,23 +96,34 @@ impl Attempt {
         if found.iter().all(Vec::is_empty) {
             return self.again(id);
         }
-        let (mut next, mut sequences, mut twins) = (Vec::new(), Vec::new(), Vec::new());
-        for (node, found) in nodes.iter().zip(&found) {
-            let Some(((sequence, first), others)) = found.split_first() else { continue };
-            sequences.push(*sequence);
-            let path = join(&node.parent, first);
-            next.push(harmless(id, &ExistsRequest { path: Str::from(&*path), watch: false }));
-            // There should never be a second one; if there is, it is ours to remove.
-            twins.extend(others.iter().map(|(_, twin)| node.sweep(twin)));
+        let (mut next, mut candidates, mut twins) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, (node, mut found)) in nodes.iter().zip(found).enumerate() {
+            if node.known_by != KnownBy::Data {
+                if found.is_empty() {
+                    return self.incomplete(index, siblings);
+                }
+                // There should never be a second one; if there is, it is ours to remove.
+                twins.extend(found.drain(1..).map(|(_, twin)| node.sweep(&twin)));
+            }
+            for (sequence, name) in found {
+                let path = join(&node.parent, &name);
+                next.push(node.look(id, &path));
+                candidates.push(Candidate { index, name, sequence });
+            }
         }
-        if let Some(index) = found.iter().position(Vec::is_empty) {
-            let there = nodes.iter().zip(&found);
-            let left = there.flat_map(|(node, found)| found.iter().map(|(_, it)| node.sweep(it)));
-            return Progress::Incomplete { index, left: left.collect() };
-        }
-        self.wait_for(Step::Check { sequences }, next.len());
+        self.wait_for(Step::Check { candidates }, next.len());
         next.extend(twins);
         Progress::Go(next)
+    }
+
+    /// Somebody has deleted this one of several nodes: the others go too.
+    fn incomplete(&self, index: usize, siblings: &BTreeMap<Arc<str>, Vec<String>>) -> Progress {
+        let nodes = self.create.nodes.iter().filter(|node| node.known_by != KnownBy::Data);
+        let left = nodes.flat_map(|node| {
+            let names = siblings.get(&node.parent).map(|names| node.among(names));
+            names.unwrap_or_default().into_iter().map(|(_, name)| node.sweep(&name))
+        });
+        Progress::Incomplete { index, left: left.collect() }
     }
 
     /// A question of the search has no answer: the session is over, or the reply could not be read and broke
@@ -98,44 +143,37 @@ impl Attempt {
         &mut self,
         id: u64,
         session: SessionId,
-        sequences: Vec<Option<i32>>,
+        candidates: Vec<Candidate>,
         outcomes: Vec<Outcome>,
     ) -> Progress {
-        let mut nodes = Vec::with_capacity(outcomes.len());
-        let mut missing = None;
-        for (index, (outcome, sequence)) in outcomes.into_iter().zip(sequences).enumerate() {
+        let wanted = &self.create.nodes;
+        let mut nodes: Vec<Option<Found>> = wanted.iter().map(|_| None).collect();
+        for (outcome, Candidate { index, name, sequence }) in outcomes.into_iter().zip(candidates) {
             let answer = match outcome {
                 Outcome::Answered(answer) => answer,
                 Outcome::NotSent(cause) | Outcome::Unknown(cause) => return self.unread(id, cause),
             };
-            let digits = sequence.map(|sequence| format!("{sequence:010}"));
-            let name = self.create.nodes[index].name.clone() + &digits.unwrap_or_default();
-            let stat = answer.code.is_ok().then(|| decode_prefix::<ExistsResponse>(&answer.body));
-            let stat = match (answer.code, stat) {
-                (_, Some(Ok(ExistsResponse { stat })))
-                    if stat.ephemeral_owner == session || planted!(AdoptsOldNode) =>
-                {
-                    stat
+            match (answer.code, wanted[index].seen(session, &answer)) {
+                (ErrorCode::OK, Some(Seen::Ours(stat))) => {
+                    nodes[index].get_or_insert(Found { name, stat, sequence });
                 }
+                (ErrorCode::OK, Some(Seen::AnothersOfTheName)) => {}
                 // Somebody has deleted it between listing and look.
-                (ErrorCode::NO_NODE, _) => {
-                    missing = missing.or(Some(index));
-                    continue;
-                }
+                (ErrorCode::NO_NODE, _) => {}
                 (code @ ErrorCode::NO_AUTH, _) => return self.unresolved(code),
                 _ => return Progress::Go(vec![Next::Later(id)]),
-            };
-            nodes.push((index, Found { name, stat, sequence }));
-        }
-        match missing {
-            None => Progress::Done(Ok(Ok(nodes.into_iter().map(|(_, found)| found).collect()))),
-            Some(_) if nodes.is_empty() && self.is_plain() => self.again(id),
-            Some(missing) => {
-                let wanted = &self.create.nodes;
-                let left = nodes.iter().map(|(index, found)| wanted[*index].sweep(&found.name));
-                Progress::Incomplete { index: missing, left: left.collect() }
             }
         }
+        let Some(missing) = nodes.iter().position(Option::is_none) else {
+            return Progress::Done(Ok(Ok(nodes.into_iter().flatten().collect())));
+        };
+        let none = nodes.iter().all(Option::is_none);
+        if none && (self.is_plain() || wanted.iter().all(|node| node.known_by == KnownBy::Data)) {
+            return self.again(id);
+        }
+        let there = wanted.iter().zip(&nodes);
+        let left = there.filter_map(|(node, found)| Some(node.sweep(&found.as_ref()?.name)));
+        Progress::Incomplete { index: missing, left: left.collect() }
     }
 
     /// The servers do not let us look for our own nodes.
@@ -143,4 +181,40 @@ impl Attempt {
         let refused = LinkError::Other(format!("search for the node refused: {code}"));
         Progress::Done(Err(WriteError::unknown(self.op(), Cause::Disconnected(refused))))
     }
+}
+
+/// What a look at a candidate has shown.
+enum Seen {
+    Ours(Stat),
+    /// A node of somebody else's who uses the same name, or of another attempt of ours.
+    AnothersOfTheName,
+}
+
+impl Wanted {
+    /// Looks at a candidate: whose it is and, where the name does not say that, at what it says.
+    fn look(&self, id: u64, path: &str) -> Next {
+        let path = Str::from(path);
+        match self.known_by {
+            KnownBy::Data => harmless(id, &GetDataRequest { path, watch: false }),
+            KnownBy::Prefix | KnownBy::Name => harmless(id, &ExistsRequest { path, watch: false }),
+        }
+    }
+
+    /// What such a look has shown; `None` if that is not to be believed.
+    fn seen(&self, session: SessionId, answer: &Answer) -> Option<Seen> {
+        if self.known_by == KnownBy::Data {
+            let GetDataView { data, stat } = decode_prefix(&answer.body).ok()?;
+            let is_ours = planted!(TakesAnyForOurs)
+                || *data.unwrap_or_default() == *self.data && stat.ephemeral_owner == session;
+            return Some(if is_ours { Seen::Ours(stat) } else { Seen::AnothersOfTheName });
+        }
+        let ExistsResponse { stat } = decode_prefix(&answer.body).ok()?;
+        // An older session's node of the name cannot be, so that this is old news.
+        let is_ours = stat.ephemeral_owner == session || planted!(AdoptsOldNode);
+        is_ours.then_some(Seen::Ours(stat))
+    }
+}
+
+fn is_ok(outcome: Option<&Outcome>) -> bool {
+    matches!(outcome, Some(Outcome::Answered(answer)) if answer.code.is_ok())
 }

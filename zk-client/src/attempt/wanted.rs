@@ -5,13 +5,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use zk_proto::{
     AclList, CreateFlags, Stat, Str,
-    path::{join, name, parse_sequence},
+    path::{join, name, parent, parse_sequence},
     planted,
     request::CreateRequest,
 };
 
 use super::Next;
 use crate::{node::Disowned, sweep::Sweep};
+
+/// Bytes of a create besides its path and data: headers, lengths, and a usual access control list.
+const LEN_REST: usize = 48;
 
 /// A node to create.
 #[derive(Debug)]
@@ -23,6 +26,18 @@ pub(crate) struct Wanted {
     pub(crate) data: Bytes,
     pub(crate) acl: AclList,
     pub(crate) flags: CreateFlags,
+    pub(crate) known_by: KnownBy,
+}
+
+/// What the node of a protected create is found again by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KnownBy {
+    /// An id in front of its name.
+    Prefix,
+    /// Its name, which nobody else uses.
+    Name,
+    /// Its data and its session: others use the name too, one at a time, or each with a number behind it.
+    Data,
 }
 
 /// The node of an attempt.
@@ -32,15 +47,31 @@ pub(super) struct Found {
     pub(super) sequence: Option<i32>,
 }
 
+/// A sibling that may be the node of an attempt.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    /// Which of the nodes of the attempt.
+    pub(super) index: usize,
+    pub(super) name: String,
+    pub(super) sequence: Option<i32>,
+}
+
 impl Found {
     /// The node itself, of the attempt that wanted this.
     pub(super) fn of(self, wanted: &Wanted) -> Disowned {
         let Self { name, stat, sequence } = self;
-        Disowned { absolute: Arc::from(join(&wanted.parent, &name)), stat, sequence }
+        let is_shared = wanted.known_by == KnownBy::Data;
+        Disowned { absolute: Arc::from(join(&wanted.parent, &name)), stat, sequence, is_shared }
     }
 }
 
 impl Wanted {
+    /// Bytes that it takes up: about as many as its request.
+    pub(super) fn len(&self) -> usize {
+        let named = self.parent.len().saturating_add(self.name.len());
+        named.saturating_add(self.data.len()).saturating_add(LEN_REST)
+    }
+
     pub(super) fn path(&self) -> String {
         join(&self.parent, &self.name)
     }
@@ -54,11 +85,13 @@ impl Wanted {
         }
     }
 
-    /// The node that a create has answered with.
-    pub(super) fn found(&self, path: &str, stat: Stat) -> Found {
+    /// The node that a create has answered with, unless it is another one.
+    pub(super) fn found(&self, path: &str, stat: Stat) -> Option<Found> {
         let name = name(path).to_owned();
         let sequence = self.sequence(&name);
-        Found { name, stat, sequence }
+        let is_wanted = sequence.is_some() || name == self.name;
+        let is_there = parent(path) == Some(&*self.parent);
+        (is_wanted && is_there).then_some(Found { name, stat, sequence })
     }
 
     /// The number that a server has put behind the name that was asked for.
@@ -66,19 +99,26 @@ impl Wanted {
         name.strip_prefix(&*self.name).and_then(parse_sequence)
     }
 
-    /// Those among the siblings that are this node: one, or none. The lowest first.
+    /// Whether others have nodes of this very name, and not only of the same one with another number.
+    pub(crate) fn shares_its_name(&self) -> bool {
+        self.known_by == KnownBy::Data && self.flags == CreateFlags::EPHEMERAL
+    }
+
+    /// Those among the siblings that are this node: one, or none; or that may be, if its data has to tell. The lowest
+    /// first.
     pub(super) fn among(&self, siblings: &[String]) -> Vec<(Option<i32>, String)> {
         let ours = if planted!(FindsAnyNode) { "_c_" } else { &*self.name };
         let mut found: Vec<(Option<i32>, String)> = siblings
             .iter()
             .filter(|name| name.starts_with(ours))
             .map(|name| (self.sequence(name), name.clone()))
+            .filter(|(sequence, _)| self.known_by != KnownBy::Data || sequence.is_some())
             .collect();
         found.sort();
         found
     }
 
     pub(super) fn sweep(&self, name: &str) -> Next {
-        Next::Sweep(Sweep { path: Arc::from(join(&self.parent, name)), done: None })
+        Next::Sweep(Sweep::new(Arc::from(join(&self.parent, name)), None))
     }
 }

@@ -2,14 +2,17 @@
 
 use std::{
     collections::BTreeMap,
+    mem,
     ops::Bound,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Waker,
 };
 
 use super::{
     Cache, CachedNode,
     events::{CacheEvent, CacheEvents, Feed},
 };
+use crate::error::SessionEnd;
 
 /// The nodes, and whoever listens. One lock for both: nobody hears of a change that is not there, or twice.
 #[derive(Debug)]
@@ -22,11 +25,16 @@ pub(super) struct Contents {
 struct Inner {
     nodes: BTreeMap<Arc<str>, CachedNode>,
     feeds: Vec<Feed>,
+    /// Whether nothing changes any more.
+    ended: bool,
+    /// Listeners to be woken when the lock is free again.
+    woken: Vec<Waker>,
 }
 
 impl Contents {
     pub(super) const fn new(events_max: usize) -> Self {
-        let inner = Inner { nodes: BTreeMap::new(), feeds: Vec::new() };
+        let nodes = BTreeMap::new();
+        let inner = Inner { nodes, feeds: Vec::new(), ended: false, woken: Vec::new() };
         Self { inner: Mutex::new(inner), events_max }
     }
 
@@ -34,8 +42,20 @@ impl Contents {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn change(&self, change: impl FnOnce(&mut Inner)) {
+        let mut inner = self.lock();
+        change(&mut inner);
+        let woken = mem::take(&mut inner.woken);
+        drop(inner);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
     pub(super) fn get(&self, path: &str) -> Option<CachedNode> {
         self.lock().nodes.get(path).cloned()
+    }
+
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.lock().nodes.contains_key(path)
     }
 
     pub(super) fn nodes(&self) -> Vec<CachedNode> {
@@ -56,14 +76,15 @@ impl Contents {
     }
 
     pub(super) fn listen(&self, cache: Cache) -> CacheEvents {
-        let (feed, events) = CacheEvents::new(self.events_max, cache);
-        self.lock().feeds.push(feed);
+        let mut inner = self.lock();
+        let (feed, events) = CacheEvents::new(self.events_max, inner.ended, cache);
+        inner.feeds.push(feed);
         events
     }
 
     pub(super) fn listen_from_the_start(&self, cache: Cache) -> CacheEvents {
-        let (feed, events) = CacheEvents::new(self.events_max, cache);
         let mut inner = self.lock();
+        let (feed, events) = CacheEvents::new(self.events_max, inner.ended, cache);
         for node in inner.nodes.values() {
             feed.tell_at_first(&CacheEvent::Created(node.clone()));
         }
@@ -73,49 +94,33 @@ impl Contents {
 
     /// A node is like this.
     pub(super) fn put(&self, node: CachedNode) {
-        let mut inner = self.lock();
-        let event = match inner.nodes.get(&node.path) {
-            // Answers of one connection do not go back in time, those of another may.
-            Some(old) if old.stat.mzxid > node.stat.mzxid => return,
-            Some(old) if old.stat.czxid != node.stat.czxid => {
-                let old = old.clone();
-                inner.tell(&CacheEvent::Deleted(old));
-                CacheEvent::Created(node.clone())
-            }
-            Some(old) if *old == node => return,
-            Some(old) if old.stat.mzxid == node.stat.mzxid && old.data == node.data => {
-                // Children or permissions, which are nobody's news here.
-                inner.nodes.insert(node.path.clone(), node);
-                return;
-            }
-            Some(old) => CacheEvent::Changed { old: old.clone(), new: node.clone() },
-            None => CacheEvent::Created(node.clone()),
-        };
-        inner.nodes.insert(node.path.clone(), node);
-        inner.tell(&event);
+        self.change(|inner| inner.put(node));
     }
 
     /// A node is not there, nor anything below it.
     pub(super) fn remove(&self, path: &str) {
-        let mut inner = self.lock();
-        let here = inner.nodes.get(path).into_iter();
-        let gone: Vec<Arc<str>> =
-            here.chain(inner.below(path)).map(|node| node.path.clone()).collect();
-        // From the bottom up, as servers do.
-        for path in gone.iter().rev() {
-            if let Some(node) = inner.nodes.remove(path) {
-                inner.tell(&CacheEvent::Deleted(node));
-            }
-        }
+        self.change(|inner| inner.remove(path));
     }
 
     pub(super) fn tell(&self, event: &CacheEvent) {
-        self.lock().tell(event);
+        self.change(|inner| inner.tell(event));
     }
 
-    /// Nothing follows.
-    pub(super) fn end(&self) {
-        self.lock().feeds.clear();
+    /// Nothing follows, if `is_over` says so.
+    pub(super) fn end(&self, end: SessionEnd, is_over: impl FnOnce() -> bool) {
+        self.change(|inner| {
+            if is_over() {
+                inner.ended = true;
+                inner.tell(&CacheEvent::Ended(end));
+            }
+        });
+    }
+
+    /// More follows after all.
+    pub(super) fn goes_on(&self) {
+        let mut inner = self.lock();
+        inner.ended = false;
+        inner.feeds.retain(Feed::goes_on);
     }
 }
 
@@ -128,7 +133,42 @@ impl Inner {
         nodes.map(|(_, node)| node).take_while(move |node| node.path.starts_with(&prefix))
     }
 
+    fn put(&mut self, node: CachedNode) {
+        let event = match self.nodes.get(&node.path) {
+            // Answers of one connection do not go back in time, those of another may.
+            Some(old) if old.stat.mzxid > node.stat.mzxid => return,
+            Some(old) if old.stat.czxid != node.stat.czxid => {
+                let old = old.clone();
+                self.tell(&CacheEvent::Deleted(old));
+                CacheEvent::Created(node.clone())
+            }
+            Some(old) if *old == node => return,
+            Some(old) if old.stat.mzxid == node.stat.mzxid && old.data == node.data => {
+                // Children or permissions, which are nobody's news here.
+                self.nodes.insert(node.path.clone(), node);
+                return;
+            }
+            Some(old) => CacheEvent::Changed { old: old.clone(), new: node.clone() },
+            None => CacheEvent::Created(node.clone()),
+        };
+        self.nodes.insert(node.path.clone(), node);
+        self.tell(&event);
+    }
+
+    fn remove(&mut self, path: &str) {
+        let here = self.nodes.get(path).into_iter();
+        let gone: Vec<Arc<str>> =
+            here.chain(self.below(path)).map(|node| node.path.clone()).collect();
+        // From the bottom up, as servers do.
+        for path in gone.iter().rev() {
+            if let Some(node) = self.nodes.remove(path) {
+                self.tell(&CacheEvent::Deleted(node));
+            }
+        }
+    }
+
     fn tell(&mut self, event: &CacheEvent) {
-        self.feeds.retain(|feed| feed.tell(event));
+        let woken = &mut self.woken;
+        self.feeds.retain(|feed| feed.tell(event, woken));
     }
 }

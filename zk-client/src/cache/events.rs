@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     future::poll_fn,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll, Waker},
 };
 
@@ -33,13 +33,17 @@ pub enum CacheEvent {
     /// More has changed than is kept for a slow listener. Whoever keeps something in step with the cache looks at
     /// [all of it](Cache::nodes) anew; what changes after this is told.
     Lagged,
-    /// The session is over. Nothing changes any more unless the cache is [moved](Cache::move_to) to another client.
+    /// The session is over. Nothing changes any more, and the stream ends behind this, unless the cache is
+    /// [moved](Cache::move_to) to another client.
     Ended(SessionEnd),
 }
 
 /// What changes in a [`Cache`], in the order in which it does: see [`Cache::events`].
 ///
 /// Bounded: see [`CacheEvent::Lagged`]. Keeps the cache going.
+///
+/// Ends when the session does, behind [`CacheEvent::Ended`]. If the cache is then [moved](Cache::move_to) to another
+/// client, the same stream goes on with what is different there.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -83,6 +87,7 @@ pub struct CacheEvents {
 struct Queue {
     events: VecDeque<CacheEvent>,
     events_max: usize,
+    /// Whether nothing follows.
     ended: bool,
     waker: Option<Waker>,
 }
@@ -92,18 +97,14 @@ struct Queue {
 pub(super) struct Feed(Weak<Mutex<Queue>>);
 
 impl CacheEvents {
-    pub(super) fn new(events_max: usize, cache: Cache) -> (Feed, Self) {
-        let queue = Queue {
-            events: VecDeque::new(),
-            events_max: events_max.max(1),
-            ended: false,
-            waker: None,
-        };
+    pub(super) fn new(events_max: usize, ended: bool, cache: Cache) -> (Feed, Self) {
+        let queue =
+            Queue { events: VecDeque::new(), events_max: events_max.max(1), ended, waker: None };
         let queue = Arc::new(Mutex::new(queue));
         (Feed(Arc::downgrade(&queue)), Self { queue, _cache: cache })
     }
 
-    /// The next change; `None` when there will be none, since the runtime has gone that the client lived on.
+    /// The next change; `None` when nothing follows, since the session is over: [`Cache::state`] says why.
     ///
     /// Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<CacheEvent> {
@@ -112,20 +113,35 @@ impl CacheEvents {
 
     /// A change that is there already; never waits.
     pub fn try_next(&mut self) -> Option<CacheEvent> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).events.pop_front()
+        lock(&self.queue).events.pop_front()
     }
 
     fn poll(&self, cx: &Context<'_>) -> Poll<Option<CacheEvent>> {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        // Wakers run code of others, as they are cloned and dropped too.
+        let waker = cx.waker().clone();
+        let mut queue = lock(&self.queue);
         match queue.events.pop_front() {
             Some(event) => Poll::Ready(Some(event)),
             None if queue.ended => Poll::Ready(None),
             None => {
-                queue.waker = Some(cx.waker().clone());
+                let before = queue.waker.replace(waker);
+                drop(queue);
+                drop(before);
                 Poll::Pending
             }
         }
     }
+}
+
+impl Drop for CacheEvents {
+    fn drop(&mut self) {
+        let waker = lock(&self.queue).waker.take();
+        drop(waker);
+    }
+}
+
+fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Stream for CacheEvents {
@@ -137,44 +153,36 @@ impl Stream for CacheEvents {
 }
 
 impl Feed {
-    /// Returns whether anybody listens.
-    pub(super) fn tell(&self, event: &CacheEvent) -> bool {
+    /// Returns whether anybody listens. Whom that wakes is left to the caller.
+    pub(super) fn tell(&self, event: &CacheEvent, woken: &mut Vec<Waker>) -> bool {
         let Some(queue) = self.0.upgrade() else { return false };
-        let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
-        if queue.events.len() >= queue.events_max {
+        let mut queue = lock(&queue);
+        queue.ended = matches!(event, CacheEvent::Ended(_));
+        let lags = queue.events.len() >= queue.events_max;
+        if lags {
             queue.events.clear();
             queue.events.push_back(CacheEvent::Lagged);
-        } else {
+        }
+        if !lags || queue.ended {
             queue.events.push_back(event.clone());
         }
-        let waker = queue.waker.take();
-        drop(queue);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        woken.extend(queue.waker.take());
         true
     }
 
     /// What there is at first does not count: it is in memory already.
     pub(super) fn tell_at_first(&self, event: &CacheEvent) {
         if let Some(queue) = self.0.upgrade() {
-            let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut queue = lock(&queue);
             queue.events.push_back(event.clone());
             queue.events_max = queue.events_max.saturating_add(1);
         }
     }
-}
 
-impl Drop for Feed {
-    fn drop(&mut self) {
-        if let Some(queue) = self.0.upgrade() {
-            let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
-            queue.ended = true;
-            let waker = queue.waker.take();
-            drop(queue);
-            if let Some(waker) = waker {
-                waker.wake();
-            }
-        }
+    /// Returns whether anybody listens.
+    pub(super) fn goes_on(&self) -> bool {
+        let Some(queue) = self.0.upgrade() else { return false };
+        lock(&queue).ended = false;
+        true
     }
 }

@@ -5,7 +5,8 @@
 //! | `scope` | which nodes are copied |
 //! | `contents` | the copy, and what changes it |
 //! | `events` | telling whoever listens, without waiting for anybody |
-//! | `follow` | reading what may have changed, until it has not |
+//! | `follow` | following one client after the other, and saying where the copy stands |
+//! | `work` | reading what may have changed, until it has not |
 //! | `source` | where news of changes come from: persistent watches, or others instead |
 
 mod contents;
@@ -13,18 +14,26 @@ mod events;
 mod follow;
 mod scope;
 mod source;
+mod work;
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use bytes::Bytes;
 use tokio::sync::watch;
 use zk_proto::{Stat, path::PathError};
 
 pub use self::events::{CacheEvent, CacheEvents};
-use self::{contents::Contents, follow::Follower, scope::Scope};
+use self::{
+    contents::Contents,
+    follow::{Follower, NO_CONNECTION},
+    scope::Scope,
+};
 use crate::{
     Client,
-    error::{ReadError, SessionEnd},
+    error::{Cause, ReadError, SessionEnd},
 };
 
 /// A node as a [`Cache`] has it.
@@ -46,7 +55,7 @@ pub struct CachedNode {
 pub enum CacheState {
     /// Not everything has been read yet.
     Loading,
-    /// Everything has been read, and nothing is known to be missing.
+    /// Everything has been read, all watches stand, and nothing is known to be missing.
     Following,
     /// The connection was lost, or changes came too fast: everything is being read anew.
     Behind,
@@ -91,6 +100,8 @@ pub enum CacheState {
 /// cleared. Since no client ever gets another session, it goes on only if it is [moved](Cache::move_to) to another
 /// client: then the difference is told as if it had happened just now.
 ///
+/// What it reads waits for as long as the session lives, whatever [timeouts](crate::CallOptions) requests of its client have.
+///
 /// Clones are of the same copy. When the last one and all its [`CacheEvents`] have gone, the cache does too, and its
 /// watches. It keeps the session alive until then.
 #[derive(Clone)]
@@ -98,7 +109,7 @@ pub struct Cache(Arc<Inner>);
 
 struct Inner {
     contents: Arc<Contents>,
-    state: watch::Receiver<CacheState>,
+    state: Arc<watch::Sender<CacheState>>,
     /// Where the follower is told to go on.
     clients: watch::Sender<Client>,
 }
@@ -167,7 +178,7 @@ impl Cache {
         self.0.contents.children(path)
     }
 
-    /// What changes from now on.
+    /// What changes from now on, until the session ends.
     pub fn events(&self) -> CacheEvents {
         self.0.contents.listen(self.clone())
     }
@@ -191,27 +202,31 @@ impl Cache {
     /// # Errors
     /// [`ReadError`] if a server refuses to let the nodes be read, or if the session is over.
     pub async fn ready(&self) -> Result<(), ReadError> {
-        let mut state = self.0.state.clone();
-        loop {
-            let now = state.borrow_and_update().clone();
-            match now {
-                CacheState::Following => return Ok(()),
-                CacheState::Refused(error) => return Err(error),
-                CacheState::Ended(end) => {
-                    return Err(ReadError::Unavailable(crate::Cause::SessionEnded(end)));
-                }
-                CacheState::Loading | CacheState::Behind => {}
-            }
-            if state.changed().await.is_err() {
-                return Err(ReadError::Unavailable(crate::Cause::SessionEnded(SessionEnd::Closed)));
-            }
+        let mut state = self.0.state.subscribe();
+        let settled =
+            state.wait_for(|now| !matches!(now, CacheState::Loading | CacheState::Behind)).await;
+        let ended = |end| Err(ReadError::Unavailable(Cause::SessionEnded(end)));
+        match settled.map(|state| state.clone()) {
+            Ok(CacheState::Refused(error)) => Err(error),
+            Ok(CacheState::Ended(end)) => ended(end),
+            Ok(_) => Ok(()),
+            Err(_) => ended(SessionEnd::Closed),
         }
     }
 
     /// Goes on with another client, whose nodes are to be the same: after the session of the one before has ended, or
-    /// instead of it. What is different there is told as changes.
+    /// instead of it. What is different there is told as changes, to those who [listen](Self::events) already too.
     pub fn move_to(&self, client: &Client) {
-        self.0.clients.send_replace(client.clone());
+        let Inner { contents, state, clients } = &*self.0;
+        clients.send_replace(client.patient());
+        state.send_if_modified(|state| {
+            let ended = matches!(state, CacheState::Ended(_));
+            if ended {
+                *state = CacheState::Behind;
+            }
+            ended
+        });
+        contents.goes_on();
     }
 }
 
@@ -254,18 +269,19 @@ impl<'a> CacheBuilder<'a> {
         let Self { client, path, scope, with_data, clear_at_end, events_max } = self;
         let root: Arc<str> = path.parse::<zk_proto::path::ZkPath>()?.as_str().into();
         let contents = Arc::new(Contents::new(events_max));
-        let (state, published) = watch::channel(CacheState::Loading);
-        let (clients, latest) = watch::channel(client.clone());
+        let state = Arc::new(watch::Sender::new(CacheState::Loading));
+        let (clients, latest) = watch::channel(client.patient());
         let follower = Follower {
             contents: contents.clone(),
             root,
             scope,
             with_data,
             clear_at_end,
-            state,
+            state: state.clone(),
             clients: latest,
+            standing_on: AtomicU64::new(NO_CONNECTION),
         };
         client.spawn(follower.run());
-        Ok(Cache(Arc::new(Inner { contents, state: published, clients })))
+        Ok(Cache(Arc::new(Inner { contents, state, clients })))
     }
 }

@@ -4,6 +4,7 @@
 //! its set of children if those belong to the copy. Both kinds of watches bring their events to the same place.
 
 use std::{
+    collections::BTreeMap,
     future::IntoFuture,
     sync::Arc,
     task::{Context, Poll},
@@ -11,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use zk_proto::{
-    Stat, Str,
+    EventType, Stat, Str,
     frame::RequestFrame,
     path::Naming,
     request::{ExistsRequest, GetChildren2Request, GetDataRequest},
@@ -22,7 +23,6 @@ use super::scope::Scope;
 use crate::{
     Client,
     call::{Admission, Pending, ReadAnswer, Target},
-    call_options::CallOptions,
     error::{ReadError, Rejection},
     operations::{Attach, read_children, read_data, read_exists, read_with},
     watch::{Attached, Letterbox, Listener, Mailbox, News, WatchEnd, WatchStream},
@@ -41,6 +41,14 @@ pub(super) struct Singles {
     mailbox: Mailbox,
     /// What the session keeps of each watch.
     letterbox: Arc<Letterbox>,
+    armed: BTreeMap<Arc<str>, Armed>,
+}
+
+/// Which watches of a node have not fired.
+#[derive(Clone, Copy, Debug, Default)]
+struct Armed {
+    node: bool,
+    children: bool,
 }
 
 /// What to ask of one node.
@@ -75,7 +83,7 @@ impl Source {
     pub(super) fn singles(client: &Client) -> Self {
         let mailbox = Mailbox::new(client.handle.watch_items_max);
         let letterbox = Arc::new(Letterbox(mailbox.clone()));
-        Self::Singles(Singles { mailbox, letterbox })
+        Self::Singles(Singles { mailbox, letterbox, armed: BTreeMap::new() })
     }
 
     /// Whether reads have to arm watches, for news of what follows them.
@@ -102,13 +110,50 @@ impl Source {
         self.mailbox().end()
     }
 
+    /// Which watches a read has to arm, for news of what follows it: of a node, and of its set of children.
+    pub(super) fn lacks(&self, path: &str) -> (bool, bool) {
+        match self {
+            Self::Stream(_) => (false, false),
+            Self::Singles(singles) => {
+                let armed = singles.armed.get(path).copied().unwrap_or_default();
+                (!armed.node, !armed.children)
+            }
+        }
+    }
+
+    /// A read has armed watches.
+    pub(super) fn armed(&mut self, path: &Arc<str>, node: bool, children: bool) {
+        if let (Self::Singles(singles), true) = (self, node || children) {
+            let armed = singles.armed.entry(path.clone()).or_default();
+            armed.node |= node;
+            armed.children |= children;
+        }
+    }
+
+    /// An event has used up watches. That of a delete uses up both, whether or not there is another node by now.
+    pub(super) fn fired(&mut self, kind: EventType, path: &str) {
+        let Self::Singles(singles) = self else { return };
+        if let Some(armed) = singles.armed.get_mut(path) {
+            armed.node &= kind == EventType::NODE_CHILDREN_CHANGED;
+            armed.children &=
+                !matches!(kind, EventType::NODE_CHILDREN_CHANGED | EventType::NODE_DELETED);
+        }
+    }
+
+    /// A node is not there, nor any watch of it.
+    pub(super) fn forget(&mut self, path: &str) {
+        if let Self::Singles(singles) = self {
+            singles.armed.remove(path);
+        }
+    }
+
     /// Asks for a node, in an order in which no change falls between a watch and what is read.
     pub(super) fn read(&self, client: &Client, path: &str, wants: Wants) -> Reads {
         let listener = match self {
             Self::Stream(_) => None,
             Self::Singles(singles) => Some(Listener::Many(singles.letterbox.clone())),
         };
-        let target = Target { handle: &client.handle, options: CallOptions::new() };
+        let target = Target::new(&client.handle);
         let watched = Asks { target, path, listener };
         let plain = Asks { listener: None, path, target };
         let ask = |watch: bool| if watch { &watched } else { &plain };

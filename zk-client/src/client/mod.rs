@@ -9,8 +9,10 @@ mod nodes;
 mod servers;
 
 use std::{
+    any::Any,
     ops::Deref,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use tokio::sync::{oneshot, watch};
@@ -25,15 +27,16 @@ use crate::{
     call::{Command, Handle, Target},
     call_options::CallOptions,
     cleanup::Cleanup,
+    clock::Clock,
     driver::{Driver, Parts},
-    error::{Cause, ConnectError, ReadError, SessionEnd},
+    error::{Cause, ConnectError, ReadError, Rejection, SessionEnd},
     frames::Frames,
     ids::Ids,
     inbox::inbox,
     level::Level,
     operations::Sync,
     options::{ConnectOptions, SessionTask},
-    session::{Lease, Published, Session, SessionState},
+    session::{Lease, LeaseKeeper, Published, Session, SessionState},
     stats::{Counters, Stats},
     sweep::Unconfirmed,
 };
@@ -70,6 +73,17 @@ pub struct Client {
     pub(crate) handle: Handle,
     session: Session,
     spawn: Spawn,
+    extensions: Extensions,
+}
+
+/// What is kept for those who build on the session: one value of a type.
+#[derive(Clone, Default)]
+struct Extensions(Arc<Mutex<Vec<Arc<dyn Any + Send + std::marker::Sync>>>>);
+
+impl std::fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Extensions")
+    }
 }
 
 /// Who runs tasks.
@@ -109,6 +123,11 @@ impl Client {
             options;
         let ConnectOptions { seed, spawn, call: options, acl, watch_items_max, observer, .. } =
             options;
+        if let zk_proto::session::Lease::Margin(margin) = config.lease {
+            if margin >= config.session_timeout {
+                return Err(ConnectError::LeaseMargin { margin, timeout: config.session_timeout });
+            }
+        }
         let counters = Arc::new(Counters::new(observer));
         let ids = Arc::new(seed.map_or(Ids::Random, Ids::seeded));
         let seed = match seed {
@@ -128,7 +147,8 @@ impl Client {
         let (failure, last_failure) = watch::channel(None);
         let (lease, sweeps) = (Arc::new(Lease::default()), Arc::new(Unconfirmed::default()));
         let driver = Driver::new(Parts {
-            lease_margin: config.lease_margin,
+            lease_by: config.lease,
+            close_timeout: config.close_timeout,
             session: Machine::new(config, seed, Time::new(clock.now())),
             weak_commands: commands.downgrade(),
             inbox,
@@ -159,6 +179,7 @@ impl Client {
                 counters: counters.clone(),
                 frames: frames.clone(),
                 options,
+                told: options,
                 acl,
                 watch_items_max,
                 cleanup: None,
@@ -166,6 +187,7 @@ impl Client {
             },
             session,
             spawn,
+            extensions: Extensions::default(),
         };
         // Dropping the client, here or with the future, ends the driver.
         let connected = client.connected();
@@ -201,8 +223,28 @@ impl Client {
     /// A client of the same session whose requests are made like this unless a single one chooses otherwise.
     pub fn with(&self, options: CallOptions) -> Self {
         let mut client = self.clone();
-        client.handle.options = options;
+        (client.handle.options, client.handle.told) = (options, options);
         client
+    }
+
+    /// A client of the same session whose requests end only when they are answered or the session ends: whatever
+    /// this one was told, they have no timeout, do not fail fast, are not held back by a [cork](Client::cork), are
+    /// asked again when a server [throttles](CallOptions::retry_throttled) them, and wait in turn for
+    /// [room](crate::ConnectOptions::requests_max) also where they are submitted.
+    ///
+    /// For recipes and other work that goes on for as long as the session lives, and is bounded as a whole, as by
+    /// `tokio::time::timeout`.
+    pub fn patient(&self) -> Self {
+        let mut client = self.clone();
+        client.handle.options = CallOptions::patient();
+        client.handle.held = None;
+        client
+    }
+
+    /// The clock that the session's lease is measured with: see [`ConnectOptions::clock`].
+    #[must_use]
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        self.session.clock()
     }
 
     const fn target(&self) -> Target<'_> {
@@ -255,6 +297,75 @@ impl Client {
         self.spawn.run(Box::pin(task));
     }
 
+    /// Has the session's [lease](Session::lease_left) confirmed by the leader until the returned value is dropped: for
+    /// those who hold something that is none of this crate's [nodes](crate::OwnedNode), which see to it
+    /// themselves.
+    ///
+    /// What has been confirmed so far counts, such as by the answer to a create. It is 0 if that was too long ago, until
+    /// the leader is heard of.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+    /// use zk_client::CreateMode;
+    ///
+    /// zk.create("/seat", b"").mode(CreateMode::Ephemeral).await?;
+    /// let kept = zk.keep_lease();
+    /// // Nobody else can have the seat for so long, whatever happens.
+    /// assert!(!zk.session().lease_left().is_zero());
+    /// drop(kept);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keep_lease(&self) -> LeaseKeeper {
+        LeaseKeeper::new(self.session.lease())
+    }
+
+    /// Waits until servers refuse to delete a node of this session that nobody owns any more; resolves at once if they do
+    /// already. It stays until they let it go: see [`Session::orphans`].
+    pub async fn orphaned(&self, path: &str) -> Rejection {
+        match self.handle.chroot.resolve(path, zk_proto::path::Naming::Exact) {
+            Ok(absolute) => self.session.sweeps().until_refused(&absolute).await.into(),
+            // There is none.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// The value of this type that all clients of the session share, made when it is first asked for: where those
+    /// who build on a session, such as recipes, keep what they have to know of all of it.
+    ///
+    /// It goes with the last of the clients. One that keeps a client keeps the session alive.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    ///
+    /// #[derive(Default)]
+    /// struct Turns(AtomicU64);
+    ///
+    /// zk.extension::<Turns>().0.fetch_add(1, Ordering::Relaxed);
+    /// assert_eq!(zk.clone().extension::<Turns>().0.load(Ordering::Relaxed), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn extension<T: Default + Send + std::marker::Sync + 'static>(&self) -> Arc<T> {
+        let mut known = self.extensions.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A clone of the one that is asked for alone: it costs an update of its count.
+        let found = known.iter().find(|value| value.is::<T>()).cloned();
+        if let Some(found) = found.and_then(|value| value.downcast().ok()) {
+            return found;
+        }
+        let made = Arc::new(T::default());
+        known.push(made.clone());
+        made
+    }
+
     /// A client of the same session for giving back what nobody but its user knows of, such as a node that was
     /// made by other means than a [protected create](crate::Create::protected). Until it and all its clones have
     /// gone, nobody [leaves](Client::detach) the session, and what is submitted by it is carried out although
@@ -303,15 +414,33 @@ impl Client {
     /// server hears of it the state is [`Closing`](SessionState::Closing), and no lock of the session counts
     /// as held any more.
     ///
+    /// This is what to wait for at the end of a program: it takes along all that is under way in the background. Locks whose
+    /// guards have been dropped are free when it returns, as are nodes whose [owners](crate::OwnedNode) have gone, and
+    /// those are waited for who [give something back](Client::for_cleanup). Where a program just ends, nothing of that
+    /// may have left it, and locks stay until the session expires.
+    ///
     /// Returns once a server has confirmed, or after two seconds if none can be reached; the session then
-    /// ends by itself when it expires. Closing twice is fine. Dropping the future does not stop it once
-    /// it has been polled.
+    /// ends by itself when it expires. A connection that is lost meanwhile is made again. Closing twice is fine.
+    /// Dropping the future does not stop it once it has been polled.
     ///
     /// # Errors
     /// [`CloseError`] if no server has confirmed.
     pub async fn close(&self) -> Result<(), CloseError> {
+        self.end(None).await
+    }
+
+    /// As [`close`](Client::close), for as long as this if no server can be reached. After the
+    /// [session timeout](Session::timeout) there is nothing left to be closed.
+    ///
+    /// # Errors
+    /// [`CloseError`] if no server has confirmed.
+    pub async fn close_within(&self, limit: Duration) -> Result<(), CloseError> {
+        self.end(Some(limit)).await
+    }
+
+    async fn end(&self, limit: Option<Duration>) -> Result<(), CloseError> {
         let (done, closed) = oneshot::channel();
-        if self.handle.commands.send(Command::Close(done)).is_ok() {
+        if self.handle.commands.send(Command::Close(done, limit)).is_ok() {
             // Whatever it says, the session ends.
             let _ = closed.await;
         }
@@ -329,7 +458,7 @@ impl Client {
     /// were closed, though what was sent may still be carried out. Only what must not be left to nobody is
     /// done first, however long that takes: [protected creates](crate::Create::protected) come to their end,
     /// and nodes whose [owners](crate::OwnedNode) have gone are deleted, such as those of locks that were
-    /// dropped, and whoever has something to [give back](Client::for_cleanup) does so.
+    /// dropped (unless servers refuse to), and whoever has something to [give back](Client::for_cleanup) does so.
     ///
     /// Dropping the future before it is ready is dropping the client: the session is closed.
     pub async fn detach(mut self) -> Option<Credentials> {

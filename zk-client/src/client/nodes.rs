@@ -4,9 +4,9 @@ use zk_proto::AclList;
 
 use super::Client;
 use crate::{
-    create::Create,
+    create::{Create, CreateProtected},
     operations::{Children, Delete, Exists, Get, GetAcl, MultiRead, Set, SetAcl, Sync},
-    protected::{CreateAllProtected, CreateProtected},
+    protected::CreateAllProtected,
     transaction::Multi,
     tree::DeleteRecursive,
 };
@@ -135,7 +135,7 @@ impl Client {
     /// # }
     /// ```
     pub fn create<'a>(&'a self, path: &'a str, data: &'a [u8]) -> Create<'a> {
-        Create::new(self.target(), path, data)
+        Create::new(self, path, data)
     }
 
     /// Creates several ephemeral nodes together or not at all, whatever happens to replies: each as a
@@ -164,7 +164,7 @@ impl Client {
         &'a self,
         creates: impl IntoIterator<Item = CreateProtected<'a>>,
     ) -> CreateAllProtected<'a> {
-        CreateAllProtected::new(&self.handle, creates)
+        CreateAllProtected::new(self, creates)
     }
 
     /// Replaces a node's data.

@@ -169,8 +169,9 @@ impl Client {
 
     /// Whether the server keeps a watch of this kind for this session on exactly this path. Since 3.5.
     ///
-    /// Servers before 3.9 cannot tell kinds apart: they count persistent ones among the others, and refuse
-    /// to look for them by their kind. And where one watch does for two, the server has only one.
+    /// Servers before 3.9 cannot tell kinds apart: they count persistent ones among the others, and those of other sessions
+    /// since 3.6; they do not look for [`WatchKind::Node`] and [`WatchKind::Recursive`], which is
+    /// [`Unimplemented`](crate::Rejection::Unimplemented) there. And where one watch does for two, the server has only one.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {

@@ -3,6 +3,7 @@
 use std::{
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use zk_proto::{
@@ -36,7 +37,7 @@ impl Driver {
             // Nobody can submit anything any more: all clients are gone.
             self.abandoned = true;
             if !planted!(AbandonedLivesOn) {
-                self.close(now, Token::Nobody);
+                self.close(now, None, Token::Nobody);
             }
         }
         for _ in 0..COMMANDS_PER_TURN {
@@ -67,7 +68,7 @@ impl Driver {
                 }
             }
             Command::UpdateServers(servers) => self.parts.session.update_servers(now, servers),
-            Command::Close(done) => self.close(now, Token::Closer(done)),
+            Command::Close(done, limit) => self.close(now, limit, Token::Closer(done)),
             Command::Detach(credentials) => {
                 self.announce_closing();
                 self.detaching = Some(credentials);
@@ -76,14 +77,15 @@ impl Driver {
     }
 
     fn submit(&mut self, now: Time, purpose: Purpose, submission: Submission) {
-        if self.detaching.is_some() && purpose == Purpose::Use {
+        let leaves = self.detaching.is_some() || self.closing.is_some();
+        if leaves && purpose == Purpose::Use {
             self.parts.inbox.free(submission.cost());
             return submission.refuse(SessionEnd::Closed);
         }
         let request = match submission {
             Submission::Sweep(sweep) => return self.sweep(now, sweep),
             Submission::Request(request) => return self.request(now, request),
-            Submission::Create(create) => self.attempts.start(*create),
+            Submission::Create(create, cost) => self.attempts.start(*create, cost),
         };
         self.parts.session.submit(now, request);
     }
@@ -131,6 +133,8 @@ impl Driver {
             caller.since = now.since_epoch();
         }
         self.parts.session.add_auth(now, auth, token);
+        // Behind it.
+        self.later.hurry_refused(now);
     }
 
     fn unwatch(&mut self, now: Time, by: WatchBy, path: &Arc<str>) {
@@ -148,7 +152,7 @@ impl Driver {
         if self.detaching.is_none() {
             return false;
         }
-        let swept = self.parts.sweeps.count() == 0 && self.cleanups == 0;
+        let swept = self.parts.sweeps.hopeful() == 0 && self.cleanups == 0;
         let done = self.attempts.is_empty() && swept && self.parts.inbox.is_empty();
         let Some(credentials) = self.detaching.take_if(|_| done) else { return false };
         // Whoever asked may have gone; the session is left all the same.
@@ -157,13 +161,32 @@ impl Driver {
         true
     }
 
-    fn close(&mut self, now: Time, token: Token) {
+    /// Ends the session, once those have come to their end who give something back in it, or three quarters of the time
+    /// are over.
+    fn close(&mut self, now: Time, limit: Option<Duration>, token: Token) {
         if !planted!(ClosingNotAnnounced) {
             self.announce_closing();
         }
-        self.parts.session.close(now, token);
         // What is promised in time is measured from here.
         self.alarm.forget();
+        let limit = limit.unwrap_or(self.parts.close_timeout);
+        if self.cleanups == 0 || self.closing.is_some() {
+            return self.parts.session.close_within(now, limit, token);
+        }
+        self.closing = Some((now.after(limit), token));
+        self.later.put(now.after(limit.saturating_sub(limit / 4)), Task::Close);
+    }
+
+    pub(super) fn close_when_done(&mut self, now: Time) {
+        if self.cleanups == 0 {
+            self.close_now(now);
+        }
+    }
+
+    pub(super) fn close_now(&mut self, now: Time) {
+        if let Some((until, token)) = self.closing.take() {
+            self.parts.session.close_within(now, until.since(now), token);
+        }
     }
 
     /// Before any server can hear of it: nobody must count on the session's nodes any more.
@@ -179,14 +202,14 @@ impl Driver {
         }
         for task in self.later.all() {
             match task {
-                Task::Sweep(sweep) => {
+                Task::Sweep(sweep) | Task::Refused(sweep) => {
                     self.parts.session.submit(now, sweep.request());
                 }
                 Task::Attempt(id) => {
                     let next = self.attempts.retry(id);
                     self.go_on(now, next);
                 }
-                Task::Confirm(_) => {}
+                Task::Close => {}
             }
         }
         while let Some(output) = self.parts.session.poll() {

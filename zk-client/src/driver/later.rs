@@ -7,31 +7,27 @@ use std::{
 };
 
 use tokio::time::{Instant, Sleep};
-use zk_proto::{
-    Str, Time,
-    frame::RequestFrame,
-    planted,
-    request::SyncRequest,
-    session::{OnLoss, Outgoing},
-};
+use zk_proto::{Time, planted};
 
 use super::Driver;
-use crate::{call::Token, session::SessionState, sweep::Sweep};
+use crate::sweep::Sweep;
 
 /// How long to wait before asking a server again that could not be bothered.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
-/// However short the sessions are that are asked for.
-const CONFIRM_INTERVAL_MIN: Duration = Duration::from_millis(50);
+/// Longest sleep. Nothing else is due that late, and what is far beyond has no [`Instant`].
+const SLEEP_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// Something to be done later.
 pub(super) enum Task {
     /// Ask again for what a server would not do just now.
     Sweep(Sweep),
+    /// The same for what it refused.
+    Refused(Sweep),
     /// The same for an attempt to create a node.
     Attempt(u64),
-    /// Ask the leader for a sign of life, for the lease, so often.
-    Confirm(Duration),
+    /// End the session, whoever still has something to do in it.
+    Close,
 }
 
 /// What is to be done, and when. There is never much of it.
@@ -41,6 +37,15 @@ pub(super) struct Later(Vec<(Time, Task)>);
 impl Later {
     pub(super) fn put(&mut self, at: Time, task: Task) {
         self.0.push((at, task));
+    }
+
+    /// What was refused is to be asked for again now: permissions may have changed.
+    pub(super) fn hurry_refused(&mut self, now: Time) {
+        for (at, task) in &mut self.0 {
+            if let Task::Refused(_) = task {
+                *at = now;
+            }
+        }
     }
 
     /// Takes what is due.
@@ -83,7 +88,7 @@ impl Alarm {
     fn poll(&mut self, cx: &mut Context<'_>, at: Time, now: impl FnOnce() -> Time) -> Poll<()> {
         let oversleeps = planted!(DeadlineOverslept) && self.at.is_some();
         if self.at.is_none_or(|set| set > at) && !oversleeps {
-            self.sleep.as_mut().reset(Instant::now() + at.since(now()));
+            self.sleep.as_mut().reset(Instant::now() + at.since(now()).min(SLEEP_MAX));
             self.at = Some(at);
         }
         let polled = self.sleep.as_mut().poll(cx);
@@ -109,46 +114,16 @@ impl Driver {
         let any = !due.is_empty();
         for task in due {
             match task {
-                Task::Sweep(sweep) => {
+                Task::Sweep(sweep) | Task::Refused(sweep) => {
                     self.parts.session.submit(now, sweep.request());
                 }
                 Task::Attempt(id) => {
                     let next = self.attempts.retry(id);
                     self.go_on(now, next);
                 }
-                Task::Confirm(interval) => self.confirm(now, interval),
+                Task::Close => self.close_now(now),
             }
         }
         any
-    }
-
-    /// A new connection has a lease, from its greeting.
-    pub(super) fn begin_to_confirm(&mut self, now: Time, timeout: Duration) {
-        let Some(margin) = self.parts.lease_margin else { return };
-        let third = timeout.checked_div(3).unwrap_or_default();
-        let half = timeout.saturating_sub(margin).checked_div(2).unwrap_or_default();
-        let interval = third.min(half).max(CONFIRM_INTERVAL_MIN);
-        self.later.0.retain(|(_, task)| !matches!(task, Task::Confirm(_)));
-        self.later.put(now.after(interval), Task::Confirm(interval));
-    }
-
-    /// Has the lease renewed by the leader, now and then, until the connection is lost.
-    fn confirm(&mut self, now: Time, interval: Duration) {
-        let SessionState::Connected { read_only: false } = self.parts.published.borrow().state
-        else {
-            return;
-        };
-        let sync = SyncRequest { path: Str::from("/") };
-        self.parts.session.submit(
-            now,
-            Outgoing {
-                frame: RequestFrame::of(&sync),
-                token: Token::Nobody,
-                watch: None,
-                on_loss: OnLoss::Report,
-                fail_fast: false,
-            },
-        );
-        self.later.put(now.after(interval), Task::Confirm(interval));
     }
 }

@@ -7,16 +7,19 @@ mod proof;
 
 use std::{
     future::{Future, poll_fn},
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use tokio::sync::{oneshot, watch};
+use tokio::{
+    sync::{oneshot, watch},
+    task::yield_now,
+};
 use zk_proto::{
     Time,
-    session::{Credentials, LinkError, Output, ProbeAnswer, Session},
+    session::{Credentials, Lease as LeaseBy, LinkError, Output, ProbeAnswer, Session},
 };
 
 use self::{
@@ -50,8 +53,8 @@ const ANSWERS_MIN: usize = 20;
 /// Everything that a driver is made of and reports to.
 pub(crate) struct Parts {
     pub(crate) session: Session<Token, Listener>,
-    /// Whether the lease counts only what the leader confirms.
-    pub(crate) lease_margin: Option<Duration>,
+    pub(crate) lease_by: LeaseBy,
+    pub(crate) close_timeout: Duration,
     pub(crate) inbox: Inbox,
     pub(crate) weak_commands: WeakCommands,
     pub(crate) connector: Arc<dyn Connect>,
@@ -81,6 +84,8 @@ pub(crate) struct Driver {
     cleanups: usize,
     /// Who wants to leave the session alive, as soon as nothing is left to do in it.
     detaching: Option<oneshot::Sender<Option<Credentials>>>,
+    /// Who wants to end it, and until when, as soon as nothing is left to do in it.
+    closing: Option<(Time, Token)>,
     complaints: Complaints,
     /// How many requests were under way when some were last written.
     under_way: usize,
@@ -95,8 +100,9 @@ struct Probe {
 
 impl Driver {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { weak_commands, level, published, .. } = &parts;
-        let attempts = Attempts::new(weak_commands.clone(), level.clone(), published.subscribe());
+        let Parts { weak_commands, level, published, lease, .. } = &parts;
+        let (commands, lease) = (weak_commands.clone(), lease.clone());
+        let attempts = Attempts::new(commands, level.clone(), published.subscribe(), lease);
         Self {
             parts,
             link: Link::Down,
@@ -108,6 +114,7 @@ impl Driver {
             later: Later::default(),
             cleanups: 0,
             detaching: None,
+            closing: None,
             complaints: Complaints::default(),
             under_way: 0,
             answers: ANSWERS_MIN,
@@ -143,7 +150,13 @@ impl Driver {
                 return Poll::Pending;
             }
         }
-        cx.waker().wake_by_ref();
+        if self.answers == 0 {
+            cx.waker().wake_by_ref();
+        } else {
+            // There is always more than anybody has asked for: to be woken at once would leave timers and other
+            // connections of this thread no turn for a long time.
+            let _ = pin!(yield_now()).poll(cx);
+        }
         Poll::Pending
     }
 
@@ -155,6 +168,7 @@ impl Driver {
         busy |= self.advance_probe(cx, now);
         busy |= self.advance_proof(cx, now);
         busy |= self.do_due(now);
+        self.parts.session.rely(self.parts.lease.is_kept());
         if self.parts.session.deadline().is_some_and(|deadline| deadline <= now) {
             if self.parts.session.load().0 == 0 {
                 // Nobody has asked for anything for so long that a ping is due.
@@ -173,9 +187,10 @@ impl Driver {
         }
         // Before those who have been answered get a chance to ask for something else.
         self.parts.inbox.give_back();
-        self.parts.lease.publish(self.parts.session.lease());
+        self.publish_lease();
         let (requests, bytes) = self.parts.session.load();
         self.parts.counters.load(requests, bytes);
+        self.close_when_done(now);
         busy |= self.detach_when_done();
         busy | self.write(cx)
     }

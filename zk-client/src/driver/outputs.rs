@@ -1,8 +1,10 @@
 //! What the session wants done, and whom it answers.
 
+use std::time::Duration;
+
 use zk_proto::{
     Time, planted,
-    session::{Outcome, Output, State, WatchNotice},
+    session::{Lease, Outcome, Output, State, WatchNotice},
 };
 
 use super::{
@@ -16,6 +18,7 @@ use crate::{
     link::{Link, probe},
     observe::Connected,
     session::SessionState,
+    sweep::Swept,
     watch::{Delivery, Listener},
 };
 
@@ -54,7 +57,9 @@ impl Driver {
             }
             Output::State(state) => {
                 if let State::Connected(negotiated) = &state {
-                    self.begin_to_confirm(now, negotiated.timeout);
+                    self.judge_margin(negotiated.timeout);
+                    // Another member may know of other permissions.
+                    self.later.hurry_refused(now);
                 }
                 self.publish(now, state);
             }
@@ -73,13 +78,18 @@ impl Driver {
             Token::Attempt(id) => {
                 let session = self.parts.published.borrow().id;
                 let next = self.attempts.advance(id, session, outcome);
+                self.parts.inbox.free(self.attempts.take_freed());
                 self.go_on(now, next);
             }
-            Token::Sweep(sweep) => match sweep.concluded(outcome) {
-                Some(sweep) => {
-                    self.later.put(now.after(RETRY_PAUSE), Task::Sweep(sweep));
+            Token::Sweep(sweep) => match sweep.heard(outcome, &self.parts.sweeps) {
+                Swept::Now(sweep) => {
+                    self.parts.session.submit(now, sweep.request());
                 }
-                None => self.parts.sweeps.concluded(),
+                Swept::Later(sweep) => self.later.put(now.after(RETRY_PAUSE), Task::Sweep(sweep)),
+                Swept::Refused(sweep, pause) => {
+                    self.later.put(now.after(pause), Task::Refused(sweep));
+                }
+                Swept::Concluded(path) => self.parts.sweeps.concluded(&path),
             },
             Token::Nobody => {}
         }
@@ -109,6 +119,26 @@ impl Driver {
         }
     }
 
+    pub(super) fn publish_lease(&self) {
+        let session = &self.parts.session;
+        self.parts.lease.publish(session.lease(), session.confirmed_lease());
+    }
+
+    /// Servers grant what timeout they like: complains if it leaves nothing of the lease that was wished for.
+    fn judge_margin(&self, timeout: Duration) {
+        if let Lease::Margin(wished) = self.parts.lease_by {
+            let margin = self.parts.lease_by.margin(timeout);
+            if margin != wished {
+                tracing::warn!(
+                    ?wished,
+                    ?timeout,
+                    ?margin,
+                    "the margin of the lease is a third of the timeout"
+                );
+            }
+        }
+    }
+
     /// Counts a change of state, and tells it to whoever observes, before anybody else hears of it.
     fn observe(&self, state: &State) {
         let counters = &self.parts.counters;
@@ -131,7 +161,7 @@ impl Driver {
         let shown = comes_or_goes && self.complaints.changed(now);
         self.observe(&state);
         // Before the state, so that nobody sees a fresh connection with a stale lease.
-        self.parts.lease.publish(self.parts.session.lease());
+        self.publish_lease();
         self.parts.published.send_modify(|published| match state {
             State::Connected(negotiated) => {
                 published.id = negotiated.id;

@@ -13,7 +13,7 @@ use std::{
 };
 
 use self::room::{Amount, Room};
-pub(crate) use self::room::{Cost, Share, Waiting};
+pub(crate) use self::room::{Cost, Number};
 use crate::{
     call::{Command, Submission},
     cleanup::Purpose,
@@ -46,6 +46,14 @@ pub(crate) enum Unsent {
     NoRoom(Submission),
     /// There is no driver any more.
     Closed(Submission),
+}
+
+/// A place in the line for room. What waits there is taken back when this is dropped; nothing happens if it has been
+/// sent.
+#[derive(Debug)]
+pub(crate) struct InLine {
+    commands: Commands,
+    number: Number,
 }
 
 #[derive(Debug)]
@@ -103,14 +111,34 @@ impl Commands {
         Ok(())
     }
 
+    /// Sends a submission of `len` bytes as soon as there is room for it, behind all that wait for some. Returns its place
+    /// among them, if it waits.
+    pub(crate) fn submit_in_turn(
+        &self,
+        purpose: Purpose,
+        mut submission: Submission,
+        len: usize,
+    ) -> Result<Option<Number>, Submission> {
+        let mut state = self.0.0.lock();
+        if state.closed {
+            return Err(submission);
+        }
+        let Some(cost) = state.room.take_now(len) else {
+            return Ok(Some(state.room.wait(len, purpose, submission)));
+        };
+        submission.pay(Some(cost));
+        push(state, Command::Submit(purpose, submission));
+        Ok(None)
+    }
+
     /// Room for `len` bytes, if there is some, for a submission that is sent later.
     pub(crate) fn take_room(&self, len: usize) -> Option<Cost> {
         self.0.0.lock().room.take_now(len)
     }
 
-    /// Waits for room for `len` bytes.
-    pub(crate) fn wait_for_room(&self, len: usize) -> Waiting {
-        Waiting::new(&self.0.0, len)
+    /// Has what waits at this place depend on somebody who wants it.
+    pub(crate) fn in_line(&self, number: Number) -> InLine {
+        InLine { commands: self.clone(), number }
     }
 
     pub(crate) fn downgrade(&self) -> WeakCommands {
@@ -165,8 +193,9 @@ impl Inbox {
     pub(crate) fn give_back(&mut self) {
         let freed = mem::take(&mut self.freed);
         if !freed.is_none() {
-            let granted = self.shared.lock().room.give_back(freed);
-            granted.tell(&self.shared);
+            let mut state = self.shared.lock();
+            state.room.give_back(freed);
+            serve(state);
         }
     }
 
@@ -181,9 +210,9 @@ impl Inbox {
         let mut state = self.shared.lock();
         state.closed = true;
         rest.append(&mut state.commands);
-        let granted = state.room.close();
+        state.room.open();
+        rest.extend(std::iter::from_fn(|| state.room.serve()));
         drop(state);
-        granted.tell(&self.shared);
         rest.into_iter()
     }
 
@@ -223,6 +252,28 @@ fn push(mut state: MutexGuard<'_, State>, command: Command) {
     let waker = state.waker.take();
     drop(state);
     waker.into_iter().for_each(Waker::wake);
+}
+
+/// Sends everything that waits in line and that there is room for, and wakes a driver that waits.
+fn serve(mut state: MutexGuard<'_, State>) {
+    let before = state.commands.len();
+    while let Some(command) = state.room.serve() {
+        state.commands.push_back(command);
+    }
+    let waker = if state.commands.len() > before { state.waker.take() } else { None };
+    drop(state);
+    waker.into_iter().for_each(Waker::wake);
+}
+
+impl Drop for InLine {
+    fn drop(&mut self) {
+        let mut state = self.commands.0.0.lock();
+        let left = state.room.leave(self.number);
+        if left.is_some() {
+            // There may be room for those behind.
+            serve(state);
+        }
+    }
 }
 
 impl Drop for Sender {

@@ -1,25 +1,26 @@
-//! Room for requests: so many, and so many bytes. Whoever finds none waits behind all who came before.
+//! Room for requests: so many, and so many bytes. What finds none waits behind all that came before.
+//!
+//! It is the submissions that wait, and not their callers: room that were kept for a caller who is busy elsewhere would be
+//! missing to whatever that one is waiting for.
 
-use std::{
-    collections::VecDeque,
-    future::Future,
-    num::NonZeroU32,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
+use std::{collections::BTreeMap, num::NonZeroU32};
+
+use crate::{
+    call::{Command, Submission},
+    cleanup::Purpose,
 };
-
-use tokio::sync::oneshot;
-
-use super::Shared;
 
 /// What is left for requests of one session.
 #[derive(Debug)]
 pub(super) struct Room {
     left: Amount,
     bytes_max: u64,
-    queue: VecDeque<Waiter>,
+    line: BTreeMap<Number, Waiter>,
+    next: Number,
 }
+
+/// A place in the line.
+pub(crate) type Number = u64;
 
 /// Requests, and bytes of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,27 +29,17 @@ pub(super) struct Amount {
     bytes: u64,
 }
 
+/// Something that is to be sent as soon as there is room for it.
 #[derive(Debug)]
 struct Waiter {
     cost: Cost,
-    granted: oneshot::Sender<Share>,
+    purpose: Purpose,
+    submission: Submission,
 }
 
 /// Bytes that a request takes up, besides a place among the requests. To be given back when it is over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost(NonZeroU32);
-
-/// Room that was waited for; given back when it is dropped, unless it was used.
-#[derive(Debug)]
-pub(crate) struct Share {
-    shared: Arc<Shared>,
-    cost: Option<Cost>,
-}
-
-/// Those who have room now, to be told so when nothing is locked.
-#[must_use = "they wait"]
-#[derive(Debug)]
-pub(super) struct Granted(Vec<Waiter>);
 
 impl Amount {
     /// More than is ever taken; with what is given back it still can be counted.
@@ -68,7 +59,7 @@ impl Room {
     pub(super) fn new(requests_max: usize, bytes_max: usize) -> Self {
         let bytes_max = (bytes_max as u64).max(1);
         let left = Amount { requests: (requests_max as u64).max(1), bytes: bytes_max };
-        Self { left, bytes_max, queue: VecDeque::new() }
+        Self { left, bytes_max, line: BTreeMap::new(), next: 0 }
     }
 
     /// One that is longer than everything there is room for gets all of it.
@@ -80,7 +71,7 @@ impl Room {
     /// Room for a request of `len` bytes, if there is some and nobody waits for it.
     pub(super) fn take_now(&mut self, len: usize) -> Option<Cost> {
         let cost = self.cost(len);
-        (self.queue.is_empty() && self.take(cost)).then_some(cost)
+        (self.line.is_empty() && self.take(cost)).then_some(cost)
     }
 
     fn take(&mut self, Cost(bytes): Cost) -> bool {
@@ -93,215 +84,203 @@ impl Room {
         is_enough
     }
 
-    /// A place in the line for room for `len` bytes.
-    pub(super) fn wait(&mut self, len: usize) -> (oneshot::Receiver<Share>, Granted) {
-        let (granted, share) = oneshot::channel();
-        let cost = self.cost(len);
-        self.queue.push_back(Waiter { cost, granted });
-        (share, self.serve())
+    /// A place in the line for a submission of `len` bytes. There is no room for it now.
+    pub(super) fn wait(&mut self, len: usize, purpose: Purpose, submission: Submission) -> Number {
+        let number = self.next;
+        self.next += 1;
+        self.line.insert(number, Waiter { cost: self.cost(len), purpose, submission });
+        number
+    }
+
+    /// Takes back what still waits.
+    pub(super) fn leave(&mut self, number: Number) -> Option<Submission> {
+        self.line.remove(&number).map(|waiter| waiter.submission)
     }
 
     /// Room is given back.
-    pub(super) fn give_back(&mut self, amount: Amount) -> Granted {
+    pub(super) const fn give_back(&mut self, amount: Amount) {
         self.left.requests += amount.requests;
         self.left.bytes += amount.bytes;
-        self.serve()
     }
 
     /// Lets everybody in: what they want is refused elsewhere.
-    pub(super) fn close(&mut self) -> Granted {
+    pub(super) const fn open(&mut self) {
         self.left = Amount::ENDLESS;
-        self.serve()
     }
 
-    /// Gives what is left to those who wait, in their order.
-    fn serve(&mut self) -> Granted {
-        let mut served = Vec::new();
-        while let Some(waiter) = self.queue.pop_front() {
-            if !waiter.granted.is_closed() {
-                if !self.take(waiter.cost) {
-                    self.queue.push_front(waiter);
-                    break;
-                }
-                served.push(waiter);
-            }
+    /// What comes next in the line, if there is room for it.
+    pub(super) fn serve(&mut self) -> Option<Command> {
+        let (_, first) = self.line.first_key_value()?;
+        if !self.take(first.cost) {
+            return None;
         }
-        Granted(served)
-    }
-}
-
-impl Granted {
-    pub(super) fn tell(self, shared: &Arc<Shared>) {
-        for Waiter { cost, granted } in self.0 {
-            // Who has gone meanwhile gives it back.
-            let _ = granted.send(Share { shared: shared.clone(), cost: Some(cost) });
-        }
-    }
-}
-
-impl Share {
-    /// Uses it.
-    pub(crate) fn into_cost(mut self) -> Option<Cost> {
-        self.cost.take()
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        let Some(cost) = self.cost else { return };
-        let mut amount = Amount::default();
-        amount.add(cost);
-        let granted = self.shared.lock().room.give_back(amount);
-        granted.tell(&self.shared);
-    }
-}
-
-/// Waiting for room. Dropping it gives up the place.
-#[derive(Debug)]
-pub(crate) struct Waiting {
-    share: oneshot::Receiver<Share>,
-    shared: Arc<Shared>,
-}
-
-impl Waiting {
-    pub(super) fn new(shared: &Arc<Shared>, len: usize) -> Self {
-        let (share, granted) = shared.lock().room.wait(len);
-        granted.tell(shared);
-        Self { share, shared: shared.clone() }
-    }
-}
-
-impl Future for Waiting {
-    /// Always a share: the line lives as long as this.
-    type Output = Option<Share>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.share).poll(cx).map(Result::ok)
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.share.close();
-        // There may be room for those behind.
-        let granted = self.shared.lock().room.serve();
-        granted.tell(&self.shared);
+        let (_, Waiter { cost, purpose, mut submission }) = self.line.pop_first()?;
+        submission.pay(Some(cost));
+        Some(Command::Submit(purpose, submission))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{task::Waker, thread};
+    use std::{
+        task::{Context, Poll, Waker},
+        thread,
+    };
+
+    use tokio::sync::oneshot;
+    use zk_proto::{
+        OpCode, Str,
+        frame::RequestFrame,
+        request::GetDataRequest,
+        session::{OnLoss, Outcome, Outgoing, Over, Patience},
+    };
 
     use super::*;
+    use crate::{
+        call::{Caller, Token},
+        inbox::{Commands, InLine, Inbox, Unsent, inbox},
+    };
 
-    /// Where requests come from.
-    struct Entrance(Arc<Shared>);
-
-    impl Entrance {
-        fn new(requests_max: usize, bytes_max: usize) -> Self {
-            Self(Arc::new(Shared::new(requests_max, bytes_max)))
-        }
-
-        fn take_now(&self, len: usize) -> Option<Share> {
-            let cost = self.0.lock().room.take_now(len);
-            cost.map(|cost| Share { shared: self.0.clone(), cost: Some(cost) })
-        }
-
-        fn take(&self, len: usize) -> Waiting {
-            Waiting::new(&self.0, len)
-        }
-    }
-
-    fn poll(waiting: &mut Waiting) -> Poll<Option<Share>> {
-        Pin::new(waiting).poll(&mut Context::from_waker(Waker::noop()))
-    }
-
-    #[test]
-    fn those_who_wait_are_served_in_their_order_and_before_others() {
-        let room = Entrance::new(10, 100);
-        let all = room.take_now(100).unwrap();
-        let (mut long, mut short) = (room.take(60), room.take(10));
-        assert!(poll(&mut long).is_pending() && poll(&mut short).is_pending());
-        drop(all);
-        assert!(room.take_now(70).is_none(), "only what is left");
-        let (Poll::Ready(long), Poll::Ready(short)) = (poll(&mut long), poll(&mut short)) else {
-            panic!("there is room for both");
+    fn submission(path: &str) -> (Submission, oneshot::Receiver<Outcome>) {
+        let (reply, outcome) = oneshot::channel();
+        let request = Outgoing {
+            frame: RequestFrame::of(&GetDataRequest { path: Str::from(path), watch: false }),
+            token: Token::Caller(Caller::new(OpCode::GET_DATA, reply, None)),
+            watch: None,
+            on_loss: OnLoss::Resend,
+            patience: Patience::Connections,
         };
-        drop((long, short));
-        assert!(room.take_now(1000).is_some(), "a longer one gets everything");
+        (Submission::Request(request), outcome)
+    }
+
+    fn len_of(path: &str) -> usize {
+        RequestFrame::of(&GetDataRequest { path: Str::from(path), watch: false }).len()
+    }
+
+    fn submit(commands: &Commands, path: &str, len: usize) -> bool {
+        match commands.submit(Purpose::Use, submission(path).0, len) {
+            Ok(()) => true,
+            Err(Unsent::NoRoom(_)) => false,
+            Err(Unsent::Closed(_)) => panic!("nobody has closed it"),
+        }
+    }
+
+    fn wait(commands: &Commands, path: &str, len: usize) -> Option<InLine> {
+        let place = commands.submit_in_turn(Purpose::Use, submission(path).0, len).unwrap();
+        place.map(|place| commands.in_line(place))
+    }
+
+    /// What has been sent since: the paths, by their lengths, and the room.
+    fn sent(inbox: &mut Inbox) -> (Vec<usize>, Vec<Cost>) {
+        let mut commands = Vec::new();
+        while inbox.poll(&Context::from_waker(Waker::noop())) == Poll::Ready(true) {
+            commands.extend(inbox.next());
+        }
+        let one = |command: Command| match command {
+            Command::Submit(_, submission) => {
+                let cost = submission.cost().expect("all are paid for");
+                let Submission::Request(request) = submission else { panic!("a request") };
+                (request.frame.len() - len_of(""), cost)
+            }
+            _ => panic!("another command"),
+        };
+        commands.into_iter().map(one).unzip()
+    }
+
+    fn free(inbox: &mut Inbox, costs: Vec<Cost>) {
+        costs.into_iter().for_each(|cost| inbox.free(Some(cost)));
+        inbox.give_back();
     }
 
     #[test]
-    fn nobody_overtakes_one_who_waits_for_more() {
-        let room = Entrance::new(10, 100);
-        let half = room.take_now(50).unwrap();
-        let mut long = room.take(60);
-        assert!(poll(&mut long).is_pending());
-        assert!(room.take_now(10).is_none(), "there is room, and a queue");
-        let mut behind = room.take(10);
-        assert!(poll(&mut behind).is_pending());
+    fn those_that_wait_are_sent_in_their_order_and_before_others() {
+        let (commands, mut inbox) = inbox(10, 100);
+        assert!(submit(&commands, "/all", 100));
+        let _long = wait(&commands, "/long", 60).unwrap();
+        let _short = wait(&commands, "/short", 10).unwrap();
+        let (paths, costs) = sent(&mut inbox);
+        assert_eq!(paths, ["/all".len()]);
+        free(&mut inbox, costs);
+        assert!(!submit(&commands, "/late", 70), "only what is left");
+        let (paths, costs) = sent(&mut inbox);
+        assert_eq!(
+            paths,
+            ["/long".len(), "/short".len()],
+            "whether anybody looks after them or not"
+        );
+        free(&mut inbox, costs);
+        assert!(submit(&commands, "/longer", 1000), "a longer one gets everything");
+        assert!(!submit(&commands, "/more", 1));
+    }
+
+    #[test]
+    fn nothing_overtakes_what_waits_for_more_unless_that_is_taken_back() {
+        let (commands, mut inbox) = inbox(10, 100);
+        assert!(submit(&commands, "/half", 50));
+        let long = wait(&commands, "/long", 60).unwrap();
+        assert!(!submit(&commands, "/little", 10), "there is room, and a line");
+        let behind = wait(&commands, "/behind", 10).unwrap();
+        assert_eq!(sent(&mut inbox).0, ["/half".len()]);
         drop(long);
-        assert!(poll(&mut behind).is_ready(), "the one in front has given up");
-        drop((half, behind));
-        assert!(room.take_now(100).is_some());
+        assert_eq!(sent(&mut inbox).0, ["/behind".len()], "the one in front has been taken back");
+        drop(behind);
+        assert!(wait(&commands, "/rest", 40).is_none(), "there is room at once");
     }
 
     #[test]
     fn requests_are_counted_too() {
-        let room = Entrance::new(2, 100);
-        let (a, _b) = (room.take_now(1).unwrap(), room.take_now(1).unwrap());
-        assert!(room.take_now(1).is_none());
-        drop(a);
-        assert!(room.take_now(1).is_some());
+        let (commands, mut inbox) = inbox(2, 100);
+        assert!(submit(&commands, "/a", 1) && submit(&commands, "/b", 1));
+        assert!(!submit(&commands, "/c", 1));
+        let mut costs = sent(&mut inbox).1;
+        costs.truncate(1);
+        free(&mut inbox, costs);
+        assert!(submit(&commands, "/c", 1));
     }
 
     #[test]
-    fn a_share_that_nobody_fetches_is_given_back() {
-        let room = Entrance::new(1, 100);
-        let one = room.take_now(1).unwrap();
-        let waiting = room.take(1);
-        drop(one);
-        drop(waiting);
-        assert!(room.take_now(1).is_some());
+    fn what_waits_for_a_driver_that_has_gone_is_refused() {
+        let (commands, mut inbox) = inbox(1, 100);
+        assert!(submit(&commands, "/a", 1));
+        let (waiting, mut outcome) = submission("/b");
+        commands.submit_in_turn(Purpose::Use, waiting, 1).unwrap();
+        for command in inbox.close() {
+            let Command::Submit(_, submission) = command else { panic!("another command") };
+            submission.refuse(crate::SessionEnd::Closed);
+        }
+        let why = zk_proto::session::Cause::SessionOver(Over::Closed);
+        assert_eq!(outcome.try_recv().unwrap(), Outcome::NotSent(why));
+        assert!(commands.submit_in_turn(Purpose::Use, submission("/c").0, 1).is_err());
     }
 
     #[test]
     fn many_threads_leave_everything_as_it_was() {
-        let room = Entrance::new(3, 100);
-        let runtime = || tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (commands, mut inbox) = inbox(3, 100);
         thread::scope(|scope| {
             for thread in 0..4 {
-                let room = &room;
+                let commands = commands.clone();
                 scope.spawn(move || {
-                    runtime().block_on(async {
-                        for turn in 0..2_000 {
-                            let len = (turn * 7 + thread * 31) % 90;
-                            if let Some(share) = room.take_now(len) {
-                                drop(share);
-                            } else if turn % 3 == 0 {
-                                drop(room.take(len));
+                    for turn in 0..2_000 {
+                        let len = (turn * 7 + thread * 31) % 90;
+                        if !submit(&commands, "/now", len) {
+                            if turn % 3 == 0 {
+                                drop(wait(&commands, "/taken-back", len));
                             } else {
-                                drop(room.take(len).await.unwrap());
+                                let one = submission("/in-turn").0;
+                                commands.submit_in_turn(Purpose::Use, one, len).unwrap();
                             }
                         }
-                    });
+                    }
                 });
             }
+            drop(commands);
+            while inbox.poll(&Context::from_waker(Waker::noop())) != Poll::Ready(false) {
+                let (_, costs) = sent(&mut inbox);
+                free(&mut inbox, costs);
+            }
         });
-        let state = room.0.lock();
-        assert!(state.room.queue.is_empty());
+        let state = inbox.shared.lock();
+        assert!(state.room.line.is_empty());
         assert_eq!(state.room.left, Amount { requests: 3, bytes: 100 });
-    }
-
-    #[test]
-    fn who_waits_when_nobody_is_left_to_ask_is_let_in() {
-        let room = Entrance::new(1, 100);
-        let _one = room.take_now(1).unwrap();
-        let mut waiting = room.take(1);
-        assert!(poll(&mut waiting).is_pending());
-        room.0.lock().room.close().tell(&room.0);
-        assert!(poll(&mut waiting).is_ready());
-        assert!(room.take_now(1).is_some(), "and whoever comes later");
     }
 }

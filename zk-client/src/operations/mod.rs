@@ -38,6 +38,7 @@ pub use self::{
     write::{Delete, DeleteIfExists, Set, SetAcl},
 };
 use crate::{
+    asked::Asked,
     call::{Admission, Call, CallError as _, Pending, ReadAnswer, Target, Unread},
     error::{Cause, ReadError, WriteError},
     watch::{Attached, Listener, Watch},
@@ -78,7 +79,7 @@ macro_rules! awaitable {
             /// [`QueueFull`](crate::Cause::QueueFull). Otherwise requests outlive connections: what was not sent waits
             /// for the next one, and reads are asked again.
             pub const fn fail_fast(mut self) -> Self {
-                self.target.options.fail_fast = true;
+                self.target.options = self.target.options.fail_fast();
                 self
             }
         }
@@ -158,8 +159,9 @@ pub(crate) fn write<T>(
     match target.handle.chroot.resolve(path, naming) {
         Ok(path) => {
             let (frame, instead) = frame(Str::from(&*path));
+            let asked = Asked::of_write(frame.op(), &path, naming);
             let call = Call { frame, on_loss, watch: None, instead, read };
-            target.call(call, admission)
+            target.call_asking(call, asked, admission)
         }
         Err(error) => Pending::failed(WriteError::not_sent(Cause::InvalidPath(error))),
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use zk_proto::{
-    ErrorCode, Stat, Str,
+    Stat, Str,
     path::Naming,
     request::{
         GetChildrenRequest, GetChildrenResponse, GetDataRequest, GetDataResponse, MultiOp,
@@ -13,6 +13,7 @@ use zk_proto::{
 
 use super::awaitable;
 use crate::{
+    asked::{Asked, Part},
     call::{Admission, Call, CallError as _, Pending, Target, Unread, body, detached},
     error::{Cause, ReadError, Rejection},
 };
@@ -72,12 +73,17 @@ impl<'a> MultiRead<'a> {
             on_loss: OnLoss::Resend,
             watch: None,
             instead: None,
-            read: |answer, _| {
+            read: |answer, context| {
                 let results: MultiResponse = body(&answer)?;
-                results.iter().map(|(_, result)| read_result(result)).collect()
+                context.asked.results(&results).map(|result| read_result(result?)).collect()
             },
         };
-        self.target.call(call, admission)
+        let part = |read: &Read<'_>| match read {
+            Read::Data(_) => Part::Data,
+            Read::Children(_) => Part::Children,
+        };
+        let asked = Asked::several(self.reads.iter().map(part));
+        self.target.call_asking(call, asked, admission)
     }
 
     fn encode(&self) -> Result<MultiRequest, Cause> {
@@ -109,6 +115,6 @@ fn read_result(result: MultiResult) -> Result<Result<ReadResult, Rejection>, Unr
             Ok(Ok(ReadResult::Children(children.strs().map(Into::into).collect())))
         }
         MultiResult::Error(code) => Ok(Err(code.into())),
-        _ => Err(Unread::Code(ErrorCode::DATA_INCONSISTENCY)),
+        _ => Err(Unread::Mismatch("a result of no operation")),
     }
 }

@@ -69,6 +69,8 @@ impl Mailbox {
 
     /// The next item; `None` when there will be none.
     pub(crate) fn poll_next(&self, cx: &Context<'_>) -> Poll<Option<Item>> {
+        // Wakers run code of others, as they are cloned and dropped too.
+        let waker = cx.waker().clone();
         let mut news = self.lock();
         if let Some(item) = news.take() {
             return Poll::Ready(Some(item));
@@ -76,7 +78,9 @@ impl Mailbox {
         if news.end.is_some() {
             return Poll::Ready(None);
         }
-        news.waker = Some(cx.waker().clone());
+        let before = news.waker.replace(waker);
+        drop(news);
+        drop(before);
         Poll::Pending
     }
 
@@ -97,6 +101,9 @@ impl Mailbox {
         news.closed = true;
         news.items = VecDeque::new();
         news.bytes = 0;
+        let waker = news.waker.take();
+        drop(news);
+        drop(waker);
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -194,6 +201,8 @@ impl Item {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Wake;
+
     use zk_proto::EventType;
 
     use super::*;
@@ -232,6 +241,36 @@ mod tests {
         assert_eq!(say(&mailbox, &long), Delivery::Lagged);
         assert_eq!(read(&mailbox), [Item::Resync(Resync::Lagged)]);
         assert_eq!(say(&mailbox, &long), Delivery::Kept);
+    }
+
+    /// Looks into the mailbox as it is woken and dropped, as a waker of a user's own executor may.
+    struct Looks(Mailbox);
+
+    impl Wake for Looks {
+        fn wake(self: Arc<Self>) {
+            assert!(!self.0.is_over());
+        }
+    }
+
+    impl Drop for Looks {
+        fn drop(&mut self) {
+            assert!(self.0.0.try_lock().is_ok(), "dropped under the lock");
+        }
+    }
+
+    #[test]
+    fn wakers_are_woken_and_dropped_outside_of_the_lock() {
+        let mailbox = Mailbox::new(2);
+        let wait = || {
+            let waker = Waker::from(Arc::new(Looks(mailbox.clone())));
+            mailbox.poll_next(&Context::from_waker(&waker))
+        };
+        assert!(wait().is_pending());
+        assert!(wait().is_pending(), "instead of the one before");
+        say(&mailbox, "/1");
+        assert!(wait().is_ready());
+        assert!(wait().is_pending());
+        mailbox.close();
     }
 
     #[test]

@@ -76,6 +76,10 @@ impl<'a> CheckWatches<'a> {
             match body(&answer) {
                 Ok(()) => Ok(true),
                 Err(Unread::Code(ErrorCode::NO_WATCHER)) => Ok(false),
+                // The kind is all that servers may not know: the rest has the form of any request.
+                Err(Unread::Code(ErrorCode::MARSHALLING_ERROR)) => {
+                    Err(Unread::Code(ErrorCode::UNIMPLEMENTED))
+                }
                 Err(unread) => Err(unread),
             }
         })

@@ -13,7 +13,7 @@ use crate::{
     error::AcquireError,
     guard::{FencingToken, Guard, Held},
     layout::Layout,
-    line::Line,
+    line::{IN_PLACE, Line},
 };
 
 /// The node that says that all are there. Persistent, and made by whoever sees that first.
@@ -134,12 +134,16 @@ impl DoubleBarrier {
         let client = &self.line.client;
         let mut look = Some(look);
         let mut own_watch = None;
-        // The first answers may be old ones, asked for again over a new connection.
+        // The first answers may be old ones, asked for again over a new connection, or before a create that had to
+        // be asked for again.
         let mut is_old = true;
         loop {
             let (ready, names) = look.take().unwrap_or_else(|| self.look(client));
             let (ready, mut said) = ready.await?;
-            let (names, _) = names.await?;
+            let names = match names.await {
+                Err(ReadError::Rejected(Rejection::NoNode)) => Vec::new(),
+                names => names?.0,
+            };
             if ready.is_some_and(|ready| ready.mzxid > since || planted!(ReadyOfLastRound)) {
                 return Ok(own_watch);
             }
@@ -242,26 +246,24 @@ impl Participation {
         let Line { client, path, .. } = &*line;
         let own = name(guard.path()).to_owned();
         let mut staying = Some(guard);
-        // Submitted in front of the first listing.
-        let mut said = Some(client.exists(&join(path, READY)).submit());
-        // Who was there when we began to leave, and when all of the round were there. (Others remove the sign
-        // as soon as they begin to leave; then nobody tells who has come since.)
-        let mut there: Option<BTreeSet<String>> = None;
-        let mut until = Zxid(0);
         if planted!(LeavesAlone) {
             return Ok(());
         }
+        let Some((names, until)) = round(&line).await? else { return Ok(()) };
+        // Who was there when we began to leave. (Others remove the sign as soon as they begin to leave; then nobody
+        // tells who has come since.)
+        let mut there: BTreeSet<String> = names.iter().cloned().collect();
+        let mut names = Some(names);
         loop {
-            let (names, stat) = match client.children(path).await {
-                Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(()),
-                children => children?,
+            let names = match names.take() {
+                Some(names) => names,
+                None => match client.children(path).await {
+                    Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(()),
+                    children => children?.0,
+                },
             };
             let mut others: BTreeSet<String> =
                 names.into_iter().filter(|name| *name != READY && *name != own).collect();
-            let there = there.get_or_insert_with(|| others.clone());
-            if let Some(said) = said.take() {
-                until = said.await?.map_or(stat.pzxid, |said| said.mzxid);
-            }
             others.retain(|name| there.contains(name));
             // The first one stays until all others have gone, and they wait for that one.
             let stays = staying.is_some() && others.first().is_some_and(|first| own < *first);
@@ -291,6 +293,26 @@ impl Participation {
     /// [`AcquireError::TimedOut`] when the time is over, at once. This one has left; others may still be there.
     pub async fn leave_timeout(self, time: Duration) -> Result<(), AcquireError> {
         timeout(time, self.leave()).await.unwrap_or(Err(AcquireError::TimedOut))
+    }
+}
+
+/// Who is there when one begins to leave, and when all of the round were there; `None` if nobody is.
+async fn round(line: &Line) -> Result<Option<(Vec<String>, Zxid)>, AcquireError> {
+    let Line { client, path, .. } = line;
+    let ready = join(path, READY);
+    // In front of the listing: behind it, it may be the sign of another round.
+    let sign = client.with(IN_PLACE).exists(&ready).submit();
+    let names = client.children(path).submit();
+    let (sign, names) = match sign.await {
+        Ok(sign) => (sign, names.await),
+        Err(_) => (client.exists(&ready).await?, client.children(path).await),
+    };
+    match names {
+        Err(ReadError::Rejected(Rejection::NoNode)) => Ok(None),
+        names => {
+            let (names, stat) = names?;
+            Ok(Some((names, sign.map_or(stat.pzxid, |sign| sign.mzxid))))
+        }
     }
 }
 

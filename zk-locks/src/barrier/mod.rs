@@ -1,15 +1,11 @@
 //! Barriers: waiting for a sign, and for each other.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use tokio::time::{sleep, timeout};
-use zk_client::{Cause, Client, CreateMode, EventType, ReadError, Rejection, Watch, Zxid, planted};
+use tokio::time::timeout;
+use zk_client::{Client, CreateMode, EventType, ReadError, Rejection, Watch, Zxid, planted};
 
-use crate::{
-    builder::Builder,
-    error::AcquireError,
-    line::{Line, THROTTLE_PAUSE},
-};
+use crate::{builder::Builder, error::AcquireError, line::Line};
 
 mod double;
 
@@ -41,9 +37,9 @@ pub use self::double::{DoubleBarrier, DoubleBarrierBuilder, Participation};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Barrier {
-    line: Line,
+    line: Arc<Line>,
 }
 
 /// Settings of a [`Barrier`], which are its [`acl`](Builder::acl) and its [`description`](Builder::description):
@@ -59,7 +55,7 @@ impl Barrier {
 
     /// The barrier at `path`, with settings.
     pub fn builder(client: &Client, path: &str) -> BarrierBuilder {
-        Builder::new(client, path, |line| Self { line })
+        Builder::new(client, path, |line| Self { line: Arc::new(line.of_one_node()) })
     }
 
     /// Sets the barrier: whoever comes from now on waits. Returns whether it was not set before, as far as is
@@ -82,7 +78,7 @@ impl Barrier {
     /// # Errors
     /// [`AcquireError`]. The barrier may be removed.
     pub async fn remove(&self) -> Result<(), AcquireError> {
-        let Line { client, path, .. } = &self.line;
+        let Line { client, path, .. } = &*self.line;
         let Some(stat) = client.exists(path).await? else { return Ok(()) };
         loop {
             match client.delete(path).await {
@@ -142,13 +138,10 @@ impl Barrier {
 
     /// Watched by reading: that leaves no watch behind if there is no barrier.
     async fn look(&self) -> Result<Option<(Zxid, Watch)>, AcquireError> {
-        loop {
-            match self.line.client.get(&self.line.path).watch().await {
-                Ok(((_, stat), watch)) => return Ok(Some((stat.czxid, watch))),
-                Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(None),
-                Err(ReadError::Unavailable(Cause::Throttled)) => sleep(THROTTLE_PAUSE).await,
-                Err(error) => return Err(error.into()),
-            }
+        match self.line.client.get(&self.line.path).watch().await {
+            Ok(((_, stat), watch)) => Ok(Some((stat.czxid, watch))),
+            Err(ReadError::Rejected(Rejection::NoNode)) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 }

@@ -63,7 +63,7 @@ struct Turn {
     /// Whether somebody elsewhere is known to wait behind us.
     contended: bool,
     /// Of whoever has the lock now.
-    held: Arc<Held>,
+    held: Held,
     /// The lock, if nobody has it, and until when it stays.
     idle: Option<(Guard, Instant)>,
 }
@@ -78,7 +78,7 @@ pub(super) enum Asked {
 /// What a runner watches over.
 pub(super) struct Watched {
     /// Of whoever has the lock now.
-    pub(super) held: Arc<Held>,
+    pub(super) held: Held,
     /// Whether it matters if somebody is behind us.
     pub(super) asks_who_is_behind: bool,
     /// Until when the lock stays although nobody has it.

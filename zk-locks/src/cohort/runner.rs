@@ -126,7 +126,7 @@ impl Runner {
     }
 
     fn entry_of(&self, held: &Held) -> Option<Entry> {
-        self.shared.line.settings.filter.parse(name(&held.path).to_owned()).ok()
+        self.shared.line.settings.filter.parse(name(held.path()).to_owned()).ok()
     }
 
     /// `None` if we are the last.

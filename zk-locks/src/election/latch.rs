@@ -9,11 +9,13 @@ use std::{
 use tokio::{sync::watch, time::sleep};
 use zk_client::{Client, planted};
 
-use super::Election;
+use super::{Election, Leadership};
 use crate::{
     FencingToken, Status,
     error::AcquireError,
     guard::{Guard, Held},
+    layout::Role,
+    ticket::Ticket,
 };
 
 /// Pause before standing again where the servers could not be asked.
@@ -67,6 +69,7 @@ pub enum LatchState {
 pub struct LeaderLatch {
     states: watch::Receiver<LatchState>,
     held: Current,
+    node: Node,
     stop: Stop,
 }
 
@@ -84,14 +87,28 @@ impl Drop for Stop {
 
 /// What is held at the moment.
 #[derive(Clone, Default)]
-struct Current(Arc<Mutex<Option<Arc<Held>>>>);
+struct Current(Arc<Mutex<Option<Held>>>);
 
 impl Current {
-    fn set(&self, held: Option<Arc<Held>>) {
+    fn set(&self, held: Option<Held>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = held;
     }
 
-    fn get(&self) -> Option<Arc<Held>> {
+    fn get(&self) -> Option<Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The path of our node, while there is one.
+#[derive(Clone, Default)]
+struct Node(Arc<Mutex<Option<String>>>);
+
+impl Node {
+    fn set(&self, path: Option<&str>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = path.map(str::to_owned);
+    }
+
+    fn get(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -100,12 +117,18 @@ impl LeaderLatch {
     pub(super) fn new(election: Election, data: &[u8]) -> Self {
         let (publisher, states) = watch::channel(LatchState::Waiting);
         let (stop, stopped) = watch::channel(None);
-        let held = Current::default();
+        let (held, node) = (Current::default(), Node::default());
         let client = election.line.client.clone();
-        let standing =
-            Standing { election, data: data.to_vec(), publisher, held: held.clone(), stopped };
+        let standing = Standing {
+            election,
+            data: data.to_vec(),
+            publisher,
+            held: held.clone(),
+            node: node.clone(),
+            stopped,
+        };
         client.spawn(standing.run());
-        Self { states, held, stop: Stop { client, stop } }
+        Self { states, held, node, stop: Stop { client, stop } }
     }
 
     /// Whether we lead, as far as is known locally: what [`Guard::status`] knows, and deletions of our node that
@@ -126,6 +149,13 @@ impl LeaderLatch {
             Status::Held | Status::Suspect { .. } => Some(held.token),
             Status::Lost(_) => planted!(LatchKeepsLead).then_some(held.token),
         }
+    }
+
+    /// The path of our node, relative to the client's chroot, while we stand or lead; `None` before there is one. It is
+    /// another one each time that we stand again.
+    #[must_use]
+    pub fn path(&self) -> Option<String> {
+        self.node.get()
     }
 
     /// Follows where the latch stands. The channel closes once it has ended or was dropped.
@@ -155,6 +185,7 @@ struct Standing {
     data: Vec<u8>,
     publisher: watch::Sender<LatchState>,
     held: Current,
+    node: Node,
     /// Told once. What it was told with goes with this, behind everything that is given back.
     stopped: watch::Receiver<Option<Client>>,
 }
@@ -165,7 +196,7 @@ impl Standing {
             let elected = tokio::select! {
                 biased;
                 () = self.stopped() => return,
-                elected = self.election.campaign(&self.data) => elected,
+                elected = self.stand() => elected,
             };
             match elected {
                 Ok(leadership) => {
@@ -192,6 +223,14 @@ impl Standing {
         }
     }
 
+    async fn stand(&self) -> Result<Leadership, AcquireError> {
+        let line = &self.election.line;
+        self.node.set(None);
+        let place = line.join_with(Role::Lead, None, &self.data).await?;
+        self.node.set(Some(place.node.path()));
+        Ok(Leadership { guard: Ticket::new(line.clone(), place).wait().await? })
+    }
+
     async fn stopped(&self) {
         // It is told before the channel closes.
         let _ = self.stopped.clone().wait_for(Option::is_some).await;
@@ -204,7 +243,7 @@ impl Standing {
         tokio::select! {
             biased;
             () = self.stopped() => {}
-            lost = leadership.lost(), if !planted!(LatchKeepsLead) => tracing::debug!(%lost, "stands again"),
+            () = leadership.held().gone(), if !planted!(LatchKeepsLead) => {}
         }
         self.held.set(None);
         self.publisher.send_replace(LatchState::Waiting);

@@ -108,7 +108,7 @@ impl Election {
     /// Follows who leads, without standing. Nothing happens before its first [`next`](Leaders::next).
     #[must_use]
     pub fn observe(&self) -> Leaders {
-        Leaders::new(self.line.clone())
+        Leaders::new(&self.line)
     }
 
     /// The queue of candidates, to look at it from outside, or take somebody out of it.
@@ -179,7 +179,8 @@ impl Leadership {
         if let Status::Lost(lost) = self.status() {
             return Err(lost.into());
         }
-        let outcome = self.guard.transaction().set(self.path(), data).await;
+        let client = self.guard.held().client();
+        let outcome = client.multi().check(self.path()).set(self.path(), data).await;
         if let Status::Lost(lost) = self.status() {
             return Err(lost.into());
         }

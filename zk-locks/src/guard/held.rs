@@ -3,146 +3,219 @@
 use std::{
     future::{Future, poll_fn},
     pin::{Pin, pin},
-    sync::OnceLock,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::Poll,
+    time::Duration,
 };
 
 use tokio::{
-    sync::{Mutex, watch},
-    time::sleep,
+    sync::{OnceCell, watch},
+    time::{sleep, timeout},
 };
 use tracing::Instrument as _;
 use zk_client::{
-    Client, EventType, MultiError, ReadError, Rejection, SessionEnd, SessionState, Stat, Watch,
-    planted,
+    Client, EventType, LeaseKeeper, MultiError, NodeEvent, ReadError, Rejection, SessionEnd,
+    SessionState, Stat, Watch, WriteError, planted,
 };
 
-use super::{FencingToken, Status};
+use super::{FencingToken, Status, keeper, upkeep::Upkeep};
 use crate::{
     error::{CheckError, Lost},
-    queue::REVOKE,
     together,
 };
 
-/// A node that stands for a lock, and what is known of it. Does not delete it.
-#[derive(Debug)]
+/// How long [`Held::lost`] may be late for being right about the reason.
+const REASON_WAIT: Duration = Duration::from_millis(100);
+
+/// How long [`Held::reason`] may be late for that, when nothing goes on any more: for longer than a session that has been
+/// told of its nodes' end, and not of its own, pauses before it dials again.
+const REASON_WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// A view of a lock that is held, or was. Does not delete its node.
+#[derive(Clone, Debug)]
 pub(crate) struct Held {
-    pub(crate) client: Client,
-    /// Of the node.
-    pub(crate) path: String,
+    pub(crate) node: Arc<HeldNode>,
     pub(crate) token: FencingToken,
-    /// On the node. Whoever waits for the loss holds the mutex, and leaves the watch in it.
+}
+
+/// A node that stands for a lock, and what is known of it: the same for all who have it in turn.
+#[derive(Debug)]
+pub(crate) struct HeldNode {
+    pub(crate) client: Client,
+    pub(crate) path: String,
+    /// Its number, if others may have nodes of the same name.
+    number: Option<i64>,
+    /// On the node. Armed by the keeper, and looked at by all.
     own_watch: Mutex<Option<Watch>>,
-    /// Whether others may have nodes of the same name: then the token tells which one is this.
-    has_shared_name: bool,
-    /// Written once.
-    lost: OnceLock<Lost>,
+    /// Whether there is a task that watches over it.
+    has_keeper: AtomicBool,
+    known: watch::Sender<Known>,
+    /// Why it is lost, once that is certain.
+    reason: OnceCell<Lost>,
+    /// Whoever holds a lock relies on its session.
+    _lease: LeaseKeeper,
+}
+
+/// How long work may take to stop before its lock is given away all the same.
+const STOP_WAIT: Duration = Duration::from_secs(1);
+
+/// What has been heard of a node.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    /// Whether it stands for a lock no more. A reason that is not certain is [`Lost::NodeDeleted`].
+    is_lost: bool,
     /// Whether somebody has asked for the lock back.
-    revoked: watch::Sender<bool>,
+    is_revoked: bool,
+    /// Whether nobody holds it any more: it is being given back.
+    is_put_away: bool,
+    /// Scopes in which work is going on.
+    working: u32,
+}
+
+/// Work that is going on in a scope.
+struct Working<'a>(&'a watch::Sender<Known>);
+
+impl<'a> Working<'a> {
+    fn begin(known: &'a watch::Sender<Known>) -> Self {
+        // No news for anybody.
+        known.send_if_modified(|known| {
+            known.working += 1;
+            false
+        });
+        Self(known)
+    }
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.0.send_if_modified(|known| {
+            known.working -= 1;
+            known.is_lost && known.working == 0
+        });
+    }
 }
 
 impl Held {
     pub(crate) fn new(client: Client, path: String, token: FencingToken) -> Self {
-        Self {
-            client,
-            path,
-            token,
-            own_watch: Mutex::new(None),
-            has_shared_name: false,
-            lost: OnceLock::new(),
-            revoked: watch::Sender::new(false),
-        }
-    }
-
-    /// With what was heard of the node before it stood for the lock.
-    pub(crate) fn heard(mut self, own_watch: Option<Watch>, revoked: bool) -> Self {
-        *self.own_watch.get_mut() = own_watch;
-        if revoked {
-            self.revoked.send_replace(true);
-        }
-        self
+        Self::of(client, path, token, None)
     }
 
     /// A node whose name others use too.
     pub(crate) fn of_shared_name(client: Client, path: String, token: FencingToken) -> Self {
-        let mut held = Self::new(client, path, token);
-        held.has_shared_name = true;
-        held
+        Self::of(client, path, token, Some(token.get()))
     }
 
-    /// Whether a node of the name is another one.
-    const fn is_another(&self, stat: &Stat) -> bool {
-        self.has_shared_name && stat.czxid.0 != self.token.get()
+    fn of(client: Client, path: String, token: FencingToken, number: Option<i64>) -> Self {
+        let node = HeldNode {
+            _lease: client.keep_lease(),
+            client,
+            path,
+            number,
+            own_watch: Mutex::new(None),
+            has_keeper: AtomicBool::new(false),
+            known: watch::Sender::new(Known::default()),
+            reason: OnceCell::new(),
+        };
+        Self { node: Arc::new(node), token }
     }
 
-    /// The same for the next holder within the process, who takes the watch over. `Err` if the lock is known
-    /// to be lost.
+    /// With what was heard of the node before it stood for the lock.
+    pub(crate) fn heard(self, own_watch: Option<Watch>, revoked: bool) -> Self {
+        self.node.watched_by(own_watch);
+        if revoked {
+            self.node.revoke();
+        }
+        self
+    }
+
+    /// The same for the next holder within the process. `Err` if the lock is known to be lost.
     pub(crate) fn passed_on(&self) -> Result<Self, Lost> {
-        if let Some(lost) = self.known_loss() {
-            return Err(lost);
-        }
-        // Somebody else may still be waiting for the loss; then there will be another watch if need be.
-        let mut own_watch = self.own_watch.try_lock().ok().and_then(|mut slot| slot.take());
-        match own_watch.as_mut().and_then(Watch::try_event) {
-            Some(Ok(event)) if event.kind == EventType::NODE_DELETED => {
-                self.lose(Lost::NodeDeleted);
-                return Err(Lost::NodeDeleted);
+        match self.status() {
+            Status::Lost(lost) => Err(lost),
+            Status::Held | Status::Suspect { .. } => {
+                Ok(Self { node: self.node.clone(), token: self.token.passed_on() })
             }
-            Some(_) => own_watch = None,
-            None => {}
         }
-        let mut next = Self::new(self.client.clone(), self.path.clone(), self.token.passed_on());
-        next.has_shared_name = self.has_shared_name;
-        Ok(next.heard(own_watch, *self.revoked.borrow()))
+    }
+
+    /// The same node again, after it was [put away](Held::put_away).
+    pub(super) fn afresh(&self) -> Self {
+        let HeldNode { client, path, number, .. } = &*self.node;
+        let again = Self::of(client.clone(), path.clone(), self.token, *number);
+        if let Some(lost) = self.node.loss() {
+            again.lose(lost);
+        }
+        again
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.node.path
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.node.client
     }
 
     pub(crate) fn status(&self) -> Status {
-        if let Some(&lost) = self.lost.get() {
-            return Status::Lost(lost);
-        }
-        let session = self.client.session();
-        let lease_left = session.lease_left();
-        match session.state() {
-            SessionState::Ended(end) => self.lose(Lost::SessionEnded(end)),
-            SessionState::Closing => self.lose(Lost::SessionEnded(SessionEnd::Closed)),
-            _ if lease_left.is_zero() && !planted!(LeaseIgnored) => self.lose(Lost::LeaseRanOut),
-            SessionState::Connected { read_only: false } => Status::Held,
-            _ => Status::Suspect { lease_left },
-        }
+        self.node.status()
+    }
+
+    /// Has the node watched over once it has been held for long, whether or not anybody asks.
+    pub(crate) fn watch_over(&self) {
+        Upkeep::of(&self.node.client).add(&self.node);
+    }
+
+    /// Waits until the lock is lost. It may be that the reason is not certain yet.
+    pub(crate) async fn gone(&self) {
+        self.node.keep();
+        let mut known = self.node.known.subscribe();
+        let mut lost = pin!(known.wait_for(|known| known.is_lost));
+        poll_fn(|cx| match self.status() {
+            // When a process goes on that was stopped, its timers may fire after everything else that is ready
+            // has been polled, and work must not go on meanwhile.
+            Status::Lost(_) => Poll::Ready(()),
+            Status::Held | Status::Suspect { .. } => lost.as_mut().poll(cx).map(drop),
+        })
+        .await;
     }
 
     pub(crate) async fn lost(&self) -> Lost {
-        let mut lost = pin!(async {
-            tokio::select! {
-                biased;
-                lost = self.out_of_touch() => lost,
-                lost = self.deleted() => lost,
-            }
-        });
-        let lost = poll_fn(|cx| match self.status() {
-            // When a process goes on that was stopped, its timers may fire after everything else that is ready
-            // has been polled, and work must not go on meanwhile.
-            Status::Lost(lost) => Poll::Ready(lost),
-            Status::Held | Status::Suspect { .. } => lost.as_mut().poll(cx),
-        });
-        let lost = lost.await;
-        match self.lose(lost) {
-            Status::Lost(first) => first,
-            Status::Held | Status::Suspect { .. } => lost,
+        self.gone().await;
+        self.reason_within(REASON_WAIT).await
+    }
+
+    /// Why the lock is lost, once it is, for those who have stopped whatever they did under it.
+    pub(crate) async fn reason(&self) -> Lost {
+        self.reason_within(REASON_WAIT_MAX).await
+    }
+
+    async fn reason_within(&self, time: Duration) -> Lost {
+        timeout(time, self.node.reason()).await.unwrap_or(Lost::NodeDeleted)
+    }
+
+    /// Runs `work` until it is done, or the lock is lost: then it is dropped at once, and the reason is looked for.
+    pub(crate) async fn scope<F: Future>(
+        &self,
+        mut work: Pin<&mut Option<F>>,
+    ) -> Result<F::Output, Lost> {
+        let span = tracing::info_span!("zk.lock", path = self.path(), token = %self.token);
+        let working = Working::begin(&self.node.known);
+        let done = together::unless_gone(self.gone(), work.as_mut()).instrument(span).await;
+        drop(working);
+        match done {
+            Some(output) => Ok(output),
+            None => Err(self.reason().await),
         }
     }
 
-    /// Runs what is pinned until it is done or the lock is lost, in a span with the lock's path and token.
-    pub(crate) async fn scope<F: Future>(&self, work: Pin<&mut F>) -> Result<F::Output, Lost> {
-        let span = tracing::info_span!("zk.lock", path = self.path, token = %self.token);
-        together::unless(self.lost(), pin!(work.instrument(span))).await
-    }
-
     pub(crate) async fn revoked(&self) -> Result<(), Lost> {
-        let mut revoked = self.revoked.subscribe();
+        let mut known = self.node.known.subscribe();
         let asked_for = async {
             // Fails only if the sender is gone.
-            drop(revoked.wait_for(|revoked| *revoked).await);
+            drop(known.wait_for(|known| known.is_revoked).await);
         };
         tokio::select! {
             biased;
@@ -153,22 +226,22 @@ impl Held {
     }
 
     pub(crate) async fn check(&self) -> Result<(), CheckError> {
+        let HeldNode { client, path, number, .. } = &*self.node;
         if let Status::Lost(lost) = self.status() {
             return Err(lost.into());
         }
-        let check = self.client.multi().check(&self.path).submit();
-        // Behind the check: what it finds there now was there then, unless it is younger.
-        let look = self.has_shared_name.then(|| self.client.get(&self.path).submit());
-        let checked = check.await;
-        if let Some(look) = look {
-            match look.await {
-                Ok((_, stat)) if self.is_another(&stat) => {
+        let checked = client.multi().check(path).await;
+        if number.is_some() {
+            // Behind the answer, since a check that a server had no time for is made later: what is found there now was
+            // there then, unless it is younger.
+            match client.get(path).await {
+                Ok((_, stat)) if self.node.is_another(&stat) => {
                     self.lose(Lost::NodeDeleted);
                     return Err(Lost::NodeDeleted.into());
                 }
                 Ok(_) | Err(ReadError::Rejected(_)) => {}
                 Err(ReadError::Unavailable(cause)) if checked.is_ok() => {
-                    return Err(CheckError::Unavailable(zk_client::WriteError::NotApplied(cause)));
+                    return Err(CheckError::Unavailable(WriteError::NotApplied(cause)));
                 }
                 // The check tells more.
                 Err(_) => {}
@@ -184,7 +257,7 @@ impl Held {
                 Err(Lost::NodeDeleted.into())
             }
             Ok(Err(MultiError { rejection, .. })) => {
-                Err(CheckError::Unavailable(zk_client::WriteError::Rejected(rejection)))
+                Err(CheckError::Unavailable(WriteError::Rejected(rejection)))
             }
             Err(error) => match self.status() {
                 Status::Lost(lost) => Err(lost.into()),
@@ -193,26 +266,167 @@ impl Held {
         }
     }
 
-    /// Records a loss; the first one stays.
-    pub(crate) fn lose(&self, lost: Lost) -> Status {
-        if planted!(LossForgotten) {
+    /// Records a loss whose reason is certain; the first one stays. Returns that one.
+    pub(crate) fn lose(&self, lost: Lost) -> Lost {
+        self.node.lose(lost)
+    }
+
+    /// Waits until the session cannot be counted on any more, or the loss is known otherwise. No request.
+    pub(crate) async fn out_of_touch(&self) -> Lost {
+        self.node.out_of_touch().await
+    }
+
+    /// Takes the lock from its holder: first stops the work, as far as that can be known, and then deletes the node.
+    pub(super) async fn take_away(&self) {
+        self.lose(Lost::HeldTooLong);
+        let mut known = self.node.known.subscribe();
+        // Whether they have stopped or not.
+        let _ = timeout(STOP_WAIT, known.wait_for(|known| known.working == 0)).await;
+        // Nobody else ever has a node of this name. Whoever has the guard deletes it too.
+        let deleted = self.node.client.delete(self.path()).if_exists().await;
+        if let Err(error) = deleted {
+            tracing::warn!(path = self.path(), %error, "not given back");
+        }
+    }
+
+    /// Nobody holds it any more: what becomes of the node is no loss.
+    pub(crate) fn put_away(&self) {
+        self.node.known.send_modify(|known| known.is_put_away = true);
+        self.node.watched_by(None);
+    }
+}
+
+impl HeldNode {
+    fn status(&self) -> Status {
+        self.look();
+        if let Some(lost) = self.loss() {
             return Status::Lost(lost);
         }
-        let first = *self.lost.get_or_init(|| {
-            tracing::warn!(path = self.path, token = self.token.get(), %lost);
-            lost
+        let session = self.client.session();
+        let lease_left = session.lease_left();
+        match session.state() {
+            SessionState::Ended(end) => Status::Lost(self.lose(Lost::SessionEnded(end))),
+            SessionState::Closing => {
+                Status::Lost(self.lose(Lost::SessionEnded(SessionEnd::Closed)))
+            }
+            _ if lease_left.is_zero() && !planted!(LeaseIgnored) => {
+                Status::Lost(self.lose(Lost::LeaseRanOut))
+            }
+            SessionState::Connected { read_only: false } => Status::Held,
+            _ => Status::Suspect { lease_left },
+        }
+    }
+
+    /// Why it is lost, as far as is known.
+    pub(super) fn loss(&self) -> Option<Lost> {
+        let lost = self.known.borrow().is_lost;
+        lost.then(|| self.reason.get().copied().unwrap_or(Lost::NodeDeleted))
+    }
+
+    pub(super) fn lose(&self, lost: Lost) -> Lost {
+        if planted!(LossForgotten) {
+            return lost;
+        }
+        if !self.known.borrow().is_lost {
+            // Whoever is faster has told the reason.
+            let _ = self.reason.set(lost);
+        }
+        self.is_lost();
+        self.loss().unwrap_or(lost)
+    }
+
+    fn is_lost(&self) {
+        self.known.send_if_modified(|known| {
+            let is_news = !known.is_lost && !known.is_put_away && !planted!(LossForgotten);
+            if is_news {
+                let lost = self.reason.get().copied().unwrap_or(Lost::NodeDeleted);
+                tracing::warn!(path = self.path, %lost);
+            }
+            known.is_lost |= is_news;
+            is_news
         });
-        Status::Lost(first)
     }
 
-    /// Why the lock is lost, if that is known already.
-    pub(crate) fn known_loss(&self) -> Option<Lost> {
-        self.lost.get().copied()
+    /// Why it is lost. Servers delete the nodes of a session that ends before they let go of its connection: so if the
+    /// node is gone, the session is asked whether it is still there. That lasts until it is connected, or over.
+    pub(super) async fn reason(&self) -> Lost {
+        let find_out = || async {
+            let answer = self.client.exists(&self.path).await;
+            match (answer, self.client.session().state()) {
+                (Ok(_), _) => Lost::NodeDeleted,
+                (_, SessionState::Ended(end)) => Lost::SessionEnded(end),
+                _ => Lost::NodeDeleted,
+            }
+        };
+        *self.reason.get_or_init(find_out).await
     }
 
-    /// Waits until the session cannot be counted on any more.
-    pub(crate) async fn out_of_touch(&self) -> Lost {
-        let mut session = self.client.session();
+    /// Looks for what the watch has told already, whoever was to hear of it.
+    fn look(&self) {
+        let event = {
+            let mut slot = self.own_watch.lock().unwrap_or_else(PoisonError::into_inner);
+            let event = slot.as_mut().and_then(Watch::try_event);
+            if event.is_some() {
+                *slot = None;
+            }
+            event
+        };
+        event.into_iter().for_each(|event| self.hear(event));
+    }
+
+    /// The next event of the watch; `None` if there is no watch any more.
+    pub(super) async fn event(&self) -> Option<Result<NodeEvent, SessionEnd>> {
+        poll_fn(|cx| {
+            let mut slot = self.own_watch.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(watch) = slot.as_mut() else { return Poll::Ready(None) };
+            let event = Pin::new(watch).poll(cx);
+            if event.is_ready() {
+                *slot = None;
+            }
+            event.map(Some)
+        })
+        .await
+    }
+
+    pub(super) fn hear(&self, event: Result<NodeEvent, SessionEnd>) {
+        match event {
+            Ok(_) if planted!(DeletionUnheard) => {}
+            Ok(event) if event.kind == EventType::NODE_DELETED => self.is_lost(),
+            Ok(_) => {}
+            Err(end) => {
+                self.lose(Lost::SessionEnded(end));
+            }
+        }
+    }
+
+    pub(super) fn is_watched(&self) -> bool {
+        self.own_watch.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    pub(super) fn watched_by(&self, watch: Option<Watch>) {
+        *self.own_watch.lock().unwrap_or_else(PoisonError::into_inner) = watch;
+    }
+
+    /// Somebody has asked for the lock back.
+    pub(super) fn revoke(&self) {
+        self.known.send_if_modified(|known| !std::mem::replace(&mut known.is_revoked, true));
+    }
+
+    /// Whether a node of the name is another one.
+    pub(super) fn is_another(&self, stat: &Stat) -> bool {
+        self.number.is_some_and(|number| stat.czxid.0 != number)
+    }
+
+    /// Has a task watch over it, unless there is one.
+    pub(super) fn keep(self: &Arc<Self>) {
+        if !self.has_keeper.swap(true, Ordering::Relaxed) {
+            self.client.spawn(keeper::keep(self.clone(), self.known.subscribe()));
+        }
+    }
+
+    /// See [`Held::out_of_touch`].
+    pub(super) async fn out_of_touch(&self) -> Lost {
+        let (mut session, mut known) = (self.client.session(), self.known.subscribe());
         loop {
             if let Status::Lost(lost) = self.status() {
                 return lost;
@@ -221,42 +435,17 @@ impl Held {
             tokio::select! {
                 biased;
                 _ = session.changed() => {}
+                // It is open as long as this is there.
+                _ = known.changed() => {}
                 // What is left grows again with every answer; look again when it would have run out.
                 () = sleep(lease_left), if !planted!(LossHeardLate) => {}
             }
         }
     }
+}
 
-    /// Waits until somebody deletes the lock's node. Tells of it if somebody asks for the lock back.
-    async fn deleted(&self) -> Lost {
-        let mut slot = self.own_watch.lock().await;
-        loop {
-            let watch = match &mut *slot {
-                Some(watch) => watch,
-                none => match self.client.get(&self.path).watch().await {
-                    Ok(((_, stat), _)) if self.is_another(&stat) => return Lost::NodeDeleted,
-                    Ok(((data, _), watch)) => {
-                        self.revoked.send_if_modified(|revoked| {
-                            let news = data == REVOKE && !*revoked;
-                            *revoked |= news;
-                            news
-                        });
-                        none.insert(watch)
-                    }
-                    Err(ReadError::Rejected(Rejection::NoNode)) => return Lost::NodeDeleted,
-                    // Not to be had; the other half still watches the session.
-                    Err(_) => std::future::pending().await,
-                },
-            };
-            let event = watch.await;
-            // It has resolved for good, and others may be waiting for the slot.
-            *slot = None;
-            match event {
-                Ok(_) if planted!(DeletionUnheard) => std::future::pending().await,
-                Ok(event) if event.kind == EventType::NODE_DELETED => return Lost::NodeDeleted,
-                Ok(_) => {}
-                Err(end) => return Lost::SessionEnded(end),
-            }
-        }
+impl Known {
+    pub(super) const fn is_put_away(&self) -> bool {
+        self.is_put_away
     }
 }

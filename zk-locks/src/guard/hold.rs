@@ -1,13 +1,13 @@
 //! What is told of a lock from its grant to its release.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use tokio::{
     sync::oneshot,
     time::{Instant, sleep},
 };
 
-use super::Held;
+use super::{Held, Status};
 use crate::{
     line::{Line, Waited},
     observe::{Grant, Observers, Release},
@@ -16,56 +16,78 @@ use crate::{
 /// Tells of the grant when it is made, and of the release when it goes.
 #[derive(Debug)]
 pub(super) struct Hold {
-    held: Arc<Held>,
+    held: Held,
     since: Instant,
     observers: Observers,
-    /// Ends the alarm in being dropped.
-    _alarm: Option<oneshot::Sender<()>>,
+    /// Ends the alarms in being dropped.
+    _alarms: [Option<oneshot::Sender<()>>; 2],
 }
 
 impl Hold {
-    pub(super) fn begin(line: &Line, held: &Arc<Held>, waited: Waited) -> Self {
+    pub(super) fn begin(line: &Line, held: &Held, waited: Waited) -> Self {
         let observers = line.settings.observers.clone();
         let told = Told { held: held.clone(), waited };
         observers.tell(|observer| observer.granted(&told.grant()));
-        let alarm = line.settings.max_hold.map(|limit| {
+        let alarm = |limit: Option<Duration>, takes_away| {
             let (alarm, released) = oneshot::channel();
-            line.client.spawn(told.alarm(limit, released, observers.clone()));
-            alarm
-        });
-        Self { held: held.clone(), since: Instant::now(), observers, _alarm: alarm }
+            let told = Told { held: held.clone(), waited };
+            let (limit, observers) = (limit?, observers.clone());
+            line.client.spawn(told.alarm(limit, released, observers, takes_away));
+            Some(alarm)
+        };
+        let settings = &line.settings;
+        let alarms = [alarm(settings.max_hold, false), alarm(settings.release_after, true)];
+        Self { held: held.clone(), since: Instant::now(), observers, _alarms: alarms }
+    }
+}
+
+impl Hold {
+    /// What is known of the lock is known by this one from now on.
+    pub(super) fn goes_on(&mut self, held: &Held) {
+        self.held = held.clone();
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        let Held { path, token, .. } = &*self.held;
-        let (held, lost) = (self.since.elapsed(), self.held.known_loss());
-        self.observers.tell(|it| it.released(&Release { path, token: *token, held, lost }));
+        let (path, token, held) = (self.held.path(), self.held.token, self.since.elapsed());
+        let lost = match self.held.status() {
+            Status::Lost(lost) => Some(lost),
+            Status::Held | Status::Suspect { .. } => None,
+        };
+        self.observers.tell(|it| it.released(&Release { path, token, held, lost }));
     }
 }
 
 /// A grant that was told of.
 struct Told {
-    held: Arc<Held>,
+    held: Held,
     waited: Waited,
 }
 
 impl Told {
     fn grant(&self) -> Grant<'_> {
-        let Held { path, token, .. } = &*self.held;
         let Waited { time, ahead } = self.waited;
-        Grant { path, token: *token, waited: time, ahead }
+        Grant { path: self.held.path(), token: self.held.token, waited: time, ahead }
     }
 
-    async fn alarm(self, limit: Duration, released: oneshot::Receiver<()>, observers: Observers) {
+    async fn alarm(
+        self,
+        limit: Duration,
+        released: oneshot::Receiver<()>,
+        observers: Observers,
+        takes_away: bool,
+    ) {
         tokio::select! {
             biased;
             _ = released => return,
             () = sleep(limit) => {}
         }
         let Grant { path, token, .. } = self.grant();
-        tracing::warn!(path, %token, ?limit, "held for too long");
+        tracing::warn!(path, %token, ?limit, takes_away, "held for too long");
         observers.tell(|observer| observer.held_too_long(&self.grant()));
+        if takes_away {
+            self.held.take_away().await;
+        }
     }
 }

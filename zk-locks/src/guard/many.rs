@@ -1,6 +1,6 @@
 //! Several nodes that are held together.
 
-use std::{future::Future, pin::pin, slice};
+use std::{future::Future, mem, pin::pin, slice};
 
 use zk_client::Multi;
 
@@ -68,8 +68,8 @@ impl Guards {
 
     /// One guard for each, to be released one by one.
     #[must_use = "dropping them releases what is held"]
-    pub fn into_guards(self) -> Vec<Guard> {
-        self.guards
+    pub fn into_guards(mut self) -> Vec<Guard> {
+        mem::take(&mut self.guards)
     }
 
     /// What is known locally, without asking anybody: lost if any is. See [`Guard::status`].
@@ -93,7 +93,15 @@ impl Guards {
     /// # Errors
     /// [`Lost`]; `work` has been dropped then, wherever it was.
     pub async fn scope<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
-        together::unless(self.lost(), pin!(work)).await
+        let gone = together::first(self.iter().map(|guard| guard.held.gone()));
+        if let Some(output) = together::unless_gone(gone, pin!(Some(work))).await {
+            return Ok(output);
+        }
+        let lost = self.iter().find(|guard| matches!(guard.status(), Status::Lost(_)));
+        match lost {
+            Some(guard) => Err(guard.held.reason().await),
+            None => Err(self.lost().await),
+        }
     }
 
     /// Asks the servers whether all are held: see [`Guard::check`]. One request for each, in one round trip.
@@ -117,9 +125,10 @@ impl Guards {
     ///
     /// # Errors
     /// [`ReleaseError`] of the first that was not confirmed.
-    pub fn release(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
+    pub fn release(mut self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
+        self.put_down();
         // All are under way before any is waited for.
-        let releases: Vec<_> = self.guards.into_iter().map(Guard::release).collect();
+        let releases: Vec<_> = self.into_guards().into_iter().map(Guard::release).collect();
         async move {
             let mut released = Ok(());
             for release in releases {
@@ -127,6 +136,19 @@ impl Guards {
             }
             released
         }
+    }
+}
+
+impl Guards {
+    /// Stops what is done under any of them, before any is given away.
+    fn put_down(&mut self) {
+        self.guards.iter_mut().for_each(Guard::put_down);
+    }
+}
+
+impl Drop for Guards {
+    fn drop(&mut self) {
+        self.put_down();
     }
 }
 

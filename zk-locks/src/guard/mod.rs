@@ -1,21 +1,17 @@
 //! A lock that is held: how to know that it still is, and how to give it back.
 
-use std::{
-    fmt,
-    future::Future,
-    pin::pin,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{fmt, future::Future, pin::pin, sync::OnceLock, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 use zk_client::{Multi, OwnedNode, Watch, Zxid, planted};
 
 mod held;
 mod hold;
+mod keeper;
 mod many;
 mod shared;
 mod token;
+mod upkeep;
 
 pub(crate) use self::held::Held;
 use self::hold::Hold;
@@ -47,6 +43,10 @@ pub enum Status {
 /// Dropping it releases the lock in the background: the session deletes the lock's node, and goes on trying
 /// over lost connections until a server has confirmed it. The guard keeps the session alive.
 ///
+/// That takes a moment in which the program must not end: a guard that is dropped as `main` returns may leave its lock
+/// until the session expires. [`Client::close`](crate::Client::close) waits for all that is under way, as does
+/// [`release`](Guard::release) for one lock.
+///
 /// No lock service can keep a process that was stopped for a while from acting on a lock that it has lost
 /// meanwhile. Pass the [token](Guard::token) on to what the lock protects.
 ///
@@ -70,13 +70,41 @@ pub enum Status {
 /// ```
 #[must_use = "dropping it releases the lock"]
 pub struct Guard {
-    held: Arc<Held>,
-    node: OwnedNode,
+    // In the order in which they go: work under the lock is stopped before the lock is given away.
     cancellation: Cancellation,
     /// Tells of it, if somebody wants to know.
     hold: Option<Hold>,
+    keeping: Keeping,
+    /// `None` if it went in a trade of which nothing has come.
+    node: Option<OwnedNode>,
     /// What is to be written with the release, if anything.
     sign_off: Option<Box<SignOff>>,
+    held: Held,
+}
+
+/// What is watched over as long as this is there.
+#[derive(Debug)]
+pub(crate) struct Keeping(Option<Held>);
+
+impl Keeping {
+    /// Begins with a node.
+    pub(crate) fn begin(held: &Held) -> Self {
+        held.watch_over();
+        Self(Some(held.clone()))
+    }
+
+    /// Leaves it to the next holder.
+    fn passed_on(mut self) -> Self {
+        Self(self.0.take())
+    }
+}
+
+impl Drop for Keeping {
+    fn drop(&mut self) {
+        if let Some(held) = &self.0 {
+            held.put_away();
+        }
+    }
 }
 
 /// Cancelled when it goes, or the lock is lost; made when first asked for.
@@ -113,7 +141,10 @@ impl Guard {
             _ => node.stat().czxid,
         };
         let token = FencingToken::new(token);
-        let held = Held::new(line.client.clone(), node.path().to_owned(), token);
+        let held = match line.settings.filter.has_ids() {
+            true => Held::new(line.client.clone(), node.path().to_owned(), token),
+            false => Held::of_shared_name(line.client.clone(), node.path().to_owned(), token),
+        };
         let mut guard = Self::of(held.heard(own_watch, revoked), node)?;
         guard.hold = Some(Hold::begin(line, &guard.held, waited));
         Ok(guard)
@@ -121,9 +152,14 @@ impl Guard {
 
     /// A guard for a node; `Err` if it was lost on the way.
     pub(crate) fn of(held: Held, node: OwnedNode) -> Result<Self, Lost> {
+        let keeping = Keeping::begin(&held);
+        Self::kept(held, node, keeping)
+    }
+
+    fn kept(held: Held, node: OwnedNode, keeping: Keeping) -> Result<Self, Lost> {
         let cancellation = Cancellation::default();
         let (hold, sign_off) = (None, None);
-        let guard = Self { held: Arc::new(held), node, cancellation, hold, sign_off };
+        let guard = Self { cancellation, hold, keeping, node: Some(node), sign_off, held };
         match guard.status() {
             Status::Lost(lost) => Err(lost),
             Status::Held | Status::Suspect { .. } => Ok(guard),
@@ -132,20 +168,34 @@ impl Guard {
 
     /// Records a loss that was found out in passing; the first one stays.
     pub(crate) fn lose(&self, lost: Lost) -> Lost {
-        match self.held.lose(lost) {
-            Status::Lost(first) => first,
-            Status::Held | Status::Suspect { .. } => lost,
-        }
+        self.held.lose(lost)
     }
 
     /// The guard for the next holder within the process, who has waited for so long; `Err` if there is nothing
     /// to pass on any more.
     pub(crate) fn passed_on(mut self, line: &Line, time: Duration) -> Result<Self, Lost> {
         self.put_down();
-        let Self { held, node, .. } = self;
-        let mut guard = Self::of(held.passed_on()?, node)?;
+        let Self { held, node, keeping, .. } = self;
+        let node = node.ok_or(Lost::NodeDeleted)?;
+        let mut guard = Self::kept(held.passed_on()?, node, keeping.passed_on())?;
         guard.hold = Some(Hold::begin(line, &guard.held, Waited { time, ahead: None }));
         Ok(guard)
+    }
+
+    /// The node, to be traded for another one, and what makes a guard of it again if nothing comes of that. Work under
+    /// the lock is cancelled first.
+    pub(crate) fn lend(self) -> (Option<OwnedNode>, impl FnOnce(Option<OwnedNode>) -> Self) {
+        let Self { cancellation, mut hold, keeping, node, sign_off, held } = self;
+        // That the node goes in the trade is no loss.
+        drop((cancellation, keeping));
+        let back = move |node| {
+            let (held, cancellation) = (held.afresh(), Cancellation::default());
+            if let Some(hold) = &mut hold {
+                hold.goes_on(&held);
+            }
+            Self { cancellation, hold, keeping: Keeping::begin(&held), node, sign_off, held }
+        };
+        (node, back)
     }
 
     /// Nobody works under the lock any more, for now.
@@ -154,7 +204,7 @@ impl Guard {
     }
 
     /// What is known of it, for whoever watches over it without owning it.
-    pub(crate) const fn held(&self) -> &Arc<Held> {
+    pub(crate) const fn held(&self) -> &Held {
         &self.held
     }
 
@@ -167,14 +217,15 @@ impl Guard {
     /// The path of the lock's node, relative to the client's chroot.
     #[must_use]
     pub fn path(&self) -> &str {
-        self.node.path()
+        self.held.path()
     }
 
-    /// What is known locally, without asking anybody. Once it says [`Status::Lost`] it never says anything
-    /// else.
+    /// What is known locally, without asking anybody. Once it says [`Status::Lost`] it says so for good; only the
+    /// reason may turn from [`NodeDeleted`](Lost::NodeDeleted) to [`SessionEnded`](Lost::SessionEnded), if the
+    /// node went because the session did.
     ///
-    /// It does not notice if somebody deletes the lock's node, unless a [`lost`](Guard::lost) future is
-    /// being awaited.
+    /// A lock that has been held for a second has its node watched, and before that if anybody waits for the
+    /// [loss](Guard::lost): a deletion is known here as soon as the session hears of it.
     #[must_use]
     pub fn status(&self) -> Status {
         self.held.status()
@@ -185,8 +236,16 @@ impl Guard {
     /// That is: when the session ends or is told to close; when the servers have not been heard of for so
     /// long that they may have given the lock to somebody else, which a partitioned holder learns no later
     /// than its successor is let in (by a standalone server or a leader that it was connected to); or when
-    /// somebody deletes the lock's node. Waiting costs one request, which arms a watch on that node. The
-    /// future can be dropped and made anew at will.
+    /// somebody deletes the lock's node. Waiting costs one request, which arms a watch on that node, unless it is
+    /// armed already. If that request fails it is made again, in one form or another: nothing but the end of
+    /// the session keeps a loss from being heard of. The future can be dropped and made anew at will.
+    ///
+    /// When the session ends, servers delete its nodes first. So if the node is gone it is found out whether the
+    /// session is still there, for a tenth of a second at most: the reason is
+    /// [`NodeDeleted`](Lost::NodeDeleted) if that was not enough; the [status](Guard::status) tells the truth in the end.
+    /// [`status`](Guard::status), the
+    /// [token](Guard::cancellation_token) and [`scope`](Guard::scope) do not wait for that: by them work stops at
+    /// once.
     pub async fn lost(&self) -> Lost {
         self.held.lost().await
     }
@@ -195,7 +254,8 @@ impl Guard {
     /// lock's path and token.
     ///
     /// # Errors
-    /// [`Lost`]; `work` has been dropped then, wherever it was.
+    /// [`Lost`]; `work` has been dropped as soon as that was known, wherever it was. Finding out the reason may take
+    /// longer, two seconds at most.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -212,7 +272,7 @@ impl Guard {
     /// # }
     /// ```
     pub async fn scope<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
-        self.held.scope(pin!(work)).await
+        self.held.scope(pin!(Some(work))).await
     }
 
     /// Waits until somebody asks for the lock back: by [`Queue::revoke`](crate::Queue::revoke), or with
@@ -235,11 +295,11 @@ impl Guard {
         let start = || {
             let token = CancellationToken::new();
             let (held, cancelled) = (self.held.clone(), token.clone());
-            self.held.client.spawn(async move {
+            self.held.client().spawn(async move {
                 tokio::select! {
                     biased;
                     () = cancelled.cancelled() => {}
-                    _ = held.lost() => cancelled.cancel(),
+                    () = held.gone() => cancelled.cancel(),
                 }
             });
             token
@@ -261,8 +321,11 @@ impl Guard {
     ///
     /// If the lock is not held any more the transaction fails at its operation 0 with
     /// [`NoNode`](zk_client::Rejection::NoNode); operations that are added count from 1.
+    ///
+    /// It is a request of yours: it is made as the [client](zk_client::Client::with) was told that the recipe was made
+    /// of, with its timeout and in the order of submission, unlike the requests that the recipe makes itself.
     pub fn transaction(&self) -> Multi<'_> {
-        self.held.client.multi().check(&self.held.path)
+        self.held.client().multi().as_told().check(self.held.path())
     }
 
     /// Releases the lock, and waits until the next one can have it.
@@ -272,19 +335,23 @@ impl Guard {
     /// # Errors
     /// [`ReleaseError`] if no server has confirmed it: the session has ended, and the lock with it.
     pub fn release(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
-        let Self { held, node, cancellation, hold, sign_off } = self;
-        drop((cancellation, hold));
+        let Self { cancellation, hold, keeping, node, sign_off, held } = self;
+        // One after the other, as they go in being dropped.
+        drop((cancellation, hold, keeping));
         // In front of the delete, which sees to it that the node goes whatever becomes of this.
         let signed_off = sign_off.map(|sign_off| {
             let SignOff { path, record } = *sign_off;
-            held.client.multi().delete(node.path()).set(&path, record.as_bytes()).submit()
+            held.client().multi().delete(held.path()).set(&path, record.as_bytes()).submit()
         });
-        let deleted = node.delete();
+        let deleted = node.map(OwnedNode::delete);
         async move {
             if let Some(signed_off) = signed_off {
                 drop(signed_off.await);
             }
-            let released = deleted.await.map_err(ReleaseError::from);
+            let released = match deleted {
+                Some(deleted) => deleted.await.map_err(ReleaseError::from),
+                None => Ok(()),
+            };
             // Kept until here: the last client to go closes the session.
             drop(held);
             released
@@ -297,7 +364,7 @@ impl fmt::Debug for Guard {
         f.debug_struct("Guard")
             .field("path", &self.path())
             .field("token", &self.token())
-            .field("lost", &self.held.known_loss())
+            .field("lost", &self.held.node.loss())
             .finish_non_exhaustive()
     }
 }

@@ -1,11 +1,8 @@
 //! Nodes under the path, or at it, that have no place in the queue.
 
-use tokio::time::sleep;
-use zk_client::{
-    Cause, Client, CreateMode, InDoubt, OwnedNode, Rejection, WriteError, join, parent,
-};
+use zk_client::{Cause, Client, CreateMode, InDoubt, OwnedNode, WriteError, join};
 
-use super::{Line, THROTTLE_PAUSE, join::PARENT_TRIES};
+use super::Line;
 use crate::error::AcquireError;
 
 impl Line {
@@ -18,31 +15,10 @@ impl Line {
         data: &[u8],
         behind: impl Fn(&Client) -> T,
     ) -> Result<(OwnedNode, T), AcquireError> {
+        self.check_path()?;
         let path = join(&self.path, name);
-        let mut with_parents = false;
-        let mut tries = PARENT_TRIES;
-        loop {
-            let cork = self.client.cork();
-            let parents = if with_parents { self.create_parents(&cork) } else { Vec::new() };
-            let create = cork.create(&path, data).mode(mode).acl(&self.settings.acl);
-            let create = create.protected_by_its_name().submit();
-            let submitted = behind(&cork);
-            drop(cork);
-
-            let refusal = self.parents_refused(parents).await;
-            match create.await {
-                Ok(node) => return Ok((node, submitted)),
-                Err(WriteError::Rejected(Rejection::NoNode)) if tries > 0 => {
-                    if let Some(refusal) = refusal {
-                        return Err(refusal.into());
-                    }
-                    with_parents = true;
-                    tries -= 1;
-                }
-                Err(WriteError::NotApplied(Cause::Throttled)) => sleep(THROTTLE_PAUSE).await,
-                Err(error) => return Err(error.into()),
-            }
-        }
+        let create = self.create(&self.client, &path, data).mode(mode).protected_by_its_name();
+        create.followed_by(behind).await.map_err(|error| self.refused(error))
     }
 
     /// Sees to it that there is a node with this very name, whoever makes it, and everything above it. Returns
@@ -53,29 +29,8 @@ impl Line {
         data: &[u8],
         mode: CreateMode,
     ) -> Result<bool, AcquireError> {
-        let mut with_parents = false;
-        let mut tries = PARENT_TRIES;
-        loop {
-            let cork = self.client.cork();
-            let above = parent(path).filter(|_| with_parents);
-            let parents = above.map_or_else(Vec::new, |above| self.create_levels(&cork, above));
-            let create = cork.create(path, data).mode(mode).acl(&self.settings.acl).submit();
-            drop(cork);
-
-            let refusal = self.parents_refused(parents).await;
-            match create.await {
-                Ok(_) => return Ok(true),
-                Err(WriteError::Rejected(Rejection::NodeExists)) => return Ok(false),
-                Err(WriteError::Rejected(Rejection::NoNode)) if tries > 0 => {
-                    if let Some(refusal) = refusal {
-                        return Err(refusal.into());
-                    }
-                    with_parents = true;
-                    tries -= 1;
-                }
-                Err(error) => self.may_try_again(error).await?,
-            }
-        }
+        let created = self.create(&self.client, path, data).mode(mode).or_exists().await;
+        Ok(created.map_err(|error| self.refused(error))?.is_some())
     }
 
     /// For writes that may be repeated: returns when it is certain that the one with this error does not
@@ -85,13 +40,11 @@ impl Line {
     /// The error, if repeating the write is no use.
     pub(crate) async fn may_try_again(&self, error: WriteError) -> Result<(), AcquireError> {
         match error {
-            WriteError::NotApplied(Cause::Throttled) => sleep(THROTTLE_PAUSE).await,
-            WriteError::NotApplied(Cause::Disconnected(_))
-            | WriteError::InDoubt(InDoubt { cause: Cause::Disconnected(_), .. }) => {
+            WriteError::InDoubt(InDoubt { cause: Cause::Disconnected(_), .. }) => {
                 self.client.settle().await?;
+                Ok(())
             }
-            error => return Err(error.into()),
+            error => Err(self.refused(error)),
         }
-        Ok(())
     }
 }

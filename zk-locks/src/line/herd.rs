@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
-use zk_client::{Cause, ReadError, Rejection, planted};
+use tokio::time::timeout;
+use zk_client::{ReadError, Rejection, planted};
 
-use super::{Line, Place, THROTTLE_PAUSE, wait::jitter};
+use super::{Line, Place, wait::jitter};
 use crate::error::AcquireError;
 
 impl Line {
@@ -20,10 +20,6 @@ impl Line {
                 Ok(((names, _), changed)) => (names, changed),
                 Err(ReadError::Rejected(Rejection::NoNode)) => {
                     return Err(AcquireError::NodeDeleted);
-                }
-                Err(ReadError::Unavailable(Cause::Throttled)) => {
-                    sleep(THROTTLE_PAUSE).await;
-                    continue;
                 }
                 Err(error) => return Err(error.into()),
             };

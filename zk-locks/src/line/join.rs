@@ -1,23 +1,17 @@
 //! Getting a place in a queue.
 
-use std::sync::atomic::Ordering;
+use std::borrow::Cow;
 
-use tokio::time::sleep;
 use zk_client::{
-    Cause, Client, CreateMode, Created, OwnedNode, Pending, ReadError, Rejection, WriteError,
-    ancestors, join, planted,
+    Cause, Client, Create, CreateMode, CreateProtected, ReadError, Rejection, join, planted,
 };
 
-use super::{Line, Place, Settings, THROTTLE_PAUSE};
+use super::{IN_PLACE, Line, Place, Settings};
 use crate::{
     entry::Kind,
     error::AcquireError,
     layout::{Role, Strangers},
 };
-
-/// How often a path may vanish between its creation and ours. Containers vanish when they have been
-/// empty for a while; more than a few times in a row is somebody deleting them on purpose.
-pub(crate) const PARENT_TRIES: usize = 5;
 
 impl Line {
     /// Whether anybody is in the queue for whom a newcomer would have to wait: one read, no write.
@@ -56,7 +50,8 @@ impl Line {
         Ok(place)
     }
 
-    /// The same, with something else to ask `behind` the listing, in the same round trip.
+    /// The same, with something else to ask `behind` the listing, in the same round trip: what that says is worth
+    /// something if the place has a listing.
     pub(crate) async fn join_and<T>(
         &self,
         role: Role,
@@ -67,69 +62,68 @@ impl Line {
         if self.settings.filter.strangers == Strangers::Refuse {
             self.refuse_strangers().await?;
         }
-        let mut with_parents = false;
-        let mut tries = PARENT_TRIES;
         let mut may_rotate = true;
         loop {
             let epoch = self.client.session().epoch();
-            let cork = self.client.cork();
-            let parents = if with_parents { self.create_parents(&cork) } else { Vec::new() };
-            let create = self.create(&cork, role, data)?;
-            let children = cork.children(&self.path).packed().submit();
-            let behind = behind(&cork);
-            drop(cork);
-
-            let refusal = self.parents_refused(parents).await;
-            match create.await {
-                Ok(node) if may_rotate && self.is_worn(&node) => {
-                    may_rotate = self.rotate(node).await?;
-                }
-                Ok(node) => {
-                    let mut place = Place::new(node, besides.map(str::to_owned), &self.settings)?;
-                    match children.await {
-                        // An old listing, sent again over a new connection, may be from before the node.
-                        Ok((names, _)) => {
-                            place.listing = self.listing(names.iter(), &place, epoch)?;
-                            place.story.ahead = place.ahead();
-                        }
-                        // It would be the next time too, at the price of another connection.
-                        Err(error @ ReadError::Unavailable(Cause::ReplyTooLarge { .. })) => {
-                            return Err(error.into());
-                        }
-                        Err(_) => {}
-                    }
-                    return Ok((self.unless_full(place)?, behind));
-                }
-                Err(WriteError::Rejected(Rejection::NoNode)) if tries > 0 => {
-                    if let Some(refusal) = refusal {
-                        return Err(refusal.into());
-                    }
-                    with_parents = true;
-                    tries -= 1;
-                }
-                Err(WriteError::NotApplied(Cause::Throttled)) => sleep(THROTTLE_PAUSE).await,
-                Err(error) => return Err(error.into()),
+            let (path, data) = self.node(role, data)?;
+            let create = self.waiting(self.create(&self.client, &path, &data));
+            let listed = |cork: &Client| {
+                let children = cork.with(IN_PLACE).children(&self.path).packed().submit();
+                (children, behind(cork))
+            };
+            let created = create.followed_by(listed).await;
+            let (node, (children, behind)) = created.map_err(|error| self.refused(error))?;
+            if may_rotate && self.is_worn(&node) {
+                self.rotate(node).await?;
+                // A path that is worn from the beginning always will be.
+                may_rotate = false;
+                continue;
             }
+            let mut place = Place::new(node, besides.map(str::to_owned), &self.settings)?;
+            match children.await {
+                // An old listing, sent again over a new connection, may be from before the node, as one may be whose
+                // create had to be asked for again.
+                Ok((names, _)) => {
+                    place.listing = self.listing(names.iter(), &place, epoch)?;
+                    place.story.ahead = place.ahead();
+                }
+                // It would be the next time too, at the price of another connection.
+                Err(error @ ReadError::Unavailable(Cause::ReplyTooLarge { .. })) => {
+                    return Err(error.into());
+                }
+                Err(_) => {}
+            }
+            return Ok((self.unless_full(place)?, behind));
         }
     }
 
-    /// Submits the creation of a node with a place in the queue.
-    fn create(
+    /// The path of a new node, up to its number, and what it says: in one of them is an id that nobody else has ever used.
+    pub(super) fn node<'a>(
         &self,
-        client: &Client,
         role: Role,
-        data: &[u8],
-    ) -> Result<impl Future<Output = Result<OwnedNode, WriteError>> + use<>, AcquireError> {
-        Ok(client
-            .create(&self.node_path(role)?, data)
-            .mode(CreateMode::EphemeralSequential)
-            .acl(&self.settings.acl)
-            .protected_by_its_name()
-            .submit())
+        data: &'a [u8],
+    ) -> Result<(String, Cow<'a, [u8]>), AcquireError> {
+        let path = self.node_path(role)?;
+        if self.settings.filter.has_ids() {
+            return Ok((path, Cow::Borrowed(data)));
+        }
+        let id = self.client.unique_id()?;
+        Ok((path, Cow::Owned([id.as_bytes(), b" ", data].concat())))
     }
 
-    /// The path of a new node, up to its number. Nobody else has ever asked for it.
+    /// The creation of such a node, which is found again by its id.
+    pub(super) fn waiting<'a>(&self, create: Create<'a>) -> CreateProtected<'a> {
+        let create = create.mode(CreateMode::EphemeralSequential);
+        match self.settings.filter.has_ids() {
+            true => create.protected_by_its_name(),
+            false => create.protected_by_its_data(),
+        }
+    }
+
+    /// The path of a new node, up to its number. Nobody else has ever asked for it, if it has an id.
     pub(crate) fn node_path(&self, role: Role) -> Result<String, AcquireError> {
+        self.check_path()?;
+        self.settings.filter.check()?;
         let Settings { description, layout, .. } = &self.settings;
         let id = match planted!(AdoptsOldNode) {
             true => description.clone(),
@@ -158,45 +152,5 @@ impl Line {
             .into_iter()
             .find_map(|name| filter.read(name).err().filter(|name| filter.is_strange(name)));
         stranger.map_or(Ok(()), |name| Err(AcquireError::Stranger { name }))
-    }
-
-    /// Submits the creation of the path, level by level from the top: the path may be new, or have been
-    /// reaped for being idle.
-    pub(crate) fn create_parents(&self, client: &Client) -> Vec<Pending<Created, WriteError>> {
-        self.create_levels(client, &self.path)
-    }
-
-    /// The same for another path.
-    pub(super) fn create_levels(
-        &self,
-        client: &Client,
-        path: &str,
-    ) -> Vec<Pending<Created, WriteError>> {
-        let old_servers = self.without_containers.load(Ordering::Relaxed);
-        let mode = if old_servers { CreateMode::Persistent } else { CreateMode::Container };
-        let levels: Vec<&str> = ancestors(path).take_while(|path| *path != "/").collect();
-        let acl = &self.settings.acl;
-        let create = |path| client.create(path, b"").mode(mode).acl(acl).submit();
-        levels.into_iter().rev().map(create).collect()
-    }
-
-    /// The first refusal that matters among the creations of the path's levels.
-    pub(crate) async fn parents_refused(
-        &self,
-        parents: Vec<Pending<Created, WriteError>>,
-    ) -> Option<WriteError> {
-        let mut refusal = None;
-        for parent in parents {
-            match parent.await {
-                Ok(_) | Err(WriteError::Rejected(Rejection::NodeExists)) => {}
-                Err(WriteError::Rejected(Rejection::Unimplemented)) => {
-                    self.without_containers.store(true, Ordering::Relaxed);
-                }
-                Err(error @ WriteError::Rejected(_)) => refusal = refusal.or(Some(error)),
-                // Lost, perhaps: the next try will tell.
-                Err(_) => {}
-            }
-        }
-        refusal
     }
 }

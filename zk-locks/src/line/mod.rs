@@ -8,7 +8,7 @@
 //!
 //! | module | concern |
 //! |---|---|
-//! | `join` | getting a place: the create, the listing behind it, and missing parents |
+//! | `join` | getting a place: the create, and the listing behind it |
 //! | `together` | the same in several queues at once |
 //! | `herd` | waiting by watching everybody |
 //! | `place` | our node, and what is heard of those in front |
@@ -18,11 +18,14 @@
 //! | `rotate` | making a path anew before its numbers end |
 //! | `wait` | looking, watching, hearing, until nobody is in front |
 
-use std::{sync::atomic::AtomicBool, time::Duration};
+use std::time::Duration;
 
-use zk_client::{AclList, Client};
+use zk_client::{
+    AclList, CallOptions, Client, Create, Rejection, WriteError, ZkPath, ancestors, parent,
+};
 
 use crate::{
+    error::AcquireError,
     layout::{Filter, Layout, NAME_END, Role},
     observe::Observers,
     queue::Queue,
@@ -41,13 +44,13 @@ mod wait;
 pub use self::listing::ahead_in_line;
 pub(crate) use self::{
     delay::SignOff,
-    join::PARENT_TRIES,
     listing::Listing,
     place::{Lent, Place, Waited},
 };
 
-/// Pause before asking again a server that is throttling.
-pub(crate) const THROTTLE_PAUSE: Duration = Duration::from_millis(100);
+/// How requests are made on whose order others rely that are submitted behind them: answered in their place, or not at
+/// all. Of those that are asked again, as by [`Client::patient`], the answer comes behind the others'.
+pub(crate) const IN_PLACE: CallOptions = CallOptions::new();
 
 /// A queue under a path.
 #[derive(Debug)]
@@ -55,8 +58,8 @@ pub(crate) struct Line {
     pub(crate) client: Client,
     pub(crate) path: String,
     pub(crate) settings: Settings,
-    /// Whether the servers are too old for containers (before 3.5.1), or there are to be none.
-    without_containers: AtomicBool,
+    /// The node that must be there, if one must: it and what is above it are not to be created.
+    required: Option<String>,
 }
 
 /// What all recipes can be told. [`Builder`](crate::Builder) says what is what.
@@ -71,11 +74,21 @@ pub(crate) struct Settings {
     pub(crate) max_waiters: Option<usize>,
     pub(crate) rotate_at: i32,
     pub(crate) max_hold: Option<Duration>,
+    pub(crate) release_after: Option<Duration>,
     pub(crate) lock_delay: Option<Duration>,
+    pub(crate) required: Required,
     pub(crate) observers: Observers,
     /// Whether a waiter watches everybody, and not only the one in front.
     pub(crate) herd: bool,
     pub(crate) downgrades: Downgrades,
+}
+
+/// Which node is not to be created, together with all that is above it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Required {
+    Nothing,
+    Parent,
+    Path,
 }
 
 /// Who may put a node in front of one that waits to write, by going on to read under a write lock.
@@ -91,10 +104,76 @@ pub(crate) enum Downgrades {
 }
 
 impl Line {
-    pub(crate) const fn new(client: Client, path: String, settings: Settings) -> Self {
-        // Who has to know who came before needs a path that does not go.
-        let without_containers = AtomicBool::new(settings.lock_delay.is_some());
-        Self { client, path, settings, without_containers }
+    pub(crate) fn new(client: Client, path: String, settings: Settings) -> Self {
+        let required = match settings.required {
+            Required::Nothing => None,
+            Required::Parent => parent(&path).map(str::to_owned),
+            Required::Path => Some(path.clone()),
+        };
+        Self { client, path, settings, required }
+    }
+
+    /// Another queue of the same recipe: at this path, with the same node required.
+    pub(crate) fn beside(&self, path: String) -> Self {
+        let required = self.required.clone();
+        // One below a path that is none would be one.
+        let path = if self.check_path().is_ok() { path } else { self.path.clone() };
+        Self { required, ..Self::new(self.client.clone(), path, self.settings.clone()) }
+    }
+
+    /// The same for a recipe that is the node at the path itself: what must be there is the node above.
+    pub(crate) fn of_one_node(mut self) -> Self {
+        let above = parent(&self.path).unwrap_or("/");
+        self.required = self.required.map(|_| above.to_owned());
+        self
+    }
+
+    /// Whether the path is one: what is below it may be one all the same.
+    ///
+    /// # Errors
+    /// [`AcquireError::InvalidPath`], with the path as the recipe was given it.
+    pub(crate) fn check_path(&self) -> Result<(), AcquireError> {
+        self.path.parse::<ZkPath>().map(drop).map_err(AcquireError::InvalidPath)
+    }
+
+    /// Whether a node at this path is to be created where it is missing.
+    pub(crate) fn may_create(&self, path: &str) -> bool {
+        let required = self.required.as_deref();
+        required.is_none_or(|required| ancestors(required).all(|level| level != path))
+    }
+
+    /// A create as the recipe wants it, of what is missing above as well.
+    pub(crate) fn create<'a>(
+        &'a self,
+        client: &'a Client,
+        path: &'a str,
+        data: &'a [u8],
+    ) -> Create<'a> {
+        let create = client.create(path, data).acl(&self.settings.acl);
+        let create = match self.settings.lock_delay {
+            // Who has to know who came before needs a path that does not go.
+            Some(_) => create.parents(),
+            None => create.containers(),
+        };
+        match &self.required {
+            Some(required) => create.parents_below(required),
+            None => create,
+        }
+    }
+
+    /// What a write was refused with, to whoever asked for the lock.
+    pub(crate) fn refused(&self, error: WriteError) -> AcquireError {
+        match (&self.required, error) {
+            (Some(path), WriteError::Rejected(Rejection::NoNode)) => {
+                AcquireError::PathMissing { path: path.clone() }
+            }
+            (_, error) => error.into(),
+        }
+    }
+
+    /// Which queue it is, of all that there are: where, and of several that share a path, which.
+    pub(crate) fn place(&self) -> (&str, Option<&str>) {
+        (&self.path, self.settings.filter.named.as_deref())
     }
 
     /// The same queue from outside.
@@ -105,7 +184,7 @@ impl Line {
     /// The name of a new node, up to its number; `None` if the layout has none for the role.
     pub(crate) fn node_name(&self, role: Role, id: &str) -> Option<String> {
         match &self.settings.filter.named {
-            Some(lock) if role == Role::Lock => Some(format!("_c_{id}-{lock}{NAME_END}")),
+            Some(lock) if role == Role::Lock => Some(format!("{lock}{NAME_END}")),
             _ => self.settings.layout.name(role, id),
         }
     }

@@ -12,9 +12,11 @@ use crate::error::AcquireError;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Line {
-    /// Whether a node's number is so large (or has gone round) that the path should be made anew.
+    /// Whether a node's number is so large (or has gone round) that the path should be made anew, which it is not if
+    /// it is not to be created.
     pub(super) fn is_worn(&self, node: &OwnedNode) -> bool {
-        node.sequence().is_some_and(|number| number < 0 || number >= self.settings.rotate_at)
+        self.may_create(&self.path)
+            && node.sequence().is_some_and(|number| number < 0 || number >= self.settings.rotate_at)
     }
 
     /// Whether any of these is.
@@ -22,11 +24,11 @@ impl Line {
         lines.iter().zip(nodes).any(|(line, node)| line.is_worn(node))
     }
 
-    /// Leaves the queue, waits until everybody has, and deletes the path. `false` if that does not come about.
+    /// Leaves the queue, waits until everybody has, and deletes the path, if that comes about.
     ///
     /// Only an empty path can be deleted, so nobody in the old queue is ever missed by one in the new. Who has
     /// a smaller number stays, and is served before.
-    pub(super) async fn rotate(&self, node: OwnedNode) -> Result<bool, AcquireError> {
+    pub(super) async fn rotate(&self, node: OwnedNode) -> Result<(), AcquireError> {
         node.delete().await?;
         self.renew().await
     }
@@ -36,28 +38,27 @@ impl Line {
     pub(super) async fn rotate_all(
         lines: &[&Self],
         nodes: Vec<OwnedNode>,
-    ) -> Result<bool, AcquireError> {
+    ) -> Result<(), AcquireError> {
         let is_worn: Vec<bool> =
             lines.iter().zip(&nodes).map(|(line, node)| line.is_worn(node)).collect();
         let left: Vec<_> = nodes.into_iter().map(OwnedNode::delete).collect();
         for left in left {
             left.await?;
         }
-        let mut renewed = true;
         for (line, _) in lines.iter().zip(is_worn).filter(|(_, is_worn)| *is_worn) {
-            renewed &= line.renew().await?;
+            line.renew().await?;
         }
-        Ok(renewed)
+        Ok(())
     }
 
     /// Waits until everybody has left the queue, and deletes the path.
-    async fn renew(&self) -> Result<bool, AcquireError> {
+    async fn renew(&self) -> Result<(), AcquireError> {
         tracing::info!(path = self.path, "making the path anew");
         match timeout(PATIENCE, self.delete_when_empty()).await {
-            Ok(rotated) => rotated.map(|()| true),
+            Ok(rotated) => rotated,
             Err(_) => {
                 tracing::warn!(path = self.path, "the path does not get empty");
-                Ok(false)
+                Ok(())
             }
         }
     }

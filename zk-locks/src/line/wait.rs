@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use zk_client::{Cause, OwnedNode, ReadError, Rejection, join, planted};
+use zk_client::{OwnedNode, ReadError, Rejection, join, planted};
 
 use super::{
-    Line, Listing, Place, THROTTLE_PAUSE,
+    Line, Listing, Place,
     listing::SIGHT,
     place::{Arming, Wake, Watched},
 };
-use crate::{error::AcquireError, queue::REVOKE};
+use crate::{error::AcquireError, queue::REVOKE, together};
 
 impl Line {
     /// Waits until the lock is granted. Can be dropped and called again.
@@ -30,7 +30,7 @@ impl Line {
             }
             let wake = match self.arm(place).await? {
                 Some(wake) => wake,
-                None => place.heard().await?,
+                None => self.heard(place).await?,
             };
             if matches!(wake, Wake::WatchOwn) {
                 continue;
@@ -40,6 +40,26 @@ impl Line {
                 return Ok(());
             }
             place.forget();
+        }
+    }
+
+    /// Waits until something happens to those who are watched. Who is behind a node of the same session that nobody owns any
+    /// more, and that servers refuse to delete, would hear of nothing.
+    async fn heard(&self, place: &mut Place) -> Result<Wake, AcquireError> {
+        let session = self.client.session().id();
+        let of_us = place.watched.iter().filter(|watched| watched.owner == session);
+        let of_us: Vec<_> = of_us.map(|watched| join(&self.path, &watched.name)).collect();
+        if of_us.is_empty() {
+            return place.heard().await;
+        }
+        let orphaned = together::first(of_us.iter().map(async |path| {
+            let rejection = self.client.orphaned(path).await;
+            AcquireError::Orphan { path: path.clone(), rejection }
+        }));
+        tokio::select! {
+            biased;
+            wake = place.heard() => wake,
+            orphan = orphaned => Err(orphan),
         }
     }
 
@@ -78,24 +98,19 @@ impl Line {
 
     /// Lists the queue anew.
     async fn list(&self, place: &mut Place) -> Result<Listing, AcquireError> {
-        loop {
-            let (epoch, names) = place.looking.get_or_insert_with(|| {
-                // Taken first: a listing that is sent again over a new connection must not pass for one of it.
-                (self.client.session().epoch(), self.client.children(&self.path).packed().submit())
-            });
-            let (epoch, names) = (*epoch, names.await);
-            place.looking = None;
-            match names {
-                Ok((names, _)) => {
-                    let listing = self.listing(names.iter(), place, epoch)?;
-                    return listing.ok_or(AcquireError::NodeDeleted);
-                }
-                Err(ReadError::Rejected(Rejection::NoNode)) => {
-                    return Err(AcquireError::NodeDeleted);
-                }
-                Err(ReadError::Unavailable(Cause::Throttled)) => sleep(THROTTLE_PAUSE).await,
-                Err(error) => return Err(error.into()),
+        let (epoch, names) = place.looking.get_or_insert_with(|| {
+            // Taken first: a listing that is sent again over a new connection must not pass for one of it.
+            (self.client.session().epoch(), self.client.children(&self.path).packed().submit())
+        });
+        let (epoch, names) = (*epoch, names.await);
+        place.looking = None;
+        match names {
+            Ok((names, _)) => {
+                let listing = self.listing(names.iter(), place, epoch)?;
+                listing.ok_or(AcquireError::NodeDeleted)
             }
+            Err(ReadError::Rejected(Rejection::NoNode)) => Err(AcquireError::NodeDeleted),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -135,10 +150,6 @@ impl Line {
                 }
                 Err(ReadError::Rejected(Rejection::NoNode)) => {
                     arming.wake = Some(Wake::Gone { name, was_of: None });
-                }
-                Err(ReadError::Unavailable(Cause::Throttled)) => {
-                    arming.wake = Some(Wake::LookAgain);
-                    sleep(THROTTLE_PAUSE).await;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -193,7 +204,7 @@ impl Line {
 /// A part of a pause that differs from waiter to waiter, two thirds of it at least.
 pub(super) fn jitter(node: &OwnedNode, pause: Duration) -> Duration {
     let sixteenths = u32::try_from(node.stat().czxid.0.rem_euclid(16)).unwrap_or_default();
-    pause - pause * sixteenths / 48
+    pause - pause / 48 * sixteenths
 }
 
 async fn pause(duration: Option<Duration>) {

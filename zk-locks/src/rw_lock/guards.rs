@@ -2,11 +2,11 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use zk_client::{CreateMode, MultiError, Rejection, join, planted};
+use zk_client::{CreateMode, MultiError, Rejection, planted};
 
 use crate::{
     error::{AcquireError, Lost, ReleaseError},
-    guard::{FencingToken, Guard, Held},
+    guard::{FencingToken, Guard, Held, Status},
     layout::Role,
     line::{Downgrades, Line},
     ticket::Ticket,
@@ -24,7 +24,7 @@ use crate::{
 /// let reading = RwLock::new(&zk, "/locks/report").read().await?;
 /// match reading.try_upgrade().await {
 ///     Ok(writing) => writing.release().await?,
-///     // It has failed, or another reader wants to write and waits for us: give way.
+///     // It has failed, or somebody waits to write until we are done: give way.
 ///     Err(refused) => refused.guard.release().await?,
 /// }
 /// # Ok(())
@@ -107,8 +107,9 @@ impl ReadGuard {
     /// Goes on to write, without letting anybody else write in between: waits until those who read too are
     /// done. While it waits nobody new comes to read.
     ///
-    /// Two readers who both waited for the other to be done would wait for ever: so the second one is refused
-    /// at once. It has to release its lock and ask for a write lock anew.
+    /// Who waits to write already, be it with [`write`](crate::RwLock::write) or by an upgrade of its own, waits for this
+    /// read lock, and would be waited for: both would wait for ever. So this is refused at once then; release the lock and
+    /// ask for a write lock anew.
     ///
     /// Dropping the future releases the lock.
     ///
@@ -125,8 +126,8 @@ impl ReadGuard {
 
     async fn upgraded(&self) -> Result<Option<Guard>, AcquireError> {
         let mut place = self.line.join(Role::Write, Some(zk_client::name(self.path()))).await?;
-        let is_second = self.line.look(&mut place).await?.is_behind_writer();
-        if is_second && !planted!(UpgradesTogether) {
+        let would_deadlock = self.line.look(&mut place).await?.is_behind_writer();
+        if would_deadlock && !planted!(UpgradesTogether) {
             return Ok(None);
         }
         Ticket::new(self.line.clone(), place).wait().await.map(Some)
@@ -150,8 +151,10 @@ impl WriteGuard {
     /// Nobody writes in between.
     ///
     /// The [token](Guard::token) stays that of the write: the new node has a larger number than those of
-    /// writers who wait already. One round trip, in which the servers make sure that the lock is still held, and
-    /// one request in the background.
+    /// writers who wait already. One request, by which the servers make sure that the lock is still held and let others
+    /// in: whoever asks them after this has returned may read.
+    ///
+    /// Work under the write lock is [cancelled](Guard::cancellation_token) first.
     ///
     /// On a path with [kazoo's names](crate::Layout::Kazoo) this is for where only this type is used: an
     /// exclusive [`Lock`](crate::Lock) takes a writer's node for that of an exclusive lock, and does not expect
@@ -162,47 +165,66 @@ impl WriteGuard {
     /// # Errors
     /// [`DowngradeError`], with the write lock, which is still held unless it says otherwise.
     pub async fn downgrade(self) -> Result<ReadGuard, DowngradeError> {
-        match self.downgraded().await {
-            // The write node goes in being dropped.
-            Ok(guard) => Ok(ReadGuard { guard, line: self.line }),
-            Err(cause) => Err(DowngradeError { guard: self, cause }),
+        let Self { guard, line } = self;
+        match downgraded(&line, guard).await {
+            Ok(guard) => Ok(ReadGuard { guard, line }),
+            Err((guard, cause)) => Err(DowngradeError { guard: Self { guard, line }, cause }),
         }
     }
+}
 
-    /// As Curator does it: a node for reading with the number of the one for writing, which has its place in
-    /// the queue directly behind it.
-    async fn downgraded(&self) -> Result<Guard, AcquireError> {
-        if let crate::Status::Lost(lost) = self.status() {
-            return Err(lost.into());
+/// As Curator does it, a node for reading with the number of the one for writing, which has its place in the queue
+/// directly behind it; but in one transaction with the end of the write node: only who still holds the lock gets it, and
+/// whoever knows of it may count on others being let in.
+async fn downgraded(line: &Line, guard: Guard) -> Result<Guard, (Guard, AcquireError)> {
+    let path = match path_to_read(line, &guard) {
+        Ok(path) => path,
+        Err(cause) => return Err((guard, cause)),
+    };
+    let token = guard.token();
+    let Line { client, settings, .. } = line;
+    let create = client.create(&path, settings.description.as_bytes());
+    let create = create.mode(CreateMode::Ephemeral).acl(&settings.acl).protected_by_its_name();
+    let (write, rest) = guard.lend();
+    let Some(write) = write else { return Err((rest(None), AcquireError::NodeDeleted)) };
+    let mut nodes = client.create_all_protected([create]).replacing(write).submit();
+    let traded = match (&mut nodes).await {
+        Ok(Ok(mut nodes)) => nodes.pop().ok_or(AcquireError::NodeDeleted),
+        Ok(Err(MultiError { rejection: Rejection::NoNode, .. })) => Err(AcquireError::NodeDeleted),
+        Ok(Err(MultiError { rejection, .. })) => Err(AcquireError::Rejected(rejection)),
+        Err(error) => Err(error.into()),
+    };
+    match traded {
+        Ok(node) => {
+            let token = match planted!(DowngradeWithNewToken) {
+                true => FencingToken::new(node.stat().czxid),
+                false => token,
+            };
+            let held = Held::new(client.clone(), node.path().to_owned(), token);
+            Guard::of(held, node).map_err(|lost| (rest(None), lost.into()))
         }
-        let Line { client, path, settings, .. } = &*self.line;
-        if settings.downgrades == Downgrades::Never {
-            return Err(AcquireError::NoDowngrade);
+        Err(cause) => {
+            let guard = rest(nodes.take_back());
+            let cause = match cause {
+                AcquireError::NodeDeleted => guard.lose(Lost::NodeDeleted).into(),
+                cause => cause,
+            };
+            Err((guard, cause))
         }
-        let layout = settings.layout;
-        let id = client.unique_id()?;
-        let name = layout.name(Role::Read, &id).ok_or(AcquireError::NoSuchName { layout })?;
-        let own = self.guard.path();
-        let digits = &own[own.len().saturating_sub(SEQUENCE_LENGTH)..];
-        let path = join(path, &(name + digits));
-        let create = client.create(&path, settings.description.as_bytes());
-        let create = create.mode(CreateMode::Ephemeral).acl(&settings.acl).protected_by_its_name();
-        // Only in front of those who wait if we are there ourselves.
-        let nodes = client.create_all_protected([create]).check(own).await?;
-        let node = match nodes {
-            Ok(mut nodes) => nodes.pop().ok_or(AcquireError::NodeDeleted)?,
-            Err(MultiError { rejection: Rejection::NoNode, .. }) => {
-                return Err(self.guard.lose(Lost::NodeDeleted).into());
-            }
-            Err(MultiError { rejection, .. }) => return Err(AcquireError::Rejected(rejection)),
-        };
-        let token = match planted!(DowngradeWithNewToken) {
-            true => FencingToken::new(node.stat().czxid),
-            false => self.token(),
-        };
-        let held = Held::new(client.clone(), node.path().to_owned(), token);
-        Ok(Guard::of(held, node)?)
     }
+}
+
+/// The path of the node with which whoever holds this goes on to read.
+fn path_to_read(line: &Line, guard: &Guard) -> Result<String, AcquireError> {
+    if let Status::Lost(lost) = guard.status() {
+        return Err(lost.into());
+    }
+    if line.settings.downgrades == Downgrades::Never || !line.settings.filter.has_ids() {
+        return Err(AcquireError::NoDowngrade);
+    }
+    let name = line.node_path(Role::Read)?;
+    let own = guard.path();
+    Ok(name + &own[own.len().saturating_sub(SEQUENCE_LENGTH)..])
 }
 
 /// How many digits a sequence number has. (Those that are granted are positive.)
@@ -210,13 +232,17 @@ const SEQUENCE_LENGTH: usize = 10;
 
 /// Why a read lock has not become a write lock.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", cause.as_ref().map_or_else(|| "another reader is waiting to write".to_owned(), ToString::to_string))]
+#[error("{}", cause.as_ref().map_or_else(|| WAITED_FOR.to_owned(), ToString::to_string))]
 pub struct UpgradeError {
     /// The lock, to read.
     pub guard: ReadGuard,
-    /// What has failed; `None` if somebody else is waiting to write, which would never end.
+    /// What has failed; `None` if somebody else waits to write, which would never end: a writer, or another reader that
+    /// wants to upgrade.
     pub cause: Option<AcquireError>,
 }
+
+/// Why an upgrade is refused of which nothing has failed.
+const WAITED_FOR: &str = "somebody else waits to write until this read lock is released";
 
 /// Why a write lock has not become a read lock.
 #[derive(Debug, thiserror::Error)]

@@ -32,7 +32,7 @@ pub use self::{
 /// Grants are in the order of asking: those who want to read and follow each other hold it together, and who
 /// asks to read behind somebody who waits to write waits too. So neither side starves.
 ///
-/// Nodes are those of Curator's `InterProcessReadWriteLock` (or kazoo's, by the
+/// Nodes are those of Curator's `InterProcessReadWriteLock` (or others', by the
 /// [layout](Builder::layout)): its users share the lock on the same path, writers and readers.
 ///
 /// # Fencing
@@ -43,8 +43,8 @@ pub use self::{
 /// # Cost
 ///
 /// Of both sides that of a [`Lock`](crate::Lock), but that a writer always lists the queue before it is granted, unless
-/// there is [no downgrade](RwLockBuilder::no_downgrade). A downgrade or an upgrade costs one round trip, and one
-/// request in the background. A writer that goes wakes exactly the readers behind it.
+/// there is [no downgrade](RwLockBuilder::no_downgrade). A downgrade costs one request, an upgrade what a writer costs and
+/// one in the background. A writer that goes wakes exactly the readers behind it.
 ///
 /// # When it is lost
 ///
@@ -83,7 +83,28 @@ impl RwLockBuilder {
     /// If somebody does all the same, a writer may hold the lock together with that reader. Default: no
     /// promise.
     pub const fn no_downgrade(mut self) -> Self {
-        self.downgrades = Downgrades::Never;
+        self.settings.downgrades = Downgrades::Never;
+        self
+    }
+
+    /// Has every waiter watch the whole queue instead of the one in front: see [`HerdLock`](crate::HerdLock), which says
+    /// what that costs and when not to. Who waits in which way is each one's own affair; both can be used on one path.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+    /// use zk_locks::{Layout, RwLock};
+    ///
+    /// // Beside those who call their nodes <host>-R-<number> and <host>-W-<number>.
+    /// let lock = RwLock::builder(&zk, "/shared_lock").layout(Layout::HostType).herd().build();
+    /// lock.read().await?.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn herd(mut self) -> Self {
+        self.settings.herd = true;
         self
     }
 }
@@ -98,7 +119,7 @@ impl RwLock {
     /// A lock on `path`, with settings.
     pub fn builder(client: &Client, path: &str) -> RwLockBuilder {
         let mut builder = Builder::new(client, path, |line| Self { line: Arc::new(line) });
-        builder.downgrades = Downgrades::Possible;
+        builder.settings.downgrades = Downgrades::Possible;
         builder
     }
 

@@ -14,6 +14,7 @@ use crate::{
     builder::Builder,
     error::AcquireError,
     guard::{Guard, Guards},
+    holders::Holders,
     layout::Role,
     line::Line,
     queue::Contender,
@@ -86,10 +87,7 @@ impl Semaphore {
     }
 
     pub(crate) fn over(line: &Line) -> Self {
-        let below = |name| {
-            let path = join(&line.path, name);
-            Arc::new(Line::new(line.client.clone(), path, line.settings.clone()))
-        };
+        let below = |name| Arc::new(line.beside(join(&line.path, name)));
         let (mutex, leases) = (below("locks"), below("leases"));
         Self { mutex, leases, permits: Arc::new(watch::Sender::new(1)), count: None }
     }
@@ -190,6 +188,13 @@ impl Semaphore {
     /// [`ReadError`].
     pub async fn holders(&self) -> Result<Vec<Contender>, ReadError> {
         self.leases.queue().contenders().await
+    }
+
+    /// Follows who has permits: as for those who read together under one lock, each change of theirs is told to every
+    /// observer.
+    #[must_use]
+    pub fn follow(&self) -> Holders {
+        self.leases.queue().follow()
     }
 
     /// Who waits for permits: the one in front first.

@@ -1,14 +1,13 @@
 //! From a place in the queue to permits.
 
-use tokio::time::sleep;
-use zk_client::{Cause, CreateMode, PendingNodes, Rejection, WriteError, planted};
+use zk_client::{CreateMode, PendingNodes, Rejection, planted};
 
 use super::{Semaphore, permits::Look};
 use crate::{
     error::AcquireError,
     guard::Guard,
     layout::Role,
-    line::{Lent, Line, Place, THROTTLE_PAUSE},
+    line::{Lent, Line, Place},
 };
 
 /// What comes of a trade.
@@ -87,26 +86,20 @@ impl Semaphore {
         let paths = (0..wanted).map(|_| self.leases.node_path(Role::Lease));
         let paths = paths.collect::<Result<Vec<_>, _>>()?;
         let (node, rest) = place.lend();
-        let cork = client.cork();
-        let is_new = look.taken.is_none();
-        let parents = if is_new { self.leases.create_parents(&cork) } else { Vec::new() };
         let creates = paths.iter().map(|path| {
-            let create = cork.create(path, settings.description.as_bytes());
-            let create = create.mode(CreateMode::EphemeralSequential).acl(&settings.acl);
-            create.protected_by_its_name()
+            let create = self.leases.create(client, path, settings.description.as_bytes());
+            create.mode(CreateMode::EphemeralSequential).protected_by_its_name()
         });
-        let mut create = cork.create_all_protected(creates).replacing(node);
+        let mut create = client.create_all_protected(creates).replacing(node);
+        if look.taken.is_none() {
+            create = create.parents_first();
+        }
         if let (Some(path), Some(version)) = (&self.count, look.version) {
             if !planted!(CountNotChecked) {
                 create = create.check_version(path, version);
             }
         }
         let mut nodes = create.submit();
-        drop(cork);
-
-        if let Some(refusal) = self.leases.parents_refused(parents).await {
-            return Err(refusal.into());
-        }
         let failed = match (&mut nodes).await {
             Ok(Ok(nodes)) => {
                 let waited = rest.traded();
@@ -116,11 +109,7 @@ impl Semaphore {
                 return Ok(Outcome::Granted(guards.collect::<Result<_, _>>()?));
             }
             Ok(Err(failed)) => failed,
-            Err(WriteError::NotApplied(Cause::Throttled)) => {
-                sleep(THROTTLE_PAUSE).await;
-                return changed(nodes, rest);
-            }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(self.leases.refused(error)),
         };
         match failed.rejection {
             // The path of the leases is gone.

@@ -1,35 +1,48 @@
 //! The end of a session, wanted or not.
 
+use core::time::Duration;
+
+use bytes::Bytes;
+
 use super::{
     Session,
-    flight::Slot,
-    output::{Cause, Outcome, Output, Over, Place, State, WatchNotice},
+    flight::Fate,
+    output::{Answer, Cause, Outcome, Output, Over, Place, State, WatchNotice},
     phase::Phase,
+    slot::Slot,
     timer::Timer,
     watches::Watcher,
 };
-use crate::{frame::RequestFrame, request::CloseSession, time::Time};
+use crate::{code::ErrorCode, data::Zxid, frame::RequestFrame, request::CloseSession, time::Time};
 
 impl<R, W: Watcher> Session<R, W> {
+    /// Ends the session, so that its ephemeral nodes go now and not when it expires: within
+    /// [`close_timeout`](super::Config::close_timeout).
+    pub fn close(&mut self, now: Time, token: R) {
+        self.close_within(now, self.config.close_timeout, token);
+    }
+
     /// Ends the session, so that its ephemeral nodes go now and not when it expires.
     ///
     /// What was submitted before is still sent first; nothing can be submitted afterwards. Without a
-    /// connection the session tries for one, at once and until
-    /// [`close_timeout`](super::Config::close_timeout).
-    /// The token comes back answered if the server confirmed, otherwise as unknown or not sent; either way
-    /// the session is over then.
-    pub fn close(&mut self, now: Time, token: R) {
+    /// connection the session tries for one, at once and for as long as the limit allows; and again if that is lost
+    /// before a server has confirmed. A server that knows of no such session any more confirms it too.
+    /// The token comes back answered if one did, otherwise as unknown or not sent; either way the session is over
+    /// then.
+    pub fn close_within(&mut self, now: Time, limit: Duration, token: R) {
         if let Some(over) = self.over_or_closing() {
             self.reply(token, Outcome::NotSent(Cause::SessionOver(over)));
             return;
         }
+        // What a server had no time for has its last chance now.
+        self.end_pauses(now);
         let frame = RequestFrame::of(&CloseSession);
         self.flight.push(Slot::Close { frame, token, place: Place(0) });
         self.closing = true;
         // There is no use for another connection.
         self.leaving = false;
         if !planted!(CloseWaitsForServer) {
-            self.timers.set(Timer::Close, now.after(self.config.close_timeout));
+            self.timers.set(Timer::Close, now.after(limit));
         }
         match self.phase {
             Phase::Up(_) => self.send_waiting(now),
@@ -50,6 +63,19 @@ impl<R, W: Watcher> Session<R, W> {
         self.check();
     }
 
+    /// Servers know of no such session any more: if they were told to close it, they have.
+    pub(super) fn is_gone(&mut self) {
+        let closed = if self.close_is_in_doubt { self.flight.take_close() } else { None };
+        if let Some(token) = closed {
+            let code = ErrorCode::OK;
+            let answer = Answer { zxid: Zxid(0), code, body: Bytes::new() };
+            self.reply(token, Outcome::Answered(answer));
+            self.finish(Over::Closed);
+        } else {
+            self.finish(Over::Expired);
+        }
+    }
+
     /// Nothing comes after this: everybody is told, once.
     pub(super) fn finish(&mut self, over: Over) {
         self.finish_because(over, &Cause::SessionOver(over));
@@ -64,7 +90,8 @@ impl<R, W: Watcher> Session<R, W> {
         self.liveness.disowned();
         self.timers.stop_all();
         for (slot, fate) in self.flight.take_all(self.link.written()) {
-            self.report(slot, fate, cause);
+            let is_in_doubt = self.close_is_in_doubt && matches!(slot, Slot::Close { .. });
+            self.report(slot, if is_in_doubt { Fate::Unknown } else { fate }, cause);
         }
         self.settle_credentials();
         for credential in core::mem::take(&mut self.credentials) {

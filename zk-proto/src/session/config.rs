@@ -27,18 +27,9 @@ pub struct Config {
     /// timeout divided by the number of servers, and by three once there is a session to lose, so that
     /// every server gets several turns within its life; at least 1 s or a third of the session timeout.
     pub connect_timeout: Option<Duration>,
-    /// How much earlier than by its timeout the session may end, as far as the [lease](super::Session::lease)
-    /// goes, if only answers count that come from the leader.
-    ///
-    /// `None`, the default: every answer counts, in full. That is sound with a standalone server and on a
-    /// connection to the leader. Another member goes on answering for a while (`syncLimit` ticks) when it is cut
-    /// off from the leader, which meanwhile ends the sessions that it no longer hears of.
-    ///
-    /// With a margin only the handshake and successful writes and `sync`s count, which members cannot answer
-    /// without the leader. They do not tell the leader of the session, though; members do, in their answers
-    /// to its pings, every half tick. The margin is for that delay: half a tick, and what networks and
-    /// schedulers add.
-    pub lease_margin: Option<Duration>,
+    /// What the [confirmed lease](super::Session::confirmed_lease) is counted by. Default: by what the leader has
+    /// confirmed.
+    pub lease: Lease,
     /// How long [`Session::close`](super::Session::close) may take. Default 2 s.
     pub close_timeout: Duration,
     /// Whether a server that is cut off from the quorum will do, until a better one is found.
@@ -69,7 +60,7 @@ impl Config {
             servers: servers.into_iter().map(Into::into).collect(),
             session_timeout: Duration::from_secs(10),
             connect_timeout: None,
-            lease_margin: None,
+            lease: Lease::default(),
             close_timeout: Duration::from_secs(2),
             read_only: false,
             resume: None,
@@ -82,6 +73,48 @@ impl Config {
         }
     }
 }
+
+/// What makes a client sure that servers still keep its session, and with it locks and whatever else it holds.
+///
+/// A member of an ensemble that is cut off from its leader goes on answering for a while (`syncLimit` ticks), while the
+/// leader ends the sessions that it no longer hears of and gives away what they held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Lease {
+    /// What the leader has confirmed, less a margin: the greater of 2 s and a fifth of the session timeout, but a
+    /// third of it at most.
+    ///
+    /// Only the handshake and successful writes and `sync`s count, which members cannot answer without the leader.
+    /// They do not tell the leader of the session, though; members do, in their answers to its pings, every half
+    /// tick. The margin is for that delay: half a tick, a quarter of the shortest timeout that servers grant, and
+    /// what networks and schedulers add.
+    ///
+    /// A session that [is relied on](super::Session::rely) sends a `sync` where it would have sent a ping, and where
+    /// neither a write nor a `sync` was under way for as long.
+    #[default]
+    Confirmed,
+    /// The same with this margin; with a third of the timeout if servers grant one that leaves nothing of it.
+    Margin(Duration),
+    /// Every answer counts, in full: sound with a standalone server, and on a connection to the leader.
+    Connection,
+}
+
+impl Lease {
+    /// What is taken off a session timeout.
+    #[must_use]
+    pub fn margin(self, timeout: Duration) -> Duration {
+        let part = |of| timeout.checked_div(of).unwrap_or_default();
+        match self {
+            Self::Confirmed => MARGIN.max(part(5)).min(part(3)),
+            Self::Margin(margin) if margin < timeout => margin,
+            Self::Margin(_) => part(3),
+            Self::Connection => Duration::ZERO,
+        }
+    }
+}
+
+/// A whole tick of most servers.
+const MARGIN: Duration = Duration::from_secs(2);
 
 /// What it takes to go on with a session in another process, or later in this one.
 #[derive(Clone, Debug, PartialEq, Eq)]

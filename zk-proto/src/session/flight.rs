@@ -3,99 +3,17 @@
 //! This is the only place that knows whether a request was sent, and so whether it may have been
 //! carried out.
 
-use alloc::{boxed::Box, collections::VecDeque, sync::Arc};
+use alloc::{collections::VecDeque, vec::Vec};
 
 use super::{
     link::Link,
-    output::{Cause, OnLoss, Outcome, Outgoing, Place, WatchBy, WatchIntent, Withdrawn},
+    output::{Cause, OnLoss, Outcome, Outgoing, Patience, Place, WatchBy, Withdrawn},
+    slot::{Purpose, Slot},
     standing::Standing,
-    watches::Kind,
+    throttle::{Pausing, Whereabouts},
+    watches::{Kind, Watcher},
 };
-use crate::{data::Xid, frame::RequestFrame, time::Time};
-
-/// What occupies a place in the order of requests.
-#[derive(Debug)]
-pub(crate) enum Slot<R, W> {
-    /// Submitted by a user.
-    User {
-        request: Outgoing<R, W>,
-        /// Whether it was sent over an earlier connection, so that it may have been carried out.
-        was_sent: bool,
-        place: Place,
-        /// What it makes the server watch for good, even if nobody wants to hear of it any more.
-        asks: Option<Box<(WatchBy, Arc<str>)>>,
-    },
-    /// The session's own business with the server of one connection; never survives that.
-    Own { frame: RequestFrame, purpose: Purpose, place: Place },
-    /// The end of the session. Nothing follows it.
-    Close { frame: RequestFrame, token: R, place: Place },
-}
-
-/// What the session itself asks a server for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// Arms watches again on a new connection.
-    Restore,
-    /// Arms a recursive watch again that a later request may have replaced.
-    Rearm(Arc<str>),
-    /// Removes all watches from a path that nobody waits for any more.
-    Unwatch(Arc<str>),
-}
-
-impl<R, W> Slot<R, W> {
-    /// A user's request.
-    pub(crate) fn user(request: Outgoing<R, W>) -> Self {
-        let watch = request.watch.as_ref().filter(|watch| watch.by.is_persistent());
-        let asks = watch.map(|watch| Box::new((watch.by, watch.path.clone())));
-        Self::User { request, was_sent: false, place: Place(0), asks }
-    }
-
-    /// What the session itself asks for.
-    pub(crate) const fn own(frame: RequestFrame, purpose: Purpose) -> Self {
-        Self::Own { frame, purpose, place: Place(0) }
-    }
-
-    const fn place(&self) -> Place {
-        match self {
-            Self::User { place, .. } | Self::Own { place, .. } | Self::Close { place, .. } => {
-                *place
-            }
-        }
-    }
-
-    const fn put(&mut self, at: Place) {
-        match self {
-            Self::User { place, .. } | Self::Own { place, .. } | Self::Close { place, .. } => {
-                *place = at;
-            }
-        }
-    }
-
-    pub(crate) const fn frame(&self) -> &RequestFrame {
-        match self {
-            Self::User { request: Outgoing { frame, .. }, .. }
-            | Self::Own { frame, .. }
-            | Self::Close { frame, .. } => frame,
-        }
-    }
-
-    /// Whoever waits for the outcome, if that is not the session itself.
-    pub(crate) fn into_token(self) -> Option<R> {
-        match self {
-            Self::User { request, .. } => Some(request.token),
-            Self::Close { token, .. } => Some(token),
-            Self::Own { .. } => None,
-        }
-    }
-
-    /// What a user waits for a watch on, if the request is to arm one.
-    const fn watch(&self) -> Option<&WatchIntent<W>> {
-        match self {
-            Self::User { request: Outgoing { watch: Some(watch), .. }, .. } => Some(watch),
-            _ => None,
-        }
-    }
-}
+use crate::{data::Xid, op::OpCode, rng::Rng, time::Time};
 
 /// A request that has an xid, since its bytes are on their way to the server.
 #[derive(Debug)]
@@ -105,16 +23,18 @@ pub(crate) struct Sent<R, W> {
     /// When its bytes were handed out for writing: not later than when the server saw them.
     pub(crate) at: Time,
     /// Where in the connection's stream of bytes it begins.
-    start: u64,
+    pub(super) start: u64,
 }
 
-/// Requests in the order of their submission, first the sent ones and behind them the waiting ones.
+/// Requests in the order of their submission, first the sent ones and behind them the waiting ones. Those that pause
+/// stand beside, and come in again behind all others.
 #[derive(Debug)]
 pub(crate) struct Flight<R, W> {
-    sent: VecDeque<Sent<R, W>>,
-    waiting: VecDeque<Slot<R, W>>,
+    pub(super) sent: VecDeque<Sent<R, W>>,
+    pub(super) waiting: VecDeque<Slot<R, W>>,
+    pausing: Pausing<R, W>,
     next_xid: Xid,
-    /// Bytes that are kept of all frames in both queues.
+    /// Bytes that are kept of all frames.
     bytes: usize,
     next_place: u64,
 }
@@ -137,9 +57,16 @@ impl Fate {
     }
 }
 
-impl<R, W> Flight<R, W> {
+impl<R, W: Watcher> Flight<R, W> {
     pub(crate) const fn new(next_xid: Xid) -> Self {
-        Self { sent: VecDeque::new(), waiting: VecDeque::new(), next_xid, bytes: 0, next_place: 1 }
+        Self {
+            sent: VecDeque::new(),
+            waiting: VecDeque::new(),
+            pausing: Pausing::new(),
+            next_xid,
+            bytes: 0,
+            next_place: 1,
+        }
     }
 
     /// The xid that the next request to be sent will carry.
@@ -162,6 +89,7 @@ impl<R, W> Flight<R, W> {
     }
 
     /// Sends a request behind all others, of which none waits.
+    #[inline(always)]
     pub(crate) fn send_next(
         &mut self,
         now: Time,
@@ -175,34 +103,80 @@ impl<R, W> Flight<R, W> {
         place
     }
 
+    #[inline(always)]
     fn admit(&mut self, slot: &mut Slot<R, W>) -> Place {
         let place = Place(self.next_place);
         self.next_place = self.next_place.wrapping_add(1);
         slot.put(place);
+        self.pausing.moved(slot.first(), place);
         self.bytes = self.bytes.saturating_add(slot.frame().len());
         place
     }
 
     /// Takes a user's request back if no byte of it is on its way, or gives access to its token. Both queues, one
     /// behind the other, are in the order of places.
-    pub(crate) fn withdraw(&mut self, place: Place) -> Option<Withdrawn<'_, R>> {
+    pub(crate) fn withdraw(&mut self, first: Place) -> Option<Withdrawn<'_, R>> {
+        let place = match self.pausing.find(first) {
+            None => first,
+            Some(Whereabouts::InLine(present)) => present,
+            Some(Whereabouts::Pausing(until)) => {
+                let slot = self.pausing.take(until, first)?;
+                return self.give_up(slot);
+            }
+        };
         let index = self.waiting.partition_point(|slot| slot.place() < place);
         if self.waiting.get(index).is_some_and(|slot| slot.place() == place) {
             let slot = self.waiting.remove(index)?;
-            self.forget(&slot);
-            let Slot::User { request, was_sent, .. } = slot else { return None };
-            return Some(Withdrawn::Unsent { token: request.token, was_sent });
+            return self.give_up(slot);
         }
         let index = self.sent.partition_point(|sent| sent.slot.place() < place);
         let sent = self.sent.get_mut(index).filter(|sent| sent.slot.place() == place)?;
         match &mut sent.slot {
-            Slot::User { request, .. } => Some(Withdrawn::Sent(&mut request.token)),
+            Slot::User { request, .. } => {
+                if request.patience == Patience::Throttling {
+                    // Nobody waits for a second answer.
+                    request.patience = Patience::Connections;
+                }
+                Some(Withdrawn::Sent(&mut request.token))
+            }
             Slot::Own { .. } | Slot::Close { .. } => None,
         }
     }
 
+    fn give_up(&mut self, slot: Slot<R, W>) -> Option<Withdrawn<'_, R>> {
+        self.forget(&slot);
+        let Slot::User { request, was_sent, .. } = slot else { return None };
+        Some(Withdrawn::Unsent { token: request.token, was_sent })
+    }
+
+    /// Keeps a user's request that a server had no time for.
+    pub(crate) fn pause(&mut self, now: Time, mut slot: Slot<R, W>, rng: &mut Rng) {
+        let Some(refusals) = slot.refused() else { return };
+        self.bytes = self.bytes.saturating_add(slot.frame().len());
+        self.pausing.put(now, refusals, slot, rng);
+    }
+
+    /// Takes a request whose pause is over, for it to be put behind all others.
+    pub(crate) fn take_due(&mut self, now: Time) -> Option<Slot<R, W>> {
+        let slot = self.pausing.take_due(now)?;
+        self.bytes = self.bytes.saturating_sub(slot.frame().len());
+        Some(slot)
+    }
+
+    /// Takes all requests that pause, in the order of their submission, for them to be put behind all others.
+    pub(crate) fn take_pausing(&mut self) -> impl Iterator<Item = Slot<R, W>> + use<R, W> {
+        let len = |slot: &Slot<R, W>| slot.frame().len();
+        self.bytes = self.bytes.saturating_sub(self.pausing.slots().map(len).sum());
+        self.pausing.take_all()
+    }
+
+    /// When the next pause ends.
+    pub(crate) fn next_due(&self) -> Option<Time> {
+        self.pausing.next()
+    }
+
     pub(crate) fn requests(&self) -> usize {
-        self.sent.len().saturating_add(self.waiting.len())
+        self.sent.len().saturating_add(self.waiting.len()).saturating_add(self.pausing.len())
     }
 
     pub(crate) const fn bytes(&self) -> usize {
@@ -219,21 +193,24 @@ impl<R, W> Flight<R, W> {
         !self.sent.is_empty()
     }
 
-    /// Gives all waiting requests their xids and appends them to the bytes for the server. Returns
-    /// whether there were any.
+    /// Gives waiting requests their xids and appends them to the bytes for the server, as many as may be under way
+    /// together. Returns whether there were any.
     pub(crate) fn send_waiting(
         &mut self,
         now: Time,
         link: &mut Link,
         standing: &mut Standing,
     ) -> bool {
-        let any = !self.waiting.is_empty();
-        while let Some(slot) = self.waiting.pop_front() {
+        let mut any = false;
+        while self.waiting.front().is_some_and(|slot| self.may_go(slot, link.trial)) {
+            let Some(slot) = self.waiting.pop_front() else { break };
             self.send_in_turn(now, slot, link, standing);
+            any = true;
         }
         any
     }
 
+    #[inline(always)]
     fn send_in_turn(
         &mut self,
         now: Time,
@@ -241,30 +218,45 @@ impl<R, W> Flight<R, W> {
         link: &mut Link,
         standing: &mut Standing,
     ) {
-        let leans = slot.watch().is_some_and(|watch| standing.at(&watch.path).carry(watch.by));
-        match &slot {
-            Slot::User { asks: Some(asks), .. } => standing.asked(asks.0, &asks.1),
-            Slot::Own { purpose: Purpose::Unwatch(path), .. } => standing.removed(path),
-            _ => {}
-        }
-        self.send(now, slot, leans, link);
+        let unwatched = match &slot {
+            // Nearly all.
+            Slot::User { request: Outgoing { watch: None, .. }, rare: None, .. } => false,
+            _ => Self::watch_with(&slot, standing),
+        };
+        self.send(now, slot, unwatched, link);
     }
 
-    /// Sends a request ahead of the waiting ones.
-    pub(crate) fn send_first(&mut self, now: Time, slot: Slot<R, W>, link: &mut Link) {
+    /// Notes what a request will have the server watch. Returns whether it does without the watch that it could ask for.
+    fn watch_with(slot: &Slot<R, W>, standing: &mut Standing) -> bool {
+        let unwatched = slot.watch().is_some_and(|watch| {
+            let carried = standing.at(&watch.path).carry(watch.by);
+            // What nobody waits for any more is not asked of the next server.
+            carried || !watch.by.is_persistent() && watch.watcher.is_gone()
+        });
+        if let Some((by, path)) = slot.asks() {
+            standing.asked(*by, path);
+        } else if let Slot::Own { purpose: Purpose::Unwatch(path), .. } = slot {
+            standing.removed(path);
+        }
+        unwatched
+    }
+
+    /// Sends a request ahead of the waiting ones. Nobody withdraws it, so that it may share a place with the one before.
+    pub(crate) fn send_first(&mut self, now: Time, mut slot: Slot<R, W>, link: &mut Link) {
+        slot.put(self.sent.back().map_or(Place(0), |sent| sent.slot.place()));
         self.bytes = self.bytes.saturating_add(slot.frame().len());
         self.send(now, slot, false, link);
     }
 
-    /// `leans` is whether the watch that it is to arm stands already.
-    fn send(&mut self, now: Time, mut slot: Slot<R, W>, leans: bool, link: &mut Link) {
+    /// `unwatched` is whether it does without the watch that it could ask for.
+    fn send(&mut self, now: Time, mut slot: Slot<R, W>, unwatched: bool, link: &mut Link) {
         let xid = self.next_xid;
         self.next_xid = xid.next();
         if planted!(XidsOverflow) {
             self.next_xid = Xid(xid.0.wrapping_add(1));
         }
         let start = link.write(|out| match slot.frame() {
-            frame if leans => frame.write_unwatched(xid, out),
+            frame if unwatched => frame.write_unwatched(xid, out),
             frame => frame.write(xid, out),
         });
         if let Slot::Own { frame, .. } = &mut slot {
@@ -280,6 +272,7 @@ impl<R, W> Flight<R, W> {
     ///
     /// # Errors
     /// The xid that was due, if any.
+    #[inline(always)]
     pub(crate) fn answered(&mut self, xid: Xid) -> Result<Sent<R, W>, Option<Xid>> {
         let due = self.sent.front().map(|sent| sent.xid);
         if due != Some(xid) && !planted!(XidMismatchAccepted) {
@@ -290,10 +283,10 @@ impl<R, W> Flight<R, W> {
         Ok(sent)
     }
 
-    /// Puts a request that a server certainly did not carry out back in front of all others.
-    pub(crate) fn unanswer(&mut self, sent: Sent<R, W>) {
-        self.bytes = self.bytes.saturating_add(sent.slot.frame().len());
-        self.sent.push_front(Sent { start: u64::MAX, ..sent });
+    /// Has the oldest sent request, if it carries this xid, count as not sent: a server has certainly not carried it out.
+    pub(crate) fn undo(&mut self, xid: Xid) -> bool {
+        let due = self.sent.front_mut().filter(|sent| sent.xid == xid);
+        due.map(|sent| sent.start = u64::MAX).is_some()
     }
 
     /// Takes the oldest request of which something is among the first `written` bytes, if it is a user's: its reply
@@ -314,12 +307,32 @@ impl<R, W> Flight<R, W> {
         self.sent.back().is_some_and(|last| is_close(last) && last.start < written)
     }
 
+    /// Takes the end of the session out, if it waits to be sent: whoever waits for it.
+    pub(crate) fn take_close(&mut self) -> Option<R> {
+        match self.waiting.pop_back()? {
+            Slot::Close { frame, token, place } => {
+                self.forget(&Slot::Own { frame, purpose: Purpose::Confirm, place });
+                Some(token)
+            }
+            other => {
+                self.waiting.push_back(other);
+                None
+            }
+        }
+    }
+
     /// Sorts out what was sent when the connection is lost after `written` bytes.
     ///
     /// Requests without a single written byte wait again, as do those that may be sent twice, unless they are not
     /// to wait; both keep their order. What the session asked for itself is dropped, to be made anew for the next
     /// connection. The others are returned in order, with what is certain of them.
-    pub(crate) fn link_lost(&mut self, written: u64) -> VecDeque<(Slot<R, W>, Fate)> {
+    ///
+    /// `is_ended` is whether the server did that, for whatever reason.
+    pub(crate) fn link_lost(
+        &mut self,
+        written: u64,
+        is_ended: bool,
+    ) -> VecDeque<(Slot<R, W>, Fate)> {
         let mut failed = VecDeque::new();
         let mut again = VecDeque::new();
         for Sent { mut slot, start, .. } in core::mem::take(&mut self.sent) {
@@ -330,15 +343,18 @@ impl<R, W> Flight<R, W> {
                     self.forget(&slot);
                     continue;
                 }
-                Slot::User { request, was_sent, .. } => {
+                Slot::User { request, was_sent, suspicion, .. } => {
                     *was_sent |= !unwritten;
+                    if is_ended && !unwritten {
+                        suspicion.lost();
+                    }
                     if *was_sent {
                         fate = Fate::Unknown;
                     }
                     let harmless = unwritten || request.on_loss == OnLoss::Resend;
-                    (harmless && !request.fail_fast) || planted!(BlindRetry)
+                    (harmless && request.patience != Patience::FailFast) || planted!(BlindRetry)
                 }
-                Slot::Close { .. } => unwritten,
+                Slot::Close { .. } => true,
             };
             if wait_again {
                 again.push_back(slot);
@@ -353,15 +369,40 @@ impl<R, W> Flight<R, W> {
                 failed.push_back((slot, Fate::Unknown));
             }
         }
-        again.append(&mut self.waiting);
+        for slot in core::mem::take(&mut self.waiting) {
+            match slot {
+                Slot::Own { .. } => self.forget(&slot),
+                Slot::User { .. } | Slot::Close { .. } => again.push_back(slot),
+            }
+        }
         self.waiting = again;
         failed
+    }
+
+    /// Takes those that wait and are of these operations.
+    pub(crate) fn take_waiting(&mut self, ops: &[OpCode]) -> Vec<R> {
+        let is_meant = |slot: &Slot<R, W>| {
+            matches!(slot, Slot::User { .. }) && ops.contains(&slot.frame().op())
+        };
+        let waiting = core::mem::take(&mut self.waiting).into_iter();
+        let (taken, waiting): (Vec<_>, VecDeque<_>) =
+            waiting.fold((Vec::new(), VecDeque::new()), |(mut taken, mut waiting), slot| {
+                if is_meant(&slot) {
+                    taken.push(slot);
+                } else {
+                    waiting.push_back(slot);
+                }
+                (taken, waiting)
+            });
+        self.waiting = waiting;
+        taken.iter().for_each(|slot| self.forget(slot));
+        taken.into_iter().filter_map(Slot::into_token).collect()
     }
 
     /// Keeps unanswered requests of kind `by` from arming watches on `path` that `gone` picks.
     pub(crate) fn disarm(&mut self, by: WatchBy, path: &str, mut gone: impl FnMut(&W) -> bool) {
         let sent = self.sent.iter_mut().map(|sent| &mut sent.slot);
-        for slot in sent.chain(&mut self.waiting) {
+        for slot in sent.chain(&mut self.waiting).chain(self.pausing.slots_mut()) {
             let Slot::User { request: Outgoing { watch, .. }, .. } = slot else { continue };
             watch.take_if(|watch| {
                 let is_there = Kind::armed_by(watch.by) == Kind::armed_by(by);
@@ -372,9 +413,13 @@ impl<R, W> Flight<R, W> {
 
     /// Whether an unanswered request is to arm a watch on a path.
     pub(crate) fn is_to_watch(&self, path: &str) -> bool {
-        let slots = self.sent.iter().map(|sent| &sent.slot).chain(&self.waiting);
-        let mut watches = slots.filter_map(Slot::watch);
+        let mut watches = self.slots().filter_map(Slot::watch);
         watches.any(|watch| *watch.path == *path)
+    }
+
+    fn slots(&self) -> impl Iterator<Item = &Slot<R, W>> {
+        let sent = self.sent.iter().map(|sent| &sent.slot);
+        sent.chain(&self.waiting).chain(self.pausing.slots())
     }
 
     /// Takes everything in the order of submission, when there is nothing left to wait for after
@@ -387,14 +432,20 @@ impl<R, W> Flight<R, W> {
         let sent = core::mem::take(&mut self.sent).into_iter();
         let sent = sent.map(move |Sent { slot, start, .. }| (slot, start < written));
         let waiting = core::mem::take(&mut self.waiting).into_iter().map(|slot| (slot, false));
-        sent.chain(waiting).map(|(slot, is_written)| {
-            let was_sent = is_written || matches!(slot, Slot::User { was_sent: true, .. });
+        let mut pausing = core::mem::replace(&mut self.pausing, Pausing::new());
+        let pausing = pausing.take_all().map(|slot| (slot, false));
+        sent.chain(waiting).chain(pausing).map(|(slot, is_written)| {
+            let was_sent = is_written || slot.was_sent();
             (slot, if was_sent { Fate::Unknown } else { Fate::NotSent })
         })
     }
 
     fn forget(&mut self, slot: &Slot<R, W>) {
         self.bytes = self.bytes.saturating_sub(slot.frame().len());
+        // What is sent first shares its place with somebody's request.
+        if self.pausing.has_moved_any() && matches!(slot, Slot::User { .. }) {
+            self.pausing.forget(slot.first());
+        }
     }
 
     /// Asserts that xids in flight follow each other, and that no byte is counted wrong. Called after
@@ -404,9 +455,10 @@ impl<R, W> Flight<R, W> {
         if self.requests() > 100 {
             return;
         }
-        let slots = self.sent.iter().map(|sent| &sent.slot).chain(&self.waiting);
-        let bytes = slots.map(|slot| slot.frame().len()).fold(0, usize::saturating_add);
+        let bytes = self.slots().map(|slot| slot.frame().len()).fold(0, usize::saturating_add);
         debug_assert_eq!(self.bytes, bytes, "bytes of all frames");
+        let refused = self.slots().filter(|slot| slot.was_refused());
+        debug_assert_eq!(self.pausing.whereabouts(), refused.count(), "those that have paused");
         let mut sent = self.sent.iter().peekable();
         while let Some(first) = sent.next() {
             if let Some(second) = sent.peek() {
@@ -419,7 +471,12 @@ impl<R, W> Flight<R, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{data::Zxid, frame::LEN_PREFIX, list::List, request::SetWatches};
+    use crate::{
+        data::Zxid,
+        frame::{LEN_PREFIX, RequestFrame},
+        list::List,
+        request::SetWatches,
+    };
 
     #[test]
     fn what_a_session_asks_for_itself_is_not_kept_once_it_is_sent() {

@@ -36,11 +36,19 @@ pub(crate) struct Inbound {
     is_own: bool,
     /// How long the last frame was that had a buffer of its own. Another one of that length is believed to be as long.
     len_seen: usize,
+    /// How much of the first frame had come when that was last a sign of life.
+    len_noted: usize,
 }
 
 impl Default for Inbound {
     fn default() -> Self {
-        Self { buffer: BytesMut::new(), len_room: LEN_MIN, is_own: false, len_seen: 0 }
+        Self {
+            buffer: BytesMut::new(),
+            len_room: LEN_MIN,
+            is_own: false,
+            len_seen: 0,
+            len_noted: 0,
+        }
     }
 }
 
@@ -77,9 +85,22 @@ impl Inbound {
         }
     }
 
+    /// Whether the frame that is coming has grown by so many bytes since that was last the case.
+    pub(crate) fn has_grown_by(&mut self, len: u64) -> bool {
+        let grown = self.buffer.len().saturating_sub(self.len_noted);
+        let has_grown = u64::try_from(grown).is_ok_and(|grown| grown >= len);
+        if has_grown {
+            self.len_noted = self.buffer.len();
+        }
+        has_grown
+    }
+
     /// Takes the first whole frame off, without its length prefix. `Ok(None)` means that more bytes are needed.
     pub(crate) fn split_frame(&mut self, len_max: usize) -> Result<Option<BytesMut>, FrameError> {
         split_frame_mut(&mut self.buffer, len_max).inspect(|frame| {
+            if frame.is_some() {
+                self.len_noted = 0;
+            }
             if let (Some(frame), true) = (frame, self.is_own) {
                 (self.len_seen, self.len_room) = (frame.len().saturating_add(LEN_PREFIX), LEN_MIN);
             }
@@ -97,6 +118,7 @@ impl Inbound {
     /// Forgets what has come.
     pub(crate) fn clear(&mut self) {
         self.buffer.clear();
+        self.len_noted = 0;
         self.settle();
     }
 

@@ -7,17 +7,20 @@ use bytes::BytesMut;
 
 use super::{
     Session,
-    flight::{Fate, Slot},
+    flight::Fate,
     inbound::Inbound,
+    liveness::Liveness,
     output::{Cause, LinkError, Output, Over, ProbeAnswer, State},
     phase::{Password, Phase},
+    slot::Slot,
+    suspects::Trial,
     timer::Timer,
     watches::Watcher,
 };
 use crate::{
-    data::Zxid,
-    frame::encode_frame,
-    request::{ConnectRequest, TrailingFlag},
+    data::{Xid, Zxid},
+    frame::{RequestFrame, encode_frame},
+    request::{ConnectRequest, Ping, TrailingFlag},
     text::Secret,
     time::Time,
     wipe::wipe_buffer,
@@ -53,6 +56,16 @@ pub(crate) struct Link {
     has_secrets: bool,
     /// Bytes appended to `outbound` so far.
     appended: u64,
+    /// Where the oldest ping begins in the stream that has not been answered; zero if that is not known.
+    ping_start: u64,
+    /// When it was last looked at how much had been written, and how much that was.
+    looked: (Time, u64),
+    /// What it has shown without the requests that are suspected of costing connections.
+    pub(crate) trial: Trial,
+    /// Whether it has led to anything: an answer to a user, or to a ping if there was nothing else to answer.
+    pub(crate) is_of_use: bool,
+    /// Whether the server has taken a part of the watches that it was told of.
+    pub(crate) has_restored: bool,
     /// Which credentials await an answer, and where in the stream they begin. Answers come in order.
     pub(crate) auth_pending: VecDeque<(usize, u64)>,
     /// The password of the session that a server offers, until it has proved who it is.
@@ -132,6 +145,29 @@ impl Link {
         self.appended.saturating_sub(self.outbound.len() as u64)
     }
 
+    /// Appends a ping. `is_oldest` is whether no other one waits for its answer.
+    pub(crate) fn write_ping(&mut self, is_oldest: bool) {
+        let ping = RequestFrame::of(&Ping);
+        let start = self.write(|out| ping.write(Xid::PING, out));
+        if is_oldest {
+            self.ping_start = start;
+        }
+    }
+
+    /// The oldest ping was answered.
+    pub(crate) const fn ponged(&mut self) {
+        self.ping_start = 0;
+    }
+
+    /// Whether, since this was last asked, bytes have been leaving in front of the oldest ping, and fast enough to be taken
+    /// for a sign of life. Behind it they say nothing: its answer is due.
+    pub(crate) fn drains(&mut self, now: Time) -> bool {
+        let written = self.written();
+        let (at, before) = core::mem::replace(&mut self.looked, (now, written));
+        let least = Liveness::least(now.since(at));
+        written <= self.ping_start && written.saturating_sub(before) >= least
+    }
+
     /// Forgets everything but the memory of the buffers.
     fn reset(&mut self) {
         if !planted!(OldBytesKept) {
@@ -140,6 +176,8 @@ impl Link {
         self.outbound.clear();
         self.forget_secrets();
         self.appended = 0;
+        (self.ping_start, self.looked) = (0, (Time::ZERO, 0));
+        (self.trial, self.is_of_use, self.has_restored) = (Trial::NotBegun, false, false);
         self.auth_pending.clear();
         self.offered = None;
     }
@@ -289,14 +327,25 @@ impl<R, W: Watcher> Session<R, W> {
     /// Sorts out what a lost connection, or a failed attempt at one, leaves behind.
     pub(super) fn lose_link(&mut self, now: Time, why: LinkError) {
         let was_up = matches!(self.phase, Phase::Up(_));
-        if !matches!(self.phase, Phase::Up(up) if up.restoring == 0) {
+        let is_wanted = matches!(why, LinkError::Superseded | LinkError::Rebalanced);
+        if !(self.link.is_of_use || was_up && is_wanted) {
             self.rotation.failed();
         }
-        for timer in [Timer::Dial, Timer::Ping, Timer::Silence, Timer::Probe] {
+        let convicted = if was_up { self.judge(now, &why) } else { None };
+        if was_up {
+            self.shorten_batches(&why);
+        }
+        for timer in
+            [Timer::Dial, Timer::Confirm, Timer::Ping, Timer::Silence, Timer::Probe, Timer::Trial]
+        {
             self.timers.stop(timer);
         }
         if planted!(ExpiryNotTimed) {
             self.timers.stop(Timer::Expiry);
+        }
+        if matches!(self.phase, Phase::Up(up) if up.doubts == 0) {
+            // It was not lost over that, and the next server may be another, or a newer one.
+            self.unknown.clear();
         }
         self.phase = Phase::Waiting;
         self.standing.link_lost();
@@ -311,31 +360,41 @@ impl<R, W: Watcher> Session<R, W> {
             self.outputs.push_back(Output::Failed { server, error: why.clone() });
         }
         self.settle_credentials();
+        if let Some((slot, outcome)) = convicted {
+            if let Some(token) = slot.into_token() {
+                self.reply(token, outcome);
+            }
+        }
+        let is_ended = was_up && matches!(why, LinkError::Closed | LinkError::Reset);
         let cause = Cause::LinkLost(why);
         let written = self.link.written();
-        if self.flight.close_was_sent(written) {
-            // The server may well have closed the session, and the connection behind it.
-            self.finish_because(Over::Closed, &cause);
-            return;
-        }
-        for (slot, fate) in self.flight.link_lost(written) {
+        // The server may well have closed the session, and the connection behind it. The next one knows.
+        self.close_is_in_doubt |= self.flight.close_was_sent(written);
+        for (slot, fate) in self.flight.link_lost(written, is_ended) {
             let fate = if planted!(SentReportedUnsent) { Fate::NotSent } else { fate };
             if !planted!(PendingForgottenOnLoss) {
                 self.report(slot, fate, &cause);
             }
         }
+        if !self.unknown.is_empty() {
+            for token in self.flight.take_waiting(&self.unknown) {
+                self.reply_unknown(token);
+            }
+        }
         self.link.reset();
         let pause = match cause {
             Cause::LinkLost(LinkError::Superseded | LinkError::Rebalanced) => Duration::ZERO,
-            _ => self.pause(now),
+            _ => self.pause(was_up),
         };
         self.timers.set(Timer::Retry, now.after(pause));
     }
 
-    fn pause(&mut self, now: Time) -> Duration {
-        let ends = [Timer::Expiry, Timer::Close].into_iter().filter_map(|end| self.timers.at(end));
-        let left = ends.min().map(|end| end.since(now));
-        self.rotation.pause(self.liveness.timeout(), left, &mut self.rng)
+    fn pause(&mut self, was_up: bool) -> Duration {
+        let timeout = self.liveness.timeout();
+        let life = if self.closing { timeout.min(self.config.close_timeout) } else { timeout };
+        let life =
+            if self.identity.is_established() || self.closing { life } else { Duration::MAX };
+        self.rotation.pause(life, was_up, &mut self.rng)
     }
 
     /// Reports a request that will not be answered to whoever submitted it.

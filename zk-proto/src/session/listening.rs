@@ -4,10 +4,10 @@ use alloc::sync::Arc;
 
 use super::{
     Session,
-    flight::{Purpose, Slot},
     output::{LinkError, NodeEvent, Output, WatchBy, WatchNotice},
     phase::Phase,
     receive::Broken,
+    slot::{Purpose, Slot},
     watches::{Kind, Watcher},
 };
 use crate::{
@@ -87,9 +87,14 @@ impl<R, W: Watcher> Session<R, W> {
             self.tidy(now, &path);
             return Ok(());
         }
-        let modes = self.watches.modes_at(&path);
-        self.standing.set(&path, modes);
-        let leant_on = self.flight.is_to_watch(&path);
+        self.not_asked(&path, err)
+    }
+
+    /// A server has not heeded the wish for a persistent watch.
+    pub(super) fn not_asked(&mut self, path: &Arc<str>, err: ErrorCode) -> Result<(), Broken> {
+        let modes = self.watches.modes_at(path);
+        self.standing.set(path, modes);
+        let leant_on = self.flight.is_to_watch(path);
         if leant_on && !modes.carry(WatchBy::Data) {
             // Reads behind it have been sent as if it stood. On the next connection they ask for themselves.
             return Err(Broken::Link(LinkError::Unrestored(err)));

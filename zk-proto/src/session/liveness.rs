@@ -3,10 +3,21 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
+use super::config::Lease;
 use crate::time::Time;
 
 /// Longest pause between two pings, whatever the session timeout: as in the Java client.
 const PING_INTERVAL_MAX: Duration = Duration::from_secs(10);
+
+/// Bytes in a second below which a frame that is still coming, or what is still leaving, is no sign of life: far less
+/// than the slowest link that is of any use, and far more than answers to pings, which a corrupt length can make the body
+/// of a frame that never ends.
+const RATE_MIN: u128 = 1 << 10;
+/// Least pause between two confirmations, however short the sessions are that are asked for.
+const CONFIRM_INTERVAL_MIN: Duration = Duration::from_millis(50);
+
+/// Pause before a server that had no time is told again to ask for a confirmation.
+const CONFIRM_AGAIN: Duration = Duration::from_millis(500);
 
 /// The instants that the session's timers are computed from.
 #[derive(Clone, Debug)]
@@ -17,14 +28,25 @@ pub(crate) struct Liveness {
     heard: Time,
     /// When a frame last came on an established connection; none before the first.
     frame: Option<Time>,
+    /// When a frame last came that a server sends in turn with answers to pings, or a frame had grown fast enough.
+    moved: Time,
+    /// The same of frames that have not come whole yet; none before the first.
+    grown: Option<Time>,
+    /// When our own bytes last left fast enough, with a ping waiting behind them.
+    drained: Time,
     /// When something was last sent.
     sent: Time,
     /// When the unanswered pings were sent, oldest first.
     pings: VecDeque<Time>,
-    /// When the newest message was sent that has been answered, and whose answer counts.
+    /// When the newest message was sent that has been answered.
     proof: Option<Time>,
-    /// What is taken off the lease, if only the leader's answers count.
-    margin: Option<Duration>,
+    /// The same, of those whose answer the leader has taken part in.
+    confirmed: Option<Time>,
+    /// When the leader was last asked for a confirmation, on this connection.
+    asked: Option<Time>,
+    /// When to ask again, if a server had no time to ask.
+    again: Option<Time>,
+    lease: Lease,
 }
 
 /// Who has given an answer.
@@ -38,24 +60,27 @@ pub(crate) enum Source {
 
 impl Liveness {
     /// `since` is when a resumed session was last known to live; none for a new one.
-    pub(crate) const fn new(
-        timeout: Duration,
-        since: Option<Time>,
-        margin: Option<Duration>,
-    ) -> Self {
+    pub(crate) const fn new(timeout: Duration, since: Option<Time>, lease: Lease) -> Self {
         Self {
             timeout,
             heard: Time::ZERO,
             frame: since,
+            moved: Time::ZERO,
+            grown: None,
+            drained: Time::ZERO,
             sent: Time::ZERO,
             pings: VecDeque::new(),
             proof: None,
-            margin,
+            confirmed: None,
+            asked: None,
+            again: None,
+            lease,
         }
     }
 
-    /// A handshake was answered that was sent at `sent`.
-    pub(crate) fn greeted(&mut self, now: Time, sent: Time, timeout: Duration) {
+    /// A handshake was answered that was sent at `sent`. Members ask the leader about sessions, unless they serve without
+    /// one.
+    pub(crate) fn greeted(&mut self, now: Time, sent: Time, timeout: Duration, source: Source) {
         if !planted!(WishedTimeoutKept) {
             self.timeout = timeout;
         }
@@ -63,11 +88,35 @@ impl Liveness {
         self.heard(now);
         self.frame = Some(now);
         self.sent = now;
-        self.answered(sent, Source::Leader);
+        self.asked = None;
+        self.again = None;
+        self.answered(sent, source);
     }
 
     pub(crate) const fn heard(&mut self, now: Time) {
         self.heard = now;
+    }
+
+    /// An answer came that servers give in turn with those to pings.
+    pub(crate) const fn moved(&mut self, now: Time) {
+        self.moved = now;
+    }
+
+    /// The frame that is coming has grown by [`least`](Self::least) bytes since this was last said.
+    pub(crate) const fn grew(&mut self, now: Time) {
+        self.moved = now;
+        self.grown = Some(now);
+    }
+
+    /// What waits to leave has become less, fast enough; a ping that is not answered is among it.
+    pub(crate) const fn drained(&mut self, now: Time) {
+        self.drained = now;
+    }
+
+    /// So many bytes in such a time are slow; fewer are none.
+    pub(crate) fn least(period: Duration) -> u64 {
+        let bytes = period.as_millis().saturating_mul(RATE_MIN).checked_div(1000);
+        bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(u64::MAX).max(1)
     }
 
     /// Returns whether that is news: of many frames in one read it is so for the first.
@@ -85,7 +134,7 @@ impl Liveness {
         self.pings.push_back(now);
     }
 
-    /// The oldest ping was answered. Returns when it was sent.
+    /// The oldest ping was answered: no proof of anything newer, however many have been sent. Returns when it was sent.
     pub(crate) fn ponged(&mut self) -> Option<Time> {
         let sent = self.pings.pop_front()?;
         self.answered(sent, Source::Server);
@@ -99,14 +148,37 @@ impl Liveness {
 
     /// Something sent at `sent` was answered.
     pub(crate) fn answered(&mut self, sent: Time, source: Source) {
-        if self.margin.is_none() || source == Source::Leader {
-            self.proof = self.proof.max(Some(sent));
+        self.proof = self.proof.max(Some(sent));
+        if source == Source::Leader {
+            self.confirmed = self.confirmed.max(Some(sent));
+            self.again = None;
         }
+    }
+
+    /// The leader was asked for a confirmation.
+    pub(crate) const fn asked(&mut self, now: Time) {
+        self.asked = Some(now);
+        self.again = None;
+    }
+
+    /// A server had no time to ask the leader: a few such answers in a row must not cost the lease.
+    pub(crate) fn not_asked(&mut self, now: Time) {
+        self.again = Some(now.after(CONFIRM_AGAIN.min(self.ping_interval())));
+    }
+
+    /// When the leader is to be asked for the next confirmation: as often as pings are sent, or twice in the time for
+    /// which one lasts.
+    pub(crate) fn confirmation_due(&self) -> Time {
+        let lasts = self.timeout.saturating_sub(self.lease.margin(self.timeout));
+        let half = lasts.checked_div(2).unwrap_or_default().max(CONFIRM_INTERVAL_MIN);
+        let since = self.confirmed.max(self.asked).unwrap_or(Time::ZERO);
+        self.again.unwrap_or_else(|| since.after(self.ping_interval().min(half)))
     }
 
     /// A server says that there is no such session: whatever was proved before counts no longer.
     pub(crate) const fn disowned(&mut self) {
         self.proof = None;
+        self.confirmed = None;
     }
 
     /// Negotiated session timeout; the wished one until then.
@@ -116,11 +188,15 @@ impl Liveness {
 
     /// When the next ping is due: early enough for its answer to come before [`Liveness::silence`].
     pub(crate) fn ping_due(&self) -> Time {
+        self.sent.after(self.ping_interval())
+    }
+
+    fn ping_interval(&self) -> Duration {
         let third = self.timeout.checked_div(3).unwrap_or_default();
         let second = Duration::from_secs(1);
         let interval =
             if third <= second { third } else { third.saturating_sub(second).max(second) };
-        self.sent.after(interval.min(PING_INTERVAL_MAX))
+        interval.min(PING_INTERVAL_MAX)
     }
 
     /// How long to wait for whatever the server owes.
@@ -132,30 +208,44 @@ impl Liveness {
     /// which leaves a third to find another server.
     ///
     /// An unanswered ping has that limit too: a corrupt length can swallow every later answer as the
-    /// body of a frame that never ends, while bytes keep coming.
+    /// body of a frame that never ends, while bytes keep coming. But what is in front of its answer may be long, and
+    /// the link slow: it counts from when that last moved on, be it by [a kibibyte a second](RATE_MIN). The same goes
+    /// for what is in front of the ping itself.
     pub(crate) fn silence(&self) -> Time {
         if planted!(SilenceNotTimed) {
             return Time::new(Duration::MAX);
         }
         let limit = self.patience();
-        let ping = self.pings.front().map(|ping| ping.after(limit));
-        let heard = self.heard.after(limit);
+        let moved = self.moved.max(self.drained);
+        let ping = self.pings.front().map(|&ping| ping.max(moved).after(limit));
+        let heard = self.heard.max(self.drained).after(limit);
         ping.map_or(heard, |ping| ping.min(heard))
     }
 
     /// When the session must have expired, whatever the servers may say later: a third beyond its
-    /// timeout, for their rounding. None before the first handshake.
+    /// timeout, for their rounding. None before the first handshake. A frame that grows fast enough is a sign
+    /// of life before it has come whole.
     pub(crate) fn expiry(&self) -> Option<Time> {
         let third = self.timeout.checked_div(3).unwrap_or_default();
-        self.frame.map(|frame| frame.after(self.timeout.saturating_add(third)))
+        self.frame.map(|frame| {
+            frame.max(self.grown.unwrap_or(frame)).after(self.timeout.saturating_add(third))
+        })
     }
 
     /// Until when the servers must keep the session. None if they did not say that they do.
     pub(crate) fn lease(&self) -> Option<Time> {
         let proof =
             if planted!(LeaseFromReceipt) { self.proof.and(self.frame) } else { self.proof };
-        let length = self.timeout.saturating_sub(self.margin.unwrap_or_default());
-        proof.map(|proof| proof.after(length))
+        proof.map(|proof| proof.after(self.timeout))
+    }
+
+    /// The same, as far as the leader has confirmed it, or whoever else counts.
+    pub(crate) fn confirmed_lease(&self) -> Option<Time> {
+        if self.lease == Lease::Connection {
+            return self.lease();
+        }
+        let length = self.timeout.saturating_sub(self.lease.margin(self.timeout));
+        self.confirmed.map(|proof| proof.after(length))
     }
 }
 
@@ -174,7 +264,7 @@ mod tests {
             (12_000, 3_000),
             (90_000, 10_000),
         ] {
-            let mut liveness = Liveness::new(Duration::from_millis(timeout), None, None);
+            let mut liveness = liveness(Duration::from_millis(timeout), Lease::Confirmed);
             liveness.sent(Time::ZERO);
             assert_eq!(
                 liveness.ping_due(),
@@ -186,9 +276,8 @@ mod tests {
 
     #[test]
     fn an_unanswered_ping_limits_the_patience_even_while_bytes_come() {
-        let at = |seconds| Time::new(Duration::from_secs(seconds));
-        let mut liveness = Liveness::new(Duration::from_secs(9), None, None);
-        liveness.greeted(at(0), at(0), Duration::from_secs(9));
+        let mut liveness = liveness(Duration::from_secs(9), Lease::Confirmed);
+        liveness.greeted(at(0), at(0), Duration::from_secs(9), Source::Leader);
         liveness.pinged(at(2));
         liveness.heard(at(5));
         assert_eq!(liveness.silence(), at(8));
@@ -198,17 +287,78 @@ mod tests {
     }
 
     #[test]
-    fn with_a_margin_only_answers_of_the_leader_count_and_not_in_full() {
-        let at = |seconds| Time::new(Duration::from_secs(seconds));
+    fn of_two_pings_an_answer_proves_the_older_one() {
+        let timeout = Duration::from_secs(9);
+        let mut liveness = liveness(timeout, Lease::Connection);
+        liveness.greeted(at(0), at(0), timeout, Source::Leader);
+        liveness.pinged(at(2));
+        liveness.pinged(at(4));
+        liveness.ponged();
+        assert_eq!((liveness.lease(), liveness.confirmed_lease()), (Some(at(11)), Some(at(11))));
+        liveness.ponged();
+        assert_eq!((liveness.lease(), liveness.confirmed_lease()), (Some(at(13)), Some(at(13))));
+    }
+
+    #[test]
+    fn only_what_the_leader_answers_confirms_and_not_in_full() {
         let [timeout, margin] = [9, 2].map(Duration::from_secs);
-        let mut liveness = Liveness::new(timeout, None, Some(margin));
-        liveness.greeted(at(1), at(0), timeout);
-        assert_eq!(liveness.lease(), Some(at(7)));
+        let mut liveness = liveness(timeout, Lease::Margin(margin));
+        liveness.greeted(at(1), at(0), timeout, Source::Leader);
+        assert_eq!(liveness.confirmed_lease(), Some(at(7)));
         liveness.pinged(at(2));
         liveness.ponged();
         liveness.answered(at(3), Source::Server);
-        assert_eq!(liveness.lease(), Some(at(7)));
+        assert_eq!((liveness.lease(), liveness.confirmed_lease()), (Some(at(12)), Some(at(7))));
         liveness.answered(at(4), Source::Leader);
-        assert_eq!(liveness.lease(), Some(at(11)));
+        assert_eq!((liveness.lease(), liveness.confirmed_lease()), (Some(at(13)), Some(at(11))));
+        // An older one that is answered later takes nothing back.
+        liveness.answered(at(2), Source::Leader);
+        assert_eq!(liveness.confirmed_lease(), Some(at(11)));
+    }
+
+    #[test]
+    fn a_member_without_a_leader_confirms_nothing() {
+        let timeout = Duration::from_secs(9);
+        let mut liveness = liveness(timeout, Lease::Confirmed);
+        liveness.greeted(at(1), at(0), timeout, Source::Server);
+        assert_eq!((liveness.lease(), liveness.confirmed_lease()), (Some(at(9)), None));
+    }
+
+    #[test]
+    fn margins_leave_two_thirds_of_the_timeout_and_are_refused_where_they_leave_nothing() {
+        for (lease, timeout, margin) in [
+            (Lease::Confirmed, 40_000, 8_000),
+            (Lease::Confirmed, 10_000, 2_000),
+            (Lease::Confirmed, 6_000, 2_000),
+            (Lease::Confirmed, 4_500, 1_500),
+            (Lease::Margin(Duration::from_secs(4)), 4_500, 4_000),
+            (Lease::Margin(Duration::from_secs(5)), 4_500, 1_500),
+            (Lease::Connection, 10_000, 0),
+        ] {
+            let [timeout, margin] = [timeout, margin].map(Duration::from_millis);
+            assert_eq!(lease.margin(timeout), margin, "{lease:?} of {timeout:?}");
+        }
+    }
+
+    #[test]
+    fn a_confirmation_is_asked_for_when_a_ping_would_be_but_twice_while_one_lasts() {
+        let timeout = Duration::from_secs(12);
+        for (lease, due) in [(Lease::Confirmed, 3), (Lease::Margin(Duration::from_secs(8)), 2)] {
+            let mut liveness = liveness(timeout, lease);
+            liveness.greeted(at(0), at(0), timeout, Source::Leader);
+            assert_eq!(liveness.confirmation_due(), at(due), "{lease:?}");
+            liveness.asked(at(7));
+            assert_eq!(liveness.confirmation_due(), at(7 + due), "{lease:?}");
+            liveness.answered(at(9), Source::Leader);
+            assert_eq!(liveness.confirmation_due(), at(9 + due), "{lease:?}");
+        }
+    }
+
+    fn liveness(timeout: Duration, lease: Lease) -> Liveness {
+        Liveness::new(timeout, None, lease)
+    }
+
+    fn at(seconds: u64) -> Time {
+        Time::new(Duration::from_secs(seconds))
     }
 }

@@ -58,6 +58,7 @@
 mod auth;
 mod close;
 mod config;
+mod confirm;
 mod flight;
 mod inbound;
 mod link;
@@ -69,7 +70,10 @@ mod receive;
 mod reconnect;
 mod resume;
 mod sasl;
+mod slot;
 mod standing;
+mod suspects;
+mod throttle;
 mod timer;
 mod waiting;
 mod watches;
@@ -79,27 +83,29 @@ use alloc::{collections::VecDeque, vec::Vec};
 use bytes::BytesMut;
 
 pub use self::{
-    config::{Auth, Config, Credentials},
+    config::{Auth, Config, Credentials, Lease},
     output::{
-        Answer, Cause, LinkError, Negotiated, NodeEvent, OnLoss, Outcome, Outgoing, Output, Over,
-        Place, ProbeAnswer, SaslFault, SaslSaid, SaslStep, State, TicketFault, TlsFault, WatchBy,
-        WatchIntent, WatchNotice, Withdrawn,
+        Answer, Cause, Costly, LinkError, Negotiated, NodeEvent, OnLoss, Outcome, Outgoing, Output,
+        Over, Patience, Place, ProbeAnswer, SaslFault, SaslSaid, SaslStep, State, TicketFault,
+        TlsFault, WatchBy, WatchIntent, WatchNotice, Withdrawn,
     },
     watches::Watcher,
 };
 
 use self::{
     auth::Credential,
-    flight::{Flight, Slot},
+    flight::Flight,
     link::Link,
     liveness::Liveness,
     phase::{Identity, Phase},
     reconnect::Rotation,
+    slot::Slot,
     standing::Standing,
+    suspects::Suspects,
     timer::{Timer, Timers},
     watches::Watches,
 };
-use crate::{data::Xid, frame::RequestFrame, request::Ping, rng::Rng, time::Time};
+use crate::{data::Xid, op::OpCode, rng::Rng, time::Time};
 
 /// A session and everything that outlives its connections.
 ///
@@ -116,12 +122,21 @@ pub struct Session<R, W> {
     credentials: Vec<Credential<R>>,
     liveness: Liveness,
     rotation: Rotation,
+    suspects: Suspects,
+    /// How long frames of restoration may be, as far as is known of the servers.
+    batch_len_max: usize,
     timers: Timers,
     rng: Rng,
     /// Set by `close`: nothing may be submitted any more.
     closing: bool,
+    /// What the server has turned out not to know, or the one before if the connection was lost over it.
+    unknown: Vec<OpCode>,
+    /// Whether it may have been closed: a server was told, and has not answered.
+    close_is_in_doubt: bool,
     /// Whether the connection is to be left as soon as nothing is in flight: nothing more is sent over it.
     leaving: bool,
+    /// Whether somebody relies on the session's lasting.
+    relied_on: bool,
     outputs: VecDeque<Output<R, W>>,
 }
 
@@ -142,12 +157,17 @@ impl<R, W: Watcher> Session<R, W> {
             watches: Watches::new(),
             standing: Standing::default(),
             credentials: Vec::new(),
-            liveness: Liveness::new(config.session_timeout, resumed_since, config.lease_margin),
+            liveness: Liveness::new(config.session_timeout, resumed_since, config.lease),
             rotation: Rotation::new(config.servers.clone(), &mut rng),
+            suspects: Suspects::default(),
+            batch_len_max: config.request_len_max,
             timers: Timers::default(),
             rng,
             closing: false,
+            unknown: Vec::new(),
+            close_is_in_doubt: false,
             leaving: false,
+            relied_on: false,
             outputs: VecDeque::new(),
             config,
         };
@@ -161,6 +181,9 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// A request to be sent as soon as there is a connection, behind all earlier ones.
     ///
+    /// What the server of this connection has turned out not to know is not asked for again: it would cost another
+    /// connection.
+    ///
     /// Whatever becomes of it, its token comes back in exactly one [`Output::Reply`], or when it is
     /// [withdrawn](Session::withdraw). Returns where it stands.
     pub fn submit(&mut self, now: Time, request: Outgoing<R, W>) -> Place {
@@ -169,13 +192,20 @@ impl<R, W: Watcher> Session<R, W> {
             Some(Cause::SessionOver(over))
         } else if len > len_max {
             Some(Cause::TooLarge { len, len_max })
-        } else if request.fail_fast && !matches!(self.phase, Phase::Up(_)) {
+        } else if request.frame.op().is_the_sessions() {
+            Some(Cause::Reserved(request.frame.op()))
+        } else if request.frame.watches_by() != request.watch.as_ref().map(|watch| watch.by) {
+            Some(Cause::WatchMismatch)
+        } else if request.patience == Patience::FailFast && !matches!(self.phase, Phase::Up(_)) {
             Some(Cause::NotConnected)
         } else {
             None
         };
         let place = if let Some(cause) = refusal {
             self.reply(request.token, Outcome::NotSent(cause));
+            Place(0)
+        } else if self.unknown.contains(&request.frame.op()) {
+            self.reply_unknown(request.token);
             Place(0)
         } else {
             self.pass_on(now, Slot::user(request))
@@ -187,7 +217,8 @@ impl<R, W: Watcher> Session<R, W> {
     /// The user of a request waits no longer: it is not sent if it has not been. `None` if there is nothing to wait
     /// for any more.
     ///
-    /// What was sent keeps its place. Its answer will come, and has to be told from the others'.
+    /// What was sent keeps its place. Its answer will come, and has to be told from the others'; if a server has no time
+    /// for it, that is the answer.
     pub fn withdraw(&mut self, place: Place) -> Option<Withdrawn<'_, R>> {
         self.flight.withdraw(place)
     }
@@ -198,10 +229,14 @@ impl<R, W: Watcher> Session<R, W> {
             match timer {
                 Timer::Expiry => self.finish(Over::Expired),
                 Timer::Close => self.finish(Over::Closed),
-                Timer::Dial | Timer::Silence => self.drop_link(now, LinkError::TimedOut),
+                Timer::Dial => self.drop_link(now, LinkError::TimedOut),
+                Timer::Silence => self.fell_silent(now),
+                Timer::Confirm => self.confirm(now),
                 Timer::Ping => self.ping(now),
                 Timer::Retry => self.dial(now),
+                Timer::Trial => self.observed(now),
                 Timer::Probe => self.probe(),
+                Timer::Pause => self.end_due_pauses(now),
             }
         }
         self.check();
@@ -268,7 +303,7 @@ impl<R, W: Watcher> Session<R, W> {
     /// while it seems to be: when a reply said so, and no handshake has settled it yet.
     ///
     /// Sound for a standalone server and for a leader. A follower that is cut off from its leader goes
-    /// on answering while the leader's clock runs out.
+    /// on answering while the leader's clock runs out: see [`confirmed_lease`](Session::confirmed_lease).
     #[must_use]
     pub fn lease(&self) -> Option<Time> {
         self.liveness.lease()
@@ -295,35 +330,68 @@ impl<R, W: Watcher> Session<R, W> {
             if self.flight.close_was_sent(u64::MAX) {
                 self.liveness.sent(now);
             } else {
-                let ping = RequestFrame::of(&Ping);
-                self.link.write(|out| ping.write(Xid::PING, out));
+                self.note_drain(now);
+                self.link.write_ping(!self.liveness.is_waiting());
                 self.liveness.pinged(now);
             }
             self.watch_silence();
         }
     }
 
+    /// What leaves slowly leaves all the same, and the answer to a ping behind it is not due yet.
+    fn note_drain(&mut self, now: Time) {
+        if self.link.drains(now) {
+            self.liveness.drained(now);
+        }
+    }
+
+    /// Nothing has come for so long that the connection is taken for dead, unless it has been taking our bytes.
+    fn fell_silent(&mut self, now: Time) {
+        self.note_drain(now);
+        if self.liveness.silence() <= now {
+            self.drop_link(now, LinkError::TimedOut);
+        } else {
+            self.watch_silence();
+        }
+    }
+
     /// Sends a request, or lets it wait until requests can be sent. Those that wait then are sent first: while they can,
     /// none waits.
+    #[inline(always)]
     fn pass_on(&mut self, now: Time, slot: Slot<R, W>) -> Place {
-        if !self.sends() {
-            return self.flight.push(slot);
+        if !self.sends() || self.flight.is_paced() {
+            return self.line_up(now, slot);
         }
         let place = self.flight.send_next(now, slot, &mut self.link, &mut self.standing);
         self.has_sent(now);
         place
     }
 
+    /// Puts a request behind others that wait, or that the connection has to show something for first.
+    #[cold]
+    fn line_up(&mut self, now: Time, slot: Slot<R, W>) -> Place {
+        let place = self.flight.push(slot);
+        self.send_waiting(now);
+        place
+    }
+
     fn send_waiting(&mut self, now: Time) {
-        if self.sends() && self.flight.send_waiting(now, &mut self.link, &mut self.standing) {
+        if !self.sends() {
+            return;
+        }
+        if self.flight.send_waiting(now, &mut self.link, &mut self.standing) {
             self.has_sent(now);
+        }
+        if self.flight.is_waiting() {
+            self.observe(now);
         }
     }
 
-    const fn sends(&self) -> bool {
+    pub(super) const fn sends(&self) -> bool {
         matches!(self.phase, Phase::Up(up) if up.doubts == 0) && !self.leaving
     }
 
+    #[inline(always)]
     fn has_sent(&mut self, now: Time) {
         if self.liveness.sent(now) {
             self.watch_silence();
@@ -369,6 +437,10 @@ impl<R, W: Watcher> Session<R, W> {
             let waiting = matches!(self.phase, Phase::Waiting);
             debug_assert_eq!(self.timers.at(Timer::Retry).is_some(), waiting, "retry iff waiting");
             debug_assert_eq!(self.timers.next().is_none(), over, "no timer iff over");
+            let due = self.flight.next_due();
+            let ends =
+                due.is_none_or(|due| self.timers.at(Timer::Pause).is_some_and(|at| at <= due));
+            debug_assert!(ends, "every pause ends");
             debug_assert!(up || !self.flight.has_sent(), "sent requests need a connection");
             debug_assert!(self.phase.has_stream() || self.link.outbound.is_empty());
         }

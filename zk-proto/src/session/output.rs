@@ -9,6 +9,7 @@ use crate::{
     code::ErrorCode,
     data::{EventType, SessionId, Zxid},
     frame::RequestFrame,
+    op::OpCode,
     text::Secret,
 };
 
@@ -69,12 +70,27 @@ pub struct Outgoing<R, W> {
     pub frame: RequestFrame,
     /// Comes back with the outcome.
     pub token: R,
-    /// The watch that the request arms if it is answered well.
+    /// The watch that the request arms if it is answered well: one of those, and only those, that ask for a watch.
     pub watch: Option<Box<WatchIntent<W>>>,
     /// What to do if the connection is lost with the request sent and unanswered.
     pub on_loss: OnLoss,
-    /// Whether to report failure wherever it would have to wait for a connection.
-    pub fail_fast: bool,
+    /// What it is waited for with.
+    pub patience: Patience,
+}
+
+/// How much trouble of servers the session bears with before it gives a request back that has not been carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Patience {
+    /// None: it is [given back](Cause::NotConnected) wherever it would have to wait for a connection.
+    FailFast,
+    /// It waits for connections. That a server [has no time](ErrorCode::THROTTLED_OP) for it is its answer.
+    #[default]
+    Connections,
+    /// It is also sent again when a server had no time for it: after a pause, longer each time, and behind whatever
+    /// has been submitted meanwhile. Requests that stood behind it are carried out before it, and answered.
+    ///
+    /// If the session is closed meanwhile, it is sent once more in front of the end.
+    Throttling,
 }
 
 /// A request's place in the order of all requests of its session.
@@ -150,7 +166,8 @@ pub enum Outcome {
 /// A server's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The state that the answer reflects.
+    /// The state that the answer reflects; 0 if none, as where a server that does not know the question was not asked
+    /// again.
     pub zxid: Zxid,
     /// Whether the request succeeded.
     pub code: ErrorCode,
@@ -174,6 +191,12 @@ pub enum Cause {
     /// Its user has waited long enough. Made by drivers, of what [`Withdrawn`] tells.
     #[error("withdrawn")]
     Withdrawn,
+    /// Only the session itself asks for that: it would not know its own answers any more.
+    #[error("{0} is asked for by the session alone")]
+    Reserved(OpCode),
+    /// What the request asks the server to watch is not what is [to be waited for](Outgoing::watch).
+    #[error("the request and whoever waits for it watch differently")]
+    WatchMismatch,
     /// The request is longer than servers accept.
     #[error("request of {len} bytes exceeds the limit of {len_max}")]
     TooLarge {
@@ -191,6 +214,32 @@ pub enum Cause {
         /// The limit.
         len_max: usize,
     },
+    /// The request costs each connection that it is sent over.
+    #[error("{0}")]
+    CostsConnection(Box<Costly>),
+}
+
+/// A request that servers end the connection over: one after the other, each as soon as it had come, the last ones with
+/// nothing else under way and after the connection had been seen to live without it. To send it again would cost the next
+/// one, and everybody else's requests with it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{op}{} of {len} bytes has cost {connections} connections: {}",
+    path.as_deref().map_or_else(String::new, |path| alloc::format!(" {path}")),
+    super::suspects::limit(*len, *len_answered)
+)]
+#[non_exhaustive]
+pub struct Costly {
+    /// What was asked for.
+    pub op: OpCode,
+    /// Of which node, as servers know it, if the request is about one.
+    pub path: Option<Arc<str>>,
+    /// Length of the request in bytes.
+    pub len: usize,
+    /// How many connections it has cost, one after the other.
+    pub connections: u32,
+    /// The longest request of the session that has been answered, in bytes: so much servers take.
+    pub len_answered: usize,
 }
 
 /// Why a connection could not be made, or was lost. Errors of the operating system end here.

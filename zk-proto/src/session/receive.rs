@@ -8,9 +8,9 @@ use zeroize::Zeroize as _;
 
 use super::{
     Session,
-    flight::{Fate, Purpose, Sent, Slot},
+    flight::{Fate, Sent},
     link::PROBE_PAUSE_MIN,
-    liveness::Source,
+    liveness::{Liveness, Source},
     output::{
         Answer, Cause, LinkError, Negotiated, NodeEvent, Outcome, Output, Over, State, TlsFault,
         WatchNotice,
@@ -18,6 +18,7 @@ use super::{
     phase::{Password, Phase, Up},
     resume,
     sasl::SASL_LEN_MAX,
+    slot::{Purpose, Slot},
     timer::Timer,
     watches::{Kind, Watcher},
 };
@@ -89,11 +90,21 @@ impl<R, W: Watcher> Session<R, W> {
             match outcome {
                 Ok(()) => self.leave_when_done(now),
                 Err(Broken::Link(why)) => self.drop_link(now, why),
+                Err(Broken::Session(Over::Expired)) => self.is_gone(),
                 Err(Broken::Session(over)) => self.finish(over),
             }
         }
         if let Phase::Up(_) = self.phase {
+            let least = || Liveness::least(self.liveness.patience());
+            if !self.link.inbound.buffer().is_empty() && self.link.inbound.has_grown_by(least()) {
+                self.liveness.grew(now);
+                self.watch_expiry();
+            }
             self.watch_silence();
+            if self.flight.is_waiting() {
+                // What has been answered may have made room.
+                self.send_waiting(now);
+            }
         }
         if !self.phase.has_stream() {
             // They are of a connection that the driver did not know to be left.
@@ -215,7 +226,8 @@ impl<R, W: Watcher> Session<R, W> {
     ) {
         let (sent, answered) = greeting;
         self.identity.adopt(negotiated, self.link.offered.take());
-        self.liveness.greeted(answered, sent, negotiated.timeout);
+        let source = if negotiated.read_only { Source::Server } else { Source::Leader };
+        self.liveness.greeted(answered, sent, negotiated.timeout, source);
         self.liveness.heard(now);
         self.timers.stop(Timer::Dial);
         self.phase =
@@ -238,7 +250,7 @@ impl<R, W: Watcher> Session<R, W> {
                 self.present(now, index);
             }
         }
-        let (since, len_max) = (self.identity.watches_since(), self.config.request_len_max);
+        let (since, len_max) = (self.identity.watches_since(), self.batch_len_max);
         let since = if planted!(RestoredSinceEver) { Zxid(0) } else { since };
         let mut restoring: usize = 0;
         resume::set_watches(&mut self.watches, since, len_max, |frame| {
@@ -258,12 +270,18 @@ impl<R, W: Watcher> Session<R, W> {
         self.send_waiting(now);
         self.watch_silence();
         self.watch_expiry();
+        self.watch_confirmation();
     }
 
-    /// All watches are armed; only now has the attempt to connect succeeded. A server that accepts
-    /// sessions and then refuses their watches would otherwise be dialed without growing pauses.
+    /// All watches are armed.
     const fn settled(&mut self) {
         self.identity.thaw_watches();
+    }
+
+    /// Only now has the attempt to connect succeeded. A server that accepts sessions and then ends the connection, over their
+    /// watches or over what users want, would otherwise be dialed without growing pauses.
+    const fn is_of_use(&mut self) {
+        self.link.is_of_use = true;
         self.rotation.succeeded();
     }
 
@@ -292,7 +310,11 @@ impl<R, W: Watcher> Session<R, W> {
     /// pass for silence, has lost it: nobody would ever hear of it on this connection.
     fn pong(&mut self, now: Time, err: ErrorCode) -> Result<(), Broken> {
         if err.is_ok() {
+            if !self.flight.has_sent() && !self.flight.is_waiting() {
+                self.is_of_use();
+            }
             let ping = self.liveness.ponged();
+            self.link.ponged();
             let owed = self.flight.oldest_sent();
             let passed_over = ping.zip(owed).filter(|(ping, owed)| owed < ping);
             if let Some((_, owed)) = passed_over {
@@ -330,18 +352,18 @@ impl<R, W: Watcher> Session<R, W> {
     fn answer(&mut self, now: Time, header: ReplyHeader, body: Bytes) -> Result<(), Broken> {
         let ReplyHeader { xid, zxid, err } = header;
         let body = if err.is_ok() { body } else { Bytes::new() };
-        let sent = self.flight.answered(xid).map_err(|due| {
+        if err == ErrorCode::SESSION_MOVED && self.flight.undo(xid) {
+            return Err(Broken::Link(LinkError::Moved));
+        }
+        let Sent { mut slot, at, .. } = self.flight.answered(xid).map_err(|due| {
             Broken::Link(LinkError::Protocol(match due {
                 Some(due) => format!("reply to xid {xid} where {due} was due"),
                 None => format!("reply to xid {xid} where none was due"),
             }))
         })?;
-        if err == ErrorCode::SESSION_MOVED {
-            self.flight.unanswer(sent);
-            return Err(Broken::Link(LinkError::Moved));
-        }
-        let Sent { slot, at, .. } = sent;
-        if err.ends_session() {
+        self.liveness.moved(now);
+        let ends_session = !err.is_ok() && err.ends_session();
+        if ends_session {
             self.liveness.disowned();
         } else {
             let leader = err.is_ok() && slot.frame().op().passes_the_leader();
@@ -349,10 +371,18 @@ impl<R, W: Watcher> Session<R, W> {
         }
         self.note_zxid(zxid);
         if err == ErrorCode::UNIMPLEMENTED && matches!(slot, Slot::User { .. }) {
+            self.note_unknown(slot.frame().op());
             self.doubt(now);
         }
+        if let Slot::User { request, suspicion, .. } = &mut slot {
+            self.is_of_use();
+            self.suspects.answered(request.frame.len(), core::mem::take(suspicion));
+        }
+        if err == ErrorCode::THROTTLED_OP && slot.bears_throttling() {
+            return self.throttled(now, slot);
+        }
         match slot {
-            Slot::User { request, asks, .. } => {
+            Slot::User { request, rare, .. } => {
                 let watched = request.watch.as_ref().map(|watch| watch.path.clone());
                 let code = if planted!(ExistWatchAsData) { ErrorCode::OK } else { err };
                 let armed =
@@ -361,8 +391,7 @@ impl<R, W: Watcher> Session<R, W> {
                     self.watches.arm(kind, watch.path, watch.watcher);
                 }
                 self.reply(request.token, Outcome::Answered(Answer { zxid, code: err, body }));
-                if let Some(asks) = asks {
-                    let (by, path) = *asks;
+                if let Some((by, path)) = rare.and_then(|rare| rare.asks) {
                     self.asked(now, by, path, err)?;
                 } else if let Some(path) = watched {
                     self.tidy(now, &path);
@@ -372,15 +401,32 @@ impl<R, W: Watcher> Session<R, W> {
                 return self.restored(frame.op(), err);
             }
             Slot::Own { purpose: Purpose::Rearm(path), .. } => self.rearmed(&path, err)?,
+            Slot::Own { purpose: Purpose::Confirm, .. } if err == ErrorCode::THROTTLED_OP => {
+                self.liveness.not_asked(now);
+                self.watch_confirmation();
+            }
             // Whatever it says: nobody waits for anything there.
-            Slot::Own { purpose: Purpose::Unwatch(_), .. } => {}
+            Slot::Own { purpose: Purpose::Unwatch(_) | Purpose::Confirm, .. } => {}
             Slot::Close { token, .. } => {
                 self.reply(token, Outcome::Answered(Answer { zxid, code: err, body }));
                 return Err(Broken::Session(Over::Closed));
             }
         }
         // The server will close the connection; the next handshake brings certainty.
-        if err.ends_session() { Err(Broken::Link(LinkError::NotServed)) } else { Ok(()) }
+        if ends_session { Err(Broken::Link(LinkError::NotServed)) } else { Ok(()) }
+    }
+
+    /// Remembers what a server does not know. What transactions consist of is not told.
+    fn note_unknown(&mut self, op: OpCode) {
+        if op != OpCode::MULTI && !self.unknown.contains(&op) {
+            self.unknown.push(op);
+        }
+    }
+
+    /// The answer of a server that is known not to know the question. It reflects no state.
+    pub(super) fn reply_unknown(&mut self, token: R) {
+        let (zxid, code) = (Zxid(0), ErrorCode::UNIMPLEMENTED);
+        self.reply(token, Outcome::Answered(Answer { zxid, code, body: Bytes::new() }));
     }
 
     /// A server that does not know an operation closes the connection behind the refusal, and what is sent until that is
@@ -416,6 +462,7 @@ impl<R, W: Watcher> Session<R, W> {
             }
             return Err(Broken::Link(LinkError::Unrestored(err)));
         }
+        self.link.has_restored = true;
         if let Phase::Up(up) = &mut self.phase {
             up.restoring = up.restoring.saturating_sub(1);
             if up.restoring == 0 {

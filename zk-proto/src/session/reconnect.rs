@@ -9,11 +9,18 @@ use crate::rng::Rng;
 /// live long enough: as long as in other clients, so that a server's clients do not come back as one.
 const SPREAD_MAX: Duration = Duration::from_secs(1);
 
-/// Pause after the first round in which no server could be had; doubles with each further round.
+/// Pause between attempts in the round after one in which no server could be had; doubles with each further round.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 
-/// Longest pause between rounds.
+/// Longest pause between attempts.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// What the pause may grow to in any case, however short a session's life and however many its servers: a fleet whose
+/// sessions are about to expire must not dial the faster for it.
+const PAUSE_CAP_MIN: Duration = Duration::from_millis(250);
+
+/// Such a part of a session's life may be spent on the pauses of one round.
+const ROUND_SHARE: u32 = 4;
 
 /// The servers in the order of this session, and how attempts have been going.
 #[derive(Clone, Debug)]
@@ -21,7 +28,7 @@ pub(crate) struct Rotation {
     servers: Vec<Arc<str>>,
     /// Index of the next one to try.
     next: usize,
-    /// Attempts since the last one that led to a session with all its watches.
+    /// Attempts since the last one that led to anything.
     failures: u32,
 }
 
@@ -99,39 +106,42 @@ impl Rotation {
         self.failures = 0;
     }
 
-    /// How long to wait before the next attempt.
+    /// How long to wait before the next attempt of a session that lives so long.
     ///
-    /// After a loss a random part of a twentieth of the session's life; none between the servers of a
-    /// round; after each round twice the pause of the one before, half of it random. Hardly more than a
-    /// quarter of what the session has `left`: better to dial in vain than to let it die waiting. But
-    /// that quarter has a floor, or the last moments would be spent on dialing ever faster.
-    pub(crate) fn pause(
-        &self,
-        timeout: Duration,
-        left: Option<Duration>,
-        rng: &mut Rng,
-    ) -> Duration {
+    /// After a loss a random part of a twentieth of the session's life; none between the servers of the first round;
+    /// from then on a pause before each attempt, half of it random, that doubles with each round. All servers have
+    /// their turn within a quarter of the session's life, unless it is shorter than they are many. How much of that
+    /// life is left makes no difference: who dials faster in the end does so together with all others.
+    ///
+    /// An established connection that was of no use (`was_up`) tells more than a server that cannot be had: the pause
+    /// behind it grows each time.
+    pub(crate) fn pause(&self, life: Duration, was_up: bool, rng: &mut Rng) -> Duration {
         let servers = u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
-        let rounds = self.failures.checked_div(servers).unwrap_or_default();
-        let round_is_over = self.failures.checked_rem(servers) == Some(0);
-        let pause = match (self.failures, round_is_over) {
-            (0, _) => {
-                rng.duration_up_to(timeout.checked_div(20).unwrap_or_default().min(SPREAD_MAX))
+        match self.failures.checked_div(servers).unwrap_or_default() {
+            _ if was_up || self.failures == 0 => {
+                let spread = life.checked_div(20).unwrap_or_default().min(SPREAD_MAX);
+                let spread = rng.duration_up_to(spread);
+                if self.failures == 0 {
+                    spread
+                } else {
+                    spread.max(self.backoff(life, self.failures, rng))
+                }
             }
-            (_, false) => Duration::ZERO,
-            (_, true) => {
-                let doublings_max = if planted!(BackoffOverflows) { u32::MAX } else { 16 };
-                let doublings = rounds.saturating_sub(1).min(doublings_max);
-                let half = PAUSE_MIN
-                    .saturating_mul(2_u32.pow(doublings))
-                    .min(PAUSE_MAX)
-                    .checked_div(2)
-                    .unwrap_or_default();
-                half.saturating_add(rng.duration_up_to(half))
-            }
-        };
-        let bound = left.and_then(|left| left.checked_div(4)).unwrap_or(Duration::MAX);
-        pause.min(bound.max(PAUSE_MIN))
+            0 => Duration::ZERO,
+            rounds => self.backoff(life, rounds, rng),
+        }
+    }
+
+    /// A pause that grows each time, half of it random.
+    fn backoff(&self, life: Duration, times: u32, rng: &mut Rng) -> Duration {
+        let doublings_max = if planted!(BackoffOverflows) { u32::MAX } else { 16 };
+        let doublings = times.saturating_sub(1).min(doublings_max);
+        let share = u32::try_from(self.servers.len().max(2)).unwrap_or(u32::MAX);
+        let cap = life.min(PAUSE_MAX.saturating_mul(2).saturating_mul(ROUND_SHARE));
+        let cap = cap.checked_div(share.saturating_mul(ROUND_SHARE)).unwrap_or_default();
+        let pause = PAUSE_MIN.saturating_mul(2_u32.pow(doublings)).min(cap.max(PAUSE_CAP_MIN));
+        let half = pause.checked_div(2).unwrap_or_default();
+        half.saturating_add(rng.duration_up_to(half))
     }
 }
 
@@ -154,20 +164,74 @@ mod tests {
         assert_eq!(first, again);
     }
 
+    /// When a session of so long a life dials servers of which none can be had, in seconds.
+    fn dials(servers: &[&str], life: u64, until: f64) -> Vec<f64> {
+        let (mut rotation, mut rng) = rotation(servers);
+        let (mut at, mut dials) = (0.0, Vec::new());
+        while at < until {
+            dials.push(at);
+            rotation.failed();
+            at += rotation.pause(Duration::from_secs(life), false, &mut rng).as_secs_f64();
+        }
+        dials
+    }
+
     #[test]
-    fn there_is_no_pause_within_a_round_and_a_growing_bounded_one_between_rounds() {
+    fn there_is_no_pause_in_the_first_round_and_a_growing_bounded_one_from_then_on() {
         let (mut rotation, mut rng) = rotation(&["a", "b"]);
-        let timeout = Duration::from_secs(30);
         let mut pauses = Vec::new();
         for _ in 0..40 {
             rotation.failed();
-            assert_eq!(rotation.pause(timeout, None, &mut rng), Duration::ZERO);
-            rotation.failed();
-            pauses.push(rotation.pause(timeout, None, &mut rng));
+            pauses.push(rotation.pause(Duration::MAX, false, &mut rng));
         }
-        let [first, .., last] = *pauses else { panic!("forty rounds have forty pauses") };
-        assert!(first >= PAUSE_MIN / 2 && first <= PAUSE_MIN, "{pauses:?}");
+        let [none, first, second, third, .., last] = *pauses else { panic!("forty attempts") };
+        assert_eq!(none, Duration::ZERO);
+        for pause in [first, second] {
+            assert!(pause >= PAUSE_MIN / 2 && pause <= PAUSE_MIN, "{pauses:?}");
+        }
+        assert!(third >= PAUSE_MIN && third <= PAUSE_MIN * 2, "{pauses:?}");
         assert!(last >= PAUSE_MAX / 2 && last <= PAUSE_MAX, "{pauses:?}");
+    }
+
+    #[test]
+    fn dialing_gets_slower_until_the_session_ends() {
+        for servers in [&["a"][..], &["a", "b", "c"], &["a", "b", "c", "d", "e"]] {
+            for life in [1, 4, 10, 30, 600] {
+                let end = life as f64 * 4.0 / 3.0;
+                let dials = dials(servers, life, end.max(5.0));
+                let in_second =
+                    |from: f64| dials.iter().filter(|at| (from..from + 1.0).contains(at)).count();
+                assert!(in_second(0.0) <= 6 + 2 * servers.len(), "{life} s: {dials:?}");
+                assert!((1..60).all(|from| in_second(f64::from(from)) <= 8), "{life} s: {dials:?}");
+                let gaps: Vec<_> =
+                    dials.iter().skip(1).zip(&dials).map(|(at, last)| at - last).collect();
+                let longest = gaps.iter().fold(0.0, |longest: f64, &gap| longest.max(gap));
+                assert!(gaps.last() >= Some(&(longest * 0.45)), "{life} s: {gaps:?}");
+                // Every server has its turn while there is time.
+                let round = longest * servers.len() as f64;
+                let share = (life as f64 / 4.0).max(0.25 * servers.len() as f64);
+                assert!(round <= share, "{life} s: {gaps:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_fleet_that_loses_its_servers_does_not_dial_in_step() {
+        let dials = |seed| {
+            let mut rng = Rng::new(seed);
+            let mut rotation = Rotation::new([Arc::from("a")].to_vec(), &mut rng);
+            let mut at = Duration::ZERO;
+            for _ in 0..12 {
+                rotation.failed();
+                at += rotation.pause(Duration::from_secs(10), false, &mut rng);
+            }
+            at
+        };
+        let mut at: Vec<_> = (0..100).map(dials).collect();
+        at.sort_unstable();
+        let crowd =
+            |from: Duration| at.iter().filter(|at| (from..from + PAUSE_MIN).contains(at)).count();
+        assert!(at.iter().all(|&from| crowd(from) < 25), "{at:?}");
     }
 
     /// Where a thousand clients, spread evenly over the old servers, are after a change.
@@ -209,19 +273,6 @@ mod tests {
                 assert!(there.abs_diff(clients) < clients / 8, "{old:?} to {new:?}: {places:?}");
             }
             assert!(moved.abs_diff(must_move) <= must_move / 8, "{old:?} to {new:?}: {moved}");
-        }
-    }
-
-    #[test]
-    fn a_pause_leaves_the_session_three_quarters_of_its_life_but_is_not_pointlessly_short() {
-        let (mut rotation, mut rng) = rotation(&["a"]);
-        for _ in 0..20 {
-            rotation.failed();
-        }
-        for (left, pause) in [(8_000, 2_000), (400, 100), (100, 100), (0, 100)] {
-            let left = Duration::from_millis(left);
-            let paused = rotation.pause(Duration::from_secs(30), Some(left), &mut rng);
-            assert_eq!(paused, Duration::from_millis(pause), "{left:?}");
         }
     }
 }

@@ -1,6 +1,11 @@
 //! What precedes user traffic on a new connection, behind credentials: watches.
 
-use super::watches::{Kind, Watcher, Watches};
+use super::{
+    Session,
+    output::LinkError,
+    phase::Phase,
+    watches::{Kind, Watcher, Watches},
+};
 use crate::{
     data::Zxid,
     frame::RequestFrame,
@@ -13,11 +18,28 @@ use crate::{
 /// accept, so that ten thousand watches cannot make them drop the connection (ZOOKEEPER-706).
 const BATCH_LEN_MAX: usize = 128 << 10;
 
+/// Such batches are not made smaller: no server is known to be set to less.
+const BATCH_LEN_MIN: usize = 4 << 10;
+
 /// Bytes that a path occupies besides its characters.
 const PATH_OVERHEAD: usize = 4;
 
 /// Bytes of such a frame besides its paths, without the length prefix: header, zxid, five counts.
 const BATCH_OVERHEAD: usize = 8 + 8 + 5 * 4;
+
+impl<R, W: Watcher> Session<R, W> {
+    /// A connection is gone. If a server has ended it when it was told of watches, and had not taken any batch of them,
+    /// that may have been too much at once (`jute.maxbuffer`): the next one is told in batches half as long.
+    pub(super) fn shorten_batches(&mut self, why: &LinkError) {
+        let restoring = matches!(self.phase, Phase::Up(up) if up.restoring > 0);
+        let is_ended = matches!(why, LinkError::Closed | LinkError::Reset);
+        if restoring && is_ended && !self.link.has_restored {
+            let longest = self.batch_len_max.min(BATCH_LEN_MAX);
+            let half = longest.checked_div(2).unwrap_or_default();
+            self.batch_len_max = half.max(BATCH_LEN_MIN.min(longest));
+        }
+    }
+}
 
 /// Makes the frames that arm all watches again, one at a time, in batches that fit into frames of `len_max` bytes.
 ///

@@ -15,23 +15,32 @@ pub(crate) enum Timer {
     Dial,
     /// The server has been silent for too long.
     Silence,
+    /// The leader is to confirm that it knows of the session. Where both are due, no ping is.
+    Confirm,
     /// We have been silent for long enough.
     Ping,
     /// Time for the next connection attempt.
     Retry,
     /// Time to look for a server that takes writes.
     Probe,
+    /// A request that a server had no time for is to be sent again.
+    Pause,
+    /// The connection has been observed for long enough.
+    Trial,
 }
 
 impl Timer {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 10] = [
         Self::Expiry,
         Self::Close,
         Self::Dial,
         Self::Silence,
+        Self::Confirm,
         Self::Ping,
         Self::Retry,
         Self::Probe,
+        Self::Pause,
+        Self::Trial,
     ];
 }
 

@@ -73,7 +73,7 @@ impl Connection {
             // As near as an accepted connection can come to being refused.
             Err(_) => reset(client),
         }
-        shared.state().forget_connection(number);
+        shared.forget_connection(number);
     }
 
     async fn drive(mut self) {
@@ -101,7 +101,13 @@ impl Connection {
     /// The client is looked at before the server, so that what it had sent before a reply could
     /// reach it is also entered before that reply.
     async fn event(&self, orders: &mut tokio::sync::watch::Receiver<()>) -> Event {
-        let due = [self.to_server.next_due(), self.to_client.next_due(), self.linger];
+        let due = [
+            self.to_server.next_due(),
+            self.to_client.next_due(),
+            self.to_server.ready,
+            self.to_client.ready,
+            self.linger,
+        ];
         // What was due by then and is still there waits for an order, not for the clock.
         let waits = |due: &Instant| *due > self.released;
         let timer = due.into_iter().flatten().filter(waits).min();
@@ -236,14 +242,16 @@ impl Connection {
 
     /// Writes what is free to go, as much as the sockets take.
     fn flush(&mut self) {
-        flush(&mut self.to_server, &mut self.server);
-        flush(&mut self.to_client, &mut self.client);
+        let rates =
+            [Direction::ToServer, Direction::ToClient].map(|way| self.shared.state().rate(way));
+        flush(&mut self.to_server, &mut self.server, rates[0]);
+        flush(&mut self.to_client, &mut self.client, rates[1]);
         if self.client.is_none() {
             self.to_server.input = Input::Ended;
             // Whoever resets a client ends its requests, too.
             if self.to_server.output == Output::Open {
                 self.to_server.doom(Close::Orderly);
-                flush(&mut self.to_server, &mut self.server);
+                flush(&mut self.to_server, &mut self.server, None);
             }
         }
     }
@@ -256,14 +264,22 @@ async fn open(client: &TcpStream, target: SocketAddr) -> io::Result<TcpStream> {
     Ok(server)
 }
 
-fn flush(lane: &mut Lane, stream: &mut Option<TcpStream>) {
+fn flush(lane: &mut Lane, stream: &mut Option<TcpStream>, rate: Option<u64>) {
+    let now = Instant::now();
     let Some(socket) = stream else {
         lane.shut_output();
         return;
     };
     while !lane.outbox.is_empty() {
-        match socket.try_write(&lane.outbox) {
-            Ok(written) => lane.outbox.advance(written),
+        let len = lane.allowance(now, rate);
+        if len == 0 {
+            return;
+        }
+        match socket.try_write(&lane.outbox[..len]) {
+            Ok(written) => {
+                lane.outbox.advance(written);
+                lane.wrote(now, written, rate);
+            }
             Err(error) if error.kind() == ErrorKind::WouldBlock => return,
             Err(_) => lane.shut_output(),
         }

@@ -1,8 +1,10 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -37,9 +39,14 @@ use crate::port::HeldPort;
 #[derive(Debug)]
 pub struct Proxy {
     shared: Arc<Shared>,
-    addr: SocketAddr,
+    port: Arc<HeldPort>,
     accepting: AbortHandle,
+    runtime: Handle,
 }
+
+/// How long nobody else gets the port of a proxy that has been dropped: clients that have been dropped with it may still
+/// dial it, to close their sessions, and are not to come upon the proxy of another test.
+const PORT_KEPT: Duration = Duration::from_secs(10);
 
 impl Proxy {
     /// Starts a proxy on any free loopback port.
@@ -51,22 +58,22 @@ impl Proxy {
     ///
     /// There is no free port.
     pub async fn start(target: SocketAddr) -> io::Result<Self> {
-        let port = HeldPort::any()?;
-        let addr = port.addr();
+        let port = Arc::new(HeldPort::any()?);
         let listener = listen(&port)?;
         let shared = Arc::new(Shared::new(target));
-        let accepting = tokio::spawn(accept(port, listener, Arc::clone(&shared)));
-        Ok(Self { shared, addr, accepting: accepting.abort_handle() })
+        let accepting = accept(Arc::clone(&port), listener, Arc::clone(&shared));
+        let accepting = tokio::spawn(accepting).abort_handle();
+        Ok(Self { shared, port, accepting, runtime: Handle::current() })
     }
 
     /// Where clients connect.
     pub fn addr(&self) -> SocketAddr {
-        self.addr
+        self.port.addr()
     }
 
     /// [`addr`](Self::addr) as a client's connection string.
     pub fn connect_string(&self) -> String {
-        self.addr.to_string()
+        self.addr().to_string()
     }
 
     /// Begins a rule about these frames. Of several rules about a frame, the oldest counts.
@@ -97,6 +104,23 @@ impl Proxy {
     /// Ends every silence, those made by rules too, and sends on what was kept back.
     pub fn resume(&self) {
         self.shared.order(super::shared::State::resume);
+    }
+
+    /// Sends on no more than so many bytes in a second this way, on each connection; `None`, which is how it begins, as
+    /// many as the other side takes.
+    ///
+    /// ```
+    /// use zk_testkit::{TestServer, proxy::Direction};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> std::io::Result<()> {
+    /// let server = TestServer::start().await?;
+    /// server.proxy().limit_rate(Direction::ToClient, Some(25_000));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn limit_rate(&self, direction: Direction, bytes_per_second: Option<u64>) {
+        self.shared.order(|state| state.set_rate(direction, bytes_per_second));
     }
 
     /// Ends all open connections in order (FIN), both sides. What was being held, delayed or
@@ -138,6 +162,13 @@ impl Proxy {
     /// closed it, or two seconds have passed.
     pub fn open_connections(&self) -> usize {
         self.shared.state().open_connections()
+    }
+
+    /// Waits until no connection is [open](Self::open_connections). Waits for ever if one stays: put a limit on the test.
+    pub async fn all_closed(&self) {
+        let mut closed = self.shared.closed.subscribe();
+        // The sender lives as long as `self.shared`, so this never fails.
+        let _ = closed.wait_for(|()| self.open_connections() == 0).await;
     }
 
     /// The place in the log behind everything that has arrived.
@@ -201,10 +232,15 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         // The task owns the tasks of all connections, which end with it.
         self.accepting.abort();
+        let port = Arc::clone(&self.port);
+        self.runtime.spawn(async move {
+            tokio::time::sleep(PORT_KEPT).await;
+            drop(port);
+        });
     }
 }
 
-async fn accept(port: HeldPort, listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(port: Arc<HeldPort>, listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     let mut orders = shared.orders();
     let mut listener = Some(listener);
@@ -239,7 +275,10 @@ fn adjust_door(
     }
     *listener = match wanted {
         Door::Open => Some(listen(port).expect("a held port can be listened on again")),
-        Door::Closed => None,
+        Door::Closed => {
+            listener.take().iter().for_each(HeldPort::stop_listening);
+            None
+        }
     };
     shared.door.send_replace(wanted);
 }

@@ -1,7 +1,7 @@
 //! One direction of one connection: what waits to be sent on, and until when.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 
@@ -12,6 +12,12 @@ use super::shared::{Ending, State, Verdict};
 /// Waiting bytes above which nothing more is read in this direction: TCP then slows the sender.
 const QUEUE_LEN_MAX: usize = 16 << 20;
 
+/// Portions in a second of what is written at a limited rate.
+const PORTIONS: u64 = 50;
+
+/// How late a portion may be for the next ones to come the earlier.
+const LATE_MAX: Duration = Duration::from_millis(200);
+
 #[derive(Debug)]
 pub(super) struct Lane {
     pub(super) direction: Direction,
@@ -21,6 +27,8 @@ pub(super) struct Lane {
     queue_len: usize,
     /// Bytes that are free to go.
     pub(super) outbox: BytesMut,
+    /// When more may be written, if the rate is limited.
+    pub(super) ready: Option<Instant>,
     pub(super) input: Input,
     pub(super) output: Output,
     /// A rule has ended the connection, or is about to: what still arrives goes nowhere.
@@ -88,6 +96,7 @@ impl Lane {
             queue: VecDeque::new(),
             queue_len: 0,
             outbox: BytesMut::new(),
+            ready: None,
             input: Input::Open,
             output: Output::Open,
             doomed: false,
@@ -103,7 +112,9 @@ impl Lane {
 
     /// Whether there is something to write, or to close.
     pub(super) fn wants_output(&self) -> bool {
+        let waits = self.ready.is_some_and(|ready| ready > Instant::now());
         match self.output {
+            Output::Open | Output::Closing(_) if waits => false,
             Output::Open => !self.outbox.is_empty(),
             Output::Closing(_) => true,
             Output::Shut => false,
@@ -112,6 +123,26 @@ impl Lane {
 
     pub(super) fn is_finished(&self) -> bool {
         self.input == Input::Ended && self.output == Output::Shut
+    }
+
+    /// How much of the outbox may be written now, at so many bytes in a second.
+    pub(super) fn allowance(&mut self, now: Instant, rate: Option<u64>) -> usize {
+        let Some(rate) = rate else {
+            self.ready = None;
+            return self.outbox.len();
+        };
+        if self.ready.is_some_and(|ready| ready > now) {
+            return 0;
+        }
+        let portion = usize::try_from(rate / PORTIONS).unwrap_or(usize::MAX).max(1);
+        self.outbox.len().min(portion)
+    }
+
+    /// So much has been written: more may be when that would have passed a link of so many bytes in a second.
+    pub(super) fn wrote(&mut self, now: Instant, len: usize, rate: Option<u64>) {
+        // Who wakes late makes up for it.
+        let since = self.ready.map_or(now, |ready| ready.max(now - LATE_MAX));
+        self.ready = rate.map(|rate| since + Duration::from_secs_f64(len as f64 / rate as f64));
     }
 
     /// When something in the queue may be sent on that may not yet.

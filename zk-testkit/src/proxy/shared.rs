@@ -26,6 +26,8 @@ pub(super) struct Shared {
     logged: watch::Sender<()>,
     /// What the accepting task has made of [`State::door`].
     pub(super) door: watch::Sender<Door>,
+    /// Wakes those who wait for connections to close.
+    pub(super) closed: watch::Sender<()>,
 }
 
 #[derive(Debug)]
@@ -37,6 +39,8 @@ pub(super) struct State {
     pub(super) target: SocketAddr,
     pub(super) door: Door,
     silenced: Ways,
+    /// Bytes in a second, if they are limited: to the server, to the client.
+    rates: [Option<u64>; 2],
     /// How often silence was ended; what was silenced before the last time is no longer.
     pub(super) resumes: u64,
     connections: BTreeMap<u64, Option<Ending>>,
@@ -120,6 +124,7 @@ impl Shared {
             target,
             door: Door::Open,
             silenced: Ways::default(),
+            rates: [None; 2],
             resumes: 0,
             connections: BTreeMap::new(),
             accepted: 0,
@@ -130,6 +135,7 @@ impl Shared {
             control: watch::Sender::new(()),
             logged: watch::Sender::new(()),
             door: watch::Sender::new(Door::Open),
+            closed: watch::Sender::new(()),
         }
     }
 
@@ -147,6 +153,11 @@ impl Shared {
 
     pub(super) fn orders(&self) -> watch::Receiver<()> {
         self.control.subscribe()
+    }
+
+    pub(super) fn forget_connection(&self, number: u64) {
+        self.state().connections.remove(&number);
+        self.closed.send_replace(());
     }
 
     pub(super) fn frames_logged(&self) -> watch::Receiver<()> {
@@ -267,6 +278,14 @@ impl State {
         *self.silenced.of(direction) || hushed == Some(self.resumes)
     }
 
+    pub(super) fn set_rate(&mut self, direction: Direction, rate: Option<u64>) {
+        self.rates[direction as usize] = rate;
+    }
+
+    pub(super) fn rate(&self, direction: Direction) -> Option<u64> {
+        self.rates[direction as usize]
+    }
+
     pub(super) fn silence(&mut self, direction: Direction) {
         *self.silenced.of(direction) = true;
     }
@@ -281,10 +300,6 @@ impl State {
         self.accepted += 1;
         self.connections.insert(self.accepted, None);
         self.accepted
-    }
-
-    pub(super) fn forget_connection(&mut self, number: u64) {
-        self.connections.remove(&number);
     }
 
     pub(super) fn open_connections(&self) -> usize {

@@ -7,6 +7,7 @@ use tokio::time::sleep;
 use super::ensemble_builder::EnsembleBuilder;
 use super::error::Error;
 use super::four_letter::{MODE_LIMIT, Mode, Patience, READY_POLL, Standing};
+use super::relay::Relay;
 use super::release::{Version, Wanted};
 use super::server::{READY_LIMIT, Server};
 
@@ -30,6 +31,8 @@ use super::server::{READY_LIMIT, Server};
 #[derive(Debug)]
 pub struct Ensemble {
     pub(super) members: Vec<Server>,
+    /// From the first member to the others, if it can be severed.
+    pub(super) relays: Vec<Relay>,
 }
 
 impl Ensemble {
@@ -84,6 +87,15 @@ impl Ensemble {
     /// If there is no such member.
     pub fn connect_string_of(&self, members: &[usize]) -> String {
         connect_string(members.iter().map(|&index| self.member(index)))
+    }
+
+    /// Cuts the first member off from whoever leads, if the ensemble was built to be
+    /// [severable](EnsembleBuilder::severable) and that is another one: nothing gets through any more, and nobody is
+    /// told. Or else lets it come back.
+    pub fn sever(&self, severed: bool) {
+        for relay in &self.relays {
+            relay.sever(severed);
+        }
     }
 
     /// [`Server::kill`].

@@ -9,6 +9,7 @@ use super::ensemble::Ensemble;
 use super::error::Error;
 use super::install::Install;
 use super::locate::Locator;
+use super::relay::Relay;
 use super::release::Wanted;
 use super::server::{Blueprint, Server};
 use crate::port::HeldPort;
@@ -24,6 +25,7 @@ pub struct EnsembleBuilder {
     members: usize,
     init_limit: u32,
     sync_limit: u32,
+    severable: bool,
 }
 
 impl Default for EnsembleBuilder {
@@ -36,6 +38,7 @@ impl Default for EnsembleBuilder {
             init_limit: 50,
             // Two seconds: long enough for a stutter, short enough for tests that pause a leader.
             sync_limit: 10,
+            severable: false,
         }
     }
 }
@@ -67,6 +70,12 @@ impl EnsembleBuilder {
         self
     }
 
+    /// Whether the first member can be [severed](Ensemble::sever) from those that lead. Needs 3.5 or later.
+    pub const fn severable(mut self, severable: bool) -> Self {
+        self.severable = severable;
+        self
+    }
+
     /// Starts all members and waits until all of them serve.
     ///
     /// Dropping the future kills those that have been started.
@@ -91,20 +100,29 @@ impl EnsembleBuilder {
             .map(|_| MemberPorts::any())
             .collect::<io::Result<Vec<_>>>()
             .map_err(Error::io("take ports"))?;
-        let ensemble = self.ensemble_lines(&ports);
+        let ensemble = self.ensemble_lines(&ports, &[]);
+        let mut relays = Vec::new();
+        if self.severable {
+            for ports in &ports[1..] {
+                relays.push(Relay::start(ports.quorum.addr()).await.map_err(Error::io("relay"))?);
+            }
+        }
+        // As the first one sees it.
+        let through_relays = self.ensemble_lines(&ports, &relays);
         let member = |(index, ports): (usize, MemberPorts)| {
+            let lines = if index == 0 { &through_relays } else { &ensemble };
             Server::prepare(Blueprint {
                 distribution,
                 settings: &self.settings,
                 port: ports.client,
-                lines: ensemble.clone(),
+                lines: lines.clone(),
                 secure_port: None,
                 member_id: Some(index + 1),
                 further_ports: vec![ports.quorum, ports.election],
             })
         };
         let members = ports.drain(..).enumerate().map(member);
-        let ensemble = Ensemble { members: members.collect::<Result<_, _>>()? };
+        let ensemble = Ensemble { members: members.collect::<Result<_, _>>()?, relays };
         for member in ensemble.members() {
             member.launch()?;
         }
@@ -112,12 +130,14 @@ impl EnsembleBuilder {
         Ok(ensemble)
     }
 
-    fn ensemble_lines(&self, ports: &[MemberPorts]) -> String {
+    /// What members know of each other: of all but the first by way of relays, if there are any.
+    fn ensemble_lines(&self, ports: &[MemberPorts], relays: &[Relay]) -> String {
         let mut lines = format!("initLimit={}\nsyncLimit={}\n", self.init_limit, self.sync_limit);
         for (index, ports) in ports.iter().enumerate() {
             let id = index + 1;
+            let relay = index.checked_sub(1).and_then(|index| relays.get(index));
             // Writing to a string cannot fail.
-            let _ = writeln!(lines, "server.{id}={}", ports.server_line());
+            let _ = writeln!(lines, "server.{id}={}", ports.server_line(relay));
         }
         lines
     }
@@ -135,8 +155,8 @@ impl MemberPorts {
         Ok(Self { client: HeldPort::any()?, quorum: HeldPort::any()?, election: HeldPort::any()? })
     }
 
-    fn server_line(&self) -> String {
-        let addr = self.quorum.addr();
+    fn server_line(&self, relay: Option<&Relay>) -> String {
+        let addr = relay.map_or_else(|| self.quorum.addr(), Relay::addr);
         format!("{addr}:{};{}", self.election.addr().port(), self.client.addr())
     }
 }

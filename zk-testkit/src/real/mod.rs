@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `locate` | in which order places are tried; the error that lists them |
 //! | `maven`, `debian`, `install` | the places |
+//! | `relay` | ways between members that can be cut |
 //! | `release`, `distribution` | what was wanted, and what was found |
 //! | `config` | `zoo.cfg`, Java's arguments |
 //! | `process`, `life` | the child process, and the watchdog that cleans up after us |
@@ -31,6 +32,7 @@ mod life;
 mod locate;
 mod maven;
 mod process;
+mod relay;
 mod release;
 mod server;
 

@@ -38,7 +38,7 @@ pub struct Config {
     pub epoch_millis: i64,
     /// Whether to remember every transaction, for tests that replay history.
     pub keep_history: bool,
-    /// Where session numbers begin.
+    /// Where session numbers begin. Servers that [listen](super::Listening) add something of their own to it.
     pub seed: u64,
 }
 

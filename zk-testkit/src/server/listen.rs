@@ -4,7 +4,11 @@ use std::{
     collections::BTreeMap,
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::SystemTime,
 };
 
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -53,6 +57,7 @@ impl Listening {
     /// An address cannot be listened on.
     pub async fn start(mut config: Config, addrs: &[SocketAddr]) -> io::Result<Self> {
         config.members = addrs.len();
+        config.seed = config.seed.wrapping_add(unlike_others());
         let state = State {
             ensemble: Ensemble::new(config),
             epoch: Instant::now(),
@@ -96,6 +101,17 @@ impl Listening {
     pub fn resume(&self) {
         self.core.paused.send_replace(false);
     }
+}
+
+/// Where the numbers of sessions begin is something like the time, as with real servers: a client that dials a port of
+/// which another server has come into possession has no session there. With one that it seems to have it would take
+/// another client's over.
+fn unlike_others() -> u64 {
+    static STARTED: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let time = now.as_secs() << 30 | u64::from(now.subsec_nanos());
+    let process = u64::from(std::process::id()) << 32;
+    time ^ process ^ STARTED.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Core {

@@ -3,8 +3,9 @@
 use std::{io, net::SocketAddr, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
+use zk_locks::Lease;
 use zk_testkit::real::Release;
-use zk_tests::trial::{client, cohort, fencing, handoff, rolling, waiters};
+use zk_tests::trial::{client, cohort, fencing, handoff, rolling, severed, waiters};
 
 /// Trials of the locks and of the client on real servers: see docs/trials.md.
 #[derive(Debug, Parser)]
@@ -36,6 +37,8 @@ pub(crate) enum Command {
     Holder(Holder),
     /// Every recipe at once, while the members of an ensemble are killed one after the other.
     Rolling(Rolling),
+    /// Holders on a member that is cut off from its leader, which gives their locks away.
+    Severed(Severed),
     /// Reads, writes and watches of the client, while the members of an ensemble are killed and stopped.
     Client(Client),
 }
@@ -68,6 +71,35 @@ impl From<Waiters> for waiters::Options {
             sessions,
             look_ahead,
             judge_memory: waiters >= JUDGED_FROM,
+            release: Release::V3_9,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Severed {
+    /// How many hold a lock each, in each round.
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    holders: usize,
+    /// How often the member is cut off.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    rounds: usize,
+    /// Whether every answer counts, as by `Lease::Connection`: they believe for too long then.
+    #[arg(long)]
+    by_connection: bool,
+}
+
+impl From<Severed> for severed::Options {
+    fn from(args: Severed) -> Self {
+        let Severed { holders, rounds, by_connection } = args;
+        Self {
+            holders,
+            rounds,
+            // As most servers have it.
+            tick: Duration::from_secs(2),
+            sync_limit: 5,
+            session_timeout: Duration::from_secs(6),
+            lease: if by_connection { Lease::Connection } else { Lease::default() },
             release: Release::V3_9,
         }
     }

@@ -5,7 +5,7 @@ mod args;
 use std::{error::Error, process::ExitCode};
 
 use clap::Parser as _;
-use zk_tests::trial::{Report, client, cohort, fencing, handoff, rolling, waiters};
+use zk_tests::trial::{Report, client, cohort, fencing, handoff, rolling, severed, waiters};
 
 use self::args::{Cli, Command, Holder};
 
@@ -34,6 +34,7 @@ async fn execute(command: Command) -> Result<Option<Report>, Box<dyn Error>> {
         Command::Fencing(args) => fencing::run(&args.options()?).await?,
         Command::Client(args) => client::run(args.into()).await?,
         Command::Rolling(args) => rolling::run(args.into()).await?,
+        Command::Severed(args) => severed::run(args.into()).await?,
         Command::Holder(Holder { servers, path, store, care }) => {
             fencing::holder::run(&servers, &path, store, care).await?;
             return Ok(None);

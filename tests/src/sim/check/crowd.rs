@@ -8,11 +8,11 @@ use zk_proto::{SessionId, Zxid, path::parent};
 
 use super::{
     Bench,
-    truth::{Live, Truth, What},
+    truth::{Live, TakenAway, Truth, What},
 };
 use crate::sim::{
     recipe::{PARTICIPANTS, PERMITS, Recipe, Site},
-    workload::KEPT,
+    workload::{KEPT, MEDDLED},
 };
 
 /// The node that tells how many permits there are, where one does.
@@ -114,10 +114,20 @@ impl Bench {
         for text in std::mem::take(&mut self.truth.crowds.too_many) {
             self.violated("S3", text);
         }
-        for (path, by) in std::mem::take(&mut self.truth.taken_away) {
+        for TakenAway { path, owner, by } in std::mem::take(&mut self.truth.taken_away) {
             // By the name that a session has now: a read-only server has given it another one before.
             let by_meddler = self.meddlers.iter().any(|session| session.id() == by);
-            if !path.starts_with(&*KEPT.path()) && !by_meddler {
+            if by_meddler {
+                self.robbed.insert(owner, self.now);
+                continue;
+            }
+            // A simple lock's holder looks at its node, and deletes it then: if it was taken from it in between, so is
+            // what the next holder has made meanwhile. `Create::protected_by_its_data` says so.
+            let since_robbed = self.robbed.get(&by).map(|at| self.now - at);
+            let limit = self.options.longest_timeout();
+            if &*path == MEDDLED && since_robbed.is_some_and(|since| since <= limit) {
+                self.count("simple locks taken away by who had one taken away");
+            } else if !path.starts_with(&*KEPT.path()) {
                 self.violated("S9", format!("{by} has deleted {path}, which it had not made"));
             }
         }

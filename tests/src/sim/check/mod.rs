@@ -98,6 +98,10 @@ pub(crate) struct Bench {
     /// Sessions that a fault has ended, or that a cut-off member has kept alive, until when: whoever
     /// believes in these is wrong through no fault of its own.
     doubtful: BTreeMap<SessionId, u64>,
+    /// Until when sessions have been told of by members that are cut off from their leader.
+    misled: BTreeMap<SessionId, u64>,
+    /// When a node was taken away by a meddler from each session, last.
+    robbed: BTreeMap<SessionId, u64>,
 }
 
 impl Judge {
@@ -117,6 +121,8 @@ impl Judge {
             promises: liveness::Promises::default(),
             meddlers: Vec::new(),
             doubtful: BTreeMap::new(),
+            misled: BTreeMap::new(),
+            robbed: BTreeMap::new(),
         })))
     }
 

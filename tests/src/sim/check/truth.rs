@@ -48,13 +48,21 @@ pub(crate) struct Truth {
     /// Since when each transaction has been known here, as far as that is of interest.
     times: BTreeMap<Zxid, u64>,
     /// Nodes without ids that were deleted by others than their owners, and by whom.
-    pub(super) taken_away: Vec<(Box<str>, SessionId)>,
+    pub(super) taken_away: Vec<TakenAway>,
 }
 
 /// Data as a number.
 pub(crate) fn digest(data: Option<&[u8]>) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
     data.unwrap_or_default().iter().fold(0xCBF2_9CE4_8422_2325, mix)
+}
+
+/// An ephemeral node without an id in its name that another session has deleted.
+#[derive(Debug)]
+pub(super) struct TakenAway {
+    pub(super) path: Box<str>,
+    pub(super) owner: SessionId,
+    pub(super) by: SessionId,
 }
 
 /// The id in a protected node's name.
@@ -111,10 +119,9 @@ impl Truth {
             }
             Txn::Delete { path } => {
                 let owner = self.live.get(path).map(|live| live.owner);
-                if owner.is_some_and(|owner| owner.0 != 0 && owner != session)
-                    && guid(path).is_none()
-                {
-                    self.taken_away.push((path.clone(), session));
+                let of_another = |owner: &SessionId| owner.0 != 0 && *owner != session;
+                if let Some(owner) = owner.filter(of_another).filter(|_| guid(path).is_none()) {
+                    self.taken_away.push(TakenAway { path: path.clone(), owner, by: session });
                 }
                 self.delete(zxid, path);
             }

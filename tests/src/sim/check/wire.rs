@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use zk_client::Lease;
 use zk_proto::{
     OpCode, SessionId, Str, Xid, Zxid,
     jute::{Decode as _, Reader, decode_prefix},
@@ -200,12 +201,17 @@ impl Bench {
                         self.violated("S7", format!("c{client} is answered {zxid} after {last}"));
                     }
                 }
-                // Who counts on the leader alone is not misled.
-                if seen.cut && self.options.lease_margin.is_none() {
+                if seen.cut {
                     let timeout = self.options.session_timeouts[client as usize];
                     // What such a member says about the session says nothing about the leader's view.
-                    let until = self.doubtful.entry(session).or_default();
-                    *until = (*until).max(self.now + timeout.max(4_000));
+                    let until = self.now + timeout.max(4_000);
+                    let misled = self.misled.entry(session).or_default();
+                    *misled = until.max(*misled);
+                    // Who counts on the leader alone is not misled.
+                    if self.options.lease == Lease::Connection {
+                        let doubtful = self.doubtful.entry(session).or_default();
+                        *doubtful = until.max(*doubtful);
+                    }
                 }
             }
             _ => {}

@@ -25,11 +25,8 @@ use zk_testkit::real::{self, Ensemble, Release};
 use self::{arena::Arena, contender::Contender, recipes::Recipe};
 use super::Report;
 
-/// Longer than any outage, and three times the margin.
+/// Longer than any outage.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// For what lies between a member's answer and the leader's hearing of the session: a tick here is 200 ms.
-const LEASE_MARGIN: Duration = Duration::from_secs(2);
 
 /// How long contenders may take to end their last turns: whoever is stuck has lost a wake-up.
 const FINISH_LIMIT: Duration = Duration::from_secs(120);
@@ -115,6 +112,6 @@ async fn orphans(ensemble: &Ensemble) -> Result<Vec<String>, Box<dyn Error>> {
 
 async fn connect(servers: &str) -> Result<Client, ConnectError> {
     let options = ConnectOptions::new(servers)?;
-    let options = options.session_timeout(SESSION_TIMEOUT).lease_margin(LEASE_MARGIN);
+    let options = options.session_timeout(SESSION_TIMEOUT);
     options.connect_deadline(None).connect().await
 }

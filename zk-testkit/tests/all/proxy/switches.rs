@@ -88,10 +88,7 @@ async fn a_new_target_is_for_new_connections() {
 async fn a_client_of_an_unreachable_server_is_reset() {
     let peer = EchoPeer::start().await;
     let proxy = Proxy::start(peer.addr()).await.expect("a proxy");
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let nowhere = nobody.local_addr().expect("an address");
-    drop(nobody);
-    proxy.set_target(nowhere);
+    proxy.set_target(([127, 0, 0, 1], 1).into());
     let mut client = RawClient::dial(proxy.addr()).await.expect("accepted");
     assert_eq!(client.end().await, ErrorKind::ConnectionReset);
 }
@@ -119,7 +116,7 @@ async fn a_reset_by_the_server_is_passed_on_and_ends_the_connection() {
     socket.set_linger(Some(Duration::ZERO)).expect("an open socket");
     drop(stream);
     assert_eq!(client.end().await, ErrorKind::ConnectionReset);
-    within_limit(all_closed(&proxy)).await;
+    within_limit(proxy.all_closed()).await;
 }
 
 #[tokio::test]
@@ -127,14 +124,7 @@ async fn a_client_that_resets_ends_the_connection() {
     let (peer, proxy, client) = trio().await;
     client.reset();
     peer.wait_for(Seen::End).await;
-    within_limit(all_closed(&proxy)).await;
-}
-
-/// The proxy does not announce the end of a connection, so it is asked again and again.
-async fn all_closed(proxy: &Proxy) {
-    while proxy.open_connections() > 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    within_limit(proxy.all_closed()).await;
 }
 
 /// Connections of a dropped proxy end; they do not linger until the runtime does.

@@ -7,7 +7,7 @@ mod releases;
 
 use std::time::Duration;
 
-use zk_client::{Client, ConnectOptions, CreateMode};
+use zk_client::{Client, ConnectError, ConnectOptions, CreateMode, SessionEnd};
 use zk_testkit::TestServer;
 
 /// A client with a session of its own.
@@ -24,4 +24,17 @@ async fn short_lived(server: &TestServer) -> Client {
 /// Creates an ephemeral node.
 async fn ephemeral(zk: &Client, path: &str) {
     zk.create(path, b"").mode(CreateMode::Ephemeral).await.unwrap();
+}
+
+/// The port of a server that has gone may be another's a moment later, while clients still dial it.
+#[tokio::test]
+async fn a_session_with_one_server_is_none_with_another() {
+    let servers = [TestServer::start().await.unwrap(), TestServer::start().await.unwrap()];
+    let one = client(&servers[0]).await;
+    let other = client(&servers[1]).await;
+    let credentials = one.detach().await.unwrap();
+    let moved = ConnectOptions::new(&servers[1].connect_string()).unwrap().resume(credentials);
+    let refused = moved.connect().await.map(drop);
+    assert_eq!(refused, Err(ConnectError::SessionEnded(SessionEnd::Expired)));
+    other.close().await.unwrap();
 }

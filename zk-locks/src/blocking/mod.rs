@@ -1,4 +1,4 @@
-//! Locks for threads without a runtime (feature `blocking`).
+//! Locks, and all other recipes, for threads without a runtime (feature `blocking`).
 //!
 //! A [`Session`] has a thread of its own, which keeps it alive whatever the threads that use it do: a critical
 //! section that computes for a minute without a break does not cost the lock.
@@ -37,7 +37,7 @@ use tokio::{
 };
 use zk_client::{Client, ConnectError, ConnectOptions};
 
-use crate::error::{AcquireError, CheckError, Lost, ReleaseError};
+mod recipes;
 
 /// How long a thread waits for the end of its session to be confirmed before it ends.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -139,20 +139,14 @@ impl Session {
         }
     }
 
-    /// An exclusive lock, with default settings.
-    #[must_use]
+    /// An exclusive lock, with default settings. Short for [`adopt`](Self::adopt), as all recipes have it.
     pub fn lock(&self, path: &str) -> Lock {
         self.adopt(crate::Lock::new(&self.client, path))
     }
 
-    /// A lock of this session's [client](Session::client), with whatever settings.
-    #[must_use]
-    pub fn adopt(&self, lock: crate::Lock) -> Lock {
-        Lock { session: self.clone(), lock }
-    }
-
-    fn guarded(&self, guard: crate::Guard) -> Guard {
-        Guard { guard, session: self.clone() }
+    /// A recipe of this session's [client](Session::client), or something that it has given, with methods that wait.
+    pub fn adopt<T>(&self, inner: T) -> Blocking<T> {
+        Blocking { inner, session: self.clone() }
     }
 }
 
@@ -163,6 +157,47 @@ impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }
+}
+
+/// A recipe, or what it has given, for threads: what is awaited elsewhere is waited for here, under the same names. What needs no
+/// waiting is had by dereferencing it. Get one from [`Session::adopt`].
+///
+/// | | what waits |
+/// |---|---|
+/// | locks of all kinds, [`Semaphore`](crate::Semaphore), [`MultiLock`](crate::MultiLock) | `acquire`, `acquire_timeout`, `try_acquire` |
+/// | [`RwLock`](crate::RwLock) | `read`, `write`, with `_timeout` and `try_`; `downgrade`, `try_upgrade` of what they give |
+/// | guards of all kinds | `check`, `lost_within`, `release` |
+/// | [`Election`](crate::Election), [`Group`](crate::Group) | `campaign`, `latch`; `join`, `members` |
+/// | [`Barrier`](crate::Barrier), [`DoubleBarrier`](crate::DoubleBarrier) | `set`, `remove`, `wait`; `enter`, `leave` |
+/// | [`Leaders`](crate::Leaders), [`Members`](crate::Members), [`Holders`](crate::Holders) | `next` |
+///
+/// ```
+/// # use std::time::Duration;
+/// # fn example(session: zk_locks::blocking::Session) -> Result<(), Box<dyn std::error::Error>> {
+/// use zk_locks::{Group, RwLock};
+///
+/// let catalog = session.adopt(RwLock::new(session.client(), "/locks/catalog"));
+/// let guard = catalog.read_timeout(Duration::from_secs(30))?;
+/// for page in 0..100 {
+///     if let Some(lost) = guard.lost_within(Duration::ZERO) {
+///         return Err(lost.into());
+///     }
+///     println!("page {page} under token {}", guard.token());
+/// }
+/// guard.release()?;
+///
+/// let group = session.adopt(Group::new(session.client(), "/groups/workers"));
+/// let _member = group.join(b"10.0.0.7:8080")?;
+/// println!("{} workers", group.members()?.len());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "dropping it gives back what is held"]
+pub struct Blocking<T> {
+    // Before the session, which ends with its last user.
+    inner: T,
+    session: Session,
 }
 
 /// An exclusive lock: see [`zk_locks::Lock`](crate::Lock).
@@ -177,93 +212,26 @@ impl Wake for Unpark {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
-pub struct Lock {
-    session: Session,
-    lock: crate::Lock,
-}
+pub type Lock = Blocking<crate::Lock>;
 
-impl Lock {
-    /// Waits for the lock, behind all who asked before.
-    ///
-    /// # Errors
-    /// [`AcquireError`].
-    pub fn acquire(&self) -> Result<Guard, AcquireError> {
-        self.session.run(self.lock.acquire()).map(|guard| self.session.guarded(guard))
-    }
+/// A lock that is held until this is released or dropped: see [`zk_locks::Guard`](crate::Guard).
+pub type Guard = Blocking<crate::Guard>;
 
-    /// As [`acquire`](Lock::acquire), for at most this long.
-    ///
-    /// # Errors
-    /// [`AcquireError`].
-    pub fn acquire_timeout(&self, time: Duration) -> Result<Guard, AcquireError> {
-        self.session.run(self.lock.acquire_timeout(time)).map(|guard| self.session.guarded(guard))
-    }
-
-    /// Takes the lock if nobody has it and nobody waits for it.
-    ///
-    /// # Errors
-    /// [`AcquireError`].
-    pub fn try_acquire(&self) -> Result<Option<Guard>, AcquireError> {
-        let guard = self.session.run(self.lock.try_acquire())?;
-        Ok(guard.map(|guard| self.session.guarded(guard)))
+impl<T> Deref for Blocking<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.inner
     }
 }
 
-/// A lock that is held until this is released or dropped: what a [`zk_locks::Guard`](crate::Guard) knows
-/// without waiting, it knows too.
-///
-/// ```
-/// # use std::time::Duration;
-/// # fn example(lock: zk_locks::blocking::Lock) -> Result<(), Box<dyn std::error::Error>> {
-/// let guard = lock.acquire_timeout(Duration::from_secs(30))?;
-/// for page in 0..100 {
-///     if let Some(lost) = guard.lost_within(Duration::ZERO) {
-///         return Err(lost.into());
-///     }
-///     println!("page {page} under token {}", guard.token());
-/// }
-/// guard.release()?;
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug)]
-#[must_use = "dropping it releases the lock"]
-pub struct Guard {
-    // Before the session, which ends with its last user.
-    guard: crate::Guard,
-    session: Session,
-}
-
-impl Deref for Guard {
-    type Target = crate::Guard;
-    fn deref(&self) -> &crate::Guard {
-        &self.guard
-    }
-}
-
-impl Guard {
-    /// Asks the servers whether the lock is held: see [`zk_locks::Guard::check`](crate::Guard::check).
-    ///
-    /// # Errors
-    /// [`CheckError`].
-    pub fn check(&self) -> Result<(), CheckError> {
-        self.session.run(self.guard.check())
+impl<T> Blocking<T> {
+    /// What is inside, for where it can be awaited.
+    pub fn into_inner(self) -> T {
+        self.inner
     }
 
-    /// Waits for the loss of the lock for at most so long; `None` if it is still held then.
-    #[must_use]
-    pub fn lost_within(&self, time: Duration) -> Option<Lost> {
-        self.session.run(async { timeout(time, self.guard.lost()).await.ok() })
-    }
-
-    /// Releases the lock, and waits until the next one can have it.
-    ///
-    /// # Errors
-    /// [`ReleaseError`]. The lock is released in any case.
-    pub fn release(self) -> Result<(), ReleaseError> {
-        let Self { guard, session } = self;
-        session.run(guard.release())
+    fn adopted<G, E>(&self, work: impl Future<Output = Result<G, E>>) -> Result<Blocking<G>, E> {
+        self.session.run(work).map(|guard| self.session.adopt(guard))
     }
 }
 

@@ -1,38 +1,50 @@
-//! A server in this process, and connections to it that take a millisecond each way.
+//! A server in this process, and connections to it that take a millisecond each way: on a paused runtime without any
+//! real time.
+//!
+//! | module | concern |
+//! |---|---|
+//! | `lane` | one connection: frames up, frames down |
+//! | `fate` | what may become of a request on its way |
+
+mod fate;
+mod lane;
 
 use std::{
     collections::BTreeMap,
-    io,
+    fmt, io,
     net::{IpAddr, Ipv4Addr},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use bytes::Bytes;
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf},
-    sync::{Notify, mpsc, watch},
-    task::AbortHandle,
+    sync::{Notify, watch},
     time::{Instant, sleep_until},
 };
-use zk_client::{Connect, Dial, SessionId, Stream};
+use zk_client::{Connect, Dial, OpCode, SessionId, Stream};
 use zk_proto::Time;
 use zk_testkit::server::{Config, Conn, Ensemble, Member, Output};
+
+pub use self::fate::Fate;
+use self::lane::Lane;
 
 /// How long bytes are under way.
 const LATENCY: Duration = Duration::from_millis(1);
 
 /// Lets time pass.
-pub(crate) async fn pass(time: Duration) {
+pub async fn pass(time: Duration) {
     sleep_until(Instant::now() + time).await;
 }
 
 /// Who is connected: what goes wrong goes wrong for one of them.
-pub(crate) type Name = &'static str;
+pub type Name = &'static str;
+
+/// Decides about each request that reaches the server.
+pub type Director = Box<dyn FnMut(Name, OpCode) -> Fate + Send>;
 
 /// The server and the way to it. Clones share them.
 #[derive(Clone)]
-pub(crate) struct Network(Arc<Shared>);
+pub struct Network(Arc<Shared>);
 
 struct Shared {
     began: Instant,
@@ -44,25 +56,23 @@ struct Shared {
 struct State {
     ensemble: Ensemble,
     lanes: BTreeMap<Conn, Lane>,
-    refused: Vec<Name>,
+    /// Who cannot connect, and until when if that will end by itself.
+    refused: BTreeMap<Name, Option<Instant>>,
     /// Whose bytes stay where they are.
     held: watch::Sender<Vec<Name>>,
-}
-
-struct Lane {
-    name: Name,
-    down: mpsc::UnboundedSender<Option<Bytes>>,
-    pump: AbortHandle,
+    director: Option<Director>,
 }
 
 impl Network {
     /// A server with nothing on it.
-    pub(crate) fn new(config: Config) -> Self {
+    #[must_use]
+    pub fn new(config: Config) -> Self {
         let state = State {
             ensemble: Ensemble::new(config),
             lanes: BTreeMap::new(),
-            refused: Vec::new(),
+            refused: BTreeMap::new(),
             held: watch::Sender::new(Vec::new()),
+            director: None,
         };
         let shared =
             Shared { began: Instant::now(), state: Mutex::new(state), moved: Notify::new() };
@@ -72,15 +82,21 @@ impl Network {
     }
 
     /// How `name` connects.
-    pub(crate) fn connector(&self, name: Name) -> Connector {
+    #[must_use]
+    pub fn connector(&self, name: Name) -> Connector {
         Connector { network: self.clone(), name }
     }
 
+    /// Has somebody decide about all requests from now on.
+    pub fn direct(&self, director: impl FnMut(Name, OpCode) -> Fate + Send + 'static) {
+        self.state().director = Some(Box::new(director));
+    }
+
     /// Cuts all connections of `name`, with what is under way on them, and refuses new ones.
-    pub(crate) fn cut(&self, name: Name) {
+    pub fn cut(&self, name: Name) {
         let now = self.now();
         let mut state = self.state();
-        state.refused.push(name);
+        state.refused.insert(name, None);
         let lanes = state.lanes.iter().filter(|(_, lane)| lane.name == name);
         for conn in lanes.map(|(conn, _)| *conn).collect::<Vec<_>>() {
             state.hang_up(now, conn);
@@ -89,19 +105,19 @@ impl Network {
     }
 
     /// Lets nothing through for `name`, in either direction.
-    pub(crate) fn hold(&self, name: Name) {
+    pub fn hold(&self, name: Name) {
         self.state().held.send_modify(|held| held.push(name));
     }
 
     /// Everything is well again.
-    pub(crate) fn heal(&self) {
+    pub fn heal(&self) {
         let mut state = self.state();
         state.refused.clear();
         state.held.send_modify(Vec::clear);
     }
 
     /// Ends a session on the server, and its connection.
-    pub(crate) fn expire(&self, session: SessionId) {
+    pub fn expire(&self, session: SessionId) {
         let now = self.now();
         let mut state = self.state();
         state.ensemble.expire(now, session);
@@ -109,7 +125,7 @@ impl Network {
     }
 
     /// Looks at the server.
-    pub(crate) fn look<T>(&self, at: impl FnOnce(&Ensemble) -> T) -> T {
+    pub fn look<T>(&self, at: impl FnOnce(&Ensemble) -> T) -> T {
         at(&self.state().ensemble)
     }
 
@@ -126,8 +142,12 @@ impl Network {
         state.ensemble.elapsed(now);
         while let Some(output) = state.ensemble.poll() {
             match output {
-                Output::Write { conn, bytes } => state.send(conn, Some(bytes)),
-                Output::Close { conn } => state.send(conn, None),
+                Output::Write { conn, bytes } => state.send(now, conn, &bytes),
+                Output::Close { conn } => {
+                    if let Some(lane) = state.lanes.remove(&conn) {
+                        lane.close();
+                    }
+                }
             }
         }
         self.0.moved.notify_one();
@@ -154,94 +174,44 @@ impl Network {
     fn connect(&self, name: Name) -> io::Result<Box<dyn Stream>> {
         let now = self.now();
         let mut state = self.state();
-        if state.refused.contains(&name) {
+        if state.refuses(name) {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let Some(conn) = state.ensemble.accept(now, Member(0), peer) else {
             return Err(io::ErrorKind::ConnectionRefused.into());
         };
-        let (client, server) = tokio::io::duplex(64 << 10);
-        let (reader, writer) = tokio::io::split(server);
-        let (down, replies) = mpsc::unbounded_channel();
         let held = state.held.subscribe();
-        let up = self.clone().up(name, conn, reader, held.clone());
-        let down_pump = pump_down(name, replies, writer, held);
-        let pump = tokio::spawn(async move {
-            tokio::select! {
-                () = up => {}
-                () = down_pump => {}
-            }
-        });
-        state.lanes.insert(conn, Lane { name, down, pump: pump.abort_handle() });
+        let (lane, client) = Lane::open(self, name, conn, held);
+        state.lanes.insert(conn, lane);
         Ok(Box::new(client))
-    }
-
-    async fn up(
-        self,
-        name: Name,
-        conn: Conn,
-        mut reader: ReadHalf<DuplexStream>,
-        mut held: watch::Receiver<Vec<Name>>,
-    ) {
-        let mut buffer = [0; 4096];
-        loop {
-            let len = reader.read(&mut buffer).await.unwrap_or(0);
-            pass(LATENCY).await;
-            let _ = held.wait_for(|held| !held.contains(&name)).await;
-            let now = self.now();
-            let mut state = self.state();
-            if len == 0 {
-                state.ensemble.hung_up(now, conn);
-                state.lanes.remove(&conn);
-                self.moved(state, now);
-                return;
-            }
-            state.ensemble.received(now, conn, &buffer[..len]);
-            self.moved(state, now);
-        }
     }
 }
 
-async fn pump_down(
-    name: Name,
-    mut replies: mpsc::UnboundedReceiver<Option<Bytes>>,
-    mut writer: WriteHalf<DuplexStream>,
-    mut held: watch::Receiver<Vec<Name>>,
-) {
-    while let Some(Some(bytes)) = replies.recv().await {
-        pass(LATENCY).await;
-        let _ = held.wait_for(|held| !held.contains(&name)).await;
-        if writer.write_all(&bytes).await.is_err() {
-            return;
-        }
+impl fmt::Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Network").finish_non_exhaustive()
     }
-    // A close takes as long as anything else.
-    pass(LATENCY).await;
 }
 
 impl State {
-    fn send(&mut self, conn: Conn, bytes: Option<Bytes>) {
-        let closes = bytes.is_none();
-        if let Some(lane) = self.lanes.get(&conn) {
-            // The client may have gone.
-            let _ = lane.down.send(bytes);
-        }
-        if closes {
-            self.lanes.remove(&conn);
-        }
+    fn refuses(&mut self, name: Name) -> bool {
+        let now = Instant::now();
+        self.refused.retain(|_, until| until.is_none_or(|until| until > now));
+        self.refused.contains_key(name)
     }
 
     fn hang_up(&mut self, now: Time, conn: Conn) {
         if let Some(lane) = self.lanes.remove(&conn) {
-            lane.pump.abort();
+            lane.cut();
             self.ensemble.hung_up(now, conn);
         }
     }
 }
 
 /// How one client connects.
-pub(crate) struct Connector {
+#[derive(Debug)]
+pub struct Connector {
     network: Network,
     name: Name,
 }

@@ -1,0 +1,238 @@
+//! One builder: whatever a create is told, in whatever order, and whatever is missing above it.
+
+use zk_client::{Client, Create, CreateMode, Created, OwnedNode, Rejection, WriteError};
+use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
+use zk_tests::feature::Feature;
+
+use crate::{behind_proxy, client, on_each_release};
+
+/// What a create resolves to, and what its node is known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    OrExists,
+    Protected,
+    ByName,
+    ByData,
+}
+
+const KINDS: [Kind; 5] = [Kind::Plain, Kind::OrExists, Kind::Protected, Kind::ByName, Kind::ByData];
+
+/// What is to become of what is missing above the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Above {
+    Nothing,
+    Parents,
+    Containers,
+    /// Below a node that must be there.
+    Below,
+}
+
+const ABOVE: [Above; 4] = [Above::Nothing, Above::Parents, Above::Containers, Above::Below];
+
+/// What was made: its path, and what keeps it.
+struct Made {
+    path: Option<String>,
+    _node: Option<OwnedNode>,
+}
+
+/// Tells a create what it is to be told, before or behind what it is to resolve to.
+fn told<'a, T>(
+    create: Create<'a, T>,
+    above: Above,
+    mode: CreateMode,
+    mode_first: bool,
+) -> Create<'a, T> {
+    let create = if mode_first { create.mode(mode) } else { create };
+    let create = match above {
+        Above::Nothing => create,
+        Above::Parents => create.parents(),
+        Above::Containers if mode_first => create.parents().containers(),
+        Above::Containers => create.containers().parents(),
+        Above::Below => create.parents_below("/floor"),
+    };
+    if mode_first { create } else { create.mode(mode) }
+}
+
+async fn make(
+    zk: &Client,
+    path: &str,
+    (kind, above, mode): (Kind, Above, CreateMode),
+    (first, submitted): (bool, bool),
+) -> Result<Made, WriteError> {
+    let plain = |created: Created| Made { path: Some(created.path), _node: None };
+    let owned = |node: OwnedNode| Made { path: Some(node.path().to_owned()), _node: Some(node) };
+    let create = zk.create(path, b"unique 1");
+    macro_rules! made {
+        ($($wanted:ident)?) => {{
+            let create = told(create, if first { above } else { Above::Nothing }, mode, first);
+            let create = create$(.$wanted())?;
+            let create = told(create, if first { Above::Nothing } else { above }, mode, !first);
+            if submitted { create.submit().await } else { create.await }
+        }};
+    }
+    match kind {
+        Kind::Plain => made!().map(plain),
+        Kind::OrExists => {
+            made!(or_exists).map(|created| Made { path: created.map(|it| it.path), _node: None })
+        }
+        Kind::Protected => made!(protected).map(owned),
+        Kind::ByName => made!(protected_by_its_name).map(owned),
+        Kind::ByData => made!(protected_by_its_data).map(owned),
+    }
+}
+
+/// Whether such a node can be had at all.
+fn is_allowed(kind: Kind, mode: CreateMode) -> bool {
+    let sequential =
+        matches!(mode, CreateMode::EphemeralSequential | CreateMode::PersistentSequential);
+    let ephemeral = matches!(mode, CreateMode::EphemeralSequential | CreateMode::Ephemeral);
+    match kind {
+        Kind::Plain => true,
+        Kind::OrExists => !sequential,
+        Kind::Protected | Kind::ByName | Kind::ByData => ephemeral,
+    }
+}
+
+#[test]
+fn whatever_a_create_is_told_holds_in_any_order_and_combination() {
+    on_each_release(async |server| {
+        let root = client(server).await;
+        root.create("/floor", b"").await.unwrap();
+        let modes = [
+            CreateMode::Persistent,
+            CreateMode::PersistentSequential,
+            CreateMode::Ephemeral,
+            CreateMode::EphemeralSequential,
+        ];
+        let mut cells = 0;
+        for (number, kind) in KINDS.into_iter().enumerate() {
+            for above in ABOVE {
+                for mode in modes {
+                    for (first, submitted) in [(false, true), (true, false)] {
+                        cells += 1;
+                        let wanted = (kind, above, mode);
+                        let on = format!("{wanted:?}, above first: {first}");
+                        let parent = format!("/floor/{number}/{cells}");
+                        let path = format!("{parent}/n");
+                        let made = make(&root, &path, wanted, (first, submitted)).await;
+                        if !is_allowed(kind, mode) {
+                            assert!(matches!(made, Err(WriteError::NotApplied(_))), "{on}");
+                            assert_eq!(root.exists(&parent).await, Ok(None), "{on}");
+                            continue;
+                        }
+                        if above == Above::Nothing {
+                            let missing = WriteError::Rejected(Rejection::NoNode);
+                            assert_eq!(made.map(|_| ()), Err(missing), "{on}");
+                            continue;
+                        }
+                        let made = made.unwrap_or_else(|error| panic!("{on}: {error}"));
+                        let there = made.path.clone().expect("it was not there");
+                        let stat = root.exists(&there).await.unwrap().expect(&on);
+                        let is_ephemeral = stat.ephemeral_owner == root.session().id();
+                        assert_eq!(is_ephemeral, format!("{mode:?}").starts_with("Eph"), "{on}");
+                        // Containers are not told from others by clients, but by what was asked for.
+                        let above_it = root.exists(&parent).await.unwrap().expect(&on);
+                        assert_eq!(above_it.data_length, 0, "{on}");
+                        drop(made);
+                        if matches!(kind, Kind::Plain | Kind::OrExists) {
+                            assert!(root.exists(&there).await.unwrap().is_some(), "{on}");
+                            continue;
+                        }
+                        while let (Some(_), changed) = root.exists(&there).watch().await.unwrap() {
+                            changed.await.unwrap();
+                        }
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// What is at the floor or above it is never created, be it the chroot.
+#[test]
+fn what_must_be_there_is_not_created() {
+    on_each_release(async |server| {
+        let root = client(server).await;
+        let zk = root.chrooted("/gone").unwrap();
+        for (number, kind) in KINDS.into_iter().enumerate() {
+            let mode = CreateMode::Ephemeral;
+            let wanted = (kind, Above::Below, mode);
+            let missing = make(&zk, "/floor/a/b", wanted, (true, false)).await;
+            let refused = WriteError::Rejected(Rejection::NoNode);
+            assert_eq!(missing.map(|_| ()), Err(refused), "{kind:?}");
+            assert_eq!(root.exists("/gone").await, Ok(None), "{kind:?}");
+            // Without a floor the chroot is part of what is missing.
+            let there = root.chrooted(&format!("/chroot-{number}/deep")).unwrap();
+            let made = make(&there, "/n", (kind, Above::Parents, mode), (true, true)).await;
+            assert!(made.is_ok(), "{kind:?}");
+        }
+    });
+}
+
+/// A server that knows no containers says so at the price of a connection: once in a session.
+#[tokio::test]
+async fn servers_without_containers_are_asked_for_one_once() {
+    for release in Release::ALL {
+        let mut config = Config::default();
+        config.release = release;
+        let server = TestServer::start_with(config).await.unwrap();
+        let zk = Client::connect(&server.connect_string()).await.unwrap();
+        let mut connections = Vec::new();
+        for path in ["/a/b/c", "/d/e/f", "/g/h/i"] {
+            let create = zk.create(path, b"").mode(CreateMode::Ephemeral);
+            drop(create.protected().containers().await.unwrap());
+            zk.sync("/").await.unwrap();
+            connections.push(zk.session().epoch());
+        }
+        let spent = if Feature::Containers.is_in(release) { 1 } else { connections[0] };
+        assert_eq!(connections, [spent; 3], "{release}");
+        assert!(spent <= 2, "{release}: {spent} connections");
+    }
+}
+
+/// Why there is no node is why there is none above it.
+#[test]
+fn a_refusal_above_a_node_is_told_as_what_it_is() {
+    on_each_release(async |server| {
+        let root = client(server).await;
+        let readable = zk_client::AclList::from_iter([zk_client::Acl::world_readable()]);
+        root.create("/closed", b"").acl(&readable).await.unwrap();
+        root.create("/leaf", b"").mode(CreateMode::Ephemeral).await.unwrap();
+        for kind in KINDS {
+            let wanted = (kind, Above::Containers, CreateMode::Ephemeral);
+            for (path, why) in [
+                ("/closed/a/b", Rejection::NoAuth),
+                ("/leaf/a/b", Rejection::NoChildrenForEphemerals),
+            ] {
+                let refused = make(&root, path, wanted, (true, false)).await;
+                assert_eq!(refused.map(|_| ()), Err(WriteError::Rejected(why)), "{kind:?}");
+            }
+        }
+    });
+}
+
+/// Somebody who deletes the path each time that it was made: that comes to an end.
+#[test]
+fn a_path_that_is_deleted_again_and_again_is_given_up() {
+    on_each_release(async |server| {
+        let outsider = client(server).await;
+        for kind in [Kind::Plain, Kind::OrExists, Kind::ByName] {
+            let (proxy, zk) = behind_proxy(server).await;
+            // None of the levels ever comes to be.
+            let level = Match::requests()
+                .when(|frame| frame.path.as_deref().is_some_and(|path| path.ends_with("/never")));
+            let lost = proxy.on(level).rewrite(|request| {
+                // Whatever was to be created: exists "/", unwatched.
+                request.truncate(4);
+                request.extend([0, 0, 0, 3, 0, 0, 0, 1, b'/', 0]);
+            });
+            let wanted = (kind, Above::Parents, CreateMode::Ephemeral);
+            let given_up = make(&zk, "/never/n", wanted, (true, false)).await;
+            let missing = WriteError::Rejected(Rejection::NoNode);
+            assert_eq!(given_up.map(|_| ()), Err(missing), "{kind:?}");
+            assert!((2..20).contains(&lost.times_fired()), "{kind:?}: {}", lost.times_fired());
+            assert_eq!(outsider.exists("/never").await, Ok(None));
+        }
+    });
+}

@@ -1,0 +1,432 @@
+//! Caches that follow whatever is drawn for their nodes and their connections, and say so only when they do.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use zk_client::{
+    Acl, AclList, Cache, CacheEvent, CacheEvents, CacheState, CachedNode, CallOptions, Client,
+    CreateMode, OpCode, SessionState, Zxid, join, parent,
+};
+use zk_testkit::{
+    proxy::{Match, Proxy, RuleHandle},
+    real::Release,
+    sim::Rng,
+};
+use zk_tests::{
+    busy::{Busy, too_busy_for},
+    feature::Feature,
+    site::Kind,
+};
+
+use crate::{Place, behind_proxy, caches::converged, client, on_each_release, place::on_each_of};
+
+/// Longer than any of it takes.
+const BOUND: Duration = Duration::from_secs(20);
+
+async fn within<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(BOUND, what).await.expect("it took too long")
+}
+
+/// What tells one state of a node from another.
+type Seen = (Vec<u8>, Zxid, Zxid);
+
+/// What servers have at `root` and `depth` levels below it.
+async fn truth(zk: &Client, root: &str, depth: usize) -> BTreeMap<String, Seen> {
+    let mut found = BTreeMap::new();
+    let mut level = vec![root.to_owned()];
+    for _ in 0..=depth {
+        let mut below = Vec::new();
+        for path in level {
+            let Ok((data, stat)) = zk.get(&path).await else { continue };
+            let (names, _) = zk.children(&path).await.unwrap();
+            found.insert(path.clone(), (data.to_vec(), stat.czxid, stat.mzxid));
+            below.extend(names.iter().map(|name| join(&path, name)));
+        }
+        level = below;
+    }
+    found
+}
+
+/// A cache, and what a listener has made of its events.
+struct Followed {
+    name: &'static str,
+    cache: Cache,
+    events: CacheEvents,
+    told: BTreeMap<String, CachedNode>,
+    depth: usize,
+    with_data: bool,
+}
+
+impl Followed {
+    fn all(zk: &Client) -> [Self; 5] {
+        let node = Cache::node(zk, "/c").start();
+        let children = Cache::children(zk, "/c").start();
+        let tree = Cache::subtree(zk, "/c").start();
+        let names = Cache::children(zk, "/c").without_data().start();
+        let lean_tree = Cache::subtree(zk, "/c").without_data().start();
+        let new = |name, cache: Result<Cache, _>, depth, with_data| {
+            let cache: Cache = cache.unwrap();
+            let (events, told) = (cache.events_from_the_start(), BTreeMap::new());
+            Self { name, cache, events, told, depth, with_data }
+        };
+        [
+            new("node", node, 0, true),
+            new("children", children, 1, true),
+            new("tree", tree, 9, true),
+            new("children without data", names, 1, false),
+            new("tree without data", lean_tree, 9, false),
+        ]
+    }
+
+    fn seen(&self) -> BTreeMap<String, Seen> {
+        let seen = |node: CachedNode| {
+            (node.path.to_string(), (node.data.to_vec(), node.stat.czxid, node.stat.mzxid))
+        };
+        self.cache.nodes().into_iter().map(seen).collect()
+    }
+
+    /// Takes part in every event, which must fit what was told before.
+    fn listen(&mut self) {
+        while let Some(event) = self.events.try_next() {
+            match event {
+                CacheEvent::Created(node) => {
+                    let above = parent(&node.path).filter(|_| &*node.path != "/c");
+                    assert!(above.is_none_or(|above| self.told.contains_key(above)), "{node:?}");
+                    let before = self.told.insert(node.path.to_string(), node);
+                    assert_eq!(before, None, "{}", self.name);
+                }
+                CacheEvent::Changed { old, new } => {
+                    assert!(old.stat.mzxid < new.stat.mzxid);
+                    let before = self.told.insert(new.path.to_string(), new);
+                    assert_eq!(before.unwrap().stat.mzxid, old.stat.mzxid, "{}", self.name);
+                }
+                CacheEvent::Deleted(node) => {
+                    let before = self.told.remove(&*node.path);
+                    assert_eq!(before.unwrap().stat.mzxid, node.stat.mzxid, "{}", self.name);
+                }
+                CacheEvent::Loaded => {}
+                other => panic!("{}: {other:?}", self.name),
+            }
+        }
+    }
+
+    /// Waits until the copy equals the tree, and says so.
+    async fn converges(&mut self, zk: &Client, context: &str) {
+        let mut expected = truth(zk, "/c", self.depth).await;
+        if !self.with_data {
+            expected.values_mut().for_each(|(data, ..)| data.clear());
+        }
+        let done = async {
+            while self.cache.state() != CacheState::Following || self.seen() != expected {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        if tokio::time::timeout(BOUND, done).await.is_err() {
+            let (name, state, seen) = (self.name, self.cache.state(), self.seen());
+            panic!("{context}, {name}, {state:?}: {seen:?} where {expected:?} was due");
+        }
+        self.listen();
+        let told = self.told.values().map(|node| {
+            (node.path.to_string(), (node.data.to_vec(), node.stat.czxid, node.stat.mzxid))
+        });
+        assert_eq!(told.collect::<BTreeMap<_, _>>(), expected, "{context}, {}: told", self.name);
+    }
+}
+
+/// One step of those who change nodes, alone or several at once. Refusals are part of it.
+async fn meddle(zk: &Client, rng: &mut Rng) {
+    let path = match rng.below(4) {
+        0 => "/c".to_owned(),
+        1 => format!("/c/{}", rng.below(3)),
+        _ => format!("/c/{}/{}", rng.below(3), rng.below(2)),
+    };
+    let data = rng.below(1000).to_string();
+    let data = data.as_bytes();
+    let mode = if rng.below(3) == 0 { CreateMode::Ephemeral } else { CreateMode::Persistent };
+    let there = truth(zk, &path, 9).await;
+    let mut several = zk.multi();
+    // Servers delete leaves.
+    let delete_all = there.keys().rev();
+    let below = [join(&path, "0"), join(&path, "1")];
+    match rng.below(8) {
+        0 => return drop(zk.create(&path, data).mode(mode).await),
+        1 => return drop(zk.create(&path, data).parents().await),
+        2 => return drop(zk.set(&path, data).await),
+        3 => return drop(zk.delete_recursive(&path).await),
+        // Another in its place, perhaps of another mode.
+        4 => {
+            for path in delete_all {
+                several = several.delete(path);
+            }
+            several = several.create(&path, data, mode);
+            if mode == CreateMode::Persistent && rng.below(2) == 0 {
+                several = several.create(&below[0], data, CreateMode::Persistent);
+            }
+        }
+        // Come and gone, or gone, come and gone.
+        5 => {
+            for path in delete_all {
+                several = several.delete(path);
+            }
+            several = several.create(&path, data, mode).delete(&path);
+        }
+        6 => {
+            several = several.create(&path, data, CreateMode::Persistent);
+            for path in &below {
+                several = several.create(path, data, mode).set(path, b"at once");
+            }
+        }
+        _ => several = several.set(&path, data).set("/c", data),
+    }
+    let _ = several.await;
+}
+
+/// What troubles a client's connection.
+struct Troubles {
+    proxy: Proxy,
+    /// How many reads are to be turned away from now on.
+    reads: Arc<AtomicU64>,
+    busy: Busy,
+    rules: Vec<RuleHandle>,
+}
+
+impl Troubles {
+    async fn new(server: &Place) -> Self {
+        let proxy = Proxy::start(server.addr()).await.unwrap();
+        let reads = Arc::new(AtomicU64::new(0));
+        let left = reads.clone();
+        let ops = [OpCode::EXISTS, OpCode::GET_DATA, OpCode::GET_CHILDREN2, OpCode::ADD_WATCH];
+        let reading = Match::requests().when(move |frame| {
+            let less = |left: u64| left.checked_sub(1);
+            frame.op.is_some_and(|op| ops.contains(&op))
+                && left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+        });
+        // In front of all other rules: of frames that several are about the first one decides.
+        let busy = too_busy_for(&proxy, reading);
+        Self { proxy, reads, busy, rules: Vec::new() }
+    }
+
+    /// One trouble, or none.
+    fn draw(&mut self, rng: &mut Rng) {
+        let on = |frames| self.proxy.on(frames);
+        let rule = match rng.below(8) {
+            0 => return self.proxy.reset_all(),
+            1 => on(Match::replies().once()).reset(),
+            2 => on(Match::replies().nth(3)).after_forwarding_bytes(9).reset(),
+            3 => on(Match::notification().once()).cut(),
+            4 => on(Match::replies().times(3)).delay(Duration::from_millis(3)),
+            5 => return self.reads.store(rng.below(4) + 1, Ordering::Relaxed),
+            _ => return,
+        };
+        self.rules.push(rule);
+    }
+
+    fn end(&mut self) {
+        self.rules.clear();
+        self.reads.store(0, Ordering::Relaxed);
+    }
+}
+
+/// The releases that differ in their watches.
+const RELEASES: [Kind; 8] = [
+    Kind::InProcess(Release::V3_4),
+    Kind::InProcess(Release::V3_5),
+    Kind::InProcess(Release::V3_6),
+    Kind::InProcess(Release::V3_9),
+    Kind::Real(Release::V3_4),
+    Kind::Real(Release::V3_5),
+    Kind::Real(Release::V3_6),
+    Kind::Real(Release::V3_9),
+];
+
+/// `ZK_TEST_RUNS` is how many seeds are drawn on each server.
+fn runs(server: &Place) -> u64 {
+    match env::var("ZK_TEST_RUNS") {
+        Ok(number) => number.parse().expect("ZK_TEST_RUNS must be a number"),
+        Err(_) if server.is_real() => 4,
+        Err(_) => 12,
+    }
+}
+
+#[test]
+fn caches_equal_their_tree_after_whatever_is_drawn() {
+    on_each_of(&RELEASES, async |server| {
+        let mut turned_away = 0;
+        for seed in 0..runs(server) {
+            let other = client(server).await;
+            let _ = other.delete_recursive("/c").await;
+            let mut rng = Rng::new(seed);
+            let mut troubles = Troubles::new(server).await;
+            // So few that caches lag now and then.
+            let options = server.options_by(&troubles.proxy.connect_string()).watch_items_max(6);
+            let zk = within(options.connect()).await.unwrap();
+            let mut caches = Followed::all(&zk);
+            for round in 0..6 {
+                for _ in 0..8 {
+                    troubles.draw(&mut rng);
+                    within(meddle(&other, &mut rng)).await;
+                }
+                troubles.end();
+                for cache in &mut caches {
+                    cache.converges(&other, &format!("seed {seed}, round {round}")).await;
+                }
+            }
+            turned_away += troubles.busy.turned_away();
+            zk.close().await.unwrap();
+            other.close().await.unwrap();
+        }
+        assert!(turned_away > 0);
+    });
+}
+
+/// What tells of changes while watches are still being asked for again is the change of everything in between.
+#[test]
+fn a_cache_follows_again_only_when_its_watches_stand() {
+    on_each_release(async |server| {
+        let (proxy, zk) = behind_proxy(server).await;
+        let other = client(server).await;
+        other.create("/c/a", b"old").parents().await.unwrap();
+        let caches =
+            [Cache::node(&zk, "/c"), Cache::children(&zk, "/c"), Cache::subtree(&zk, "/c")]
+                .map(|cache| cache.start().unwrap());
+        for cache in &caches {
+            within(cache.ready()).await.unwrap();
+        }
+        let persistent = server.has(Feature::PersistentWatches);
+        let restore = if persistent { OpCode::SET_WATCHES2 } else { OpCode::SET_WATCHES };
+        let held = proxy.on(Match::reply(restore).once()).hold();
+        proxy.reset_all();
+        within(held.fired()).await;
+        for path in ["/c", "/c/a"] {
+            other.set(path, b"new").await.unwrap();
+        }
+        assert!(matches!(zk.session().state(), SessionState::Connected { .. }));
+        for _ in 0..300 {
+            for cache in &caches {
+                assert_eq!(cache.state(), CacheState::Behind);
+            }
+            tokio::task::yield_now().await;
+        }
+        held.release();
+        for (cache, depth) in caches.iter().zip([0, 1, 9]) {
+            converged(cache, &other, "/c", depth).await;
+        }
+    });
+}
+
+#[test]
+fn a_cache_that_reads_is_behind_when_its_connection_goes() {
+    on_each_release(async |server| {
+        let (proxy, zk) = behind_proxy(server).await;
+        let other = client(server).await;
+        other.create("/c", b"old").await.unwrap();
+        let cache = Cache::node(&zk, "/c").start().unwrap();
+        within(cache.ready()).await.unwrap();
+        let read = proxy.on(Match::reply(OpCode::GET_DATA)).hold();
+        let dialed = proxy.on(Match::connect_request()).hold();
+        other.set("/c", b"new").await.unwrap();
+        within(read.fired()).await;
+        proxy.reset_all();
+        within(dialed.fired()).await;
+        let behind = async {
+            while cache.state() != CacheState::Behind {
+                tokio::task::yield_now().await;
+            }
+        };
+        within(behind).await;
+        drop((read, dialed));
+        converged(&cache, &other, "/c", 0).await;
+    });
+}
+
+/// Its reads go on for as long as the session lives, whatever single requests of its client would put up with.
+#[test]
+fn a_cache_does_not_inherit_the_haste_of_its_client() {
+    on_each_release(async |server| {
+        let (proxy, zk) = behind_proxy(server).await;
+        let other = client(server).await;
+        other.create("/c/a", b"").parents().await.unwrap();
+        let hasty = zk.with(CallOptions::new().timeout(Duration::from_millis(1)).fail_fast());
+        let corked = zk.cork();
+        let dialed = proxy.on(Match::connect_request()).hold();
+        proxy.reset_all();
+        within(dialed.fired()).await;
+        let caches = [
+            Cache::subtree(&hasty, "/c").start().unwrap(),
+            Cache::subtree(&corked, "/c").start().unwrap(),
+        ];
+        let slow = proxy.on(Match::replies().times(4)).delay(Duration::from_millis(10));
+        drop(dialed);
+        for cache in &caches {
+            within(cache.ready()).await.unwrap();
+        }
+        other.create("/c/b", b"").await.unwrap();
+        for cache in &caches {
+            converged(cache, &other, "/c", 9).await;
+        }
+        drop((slow, corked));
+    });
+}
+
+#[test]
+fn a_cache_whose_reads_are_turned_away_is_soon_ready() {
+    on_each_release(async |server| {
+        let (proxy, zk) = behind_proxy(server).await;
+        for node in 0..40 {
+            zk.create(&format!("/c/{node:02}"), b"").parents().await.unwrap();
+        }
+        let seen = Mutex::new(BTreeSet::new());
+        let first_reads = Match::requests().when(move |frame| {
+            let read = [OpCode::GET_DATA, OpCode::GET_CHILDREN2]
+                .into_iter()
+                .find(|&op| frame.op == Some(op));
+            read.is_some_and(|op| seen.lock().unwrap().insert((op.0, frame.path.clone())))
+        });
+        let busy = too_busy_for(&proxy, first_reads);
+        let since = Instant::now();
+        let cache = Cache::children(&zk, "/c").start().unwrap();
+        within(cache.ready()).await.unwrap();
+        let took = since.elapsed();
+        assert_eq!(cache.nodes().len(), 41);
+        assert!(busy.turned_away() >= 41, "{}", busy.turned_away());
+        // Pauses one behind the other would take 8 s; they take a tenth of one, and machines may be slow.
+        assert!(took < Duration::from_secs(3), "{took:?}");
+    });
+}
+
+/// Nothing is told of nodes that may not be read, nor of their children.
+#[test]
+fn a_node_that_may_be_read_again_comes_with_its_children() {
+    on_each_release(async |server| {
+        let owner = server.options().auth("digest", "ann:secret").connect().await.unwrap();
+        owner.create("/c/closed/below", b"").parents().await.unwrap();
+        let mine = AclList::from_iter([Acl::creator_all()]);
+        owner.set_acl("/c/closed", &mine).await.unwrap();
+        let zk = client(server).await;
+        let cache = Cache::subtree(&zk, "/c").start().unwrap();
+        within(cache.ready()).await.unwrap_err();
+        assert_eq!(cache.nodes().len(), 1);
+        owner.set_acl("/c/closed", &AclList::from_iter([Acl::open_unsafe()])).await.unwrap();
+        if server.has(Feature::PersistentWatches) {
+            owner.set("/c/closed", b"open").await.unwrap();
+        } else {
+            owner.delete("/c/closed/below").await.unwrap();
+            owner
+                .multi()
+                .delete("/c/closed")
+                .create("/c/closed", b"", CreateMode::Persistent)
+                .await
+                .unwrap()
+                .unwrap();
+            owner.create("/c/closed/below", b"").await.unwrap();
+        }
+        converged(&cache, &owner, "/c", 9).await;
+    });
+}

@@ -1,0 +1,62 @@
+//! What may become of a request on its way.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use zk_proto::{
+    ErrorCode, OpCode, Xid,
+    frame::{ReplyHeader, RequestHeader, encode_frame, encode_frame_with},
+    jute::{Decode as _, Encode as _, Reader},
+    request::ExistsRequest,
+};
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is carried out and answered.
+    Answered,
+    /// It is not carried out: the server has too much to do, and says so.
+    Throttled,
+    /// It is answered so much later, and whatever is said behind the answer too.
+    Late(Duration),
+    /// It is carried out; its answer goes down with the connection.
+    AnswerLost,
+    /// It goes down with the connection.
+    Lost,
+    /// As with [`AnswerLost`](Self::AnswerLost), and no server can be reached for so long.
+    Outage(Duration),
+}
+
+/// The contents of a request's frame: what it asks for, and under which number.
+pub(super) fn header(frame: &Bytes) -> Option<RequestHeader> {
+    RequestHeader::decode(&mut Reader::new(frame)).ok()
+}
+
+/// The number that an answer carries.
+pub(super) fn answered(frame: &Bytes) -> Option<ReplyHeader> {
+    ReplyHeader::decode(&mut Reader::new(frame)).ok()
+}
+
+/// A frame with these contents.
+pub(super) fn framed(contents: &[u8]) -> Bytes {
+    let mut frame = BytesMut::new();
+    encode_frame_with(&mut frame, |out| out.extend_from_slice(contents));
+    frame.freeze()
+}
+
+/// What stands in for a request that is not carried out: something that changes nothing, and is answered in its turn.
+pub(super) fn stand_in(xid: Xid) -> Bytes {
+    let mut frame = BytesMut::new();
+    encode_frame_with(&mut frame, |out| {
+        RequestHeader { xid, op: OpCode::EXISTS }.encode(out);
+        ExistsRequest { path: "/".into(), watch: false }.encode(out);
+    });
+    frame.freeze()
+}
+
+/// The answer of a server that has too much to do, in place of this one.
+pub(super) fn refusal(header: ReplyHeader) -> Bytes {
+    let mut frame = BytesMut::new();
+    encode_frame(&ReplyHeader { err: ErrorCode::THROTTLED_OP, ..header }, &mut frame);
+    frame.freeze()
+}

@@ -1,0 +1,188 @@
+//! One connection: frames up, frames down.
+
+use std::collections::VecDeque;
+
+use bytes::{Bytes, BytesMut};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf},
+    sync::{mpsc, watch},
+    task::AbortHandle,
+    time::{Instant, sleep_until},
+};
+use zk_proto::{
+    Time, Xid,
+    frame::{LEN_REPLY_MAX, split_frame},
+};
+use zk_testkit::server::Conn;
+
+use super::{
+    Fate, LATENCY, Name, Network, State,
+    fate::{answered, framed, header, refusal, stand_in},
+    pass,
+};
+
+/// One connection of a client.
+pub(super) struct Lane {
+    pub(super) name: Name,
+    down: mpsc::UnboundedSender<(Instant, Bytes)>,
+    pump: AbortHandle,
+    /// What has come up and is no whole frame yet.
+    up: BytesMut,
+    /// Whether the handshake was seen: that of the client, that of the server.
+    greeted: (bool, bool),
+    /// Requests under way that something becomes of.
+    fates: VecDeque<(Xid, Fate)>,
+    /// Nothing gets to the client before.
+    not_before: Instant,
+}
+
+impl Lane {
+    /// A connection, and the client's end of it.
+    pub(super) fn open(
+        network: &Network,
+        name: Name,
+        conn: Conn,
+        held: watch::Receiver<Vec<Name>>,
+    ) -> (Self, DuplexStream) {
+        let (client, server) = tokio::io::duplex(64 << 10);
+        let (reader, writer) = tokio::io::split(server);
+        let (down, frames) = mpsc::unbounded_channel();
+        let pump_up = pump_up(network.clone(), name, conn, reader, held.clone());
+        let pump_down = pump_down(name, frames, writer, held);
+        let pump = tokio::spawn(async move {
+            tokio::select! {
+                () = pump_up => {}
+                () = pump_down => {}
+            }
+        });
+        let lane = Self {
+            name,
+            down,
+            pump: pump.abort_handle(),
+            up: BytesMut::new(),
+            greeted: (false, false),
+            fates: VecDeque::new(),
+            not_before: Instant::now(),
+        };
+        (lane, client)
+    }
+
+    /// The server has closed it: what it has said before still arrives.
+    pub(super) fn close(self) {}
+
+    /// It goes down, with what is under way.
+    pub(super) fn cut(self) {
+        self.pump.abort();
+    }
+
+    fn say(&mut self, frame: Bytes) {
+        self.not_before = self.not_before.max(Instant::now() + LATENCY);
+        // The client may have gone.
+        let _ = self.down.send((self.not_before, frame));
+    }
+
+    /// What becomes of the request that this is the answer to.
+    fn fate_of(&mut self, xid: Xid) -> Option<Fate> {
+        let place = self.fates.iter().position(|(asked, _)| *asked == xid)?;
+        self.fates.remove(place).map(|(_, fate)| fate)
+    }
+}
+
+impl State {
+    /// Bytes have come from a client, whole frames or parts of them.
+    fn hear(&mut self, now: Time, conn: Conn, bytes: &[u8]) {
+        let Some(lane) = self.lanes.get_mut(&conn) else { return };
+        lane.up.extend_from_slice(bytes);
+        while let Some(lane) = self.lanes.get_mut(&conn) {
+            let Ok(Some(frame)) = split_frame(&mut lane.up, LEN_REPLY_MAX) else { return };
+            let is_request = std::mem::replace(&mut lane.greeted.0, true);
+            let mut carried = framed(&frame);
+            if let Some(header) = header(&frame).filter(|_| is_request) {
+                let name = lane.name;
+                let fate = self.director.as_mut().map(|director| director(name, header.op));
+                let fate = fate.unwrap_or(Fate::Answered);
+                if fate == Fate::Lost {
+                    self.hang_up(now, conn);
+                    return;
+                }
+                if fate == Fate::Throttled {
+                    carried = stand_in(header.xid);
+                }
+                if let Some(lane) = self.lanes.get_mut(&conn) {
+                    lane.fates.push_back((header.xid, fate));
+                }
+            }
+            self.ensemble.received(now, conn, &carried);
+        }
+    }
+
+    /// The server says something.
+    pub(super) fn send(&mut self, now: Time, conn: Conn, bytes: &[u8]) {
+        let mut rest = BytesMut::from(bytes);
+        while let Some(lane) = self.lanes.get_mut(&conn) {
+            // Servers say whole frames.
+            let Ok(Some(frame)) = split_frame(&mut rest, LEN_REPLY_MAX) else { return };
+            let is_reply = std::mem::replace(&mut lane.greeted.1, true);
+            let reply = answered(&frame).filter(|_| is_reply);
+            let fate = reply.and_then(|reply| lane.fate_of(reply.xid));
+            match (fate, reply) {
+                (Some(Fate::AnswerLost), _) => return self.hang_up(now, conn),
+                (Some(Fate::Outage(lasts)), _) => {
+                    let name = lane.name;
+                    self.refused.insert(name, Some(Instant::now() + lasts));
+                    return self.hang_up(now, conn);
+                }
+                (Some(Fate::Throttled), Some(reply)) => lane.say(refusal(reply)),
+                (Some(Fate::Late(by)), _) => {
+                    lane.not_before = Instant::now() + by;
+                    lane.say(framed(&frame));
+                }
+                _ => lane.say(framed(&frame)),
+            }
+        }
+    }
+}
+
+async fn pump_up(
+    network: Network,
+    name: Name,
+    conn: Conn,
+    mut reader: ReadHalf<DuplexStream>,
+    mut held: watch::Receiver<Vec<Name>>,
+) {
+    let mut buffer = [0; 4096];
+    loop {
+        let len = reader.read(&mut buffer).await.unwrap_or(0);
+        pass(LATENCY).await;
+        let _ = held.wait_for(|held| !held.contains(&name)).await;
+        let now = network.now();
+        let mut state = network.state();
+        if len == 0 {
+            state.ensemble.hung_up(now, conn);
+            state.lanes.remove(&conn);
+        } else {
+            state.hear(now, conn, &buffer[..len]);
+        }
+        network.moved(state, now);
+        if len == 0 {
+            return;
+        }
+    }
+}
+
+async fn pump_down(
+    name: Name,
+    mut frames: mpsc::UnboundedReceiver<(Instant, Bytes)>,
+    mut writer: WriteHalf<DuplexStream>,
+    mut held: watch::Receiver<Vec<Name>>,
+) {
+    while let Some((not_before, frame)) = frames.recv().await {
+        sleep_until(not_before).await;
+        let _ = held.wait_for(|held| !held.contains(&name)).await;
+        if writer.write_all(&frame).await.is_err() {
+            return;
+        }
+    }
+    // A close takes as long as anything else.
+    pass(LATENCY).await;
+}

@@ -1,0 +1,84 @@
+//! Durations of any length on the command line: each does what it says, or is refused; nothing panics.
+
+use std::collections::BTreeSet;
+
+use rustix::process::Signal;
+
+use crate::support::{Running, World, run, zk};
+
+const LENGTHS: [&str; 5] =
+    ["0", "1ms", "3600", "18446744073709551615", "18446744073709551615years"];
+
+/// What stands in front of a duration, and behind it.
+const ROWS: [(&[&str], &[&str]); 9] = [
+    (&["get", "/", "--session-timeout"], &[]),
+    (&["get", "/", "--connect-timeout"], &[]),
+    (&["create", "/kept", "--ttl"], &[]),
+    (&["lock", "--timeout"], &["/l", "--", "true"]),
+    (&["lock", "--grace"], &["/l", "--", "true"]),
+    (&["lock", "--margin"], &["/l", "--", "true"]),
+    (&["elect", "--grace"], &["/e", "--", "true"]),
+    (&["elect", "--margin"], &["/e", "--", "true"]),
+    (&["health", "--timeout"], &[]),
+];
+
+/// Those that go on for as long as they are told to, or until they are stopped.
+const LASTING: [[&str; 2]; 2] = [["serve", "--tick"], ["demo", "--hold"]];
+
+/// Those of all commands that go to a server.
+const EVERYWHERE: [&str; 2] = ["--session-timeout", "--connect-timeout"];
+
+/// Done; failed; refused; no session; not in time.
+const CODES: [i32; 5] = [0, 1, 2, 69, 124];
+
+#[tokio::test]
+async fn every_option_with_a_duration_is_tried() {
+    let tried = ROWS.iter().map(|(row, _)| [row[0], row[row.len() - 1]]);
+    let tried: BTreeSet<[&str; 2]> = tried.chain(LASTING).collect();
+    let help = run(zk("").arg("--help")).await.ok();
+    let commands = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    for line in commands.lines().filter(|line| line.starts_with("  ")) {
+        let Some(command) = line.split_whitespace().next().filter(|name| *name != "help") else {
+            continue;
+        };
+        let help = run(zk("").args([command, "--help"])).await.ok();
+        let options = help.lines().filter(|line| line.ends_with("<D>") || line.ends_with("<MS>"));
+        for option in
+            options.filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")))
+        {
+            let known = EVERYWHERE.contains(&option) || tried.contains(&[command, option]);
+            assert!(known, "not tried with the lengths of this file: {command} {option}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn durations_of_any_length_are_served_or_refused() {
+    let world = World::new().await;
+    for length in LENGTHS {
+        for (before, behind) in ROWS {
+            let ended = world.run(before.iter().chain([&length]).chain(behind)).await;
+            let told = format!("{before:?} {length}: {ended:?}");
+            assert!(ended.code.is_some_and(|code| CODES.contains(&code)), "{told}");
+            assert!(!ended.stderr.contains("panicked"), "{told}");
+            assert!(ended.code == Some(0) || !(ended.stdout + &ended.stderr).is_empty(), "{told}");
+            // A free lock is had in an hour, and in half an eternity.
+            let is_long = LENGTHS[2..4].contains(&length);
+            assert!(!is_long || before != ["lock", "--timeout"] || ended.code == Some(0), "{told}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_lasts_for_any_time_begins_and_can_be_stopped() {
+    for length in &LENGTHS[..4] {
+        for [command, option] in LASTING {
+            let port: &[&str] = if command == "serve" { &["--port", "0"] } else { &[] };
+            let mut running = Running::start(zk("").args([command, option, length]).args(port));
+            running.line().await;
+            running.signal(Signal::TERM);
+            let ended = running.ended().await;
+            assert!(!ended.stderr.contains("panicked"), "{command} {length}: {ended:?}");
+        }
+    }
+}

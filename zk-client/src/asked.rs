@@ -1,0 +1,139 @@
+//! What was asked for, as far as answers are held against it: servers may be confused, and so may what is in between.
+
+use std::iter;
+
+use zk_proto::{
+    OpCode,
+    path::{Naming, parse_sequence},
+    request::{MultiResponse, MultiResult},
+};
+
+/// What an answer has to fit, besides being of its kind, which decoding sees to. Most have to fit nothing else, and are
+/// moved about: so the rest stands apart.
+#[derive(Debug, Default)]
+pub(crate) struct Asked(Option<Box<Exactly>>);
+
+#[derive(Debug)]
+enum Exactly {
+    /// A new node.
+    Node(Node),
+    /// So many results, of these kinds.
+    Several(Vec<Part>),
+}
+
+/// A node to be created.
+#[derive(Debug)]
+pub(crate) struct Node {
+    /// Absolute, as requested.
+    path: Box<str>,
+    naming: Naming,
+}
+
+/// One operation of several.
+#[derive(Debug)]
+pub(crate) enum Part {
+    Create(Node),
+    Set,
+    Delete,
+    Check,
+    Data,
+    Children,
+}
+
+/// An answer is one to something else.
+pub(crate) struct Mismatch(pub(crate) &'static str);
+
+impl Node {
+    pub(crate) fn new(path: &str, naming: Naming) -> Self {
+        Self { path: path.into(), naming }
+    }
+
+    /// Whether a server may have given this node that path.
+    fn is_at(&self, created: &str) -> bool {
+        match self.naming {
+            Naming::Exact => created == &*self.path,
+            Naming::Sequential => is_numbered(&self.path, created),
+        }
+    }
+}
+
+/// Whether a server may have made the one path of the other, by putting a number behind it.
+fn is_numbered(requested: &str, created: &str) -> bool {
+    created.strip_prefix(requested).is_some_and(|digits| parse_sequence(digits).is_some())
+}
+
+impl Asked {
+    /// What a write of a single node asks for.
+    pub(crate) fn of_write(op: OpCode, path: &str, naming: Naming) -> Self {
+        match op {
+            OpCode::CREATE | OpCode::CREATE2 | OpCode::CREATE_CONTAINER | OpCode::CREATE_TTL => {
+                Self::exactly(Exactly::Node(Node::new(path, naming)))
+            }
+            _ => Self::default(),
+        }
+    }
+
+    /// What several operations ask for.
+    pub(crate) fn several(parts: impl Iterator<Item = Part>) -> Self {
+        Self::exactly(Exactly::Several(parts.collect()))
+    }
+
+    /// How many results there are to be.
+    pub(crate) fn len(&self) -> usize {
+        match self.0.as_deref() {
+            Some(Exactly::Several(parts)) => parts.len(),
+            _ => 0,
+        }
+    }
+
+    fn exactly(what: Exactly) -> Self {
+        Self(Some(Box::new(what)))
+    }
+
+    /// Holds the path of a new node against this.
+    pub(crate) fn check_created(&self, created: &str) -> Result<(), Mismatch> {
+        match self.0.as_deref() {
+            Some(Exactly::Node(node)) if !node.is_at(created) => {
+                Err(Mismatch("another node was created"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// All results, each held against this before it is kept. There is no more to be had behind the first mismatch.
+    pub(crate) fn results<'r>(
+        &'r self,
+        response: &'r MultiResponse,
+    ) -> impl Iterator<Item = Result<MultiResult, Mismatch>> + use<'r> {
+        let mut parts = match self.0.as_deref() {
+            Some(Exactly::Several(parts)) => parts.iter(),
+            _ => [].iter(),
+        };
+        let mut results = response.iter().map(|(_, result)| result);
+        iter::from_fn(move || match (parts.next(), results.next()) {
+            (Some(part), Some(result)) => Some(part.check(&result).map(|()| result)),
+            (Some(_), None) => Some(Err(Mismatch("results are missing"))),
+            (None, Some(_)) => Some(Err(Mismatch("more results than operations"))),
+            (None, None) => None,
+        })
+    }
+}
+
+impl Part {
+    fn check(&self, result: &MultiResult) -> Result<(), Mismatch> {
+        let created = match (self, result) {
+            (_, MultiResult::Error(_))
+            | (Self::Set, MultiResult::SetData(_))
+            | (Self::Delete, MultiResult::Delete)
+            | (Self::Check, MultiResult::Check)
+            | (Self::Data, MultiResult::GetData(_))
+            | (Self::Children, MultiResult::GetChildren(_)) => return Ok(()),
+            (Self::Create(node), MultiResult::Create(created)) => node.is_at(&created.path.lossy()),
+            (Self::Create(node), MultiResult::Create2(created)) => {
+                node.is_at(&created.path.lossy())
+            }
+            _ => return Err(Mismatch("the result of another operation")),
+        };
+        if created { Ok(()) } else { Err(Mismatch("another node was created")) }
+    }
+}

@@ -1,0 +1,404 @@
+//! What can be waited for with each recipe, and with what it gives.
+
+use std::{future::Future, time::Duration};
+
+use tokio::time::timeout;
+use zk_client::{ReadError, Stat, WriteError};
+
+use super::Blocking;
+use crate::{
+    error::{AcquireError, CheckError, Lost, ReleaseError},
+    queue::Contender,
+};
+
+/// What is acquired as a whole.
+#[expect(unnameable_types, reason = "only for what this crate has")]
+pub trait Acquire {
+    type Guard;
+    fn wait(&self) -> impl Future<Output = Result<Self::Guard, AcquireError>>;
+    fn attempt(&self) -> impl Future<Output = Result<Option<Self::Guard>, AcquireError>>;
+}
+
+/// What is held.
+#[expect(unnameable_types, reason = "only for what this crate has")]
+pub trait Hold {
+    fn until_lost(&self) -> impl Future<Output = Lost>;
+    fn confirm(&self) -> impl Future<Output = Result<(), CheckError>>;
+}
+
+/// What is given back.
+#[expect(unnameable_types, reason = "only for what this crate has")]
+pub trait GiveBack {
+    fn give_back(self) -> impl Future<Output = Result<(), ReleaseError>>;
+}
+
+macro_rules! acquired {
+    ($($recipe:ident => $guard:ident),* $(,)?) => {$(
+        impl Acquire for crate::$recipe {
+            type Guard = crate::$guard;
+            async fn wait(&self) -> Result<Self::Guard, AcquireError> {
+                self.acquire().await
+            }
+            async fn attempt(&self) -> Result<Option<Self::Guard>, AcquireError> {
+                self.try_acquire().await
+            }
+        }
+    )*};
+}
+
+acquired! {
+    Lock => Guard,
+    HerdLock => Guard,
+    Semaphore => Guard,
+    SemaphoreMutex => Guard,
+    SimpleLock => SimpleGuard,
+    CohortLock => CohortGuard,
+    MultiLock => Guards,
+    DurableLock => DurableGuard,
+}
+
+/// By the methods of the type behind the arrow, which the one in front is or goes by.
+macro_rules! held {
+    ($($guard:ident => $as:ident),* $(,)?) => {$(
+        impl Hold for crate::$guard {
+            fn until_lost(&self) -> impl Future<Output = Lost> {
+                crate::$as::lost(self)
+            }
+            fn confirm(&self) -> impl Future<Output = Result<(), CheckError>> {
+                crate::$as::check(self)
+            }
+        }
+    )*};
+}
+
+held! {
+    Guard => Guard,
+    ReadGuard => Guard,
+    WriteGuard => Guard,
+    Leadership => Guard,
+    Membership => Guard,
+    Participation => Guard,
+    SharedGuard => Guard,
+    CohortGuard => Guard,
+    Guards => Guards,
+    SimpleGuard => SimpleGuard,
+    DurableGuard => DurableGuard,
+}
+
+macro_rules! given_back {
+    ($($guard:ident by $release:ident),* $(,)?) => {$(
+        impl GiveBack for crate::$guard {
+            fn give_back(self) -> impl Future<Output = Result<(), ReleaseError>> {
+                self.$release()
+            }
+        }
+    )*};
+}
+
+given_back! {
+    Guard by release,
+    ReadGuard by release,
+    WriteGuard by release,
+    SharedGuard by release,
+    CohortGuard by release,
+    Guards by release,
+    SimpleGuard by release,
+    DurableGuard by release,
+    Leadership by resign,
+    Membership by leave,
+}
+
+impl<R: Acquire> Blocking<R> {
+    /// Waits for what the recipe gives, in its order.
+    ///
+    /// # Errors
+    /// [`AcquireError`].
+    pub fn acquire(&self) -> Result<Blocking<R::Guard>, AcquireError> {
+        self.adopted(self.inner.wait())
+    }
+
+    /// As [`acquire`](Blocking::acquire), for at most this long.
+    ///
+    /// # Errors
+    /// [`AcquireError`].
+    pub fn acquire_timeout(&self, time: Duration) -> Result<Blocking<R::Guard>, AcquireError> {
+        self.adopted(in_time(time, self.inner.wait()))
+    }
+
+    /// Takes it if nobody has it and nobody waits for it.
+    ///
+    /// # Errors
+    /// [`AcquireError`].
+    pub fn try_acquire(&self) -> Result<Option<Blocking<R::Guard>>, AcquireError> {
+        let taken = self.session.run(self.inner.attempt())?;
+        Ok(taken.map(|guard| self.session.adopt(guard)))
+    }
+}
+
+impl<G: Hold> Blocking<G> {
+    /// Asks the servers whether it is held: see [`Guard::check`](crate::Guard::check).
+    ///
+    /// # Errors
+    /// [`CheckError`].
+    pub fn check(&self) -> Result<(), CheckError> {
+        self.session.run(self.inner.confirm())
+    }
+
+    /// Waits for its loss for at most so long; `None` if it is still held then.
+    #[must_use]
+    pub fn lost_within(&self, time: Duration) -> Option<Lost> {
+        self.session.run(async { timeout(time, self.inner.until_lost()).await.ok() })
+    }
+}
+
+impl<G: GiveBack> Blocking<G> {
+    /// Gives it back, and waits until the next one can have it.
+    ///
+    /// # Errors
+    /// [`ReleaseError`].
+    pub fn release(self) -> Result<(), ReleaseError> {
+        let Self { inner, session } = self;
+        session.run(inner.give_back())
+    }
+}
+
+async fn in_time<T>(
+    time: Duration,
+    work: impl Future<Output = Result<T, AcquireError>>,
+) -> Result<T, AcquireError> {
+    timeout(time, work).await.unwrap_or(Err(AcquireError::TimedOut))
+}
+
+/// Methods that are waited for: those in front of the line give what is adopted in turn, those behind it give it as it is.
+macro_rules! waited_for {
+    ($of:ident {
+        $($adopted:ident($($arg:ident: $ty:ty),*) -> $guard:ident;)*
+        ---
+        $($plain:ident($($plain_arg:ident: $plain_ty:ty),*) -> $output:ty;)*
+    }) => {
+        impl Blocking<crate::$of> {
+            $(
+                #[doc = concat!("As [the method of the same name](crate::", stringify!($of), "::", stringify!($adopted), ").")]
+                ///
+                /// # Errors
+                /// [`AcquireError`].
+                pub fn $adopted(
+                    &self,
+                    $($arg: $ty),*
+                ) -> Result<Blocking<crate::$guard>, AcquireError> {
+                    self.adopted(self.inner.$adopted($($arg),*))
+                }
+            )*
+            $(
+                #[doc = concat!("As [the method of the same name](crate::", stringify!($of), "::", stringify!($plain), ").")]
+                ///
+                /// # Errors
+                /// Those of that method.
+                pub fn $plain(&self, $($plain_arg: $plain_ty),*) -> $output {
+                    self.session.run(self.inner.$plain($($plain_arg),*))
+                }
+            )*
+        }
+    };
+}
+
+waited_for!(RwLock {
+    read() -> ReadGuard;
+    write() -> WriteGuard;
+    read_timeout(time: Duration) -> ReadGuard;
+    write_timeout(time: Duration) -> WriteGuard;
+    ---
+    contenders() -> Result<Vec<Contender>, ReadError>;
+});
+
+waited_for!(Semaphore {
+    acquire_many(permits: usize) -> Guards;
+    acquire_many_timeout(permits: usize, time: Duration) -> Guards;
+    ---
+    holders() -> Result<Vec<Contender>, ReadError>;
+    waiters() -> Result<Vec<Contender>, ReadError>;
+});
+
+waited_for!(Barrier {
+    ---
+    set() -> Result<bool, AcquireError>;
+    remove() -> Result<(), AcquireError>;
+    is_set() -> Result<bool, ReadError>;
+    wait() -> Result<(), AcquireError>;
+    wait_timeout(time: Duration) -> Result<(), AcquireError>;
+});
+
+waited_for!(DoubleBarrier {
+    enter() -> Participation;
+    enter_timeout(time: Duration) -> Participation;
+    ---
+});
+
+waited_for!(Election {
+    campaign(data: &[u8]) -> Leadership;
+    campaign_timeout(data: &[u8], time: Duration) -> Leadership;
+    ---
+    candidates() -> Result<Vec<Contender>, ReadError>;
+});
+
+waited_for!(Leadership {
+    ---
+    proclaim(data: &[u8]) -> Result<Stat, CheckError>;
+});
+
+waited_for!(Group {
+    join(data: &[u8]) -> Membership;
+    ---
+    members() -> Result<Vec<crate::Member>, ReadError>;
+});
+
+waited_for!(Queue {
+    ---
+    contenders() -> Result<Vec<Contender>, ReadError>;
+    revoke(contender: &Contender) -> Result<bool, WriteError>;
+    evict(contender: &Contender) -> Result<bool, zk_client::Error>;
+});
+
+waited_for!(Lock {
+    ---
+    contenders() -> Result<Vec<Contender>, ReadError>;
+});
+
+waited_for!(SimpleLock {
+    ---
+    holder() -> Result<Option<crate::Holder>, ReadError>;
+});
+
+waited_for!(DurableLock {
+    ---
+    holder() -> Result<Option<crate::DurableHolder>, ReadError>;
+    break_hold(holder: &crate::DurableHolder) -> Result<bool, WriteError>;
+});
+
+impl Blocking<crate::RwLock> {
+    /// As [the method of the same name](crate::RwLock::try_read).
+    ///
+    /// # Errors
+    /// [`AcquireError`].
+    pub fn try_read(&self) -> Result<Option<Blocking<crate::ReadGuard>>, AcquireError> {
+        let taken = self.session.run(self.inner.try_read())?;
+        Ok(taken.map(|guard| self.session.adopt(guard)))
+    }
+
+    /// As [the method of the same name](crate::RwLock::try_write).
+    ///
+    /// # Errors
+    /// [`AcquireError`].
+    pub fn try_write(&self) -> Result<Option<Blocking<crate::WriteGuard>>, AcquireError> {
+        let taken = self.session.run(self.inner.try_write())?;
+        Ok(taken.map(|guard| self.session.adopt(guard)))
+    }
+}
+
+impl Blocking<crate::WriteGuard> {
+    /// As [the method of the same name](crate::WriteGuard::downgrade). What is in the error can be
+    /// [adopted](super::Session::adopt) again.
+    ///
+    /// # Errors
+    /// [`DowngradeError`](crate::DowngradeError), with the write lock.
+    #[expect(clippy::result_large_err, reason = "it is the lock, which is not lost")]
+    pub fn downgrade(self) -> Result<Blocking<crate::ReadGuard>, crate::DowngradeError> {
+        let Self { inner, session } = self;
+        session.run(inner.downgrade()).map(|guard| session.adopt(guard))
+    }
+}
+
+impl Blocking<crate::ReadGuard> {
+    /// As [the method of the same name](crate::ReadGuard::try_upgrade). What is in the error can be
+    /// [adopted](super::Session::adopt) again.
+    ///
+    /// # Errors
+    /// [`UpgradeError`](crate::UpgradeError), with the read lock.
+    #[expect(clippy::result_large_err, reason = "it is the lock, which is not lost")]
+    pub fn try_upgrade(self) -> Result<Blocking<crate::WriteGuard>, crate::UpgradeError> {
+        let Self { inner, session } = self;
+        session.run(inner.try_upgrade()).map(|guard| session.adopt(guard))
+    }
+}
+
+impl Blocking<crate::Semaphore> {
+    /// As [the method of the same name](crate::Semaphore::try_acquire_many).
+    ///
+    /// # Errors
+    /// [`AcquireError`].
+    pub fn try_acquire_many(
+        &self,
+        permits: usize,
+    ) -> Result<Option<Blocking<crate::Guards>>, AcquireError> {
+        let taken = self.session.run(self.inner.try_acquire_many(permits))?;
+        Ok(taken.map(|guards| self.session.adopt(guards)))
+    }
+}
+
+impl Blocking<crate::Participation> {
+    /// As [the method of the same name](crate::Participation::leave).
+    ///
+    /// # Errors
+    /// [`AcquireError`].
+    pub fn leave(self) -> Result<(), AcquireError> {
+        let Self { inner, session } = self;
+        session.run(inner.leave())
+    }
+
+    /// As [the method of the same name](crate::Participation::leave_timeout).
+    ///
+    /// # Errors
+    /// [`AcquireError`].
+    pub fn leave_timeout(self, time: Duration) -> Result<(), AcquireError> {
+        let Self { inner, session } = self;
+        session.run(inner.leave_timeout(time))
+    }
+}
+
+impl Blocking<crate::Election> {
+    /// As [the method of the same name](crate::Election::latch).
+    #[must_use = "dropping it is standing down"]
+    pub fn latch(&self, data: &[u8]) -> Blocking<crate::LeaderLatch> {
+        self.session.adopt(self.inner.latch(data))
+    }
+}
+
+impl Blocking<crate::LeaderLatch> {
+    /// Waits for at most so long until it leads. Returns whether it does; `false` at once if it never will.
+    #[must_use]
+    pub fn leads_within(&self, time: Duration) -> bool {
+        use crate::LatchState;
+        let mut states = self.inner.subscribe();
+        let decided = |state: &LatchState| !matches!(state, LatchState::Waiting);
+        let decided = async { timeout(time, states.wait_for(decided)).await.is_ok() };
+        self.session.run(decided) && self.inner.is_leader()
+    }
+
+    /// As [the method of the same name](crate::LeaderLatch::resign).
+    pub fn resign(self) {
+        let Self { inner, session } = self;
+        session.run(inner.resign());
+    }
+}
+
+/// Those that follow something.
+macro_rules! followed {
+    ($($of:ident -> $output:ty),* $(,)?) => {$(
+        impl Blocking<crate::$of> {
+            #[doc = concat!("As [the method of the same name](crate::", stringify!($of), "::next).")]
+            ///
+            /// # Errors
+            /// [`ReadError`] if it cannot be read, or the session has ended. Ask again unless it has.
+            #[expect(clippy::should_implement_trait, reason = "it may be asked again after an error")]
+            pub fn next(&mut self) -> Result<$output, ReadError> {
+                self.session.run(self.inner.next())
+            }
+        }
+    )*};
+}
+
+followed! {
+    Leaders -> Option<crate::Leader>,
+    Members -> Vec<crate::Member>,
+    Holders -> Vec<Contender>,
+}

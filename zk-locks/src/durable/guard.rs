@@ -1,0 +1,194 @@
+//! A durable lock in its holder's hands.
+
+use std::{fmt, future::Future, pin::pin, sync::Arc, time::Duration};
+
+use tokio::{sync::oneshot, time::Instant};
+use zk_client::{Client, Multi, MultiError, Rejection, WriteError, name};
+
+use super::{
+    DurableLock, Live,
+    tenure::{Tenure, Terms},
+};
+use crate::{
+    error::{CheckError, Lost, ReleaseError},
+    guard::{FencingToken, Status},
+    line::Waited,
+    observe::{Grant, Observers, Release},
+    together,
+};
+
+/// A [`DurableLock`] that is held: until it is [released](Self::release), or [lost](Self::lost).
+///
+/// **Dropping it does not release the lock.** It stays its owner's, and is not renewed any more: others get it when its lease
+/// is over, its owner at once. So it is too if the process dies, or a panic takes the guard away in the middle of the work.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// use zk_locks::DurableLock;
+///
+/// let mut guard = DurableLock::new(&zk, "/migrations/7", "db-1").acquire().await?;
+/// println!("migrating under {}", guard.token());
+/// server.expire(zk.session().id()); // the lock outlives its session...
+/// zk.session().ended().await;
+///
+/// let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// guard.carry_on(&zk); // ...if another one keeps it before the lease is over
+/// guard.check().await?;
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "dropping it leaves the lock locked"]
+pub struct DurableGuard {
+    tenure: Arc<Tenure>,
+    client: Client,
+    since: Instant,
+    observers: Observers,
+    live: Live,
+    /// Ends the task that renews the grant, by being dropped.
+    _stop: oneshot::Sender<()>,
+}
+
+impl DurableGuard {
+    pub(super) fn new(
+        lock: &DurableLock,
+        token: FencingToken,
+        terms: Terms,
+        waited: Option<Waited>,
+    ) -> Self {
+        let client = lock.client().clone();
+        let live = lock.live.clone();
+        live.names().insert(name(&terms.path).to_owned());
+        let observers = lock.queue.settings.observers.clone();
+        let Waited { time, ahead } = waited.unwrap_or(Waited { time: Duration::ZERO, ahead: None });
+        let path = &*terms.path;
+        observers.tell(|it| it.granted(&Grant { path, token, waited: time, ahead }));
+        let tenure = Arc::new(Tenure::new(client.clone(), token, terms));
+        let (stop, stopped) = oneshot::channel();
+        client.spawn(tenure.clone().keep(stopped));
+        Self { tenure, client, since: Instant::now(), observers, live, _stop: stop }
+    }
+
+    /// The number to show to whatever the lock protects: see [`FencingToken`].
+    #[must_use]
+    pub fn token(&self) -> FencingToken {
+        self.tenure.token
+    }
+
+    /// The path of the grant's node, relative to the client's chroot.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.tenure.terms.path
+    }
+
+    /// How long the lock is sure to be held even if nothing more is heard, unless its owner takes it elsewhere or
+    /// somebody takes it away by hand. `Duration::MAX` without a lease, or with one of centuries.
+    #[must_use]
+    pub fn lease_left(&self) -> Duration {
+        match self.tenure.loss() {
+            Some(_) => Duration::ZERO,
+            None => self.tenure.left(),
+        }
+    }
+
+    /// What is known locally, without asking anybody: held or lost. [`Status::Suspect`] once the session has ended: the lock is
+    /// held until its lease is over, or another client [carries on](Self::carry_on).
+    #[must_use]
+    pub fn status(&self) -> Status {
+        use zk_client::SessionState;
+        match (self.tenure.loss(), self.client.session().state()) {
+            (Some(lost), _) => Status::Lost(lost),
+            (None, SessionState::Connected { read_only: false }) => Status::Held,
+            (None, _) => Status::Suspect { lease_left: self.tenure.left() },
+        }
+    }
+
+    /// Waits until the lock is lost: when its lease has run down unrenewed ([`Lost::LeaseRanOut`]), or somebody has
+    /// taken it away or over ([`Lost::NodeDeleted`]). Not when the session ends.
+    pub async fn lost(&self) -> Lost {
+        self.tenure.lost().await
+    }
+
+    /// Runs `work` until it is done or the lock is lost, whichever comes first: see
+    /// [`Guard::scope`](crate::Guard::scope).
+    ///
+    /// # Errors
+    /// [`Lost`]; `work` has been dropped then.
+    pub async fn scope<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
+        together::unless(self.lost(), pin!(work)).await
+    }
+
+    /// Goes on with another client, if the session has ended or is about to be left. The lock is renewed with it at
+    /// once.
+    pub fn carry_on(&mut self, client: &Client) {
+        self.client = client.patient();
+        self.tenure.carry_on(self.client.clone());
+    }
+
+    /// Asks the servers whether the lock is held: a transaction that a quorum has agreed to.
+    ///
+    /// # Errors
+    /// [`CheckError::Lost`] if it is not; [`CheckError::Unavailable`] if they could not be asked.
+    pub async fn check(&self) -> Result<(), CheckError> {
+        if let Some(lost) = self.tenure.loss() {
+            return Err(lost.into());
+        }
+        let checked = self.transaction().await;
+        match (checked, self.tenure.loss()) {
+            (_, Some(lost)) => Err(lost.into()),
+            (Ok(Ok(_)), None) => Ok(()),
+            (Ok(Err(MultiError { rejection: Rejection::NoNode, .. })), None) => {
+                Err(self.tenure.lose(Lost::NodeDeleted).into())
+            }
+            (Ok(Err(MultiError { rejection, .. })), None) => {
+                Err(CheckError::Unavailable(WriteError::Rejected(rejection)))
+            }
+            (Err(error), None) => Err(CheckError::Unavailable(error)),
+        }
+    }
+
+    /// A transaction that happens only if the lock is still held: see
+    /// [`Guard::transaction`](crate::Guard::transaction).
+    pub fn transaction(&self) -> Multi<'_> {
+        self.client.multi().check(&self.tenure.terms.path)
+    }
+
+    /// Releases the lock, and waits until the next one can have it.
+    ///
+    /// The release is under way when this returns the future; dropping the future does not stop it, though the end of the
+    /// session does: then the lock stays its owner's.
+    ///
+    /// # Errors
+    /// [`ReleaseError`]. The lock stays locked, until its owner takes and releases it, or its lease is over.
+    pub fn release(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
+        let deleted = self.client.delete(&self.tenure.terms.path).if_exists().submit();
+        async move {
+            let released = deleted.await.map(drop).map_err(ReleaseError::from);
+            drop(self);
+            released
+        }
+    }
+}
+
+impl Drop for DurableGuard {
+    fn drop(&mut self) {
+        let Terms { path, .. } = &self.tenure.terms;
+        self.live.names().remove(name(path));
+        let (held, lost) = (self.since.elapsed(), self.tenure.loss());
+        let token = self.tenure.token;
+        self.observers.tell(|it| it.released(&Release { path, token, held, lost }));
+    }
+}
+
+impl fmt::Debug for DurableGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DurableGuard")
+            .field("path", &self.path())
+            .field("token", &self.token())
+            .field("lost", &self.tenure.loss())
+            .finish_non_exhaustive()
+    }
+}

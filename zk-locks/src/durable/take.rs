@@ -1,0 +1,284 @@
+//! From a place in front to a grant.
+//!
+//! A grant is made by one transaction, which fails unless everything is still as it was seen: no other grant was made
+//! (each writes the node above), those it replaces are there in the version that was seen, the place in the queue is
+//! there. Its node has a name that nobody else ever uses: so after a lost reply it is looked for, and whoever renews or deletes
+//! it never meets another one.
+
+use std::time::Duration;
+
+use tokio::{sync::oneshot, time::Instant};
+use zk_client::{
+    Cause, Client, CreateMode, MultiError, OpResult, ReadError, Rejection, SessionEnd, Watch,
+    WriteError, Zxid, join, name,
+};
+
+use super::{DurableGuard, DurableLock, record::Record, tenure::Terms};
+use crate::{error::AcquireError, guard::FencingToken, line::Place};
+
+/// How often one who waits looks in each lease.
+const LOOKS: u32 = 4;
+
+/// How often to look at a lock without a lease, of which a watch tells: defence in depth.
+const RECHECK: Duration = Duration::from_secs(45);
+
+/// What there is of the lock at the moment.
+#[derive(Debug)]
+pub(super) struct Look {
+    /// The version of the node above the grants, which counts them.
+    version: i32,
+    pub(super) grants: Vec<Grant>,
+}
+
+/// A grant, as it was read.
+#[derive(Debug)]
+pub(super) struct Grant {
+    path: String,
+    version: i32,
+    record: Option<Record>,
+}
+
+/// What has come of trying to take the lock.
+pub(super) enum Outcome {
+    Granted(Box<DurableGuard>),
+    /// Something was not as it had been seen; the place in the queue is still there, if there was one.
+    Changed(Option<Box<Place>>),
+}
+
+/// Since when each grant has been the same, by our own clock, which may stand still but not run fast.
+#[derive(Debug, Default)]
+pub(super) struct Seen(Vec<(String, i32, Instant)>);
+
+impl Seen {
+    /// Takes note of what was just read. Called behind the answer: it was so before.
+    pub(super) fn note(&mut self, look: &Look) {
+        let is =
+            |grant: &Grant, path: &str, version| grant.path == path && grant.version == version;
+        self.0.retain(|(path, version, _)| look.grants.iter().any(|it| is(it, path, *version)));
+        for grant in &look.grants {
+            if !self.0.iter().any(|(path, version, _)| is(grant, path, *version)) {
+                self.0.push((grant.path.clone(), grant.version, Instant::now()));
+            }
+        }
+    }
+
+    /// Whether all that there is has been silent for longer than its lease.
+    pub(super) fn is_over(&self, look: &Look) -> bool {
+        !look.grants.is_empty()
+            && look.grants.iter().all(|grant| {
+                let since = self
+                    .0
+                    .iter()
+                    .find(|(path, version, _)| *path == grant.path && *version == grant.version);
+                let lease = grant.record.as_ref().and_then(|record| record.lease);
+                since.zip(lease).is_some_and(|((.., since), lease)| {
+                    since.elapsed() >= lease.saturating_add(lease / 10)
+                })
+            })
+    }
+
+    /// How long to wait before looking again.
+    pub(super) fn pause(&self, look: &Look) -> Duration {
+        let leases = look.grants.iter().filter_map(|grant| grant.record.as_ref()?.lease);
+        leases.map(|lease| lease / LOOKS).min().unwrap_or(RECHECK).max(Duration::from_millis(1))
+    }
+}
+
+impl DurableLock {
+    /// Whether the lock is held in our owner's name, by nobody that we know of to be alive.
+    pub(super) fn is_ours(&self, look: &Look) -> bool {
+        let live = self.live.names();
+        !look.grants.is_empty()
+            && look.grants.iter().all(|grant| {
+                let owner = grant.record.as_ref().map(|record| &*record.owner);
+                owner == Some(&*self.owner) && !live.contains(name(&grant.path))
+            })
+    }
+
+    /// Looks at the grants; makes what they are under if it is missing.
+    pub(super) async fn look(&self) -> Result<Look, AcquireError> {
+        loop {
+            match self.client().children(&self.grants).await {
+                Ok((names, stat)) => return self.read(names, stat.version).await,
+                Err(ReadError::Rejected(Rejection::NoNode)) => self.prepare().await?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The same, with what tells of the next grant that comes or goes. Renewals are not told of.
+    pub(super) async fn look_and_watch(&self) -> Result<(Look, Changed), AcquireError> {
+        loop {
+            match self.client().children(&self.grants).watch().await {
+                Ok(((names, stat), watch)) => {
+                    let look = self.read(names, stat.version).await?;
+                    return Ok((look, changed(watch)));
+                }
+                Err(ReadError::Rejected(Rejection::NoNode)) => self.prepare().await?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    async fn prepare(&self) -> Result<(), AcquireError> {
+        self.queue.ensure(&self.grants, b"", CreateMode::Persistent).await.map(drop)
+    }
+
+    async fn read(&self, names: Vec<String>, version: i32) -> Result<Look, AcquireError> {
+        let mut grants = Vec::with_capacity(names.len());
+        for name in names {
+            let path = join(&self.grants, &name);
+            match self.client().get(&path).await {
+                Ok((data, stat)) => {
+                    let record = Record::decode(&data);
+                    grants.push(Grant { path, version: stat.version, record });
+                }
+                Err(ReadError::Rejected(Rejection::NoNode)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Look { version, grants })
+    }
+
+    /// Tries to make a grant in place of those that were seen, and gives up the place in the queue for it.
+    ///
+    /// Goes on beside whoever wants it, so that what becomes of the grant is known to somebody if they stop.
+    pub(super) async fn take(
+        &self,
+        place: Option<Place>,
+        look: &Look,
+        breaks: bool,
+    ) -> Result<Outcome, AcquireError> {
+        let replaces: Vec<(String, i32)> =
+            look.grants.iter().map(|grant| (grant.path.clone(), grant.version)).collect();
+        if breaks {
+            let owners = look.grants.iter().filter_map(|grant| Some(&grant.record.as_ref()?.owner));
+            let owners: Vec<&String> = owners.collect();
+            tracing::warn!(
+                path = &*self.grants,
+                ?owners,
+                "taking a durable lock whose lease is over"
+            );
+        }
+        let (told, outcome) = oneshot::channel();
+        let take = Take {
+            lock: self.clone(),
+            client: self.client().for_cleanup(),
+            place,
+            version: look.version,
+            replaces,
+            breaks,
+        };
+        self.queue.client.spawn(take.run(told));
+        let gone = AcquireError::SessionEnded(SessionEnd::Closed);
+        outcome.await.unwrap_or(Err(gone))
+    }
+}
+
+/// Something to be told of a change.
+pub(super) type Changed = std::pin::Pin<Box<dyn Future<Output = Result<(), SessionEnd>> + Send>>;
+
+fn changed(watch: Watch) -> Changed {
+    Box::pin(async move { watch.await.map(drop) })
+}
+
+/// A transaction that makes a grant.
+struct Take {
+    lock: DurableLock,
+    client: Client,
+    place: Option<Place>,
+    version: i32,
+    replaces: Vec<(String, i32)>,
+    /// Whether those that are replaced are somebody else's, and must not have been renewed meanwhile.
+    breaks: bool,
+}
+
+/// What is known of a transaction.
+enum Made {
+    /// The grant is there, made by this transaction.
+    Yes(Zxid),
+    No,
+    PlaceLost,
+}
+
+impl Take {
+    async fn run(self, told: oneshot::Sender<Result<Outcome, AcquireError>>) {
+        let (client, lock) = (self.client.clone(), self.lock.clone());
+        let outcome = self.outcome().await;
+        if let Err(Ok(Outcome::Granted(guard))) = told.send(outcome) {
+            // Nobody wants it any more. What fails here is left to the lease.
+            drop(guard.release().await);
+        }
+        drop((client, lock));
+    }
+
+    async fn outcome(mut self) -> Result<Outcome, AcquireError> {
+        let Self { lock, client, .. } = &self;
+        let id = client.unique_id()?;
+        let path = join(&lock.grants, &id);
+        let record = Record {
+            owner: lock.owner.to_string(),
+            lease: lock.lease,
+            description: lock.queue.settings.description.clone(),
+        };
+        let data = record.encode();
+        let sent = client.clock().now();
+        match self.made(&path, &id, &data).await? {
+            Made::Yes(zxid) => {
+                let lock = self.lock;
+                let waited = self.place.map(|place| place.granted().3);
+                let terms = Terms { path, data, lease: record.lease, sent };
+                let token = FencingToken::new(zxid);
+                let guard = DurableGuard::new(&lock, token, terms, waited);
+                Ok(Outcome::Granted(Box::new(guard)))
+            }
+            Made::No => Ok(Outcome::Changed(self.place.take().map(Box::new))),
+            Made::PlaceLost => Err(AcquireError::NodeDeleted),
+        }
+    }
+
+    async fn made(&self, path: &str, id: &str, data: &[u8]) -> Result<Made, AcquireError> {
+        let Self { lock, client, place, .. } = self;
+        let settings = &lock.queue.settings;
+        let mut multi = client.multi().set_version(&lock.grants, id.as_bytes(), self.version);
+        for (replaced, version) in &self.replaces {
+            multi = match self.breaks {
+                true => multi.delete_version(replaced, *version),
+                false => multi.delete(replaced),
+            };
+        }
+        multi = multi.create_with_acl(path, data, CreateMode::Persistent, &settings.acl);
+        if let Some(place) = place {
+            multi = multi.delete(place.node.path());
+        }
+        match multi.await {
+            Ok(Ok(results)) => {
+                let written = results.iter().find_map(|result| match result {
+                    OpResult::Set(stat) => Some(stat.mzxid),
+                    _ => None,
+                });
+                match written {
+                    Some(zxid) => Ok(Made::Yes(zxid)),
+                    None => self.found(path).await,
+                }
+            }
+            Ok(Err(MultiError { index, rejection })) => match rejection {
+                Rejection::NoNode if index == self.replaces.len() + 2 => Ok(Made::PlaceLost),
+                Rejection::NoNode | Rejection::BadVersion => Ok(Made::No),
+                rejection => Err(AcquireError::Rejected(rejection)),
+            },
+            Err(WriteError::InDoubt(doubt)) if !matches!(doubt.cause, Cause::SessionEnded(_)) => {
+                client.settle().await?;
+                self.found(path).await
+            }
+            Err(WriteError::NotApplied(Cause::Disconnected(_))) => Ok(Made::No),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether the grant is there. Conclusive only when nothing can happen any more.
+    async fn found(&self, path: &str) -> Result<Made, AcquireError> {
+        let found = self.client.exists(path).await?;
+        Ok(found.map_or(Made::No, |stat| Made::Yes(stat.czxid)))
+    }
+}

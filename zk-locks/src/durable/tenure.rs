@@ -1,0 +1,231 @@
+//! A grant that is held: whether it still is, and renewing it.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::{oneshot, watch},
+    time::sleep,
+};
+use zk_client::{Cause, Client, Clock, ReadError, Rejection, SessionEnd, name, parent};
+
+use crate::{error::Lost, guard::FencingToken};
+
+/// How often a grant is renewed in each lease.
+const RENEWALS: u32 = 3;
+
+/// As long as any timer needs to go: who waits for longer looks again.
+const LONG: Duration = Duration::from_secs(3600);
+
+/// The end of a grant that nobody takes away.
+const NEVER: u64 = u64::MAX;
+
+/// What a grant was made with.
+#[derive(Debug)]
+pub(super) struct Terms {
+    /// Of its node.
+    pub(super) path: String,
+    pub(super) data: Vec<u8>,
+    pub(super) lease: Option<Duration>,
+    /// When the transaction that made it was sent, at the earliest.
+    pub(super) sent: Duration,
+}
+
+/// What is known of a grant, by its guard and by the task that renews it.
+pub(super) struct Tenure {
+    pub(super) terms: Terms,
+    pub(super) token: FencingToken,
+    clock: Arc<dyn Clock>,
+    /// When it counts as lost unless it is renewed: nanoseconds on the clock.
+    until: AtomicU64,
+    /// Written once.
+    lost: watch::Sender<Option<Lost>>,
+    /// By which it is renewed.
+    client: watch::Sender<Client>,
+}
+
+impl Tenure {
+    pub(super) fn new(client: Client, token: FencingToken, terms: Terms) -> Self {
+        let tenure = Self {
+            token,
+            clock: client.clock(),
+            until: AtomicU64::new(NEVER),
+            lost: watch::Sender::new(None),
+            client: watch::Sender::new(client),
+            terms,
+        };
+        tenure.renewed(tenure.terms.sent);
+        tenure
+    }
+
+    /// It was there when something arrived that was sent then.
+    fn renewed(&self, sent: Duration) {
+        let Some(lease) = self.terms.lease else { return };
+        // A tenth is for clocks that do not run equally fast, and for who has to stop.
+        let until = sent.saturating_add(lease - lease / 10);
+        let until = u64::try_from(until.as_nanos()).unwrap_or(NEVER);
+        // A renewal that was confirmed late must not bring back what counted as lost meanwhile.
+        if self.loss().is_none() {
+            self.until.store(until, Ordering::Release);
+        }
+    }
+
+    /// How long it is sure to be held.
+    pub(super) fn left(&self) -> Duration {
+        match self.until.load(Ordering::Acquire) {
+            NEVER => Duration::MAX,
+            until => Duration::from_nanos(until).saturating_sub(self.clock.now()),
+        }
+    }
+
+    /// Why it is not held any more, if it is not.
+    pub(super) fn loss(&self) -> Option<Lost> {
+        let known = *self.lost.borrow();
+        match known {
+            None if self.left().is_zero() => Some(self.lose(Lost::LeaseRanOut)),
+            known => known,
+        }
+    }
+
+    /// Records a loss; the first one stays.
+    pub(super) fn lose(&self, lost: Lost) -> Lost {
+        self.lost.send_if_modified(|known| {
+            let is_first = known.is_none();
+            if is_first {
+                tracing::warn!(path = self.terms.path, token = self.token.get(), %lost);
+                *known = Some(lost);
+            }
+            is_first
+        });
+        (*self.lost.borrow()).unwrap_or(lost)
+    }
+
+    pub(super) async fn lost(&self) -> Lost {
+        let mut told = self.lost.subscribe();
+        loop {
+            if let Some(lost) = self.loss() {
+                return lost;
+            }
+            tokio::select! {
+                biased;
+                _ = told.changed() => {}
+                () = sleep(self.left().min(LONG)) => {}
+            }
+        }
+    }
+
+    /// Goes on with another client.
+    pub(super) fn carry_on(&self, client: Client) {
+        self.client.send_replace(client);
+    }
+
+    /// Renews the grant, and listens for its end, until it is lost or `stopped`.
+    pub(super) async fn keep(self: Arc<Self>, stopped: oneshot::Receiver<()>) {
+        tokio::select! {
+            biased;
+            _ = stopped => {}
+            _ = self.lost() => {}
+            () = self.keep_on() => {}
+        }
+    }
+
+    /// Keeps the grant with one client after the other.
+    async fn keep_on(&self) {
+        let mut clients = self.client.subscribe();
+        let mut is_heir = false;
+        loop {
+            let client = clients.borrow_and_update().clone();
+            tokio::select! {
+                biased;
+                changed = clients.changed() => drop(changed),
+                end = self.keep_with(&client, is_heir) => {
+                    drop(client);
+                    tracing::info!(path = self.terms.path, ?end, "a durable lock without a session");
+                    // It is among those that this can be told of.
+                    drop(clients.changed().await);
+                }
+            }
+            is_heir = true;
+        }
+    }
+
+    /// The same until the client's session has ended; or until the grant is known to be gone, and then for ever.
+    async fn keep_with(&self, client: &Client, is_heir: bool) -> SessionEnd {
+        let pause = self.terms.lease.map_or(LONG, |lease| (lease / RENEWALS).min(LONG));
+        let kept = async {
+            if is_heir {
+                // Its server may not have heard of the grant yet, and the lease has been running down.
+                client.settle().await?;
+                self.renew(client, pause).await?;
+            }
+            loop {
+                let mut gone = std::pin::pin!(self.gone(client));
+                loop {
+                    tokio::select! {
+                        biased;
+                        heard = &mut gone => break heard?,
+                        () = sleep(pause) => self.renew(client, pause).await?,
+                    }
+                }
+            }
+        };
+        let Err(error): Result<std::convert::Infallible, zk_client::Error> = kept.await;
+        match error.session_end() {
+            Some(end) => end,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Writes what is there already, until that is answered.
+    ///
+    /// # Errors
+    /// If the session has ended, or the grant is gone.
+    async fn renew(&self, client: &Client, pause: Duration) -> Result<(), zk_client::Error> {
+        let Terms { path, data, lease, .. } = &self.terms;
+        while lease.is_some() {
+            let sent = self.clock.now();
+            match client.set(path, data).await {
+                Ok(_) => {
+                    self.renewed(sent);
+                    return Ok(());
+                }
+                Err(error) if error.rejection() == Some(Rejection::NoNode) => {
+                    self.lose(Lost::NodeDeleted);
+                    return Err(error.into());
+                }
+                Err(error) if error.session_end().is_some() => return Err(error.into()),
+                // What is in doubt is done once more, which changes nothing.
+                Err(error) => {
+                    tracing::warn!(path, %error, "durable lock not renewed");
+                    sleep((pause / 4).min(Duration::from_secs(1))).await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for a change among the grants. If that cannot be listened for, renewals tell.
+    ///
+    /// # Errors
+    /// If the session has ended, or the grant is gone.
+    async fn gone(&self, client: &Client) -> Result<(), zk_client::Error> {
+        let path = &*self.terms.path;
+        match client.children(parent(path).unwrap_or("/")).watch().await {
+            Ok(((names, _), watch)) if names.iter().any(|it| it == name(path)) => {
+                let over = |end| ReadError::Unavailable(Cause::SessionEnded(end));
+                watch.await.map(drop).map_err(|end| over(end).into())
+            }
+            Ok(_) | Err(ReadError::Rejected(Rejection::NoNode)) => {
+                self.lose(Lost::NodeDeleted);
+                Err(ReadError::Rejected(Rejection::NoNode).into())
+            }
+            Err(error) if error.session_end().is_some() => Err(error.into()),
+            Err(_) => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The task that watches over a node that stands for a lock.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{sync::watch, time::timeout};
+use zk_client::{Cause, ReadError, Rejection, Watch, planted};
+
+use super::held::{HeldNode, Known};
+use crate::{error::Lost, queue::REVOKE};
+
+/// Pause before a read that has failed is tried again; it grows up to the longest one.
+const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// Watches over a node until its lock is lost, and it is known why, or until it is put away.
+pub(super) async fn keep(node: Arc<HeldNode>, mut known: watch::Receiver<Known>) {
+    let lost = async {
+        tokio::select! {
+            biased;
+            _ = node.out_of_touch() => {}
+            () = watch(&node) => {}
+        }
+        node.reason().await;
+    };
+    tokio::select! {
+        biased;
+        _ = known.wait_for(Known::is_put_away) => {}
+        () = lost => {}
+    }
+}
+
+/// What a read of the node is good for.
+enum Seen {
+    /// It is watched. Whether somebody has asked for the lock back was seen too.
+    All(Watch),
+    /// It is watched, and that is all. It is to be read again after a while if that could help.
+    Existence { watch: Watch, again: bool },
+    /// It is gone, or the session.
+    Lost(Lost),
+    /// Nothing was found out.
+    Nothing,
+}
+
+/// Keeps a watch on the node until that is gone. No error ends this: what could not be read is read again.
+async fn watch(node: &HeldNode) {
+    let (mut pause, mut again) = (PAUSE, false);
+    loop {
+        if !node.is_watched() || again {
+            let seen = look(node).await;
+            again = matches!(seen, Seen::Existence { again: true, .. });
+            match seen {
+                Seen::Lost(lost) => {
+                    node.lose(lost);
+                    return;
+                }
+                Seen::All(watch) | Seen::Existence { watch, .. } => node.watched_by(Some(watch)),
+                Seen::Nothing => {
+                    tokio::time::sleep(pause).await;
+                    pause = PAUSE_MAX.min(pause * 2);
+                    continue;
+                }
+            }
+        }
+        let wait = if again { pause } else { Duration::from_secs(1 << 30) };
+        let Ok(event) = timeout(wait, node.event()).await else {
+            pause = PAUSE_MAX.min(pause * 2);
+            continue;
+        };
+        if event.is_some() && planted!(DeletionUnheard) {
+            std::future::pending().await
+        }
+        (pause, again) = (PAUSE, false);
+        event.into_iter().for_each(|event| node.hear(event));
+        if node.loss().is_some() {
+            return;
+        }
+    }
+}
+
+async fn look(node: &HeldNode) -> Seen {
+    let error = match node.client.get(&node.path).watch().await {
+        Ok(((_, stat), _)) if node.is_another(&stat) => return Seen::Lost(Lost::NodeDeleted),
+        Ok(((data, _), watch)) => {
+            if data == REVOKE {
+                node.revoke();
+            }
+            return Seen::All(watch);
+        }
+        Err(error) => error,
+    };
+    // Neither permissions nor lengths change every moment, and a reply that is too long costs a connection.
+    let again = !matches!(
+        error,
+        ReadError::Rejected(_) | ReadError::Unavailable(Cause::ReplyTooLarge { .. })
+    );
+    if let Some(lost) = loss_of(&error) {
+        return Seen::Lost(lost);
+    }
+    // Whether it is there can be asked by those who may not, or cannot, read what is in it.
+    match node.client.exists(&node.path).watch().await {
+        Ok((Some(stat), watch)) if !node.is_another(&stat) => Seen::Existence { watch, again },
+        Ok(_) => Seen::Lost(Lost::NodeDeleted),
+        Err(error) => loss_of(&error).map_or(Seen::Nothing, Seen::Lost),
+    }
+}
+
+const fn loss_of(error: &ReadError) -> Option<Lost> {
+    match error {
+        ReadError::Rejected(Rejection::NoNode) => Some(Lost::NodeDeleted),
+        ReadError::Unavailable(Cause::SessionEnded(end)) => Some(Lost::SessionEnded(*end)),
+        _ => None,
+    }
+}

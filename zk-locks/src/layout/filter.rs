@@ -1,0 +1,161 @@
+//! Which children of a path have a place in a queue.
+
+use zk_client::Cause;
+
+use super::{Names, Strangers};
+use crate::entry::{Entry, Kind};
+
+/// Which children of a path have a place in one lock's queue.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Filter {
+    pub(crate) strangers: Strangers,
+    /// Names that are known besides those of known implementations.
+    pub(crate) names: Option<Names>,
+    /// Of several locks under one path, the one with this name.
+    pub(crate) named: Option<String>,
+}
+
+impl Filter {
+    /// Reads a child's name; gives it back if it has no place in the queue.
+    pub(crate) fn read<N: AsRef<str>>(&self, name: N) -> Result<Entry<N>, N> {
+        let entry = self.parse(name)?;
+        let counts = match &self.named {
+            Some(lock) => is_of(lock, entry.name.as_ref()),
+            None => entry.kind != Kind::Unknown || self.strangers == Strangers::Wait,
+        };
+        if counts { Ok(entry) } else { Err(entry.name) }
+    }
+
+    /// Reads a name, whether or not it counts here; gives it back if it has no number.
+    pub(crate) fn parse<N: AsRef<str>>(&self, name: N) -> Result<Entry<N>, N> {
+        match self.names.and_then(|names| names.numbered(name.as_ref())) {
+            Some((sequence, kind)) => Ok(Entry { name, sequence, kind }),
+            None => Entry::parse(name),
+        }
+    }
+
+    /// Whether the names of our nodes have ids in them. Otherwise their data has, in front of what it says.
+    pub(crate) fn has_ids(&self) -> bool {
+        self.named.is_none() && self.names.is_none_or(Names::has_ids)
+    }
+
+    /// Whether the lock's name is one: who splits names has to find it again.
+    pub(crate) fn check(&self) -> Result<(), Cause> {
+        let is_none = |lock: &str| lock.is_empty() || lock.contains('/') || lock.contains(NAME_END);
+        match &self.named {
+            Some(lock) if is_none(lock) => Err(Cause::InvalidArgument(
+                "a lock's name is not empty and has no slash and no `_lock_` in it",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a node says, without the id.
+    pub(crate) fn said<'a>(&self, text: &'a str) -> &'a str {
+        match text.split_once(' ') {
+            Some((id, said)) if !self.has_ids() && is_id(id) => said,
+            _ => text,
+        }
+    }
+
+    /// Whether a child that has no place in the queue must be told of: it is none of another lock's.
+    pub(crate) fn is_strange(&self, name: &str) -> bool {
+        self.named.is_none() || !name.contains(NAME_END)
+    }
+}
+
+fn is_id(text: &str) -> bool {
+    text.len() == 36 && text.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+}
+
+/// What separates a lock's name from the sequence number where several share a path.
+pub(crate) const NAME_END: &str = "_lock_";
+
+/// Whether a node belongs to this one of several locks that share a path: `<lock>_lock_<number>`, perhaps behind an
+/// id.
+fn is_of(lock: &str, name: &str) -> bool {
+    let Some((before, _)) = name.rsplit_once(NAME_END) else { return false };
+    // The id is a UUID with its dashes.
+    let behind_id = || before.strip_prefix("_c_")?.get(36..)?.strip_prefix('-');
+    before == lock || behind_id() == Some(lock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{Layout, Role},
+        *,
+    };
+
+    const ID: &str = "3b5f6a0e-0000-4000-8000-0123456789ab";
+
+    #[test]
+    fn every_name_that_is_given_is_read_as_what_it_is() {
+        let roles = [
+            (Role::Lock, Kind::Exclusive),
+            (Role::Read, Kind::Read),
+            (Role::Write, Kind::Write),
+            (Role::Lead, Kind::Lead),
+        ];
+        for layout in [Layout::Curator, Layout::Kazoo, Layout::Go, Layout::Recipe] {
+            for (role, kind) in roles {
+                let Some(name) = layout.name(role, ID) else { continue };
+                let entry = Entry::parse(format!("{name}0000000012")).unwrap();
+                let exclusive =
+                    matches!(layout, Layout::Kazoo | Layout::Recipe) && kind != Kind::Read;
+                let expected = if exclusive { Kind::Exclusive } else { kind };
+                assert_eq!((entry.sequence, entry.kind), (12, expected), "{layout:?} {role:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_ones_own_are_read_by_who_knows_them_and_are_strangers_to_others() {
+        let names = Names::new("-lock-").prefix("p-").read_write("-r-lock-", "-w-");
+        let filter = Filter { names: Some(names), ..Filter::default() };
+        for (role, kind) in [
+            (Role::Lock, Some(Kind::Exclusive)),
+            (Role::Read, Some(Kind::Read)),
+            (Role::Write, Some(Kind::Write)),
+            (Role::Lead, None),
+            (Role::Lease, None),
+        ] {
+            let name = Layout::Custom(names).name(role, ID);
+            assert_eq!(name.is_some(), kind.is_some(), "{role:?}");
+            let Some(name) = name else { continue };
+            let read = |filter: &Filter| {
+                let entry = filter.read(format!("{name}0000000007")).unwrap();
+                (entry.sequence, Some(entry.kind))
+            };
+            assert_eq!(read(&filter), (7, kind));
+            assert_eq!(read(&Filter::default()).0, 7);
+        }
+        let theirs = filter.read("0123456789abcdef__rlock__0000000003".to_owned()).unwrap();
+        assert_eq!(theirs.kind, Kind::Read);
+        assert!(filter.read("p-lock-12".to_owned()).is_err());
+    }
+
+    #[test]
+    fn locks_that_share_a_path_are_told_apart_by_their_whole_names() {
+        let filter = Filter { named: Some("report".to_owned()), ..Filter::default() };
+        let counts = |name: &str| filter.read(name.to_owned()).is_ok();
+        assert!(counts("report_lock_0000000001"));
+        assert!(counts(&format!("_c_{ID}-report_lock_0000000001")));
+        assert!(!counts("my-report_lock_0000000001"));
+        assert!(!counts("report_lock_report2_lock_0000000001"));
+        assert!(!counts("lock-0000000001"));
+        assert!(!filter.is_strange("other_lock_0000000001"));
+        assert!(filter.is_strange("other"));
+    }
+
+    #[test]
+    fn strangers_with_a_number_count_only_if_they_are_waited_for() {
+        let counts = |strangers, name: &str| {
+            Filter { strangers, ..Filter::default() }.read(name.to_owned()).is_ok()
+        };
+        assert!(counts(Strangers::Wait, "member-0000000007"));
+        assert!(!counts(Strangers::Ignore, "member-0000000007"));
+        assert!(!counts(Strangers::Wait, "member"));
+        assert!(counts(Strangers::Ignore, "x-1-0000000007"));
+    }
+}

@@ -1,0 +1,314 @@
+//! Requests that may be what costs their connections, and how that is found out.
+//!
+//! A server that is sent more than it takes (`jute.maxbuffer`), or something that it fails over, ends the connection
+//! without a word. What was under way is sent again over the next one, the culprit with it, and so on: nobody's requests
+//! would ever be answered. So fewer go out together each time, down to one:
+//!
+//! | connections in a row that a server has ended with a request under way | it goes out |
+//! |---|---|
+//! | 0 | with all others |
+//! | 1 | with at most [`WINDOW`] under way |
+//! | 2 and more | alone: everything in front of it has been answered, everything else waits |
+//!
+//! One that costs its connection when it is alone may still be unlucky: servers crash, and networks break. It counts as
+//! evidence only if the connection was observed for a while before, without any request, and lived ([`Trial`]); if it
+//! ended within an eighth of that time after the request was sent; and if not a byte had come meanwhile. A connection that
+//! ends while it is observed takes everything back: then it was not the request. One such trial is enough for a request
+//! that is longer than any that this session has had an answer to; it takes [`TRIALS`] for others, and one more for
+//! each request of this session that was answered after a trial had spoken against it.
+
+use alloc::{boxed::Box, format, string::String, sync::Arc};
+use core::time::Duration;
+
+use super::{
+    Session,
+    flight::{Flight, Sent},
+    output::{Cause, Costly, LinkError, Outcome},
+    phase::Phase,
+    slot::Slot,
+    timer::Timer,
+    watches::Watcher,
+};
+use crate::time::Time;
+
+/// Requests under way at most, as long as one of them has been under way when a connection ended. Also how many there are
+/// to be told apart afterwards, one at a time.
+pub(crate) const WINDOW: usize = 64;
+
+/// Connections ended with a request under way, from which on it goes out alone.
+const LOSSES_ALONE: u8 = 2;
+
+/// Trials that convict a request, unless its length does.
+const TRIALS: u8 = 3;
+
+/// Most trials, however many have been acquitted.
+const TRIALS_MAX: u8 = 10;
+
+/// Shortest request in bytes that may be too long for a server. None is known to be set to less.
+const LEN_SUSPECT: usize = 4 << 10;
+
+/// How long a connection is observed before a trial: so many times as long as the last one lived with the request.
+const OBSERVED: u32 = 8;
+
+/// Shortest time to observe: a server that is busy takes a while to end a connection.
+const OBSERVED_MIN: Duration = Duration::from_millis(400);
+
+/// Longest time to observe. What takes longer to show says nothing: everybody else waits meanwhile.
+const OBSERVED_MAX: Duration = Duration::from_secs(3);
+
+/// What speaks against one request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Suspicion {
+    /// Connections in a row that servers have ended with it under way.
+    losses: u8,
+    /// How many trials have spoken against it.
+    trials: u8,
+}
+
+impl Suspicion {
+    pub(crate) const NONE: Self = Self { losses: 0, trials: 0 };
+
+    pub(crate) const fn is_any(self) -> bool {
+        self.losses > 0
+    }
+
+    /// Whether it is to be sent with nothing else under way.
+    pub(crate) const fn goes_alone(self) -> bool {
+        self.losses >= LOSSES_ALONE
+    }
+
+    /// How many requests may be under way with it.
+    pub(crate) const fn window(self) -> usize {
+        match self.losses {
+            0 => usize::MAX,
+            1 => WINDOW,
+            _ => 1,
+        }
+    }
+
+    /// A server has ended a connection with it under way.
+    pub(crate) const fn lost(&mut self) {
+        self.losses = self.losses.saturating_add(1);
+    }
+
+    /// A connection has ended for another reason than this request: nothing but that it was unlucky is left.
+    pub(crate) fn clear(&mut self) {
+        *self = Self { losses: self.losses.min(1), trials: 0 };
+    }
+}
+
+/// What this session has learned about its servers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Suspects {
+    /// The longest request that has been answered.
+    len_answered: usize,
+    /// Requests that were answered after a trial had spoken against them.
+    acquitted: u8,
+    /// How long the last connection lived with the oldest request that was under way when a server ended it.
+    lived: Option<Duration>,
+}
+
+/// What a connection has shown without the requests that are suspected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Trial {
+    /// Nothing yet.
+    #[default]
+    NotBegun,
+    /// It is being observed.
+    Observing(Duration),
+    /// It has lived for so long: suspects may go, one at a time.
+    Observed(Duration),
+}
+
+impl Trial {
+    pub(crate) const fn allows(self) -> bool {
+        matches!(self, Self::Observed(_))
+    }
+}
+
+impl Suspects {
+    /// A user's request was answered.
+    #[inline(always)]
+    pub(crate) fn answered(&mut self, len: usize, suspicion: Suspicion) {
+        self.len_answered = self.len_answered.max(len);
+        if suspicion.trials > 0 {
+            self.acquitted = self.acquitted.saturating_add(1);
+        }
+    }
+
+    /// How long to observe a connection, if that can be conclusive.
+    fn to_be_observed(&self) -> Option<Duration> {
+        let time = self.lived?.saturating_mul(OBSERVED).max(OBSERVED_MIN);
+        Some(time).filter(|time| *time <= OBSERVED_MAX)
+    }
+
+    fn trials_needed(&self, len: usize) -> u8 {
+        if len >= LEN_SUSPECT && len > self.len_answered {
+            1
+        } else {
+            TRIALS.saturating_add(self.acquitted).min(TRIALS_MAX)
+        }
+    }
+
+    /// Whether a trial that has just spoken against a request convicts it.
+    fn convicts<R, W>(&self, slot: &mut Slot<R, W>) -> Option<Cause> {
+        let needed = self.trials_needed(slot.frame().len());
+        let Slot::User { request, suspicion, .. } = slot else { return None };
+        suspicion.trials = suspicion.trials.saturating_add(1);
+        (suspicion.trials >= needed).then(|| {
+            Cause::CostsConnection(Box::new(Costly {
+                op: request.frame.op(),
+                path: request.frame.path().map(Arc::from),
+                len: request.frame.len(),
+                // This one too.
+                connections: u32::from(suspicion.losses).saturating_add(1),
+                len_answered: self.len_answered,
+            }))
+        })
+    }
+}
+
+/// How the message ends: what is known of the servers' limit.
+pub(super) fn limit(len: usize, len_answered: usize) -> String {
+    if len > len_answered {
+        format!(
+            "the longest that was answered had {len_answered}; see jute.maxbuffer of the servers"
+        )
+    } else {
+        format!("though one of {len_answered} was answered")
+    }
+}
+
+impl<R, W> Flight<R, W> {
+    /// Whether a request has to wait for others even if it could be sent.
+    #[inline(always)]
+    pub(crate) fn is_paced(&self) -> bool {
+        let is_suspect = |sent: &Sent<R, W>| sent.slot.suspicion().is_any();
+        !self.waiting.is_empty() || self.sent.front().is_some_and(is_suspect)
+    }
+
+    /// Whether anything waits to be sent.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether the next request is to be sent alone.
+    pub(crate) fn awaits_trial(&self) -> bool {
+        self.waiting.front().is_some_and(|slot| slot.suspicion().goes_alone())
+    }
+
+    /// Whether the next request may be sent, beside those that are under way.
+    pub(crate) fn may_go(&self, slot: &Slot<R, W>, trial: Trial) -> bool {
+        let oldest = self.sent.front().map_or(Suspicion::NONE, |sent| sent.slot.suspicion());
+        let window = oldest.window().min(slot.suspicion().window());
+        self.sent.len() < window && (trial.allows() || !slot.suspicion().goes_alone())
+    }
+
+    /// When the oldest user's request was sent of which something is among the first `written` bytes.
+    pub(crate) fn oldest_user_sent(&self, written: u64) -> Option<Time> {
+        let is_user = |sent: &&Sent<R, W>| matches!(sent.slot, Slot::User { .. });
+        self.sent.iter().find(is_user).filter(|sent| sent.start < written).map(|sent| sent.at)
+    }
+
+    /// The only request under way, if it was to be alone.
+    pub(crate) fn only_suspect(&mut self) -> Option<&mut Sent<R, W>> {
+        let is_alone = self.sent.len() == 1;
+        self.sent.front_mut().filter(|sent| is_alone && sent.slot.suspicion().goes_alone())
+    }
+
+    /// Changes what speaks against requests that wait.
+    pub(crate) fn reconsider(&mut self, change: impl Fn(&mut Suspicion)) {
+        for slot in &mut self.waiting {
+            if let Slot::User { suspicion, .. } = slot {
+                change(suspicion);
+            }
+        }
+    }
+}
+
+impl<R, W: Watcher> Session<R, W> {
+    /// Has a connection observed before a request is tried alone over it.
+    pub(super) fn observe(&mut self, now: Time) {
+        let restoring = !matches!(self.phase, Phase::Up(up) if up.restoring == 0);
+        let busy = restoring || !self.link.auth_pending.is_empty() || self.flight.has_sent();
+        if busy || self.link.trial != Trial::NotBegun || !self.flight.awaits_trial() {
+            return;
+        }
+        if let Some(time) = self.suspects.to_be_observed() {
+            self.link.trial = Trial::Observing(time);
+            self.timers.set(Timer::Trial, now.after(time));
+        } else {
+            self.link.trial = Trial::Observed(Duration::ZERO);
+            self.send_waiting(now);
+        }
+    }
+
+    /// The connection has been observed for long enough. A last ping shows that it still lives.
+    pub(super) fn observed(&mut self, now: Time) {
+        if let (Trial::Observing(time), Phase::Up(up)) = (self.link.trial, &mut self.phase) {
+            up.doubts = up.doubts.max(1);
+            self.link.trial = Trial::Observed(time);
+            self.ping(now);
+        }
+    }
+
+    /// What the loss of an established connection says about the requests that were under way, before they are sorted out.
+    /// Returns the outcome of the one that did it, if that is certain.
+    pub(super) fn judge(&mut self, now: Time, why: &LinkError) -> Option<(Slot<R, W>, Outcome)> {
+        if !matches!(why, LinkError::Closed | LinkError::Reset) {
+            return None;
+        }
+        let written = self.link.written();
+        let at = self.flight.oldest_user_sent(written);
+        let Some(at) = at else {
+            if !matches!(self.phase, Phase::Up(up) if up.restoring > 0) {
+                self.flight.reconsider(Suspicion::clear);
+            }
+            return None;
+        };
+        let lived = now.since(at);
+        self.suspects.lived = Some(lived);
+        let Trial::Observed(observed) = self.link.trial else { return None };
+        let is_prompt = lived.saturating_mul(OBSERVED) <= observed;
+        if !is_prompt || !self.link.inbound.buffer().is_empty() {
+            return None;
+        }
+        let Sent { slot, .. } = self.flight.only_suspect()?;
+        let cause = self.suspects.convicts(slot)?;
+        let slot = self.flight.take_first_user(written)?;
+        self.flight.reconsider(|suspicion| *suspicion = Suspicion::NONE);
+        self.rotation.succeeded();
+        Some((slot, Outcome::Unknown(cause)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn length_alone_convicts_only_what_is_longer_than_all_that_was_answered() {
+        let mut suspects = Suspects::default();
+        assert_eq!(suspects.trials_needed(LEN_SUSPECT - 1), TRIALS);
+        assert_eq!(suspects.trials_needed(LEN_SUSPECT), 1);
+        suspects.answered(LEN_SUSPECT, Suspicion::default());
+        assert_eq!(suspects.trials_needed(LEN_SUSPECT), TRIALS);
+        assert_eq!(suspects.trials_needed(LEN_SUSPECT + 1), 1);
+        suspects.answered(10, Suspicion { losses: 3, trials: 1 });
+        assert_eq!(suspects.trials_needed(10), TRIALS + 1, "networks that break take more");
+    }
+
+    #[test]
+    fn a_connection_is_observed_for_eight_times_what_the_last_one_lived_if_that_can_be_waited_for()
+    {
+        let of = |millis| {
+            let lived = Some(Duration::from_millis(millis));
+            Suspects { lived, ..Suspects::default() }.to_be_observed()
+        };
+        assert_eq!(Suspects::default().to_be_observed(), None);
+        assert_eq!(of(1), Some(OBSERVED_MIN));
+        assert_eq!(of(100), Some(Duration::from_millis(800)));
+        assert_eq!(of(375), Some(OBSERVED_MAX));
+        assert_eq!(of(376), None);
+    }
+}
