@@ -14,7 +14,7 @@ use zk_client::{Client, ConnectOptions, OpCode, SessionState, Stat};
 use zk_testkit::proxy::Proxy;
 use zk_tests::{
     feature::Feature,
-    site::{Kind, Site},
+    site::{Kind, SESSION_TIMEOUT_MAX, Site},
 };
 
 /// A server of each kind for the tests that restart theirs, one after the other.
@@ -128,12 +128,20 @@ impl Place {
 
     /// The same for a connection string that somehow contains [`connect_string`](Self::connect_string).
     pub(crate) fn options_for(&self, servers: &str) -> ConnectOptions {
-        self.site().options_for(servers)
+        self.lasting(self.site().options_for(servers))
     }
 
     /// The same for other servers in front of this one, by their names.
     pub(crate) fn options_by(&self, servers: &str) -> ConnectOptions {
-        ConnectOptions::new(&format!("{servers}{}", self.root)).unwrap()
+        self.lasting(ConnectOptions::new(&format!("{servers}{}", self.root)).unwrap())
+    }
+
+    /// With a session that outlives a restart, if there is to be one.
+    fn lasting(&self, options: ConnectOptions) -> ConnectOptions {
+        match self.site {
+            Hold::Shared(_) => options,
+            Hold::Alone(_) => options.session_timeout(SESSION_TIMEOUT_MAX),
+        }
     }
 
     /// Where clients connect, and the root of what is theirs.
@@ -156,7 +164,7 @@ impl Place {
         self.site().restart().await;
         while session.epoch() == before {
             let state = session.changed().await;
-            assert!(!matches!(state, SessionState::Ended(_)), "the server was away for too long");
+            assert!(!matches!(state, SessionState::Ended(_)), "the server was away for too long: {state:?}");
         }
     }
 }

@@ -89,8 +89,8 @@ enum Backend {
 static SHARED: [OnceCell<Site>; Site::ALL.len()] =
     [const { OnceCell::const_new() }; Site::ALL.len()];
 
-/// Longest session that servers of this process grant.
-const SESSION_TIMEOUT_MAX: Duration = Duration::from_secs(60);
+/// Longest session that servers grant: it outlives a restart of a server on a busy machine.
+pub const SESSION_TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
 /// How many clients there have been that came by TLS.
 static CLIENTS: AtomicU64 = AtomicU64::new(0);
