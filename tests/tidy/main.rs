@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+mod floors;
+mod imports;
 mod tables;
 
 /// Lines of a source file from which on it hides a module that wants out.
