@@ -2,8 +2,24 @@
 
 use zk_client::Cause;
 
-use super::{Names, Strangers};
+use super::Names;
 use crate::entry::{Entry, Kind};
+
+/// What becomes of children of a lock's path that are no contenders of any [implementation](crate::Layout) that is known there.
+///
+/// Only those with a number can be in front of anybody. The others are told of by `tracing`, at its level for debugging, and
+/// do not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Strangers {
+    /// Who has a sequence number is waited for as an exclusive contender, in the order of the numbers. The safe side.
+    #[default]
+    Wait,
+    /// Only names of known implementations count.
+    Ignore,
+    /// Any stranger is an error, with a number or without, before anything is created. Costs a round trip.
+    Refuse,
+}
 
 /// Which children of a path have a place in one lock's queue.
 #[derive(Clone, Debug, Default)]
