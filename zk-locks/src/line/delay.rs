@@ -5,20 +5,11 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use zk_client::{CreateMode, ReadError, Rejection, Zxid};
 
-use super::{Line, Place};
+use super::{Line, Place, term::Term};
 use crate::error::AcquireError;
 
 /// As good as for ever, and no overflow.
 const DELAY_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
-
-/// What is known of the one who had the lock before.
-#[derive(Debug)]
-pub(super) struct Term {
-    /// The transaction that made the path: with another one, numbers have begun anew.
-    incarnation: Zxid,
-    /// From when on the lock may be used; `None` if that is now.
-    begins: Option<Instant>,
-}
 
 /// What is to be written, and where, for the release of a lock to count as one.
 #[derive(Debug)]

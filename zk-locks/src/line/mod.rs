@@ -14,6 +14,7 @@
 //! | `place` | our node, and what is heard of those in front |
 //! | `listing` | what a list of names means, and when hearing is as good as looking |
 //! | `beside` | nodes at and under the path that have no place |
+//! | `term` | what is known of the one who had the lock before |
 //! | `delay` | a pause after those who have not released the lock themselves |
 //! | `rotate` | making a path anew before its numbers end |
 //! | `wait` | looking, watching, hearing, until nobody is in front |
@@ -38,6 +39,7 @@ mod join;
 mod listing;
 mod place;
 mod rotate;
+mod term;
 mod together;
 mod wait;
 

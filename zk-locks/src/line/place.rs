@@ -13,7 +13,7 @@ use zk_client::{
     Watch, bytes::Bytes,
 };
 
-use super::{Settings, delay::Term, listing::Listing};
+use super::{Settings, listing::Listing, term::Term};
 use crate::{
     entry::{Entry, SEQUENCE_MAX},
     error::AcquireError,
