@@ -7,11 +7,11 @@ use zk_client::{Client, ReadError};
 
 use crate::{
     builder::Builder,
+    contender::Contender,
     error::AcquireError,
     guard::Guard,
     layout::Role,
     line::Line,
-    queue::Contender,
     ticket::{self, Ticket},
 };
 

@@ -3,9 +3,9 @@
 use zk_client::{Client, ReadError, Rejection, Stat, Watch, Zxid, bytes::Bytes, join};
 
 use crate::{
+    contender::Contender,
     entry::{Entry, Kind},
     layout::Filter,
-    queue::Contender,
 };
 
 /// Follows who holds a lock: see [`Queue::follow`](crate::Queue::follow). Costs nothing while nothing changes.

@@ -40,6 +40,7 @@ mod barrier;
 pub mod blocking;
 mod builder;
 mod cohort;
+mod contender;
 mod durable;
 mod election;
 mod entry;
@@ -75,6 +76,7 @@ pub use self::{
     barrier::{Barrier, BarrierBuilder, DoubleBarrier, DoubleBarrierBuilder, Participation},
     builder::Builder,
     cohort::{CohortGuard, CohortLock, CohortLockBuilder, OnLoss, Passing},
+    contender::Contender,
     durable::{DurableGuard, DurableHolder, DurableLock, DurableLockBuilder},
     election::{Election, ElectionBuilder, LatchState, Leader, LeaderLatch, Leaders, Leadership},
     entry::Kind,
@@ -89,7 +91,7 @@ pub use self::{
     observe::{Grant, Metrics, Observer, Release},
     persistent_node::{NodeState, PersistentNode},
     positions::Positions,
-    queue::{Contender, Queue},
+    queue::Queue,
     rw_lock::{
         DowngradeError, ReadGuard, ReadTicket, RwLock, RwLockBuilder, UpgradeError, WriteGuard,
         WriteTicket,

@@ -7,11 +7,12 @@ use zk_client::{Client, ReadError};
 
 use crate::{
     builder::Builder,
+    contender::Contender,
     error::AcquireError,
     guard::Guard,
     layout::Role,
     line::Line,
-    queue::{Contender, Queue},
+    queue::Queue,
     ticket::{self, Ticket},
 };
 

@@ -7,8 +7,8 @@ use zk_client::{ReadError, Stat, WriteError};
 
 use super::Blocking;
 use crate::{
+    contender::Contender,
     error::{AcquireError, CheckError, Lost, ReleaseError},
-    queue::Contender,
 };
 
 /// What is acquired as a whole.

@@ -12,11 +12,12 @@ use zk_client::{Client, ReadError};
 
 use crate::{
     builder::Builder,
+    contender::Contender,
     error::{AcquireError, ReleaseError},
     guard::Guard,
     layout::Role,
     line::Line,
-    queue::{Contender, Queue},
+    queue::Queue,
     ticket,
 };
 

@@ -8,11 +8,12 @@ use zk_client::{Client, MultiError, ReadError, Rejection, Stat, WriteError};
 use crate::{
     Status,
     builder::Builder,
+    contender::Contender,
     error::{AcquireError, CheckError, Lost, ReleaseError},
     guard::Guard,
     layout::Role,
     line::Line,
-    queue::{Contender, Queue},
+    queue::Queue,
     ticket::Ticket,
 };
 

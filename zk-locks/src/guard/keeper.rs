@@ -6,7 +6,7 @@ use tokio::{sync::watch, time::timeout};
 use zk_client::{Cause, ReadError, Rejection, Watch, planted};
 
 use super::held::{HeldNode, Known};
-use crate::{error::Lost, queue::REVOKE};
+use crate::{contender::REVOKE, error::Lost};
 
 /// Pause before a read that has failed is tried again; it grows up to the longest one.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -10,7 +10,7 @@ use super::{
     listing::SIGHT,
     place::{Arming, Wake, Watched},
 };
-use crate::{error::AcquireError, queue::REVOKE, together};
+use crate::{contender::REVOKE, error::AcquireError, together};
 
 impl Line {
     /// Waits until the lock is granted. Can be dropped and called again.

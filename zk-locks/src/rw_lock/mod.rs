@@ -12,10 +12,11 @@ use zk_client::{Client, ReadError};
 
 use crate::{
     builder::Builder,
+    contender::Contender,
     error::AcquireError,
     layout::Role,
     line::{Downgrades, Line},
-    queue::{Contender, Queue},
+    queue::Queue,
     ticket::{self, Ticket},
 };
 

@@ -12,12 +12,12 @@ use zk_client::{Client, ReadError, join};
 
 use crate::{
     builder::Builder,
+    contender::Contender,
     error::AcquireError,
     guard::{Guard, Guards},
     holders::Holders,
     layout::Role,
     line::Line,
-    queue::Contender,
 };
 
 mod permits;
