@@ -9,12 +9,12 @@ use std::{
 use tokio::{sync::watch, time::sleep};
 use zk_client::{Client, planted};
 
-use super::{Election, Leadership};
+use super::Leadership;
 use crate::{
-    FencingToken, Status,
     error::AcquireError,
-    guard::{Guard, Held},
+    guard::{FencingToken, Guard, Held, Status},
     layout::Role,
+    line::Line,
     ticket::Ticket,
 };
 
@@ -40,7 +40,7 @@ pub enum LatchState {
 /// deleted or the servers were out of reach for too long, stands again behind all others.
 ///
 /// For programs that ask now and then whether they lead. Where work is to be stopped when the lead is lost,
-/// [`Election::campaign`] fits better.
+/// [`Election::campaign`](crate::Election::campaign) fits better.
 ///
 /// Runs a task, which ends when this is dropped; the node is removed then, in the background.
 ///
@@ -114,13 +114,13 @@ impl Node {
 }
 
 impl LeaderLatch {
-    pub(super) fn new(election: Election, data: &[u8]) -> Self {
+    pub(super) fn new(line: Arc<Line>, data: &[u8]) -> Self {
         let (publisher, states) = watch::channel(LatchState::Waiting);
         let (stop, stopped) = watch::channel(None);
         let (held, node) = (Current::default(), Node::default());
-        let client = election.line.client.clone();
+        let client = line.client.clone();
         let standing = Standing {
-            election,
+            line,
             data: data.to_vec(),
             publisher,
             held: held.clone(),
@@ -181,7 +181,7 @@ impl fmt::Debug for LeaderLatch {
 
 /// What the task of a latch is about.
 struct Standing {
-    election: Election,
+    line: Arc<Line>,
     data: Vec<u8>,
     publisher: watch::Sender<LatchState>,
     held: Current,
@@ -224,7 +224,7 @@ impl Standing {
     }
 
     async fn stand(&self) -> Result<Leadership, AcquireError> {
-        let line = &self.election.line;
+        let line = &self.line;
         self.node.set(None);
         let place = line.join_with(Role::Lead, None, &self.data).await?;
         self.node.set(Some(place.node.path()));

@@ -1,0 +1,116 @@
+//! An election, for those who stand in it and those who watch it.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::timeout;
+use zk_client::{Client, ReadError};
+
+use super::{LeaderLatch, Leaders, Leadership};
+use crate::{
+    builder::Builder, contender::Contender, error::AcquireError, layout::Role, line::Line,
+    queue::Queue, ticket::Ticket,
+};
+
+/// An election: whoever has stood for longest leads, until it resigns or is lost.
+///
+/// A campaign costs what a [`Lock`](crate::Lock) does, a proclamation one request, and whoever follows pays two reads
+/// for each change. A leader that is [lost](crate::Guard::lost) stops what it does, and stands again behind all others if it
+/// wants to; a [`LeaderLatch`] does so by itself.
+///
+/// It is a lock whose holder says who it is, and whom others can watch. Nodes are those of Curator's
+/// `LeaderLatch` (or of kazoo's `Election`, by the [layout](Builder::layout)): its users stand in the same
+/// election on the same path.
+///
+/// ```
+/// # async fn lead(_: &zk_locks::Leadership) {}
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// use zk_locks::Election;
+///
+/// let election = Election::new(&zk, "/elections/scheduler");
+/// let leadership = election.campaign(b"10.0.0.7:8080").await?;
+/// // Stops as soon as it is not certain any more that we lead.
+/// leadership.scope(lead(&leadership)).await?;
+/// leadership.resign().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Election {
+    line: Arc<Line>,
+}
+
+/// Settings of an [`Election`]. The [description](Builder::description) is not used: candidates say themselves
+/// what is to be known of them.
+pub type ElectionBuilder = Builder<Election>;
+
+impl Election {
+    /// An election under `path`, with default settings. The path is created at the first campaign, as for
+    /// [`Lock::new`](crate::Lock::new).
+    #[must_use]
+    pub fn new(client: &Client, path: &str) -> Self {
+        Self::builder(client, path).build()
+    }
+
+    /// An election under `path`, with settings.
+    pub fn builder(client: &Client, path: &str) -> ElectionBuilder {
+        Builder::new(client, path, |line| Self { line: Arc::new(line) })
+    }
+
+    /// Stands for the election with what others are to know, such as an address, and waits until elected.
+    ///
+    /// Two requests in one round trip if nobody else stands; while waiting, two more, and one notification
+    /// for the end of the one in front. Other implementations show the data as text: let it be UTF-8.
+    ///
+    /// Dropping the future is standing down, wherever it was: no node stays behind.
+    ///
+    /// # Errors
+    /// [`AcquireError`], as for [`Lock::acquire`](crate::Lock::acquire).
+    pub async fn campaign(&self, data: &[u8]) -> Result<Leadership, AcquireError> {
+        let place = self.line.join_with(Role::Lead, None, data).await?;
+        let guard = Ticket::new(self.line.clone(), place).wait().await?;
+        Ok(Leadership { guard })
+    }
+
+    /// As [`campaign`](Election::campaign), for at most this long.
+    ///
+    /// # Errors
+    /// [`AcquireError::TimedOut`] when the time is over, at once; the node is removed in the background.
+    pub async fn campaign_timeout(
+        &self,
+        data: &[u8],
+        time: Duration,
+    ) -> Result<Leadership, AcquireError> {
+        timeout(time, self.campaign(data)).await.unwrap_or(Err(AcquireError::TimedOut))
+    }
+
+    /// Stands for the election again and again as long as the session lives: see [`LeaderLatch`].
+    #[must_use = "dropping it is standing down"]
+    pub fn latch(&self, data: &[u8]) -> LeaderLatch {
+        LeaderLatch::new(self.line.clone(), data)
+    }
+
+    /// Follows who leads, without standing. Nothing happens before its first [`next`](Leaders::next).
+    #[must_use]
+    pub fn observe(&self) -> Leaders {
+        Leaders::new(&self.line)
+    }
+
+    /// The queue of candidates, to look at it from outside, or take somebody out of it.
+    #[must_use]
+    pub fn queue(&self) -> Queue {
+        self.line.queue()
+    }
+
+    /// Who stands, the leader first. Their data is their description, as text.
+    ///
+    /// Two round trips, and one read for each of them.
+    ///
+    /// # Errors
+    /// [`ReadError`] if they cannot be read. An election in which nobody has ever stood has no candidates.
+    pub async fn candidates(&self) -> Result<Vec<Contender>, ReadError> {
+        self.queue().contenders().await
+    }
+}

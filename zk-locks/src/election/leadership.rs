@@ -1,0 +1,94 @@
+//! The lead in an election.
+
+use std::{fmt, ops::Deref};
+
+use zk_client::{MultiError, Rejection, Stat, WriteError};
+
+use crate::{
+    error::{CheckError, Lost, ReleaseError},
+    guard::{Guard, Status},
+};
+
+/// The lead in an election. What a [`Guard`] can, it can: token, loss, check, scope.
+///
+/// Dropping it resigns in the background.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// use zk_locks::Election;
+///
+/// let election = Election::new(&zk, "/elections/scheduler");
+/// let leadership = election.campaign(b"starting").await?;
+/// leadership.proclaim(b"10.0.0.7:8080").await?;
+/// let leader = election.observe().next().await?.ok_or("we lead")?;
+/// assert_eq!((&leader.data[..], leader.token), (&b"10.0.0.7:8080"[..], leadership.token()));
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "dropping it resigns"]
+pub struct Leadership {
+    pub(super) guard: Guard,
+}
+
+impl Deref for Leadership {
+    type Target = Guard;
+    fn deref(&self) -> &Guard {
+        &self.guard
+    }
+}
+
+impl fmt::Debug for Leadership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Leadership").field(&self.guard).finish()
+    }
+}
+
+impl Leadership {
+    /// Tells [observers](crate::Election::observe) something else: writes the data of our node, if it is there. The
+    /// [token](Guard::token) stays what it was. One request.
+    ///
+    /// Dropping the future does not stop the write once it has been polled.
+    ///
+    /// # Errors
+    /// [`CheckError::Lost`] if we do not lead any more; nothing was written then.
+    /// [`CheckError::Unavailable`] if the write was not confirmed. It may have happened if the error in it says
+    /// so; to proclaim the same again does no harm.
+    pub async fn proclaim(&self, data: &[u8]) -> Result<Stat, CheckError> {
+        if let Status::Lost(lost) = self.status() {
+            return Err(lost.into());
+        }
+        let client = self.guard.held().client();
+        let outcome = client.multi().check(self.path()).set(self.path(), data).await;
+        if let Status::Lost(lost) = self.status() {
+            return Err(lost.into());
+        }
+        match outcome {
+            Ok(Ok(results)) => {
+                let set = results.into_iter().find_map(|result| match result {
+                    zk_client::OpResult::Set(stat) => Some(stat),
+                    _ => None,
+                });
+                Ok(set.unwrap_or_default())
+            }
+            Ok(Err(MultiError { rejection: Rejection::NoNode, .. })) => {
+                self.guard.held().lose(Lost::NodeDeleted);
+                Err(Lost::NodeDeleted.into())
+            }
+            Ok(Err(MultiError { rejection, .. })) => {
+                Err(CheckError::Unavailable(WriteError::Rejected(rejection)))
+            }
+            Err(error) => Err(CheckError::Unavailable(error)),
+        }
+    }
+
+    /// Resigns, and waits until the next one can lead: as [`Guard::release`].
+    ///
+    /// # Errors
+    /// [`ReleaseError`].
+    pub fn resign(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
+        self.guard.release()
+    }
+}
