@@ -3,25 +3,20 @@
 use std::{
     future::{Future, poll_fn},
     pin::{Pin, pin},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     task::Poll,
     time::Duration,
 };
 
-use tokio::{
-    sync::{OnceCell, watch},
-    time::{sleep, timeout},
-};
+use tokio::{sync::watch, time::timeout};
 use tracing::Instrument as _;
-use zk_client::{
-    Client, EventType, LeaseKeeper, MultiError, NodeEvent, ReadError, Rejection, SessionEnd,
-    SessionState, Stat, Watch, WriteError, planted,
-};
+use zk_client::{Client, MultiError, ReadError, Rejection, Watch, WriteError};
 
-use super::{FencingToken, Status, keeper, upkeep::Upkeep};
+use super::{
+    FencingToken, Status,
+    node::{HeldNode, Known},
+    upkeep::Upkeep,
+};
 use crate::{
     error::{CheckError, Lost},
     together,
@@ -41,39 +36,8 @@ pub(crate) struct Held {
     pub(crate) token: FencingToken,
 }
 
-/// A node that stands for a lock, and what is known of it: the same for all who have it in turn.
-#[derive(Debug)]
-pub(crate) struct HeldNode {
-    pub(crate) client: Client,
-    pub(crate) path: String,
-    /// Its number, if others may have nodes of the same name.
-    number: Option<i64>,
-    /// On the node. Armed by the keeper, and looked at by all.
-    own_watch: Mutex<Option<Watch>>,
-    /// Whether there is a task that watches over it.
-    has_keeper: AtomicBool,
-    known: watch::Sender<Known>,
-    /// Why it is lost, once that is certain.
-    reason: OnceCell<Lost>,
-    /// Whoever holds a lock relies on its session.
-    _lease: LeaseKeeper,
-}
-
 /// How long work may take to stop before its lock is given away all the same.
 const STOP_WAIT: Duration = Duration::from_secs(1);
-
-/// What has been heard of a node.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Known {
-    /// Whether it stands for a lock no more. A reason that is not certain is [`Lost::NodeDeleted`].
-    is_lost: bool,
-    /// Whether somebody has asked for the lock back.
-    is_revoked: bool,
-    /// Whether nobody holds it any more: it is being given back.
-    is_put_away: bool,
-    /// Scopes in which work is going on.
-    working: u32,
-}
 
 /// Work that is going on in a scope.
 struct Working<'a>(&'a watch::Sender<Known>);
@@ -109,17 +73,7 @@ impl Held {
     }
 
     fn of(client: Client, path: String, token: FencingToken, number: Option<i64>) -> Self {
-        let node = HeldNode {
-            _lease: client.keep_lease(),
-            client,
-            path,
-            number,
-            own_watch: Mutex::new(None),
-            has_keeper: AtomicBool::new(false),
-            known: watch::Sender::new(Known::default()),
-            reason: OnceCell::new(),
-        };
-        Self { node: Arc::new(node), token }
+        Self { node: Arc::new(HeldNode::new(client, path, number)), token }
     }
 
     /// With what was heard of the node before it stood for the lock.
@@ -296,156 +250,27 @@ impl Held {
     }
 }
 
-impl HeldNode {
-    fn status(&self) -> Status {
-        self.look();
-        if let Some(lost) = self.loss() {
-            return Status::Lost(lost);
-        }
-        let session = self.client.session();
-        let lease_left = session.lease_left();
-        match session.state() {
-            SessionState::Ended(end) => Status::Lost(self.lose(Lost::SessionEnded(end))),
-            SessionState::Closing => {
-                Status::Lost(self.lose(Lost::SessionEnded(SessionEnd::Closed)))
-            }
-            _ if lease_left.is_zero() && !planted!(LeaseIgnored) => {
-                Status::Lost(self.lose(Lost::LeaseRanOut))
-            }
-            SessionState::Connected { read_only: false } => Status::Held,
-            _ => Status::Suspect { lease_left },
-        }
+/// What is watched over as long as this is there.
+#[derive(Debug)]
+pub(crate) struct Keeping(Option<Held>);
+
+impl Keeping {
+    /// Begins with a node.
+    pub(crate) fn begin(held: &Held) -> Self {
+        held.watch_over();
+        Self(Some(held.clone()))
     }
 
-    /// Why it is lost, as far as is known.
-    pub(super) fn loss(&self) -> Option<Lost> {
-        let lost = self.known.borrow().is_lost;
-        lost.then(|| self.reason.get().copied().unwrap_or(Lost::NodeDeleted))
-    }
-
-    pub(super) fn lose(&self, lost: Lost) -> Lost {
-        if planted!(LossForgotten) {
-            return lost;
-        }
-        if !self.known.borrow().is_lost {
-            // Whoever is faster has told the reason.
-            let _ = self.reason.set(lost);
-        }
-        self.is_lost();
-        self.loss().unwrap_or(lost)
-    }
-
-    fn is_lost(&self) {
-        self.known.send_if_modified(|known| {
-            let is_news = !known.is_lost && !known.is_put_away && !planted!(LossForgotten);
-            if is_news {
-                let lost = self.reason.get().copied().unwrap_or(Lost::NodeDeleted);
-                tracing::warn!(path = self.path, %lost);
-            }
-            known.is_lost |= is_news;
-            is_news
-        });
-    }
-
-    /// Why it is lost. Servers delete the nodes of a session that ends before they let go of its connection: so if the
-    /// node is gone, the session is asked whether it is still there. That lasts until it is connected, or over.
-    pub(super) async fn reason(&self) -> Lost {
-        let find_out = || async {
-            let answer = self.client.exists(&self.path).await;
-            match (answer, self.client.session().state()) {
-                (Ok(_), _) => Lost::NodeDeleted,
-                (_, SessionState::Ended(end)) => Lost::SessionEnded(end),
-                _ => Lost::NodeDeleted,
-            }
-        };
-        *self.reason.get_or_init(find_out).await
-    }
-
-    /// Looks for what the watch has told already, whoever was to hear of it.
-    fn look(&self) {
-        let event = {
-            let mut slot = self.own_watch.lock().unwrap_or_else(PoisonError::into_inner);
-            let event = slot.as_mut().and_then(Watch::try_event);
-            if event.is_some() {
-                *slot = None;
-            }
-            event
-        };
-        event.into_iter().for_each(|event| self.hear(event));
-    }
-
-    /// The next event of the watch; `None` if there is no watch any more.
-    pub(super) async fn event(&self) -> Option<Result<NodeEvent, SessionEnd>> {
-        poll_fn(|cx| {
-            let mut slot = self.own_watch.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(watch) = slot.as_mut() else { return Poll::Ready(None) };
-            let event = Pin::new(watch).poll(cx);
-            if event.is_ready() {
-                *slot = None;
-            }
-            event.map(Some)
-        })
-        .await
-    }
-
-    pub(super) fn hear(&self, event: Result<NodeEvent, SessionEnd>) {
-        match event {
-            Ok(_) if planted!(DeletionUnheard) => {}
-            Ok(event) if event.kind == EventType::NODE_DELETED => self.is_lost(),
-            Ok(_) => {}
-            Err(end) => {
-                self.lose(Lost::SessionEnded(end));
-            }
-        }
-    }
-
-    pub(super) fn is_watched(&self) -> bool {
-        self.own_watch.lock().unwrap_or_else(PoisonError::into_inner).is_some()
-    }
-
-    pub(super) fn watched_by(&self, watch: Option<Watch>) {
-        *self.own_watch.lock().unwrap_or_else(PoisonError::into_inner) = watch;
-    }
-
-    /// Somebody has asked for the lock back.
-    pub(super) fn revoke(&self) {
-        self.known.send_if_modified(|known| !std::mem::replace(&mut known.is_revoked, true));
-    }
-
-    /// Whether a node of the name is another one.
-    pub(super) fn is_another(&self, stat: &Stat) -> bool {
-        self.number.is_some_and(|number| stat.czxid.0 != number)
-    }
-
-    /// Has a task watch over it, unless there is one.
-    pub(super) fn keep(self: &Arc<Self>) {
-        if !self.has_keeper.swap(true, Ordering::Relaxed) {
-            self.client.spawn(keeper::keep(self.clone(), self.known.subscribe()));
-        }
-    }
-
-    /// See [`Held::out_of_touch`].
-    pub(super) async fn out_of_touch(&self) -> Lost {
-        let (mut session, mut known) = (self.client.session(), self.known.subscribe());
-        loop {
-            if let Status::Lost(lost) = self.status() {
-                return lost;
-            }
-            let lease_left = session.lease_left();
-            tokio::select! {
-                biased;
-                _ = session.changed() => {}
-                // It is open as long as this is there.
-                _ = known.changed() => {}
-                // What is left grows again with every answer; look again when it would have run out.
-                () = sleep(lease_left), if !planted!(LossHeardLate) => {}
-            }
-        }
+    /// Leaves it to the next holder.
+    pub(super) fn passed_on(mut self) -> Self {
+        Self(self.0.take())
     }
 }
 
-impl Known {
-    pub(super) const fn is_put_away(&self) -> bool {
-        self.is_put_away
+impl Drop for Keeping {
+    fn drop(&mut self) {
+        if let Some(held) = &self.0 {
+            held.put_away();
+        }
     }
 }

@@ -1,19 +1,31 @@
 //! The task that watches over a node that stands for a lock.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use tokio::{sync::watch, time::timeout};
 use zk_client::{Cause, ReadError, Rejection, Watch, planted};
 
-use super::held::{HeldNode, Known};
+use super::node::{HeldNode, Known};
 use crate::{contender::REVOKE, error::Lost};
 
 /// Pause before a read that has failed is tried again; it grows up to the longest one.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
+impl HeldNode {
+    /// Has a task watch over it, unless there is one.
+    pub(super) fn keep(self: &Arc<Self>) {
+        if !self.has_keeper.swap(true, Ordering::Relaxed) {
+            self.client.spawn(keep(self.clone(), self.known.subscribe()));
+        }
+    }
+}
+
 /// Watches over a node until its lock is lost, and it is known why, or until it is put away.
-pub(super) async fn keep(node: Arc<HeldNode>, mut known: watch::Receiver<Known>) {
+async fn keep(node: Arc<HeldNode>, mut known: watch::Receiver<Known>) {
     let lost = async {
         tokio::select! {
             biased;
@@ -24,7 +36,7 @@ pub(super) async fn keep(node: Arc<HeldNode>, mut known: watch::Receiver<Known>)
     };
     tokio::select! {
         biased;
-        _ = known.wait_for(Known::is_put_away) => {}
+        _ = known.wait_for(|known| known.is_put_away) => {}
         () = lost => {}
     }
 }

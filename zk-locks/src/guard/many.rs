@@ -93,13 +93,13 @@ impl Guards {
     /// # Errors
     /// [`Lost`]; `work` has been dropped then, wherever it was.
     pub async fn scope<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
-        let gone = together::first(self.iter().map(|guard| guard.held.gone()));
+        let gone = together::first(self.iter().map(|guard| guard.held().gone()));
         if let Some(output) = together::unless_gone(gone, pin!(Some(work))).await {
             return Ok(output);
         }
         let lost = self.iter().find(|guard| matches!(guard.status(), Status::Lost(_)));
         match lost {
-            Some(guard) => Err(guard.held.reason().await),
+            Some(guard) => Err(guard.held().reason().await),
             None => Err(self.lost().await),
         }
     }

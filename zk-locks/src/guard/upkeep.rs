@@ -9,7 +9,7 @@ use std::{
 use tokio::time::{Instant, sleep_until};
 use zk_client::Client;
 
-use super::held::HeldNode;
+use super::node::HeldNode;
 
 /// What is held for longer has its node watched: as long as a wait that is worth a watch on the own node.
 const LONG_HOLD: Duration = Duration::from_secs(1);

@@ -1,0 +1,204 @@
+//! A node that stands for a lock, and what is known of it: whether it still does, and if not, why.
+
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    sync::{Mutex, PoisonError, atomic::AtomicBool},
+    task::Poll,
+};
+
+use tokio::{
+    sync::{OnceCell, watch},
+    time::sleep,
+};
+use zk_client::{
+    Client, EventType, LeaseKeeper, NodeEvent, SessionEnd, SessionState, Stat, Watch, planted,
+};
+
+use super::Status;
+use crate::error::Lost;
+
+/// A node that stands for a lock, and what is known of it: the same for all who have it in turn.
+#[derive(Debug)]
+pub(crate) struct HeldNode {
+    pub(crate) client: Client,
+    pub(crate) path: String,
+    /// Its number, if others may have nodes of the same name.
+    pub(super) number: Option<i64>,
+    /// On the node. Armed by the keeper, and looked at by all.
+    own_watch: Mutex<Option<Watch>>,
+    /// Whether there is a task that watches over it.
+    pub(super) has_keeper: AtomicBool,
+    pub(super) known: watch::Sender<Known>,
+    /// Why it is lost, once that is certain.
+    reason: OnceCell<Lost>,
+    /// Whoever holds a lock relies on its session.
+    _lease: LeaseKeeper,
+}
+
+/// What has been heard of a node.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    /// Whether it stands for a lock no more. A reason that is not certain is [`Lost::NodeDeleted`].
+    pub(super) is_lost: bool,
+    /// Whether somebody has asked for the lock back.
+    pub(super) is_revoked: bool,
+    /// Whether nobody holds it any more: it is being given back.
+    pub(super) is_put_away: bool,
+    /// Scopes in which work is going on.
+    pub(super) working: u32,
+}
+
+impl HeldNode {
+    pub(super) fn new(client: Client, path: String, number: Option<i64>) -> Self {
+        Self {
+            _lease: client.keep_lease(),
+            client,
+            path,
+            number,
+            own_watch: Mutex::new(None),
+            has_keeper: AtomicBool::new(false),
+            known: watch::Sender::new(Known::default()),
+            reason: OnceCell::new(),
+        }
+    }
+
+    pub(super) fn status(&self) -> Status {
+        self.look();
+        if let Some(lost) = self.loss() {
+            return Status::Lost(lost);
+        }
+        let session = self.client.session();
+        let lease_left = session.lease_left();
+        match session.state() {
+            SessionState::Ended(end) => Status::Lost(self.lose(Lost::SessionEnded(end))),
+            SessionState::Closing => {
+                Status::Lost(self.lose(Lost::SessionEnded(SessionEnd::Closed)))
+            }
+            _ if lease_left.is_zero() && !planted!(LeaseIgnored) => {
+                Status::Lost(self.lose(Lost::LeaseRanOut))
+            }
+            SessionState::Connected { read_only: false } => Status::Held,
+            _ => Status::Suspect { lease_left },
+        }
+    }
+
+    /// Why it is lost, as far as is known.
+    pub(super) fn loss(&self) -> Option<Lost> {
+        let lost = self.known.borrow().is_lost;
+        lost.then(|| self.reason.get().copied().unwrap_or(Lost::NodeDeleted))
+    }
+
+    pub(super) fn lose(&self, lost: Lost) -> Lost {
+        if planted!(LossForgotten) {
+            return lost;
+        }
+        if !self.known.borrow().is_lost {
+            // Whoever is faster has told the reason.
+            let _ = self.reason.set(lost);
+        }
+        self.is_lost();
+        self.loss().unwrap_or(lost)
+    }
+
+    fn is_lost(&self) {
+        self.known.send_if_modified(|known| {
+            let is_news = !known.is_lost && !known.is_put_away && !planted!(LossForgotten);
+            if is_news {
+                let lost = self.reason.get().copied().unwrap_or(Lost::NodeDeleted);
+                tracing::warn!(path = self.path, %lost);
+            }
+            known.is_lost |= is_news;
+            is_news
+        });
+    }
+
+    /// Why it is lost. Servers delete the nodes of a session that ends before they let go of its connection: so if the
+    /// node is gone, the session is asked whether it is still there. That lasts until it is connected, or over.
+    pub(super) async fn reason(&self) -> Lost {
+        let find_out = || async {
+            let answer = self.client.exists(&self.path).await;
+            match (answer, self.client.session().state()) {
+                (Ok(_), _) => Lost::NodeDeleted,
+                (_, SessionState::Ended(end)) => Lost::SessionEnded(end),
+                _ => Lost::NodeDeleted,
+            }
+        };
+        *self.reason.get_or_init(find_out).await
+    }
+
+    /// Looks for what the watch has told already, whoever was to hear of it.
+    fn look(&self) {
+        let event = {
+            let mut slot = self.own_watch.lock().unwrap_or_else(PoisonError::into_inner);
+            let event = slot.as_mut().and_then(Watch::try_event);
+            if event.is_some() {
+                *slot = None;
+            }
+            event
+        };
+        event.into_iter().for_each(|event| self.hear(event));
+    }
+
+    /// The next event of the watch; `None` if there is no watch any more.
+    pub(super) async fn event(&self) -> Option<Result<NodeEvent, SessionEnd>> {
+        poll_fn(|cx| {
+            let mut slot = self.own_watch.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(watch) = slot.as_mut() else { return Poll::Ready(None) };
+            let event = Pin::new(watch).poll(cx);
+            if event.is_ready() {
+                *slot = None;
+            }
+            event.map(Some)
+        })
+        .await
+    }
+
+    pub(super) fn hear(&self, event: Result<NodeEvent, SessionEnd>) {
+        match event {
+            Ok(_) if planted!(DeletionUnheard) => {}
+            Ok(event) if event.kind == EventType::NODE_DELETED => self.is_lost(),
+            Ok(_) => {}
+            Err(end) => {
+                self.lose(Lost::SessionEnded(end));
+            }
+        }
+    }
+
+    pub(super) fn is_watched(&self) -> bool {
+        self.own_watch.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    pub(super) fn watched_by(&self, watch: Option<Watch>) {
+        *self.own_watch.lock().unwrap_or_else(PoisonError::into_inner) = watch;
+    }
+
+    /// Somebody has asked for the lock back.
+    pub(super) fn revoke(&self) {
+        self.known.send_if_modified(|known| !std::mem::replace(&mut known.is_revoked, true));
+    }
+
+    /// Whether a node of the name is another one.
+    pub(super) fn is_another(&self, stat: &Stat) -> bool {
+        self.number.is_some_and(|number| stat.czxid.0 != number)
+    }
+
+    /// Waits until the session cannot be counted on any more, or the loss is known otherwise. No request.
+    pub(super) async fn out_of_touch(&self) -> Lost {
+        let (mut session, mut known) = (self.client.session(), self.known.subscribe());
+        loop {
+            if let Status::Lost(lost) = self.status() {
+                return lost;
+            }
+            let lease_left = session.lease_left();
+            tokio::select! {
+                biased;
+                _ = session.changed() => {}
+                // It is open as long as this is there.
+                _ = known.changed() => {}
+                // What is left grows again with every answer; look again when it would have run out.
+                () = sleep(lease_left), if !planted!(LossHeardLate) => {}
+            }
+        }
+    }
+}
