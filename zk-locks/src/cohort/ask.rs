@@ -1,0 +1,92 @@
+//! Asking for the lock, and waiting for it.
+
+use std::{mem, sync::Arc};
+
+use tokio::{sync::oneshot, time::Instant};
+use zk_client::SessionEnd;
+
+use super::{
+    CohortGuard,
+    local::{Shared, Waiter},
+    runner::Runner,
+};
+use crate::error::AcquireError;
+
+/// What comes of asking for the lock.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart where it is made")]
+pub(super) enum Asked {
+    Granted(CohortGuard),
+    Waits(Waiting),
+}
+
+impl Shared {
+    /// Takes the lock if it is at hand, or a place in the queue.
+    pub(super) fn ask(self: &Arc<Self>) -> Asked {
+        let (grant, granted) = oneshot::channel();
+        let mut local = loop {
+            if let Some(guard) = self.take_idle() {
+                return Asked::Granted(guard);
+            }
+            let local = self.local();
+            // It may have been put down in between, and whoever waits is passed nothing then.
+            if local.turn.as_ref().is_none_or(|turn| turn.idle.is_none()) {
+                break local;
+            }
+        };
+        let number = local.number();
+        let is_first = local.waiters.is_empty();
+        local.unwanted = None;
+        local.waiters.push_back(Waiter { number, since: Instant::now(), grant });
+        let needs_runner = !mem::replace(&mut local.has_runner, true);
+        drop(local);
+        let waiting = Waiting { shared: self.clone(), number, granted, is_told: false };
+        if needs_runner {
+            self.line.client.spawn(Runner::new(self.clone()).run());
+        } else if is_first {
+            self.changed();
+        }
+        Asked::Waits(waiting)
+    }
+
+    /// Gives up a place in the queue, or what is about to be passed to it.
+    fn leave(&self, number: u64) {
+        let mut local = self.local();
+        let place = local.waiters.binary_search_by_key(&number, |waiter| waiter.number);
+        drop(place.ok().and_then(|place| local.waiters.remove(place)));
+        let is_nobodys = local.waiters.is_empty() && local.has_runner;
+        if is_nobodys {
+            local.unwanted = Some(self.line.client.for_cleanup());
+        }
+        drop(local);
+        if is_nobodys {
+            self.changed();
+        }
+    }
+}
+
+/// A place in the queue of a cohort. Dropping it leaves the queue; a lock that has just been passed to it goes
+/// on to the next one.
+pub(super) struct Waiting {
+    shared: Arc<Shared>,
+    number: u64,
+    granted: oneshot::Receiver<Result<CohortGuard, AcquireError>>,
+    /// Whether there is no place any more.
+    is_told: bool,
+}
+
+impl Waiting {
+    pub(super) async fn granted(mut self) -> Result<CohortGuard, AcquireError> {
+        let closed = AcquireError::SessionEnded(SessionEnd::Closed);
+        let told = (&mut self.granted).await;
+        self.is_told = true;
+        told.unwrap_or(Err(closed))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if !self.is_told {
+            self.shared.leave(self.number);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Passing the lock on, and what becomes of those who wait when that does not work.
+
+use std::{mem, sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+use zk_client::SessionEnd;
+
+use super::{
+    CohortGuard, OnLoss,
+    local::{Next, Shared, Step, Turn, Watched},
+};
+use crate::{
+    error::{AcquireError, Lost},
+    guard::Guard,
+};
+
+impl Shared {
+    /// Takes a lock that lingers.
+    pub(super) fn take_idle(self: &Arc<Self>) -> Option<CohortGuard> {
+        let mut local = self.local();
+        let turn = local.turn.as_mut()?;
+        let (guard, _) = turn.idle.take()?;
+        let number = turn.number;
+        turn.sections += 1;
+        drop(local);
+        self.passed_on(number, guard, Duration::ZERO)
+            .inspect_err(|&lost| self.lose(number, lost))
+            .ok()
+    }
+
+    /// A lock that was just granted, for whoever tried to get it. Somebody else may have asked meanwhile, for whom
+    /// the runner queues up: it has a turn to watch over now.
+    pub(super) fn adopt(self: &Arc<Self>, guard: Guard) -> CohortGuard {
+        let turn = self.begin(&guard, false);
+        self.changed();
+        CohortGuard { guard: Some(guard), turn, shared: self.clone() }
+    }
+
+    /// Gives a lock that was just granted to the first who waits.
+    pub(super) fn grant(self: &Arc<Self>, guard: Guard, contended: bool) {
+        let number = self.begin(&guard, contended);
+        let waiter = self.local().waiters.pop_front();
+        let guard = CohortGuard { guard: Some(guard), turn: number, shared: self.clone() };
+        // If nobody waits any more, or that one has just gone, it is passed on in being dropped.
+        if let Some(waiter) = waiter {
+            let _ = waiter.grant.send(Ok(guard));
+        }
+    }
+
+    fn begin(&self, guard: &Guard, contended: bool) -> u64 {
+        let (since, held) = (Instant::now(), guard.held().clone());
+        let mut local = self.local();
+        let number = local.number();
+        let turn = Turn { number, since, sections: 1, contended, held, idle: None };
+        let before = local.turn.replace(turn);
+        drop(local);
+        drop(before);
+        number
+    }
+
+    /// Passes the lock on. Gives it back if it is to be released; the runner is to be told then.
+    pub(super) fn hand_over(self: &Arc<Self>, number: u64, guard: Guard) -> Option<Guard> {
+        let mut guard = guard;
+        loop {
+            let status = guard.status();
+            let mut local = self.local();
+            let waiter = match local.next(number, status, &self.passing) {
+                Next::Release => return Some(guard),
+                Next::Linger(until) => {
+                    drop(local);
+                    guard.put_down();
+                    let mut local = self.local();
+                    if local.is_deserted || !local.waiters.is_empty() {
+                        continue;
+                    }
+                    let Some(turn) = local.turn(number) else { return Some(guard) };
+                    turn.idle = Some((guard, until));
+                    return None;
+                }
+                Next::Pass(waiter) => waiter,
+            };
+            if let Some(turn) = local.turn(number) {
+                turn.sections += 1;
+            }
+            drop(local);
+            let passed = match self.passed_on(number, guard, waiter.since.elapsed()) {
+                Ok(passed) => passed,
+                Err(lost) => {
+                    // First of all: without anybody who waits the runner comes to rest.
+                    self.local().waiters.push_front(waiter);
+                    self.lose(number, lost);
+                    return None;
+                }
+            };
+            match waiter.grant.send(Ok(passed)) {
+                // That one has gone; the next one, then.
+                Err(Ok(mut back)) => guard = back.guard.take()?,
+                Ok(()) | Err(Err(_)) => return None,
+            }
+        }
+    }
+
+    /// The guard of the next holder; `Err` if the lock turns out to be lost.
+    fn passed_on(
+        self: &Arc<Self>,
+        number: u64,
+        guard: Guard,
+        waited: Duration,
+    ) -> Result<CohortGuard, Lost> {
+        let guard = guard.passed_on(&self.line, waited)?;
+        if let Some(turn) = self.local().turn(number) {
+            turn.held = guard.held().clone();
+        }
+        Ok(CohortGuard { guard: Some(guard), turn: number, shared: self.clone() })
+    }
+
+    /// The lock of a turn is lost.
+    pub(super) fn lose(&self, number: u64, lost: Lost) {
+        let mut local = self.local();
+        let ended = local.turn(number).is_some().then(|| local.end(lost));
+        drop(local);
+        if let Some(turn) = ended.flatten() {
+            turn.held.lose(lost);
+            drop(turn);
+            self.changed();
+        }
+    }
+
+    /// Nobody can ask for the lock any more.
+    pub(super) fn desert(&self) {
+        let mut local = self.local();
+        local.is_deserted = true;
+        let turn = local.turn.as_ref().map(|turn| turn.number);
+        drop(local);
+        if let Some(turn) = turn {
+            self.release_idle(turn);
+            self.changed();
+        }
+    }
+
+    /// Releases a lock that nobody has.
+    pub(super) fn release_idle(&self, number: u64) {
+        let mut local = self.local();
+        let is_idle = local.turn(number).is_some_and(|turn| turn.idle.is_some());
+        let ended = if is_idle { local.turn.take() } else { None };
+        drop(local);
+        drop(ended);
+    }
+
+    /// What there is to watch over, if the turn is not over.
+    pub(super) fn watched(&self, number: u64) -> Option<Watched> {
+        let mut local = self.local();
+        local.unwanted = None;
+        let somebody_waits = !local.waiters.is_empty();
+        let turn = local.turn(number)?;
+        Some(Watched {
+            held: turn.held.clone(),
+            asks_who_is_behind: turn.asks_who_is_behind(somebody_waits),
+            idle_until: turn.idle.as_ref().map(|(_, until)| *until),
+        })
+    }
+
+    /// Somebody is behind us: the lock is not kept for nobody then, nor for long.
+    pub(super) fn is_contended(&self, number: u64) {
+        if let Some(turn) = self.local().turn(number) {
+            turn.contended = true;
+        }
+        self.release_idle(number);
+    }
+
+    /// What the runner has to do next. It has no node at hand that was not granted.
+    pub(super) fn step(&self) -> Step {
+        let mut local = self.local();
+        local.unwanted = None;
+        if let (Some(lost), OnLoss::Fail) = (local.lost.take(), self.passing.on_loss) {
+            drop(local);
+            self.fail(&lost.into());
+            local = self.local();
+        }
+        match &local.turn {
+            Some(turn) => Step::Watch(turn.number),
+            None if local.waiters.is_empty() => {
+                local.has_runner = false;
+                Step::Rest
+            }
+            None => Step::Join,
+        }
+    }
+
+    /// There is no runner any more although it had not come to rest.
+    pub(super) fn abandon(&self) {
+        let mut local = self.local();
+        local.has_runner = false;
+        local.unwanted = None;
+        drop(local);
+        self.fail(&AcquireError::SessionEnded(SessionEnd::Closed));
+    }
+
+    /// Tells all who wait that they do so in vain.
+    pub(super) fn fail(&self, error: &AcquireError) {
+        let waiters = mem::take(&mut self.local().waiters);
+        for waiter in waiters {
+            // That one may have gone.
+            let _ = waiter.grant.send(Err(error.clone()));
+        }
+    }
+}
