@@ -6,7 +6,7 @@ use tokio::{sync::oneshot, time::Instant};
 use zk_client::{Client, Multi, MultiError, Rejection, WriteError, name};
 
 use super::{
-    DurableLock, Live,
+    lock::{DurableLock, Live},
     tenure::{Tenure, Terms},
 };
 use crate::{

@@ -1,0 +1,108 @@
+//! Waiting for the lock.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::{
+    DurableGuard, DurableLock,
+    take::{Look, Outcome, Seen},
+};
+use crate::{error::AcquireError, layout::Role, line::Place};
+
+impl DurableLock {
+    /// Waits for the lock, behind all who asked before; not behind its own owner.
+    ///
+    /// Dropping the future gives up, wherever it was. If the process dies while the grant is being made, or the
+    /// session ends then, the grant may stay: its owner gets it with the next attempt, others when its lease is over.
+    ///
+    /// # Errors
+    /// [`AcquireError`].
+    pub async fn acquire(&self) -> Result<DurableGuard, AcquireError> {
+        let mut look = self.look().await?;
+        while self.is_ours(&look) {
+            match self.take(None, &look, false).await? {
+                Outcome::Granted(guard) => return Ok(*guard),
+                Outcome::Changed(_) => look = self.look().await?,
+            }
+        }
+        let place = self.queue.join(Role::Lock, None).await?;
+        self.wait(place, look).await
+    }
+
+    /// As [`acquire`](Self::acquire), for at most this long.
+    ///
+    /// # Errors
+    /// [`AcquireError::TimedOut`] when the time is over, at once; what was made is removed in the background.
+    pub async fn acquire_timeout(&self, time: Duration) -> Result<DurableGuard, AcquireError> {
+        timeout(time, self.acquire()).await.unwrap_or(Err(AcquireError::TimedOut))
+    }
+
+    /// Takes the lock if it is free and nobody waits for it, or if it is its owner's already. A lease that is over does
+    /// not make it free: that takes somebody who waits.
+    ///
+    /// # Errors
+    /// [`AcquireError`].
+    pub async fn try_acquire(&self) -> Result<Option<DurableGuard>, AcquireError> {
+        let mut place = None;
+        loop {
+            let look = self.look().await?;
+            if !self.is_ours(&look) {
+                if !look.grants.is_empty() {
+                    return Ok(None);
+                }
+                if place.is_none() {
+                    place = self.first_place().await?;
+                }
+                if place.is_none() {
+                    return Ok(None);
+                }
+            }
+            match self.take(place.take(), &look, false).await? {
+                Outcome::Granted(guard) => return Ok(Some(*guard)),
+                Outcome::Changed(back) => place = back.map(|place| *place),
+            }
+        }
+    }
+
+    /// A place in the queue, if nobody is in front of it.
+    async fn first_place(&self) -> Result<Option<Place>, AcquireError> {
+        if self.queue.is_busy(Role::Lock).await? {
+            return Ok(None);
+        }
+        let mut place = self.queue.join(Role::Lock, None).await?;
+        let is_first = self.queue.look(&mut place).await?.ahead() == 0;
+        Ok(is_first.then_some(place))
+    }
+
+    /// Waits in the queue, and then for the end of whoever has the lock.
+    async fn wait(&self, mut place: Place, first: Look) -> Result<DurableGuard, AcquireError> {
+        self.queue.wait(&mut place).await?;
+        let (mut look, mut watch) = (first, None);
+        let mut seen = Seen::default();
+        loop {
+            seen.note(&look);
+            let breaks = seen.is_over(&look);
+            if look.grants.is_empty() || self.is_ours(&look) || breaks {
+                match self.take(Some(place), &look, breaks).await? {
+                    Outcome::Granted(guard) => return Ok(*guard),
+                    Outcome::Changed(back) => place = *back.ok_or(AcquireError::NodeDeleted)?,
+                }
+                watch = None;
+            }
+            let changed = match &mut watch {
+                Some(watch) => timeout(seen.pause(&look), watch).await,
+                // What is known is from before.
+                None => Ok(Ok(())),
+            };
+            match changed {
+                Ok(event) => {
+                    event.map_err(AcquireError::SessionEnded)?;
+                    let (next, changed) = self.look_and_watch().await?;
+                    (look, watch) = (next, Some(changed));
+                }
+                Err(_) => look = self.look().await?,
+            }
+        }
+    }
+}
