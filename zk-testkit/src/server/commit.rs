@@ -15,8 +15,8 @@ use zk_proto::{
 
 use super::{
     Ensemble,
-    acl::Identities,
-    connection::{Encoded, Refused},
+    author::{Answer, Author},
+    connection::Encoded,
     java,
     member::Service,
     prepare::Case,
@@ -25,20 +25,6 @@ use super::{
     tree::{Change, Effects, Tree},
     txn::{Committed, Stamp, Txn},
 };
-
-/// Whose write it is.
-#[derive(Debug)]
-pub(super) struct Author {
-    pub(super) session: SessionId,
-    pub(super) identities: Identities,
-}
-
-/// A write's answer, and its place in history.
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) zxid: Zxid,
-    pub(super) result: Result<Encoded, Refused>,
-}
 
 impl Ensemble {
     /// Decides on a request at the leader.

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use zk_proto::{SessionId, Time, Zxid};
 
 use super::{
-    Config,
+    Config, Conn, Member,
     connection::Connection,
     member::Replica,
     quirks,
@@ -21,14 +21,6 @@ use super::{
 
 /// How long a connection may stay without a session: `zookeeper.nio.sessionlessCnxnTimeout`.
 const NAMELESS_MAX: Duration = Duration::from_secs(10);
-
-/// One member of an ensemble, counted from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Member(pub usize);
-
-/// One connection of a client. Never used again for another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Conn(pub u64);
 
 /// What the ensemble wants done, in this order.
 #[derive(Clone, Debug)]

@@ -4,10 +4,12 @@
 //! | module | concern |
 //! |---|---|
 //! | `ensemble` | the surface: connections in, outputs out; what tests may look at |
+//! | `ids` | what members and connections are called |
 //! | `config`, `quirks` | how it is set up; where releases differ |
 //! | `connection`, `handshake`, `serve` | one client's conversation: its session, its requests, answers in order |
 //! | `read`, `watches` | what a member answers by itself, and whom it tells of changes |
 //! | `prepare`, `multi`, `commit` | what the leader decides, and how members carry it out |
+//! | `author` | whose write it is, and what comes of it |
 //! | `txn`, `node`, `tree`, `quota` | a decision; one node; what decisions change; what counts nodes |
 //! | `acl`, `sessions` | who may; who is there |
 //! | `member`, `quorum` | what each member has for itself; who leads |
@@ -16,11 +18,13 @@
 //! | `listen` | the same on real sockets, in real time |
 
 mod acl;
+mod author;
 mod commit;
 mod config;
 mod connection;
 mod ensemble;
 mod handshake;
+mod ids;
 mod java;
 mod listen;
 mod member;
@@ -39,7 +43,8 @@ mod watches;
 mod words;
 
 pub use config::Config;
-pub use ensemble::{Conn, Ensemble, Member, Output};
+pub use ensemble::{Ensemble, Output};
+pub use ids::{Conn, Member};
 pub use listen::Listening;
 pub use node::Node;
 pub use sessions::Session;

@@ -13,7 +13,7 @@ use zk_proto::{
 
 use super::{
     Ensemble,
-    commit::{Answer, Author},
+    author::{Answer, Author},
     connection::{Encoded, Refused},
     java::Lenient as _,
     prepare::op_in_multi,

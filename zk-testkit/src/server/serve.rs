@@ -11,7 +11,7 @@ use zk_proto::{
 
 use super::{
     Conn, Ensemble,
-    commit::Author,
+    author::Author,
     connection::{Encoded, Phase, Queued, outcome, reply},
     java, quirks,
     read::{self, View, decode},
