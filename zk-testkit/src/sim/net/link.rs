@@ -4,8 +4,11 @@ use std::{collections::VecDeque, io, task::Waker};
 
 use bytes::{Bytes, BytesMut};
 
-use super::{WINDOW, Way};
+use super::Way;
 use crate::sim::Rng;
+
+/// Bytes that a sender may have under way before it has to wait: a small socket buffer.
+pub(super) const WINDOW: usize = 64 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Packet {

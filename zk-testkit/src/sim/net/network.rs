@@ -1,40 +1,15 @@
-//! The network: byte streams in virtual time, and what can go wrong with them.
-//!
-//! It knows neither clients nor servers, sockets nor clocks: it is told what time it is, takes bytes at
-//! one end and says when they come out at the other. What goes wrong goes wrong as with TCP: bytes are
-//! late, or the connection is lost, but within a connection none is missing, doubled or out of order.
+//! What goes from one end of a connection to the other, and when it gets there.
 
-mod link;
-mod path;
-#[cfg(test)]
-mod tests;
-
-use std::{collections::BinaryHeap, task::Waker};
+use std::collections::BinaryHeap;
 
 use bytes::Bytes;
 
-pub use self::path::Path;
-use self::{
+use super::{
+    LinkId, Path, Way,
     link::{End, Link, Packet},
     path::Paths,
 };
-use super::Rng;
-
-/// Bytes that a sender may have under way before it has to wait: a small socket buffer.
-const WINDOW: usize = 64 << 10;
-
-/// A connection, or an attempt to make one. Never used again for another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LinkId(pub usize);
-
-/// One of the two ways along a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Way {
-    /// From the client to the server.
-    Up,
-    /// From the server to the client.
-    Down,
-}
+use crate::sim::Rng;
 
 /// Something that comes out of the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,18 +44,18 @@ struct Scheduled(std::cmp::Reverse<(u64, u64)>, Happening);
 /// A network between clients and servers, both counted from 0. Times are milliseconds.
 #[derive(Debug)]
 pub struct Net {
-    rng: Rng,
-    links: Vec<Link>,
+    pub(super) rng: Rng,
+    pub(super) links: Vec<Link>,
     /// The links with which something can still happen, and some others: of the many that there have been,
     /// few are.
     recent: Vec<usize>,
     /// How many of them there may be before those others are taken out.
     recent_max: usize,
-    paths: Paths,
+    pub(super) paths: Paths,
     heap: BinaryHeap<Scheduled>,
     scheduled: u64,
     /// What went wrong and with which client, for whoever counts.
-    pub(super) effects: Vec<(&'static str, u32)>,
+    pub(in crate::sim) effects: Vec<(&'static str, u32)>,
 }
 
 impl Net {
@@ -283,7 +258,7 @@ impl Net {
     }
 
     /// All connections that some end still has to hear about, of a path.
-    pub(super) fn of_path(&self, client: u32, server: usize) -> Vec<LinkId> {
+    pub(in crate::sim) fn of_path(&self, client: u32, server: usize) -> Vec<LinkId> {
         let ours = |link: &Link| link.client == client && link.server == server;
         let links = self.recent.iter().map(|&id| (id, &self.links[id]));
         links.filter(|(_, link)| ours(link) && !link.is_over()).map(|(id, _)| LinkId(id)).collect()
@@ -313,7 +288,7 @@ impl Net {
     }
 
     /// Sends bytes, in pieces.
-    fn push(&mut self, now: u64, id: LinkId, way: Way, mut bytes: Bytes) {
+    pub(super) fn push(&mut self, now: u64, id: LinkId, way: Way, mut bytes: Bytes) {
         while !bytes.is_empty() {
             let piece = self.links[id.0].piece(&mut self.rng, bytes.len());
             if piece < bytes.len() {
@@ -324,7 +299,7 @@ impl Net {
         }
     }
 
-    fn put(&mut self, now: u64, id: LinkId, way: Way, packet: Packet) {
+    pub(super) fn put(&mut self, now: u64, id: LinkId, way: Way, packet: Packet) {
         let mut at = now + self.latency(id);
         let link = &mut self.links[id.0];
         let path = self.paths.get(link.client, link.server);
@@ -429,63 +404,6 @@ impl Net {
                 link.end(End::Reset);
                 None
             }
-        }
-    }
-
-    /// A client's poll of its dial: whether there was an answer.
-    pub(super) fn poll_dial(&mut self, id: LinkId, waker: &Waker) -> Option<u8> {
-        self.links[id.0].poll_dial(waker)
-    }
-
-    /// A client reads: so many bytes, into `take`; `None`: nothing yet.
-    pub(super) fn poll_read(
-        &mut self,
-        id: LinkId,
-        len_max: usize,
-        waker: &Waker,
-    ) -> Option<std::io::Result<Bytes>> {
-        let choppy = self.paths.get(self.links[id.0].client, self.links[id.0].server).is_choppy();
-        let link = &mut self.links[id.0];
-        if choppy && link.has_news() && self.rng.one_in(3) {
-            self.effects.push(("N10", link.client));
-            waker.wake_by_ref();
-            return None;
-        }
-        let limit = if choppy { self.rng.scaled(1, 64) as usize } else { len_max };
-        link.poll_read(limit.min(len_max), waker)
-    }
-
-    /// A client writes: so many bytes were taken; `None`: there is no room.
-    pub(super) fn poll_write(
-        &mut self,
-        now: u64,
-        id: LinkId,
-        bytes: &[u8],
-        waker: &Waker,
-    ) -> Option<std::io::Result<usize>> {
-        let choppy = self.paths.get(self.links[id.0].client, self.links[id.0].server).is_choppy();
-        if choppy && self.rng.one_in(3) {
-            self.effects.push(("N10", self.links[id.0].client));
-            waker.wake_by_ref();
-            return None;
-        }
-        let limit = if choppy { self.rng.scaled(1, 64) as usize } else { usize::MAX };
-        let taken = match self.links[id.0].poll_write(bytes.len().min(limit), waker)? {
-            Ok(taken) => taken,
-            Err(error) => return Some(Err(error)),
-        };
-        self.push(now, id, Way::Up, Bytes::copy_from_slice(&bytes[..taken]));
-        Some(Ok(taken))
-    }
-
-    /// A client lets go of its end.
-    pub(super) fn leave(&mut self, now: u64, id: LinkId) {
-        let link = &mut self.links[id.0];
-        let knows_the_end = link.is_ended();
-        link.client_gone = true;
-        link.forget_wakers();
-        if !knows_the_end {
-            self.put(now, id, Way::Up, Packet::Fin);
         }
     }
 }

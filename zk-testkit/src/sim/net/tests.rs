@@ -2,7 +2,10 @@
 
 use std::task::Waker;
 
-use super::*;
+use bytes::Bytes;
+
+use super::{Arrival, LinkId, Net, link::WINDOW};
+use crate::sim::Rng;
 
 /// A network with one connection, made at once.
 struct Pair {
