@@ -3,9 +3,8 @@ use std::time::Duration;
 use super::config::Settings;
 use super::distribution::Distribution;
 use super::error::Error;
-use super::install::Install;
 use super::kdc::Service;
-use super::locate::Locator;
+use super::locator::{Install, Locator};
 use super::release::Wanted;
 use super::server::{Blueprint, Server};
 use crate::port::HeldPort;
@@ -102,6 +101,22 @@ macro_rules! shared_settings {
     };
 }
 pub(super) use shared_settings;
+
+impl Server {
+    /// Starts a server with the default settings and waits until it serves.
+    ///
+    /// # Errors
+    ///
+    /// As [`ServerBuilder::start`].
+    pub async fn start(wanted: impl Into<Wanted>) -> Result<Self, Error> {
+        Self::builder().release(wanted).start().await
+    }
+
+    /// Settings for a server that is not like the default one.
+    pub fn builder() -> ServerBuilder {
+        ServerBuilder::default()
+    }
+}
 
 /// Settings for a [`Server`].
 ///

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::distribution::{Jars, Source, jars_directly_in};
-use super::locate::Locator;
+use super::locator::Locator;
 use super::release::{Version, Wanted};
 
 /// Where Debian keeps the jars of all packages.

@@ -4,11 +4,10 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::ensemble_builder::EnsembleBuilder;
 use super::error::Error;
 use super::four_letter::{MODE_LIMIT, Mode, Patience, READY_POLL, Standing};
 use super::relay::Relay;
-use super::release::{Version, Wanted};
+use super::release::Version;
 use super::server::{READY_LIMIT, Server};
 
 /// Several real ZooKeeper servers that form one ensemble on loopback.
@@ -36,20 +35,6 @@ pub struct Ensemble {
 }
 
 impl Ensemble {
-    /// Starts three members with the default settings and waits until all of them serve.
-    ///
-    /// # Errors
-    ///
-    /// As [`EnsembleBuilder::start`].
-    pub async fn start(wanted: impl Into<Wanted>) -> Result<Self, Error> {
-        Self::builder().release(wanted).start().await
-    }
-
-    /// Settings for an ensemble that is not like the default one.
-    pub fn builder() -> EnsembleBuilder {
-        EnsembleBuilder::default()
-    }
-
     /// The servers, in order.
     pub fn members(&self) -> &[Server] {
         &self.members
@@ -90,7 +75,7 @@ impl Ensemble {
     }
 
     /// Cuts the first member off from whoever leads, if the ensemble was built to be
-    /// [severable](EnsembleBuilder::severable) and that is another one: nothing gets through any more, and nobody is
+    /// [severable](super::EnsembleBuilder::severable) and that is another one: nothing gets through any more, and nobody is
     /// told. Or else lets it come back.
     pub fn sever(&self, severed: bool) {
         for relay in &self.relays {

@@ -7,12 +7,27 @@ use super::config::Settings;
 use super::distribution::Distribution;
 use super::ensemble::Ensemble;
 use super::error::Error;
-use super::install::Install;
-use super::locate::Locator;
+use super::locator::{Install, Locator};
 use super::relay::Relay;
 use super::release::Wanted;
 use super::server::{Blueprint, Server};
 use crate::port::HeldPort;
+
+impl Ensemble {
+    /// Starts three members with the default settings and waits until all of them serve.
+    ///
+    /// # Errors
+    ///
+    /// As [`EnsembleBuilder::start`].
+    pub async fn start(wanted: impl Into<Wanted>) -> Result<Self, Error> {
+        Self::builder().release(wanted).start().await
+    }
+
+    /// Settings for an ensemble that is not like the default one.
+    pub fn builder() -> EnsembleBuilder {
+        EnsembleBuilder::default()
+    }
+}
 
 /// Settings for an [`Ensemble`].
 ///

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::command::{CacheLock, run};
 use super::distribution::Jars;
-use super::locate::{Locator, is_executable};
+use super::locator::{Install, Locator, is_executable};
 use super::release::Wanted;
 use super::{debian, maven};
 
@@ -18,15 +18,6 @@ const JAVA_PACKAGE: &str = "default-jre-headless";
 /// The package that holds the server's jars. (`zookeeper` adds only scripts, and a Java runtime
 /// with a desktop.)
 const ZOOKEEPER_PACKAGE: &str = "libzookeeper-java";
-
-/// Whether the [`Locator`] may install packages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Install {
-    /// Only look for what is there, and let Maven fetch jars.
-    Forbidden,
-    /// Install what is missing, if this process is root's and `apt-get` exists.
-    Allowed,
-}
 
 /// Installs what `wanted` needs, then looks again.
 pub(super) fn jars(locator: &Locator, wanted: Wanted) -> Result<Jars, String> {

@@ -18,7 +18,7 @@ use super::error::Error;
 use super::four_letter::READY_POLL;
 use super::install;
 use super::life::Life;
-use super::locate::Locator;
+use super::locator::Locator;
 use crate::port::HeldPort;
 
 /// What has the programs, on Debian.

@@ -1,12 +1,17 @@
+//! Where to look for a ZooKeeper, and what may be done to get one.
+
 use std::env;
 use std::ffi::OsString;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::distribution::{Distribution, Jars, Source};
-use super::install::{self, Install};
-use super::release::{Release, Wanted};
-use super::{debian, maven};
+/// Whether the [`Locator`] may install packages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Install {
+    /// Only look for what is there, and let Maven fetch jars.
+    Forbidden,
+    /// Install what is missing, if this process is root's and `apt-get` exists.
+    Allowed,
+}
 
 /// Finds a ZooKeeper to run, and fetches one if there is none.
 ///
@@ -14,12 +19,12 @@ use super::{debian, maven};
 ///
 /// 1. the directories in `ZK_TESTKIT_HOME` (separated like `PATH`), each an unpacked ZooKeeper
 ///    distribution or a directory of jars;
-/// 2. what Maven fetched earlier, kept in the cache directory ([`Wanted::Any`] is the newest line);
+/// 2. what Maven fetched earlier, kept in the cache directory ([`Wanted::Any`](super::Wanted::Any) is the newest line);
 /// 3. Maven, if `mvn` is on the `PATH`: from its own repository first, then from the network (for
-///    [`Wanted::Any`] an older line in the cache will do if that fails);
+///    [`Wanted::Any`](super::Wanted::Any) an older line in the cache will do if that fails);
 /// 4. Debian's package, if it is installed;
 /// 5. if installing is allowed, this process is root's, and `apt-get` exists: Debian's package
-///    for [`Wanted::Any`], otherwise Maven, followed by step 3.
+///    for [`Wanted::Any`](super::Wanted::Any), otherwise Maven, followed by step 3.
 ///
 /// Java is `JAVA_HOME`'s, else the one on the `PATH`, else installed under the terms of step 5.
 ///
@@ -28,7 +33,7 @@ use super::{debian, maven};
 /// | variable | meaning |
 /// |---|---|
 /// | `ZK_TESTKIT_HOME` | see 1 |
-/// | `ZK_TESTKIT_RELEASE` | the line that [`Wanted::Any`] means, such as `3.6` |
+/// | `ZK_TESTKIT_RELEASE` | the line that [`Wanted::Any`](super::Wanted::Any) means, such as `3.6` |
 /// | `ZK_TESTKIT_CACHE` | cache directory; default `zk-testkit` in `XDG_CACHE_HOME` or `~/.cache` |
 /// | `ZK_TESTKIT_INSTALL` | `1` allows installing packages |
 /// | `JAVA_HOME`, `PATH` | as usual |
@@ -41,16 +46,6 @@ pub struct Locator {
     pub(super) java_home: Option<PathBuf>,
     pub(super) path: OsString,
 }
-
-/// One place to look: its name in error messages, and how to look there.
-type Place = (&'static str, fn(&Locator, Wanted) -> Result<Jars, String>);
-
-const PLACES: [Place; 4] = [
-    ("Maven's cache", maven::cached),
-    ("Maven", maven::fetch),
-    ("Debian's package", debian::installed),
-    ("installing", install::jars),
-];
 
 /// Where programs are that run systems.
 const SYSTEM_DIRS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
@@ -114,68 +109,6 @@ impl Locator {
         self
     }
 
-    /// Finds a distribution that fulfils the wish.
-    ///
-    /// Blocks: for milliseconds if there is one, for up to some minutes if one has to be
-    /// fetched. Processes that fetch at the same time wait for each other.
-    ///
-    /// # Errors
-    ///
-    /// [`LocateError`] lists every place and why it would not do. A home directory that was
-    /// named but holds no ZooKeeper is an error even if another place has one.
-    pub fn locate(&self, wanted: impl Into<Wanted>) -> Result<Distribution, LocateError> {
-        let mut error = LocateError { wanted: wanted.into(), attempts: Vec::new() };
-        match self.jars(&mut error) {
-            Some(jars) => match install::java(self) {
-                Ok(java) => Ok(Distribution { jars, java }),
-                Err(why) => Err(error.and("Java", why)),
-            },
-            None => Err(error),
-        }
-    }
-
-    fn jars(&self, error: &mut LocateError) -> Option<Jars> {
-        if let Err(why) = self.narrow(&mut error.wanted) {
-            error.note("ZK_TESTKIT_RELEASE", why);
-            return None;
-        }
-        let wanted = error.wanted;
-        for home in &self.homes {
-            match Jars::in_dir(home, Source::Home) {
-                Ok(jars) if wanted.admits(&jars.version) => return Some(jars),
-                Ok(jars) => error
-                    .note("ZK_TESTKIT_HOME", format!("{} holds {}", home.display(), jars.version)),
-                Err(why) => {
-                    error.note("ZK_TESTKIT_HOME", why);
-                    return None;
-                }
-            }
-        }
-        if self.homes.is_empty() {
-            error.note("ZK_TESTKIT_HOME", "names no directory".into());
-        }
-        for (place, look) in PLACES {
-            match look(self, wanted) {
-                Ok(jars) if wanted.admits(&jars.version) => return Some(jars),
-                Ok(jars) => error.note(place, format!("has {}", jars.version)),
-                Err(why) => error.note(place, why),
-            }
-        }
-        None
-    }
-
-    /// Lets the environment say what "any" means, for instance in a build matrix.
-    fn narrow(&self, wanted: &mut Wanted) -> Result<(), String> {
-        match (&self.release, *wanted) {
-            (Some(release), Wanted::Any) => {
-                let line: Release = release.parse().map_err(|e| format!("{e}"))?;
-                *wanted = Wanted::Line(line);
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// The first executable of this name on the search path.
     pub(super) fn command(&self, name: &str) -> Option<PathBuf> {
         env::split_paths(&self.path).map(|dir| dir.join(name)).find(|file| is_executable(file))
@@ -191,69 +124,4 @@ impl Locator {
 pub(super) fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-}
-
-/// No ZooKeeper could be found or fetched.
-///
-/// Its text lists every place that was tried, why it would not do, and what to install.
-#[derive(Clone, Debug)]
-pub struct LocateError {
-    wanted: Wanted,
-    attempts: Vec<Attempt>,
-}
-
-/// One place that was tried in vain.
-#[derive(Clone, Debug)]
-pub struct Attempt {
-    place: &'static str,
-    why: String,
-}
-
-impl Attempt {
-    /// The name of the place.
-    pub fn place(&self) -> &str {
-        self.place
-    }
-
-    /// Why it would not do.
-    pub fn why(&self) -> &str {
-        &self.why
-    }
-}
-
-impl LocateError {
-    /// What was asked for.
-    pub fn wanted(&self) -> Wanted {
-        self.wanted
-    }
-
-    /// The places that were tried, in order.
-    pub fn attempts(&self) -> &[Attempt] {
-        &self.attempts
-    }
-
-    fn note(&mut self, place: &'static str, why: String) {
-        self.attempts.push(Attempt { place, why });
-    }
-
-    fn and(mut self, place: &'static str, why: String) -> Self {
-        self.note(place, why);
-        self
-    }
-}
-
-impl std::error::Error for LocateError {}
-
-impl fmt::Display for LocateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "no {} that could be started:", self.wanted)?;
-        for Attempt { place, why } in &self.attempts {
-            writeln!(f, "  {place}: {why}")?;
-        }
-        f.write_str(
-            "install Maven and a Java runtime (any release line), or Debian's zookeeper package, \
-             or set ZK_TESTKIT_HOME to an unpacked ZooKeeper distribution, \
-             or allow installing by ZK_TESTKIT_INSTALL=1 as root on Debian",
-        )
-    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::command::{CacheLock, run};
 use super::distribution::{Jars, Source};
-use super::locate::Locator;
+use super::locator::Locator;
 use super::release::{Release, Wanted};
 
 /// Embedded, so that the published crate has it too.

@@ -2,6 +2,7 @@
 //!
 //! | module | concern |
 //! |---|---|
+//! | `locator` | where to look, and what may be done to get one |
 //! | `locate` | in which order places are tried; the error that lists them |
 //! | `maven`, `debian`, `install` | the places |
 //! | `relay` | ways between members that can be cut |
@@ -30,6 +31,7 @@ mod journal;
 mod kdc;
 mod life;
 mod locate;
+mod locator;
 mod maven;
 mod process;
 mod relay;
@@ -42,8 +44,8 @@ pub use ensemble::Ensemble;
 pub use ensemble_builder::EnsembleBuilder;
 pub use error::Error;
 pub use four_letter::Mode;
-pub use install::Install;
 pub use kdc::{Kdc, Service};
-pub use locate::{Attempt, LocateError, Locator};
+pub use locate::{Attempt, LocateError};
+pub use locator::{Install, Locator};
 pub use release::{Release, ReleaseError, Version, Wanted};
 pub use server::Server;

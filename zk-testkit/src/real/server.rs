@@ -10,14 +10,13 @@ use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
-use super::builder::ServerBuilder;
 use super::config::{self, Settings};
 use super::distribution::Distribution;
 use super::error::Error;
 use super::four_letter::{self, MODE_LIMIT, Mode, Patience, READY_POLL, Standing};
 use super::journal;
 use super::life::Life;
-use super::release::{Release, Version, Wanted};
+use super::release::{Release, Version};
 use crate::port::HeldPort;
 
 /// A server that is not ready by then has a problem; on an idle machine it takes half a second.
@@ -81,20 +80,6 @@ pub(super) struct Blueprint<'a> {
 }
 
 impl Server {
-    /// Starts a server with the default settings and waits until it serves.
-    ///
-    /// # Errors
-    ///
-    /// As [`ServerBuilder::start`].
-    pub async fn start(wanted: impl Into<Wanted>) -> Result<Self, Error> {
-        Self::builder().release(wanted).start().await
-    }
-
-    /// Settings for a server that is not like the default one.
-    pub fn builder() -> ServerBuilder {
-        ServerBuilder::default()
-    }
-
     /// Writes the server's files; it does not run yet.
     pub(super) fn prepare(blueprint: Blueprint<'_>) -> Result<Self, Error> {
         let prepare = || {
