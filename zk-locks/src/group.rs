@@ -10,9 +10,10 @@ use zk_client::{
 use crate::{
     builder::Builder,
     error::{AcquireError, ReleaseError},
-    guard::{FencingToken, Guard, Held},
+    guard::{Guard, Held},
     layout::Layout,
     line::Line,
+    token::FencingToken,
 };
 
 /// What kazoo's `Party` tells its members' nodes by.

@@ -64,6 +64,7 @@ mod semaphore_mutex;
 mod simple_lock;
 mod ticket;
 mod together;
+mod token;
 
 pub use zk_client::{
     self, Acl, AclList, Client, ConnectError, ConnectOptions, Histogram, Lease, Perms, ReadError,
@@ -82,7 +83,7 @@ pub use self::{
     entry::Kind,
     error::{AcquireError, CheckError, Lost, ReleaseError},
     group::{Group, GroupBuilder, Member, Members, Membership},
-    guard::{FencingToken, Guard, Guards, SharedGuard, Status},
+    guard::{Guard, Guards, SharedGuard, Status},
     herd_lock::{HerdLock, HerdLockBuilder},
     holders::Holders,
     layout::{Layout, Names, Strangers},
@@ -100,4 +101,5 @@ pub use self::{
     semaphore_mutex::SemaphoreMutex,
     simple_lock::{Holder, SimpleGuard, SimpleLock, SimpleLockBuilder},
     ticket::Ticket,
+    token::FencingToken,
 };

@@ -11,7 +11,7 @@ use std::{
 
 use zk_client::{Histogram, Session, SessionState};
 
-use crate::{error::Lost, guard::FencingToken};
+use crate::{error::Lost, token::FencingToken};
 
 /// Hears what happens with the locks that it is [set](crate::Builder::observer) for. [`Metrics`] is one.
 ///

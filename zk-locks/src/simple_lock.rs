@@ -10,8 +10,9 @@ use zk_client::{
 use crate::{
     builder::Builder,
     error::{AcquireError, CheckError, Lost, ReleaseError},
-    guard::{FencingToken, Held, Keeping, Status},
+    guard::{Held, Keeping, Status},
     line::Line,
+    token::FencingToken,
 };
 
 /// An exclusive lock without a queue: whoever manages to create the node has the lock.

@@ -11,9 +11,10 @@ use zk_client::{
 use crate::{
     builder::Builder,
     error::AcquireError,
-    guard::{FencingToken, Guard, Held},
+    guard::{Guard, Held},
     layout::Layout,
     line::{IN_PLACE, Line},
+    token::FencingToken,
 };
 
 /// The node that says that all are there. Persistent, and made by whoever sees that first.

@@ -11,10 +11,11 @@ use super::{
 };
 use crate::{
     error::{CheckError, Lost, ReleaseError},
-    guard::{FencingToken, Status},
+    guard::Status,
     line::Waited,
     observe::{Grant, Observers, Release},
     together,
+    token::FencingToken,
 };
 
 /// A [`DurableLock`] that is held: until it is [released](Self::release), or [lost](Self::lost).

@@ -5,7 +5,7 @@ use std::time::Duration;
 use zk_client::{ReadError, Rejection, join};
 
 use super::{DurableLock, record::Record};
-use crate::guard::FencingToken;
+use crate::token::FencingToken;
 
 /// Who has a [`DurableLock`].
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use zk_client::{
 };
 
 use super::{DurableGuard, DurableLock, record::Record, tenure::Terms};
-use crate::{error::AcquireError, guard::FencingToken, line::Place};
+use crate::{error::AcquireError, line::Place, token::FencingToken};
 
 /// How often one who waits looks in each lease.
 const LOOKS: u32 = 4;

@@ -14,7 +14,7 @@ use tokio::{
 };
 use zk_client::{Cause, Client, Clock, ReadError, Rejection, SessionEnd, name, parent};
 
-use crate::{error::Lost, guard::FencingToken};
+use crate::{error::Lost, token::FencingToken};
 
 /// How often a grant is renewed in each lease.
 const RENEWALS: u32 = 3;

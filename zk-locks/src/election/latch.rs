@@ -12,10 +12,11 @@ use zk_client::{Client, planted};
 use super::Leadership;
 use crate::{
     error::AcquireError,
-    guard::{FencingToken, Guard, Held, Status},
+    guard::{Guard, Held, Status},
     layout::Role,
     line::Line,
     ticket::Ticket,
+    token::FencingToken,
 };
 
 /// Pause before standing again where the servers could not be asked.

@@ -2,7 +2,7 @@
 
 use zk_client::{ReadError, SessionId, bytes::Bytes};
 
-use crate::{FencingToken, holders::Front, line::Line};
+use crate::{holders::Front, line::Line, token::FencingToken};
 
 /// Who leads, as an [observer](crate::Election::observe) sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]

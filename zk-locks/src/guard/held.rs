@@ -13,13 +13,14 @@ use tracing::Instrument as _;
 use zk_client::{Client, MultiError, ReadError, Rejection, Watch, WriteError};
 
 use super::{
-    FencingToken, Status,
+    Status,
     node::{HeldNode, Known},
     upkeep::Upkeep,
 };
 use crate::{
     error::{CheckError, Lost},
     together,
+    token::FencingToken,
 };
 
 /// How long [`Held::lost`] may be late for being right about the reason.

@@ -2,7 +2,6 @@
 //!
 //! | module | concern |
 //! |---|---|
-//! | `token` | the number to show to what the lock protects |
 //! | `status` | what is known of a lock, in one word |
 //! | `node` | a node that stands for a lock, and what is known of it |
 //! | `keeper` | the task that watches over it |
@@ -19,10 +18,7 @@ mod node;
 mod one;
 mod shared;
 mod status;
-mod token;
 mod upkeep;
 
 pub(crate) use self::held::{Held, Keeping};
-pub use self::{
-    many::Guards, one::Guard, shared::SharedGuard, status::Status, token::FencingToken,
-};
+pub use self::{many::Guards, one::Guard, shared::SharedGuard, status::Status};

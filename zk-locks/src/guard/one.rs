@@ -5,10 +5,11 @@ use std::{fmt, future::Future, pin::pin, sync::OnceLock, time::Duration};
 use tokio_util::sync::CancellationToken;
 use zk_client::{Multi, OwnedNode, Watch, Zxid, planted};
 
-use super::{FencingToken, Held, Keeping, Status, hold::Hold};
+use super::{Held, Keeping, Status, hold::Hold};
 use crate::{
     error::{CheckError, Lost, ReleaseError},
     line::{Line, Place, SignOff, Waited},
+    token::FencingToken,
 };
 
 /// A lock that is held until the guard is [released](Guard::release) or dropped, or the lock is

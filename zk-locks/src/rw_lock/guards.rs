@@ -6,10 +6,11 @@ use zk_client::{CreateMode, MultiError, Rejection, planted};
 
 use crate::{
     error::{AcquireError, Lost, ReleaseError},
-    guard::{FencingToken, Guard, Held, Status},
+    guard::{Guard, Held, Status},
     layout::Role,
     line::{Downgrades, Line},
     ticket::Ticket,
+    token::FencingToken,
 };
 
 /// A lock that is held to read. What a [`Guard`] can, it can.
