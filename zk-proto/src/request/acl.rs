@@ -4,7 +4,7 @@ use crate::{
     data::{AclList, ClientInfo, Stat},
     list::List,
     record::record,
-    request::requests,
+    request::define::{empty_requests, requests},
     text::Str,
 };
 
@@ -58,7 +58,7 @@ record! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WhoAmIRequest;
 
-crate::request::empty_requests!(WhoAmIRequest);
+empty_requests!(WhoAmIRequest);
 
 requests! {
     GetAclRequest<'_> = GET_ACL -> GetAclResponse;

@@ -4,7 +4,7 @@ use crate::{
     data::Zxid,
     list::List,
     record::record,
-    request::{node::GetDataResponse, requests},
+    request::{define::requests, node::GetDataResponse},
     text::{Str, Text},
 };
 

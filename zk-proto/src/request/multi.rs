@@ -8,29 +8,11 @@ use crate::{
     code::ErrorCode,
     jute::{Decode, DecodeError, Encode, Reader},
     op::OpCode,
-    record::record,
-    request::{MultiOp, MultiResult, Request, multi_op::Item},
+    request::{
+        define::Request,
+        multi_op::{Item, MultiHeader, MultiOp, MultiResult},
+    },
 };
-
-record! {
-    /// In front of every operation and every result of a multi, and at the end of its stream.
-    #[derive(Copy)]
-    fixed MultiHeader {
-        /// The operation, or of a result its kind: not always the operation's, since old servers
-        /// answer `create2` with the result of `create`.
-        #[cfg_attr(feature = "serde", serde(rename = "type"))]
-        op: OpCode,
-        /// Whether this is the end of the stream.
-        done: bool,
-        /// Of a result: its error. Of a request: -1 or 0, ignored.
-        err: ErrorCode,
-    }
-}
-
-impl MultiHeader {
-    /// What closes every stream.
-    pub const END: Self = Self { op: OpCode::ERROR, done: true, err: ErrorCode(-1) };
-}
 
 /// Operations that are carried out together or not at all.
 ///

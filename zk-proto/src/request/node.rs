@@ -6,7 +6,7 @@ use crate::{
     data::{AclList, CreateFlags, Stat},
     list::List,
     record::record,
-    request::{requests, same_record},
+    request::define::{requests, same_record},
     text::{Str, Text},
 };
 

@@ -6,7 +6,7 @@ use crate::{
     data::{SessionId, Zxid},
     jute::{Decode, DecodeError, Encode, Reader},
     record::record,
-    request::requests,
+    request::define::{empty_requests, requests},
     text::{Secret, Str},
 };
 
@@ -126,7 +126,7 @@ pub struct Ping;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CloseSession;
 
-crate::request::empty_requests!(Ping, CloseSession);
+empty_requests!(Ping, CloseSession);
 
 requests! {
     AuthPacket<'_> = AUTH -> ();

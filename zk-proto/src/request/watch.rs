@@ -5,7 +5,7 @@ use crate::{
     data::{AddWatchMode, EventType, KeeperState, WatcherType, Zxid},
     list::List,
     record::record,
-    request::{requests, same_record},
+    request::define::{requests, same_record},
     text::{Str, Text},
 };
 
