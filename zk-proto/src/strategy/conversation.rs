@@ -17,7 +17,7 @@ use crate::{
     op::OpCode,
     request::{ConnectResponse, TrailingFlag, WatcherEvent},
     strategy::{
-        AnyRequest, AsRecord, Frame, FrameKind, OwnedConnectRequest, frame::reply,
+        AnyRequest, AsRecord, Frame, FrameKind, OwnedConnectRequest, frames::reply,
         record::arbitrary, response_to, text::password,
     },
     text::Secret,

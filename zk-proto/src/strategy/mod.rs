@@ -71,6 +71,7 @@ mod any_request;
 mod conversation;
 mod data;
 mod frame;
+mod frames;
 mod malformed;
 mod multi;
 pub mod number;
@@ -81,6 +82,21 @@ mod response;
 pub mod text;
 
 pub use self::{
-    any_request::*, conversation::*, frame::*, malformed::*, multi::*, record::AsRecord,
-    request::*, response::*,
+    any_request::{AnyRequest, op_with_request, request},
+    conversation::{Conversation, conversation, number, replies_to},
+    frame::{Frame, FrameKind},
+    frames::{client_frame, server_frame},
+    malformed::{Malformed, Mutation, malformed},
+    multi::{OwnedMultiOp, multi_read, multi_read_response, multi_response, multi_write},
+    record::AsRecord,
+    request::{
+        OwnedAddWatchRequest, OwnedAuthPacket, OwnedCheckVersionRequest, OwnedCheckWatchesRequest,
+        OwnedConnectRequest, OwnedCreate2Request, OwnedCreateContainerRequest, OwnedCreateRequest,
+        OwnedCreateTtlRequest, OwnedDeleteContainerRequest, OwnedDeleteRequest, OwnedExistsRequest,
+        OwnedGetAclRequest, OwnedGetAllChildrenNumberRequest, OwnedGetChildren2Request,
+        OwnedGetChildrenRequest, OwnedGetDataRequest, OwnedGetEphemeralsRequest,
+        OwnedGetSaslRequest, OwnedReconfigRequest, OwnedRemoveWatchesRequest, OwnedSetAclRequest,
+        OwnedSetDataRequest, OwnedSyncRequest,
+    },
+    response::{response, response_to},
 };

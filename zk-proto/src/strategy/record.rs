@@ -72,7 +72,7 @@ macro_rules! arbitrary {
 /// `AsRecord` for what is a record itself.
 macro_rules! is_record {
     ($($type:ty),* $(,)?) => {$(
-        impl crate::strategy::AsRecord for $type {
+        impl crate::strategy::record::AsRecord for $type {
             type Record<'a> = Self;
             fn as_record(&self) -> Self {
                 self.clone()
@@ -105,7 +105,7 @@ macro_rules! owned {
             pub $field: $type,)*
         }
 
-        impl crate::strategy::AsRecord for $owned {
+        impl crate::strategy::record::AsRecord for $owned {
             type Record<'a> = $record<'a>;
             fn as_record(&self) -> $record<'_> {
                 $record { $($field: crate::strategy::record::Lend::lend(&self.$field)),* }
