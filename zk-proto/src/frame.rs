@@ -4,12 +4,11 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::{
     code::ErrorCode,
-    data::{AddWatchMode, Xid, Zxid},
+    data::{Xid, Zxid},
     jute::{Encode, Fixed},
     op::OpCode,
     record::record,
     request::Request,
-    session::WatchBy,
 };
 
 /// Bytes of the length in front of a frame.
@@ -194,21 +193,10 @@ impl RequestFrame {
         self.body.is_empty()
     }
 
-    /// The request that it is, of those that arm watches, if it arms one: of every read that can, the last byte says so.
+    /// What follows the header.
     #[inline(always)]
-    pub(crate) fn watches_by(&self) -> Option<WatchBy> {
-        let by = match self.op {
-            OpCode::GET_DATA => WatchBy::Data,
-            OpCode::EXISTS => WatchBy::Exists,
-            OpCode::GET_CHILDREN | OpCode::GET_CHILDREN2 => WatchBy::Children,
-            OpCode::ADD_WATCH => {
-                let mode = self.body.last_chunk::<4>().map(|mode| mode.as_slice().get_i32());
-                let is_recursive = mode == Some(AddWatchMode::PERSISTENT_RECURSIVE.0);
-                return Some(if is_recursive { WatchBy::Recursive } else { WatchBy::Persistent });
-            }
-            _ => return None,
-        };
-        self.body.last().is_some_and(|flag| *flag != 0).then_some(by)
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.body
     }
 
     /// The node that it is about, if it begins with its path: most do.

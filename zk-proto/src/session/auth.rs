@@ -5,10 +5,10 @@ use bytes::Bytes;
 use super::{
     Session,
     config::Auth,
+    fault::{Broken, Cause, LinkError, Over},
     flight::Fate,
-    output::{Answer, Cause, LinkError, Outcome, Over},
+    output::{Answer, Outcome},
     phase::Phase,
-    receive::Broken,
     watches::Watcher,
 };
 use crate::{

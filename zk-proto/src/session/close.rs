@@ -6,11 +6,13 @@ use bytes::Bytes;
 
 use super::{
     Session,
+    fault::{Cause, Over},
     flight::Fate,
-    output::{Answer, Cause, Outcome, Output, Over, Place, State, WatchNotice},
+    output::{Answer, Outcome, Output, Place, State},
     phase::Phase,
     slot::Slot,
     timer::Timer,
+    watch::WatchNotice,
     watches::Watcher,
 };
 use crate::{code::ErrorCode, data::Zxid, frame::RequestFrame, request::CloseSession, time::Time};

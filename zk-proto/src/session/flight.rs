@@ -6,11 +6,13 @@
 use alloc::{collections::VecDeque, vec::Vec};
 
 use super::{
+    fault::Cause,
     link::Link,
-    output::{Cause, OnLoss, Outcome, Outgoing, Patience, Place, WatchBy, Withdrawn},
+    output::{OnLoss, Outcome, Outgoing, Patience, Place, Withdrawn},
     slot::{Purpose, Slot},
     standing::Standing,
     throttle::{Pausing, Whereabouts},
+    watch::WatchBy,
     watches::{Kind, Watcher},
 };
 use crate::{data::Xid, op::OpCode, rng::Rng, time::Time};

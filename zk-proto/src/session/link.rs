@@ -7,10 +7,11 @@ use bytes::BytesMut;
 
 use super::{
     Session,
+    fault::{Cause, LinkError, Over},
     flight::Fate,
     inbound::Inbound,
     liveness::Liveness,
-    output::{Cause, LinkError, Output, Over, ProbeAnswer, State},
+    output::{Output, ProbeAnswer, State},
     phase::{Password, Phase},
     slot::Slot,
     suspects::Trial,

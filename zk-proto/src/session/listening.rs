@@ -4,10 +4,11 @@ use alloc::sync::Arc;
 
 use super::{
     Session,
-    output::{LinkError, NodeEvent, Output, WatchBy, WatchNotice},
+    fault::{Broken, LinkError},
+    output::Output,
     phase::Phase,
-    receive::Broken,
     slot::{Purpose, Slot},
+    watch::{NodeEvent, WatchBy, WatchNotice},
     watches::{Kind, Watcher},
 };
 use crate::{

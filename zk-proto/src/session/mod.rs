@@ -59,6 +59,7 @@ mod auth;
 mod close;
 mod config;
 mod confirm;
+mod fault;
 mod flight;
 mod inbound;
 mod link;
@@ -76,6 +77,7 @@ mod suspects;
 mod throttle;
 mod timer;
 mod waiting;
+mod watch;
 mod watches;
 
 use alloc::{collections::VecDeque, vec::Vec};
@@ -84,11 +86,12 @@ use bytes::BytesMut;
 
 pub use self::{
     config::{Auth, Config, Credentials, Lease},
+    fault::{Cause, Costly, LinkError, Over, SaslFault, TicketFault, TlsFault},
     output::{
-        Answer, Cause, Costly, LinkError, Negotiated, NodeEvent, OnLoss, Outcome, Outgoing, Output,
-        Over, Patience, Place, ProbeAnswer, SaslFault, SaslSaid, SaslStep, State, TicketFault,
-        TlsFault, WatchBy, WatchIntent, WatchNotice, Withdrawn,
+        Answer, Negotiated, OnLoss, Outcome, Outgoing, Output, Patience, Place, ProbeAnswer,
+        SaslSaid, SaslStep, State, Withdrawn,
     },
+    watch::{NodeEvent, WatchBy, WatchIntent, WatchNotice},
     watches::Watcher,
 };
 
@@ -194,7 +197,8 @@ impl<R, W: Watcher> Session<R, W> {
             Some(Cause::TooLarge { len, len_max })
         } else if request.frame.op().is_the_sessions() {
             Some(Cause::Reserved(request.frame.op()))
-        } else if request.frame.watches_by() != request.watch.as_ref().map(|watch| watch.by) {
+        } else if WatchBy::asked_by(&request.frame) != request.watch.as_ref().map(|watch| watch.by)
+        {
             Some(Cause::WatchMismatch)
         } else if request.patience == Patience::FailFast && !matches!(self.phase, Phase::Up(_)) {
             Some(Cause::NotConnected)

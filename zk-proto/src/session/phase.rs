@@ -3,10 +3,7 @@
 use bytes::Bytes;
 use core::{fmt, time::Duration};
 
-use super::{
-    config::Credentials,
-    output::{Negotiated, Over},
-};
+use super::{config::Credentials, fault::Over, output::Negotiated};
 use crate::{
     data::{SessionId, Xid, Zxid},
     text::Secret,

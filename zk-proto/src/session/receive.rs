@@ -8,25 +8,24 @@ use zeroize::Zeroize as _;
 
 use super::{
     Session,
+    fault::{Broken, Cause, LinkError, Over, TlsFault},
     flight::{Fate, Sent},
     link::PROBE_PAUSE_MIN,
     liveness::{Liveness, Source},
-    output::{
-        Answer, Cause, LinkError, Negotiated, NodeEvent, Outcome, Output, Over, State, TlsFault,
-        WatchNotice,
-    },
+    output::{Answer, Negotiated, Outcome, Output, State},
     phase::{Password, Phase, Up},
     resume,
     sasl::SASL_LEN_MAX,
     slot::{Purpose, Slot},
     timer::Timer,
+    watch::{NodeEvent, WatchNotice},
     watches::{Kind, Watcher},
 };
 use crate::{
     code::ErrorCode,
     data::{Xid, Zxid},
     frame::{FrameError, ReplyHeader},
-    jute::{Decode, DecodeError, Reader},
+    jute::{Decode, Reader},
     op::OpCode,
     request::{ConnectView, LEN_CONNECT_RESPONSE_MIN, WatcherEventView},
     time::Time,
@@ -37,20 +36,6 @@ use crate::{
 /// is three times as long, so a frame of the longest kind would take up several times its length; and servers let no
 /// such name in.
 const LEN_UNREADABLE_MAX: usize = 16 << 10;
-
-/// Why a connection must be left because of something that came over it.
-pub(crate) enum Broken {
-    /// It cannot be understood, or must not be trusted any further.
-    Link(LinkError),
-    /// It ends the session.
-    Session(Over),
-}
-
-impl From<DecodeError> for Broken {
-    fn from(error: DecodeError) -> Self {
-        Self::Link(LinkError::Protocol(error.to_string()))
-    }
-}
 
 /// Pings that must be answered after a refusal. One is not enough: servers write what they have in line behind the end of
 /// a connection, such as the answer to a ping that came just in time, together with what is in front of it.

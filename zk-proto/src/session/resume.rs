@@ -2,7 +2,7 @@
 
 use super::{
     Session,
-    output::LinkError,
+    fault::LinkError,
     phase::Phase,
     watches::{Kind, Watcher, Watches},
 };

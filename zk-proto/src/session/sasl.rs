@@ -9,9 +9,9 @@ use bytes::Bytes;
 
 use super::{
     Session,
-    output::{LinkError, Negotiated, Output, Over, SaslFault, SaslSaid, SaslStep},
+    fault::{Broken, LinkError, Over, SaslFault},
+    output::{Negotiated, Output, SaslSaid, SaslStep},
     phase::{Phase, Proving},
-    receive::Broken,
     watches::Watcher,
 };
 use crate::{

@@ -3,8 +3,9 @@
 use alloc::{boxed::Box, sync::Arc};
 
 use super::{
-    output::{Outgoing, Patience, Place, WatchBy, WatchIntent},
+    output::{Outgoing, Patience, Place},
     suspects::Suspicion,
+    watch::{WatchBy, WatchIntent},
 };
 use crate::frame::RequestFrame;
 

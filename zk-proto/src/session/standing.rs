@@ -13,7 +13,7 @@
 
 use alloc::{collections::BTreeMap, sync::Arc};
 
-use super::output::WatchBy;
+use super::watch::WatchBy;
 
 /// The persistent watches that stand on a path, or will when the server has read everything that was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -17,13 +17,14 @@
 //! that is longer than any that this session has had an answer to; it takes [`TRIALS`] for others, and one more for
 //! each request of this session that was answered after a trial had spoken against it.
 
-use alloc::{boxed::Box, format, string::String, sync::Arc};
+use alloc::{boxed::Box, sync::Arc};
 use core::time::Duration;
 
 use super::{
     Session,
+    fault::{Cause, Costly, LinkError},
     flight::{Flight, Sent},
-    output::{Cause, Costly, LinkError, Outcome},
+    output::Outcome,
     phase::Phase,
     slot::Slot,
     timer::Timer,
@@ -165,17 +166,6 @@ impl Suspects {
                 len_answered: self.len_answered,
             }))
         })
-    }
-}
-
-/// How the message ends: what is known of the servers' limit.
-pub(super) fn limit(len: usize, len_answered: usize) -> String {
-    if len > len_answered {
-        format!(
-            "the longest that was answered had {len_answered}; see jute.maxbuffer of the servers"
-        )
-    } else {
-        format!("though one of {len_answered} was answered")
     }
 }
 

@@ -8,9 +8,9 @@ use core::time::Duration;
 
 use super::{
     Session,
+    fault::{Broken, Cause, Over},
     flight::Fate,
-    output::{Cause, Over, Place},
-    receive::Broken,
+    output::Place,
     slot::Slot,
     timer::Timer,
     watches::Watcher,

@@ -9,9 +9,9 @@ use alloc::{
 use core::{borrow::Borrow, cmp::Ordering, ops::Bound};
 
 use super::{
-    output::{NodeEvent, WatchBy, WatchNotice},
     standing::Modes,
     waiting::Waiting,
+    watch::{NodeEvent, WatchBy, WatchNotice},
 };
 use crate::{code::ErrorCode, data::EventType, path};
 
