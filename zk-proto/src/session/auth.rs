@@ -3,12 +3,13 @@
 use bytes::Bytes;
 
 use super::{
-    Session,
     config::Auth,
+    credential::Credential,
     fault::{Broken, Cause, LinkError, Over},
     flight::Fate,
     output::{Answer, Outcome},
     phase::Phase,
+    state::Session,
     watches::Watcher,
 };
 use crate::{
@@ -19,21 +20,6 @@ use crate::{
     text::{Secret, Str},
     time::Time,
 };
-
-/// An identity, and whoever waits for the first word on it.
-#[derive(Debug)]
-pub(crate) struct Credential<R> {
-    auth: Auth,
-    pub(crate) token: Option<R>,
-    /// What became of it on the connections that are gone.
-    pub(crate) fate: Fate,
-}
-
-impl<R> Credential<R> {
-    pub(crate) const fn new(auth: Auth, token: Option<R>) -> Self {
-        Self { auth, token, fate: Fate::NotSent }
-    }
-}
 
 impl<R, W: Watcher> Session<R, W> {
     /// An identity to be proved on this and every later connection. Answered like a request, once a

@@ -5,12 +5,12 @@ use core::time::Duration;
 use bytes::Bytes;
 
 use super::{
-    Session,
     fault::{Cause, Over},
     flight::Fate,
     output::{Answer, Outcome, Output, Place, State},
     phase::Phase,
     slot::Slot,
+    state::Session,
     timer::Timer,
     watch::WatchNotice,
     watches::Watcher,

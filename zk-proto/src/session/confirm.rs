@@ -1,10 +1,10 @@
 //! Leases that the leader confirms, for sessions that somebody relies on.
 
 use super::{
-    Session,
     config::Lease,
     phase::Phase,
     slot::{Purpose, Slot},
+    state::Session,
     timer::Timer,
     watches::Watcher,
 };

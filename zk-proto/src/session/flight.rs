@@ -9,9 +9,9 @@ use super::{
     fault::Cause,
     link::Link,
     output::{OnLoss, Outcome, Outgoing, Patience, Place, Withdrawn},
+    pausing::{Pausing, Whereabouts},
     slot::{Purpose, Slot},
     standing::Standing,
-    throttle::{Pausing, Whereabouts},
     watch::WatchBy,
     watches::{Kind, Watcher},
 };

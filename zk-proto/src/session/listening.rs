@@ -3,11 +3,11 @@
 use alloc::sync::Arc;
 
 use super::{
-    Session,
     fault::{Broken, LinkError},
     output::Output,
     phase::Phase,
     slot::{Purpose, Slot},
+    state::Session,
     watch::{NodeEvent, WatchBy, WatchNotice},
     watches::{Kind, Watcher},
 };

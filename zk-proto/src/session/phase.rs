@@ -40,6 +40,9 @@ pub(crate) struct Proving {
     pub(crate) due: Option<Xid>,
 }
 
+/// First pause of the search for a server that takes writes; doubles with each try.
+pub(crate) const PROBE_PAUSE_MIN: Duration = Duration::from_millis(100);
+
 /// What exists only while a server serves the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Up {

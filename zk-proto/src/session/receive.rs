@@ -7,16 +7,14 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use zeroize::Zeroize as _;
 
 use super::{
-    Session,
     fault::{Broken, Cause, LinkError, Over, TlsFault},
     flight::{Fate, Sent},
-    link::PROBE_PAUSE_MIN,
     liveness::{Liveness, Source},
     output::{Answer, Negotiated, Outcome, Output, State},
-    phase::{Password, Phase, Up},
+    phase::{PROBE_PAUSE_MIN, Password, Phase, Up},
     resume,
-    sasl::SASL_LEN_MAX,
     slot::{Purpose, Slot},
+    state::Session,
     timer::Timer,
     watch::{NodeEvent, WatchNotice},
     watches::{Kind, Watcher},
@@ -151,14 +149,6 @@ impl<R, W: Watcher> Session<R, W> {
             }
             Phase::Proving(proving) => self.proved(now, proving, &frame),
             Phase::Waiting | Phase::Dialing | Phase::Over(_) => Ok(()),
-        }
-    }
-
-    /// Before servers have proved who they are, they have little to say.
-    fn reply_len_max(&self) -> usize {
-        match self.phase {
-            Phase::Proving(_) => self.config.reply_len_max.min(SASL_LEN_MAX),
-            _ => self.config.reply_len_max,
         }
     }
 

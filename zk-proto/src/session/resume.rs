@@ -1,9 +1,9 @@
 //! What precedes user traffic on a new connection, behind credentials: watches.
 
 use super::{
-    Session,
     fault::LinkError,
     phase::Phase,
+    state::Session,
     watches::{Kind, Watcher, Watches},
 };
 use crate::{

@@ -8,10 +8,10 @@ use alloc::sync::Arc;
 use bytes::Bytes;
 
 use super::{
-    Session,
     fault::{Broken, LinkError, Over, SaslFault},
     output::{Negotiated, Output, SaslSaid, SaslStep},
     phase::{Phase, Proving},
+    state::Session,
     watches::Watcher,
 };
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
 const SASL_STEPS_MAX: u32 = 16;
 
 /// Longest frame that is accepted during an exchange: a ticket with many groups has some 48 KiB.
-pub(super) const SASL_LEN_MAX: usize = 64 << 10;
+const SASL_LEN_MAX: usize = 64 << 10;
 
 impl<R, W: Watcher> Session<R, W> {
     /// What the mechanism wants done, in answer to an [`Output::Sasl`]. Ignored if that was of a connection that is
@@ -107,6 +107,14 @@ impl<R, W: Watcher> Session<R, W> {
                 }
                 Err(Broken::Link(LinkError::NotServed))
             }
+        }
+    }
+
+    /// Before servers have proved who they are, they have little to say.
+    pub(super) fn reply_len_max(&self) -> usize {
+        match self.phase {
+            Phase::Proving(_) => self.config.reply_len_max.min(SASL_LEN_MAX),
+            _ => self.config.reply_len_max,
         }
     }
 

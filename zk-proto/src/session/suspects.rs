@@ -20,17 +20,8 @@
 use alloc::{boxed::Box, sync::Arc};
 use core::time::Duration;
 
-use super::{
-    Session,
-    fault::{Cause, Costly, LinkError},
-    flight::{Flight, Sent},
-    output::Outcome,
-    phase::Phase,
-    slot::Slot,
-    timer::Timer,
-    watches::Watcher,
-};
-use crate::time::Time;
+use super::fault::{Cause, Costly};
+use crate::frame::RequestFrame;
 
 /// Requests under way at most, as long as one of them has been under way when a connection ended. Also how many there are
 /// to be told apart afterwards, one at a time.
@@ -125,6 +116,11 @@ impl Trial {
     pub(crate) const fn allows(self) -> bool {
         matches!(self, Self::Observed(_))
     }
+
+    /// Whether a connection that has been observed, and then lived so long with a request, was ended over that.
+    pub(crate) fn is_conclusive(self, lived: Duration) -> bool {
+        matches!(self, Self::Observed(observed) if lived.saturating_mul(OBSERVED) <= observed)
+    }
 }
 
 impl Suspects {
@@ -138,7 +134,7 @@ impl Suspects {
     }
 
     /// How long to observe a connection, if that can be conclusive.
-    fn to_be_observed(&self) -> Option<Duration> {
+    pub(crate) fn to_be_observed(&self) -> Option<Duration> {
         let time = self.lived?.saturating_mul(OBSERVED).max(OBSERVED_MIN);
         Some(time).filter(|time| *time <= OBSERVED_MAX)
     }
@@ -151,124 +147,25 @@ impl Suspects {
         }
     }
 
-    /// Whether a trial that has just spoken against a request convicts it.
-    fn convicts<R, W>(&self, slot: &mut Slot<R, W>) -> Option<Cause> {
-        let needed = self.trials_needed(slot.frame().len());
-        let Slot::User { request, suspicion, .. } = slot else { return None };
+    /// How long a connection lived with the oldest request that was under way when a server ended it.
+    pub(crate) const fn lived(&mut self, lived: Duration) {
+        self.lived = Some(lived);
+    }
+
+    /// A trial has just spoken against a request: whether that convicts it.
+    pub(crate) fn convict(&self, frame: &RequestFrame, suspicion: &mut Suspicion) -> Option<Cause> {
+        let needed = self.trials_needed(frame.len());
         suspicion.trials = suspicion.trials.saturating_add(1);
         (suspicion.trials >= needed).then(|| {
             Cause::CostsConnection(Box::new(Costly {
-                op: request.frame.op(),
-                path: request.frame.path().map(Arc::from),
-                len: request.frame.len(),
+                op: frame.op(),
+                path: frame.path().map(Arc::from),
+                len: frame.len(),
                 // This one too.
                 connections: u32::from(suspicion.losses).saturating_add(1),
                 len_answered: self.len_answered,
             }))
         })
-    }
-}
-
-impl<R, W> Flight<R, W> {
-    /// Whether a request has to wait for others even if it could be sent.
-    #[inline(always)]
-    pub(crate) fn is_paced(&self) -> bool {
-        let is_suspect = |sent: &Sent<R, W>| sent.slot.suspicion().is_any();
-        !self.waiting.is_empty() || self.sent.front().is_some_and(is_suspect)
-    }
-
-    /// Whether anything waits to be sent.
-    pub(crate) fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty()
-    }
-
-    /// Whether the next request is to be sent alone.
-    pub(crate) fn awaits_trial(&self) -> bool {
-        self.waiting.front().is_some_and(|slot| slot.suspicion().goes_alone())
-    }
-
-    /// Whether the next request may be sent, beside those that are under way.
-    pub(crate) fn may_go(&self, slot: &Slot<R, W>, trial: Trial) -> bool {
-        let oldest = self.sent.front().map_or(Suspicion::NONE, |sent| sent.slot.suspicion());
-        let window = oldest.window().min(slot.suspicion().window());
-        self.sent.len() < window && (trial.allows() || !slot.suspicion().goes_alone())
-    }
-
-    /// When the oldest user's request was sent of which something is among the first `written` bytes.
-    pub(crate) fn oldest_user_sent(&self, written: u64) -> Option<Time> {
-        let is_user = |sent: &&Sent<R, W>| matches!(sent.slot, Slot::User { .. });
-        self.sent.iter().find(is_user).filter(|sent| sent.start < written).map(|sent| sent.at)
-    }
-
-    /// The only request under way, if it was to be alone.
-    pub(crate) fn only_suspect(&mut self) -> Option<&mut Sent<R, W>> {
-        let is_alone = self.sent.len() == 1;
-        self.sent.front_mut().filter(|sent| is_alone && sent.slot.suspicion().goes_alone())
-    }
-
-    /// Changes what speaks against requests that wait.
-    pub(crate) fn reconsider(&mut self, change: impl Fn(&mut Suspicion)) {
-        for slot in &mut self.waiting {
-            if let Slot::User { suspicion, .. } = slot {
-                change(suspicion);
-            }
-        }
-    }
-}
-
-impl<R, W: Watcher> Session<R, W> {
-    /// Has a connection observed before a request is tried alone over it.
-    pub(super) fn observe(&mut self, now: Time) {
-        let restoring = !matches!(self.phase, Phase::Up(up) if up.restoring == 0);
-        let busy = restoring || !self.link.auth_pending.is_empty() || self.flight.has_sent();
-        if busy || self.link.trial != Trial::NotBegun || !self.flight.awaits_trial() {
-            return;
-        }
-        if let Some(time) = self.suspects.to_be_observed() {
-            self.link.trial = Trial::Observing(time);
-            self.timers.set(Timer::Trial, now.after(time));
-        } else {
-            self.link.trial = Trial::Observed(Duration::ZERO);
-            self.send_waiting(now);
-        }
-    }
-
-    /// The connection has been observed for long enough. A last ping shows that it still lives.
-    pub(super) fn observed(&mut self, now: Time) {
-        if let (Trial::Observing(time), Phase::Up(up)) = (self.link.trial, &mut self.phase) {
-            up.doubts = up.doubts.max(1);
-            self.link.trial = Trial::Observed(time);
-            self.ping(now);
-        }
-    }
-
-    /// What the loss of an established connection says about the requests that were under way, before they are sorted out.
-    /// Returns the outcome of the one that did it, if that is certain.
-    pub(super) fn judge(&mut self, now: Time, why: &LinkError) -> Option<(Slot<R, W>, Outcome)> {
-        if !matches!(why, LinkError::Closed | LinkError::Reset) {
-            return None;
-        }
-        let written = self.link.written();
-        let at = self.flight.oldest_user_sent(written);
-        let Some(at) = at else {
-            if !matches!(self.phase, Phase::Up(up) if up.restoring > 0) {
-                self.flight.reconsider(Suspicion::clear);
-            }
-            return None;
-        };
-        let lived = now.since(at);
-        self.suspects.lived = Some(lived);
-        let Trial::Observed(observed) = self.link.trial else { return None };
-        let is_prompt = lived.saturating_mul(OBSERVED) <= observed;
-        if !is_prompt || !self.link.inbound.buffer().is_empty() {
-            return None;
-        }
-        let Sent { slot, .. } = self.flight.only_suspect()?;
-        let cause = self.suspects.convicts(slot)?;
-        let slot = self.flight.take_first_user(written)?;
-        self.flight.reconsider(|suspicion| *suspicion = Suspicion::NONE);
-        self.rotation.succeeded();
-        Some((slot, Outcome::Unknown(cause)))
     }
 }
 

@@ -1,0 +1,74 @@
+//! What has its time: timers that have run out, pings, silence.
+
+use super::{
+    fault::{LinkError, Over},
+    phase::Phase,
+    state::Session,
+    timer::Timer,
+    watches::Watcher,
+};
+use crate::time::Time;
+
+impl<R, W: Watcher> Session<R, W> {
+    /// The moment of [`deadline`](Session::deadline) has come. Harmless if it has not.
+    pub fn elapsed(&mut self, now: Time) {
+        while let Some(timer) = self.timers.expire(now) {
+            match timer {
+                Timer::Expiry => self.finish(Over::Expired),
+                Timer::Close => self.finish(Over::Closed),
+                Timer::Dial => self.drop_link(now, LinkError::TimedOut),
+                Timer::Silence => self.fell_silent(now),
+                Timer::Confirm => self.confirm(now),
+                Timer::Ping => self.ping(now),
+                Timer::Retry => self.dial(now),
+                Timer::Trial => self.observed(now),
+                Timer::Probe => self.probe(),
+                Timer::Pause => self.end_due_pauses(now),
+            }
+        }
+        self.check();
+    }
+
+    /// Sends a heartbeat, unless the end of the session is on its way: the server closes the connection
+    /// behind that, and what it has not read by then can cost its answer.
+    pub(super) fn ping(&mut self, now: Time) {
+        if let Phase::Up(_) = self.phase {
+            if self.flight.close_was_sent(u64::MAX) {
+                self.liveness.sent(now);
+            } else {
+                self.note_drain(now);
+                self.link.write_ping(!self.liveness.is_waiting());
+                self.liveness.pinged(now);
+            }
+            self.watch_silence();
+        }
+    }
+
+    /// What leaves slowly leaves all the same, and the answer to a ping behind it is not due yet.
+    pub(super) fn note_drain(&mut self, now: Time) {
+        if self.link.drains(now) {
+            self.liveness.drained(now);
+        }
+    }
+
+    /// Nothing has come for so long that the connection is taken for dead, unless it has been taking our bytes.
+    pub(super) fn fell_silent(&mut self, now: Time) {
+        self.note_drain(now);
+        if self.liveness.silence() <= now {
+            self.drop_link(now, LinkError::TimedOut);
+        } else {
+            self.watch_silence();
+        }
+    }
+
+    pub(super) fn watch_expiry(&mut self) {
+        if let Some(at) = self.liveness.expiry().filter(|_| self.identity.is_established()) {
+            self.timers.set(Timer::Expiry, at);
+        }
+    }
+
+    pub(super) fn watch_silence(&mut self) {
+        self.timers.set(Timer::Ping, self.liveness.ping_due());
+        self.timers.set(Timer::Silence, self.liveness.silence());
+    }
+}

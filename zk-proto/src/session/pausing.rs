@@ -1,0 +1,179 @@
+//! Requests that pause, since a server had no time for them.
+
+use alloc::collections::BTreeMap;
+use core::time::Duration;
+
+use super::{output::Place, slot::Slot};
+use crate::{rng::Rng, time::Time};
+
+/// Pause behind the first refusal of a request; doubles with each further one.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+
+/// Longest pause: a server that has recovered must not stand idle for long.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// The longest pause behind this many refusals of a request; the shortest is half as long. A part of it is left to chance,
+/// since many clients are refused at once.
+fn longest_pause(refusals: u8) -> Duration {
+    let doubled = 2_u32.saturating_pow(u32::from(refusals.saturating_sub(1)));
+    PAUSE_MIN.saturating_mul(doubled).min(PAUSE_MAX)
+}
+
+/// Requests that pause, and the present places of those that have.
+#[derive(Debug)]
+pub(crate) struct Pausing<R, W> {
+    /// By when they are to be sent again, and by their first places.
+    slots: BTreeMap<(Time, Place), Slot<R, W>>,
+    /// By the first places.
+    whereabouts: BTreeMap<Place, Whereabouts>,
+    /// Until when those pause that were refused last, by how often they have been.
+    latest: BTreeMap<u8, Time>,
+}
+
+/// Where a request is that has been refused at least once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whereabouts {
+    /// It pauses until then.
+    Pausing(Time),
+    /// It is waiting or sent, at this place.
+    InLine(Place),
+}
+
+impl<R, W> Pausing<R, W> {
+    pub(crate) const fn new() -> Self {
+        Self { slots: BTreeMap::new(), whereabouts: BTreeMap::new(), latest: BTreeMap::new() }
+    }
+
+    /// Keeps a request that has been refused this often. Those that are refused about together come in again together,
+    /// in the order of their first places: what was submitted as a sequence stays one if all of it is refused.
+    pub(crate) fn put(&mut self, now: Time, refusals: u8, slot: Slot<R, W>, rng: &mut Rng) {
+        let longest = longest_pause(refusals);
+        let half = longest.checked_div(2).unwrap_or_default();
+        let fits = |until: &Time| (half..=longest).contains(&until.since(now));
+        let until = match self.latest.get(&refusals).copied().filter(fits) {
+            Some(until) => until,
+            None => {
+                let quarter = half.checked_div(2).unwrap_or_default();
+                now.after(longest.saturating_sub(rng.duration_up_to(quarter)))
+            }
+        };
+        self.latest.insert(refusals, until);
+        let first = slot.first();
+        self.slots.insert((until, first), slot);
+        self.whereabouts.insert(first, Whereabouts::Pausing(until));
+    }
+
+    /// Takes the one that has been due for the longest time.
+    pub(crate) fn take_due(&mut self, now: Time) -> Option<Slot<R, W>> {
+        let due = self.slots.first_entry()?;
+        (due.key().0 <= now).then(|| due.remove())
+    }
+
+    /// Takes one out of its pause.
+    pub(crate) fn take(&mut self, until: Time, first: Place) -> Option<Slot<R, W>> {
+        self.slots.remove(&(until, first))
+    }
+
+    /// One that may have paused stands at another place now.
+    pub(crate) fn moved(&mut self, first: Place, present: Place) {
+        if first != present {
+            self.whereabouts.insert(first, Whereabouts::InLine(present));
+        }
+    }
+
+    /// Whether any has paused that is not over.
+    pub(crate) fn has_moved_any(&self) -> bool {
+        !self.whereabouts.is_empty()
+    }
+
+    /// One that may have paused is over.
+    #[cold]
+    pub(crate) fn forget(&mut self, first: Place) {
+        self.whereabouts.remove(&first);
+    }
+
+    /// `None` of one that has never paused.
+    pub(crate) fn find(&self, first: Place) -> Option<Whereabouts> {
+        self.whereabouts.get(&first).copied()
+    }
+
+    /// When the first one is to be sent again.
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.slots.first_key_value().map(|((until, _), _)| *until)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(crate) fn slots(&self) -> impl Iterator<Item = &Slot<R, W>> {
+        self.slots.values()
+    }
+
+    pub(crate) fn slots_mut(&mut self) -> impl Iterator<Item = &mut Slot<R, W>> {
+        self.slots.values_mut()
+    }
+
+    /// Takes all in the order of their first places.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Slot<R, W>> + use<R, W> {
+        let slots = core::mem::take(&mut self.slots).into_values();
+        slots.map(|slot| (slot.first(), slot)).collect::<BTreeMap<_, _>>().into_values()
+    }
+
+    #[cfg(debug_assertions)]
+    pub(crate) fn whereabouts(&self) -> usize {
+        self.whereabouts.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        frame::RequestFrame,
+        request::Ping,
+        session::{OnLoss, Outgoing, Patience},
+    };
+
+    fn slot(first: u64) -> Slot<u64, ()> {
+        let mut slot = Slot::user(Outgoing {
+            frame: RequestFrame::of(&Ping),
+            token: first,
+            watch: None,
+            on_loss: OnLoss::Report,
+            patience: Patience::Throttling,
+        });
+        slot.put(Place(first));
+        slot
+    }
+
+    #[test]
+    fn pauses_grow_to_a_bound_and_are_random() {
+        let mut rng = Rng::new(7);
+        for refusals in 1..=u8::MAX {
+            let whole = PAUSE_MIN.saturating_mul(1 << (refusals - 1).min(20)).min(PAUSE_MAX);
+            let mut ends = [Time::ZERO; 20];
+            for end in &mut ends {
+                let mut pausing = Pausing::new();
+                pausing.put(Time::ZERO, refusals, slot(1), &mut rng);
+                *end = pausing.next().unwrap();
+                assert!((whole / 2..=whole).contains(&end.since_epoch()), "{end}");
+            }
+            assert!(ends.iter().any(|end| *end != ends[0]), "{ends:?}");
+        }
+    }
+
+    #[test]
+    fn requests_refused_together_come_again_in_their_order() {
+        let (mut pausing, mut rng) = (Pausing::new(), Rng::new(7));
+        let mut now = Time::ZERO;
+        for first in [3, 1, 4, 2] {
+            pausing.put(now, 1, slot(first), &mut rng);
+            now = now.after(Duration::from_millis(1));
+        }
+        assert!(pausing.take_due(now).is_none());
+        let due = pausing.next().unwrap();
+        let tokens = core::iter::from_fn(|| pausing.take_due(due)?.into_token());
+        assert_eq!(tokens.collect::<alloc::vec::Vec<_>>(), [1, 2, 3, 4]);
+    }
+}

@@ -1,0 +1,223 @@
+//! What a session is made of, and what of it can be seen from outside.
+
+use alloc::{collections::VecDeque, vec::Vec};
+
+use bytes::BytesMut;
+
+use super::{
+    config::{Config, Credentials},
+    credential::Credential,
+    fault::{Cause, Over},
+    flight::{Fate, Flight},
+    link::Link,
+    liveness::Liveness,
+    output::{Outcome, Output},
+    phase::{Identity, Phase},
+    reconnect::Rotation,
+    slot::Slot,
+    standing::Standing,
+    suspects::Suspects,
+    timer::Timers,
+    watches::{Watcher, Watches},
+};
+use crate::{data::Xid, op::OpCode, rng::Rng, time::Time};
+
+/// A session and everything that outlives its connections.
+///
+/// `R` is whatever waits for a reply, `W` whatever waits for a watch; the session only carries them.
+#[derive(Debug)]
+pub struct Session<R, W> {
+    pub(super) config: Config,
+    pub(super) phase: Phase,
+    pub(super) identity: Identity,
+    pub(super) link: Link,
+    pub(super) flight: Flight<R, W>,
+    pub(super) watches: Watches<W>,
+    pub(super) standing: Standing,
+    pub(super) credentials: Vec<Credential<R>>,
+    pub(super) liveness: Liveness,
+    pub(super) rotation: Rotation,
+    pub(super) suspects: Suspects,
+    /// How long frames of restoration may be, as far as is known of the servers.
+    pub(super) batch_len_max: usize,
+    pub(super) timers: Timers,
+    pub(super) rng: Rng,
+    /// Set by `close`: nothing may be submitted any more.
+    pub(super) closing: bool,
+    /// What the server has turned out not to know, or the one before if the connection was lost over it.
+    pub(super) unknown: Vec<OpCode>,
+    /// Whether it may have been closed: a server was told, and has not answered.
+    pub(super) close_is_in_doubt: bool,
+    /// Whether the connection is to be left as soon as nothing is in flight: nothing more is sent over it.
+    pub(super) leaving: bool,
+    /// Whether somebody relies on the session's lasting.
+    pub(super) relied_on: bool,
+    pub(super) outputs: VecDeque<Output<R, W>>,
+}
+
+impl<R, W: Watcher> Session<R, W> {
+    /// A session that begins to dial at once. The seed decides the order of servers and all jitter.
+    #[must_use]
+    pub fn new(mut config: Config, seed: u64, now: Time) -> Self {
+        let mut rng = Rng::new(seed);
+        let resume = config.resume.take();
+        let resumed_since = resume.is_some().then_some(now);
+        let next_xid = resume.as_ref().map_or(Xid::FIRST, |resume| resume.next_xid);
+        let mut session = Self {
+            phase: Phase::Waiting,
+            identity: Identity::new(resume),
+            link: Link::default(),
+            // From zero down they have meanings of their own.
+            flight: Flight::new(next_xid.max(Xid::FIRST)),
+            watches: Watches::new(),
+            standing: Standing::default(),
+            credentials: Vec::new(),
+            liveness: Liveness::new(config.session_timeout, resumed_since, config.lease),
+            rotation: Rotation::new(config.servers.clone(), &mut rng),
+            suspects: Suspects::default(),
+            batch_len_max: config.request_len_max,
+            timers: Timers::default(),
+            rng,
+            closing: false,
+            unknown: Vec::new(),
+            close_is_in_doubt: false,
+            leaving: false,
+            relied_on: false,
+            outputs: VecDeque::new(),
+            config,
+        };
+        let auth = core::mem::take(&mut session.config.auth);
+        session.credentials = auth.into_iter().map(|auth| Credential::new(auth, None)).collect();
+        session.watch_expiry();
+        session.dial(now);
+        session.check();
+        session
+    }
+
+    /// The next thing to do; `None` once there is nothing more.
+    pub fn poll(&mut self) -> Option<Output<R, W>> {
+        self.outputs.pop_front()
+    }
+
+    /// Bytes for the server. The driver takes off the front what it has written, and nothing else.
+    pub const fn outbound(&mut self) -> &mut BytesMut {
+        &mut self.link.outbound
+    }
+
+    /// Where the driver appends what it has read, before it calls [`received`](Session::received).
+    pub const fn inbound(&mut self) -> &mut BytesMut {
+        self.link.inbound.buffer()
+    }
+
+    /// The same, with room to read to: how drivers should ask for it before they read.
+    ///
+    /// Little room, where little has come of late; 64 KiB at most, or what is missing of a longer frame. Such a frame
+    /// gets a buffer of its own, that grows as it fills up: to the length that it says it has, but not beyond twice what
+    /// has come of it, unless the one before was as long or all of it is within 128 KiB. So with a [longest
+    /// reply](Config::reply_len_max) of so many bytes at most twice as many are taken up, while the buffer grows for
+    /// the last time.
+    pub fn inbound_with_room(&mut self) -> &mut BytesMut {
+        self.link.inbound.with_room()
+    }
+
+    /// Gives back the memory of buffers that are empty, and the room for more: for drivers that know that nothing is going on.
+    pub fn shrink(&mut self) {
+        self.link.shrink();
+    }
+
+    /// When [`elapsed`](Session::elapsed) is due; `None` only once the session is over.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    /// Whether the limits of [`Config`] leave room for another request. Not enforced by `submit`.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.flight.requests() < self.config.requests_max
+            && self.flight.bytes() < self.config.request_bytes_max
+    }
+
+    /// Requests waiting or in flight, the session's own among them, and the bytes that are kept of their frames.
+    #[must_use]
+    pub fn load(&self) -> (usize, usize) {
+        (self.flight.requests(), self.flight.bytes())
+    }
+
+    /// The server that the session is connected to or dials, as `host:port`.
+    #[must_use]
+    pub fn server(&self) -> Option<&str> {
+        self.link.server.as_deref().filter(|_| self.phase.has_link())
+    }
+
+    /// Until when the server that answered last keeps this session, counted from when the newest
+    /// answered message was *sent*; `None` before the first handshake, once the session is over, and
+    /// while it seems to be: when a reply said so, and no handshake has settled it yet.
+    ///
+    /// Sound for a standalone server and for a leader. A follower that is cut off from its leader goes
+    /// on answering while the leader's clock runs out: see [`confirmed_lease`](Session::confirmed_lease).
+    #[must_use]
+    pub fn lease(&self) -> Option<Time> {
+        self.liveness.lease()
+    }
+
+    /// Why the session is over, if it is.
+    #[must_use]
+    pub const fn over(&self) -> Option<Over> {
+        self.phase.over()
+    }
+
+    /// What it takes to go on with this session elsewhere; `None` if there is none, or none that any
+    /// server but a read-only one has heard of.
+    #[must_use]
+    pub fn credentials(&self) -> Option<Credentials> {
+        let next_xid = self.flight.next_xid();
+        self.identity.credentials(next_xid).filter(|_| self.phase.over().is_none())
+    }
+
+    pub(super) const fn over_or_closing(&self) -> Option<Over> {
+        match self.phase.over() {
+            None if self.closing => Some(Over::Closed),
+            over => over,
+        }
+    }
+
+    pub(super) fn reply(&mut self, token: R, outcome: Outcome) {
+        let reply = Output::Reply { token, outcome };
+        if planted!(AnswersInReverse) {
+            self.outputs.push_front(reply);
+        } else {
+            self.outputs.push_back(reply);
+        }
+    }
+
+    /// Reports a request that will not be answered to whoever submitted it.
+    pub(super) fn report(&mut self, slot: Slot<R, W>, fate: Fate, cause: &Cause) {
+        if let Some(token) = slot.into_token() {
+            self.reply(token, fate.outcome(cause));
+        }
+    }
+
+    /// Asserts in debug builds what every input must leave true.
+    pub(super) fn check(&self) {
+        #[cfg(debug_assertions)]
+        {
+            use super::timer::Timer;
+
+            let up = matches!(self.phase, Phase::Up(_));
+            let over = self.phase.over().is_some();
+            self.flight.check();
+            debug_assert_eq!(self.timers.at(Timer::Ping).is_some(), up, "pings iff up");
+            debug_assert_eq!(self.timers.at(Timer::Silence).is_some(), up, "silence iff up");
+            let waiting = matches!(self.phase, Phase::Waiting);
+            debug_assert_eq!(self.timers.at(Timer::Retry).is_some(), waiting, "retry iff waiting");
+            debug_assert_eq!(self.timers.next().is_none(), over, "no timer iff over");
+            let due = self.flight.next_due();
+            let ends =
+                due.is_none_or(|due| self.timers.at(Timer::Pause).is_some_and(|at| at <= due));
+            debug_assert!(ends, "every pause ends");
+            debug_assert!(up || !self.flight.has_sent(), "sent requests need a connection");
+            debug_assert!(self.phase.has_stream() || self.link.outbound.is_empty());
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Requests of users: taken, sent as soon as they can be, and taken back.
+
+use super::{
+    fault::Cause,
+    output::{Outcome, Outgoing, Patience, Place, Withdrawn},
+    phase::Phase,
+    slot::Slot,
+    state::Session,
+    watch::WatchBy,
+    watches::Watcher,
+};
+use crate::time::Time;
+
+impl<R, W: Watcher> Session<R, W> {
+    /// A request to be sent as soon as there is a connection, behind all earlier ones.
+    ///
+    /// What the server of this connection has turned out not to know is not asked for again: it would cost another
+    /// connection.
+    ///
+    /// Whatever becomes of it, its token comes back in exactly one [`Output::Reply`](super::Output::Reply), or when it is
+    /// [withdrawn](Session::withdraw). Returns where it stands.
+    pub fn submit(&mut self, now: Time, request: Outgoing<R, W>) -> Place {
+        let (len, len_max) = (request.frame.len(), self.config.request_len_max);
+        let refusal = if let Some(over) = self.over_or_closing() {
+            Some(Cause::SessionOver(over))
+        } else if len > len_max {
+            Some(Cause::TooLarge { len, len_max })
+        } else if request.frame.op().is_the_sessions() {
+            Some(Cause::Reserved(request.frame.op()))
+        } else if WatchBy::asked_by(&request.frame) != request.watch.as_ref().map(|watch| watch.by)
+        {
+            Some(Cause::WatchMismatch)
+        } else if request.patience == Patience::FailFast && !matches!(self.phase, Phase::Up(_)) {
+            Some(Cause::NotConnected)
+        } else {
+            None
+        };
+        let place = if let Some(cause) = refusal {
+            self.reply(request.token, Outcome::NotSent(cause));
+            Place(0)
+        } else if self.unknown.contains(&request.frame.op()) {
+            self.reply_unknown(request.token);
+            Place(0)
+        } else {
+            self.pass_on(now, Slot::user(request))
+        };
+        self.check();
+        place
+    }
+
+    /// The user of a request waits no longer: it is not sent if it has not been. `None` if there is nothing to wait
+    /// for any more.
+    ///
+    /// What was sent keeps its place. Its answer will come, and has to be told from the others'; if a server has no time
+    /// for it, that is the answer.
+    pub fn withdraw(&mut self, place: Place) -> Option<Withdrawn<'_, R>> {
+        self.flight.withdraw(place)
+    }
+
+    /// Sends a request, or lets it wait until requests can be sent. Those that wait then are sent first: while they can,
+    /// none waits.
+    #[inline(always)]
+    pub(super) fn pass_on(&mut self, now: Time, slot: Slot<R, W>) -> Place {
+        if !self.sends() || self.flight.is_paced() {
+            return self.line_up(now, slot);
+        }
+        let place = self.flight.send_next(now, slot, &mut self.link, &mut self.standing);
+        self.has_sent(now);
+        place
+    }
+
+    /// Puts a request behind others that wait, or that the connection has to show something for first.
+    #[cold]
+    pub(super) fn line_up(&mut self, now: Time, slot: Slot<R, W>) -> Place {
+        let place = self.flight.push(slot);
+        self.send_waiting(now);
+        place
+    }
+
+    pub(super) fn send_waiting(&mut self, now: Time) {
+        if !self.sends() {
+            return;
+        }
+        if self.flight.send_waiting(now, &mut self.link, &mut self.standing) {
+            self.has_sent(now);
+        }
+        if self.flight.is_waiting() {
+            self.observe(now);
+        }
+    }
+
+    pub(super) const fn sends(&self) -> bool {
+        matches!(self.phase, Phase::Up(up) if up.doubts == 0) && !self.leaving
+    }
+
+    #[inline(always)]
+    pub(super) fn has_sent(&mut self, now: Time) {
+        if self.liveness.sent(now) {
+            self.watch_silence();
+        }
+    }
+}
