@@ -10,7 +10,7 @@ use super::{
     output::{Answer, Outcome},
     phase::Phase,
     state::Session,
-    watches::Watcher,
+    watch::Watcher,
 };
 use crate::{
     code::ErrorCode,

@@ -12,8 +12,7 @@ use super::{
     slot::Slot,
     state::Session,
     timer::Timer,
-    watch::WatchNotice,
-    watches::Watcher,
+    watch::{WatchNotice, Watcher},
 };
 use crate::{code::ErrorCode, data::Zxid, frame::RequestFrame, request::CloseSession, time::Time};
 
@@ -101,7 +100,7 @@ impl<R, W: Watcher> Session<R, W> {
                 self.reply(token, credential.fate.outcome(cause));
             }
         }
-        for watcher in self.watches.take_all() {
+        for watcher in self.registry.take_all() {
             if !planted!(WatchersLeftWaiting) {
                 self.outputs.push_back(Output::Watch { watcher, notice: WatchNotice::Over(over) });
             }

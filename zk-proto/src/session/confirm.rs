@@ -6,7 +6,7 @@ use super::{
     slot::{Purpose, Slot},
     state::Session,
     timer::Timer,
-    watches::Watcher,
+    watch::Watcher,
 };
 use crate::{frame::RequestFrame, request::SyncRequest, text::Str, time::Time};
 

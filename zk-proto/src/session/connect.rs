@@ -10,7 +10,7 @@ use super::{
     phase::Phase,
     state::Session,
     timer::Timer,
-    watches::Watcher,
+    watch::Watcher,
 };
 use crate::{
     data::Zxid,
@@ -189,7 +189,7 @@ impl<R, W: Watcher> Session<R, W> {
             self.unknown.clear();
         }
         self.phase = Phase::Waiting;
-        self.standing.link_lost();
+        self.server_watches.link_lost();
         self.leaving = false;
         if was_up {
             if !planted!(ZxidFromEarlyBatch) {

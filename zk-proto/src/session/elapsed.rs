@@ -5,7 +5,7 @@ use super::{
     phase::Phase,
     state::Session,
     timer::Timer,
-    watches::Watcher,
+    watch::Watcher,
 };
 use crate::time::Time;
 

@@ -11,9 +11,7 @@ use super::{
     output::{OnLoss, Outcome, Outgoing, Patience, Place, Withdrawn},
     pausing::{Pausing, Whereabouts},
     slot::{Purpose, Slot},
-    standing::Standing,
-    watch::WatchBy,
-    watches::{Kind, Watcher},
+    watch::{ServerWatches, Watcher},
 };
 use crate::{data::Xid, op::OpCode, rng::Rng, time::Time};
 
@@ -97,11 +95,11 @@ impl<R, W: Watcher> Flight<R, W> {
         now: Time,
         mut slot: Slot<R, W>,
         link: &mut Link,
-        standing: &mut Standing,
+        server_watches: &mut ServerWatches,
     ) -> Place {
         debug_assert!(self.waiting.is_empty(), "those come first");
         let place = self.admit(&mut slot);
-        self.send_in_turn(now, slot, link, standing);
+        self.send_in_turn(now, slot, link, server_watches);
         place
     }
 
@@ -201,12 +199,12 @@ impl<R, W: Watcher> Flight<R, W> {
         &mut self,
         now: Time,
         link: &mut Link,
-        standing: &mut Standing,
+        server_watches: &mut ServerWatches,
     ) -> bool {
         let mut any = false;
         while self.waiting.front().is_some_and(|slot| self.may_go(slot, link.trial)) {
             let Some(slot) = self.waiting.pop_front() else { break };
-            self.send_in_turn(now, slot, link, standing);
+            self.send_in_turn(now, slot, link, server_watches);
             any = true;
         }
         any
@@ -218,29 +216,14 @@ impl<R, W: Watcher> Flight<R, W> {
         now: Time,
         slot: Slot<R, W>,
         link: &mut Link,
-        standing: &mut Standing,
+        server_watches: &mut ServerWatches,
     ) {
         let unwatched = match &slot {
             // Nearly all.
             Slot::User { request: Outgoing { watch: None, .. }, rare: None, .. } => false,
-            _ => Self::watch_with(&slot, standing),
+            _ => slot.note_watches(server_watches),
         };
         self.send(now, slot, unwatched, link);
-    }
-
-    /// Notes what a request will have the server watch. Returns whether it does without the watch that it could ask for.
-    fn watch_with(slot: &Slot<R, W>, standing: &mut Standing) -> bool {
-        let unwatched = slot.watch().is_some_and(|watch| {
-            let carried = standing.at(&watch.path).carry(watch.by);
-            // What nobody waits for any more is not asked of the next server.
-            carried || !watch.by.is_persistent() && watch.watcher.is_gone()
-        });
-        if let Some((by, path)) = slot.asks() {
-            standing.asked(*by, path);
-        } else if let Slot::Own { purpose: Purpose::Unwatch(path), .. } = slot {
-            standing.removed(path);
-        }
-        unwatched
     }
 
     /// Sends a request ahead of the waiting ones. Nobody withdraws it, so that it may share a place with the one before.
@@ -401,27 +384,14 @@ impl<R, W: Watcher> Flight<R, W> {
         taken.into_iter().filter_map(Slot::into_token).collect()
     }
 
-    /// Keeps unanswered requests of kind `by` from arming watches on `path` that `gone` picks.
-    pub(crate) fn disarm(&mut self, by: WatchBy, path: &str, mut gone: impl FnMut(&W) -> bool) {
-        let sent = self.sent.iter_mut().map(|sent| &mut sent.slot);
-        for slot in sent.chain(&mut self.waiting).chain(self.pausing.slots_mut()) {
-            let Slot::User { request: Outgoing { watch, .. }, .. } = slot else { continue };
-            watch.take_if(|watch| {
-                let is_there = Kind::armed_by(watch.by) == Kind::armed_by(by);
-                is_there && *watch.path == *path && gone(&watch.watcher)
-            });
-        }
-    }
-
-    /// Whether an unanswered request is to arm a watch on a path.
-    pub(crate) fn is_to_watch(&self, path: &str) -> bool {
-        let mut watches = self.slots().filter_map(Slot::watch);
-        watches.any(|watch| *watch.path == *path)
-    }
-
-    fn slots(&self) -> impl Iterator<Item = &Slot<R, W>> {
+    pub(super) fn slots(&self) -> impl Iterator<Item = &Slot<R, W>> {
         let sent = self.sent.iter().map(|sent| &sent.slot);
         sent.chain(&self.waiting).chain(self.pausing.slots())
+    }
+
+    pub(super) fn slots_mut(&mut self) -> impl Iterator<Item = &mut Slot<R, W>> {
+        let sent = self.sent.iter_mut().map(|sent| &mut sent.slot);
+        sent.chain(&mut self.waiting).chain(self.pausing.slots_mut())
     }
 
     /// Takes everything in the order of submission, when there is nothing left to wait for after

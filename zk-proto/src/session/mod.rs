@@ -66,26 +66,21 @@ mod fault;
 mod flight;
 mod inbound;
 mod link;
-mod listening;
 mod liveness;
 mod output;
 mod pausing;
 mod phase;
 mod receive;
 mod reconnect;
-mod resume;
 mod sasl;
 mod slot;
-mod standing;
 mod state;
 mod submit;
 mod suspects;
 mod throttle;
 mod timer;
 mod trial;
-mod waiting;
 mod watch;
-mod watches;
 
 pub use self::{
     config::{Auth, Config, Credentials, Lease},
@@ -95,6 +90,5 @@ pub use self::{
         SaslSaid, SaslStep, State, Withdrawn,
     },
     state::Session,
-    watch::{NodeEvent, WatchBy, WatchIntent, WatchNotice},
-    watches::Watcher,
+    watch::{NodeEvent, WatchBy, WatchIntent, WatchNotice, Watcher},
 };

@@ -1,6 +1,6 @@
 //! What a server says, frame by frame.
 
-use alloc::{format, string::ToString, sync::Arc};
+use alloc::{format, string::ToString};
 use core::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -12,12 +12,10 @@ use super::{
     liveness::{Liveness, Source},
     output::{Answer, Negotiated, Outcome, Output, State},
     phase::{PROBE_PAUSE_MIN, Password, Phase, Up},
-    resume,
     slot::{Purpose, Slot},
     state::Session,
     timer::Timer,
-    watch::{NodeEvent, WatchNotice},
-    watches::{Kind, Watcher},
+    watch::Watcher,
 };
 use crate::{
     code::ErrorCode,
@@ -25,15 +23,10 @@ use crate::{
     frame::{FrameError, ReplyHeader},
     jute::{Decode, Reader},
     op::OpCode,
-    request::{ConnectView, LEN_CONNECT_RESPONSE_MIN, WatcherEventView},
+    request::{ConnectView, LEN_CONNECT_RESPONSE_MIN},
     time::Time,
     wipe::wipe,
 };
-
-/// Longest path of an event that is taken although it is not UTF-8. What cannot be read is replaced by something that
-/// is three times as long, so a frame of the longest kind would take up several times its length; and servers let no
-/// such name in.
-const LEN_UNREADABLE_MAX: usize = 16 << 10;
 
 /// Pings that must be answered after a refusal. One is not enough: servers write what they have in line behind the end of
 /// a connection, such as the answer to a ping that came just in time, together with what is in front of it.
@@ -225,32 +218,11 @@ impl<R, W: Watcher> Session<R, W> {
                 self.present(now, index);
             }
         }
-        let (since, len_max) = (self.identity.watches_since(), self.batch_len_max);
-        let since = if planted!(RestoredSinceEver) { Zxid(0) } else { since };
-        let mut restoring: usize = 0;
-        resume::set_watches(&mut self.watches, since, len_max, |frame| {
-            if !planted!(WatchesNotRestored) {
-                restoring = restoring.saturating_add(1);
-                let restore = Slot::own(frame, Purpose::Restore);
-                self.flight.send_first(now, restore, &mut self.link);
-            }
-        });
-        if let Phase::Up(up) = &mut self.phase {
-            up.restoring = restoring;
-        }
-        if restoring == 0 {
-            self.settled();
-        }
-        self.stand_as_restored();
+        self.restore(now);
         self.send_waiting(now);
         self.watch_silence();
         self.watch_expiry();
         self.watch_confirmation();
-    }
-
-    /// All watches are armed.
-    const fn settled(&mut self) {
-        self.identity.thaw_watches();
     }
 
     /// Only now has the attempt to connect succeeded. A server that accepts sessions and then ends the connection, over their
@@ -258,25 +230,6 @@ impl<R, W: Watcher> Session<R, W> {
     const fn is_of_use(&mut self) {
         self.link.is_of_use = true;
         self.rotation.succeeded();
-    }
-
-    pub(super) fn event(&mut self, now: Time, zxid: Zxid, body: &Bytes) -> Result<(), Broken> {
-        let event = WatcherEventView::decode(&mut Reader::new(body))?;
-        let path = event.path.as_bytes().unwrap_or_default();
-        if path.len() > LEN_UNREADABLE_MAX && core::str::from_utf8(path).is_err() {
-            let why = format!("event about a path of {} bytes that is no text", path.len());
-            return Err(Broken::Link(LinkError::Protocol(why)));
-        }
-        let event = NodeEvent {
-            kind: event.kind,
-            path: Arc::from(&*event.path.lossy()),
-            zxid: (zxid.0 > 0).then_some(zxid),
-        };
-        self.fire(now, &event);
-        if planted!(ZxidFromEvents) {
-            self.note_zxid(zxid);
-        }
-        Ok(())
     }
 
     /// The answer to the oldest ping. An error is no sign of life.
@@ -358,18 +311,12 @@ impl<R, W: Watcher> Session<R, W> {
         }
         match slot {
             Slot::User { request, rare, .. } => {
-                let watched = request.watch.as_ref().map(|watch| watch.path.clone());
-                let code = if planted!(ExistWatchAsData) { ErrorCode::OK } else { err };
-                let armed =
-                    request.watch.and_then(|watch| Some((Kind::armed(watch.by, code)?, watch)));
-                if let Some((kind, watch)) = armed {
-                    self.watches.arm(kind, watch.path, watch.watcher);
-                }
+                let watched = self.register(request.watch, err);
                 self.reply(request.token, Outcome::Answered(Answer { zxid, code: err, body }));
                 if let Some((by, path)) = rare.and_then(|rare| rare.asks) {
-                    self.asked(now, by, path, err)?;
+                    self.add_watch_answered(now, by, path, err)?;
                 } else if let Some(path) = watched {
-                    self.tidy(now, &path);
+                    self.remove_unwatched(now, &path);
                 }
             }
             Slot::Own { frame, purpose: Purpose::Restore, .. } => {
@@ -420,38 +367,9 @@ impl<R, W: Watcher> Session<R, W> {
     ///
     /// A read-only server may have seen transactions that the ensemble later discards; what it shows is
     /// not held against others.
-    fn note_zxid(&mut self, zxid: Zxid) {
+    pub(super) fn note_zxid(&mut self, zxid: Zxid) {
         if matches!(self.phase, Phase::Up(up) if !up.negotiated.read_only) {
             self.identity.saw(zxid);
         }
-    }
-
-    /// One frame of watch restoration has been answered.
-    fn restored(&mut self, op: OpCode, err: ErrorCode) -> Result<(), Broken> {
-        if !err.is_ok() {
-            if err == ErrorCode::UNIMPLEMENTED && op == OpCode::SET_WATCHES2 {
-                // An older server has joined the ensemble. Its connection is lost with this answer;
-                // without the persistent watches the next one will not be.
-                self.tell_persistent(&WatchNotice::Unsupported);
-                self.watches.drop_persistent();
-            }
-            return Err(Broken::Link(LinkError::Unrestored(err)));
-        }
-        self.link.has_restored = true;
-        if let Phase::Up(up) = &mut self.phase {
-            up.restoring = up.restoring.saturating_sub(1);
-            if up.restoring == 0 {
-                self.settled();
-                self.tell_persistent(&WatchNotice::Gap);
-            }
-        }
-        Ok(())
-    }
-
-    fn tell_persistent(&mut self, notice: &WatchNotice) {
-        let outputs = &mut self.outputs;
-        self.watches.tell_persistent(notice, |watcher, notice| {
-            outputs.push_back(Output::Watch { watcher, notice });
-        });
     }
 }

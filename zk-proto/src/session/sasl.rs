@@ -12,7 +12,7 @@ use super::{
     output::{Negotiated, Output, SaslSaid, SaslStep},
     phase::{Phase, Proving},
     state::Session,
-    watches::Watcher,
+    watch::Watcher,
 };
 use crate::{
     code::ErrorCode,

@@ -91,7 +91,7 @@ impl<R, W> Slot<R, W> {
         }
     }
 
-    const fn rare(&self) -> Option<&Rare> {
+    pub(super) const fn rare(&self) -> Option<&Rare> {
         match self {
             Self::User { rare: Some(rare), .. } => Some(rare),
             _ => None,
@@ -110,11 +110,6 @@ impl<R, W> Slot<R, W> {
     #[cfg(debug_assertions)]
     pub(crate) fn was_refused(&self) -> bool {
         self.rare().is_some_and(|rare| rare.refusals > 0)
-    }
-
-    /// What it makes the server watch for good.
-    pub(crate) fn asks(&self) -> Option<&(WatchBy, Arc<str>)> {
-        self.rare()?.asks.as_ref()
     }
 
     /// A server had no time for it: how often that has happened. `None` if it is no user's.
@@ -158,14 +153,6 @@ impl<R, W> Slot<R, W> {
         match self {
             Self::User { suspicion, .. } => *suspicion,
             Self::Own { .. } | Self::Close { .. } => Suspicion::NONE,
-        }
-    }
-
-    /// What a user waits for a watch on, if the request is to arm one.
-    pub(crate) const fn watch(&self) -> Option<&WatchIntent<W>> {
-        match self {
-            Self::User { request: Outgoing { watch: Some(watch), .. }, .. } => Some(watch),
-            _ => None,
         }
     }
 }

@@ -15,10 +15,9 @@ use super::{
     phase::{Identity, Phase},
     reconnect::Rotation,
     slot::Slot,
-    standing::Standing,
     suspects::Suspects,
     timer::Timers,
-    watches::{Watcher, Watches},
+    watch::{Registry, ServerWatches, Watcher},
 };
 use crate::{data::Xid, op::OpCode, rng::Rng, time::Time};
 
@@ -32,8 +31,8 @@ pub struct Session<R, W> {
     pub(super) identity: Identity,
     pub(super) link: Link,
     pub(super) flight: Flight<R, W>,
-    pub(super) watches: Watches<W>,
-    pub(super) standing: Standing,
+    pub(super) registry: Registry<W>,
+    pub(super) server_watches: ServerWatches,
     pub(super) credentials: Vec<Credential<R>>,
     pub(super) liveness: Liveness,
     pub(super) rotation: Rotation,
@@ -69,8 +68,8 @@ impl<R, W: Watcher> Session<R, W> {
             link: Link::default(),
             // From zero down they have meanings of their own.
             flight: Flight::new(next_xid.max(Xid::FIRST)),
-            watches: Watches::new(),
-            standing: Standing::default(),
+            registry: Registry::default(),
+            server_watches: ServerWatches::default(),
             credentials: Vec::new(),
             liveness: Liveness::new(config.session_timeout, resumed_since, config.lease),
             rotation: Rotation::new(config.servers.clone(), &mut rng),

@@ -6,8 +6,7 @@ use super::{
     phase::Phase,
     slot::Slot,
     state::Session,
-    watch::WatchBy,
-    watches::Watcher,
+    watch::{WatchBy, Watcher},
 };
 use crate::time::Time;
 
@@ -17,8 +16,8 @@ impl<R, W: Watcher> Session<R, W> {
     /// What the server of this connection has turned out not to know is not asked for again: it would cost another
     /// connection.
     ///
-    /// Whatever becomes of it, its token comes back in exactly one [`Output::Reply`](super::Output::Reply), or when it is
-    /// [withdrawn](Session::withdraw). Returns where it stands.
+    /// Whatever becomes of it, its token comes back in exactly one [`Output::Reply`](super::Output::Reply), or when
+    /// it is [withdrawn](Session::withdraw). Returns where it stands.
     pub fn submit(&mut self, now: Time, request: Outgoing<R, W>) -> Place {
         let (len, len_max) = (request.frame.len(), self.config.request_len_max);
         let refusal = if let Some(over) = self.over_or_closing() {
@@ -64,7 +63,7 @@ impl<R, W: Watcher> Session<R, W> {
         if !self.sends() || self.flight.is_paced() {
             return self.line_up(now, slot);
         }
-        let place = self.flight.send_next(now, slot, &mut self.link, &mut self.standing);
+        let place = self.flight.send_next(now, slot, &mut self.link, &mut self.server_watches);
         self.has_sent(now);
         place
     }
@@ -81,7 +80,7 @@ impl<R, W: Watcher> Session<R, W> {
         if !self.sends() {
             return;
         }
-        if self.flight.send_waiting(now, &mut self.link, &mut self.standing) {
+        if self.flight.send_waiting(now, &mut self.link, &mut self.server_watches) {
             self.has_sent(now);
         }
         if self.flight.is_waiting() {

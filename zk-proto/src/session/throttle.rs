@@ -9,7 +9,7 @@ use super::{
     slot::Slot,
     state::Session,
     timer::Timer,
-    watches::Watcher,
+    watch::Watcher,
 };
 use crate::{code::ErrorCode, time::Time};
 
@@ -18,7 +18,7 @@ impl<R, W: Watcher> Session<R, W> {
     pub(super) fn throttled(&mut self, now: Time, slot: Slot<R, W>) -> Result<(), Broken> {
         // Before it counts among those that are about to watch something.
         let undone = match slot.asks() {
-            Some((_, path)) => self.not_asked(path, ErrorCode::THROTTLED_OP),
+            Some((_, path)) => self.add_watch_refused(path, ErrorCode::THROTTLED_OP),
             None => Ok(()),
         };
         if self.closing {

@@ -11,7 +11,7 @@ use super::{
     state::Session,
     suspects::{Suspicion, Trial},
     timer::Timer,
-    watches::Watcher,
+    watch::Watcher,
 };
 use crate::time::Time;
 

@@ -1,11 +1,6 @@
-//! What precedes user traffic on a new connection, behind credentials: watches.
+//! How a new connection is told of watches: `SetWatches`, in batches.
 
-use super::{
-    fault::LinkError,
-    phase::Phase,
-    state::Session,
-    watches::{Kind, Watcher, Watches},
-};
+use super::{kind::ByKind, registry::Registry, subscribers::Watcher};
 use crate::{
     data::Zxid,
     frame::RequestFrame,
@@ -16,10 +11,7 @@ use crate::{
 
 /// Bytes of paths in one frame of watch restoration, as in the Java client: far below what servers
 /// accept, so that ten thousand watches cannot make them drop the connection (ZOOKEEPER-706).
-const BATCH_LEN_MAX: usize = 128 << 10;
-
-/// Such batches are not made smaller: no server is known to be set to less.
-const BATCH_LEN_MIN: usize = 4 << 10;
+pub(crate) const BATCH_LEN_MAX: usize = 128 << 10;
 
 /// Bytes that a path occupies besides its characters.
 const PATH_OVERHEAD: usize = 4;
@@ -27,39 +19,25 @@ const PATH_OVERHEAD: usize = 4;
 /// Bytes of such a frame besides its paths, without the length prefix: header, zxid, five counts.
 const BATCH_OVERHEAD: usize = 8 + 8 + 5 * 4;
 
-impl<R, W: Watcher> Session<R, W> {
-    /// A connection is gone. If a server has ended it when it was told of watches, and had not taken any batch of them,
-    /// that may have been too much at once (`jute.maxbuffer`): the next one is told in batches half as long.
-    pub(super) fn shorten_batches(&mut self, why: &LinkError) {
-        let restoring = matches!(self.phase, Phase::Up(up) if up.restoring > 0);
-        let is_ended = matches!(why, LinkError::Closed | LinkError::Reset);
-        if restoring && is_ended && !self.link.has_restored {
-            let longest = self.batch_len_max.min(BATCH_LEN_MAX);
-            let half = longest.checked_div(2).unwrap_or_default();
-            self.batch_len_max = half.max(BATCH_LEN_MIN.min(longest));
-        }
-    }
-}
-
 /// Makes the frames that arm all watches again, one at a time, in batches that fit into frames of `len_max` bytes.
 ///
 /// A batch without persistent watches uses the operation that servers of all versions have.
 pub(crate) fn set_watches<W: Watcher>(
-    watches: &mut Watches<W>,
+    registry: &mut Registry<W>,
     since: Zxid,
     len_max: usize,
     mut send: impl FnMut(RequestFrame),
 ) {
     let batch_len_max = BATCH_LEN_MAX.min(len_max.saturating_sub(BATCH_OVERHEAD));
     let mut batch = Batch::default();
-    watches.each(|kind, path| {
+    registry.each(|kind, path| {
         let len = path.len().saturating_add(PATH_OVERHEAD);
         let fits = batch.len.saturating_add(len) <= batch_len_max || planted!(RestoreNotSplit);
         if batch.len > 0 && !fits {
             send(core::mem::take(&mut batch).frame(since));
         }
         batch.len = batch.len.saturating_add(len);
-        batch.paths(kind).push(&Str::from(path));
+        batch.paths.of_mut(kind).push(&Str::from(path));
     });
     if batch.len > 0 {
         send(batch.frame(since));
@@ -70,29 +48,16 @@ pub(crate) fn set_watches<W: Watcher>(
 #[derive(Default)]
 struct Batch {
     len: usize,
-    data: Growing,
-    exist: Growing,
-    child: Growing,
-    persistent: Growing,
-    recursive: Growing,
+    paths: ByKind<Growing>,
 }
 
 impl Batch {
-    const fn paths(&mut self, kind: Kind) -> &mut Growing {
-        match kind {
-            Kind::Data => &mut self.data,
-            Kind::Exist => &mut self.exist,
-            Kind::Child => &mut self.child,
-            Kind::Persistent => &mut self.persistent,
-            Kind::Recursive => &mut self.recursive,
-        }
-    }
-
     fn frame(self, relative_zxid: Zxid) -> RequestFrame {
-        let is_persistent = !(self.persistent.is_empty() && self.recursive.is_empty());
-        let data_watches = self.data.grown();
-        let exist_watches = self.exist.grown();
-        let child_watches = self.child.grown();
+        let ByKind { data, exist, child, persistent, recursive } = self.paths;
+        let is_persistent = !(persistent.is_empty() && recursive.is_empty());
+        let data_watches = data.grown();
+        let exist_watches = exist.grown();
+        let child_watches = child.grown();
         if !is_persistent {
             let set = SetWatches { relative_zxid, data_watches, exist_watches, child_watches };
             return RequestFrame::of(&set);
@@ -102,8 +67,8 @@ impl Batch {
             data_watches,
             exist_watches,
             child_watches,
-            persistent_watches: self.persistent.grown(),
-            persistent_recursive_watches: self.recursive.grown(),
+            persistent_watches: persistent.grown(),
+            persistent_recursive_watches: recursive.grown(),
         };
         RequestFrame::of(&set)
     }
@@ -120,6 +85,7 @@ mod tests {
         List, Request, Text, Xid,
         frame::{LEN_PREFIX, RequestHeader},
         jute::{Decode, decode_exact},
+        session::watch::kind::Kind,
     };
 
     /// What a request of that type is told by a frame of restoration.
@@ -130,15 +96,15 @@ mod tests {
         decode_exact(&out.split_off(LEN_PREFIX + RequestHeader::LEN_MIN).freeze()).unwrap()
     }
 
-    fn frames(watches: &mut Watches<()>) -> Vec<RequestFrame> {
+    fn frames(registry: &mut Registry<()>) -> Vec<RequestFrame> {
         let mut frames = Vec::new();
-        set_watches(watches, Zxid(7), usize::MAX, |frame| frames.push(frame));
+        set_watches(registry, Zxid(7), usize::MAX, |frame| frames.push(frame));
         frames
     }
 
     #[test]
     fn each_path_is_told_once_as_what_it_is_watched_for() {
-        let mut watches = Watches::new();
+        let mut registry = Registry::default();
         for (kind, path) in [
             (Kind::Child, "/c"),
             (Kind::Data, "/d2"),
@@ -146,19 +112,19 @@ mod tests {
             (Kind::Data, "/d1"),
             (Kind::Exist, "/e"),
         ] {
-            watches.arm(kind, path.into(), ());
+            registry.register(kind, path.into(), ());
         }
         let paths = |list: List<Text>| list.strs().map(String::from).collect::<Vec<_>>();
-        let [frame] = &frames(&mut watches)[..] else { panic!("one frame") };
+        let [frame] = &frames(&mut registry)[..] else { panic!("one frame") };
         let set: SetWatches = told(frame);
         assert_eq!(set.relative_zxid, Zxid(7));
         assert_eq!(paths(set.data_watches), ["/d1", "/d2"]);
         assert_eq!(paths(set.exist_watches), ["/e"]);
         assert_eq!(paths(set.child_watches), ["/c"]);
 
-        watches.arm(Kind::Recursive, "/r".into(), ());
-        watches.arm(Kind::Persistent, "/p".into(), ());
-        let [frame] = &frames(&mut watches)[..] else { panic!("one frame") };
+        registry.register(Kind::Recursive, "/r".into(), ());
+        registry.register(Kind::Persistent, "/p".into(), ());
+        let [frame] = &frames(&mut registry)[..] else { panic!("one frame") };
         let set: SetWatches2 = told(frame);
         assert_eq!(paths(set.data_watches), ["/d1", "/d2"]);
         assert_eq!(paths(set.persistent_watches), ["/p"]);

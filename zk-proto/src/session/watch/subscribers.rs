@@ -1,22 +1,39 @@
-//! Who waits for one watch: nearly always one, for whom nothing is allocated, and who is found where his watch is.
+//! The subscribers of one watch: nearly always one, for whom nothing is allocated, and who is found where the watch
+//! is.
 
-use alloc::vec::{self, Vec};
+use alloc::{
+    string::String,
+    vec::{self, Vec},
+};
 use core::{iter::Chain, mem, option, slice};
+
+/// Whatever waits for a watch. The session only carries it.
+pub trait Watcher: Clone {
+    /// Whether nobody listens any more, so that the session may forget it.
+    fn is_gone(&self) -> bool {
+        false
+    }
+}
+
+/// Plain values, as used by simulators and tests, are always listening.
+impl Watcher for u64 {}
+impl Watcher for String {}
+impl Watcher for () {}
 
 /// Those who wait for one watch.
 #[derive(Clone, Debug)]
-pub(crate) enum Waiting<W> {
+pub(crate) enum Subscribers<W> {
     One(W),
     Any(Vec<W>),
 }
 
-impl<W> Default for Waiting<W> {
+impl<W> Default for Subscribers<W> {
     fn default() -> Self {
         Self::Any(Vec::new())
     }
 }
 
-impl<W> Waiting<W> {
+impl<W> Subscribers<W> {
     pub(crate) fn push(&mut self, watcher: W) {
         *self = match mem::take(self) {
             Self::One(first) => Self::Any(Vec::from([first, watcher])),
@@ -46,7 +63,7 @@ impl<W> Waiting<W> {
     }
 }
 
-impl<W> IntoIterator for Waiting<W> {
+impl<W> IntoIterator for Subscribers<W> {
     type Item = W;
     type IntoIter = Chain<option::IntoIter<W>, vec::IntoIter<W>>;
 
@@ -65,21 +82,21 @@ mod tests {
 
     #[test]
     fn those_who_came_last_are_told_last_whoever_has_gone() {
-        let mut waiting = Waiting::default();
-        assert_eq!(waiting.as_slice(), []);
+        let mut subscribers = Subscribers::default();
+        assert_eq!(subscribers.as_slice(), []);
         for (number, there) in [(1, &[1][..]), (2, &[1, 2]), (3, &[1, 2, 3])] {
-            waiting.push(number);
-            assert_eq!(waiting.as_slice(), there);
+            subscribers.push(number);
+            assert_eq!(subscribers.as_slice(), there);
         }
-        assert!(waiting.retain(|&number| number != 2));
-        assert_eq!(waiting.clone().into_iter().collect::<Vec<_>>(), [1, 3]);
-        assert!(waiting.retain(|&number| number == 3));
-        assert!(!waiting.retain(|_| false));
+        assert!(subscribers.retain(|&number| number != 2));
+        assert_eq!(subscribers.clone().into_iter().collect::<Vec<_>>(), [1, 3]);
+        assert!(subscribers.retain(|&number| number == 3));
+        assert!(!subscribers.retain(|_| false));
 
-        waiting.push(4);
-        assert!(waiting.retain(|_| true));
-        assert_eq!(waiting.clone().into_iter().collect::<Vec<_>>(), [4]);
-        assert!(!waiting.retain(|_| false));
-        assert_eq!(waiting.as_slice(), []);
+        subscribers.push(4);
+        assert!(subscribers.retain(|_| true));
+        assert_eq!(subscribers.clone().into_iter().collect::<Vec<_>>(), [4]);
+        assert!(!subscribers.retain(|_| false));
+        assert_eq!(subscribers.as_slice(), []);
     }
 }

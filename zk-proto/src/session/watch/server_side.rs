@@ -13,7 +13,7 @@
 
 use alloc::{collections::BTreeMap, sync::Arc};
 
-use super::watch::WatchBy;
+use super::intent::WatchBy;
 
 /// The persistent watches that stand on a path, or will when the server has read everything that was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,15 +38,15 @@ impl Modes {
     }
 }
 
-/// What stands where, on one connection.
+/// Which persistent watches stand where, on one connection.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Standing {
+pub(crate) struct ServerWatches {
     paths: BTreeMap<Arc<str>, Modes>,
     /// Whether the server has shown to be one that keeps kinds apart: events have zxids since the same release.
     keeps_kinds_apart: bool,
 }
 
-impl Standing {
+impl ServerWatches {
     pub(crate) fn at(&self, path: &str) -> Modes {
         self.paths.get(path).copied().unwrap_or_default()
     }

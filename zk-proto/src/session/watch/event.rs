@@ -1,0 +1,78 @@
+//! Events: what servers say of nodes that are watched.
+
+use alloc::{format, sync::Arc};
+
+use bytes::Bytes;
+
+use super::{
+    kind::Kind,
+    notice::{NodeEvent, WatchNotice},
+    subscribers::Watcher,
+};
+use crate::{
+    data::{EventType, Zxid},
+    jute::{Decode, Reader},
+    path,
+    request::WatcherEventView,
+    session::{
+        fault::{Broken, LinkError},
+        output::Output,
+        state::Session,
+    },
+    time::Time,
+};
+
+/// Longest path of an event that is taken although it is not UTF-8. What cannot be read is replaced by something that
+/// is three times as long, so a frame of the longest kind would take up several times its length; and servers let no
+/// such name in.
+const LEN_UNREADABLE_MAX: usize = 16 << 10;
+
+impl<R, W: Watcher> Session<R, W> {
+    /// A server has pushed an event.
+    pub(in crate::session) fn event(
+        &mut self,
+        now: Time,
+        zxid: Zxid,
+        body: &Bytes,
+    ) -> Result<(), Broken> {
+        let event = WatcherEventView::decode(&mut Reader::new(body))?;
+        let path = event.path.as_bytes().unwrap_or_default();
+        if path.len() > LEN_UNREADABLE_MAX && core::str::from_utf8(path).is_err() {
+            let why = format!("event about a path of {} bytes that is no text", path.len());
+            return Err(Broken::Link(LinkError::Protocol(why)));
+        }
+        let event = NodeEvent {
+            kind: event.kind,
+            path: Arc::from(&*event.path.lossy()),
+            zxid: (zxid.0 > 0).then_some(zxid),
+        };
+        self.fire(now, &event);
+        if planted!(ZxidFromEvents) {
+            self.note_zxid(zxid);
+        }
+        Ok(())
+    }
+
+    /// Passes an event to everybody whom it concerns.
+    fn fire(&mut self, now: Time, event: &NodeEvent) {
+        if event.zxid.is_some() {
+            self.server_watches.event_had_zxid();
+        }
+        let outputs = &mut self.outputs;
+        let mut notify = |watcher, notice| outputs.push_back(Output::Watch { watcher, notice });
+        self.registry.fire(event, &mut notify);
+        let of_child = matches!(event.kind, EventType::NODE_CREATED | EventType::NODE_DELETED);
+        let parent = path::parent(&event.path).filter(|_| of_child && event.zxid.is_none());
+        if let Some(parent) = parent.filter(|parent| self.server_watches.at(parent).both()) {
+            // Before 3.9 the recursive watch has replaced the other.
+            let children = NodeEvent {
+                kind: EventType::NODE_CHILDREN_CHANGED,
+                path: Arc::from(parent),
+                zxid: None,
+            };
+            let notice = WatchNotice::Event(children);
+            self.registry.tell(Kind::Persistent, parent, &notice, notify);
+        }
+        self.remove_unwatched(now, &event.path);
+    }
+}

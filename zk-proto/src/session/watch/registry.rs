@@ -1,0 +1,243 @@
+//! Who waits for what, as far as this session knows: registered by replies, told of events, and listed when a new
+//! connection has to be told.
+
+use alloc::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    intent::WatchBy,
+    kind::{ByKind, Kind},
+    notice::{NodeEvent, WatchNotice},
+    server_side::Modes,
+    subscribers::{Subscribers, Watcher},
+};
+use crate::{data::EventType, path};
+
+/// Paths are those of the server, without regard to any chroot. Ordered, so that what is sent after a
+/// reconnect does not depend on chance.
+#[derive(Clone, Debug)]
+pub(crate) struct Registry<W>(ByKind<BTreeMap<Arc<str>, Subscribers<W>>>);
+
+impl<W> Default for Registry<W> {
+    fn default() -> Self {
+        Self(ByKind::default())
+    }
+}
+
+impl<W: Watcher> Registry<W> {
+    /// Registers a subscriber of a watch that the server has.
+    pub(crate) fn register(&mut self, kind: Kind, path: Arc<str>, watcher: W) {
+        let subscribers = self.0.of_mut(kind).entry(path).or_default();
+        // They come and go on nodes that never change; nothing else would ever forget them.
+        subscribers.retain(|watcher| !watcher.is_gone());
+        subscribers.push(watcher);
+    }
+
+    /// Passes an event to everybody whom it concerns. One-shot watches are gone afterwards.
+    pub(crate) fn fire(&mut self, event: &NodeEvent, mut notify: impl FnMut(W, WatchNotice)) {
+        let one_shot: &[Kind] = match event.kind {
+            EventType::NODE_CREATED | EventType::NODE_DATA_CHANGED => &[Kind::Data, Kind::Exist],
+            EventType::NODE_DELETED if planted!(ChildWatchOutlivesNode) => {
+                &[Kind::Data, Kind::Exist]
+            }
+            EventType::NODE_DELETED => &[Kind::Data, Kind::Exist, Kind::Child],
+            EventType::NODE_CHILDREN_CHANGED => &[Kind::Child],
+            _ => return,
+        };
+        let notice = WatchNotice::Event(event.clone());
+        for &kind in one_shot {
+            let subscribers = self.0.of_mut(kind).remove(&event.path);
+            for watcher in subscribers.unwrap_or_default() {
+                notify(watcher, notice.clone());
+            }
+        }
+        for watcher in self.at(Kind::Persistent, &event.path) {
+            notify(watcher.clone(), notice.clone());
+        }
+        // Sets of children do not concern recursive watches: such an event belongs to another watch
+        // of this connection (ZOOKEEPER-4475).
+        if event.kind != EventType::NODE_CHILDREN_CHANGED {
+            for watcher in
+                path::ancestors(&event.path).flat_map(|path| self.at(Kind::Recursive, path))
+            {
+                notify(watcher.clone(), notice.clone());
+            }
+        }
+    }
+
+    fn at(&self, kind: Kind, path: &str) -> &[W] {
+        self.0.of(kind).get(path).map(Subscribers::as_slice).unwrap_or_default()
+    }
+
+    /// Shows every path that a new connection must be told of, with the kind of its watch, in order. Forgets those that
+    /// nobody waits for any more.
+    pub(crate) fn each(&mut self, mut show: impl FnMut(Kind, &str)) {
+        for (kind, paths) in self.0.each_mut() {
+            let mut any_gone = false;
+            for (path, subscribers) in paths.iter_mut() {
+                if subscribers.retain(|watcher| !watcher.is_gone()) {
+                    show(kind, path);
+                } else {
+                    any_gone = true;
+                }
+            }
+            // Only now: a walk that may remove takes longer, and mostly there is nothing to be removed.
+            if any_gone {
+                paths.retain(|_, subscribers| !subscribers.as_slice().is_empty());
+            }
+        }
+    }
+
+    /// What persistent watches were asked for by, and where.
+    pub(crate) fn persistent(&self) -> impl Iterator<Item = (WatchBy, &Arc<str>)> {
+        let persistent = self.0.persistent.keys().map(|path| (WatchBy::Persistent, path));
+        persistent.chain(self.0.recursive.keys().map(|path| (WatchBy::Recursive, path)))
+    }
+
+    /// Tells every persistent watch something.
+    pub(crate) fn tell_persistent(
+        &self,
+        notice: &WatchNotice,
+        mut notify: impl FnMut(W, WatchNotice),
+    ) {
+        let subscribers = self.0.persistent.values().chain(self.0.recursive.values());
+        for watcher in subscribers.flat_map(Subscribers::as_slice) {
+            notify(watcher.clone(), notice.clone());
+        }
+    }
+
+    /// Forgets every persistent watch.
+    pub(crate) fn drop_persistent(&mut self) {
+        self.0.persistent.clear();
+        self.0.recursive.clear();
+    }
+
+    /// Forgets the subscribers that requests of kind `by` have registered on `path` and that `gone` picks.
+    pub(crate) fn unregister(&mut self, by: WatchBy, path: &str, mut gone: impl FnMut(&W) -> bool) {
+        for &kind in Kind::registered_by(by) {
+            retain_at(self.0.of_mut(kind), path, |watcher| !gone(watcher));
+        }
+    }
+
+    /// Whether anybody waits for anything on a path.
+    pub(crate) fn is_any_at(&mut self, path: &str) -> bool {
+        let mut any = false;
+        for (_, paths) in self.0.each_mut() {
+            any |= retain_at(paths, path, |watcher| !watcher.is_gone());
+        }
+        any
+    }
+
+    /// The persistent watches on a path.
+    pub(crate) fn modes_at(&self, path: &str) -> Modes {
+        Modes {
+            persistent: !self.at(Kind::Persistent, path).is_empty(),
+            recursive: !self.at(Kind::Recursive, path).is_empty(),
+        }
+    }
+
+    /// Tells all watches of a kind on a path something.
+    pub(crate) fn tell(
+        &self,
+        kind: Kind,
+        path: &str,
+        notice: &WatchNotice,
+        mut notify: impl FnMut(W, WatchNotice),
+    ) {
+        for watcher in self.at(kind, path) {
+            notify(watcher.clone(), notice.clone());
+        }
+    }
+
+    /// Takes everybody, in order, to be told the last news.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = W> + use<W> {
+        core::mem::take(&mut self.0).into_iter().flat_map(BTreeMap::into_values).flatten()
+    }
+}
+
+/// Forgets all subscribers on a path but those that `stays` picks. Returns whether there are any.
+fn retain_at<W>(
+    paths: &mut BTreeMap<Arc<str>, Subscribers<W>>,
+    path: &str,
+    stays: impl FnMut(&W) -> bool,
+) -> bool {
+    let Some(subscribers) = paths.get_mut(path) else { return false };
+    let any = subscribers.retain(stays);
+    if !any {
+        paths.remove(path);
+    }
+    any
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::{string::String, vec::Vec};
+
+    use super::*;
+
+    fn event(kind: EventType, path: &str) -> NodeEvent {
+        NodeEvent { kind, path: path.into(), zxid: None }
+    }
+
+    /// Fires one event at a registry that has one watcher of each kind on `watched`.
+    #[track_caller]
+    fn check(kind: EventType, at: &str, watched: &str, fired: &[&str], kept: &[&str]) {
+        let mut registry = Registry::default();
+        for (kind, name) in [
+            (Kind::Data, "data"),
+            (Kind::Exist, "exist"),
+            (Kind::Child, "child"),
+            (Kind::Persistent, "persistent"),
+            (Kind::Recursive, "recursive"),
+        ] {
+            registry.register(kind, watched.into(), String::from(name));
+        }
+        let mut told = Vec::new();
+        registry.fire(&event(kind, at), |watcher, _| told.push(watcher));
+        assert_eq!(told, fired);
+        assert_eq!(registry.take_all().collect::<Vec<_>>(), kept);
+    }
+
+    #[test]
+    fn events_reach_the_kinds_of_the_dispatch_table_and_consume_the_one_shot_ones() {
+        let all = ["data", "exist", "child", "persistent", "recursive"];
+        let created = ["data", "exist", "persistent", "recursive"];
+        let created_kept = ["child", "persistent", "recursive"];
+        check(EventType::NODE_CREATED, "/a", "/a", &created, &created_kept);
+        check(EventType::NODE_DATA_CHANGED, "/a", "/a", &created, &created_kept);
+        check(EventType::NODE_DELETED, "/a", "/a", &all, &["persistent", "recursive"]);
+        let children_kept = ["data", "exist", "persistent", "recursive"];
+        check(
+            EventType::NODE_CHILDREN_CHANGED,
+            "/a",
+            "/a",
+            &["child", "persistent"],
+            &children_kept,
+        );
+    }
+
+    #[test]
+    fn recursive_watches_see_descendants_and_nothing_beside_them() {
+        let all = ["data", "exist", "child", "persistent", "recursive"];
+        check(EventType::NODE_CREATED, "/a/b/c", "/a", &["recursive"], &all);
+        check(EventType::NODE_CREATED, "/a/b/c", "/", &["recursive"], &all);
+        check(EventType::NODE_CREATED, "/ab", "/a", &[], &all);
+        check(EventType::NODE_CHILDREN_CHANGED, "/a/b", "/a", &[], &all);
+    }
+
+    #[test]
+    fn watchers_that_are_gone_are_forgotten_when_the_next_one_comes() {
+        #[derive(Clone)]
+        struct Gone;
+        impl Watcher for Gone {
+            fn is_gone(&self) -> bool {
+                true
+            }
+        }
+        let mut registry = Registry::default();
+        for _ in 0..1000 {
+            registry.register(Kind::Data, "/a".into(), Gone);
+        }
+        registry.each(|_, path| panic!("{path} is still watched"));
+        assert_eq!(registry.take_all().count(), 0);
+    }
+}

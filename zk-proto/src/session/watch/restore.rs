@@ -1,0 +1,98 @@
+//! What a new connection is told of watches, and what its answers mean.
+
+use super::{
+    notice::WatchNotice,
+    set_watches::{BATCH_LEN_MAX, set_watches},
+    subscribers::Watcher,
+};
+use crate::{
+    code::ErrorCode,
+    data::Zxid,
+    op::OpCode,
+    session::{
+        fault::{Broken, LinkError},
+        output::Output,
+        phase::Phase,
+        slot::{Purpose, Slot},
+        state::Session,
+    },
+    time::Time,
+};
+
+/// Such batches are not made smaller: no server is known to be set to less.
+const BATCH_LEN_MIN: usize = 4 << 10;
+
+impl<R, W: Watcher> Session<R, W> {
+    /// Has the server of a new connection keep all that is registered.
+    pub(in crate::session) fn restore(&mut self, now: Time) {
+        let (since, len_max) = (self.identity.watches_since(), self.batch_len_max);
+        let since = if planted!(RestoredSinceEver) { Zxid(0) } else { since };
+        let mut restoring: usize = 0;
+        set_watches(&mut self.registry, since, len_max, |frame| {
+            if !planted!(WatchesNotRestored) {
+                restoring = restoring.saturating_add(1);
+                let restore = Slot::own(frame, Purpose::Restore);
+                self.flight.send_first(now, restore, &mut self.link);
+            }
+        });
+        if let Phase::Up(up) = &mut self.phase {
+            up.restoring = restoring;
+        }
+        if restoring == 0 {
+            self.settled();
+        }
+        for (by, path) in self.registry.persistent() {
+            self.server_watches.asked(by, path);
+        }
+    }
+
+    /// All watches are armed.
+    const fn settled(&mut self) {
+        self.identity.thaw_watches();
+    }
+
+    /// One frame of watch restoration has been answered.
+    pub(in crate::session) fn restored(
+        &mut self,
+        op: OpCode,
+        err: ErrorCode,
+    ) -> Result<(), Broken> {
+        if !err.is_ok() {
+            if err == ErrorCode::UNIMPLEMENTED && op == OpCode::SET_WATCHES2 {
+                // An older server has joined the ensemble. Its connection is lost with this answer;
+                // without the persistent watches the next one will not be.
+                self.tell_persistent(&WatchNotice::Unsupported);
+                self.registry.drop_persistent();
+            }
+            return Err(Broken::Link(LinkError::Unrestored(err)));
+        }
+        self.link.has_restored = true;
+        if let Phase::Up(up) = &mut self.phase {
+            up.restoring = up.restoring.saturating_sub(1);
+            if up.restoring == 0 {
+                self.settled();
+                self.tell_persistent(&WatchNotice::Gap);
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_persistent(&mut self, notice: &WatchNotice) {
+        let outputs = &mut self.outputs;
+        self.registry.tell_persistent(notice, |watcher, notice| {
+            outputs.push_back(Output::Watch { watcher, notice });
+        });
+    }
+
+    /// A connection is gone. If a server has ended it when it was told of watches, and had not taken any batch of them,
+    /// that may have been too much at once (`jute.maxbuffer`): the next one is told in batches half as long.
+    pub(in crate::session) fn shorten_batches(&mut self, why: &LinkError) {
+        let restoring = matches!(self.phase, Phase::Up(up) if up.restoring > 0);
+        let is_ended = matches!(why, LinkError::Closed | LinkError::Reset);
+        if restoring && is_ended && !self.link.has_restored {
+            let longest = self.batch_len_max.min(BATCH_LEN_MAX);
+            let half = longest.checked_div(2).unwrap_or_default();
+            self.batch_len_max = half.max(BATCH_LEN_MIN.min(longest));
+        }
+    }
+}
