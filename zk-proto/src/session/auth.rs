@@ -5,8 +5,8 @@ use bytes::Bytes;
 use super::{
     config::Auth,
     credential::Credential,
+    fate::Fate,
     fault::{Broken, Cause, LinkError, Over},
-    flight::Fate,
     output::{Answer, Outcome},
     phase::Phase,
     state::Session,

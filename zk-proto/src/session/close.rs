@@ -5,8 +5,8 @@ use core::time::Duration;
 use bytes::Bytes;
 
 use super::{
+    fate::Fate,
     fault::{Cause, Over},
-    flight::Fate,
     output::{Answer, Outcome, Output, Place, State},
     phase::Phase,
     slot::Slot,

@@ -4,8 +4,8 @@ use alloc::{sync::Arc, vec::Vec};
 use core::time::Duration;
 
 use super::{
+    fate::Fate,
     fault::{Cause, LinkError, Over},
-    flight::Fate,
     output::{Output, ProbeAnswer, State},
     phase::Phase,
     state::Session,

@@ -1,6 +1,6 @@
 //! An identity to be proved, and what has become of that.
 
-use super::{config::Auth, flight::Fate};
+use super::{config::Auth, fate::Fate};
 
 /// An identity, and whoever waits for the first word on it.
 #[derive(Debug)]

@@ -1,19 +1,17 @@
 //! Requests on their way: not yet written, or written and unanswered.
 //!
-//! This is the only place that knows whether a request was sent, and so whether it may have been
-//! carried out.
+//! Nobody else knows whether a request was sent, and so whether it may have been carried out.
 
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::collections::VecDeque;
 
 use super::{
-    fault::Cause,
     link::Link,
-    output::{OnLoss, Outcome, Outgoing, Patience, Place, Withdrawn},
+    output::{Outgoing, Patience, Place, Withdrawn},
     pausing::{Pausing, Whereabouts},
-    slot::{Purpose, Slot},
+    slot::Slot,
     watch::{ServerWatches, Watcher},
 };
-use crate::{data::Xid, op::OpCode, rng::Rng, time::Time};
+use crate::{data::Xid, rng::Rng, time::Time};
 
 /// A request that has an xid, since its bytes are on their way to the server.
 #[derive(Debug)]
@@ -32,29 +30,11 @@ pub(crate) struct Sent<R, W> {
 pub(crate) struct Flight<R, W> {
     pub(super) sent: VecDeque<Sent<R, W>>,
     pub(super) waiting: VecDeque<Slot<R, W>>,
-    pausing: Pausing<R, W>,
+    pub(super) pausing: Pausing<R, W>,
     next_xid: Xid,
     /// Bytes that are kept of all frames.
-    bytes: usize,
+    pub(super) bytes: usize,
     next_place: u64,
-}
-
-/// What is certain about a request that will not be answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// It was not carried out.
-    NotSent,
-    /// Nothing.
-    Unknown,
-}
-
-impl Fate {
-    pub(crate) fn outcome(self, cause: &Cause) -> Outcome {
-        match self {
-            Self::NotSent => Outcome::NotSent(cause.clone()),
-            Self::Unknown => Outcome::Unknown(cause.clone()),
-        }
-    }
 }
 
 impl<R, W: Watcher> Flight<R, W> {
@@ -268,120 +248,10 @@ impl<R, W: Watcher> Flight<R, W> {
         Ok(sent)
     }
 
-    /// Has the oldest sent request, if it carries this xid, count as not sent: a server has certainly not carried it out.
-    pub(crate) fn undo(&mut self, xid: Xid) -> bool {
-        let due = self.sent.front_mut().filter(|sent| sent.xid == xid);
-        due.map(|sent| sent.start = u64::MAX).is_some()
-    }
-
-    /// Takes the oldest request of which something is among the first `written` bytes, if it is a user's: its reply
-    /// is what breaks the connection.
-    pub(crate) fn take_first_user(&mut self, written: u64) -> Option<Slot<R, W>> {
-        let first = self.sent.front()?;
-        if !matches!(first.slot, Slot::User { .. }) || first.start >= written {
-            return None;
-        }
-        let slot = self.sent.pop_front()?.slot;
-        self.forget(&slot);
-        Some(slot)
-    }
-
     /// Whether the end of the session is under way, in whole or in part, after `written` bytes.
     pub(crate) fn close_was_sent(&self, written: u64) -> bool {
         let is_close = |sent: &Sent<R, W>| matches!(sent.slot, Slot::Close { .. });
         self.sent.back().is_some_and(|last| is_close(last) && last.start < written)
-    }
-
-    /// Takes the end of the session out, if it waits to be sent: whoever waits for it.
-    pub(crate) fn take_close(&mut self) -> Option<R> {
-        match self.waiting.pop_back()? {
-            Slot::Close { frame, token, place } => {
-                self.forget(&Slot::Own { frame, purpose: Purpose::Confirm, place });
-                Some(token)
-            }
-            other => {
-                self.waiting.push_back(other);
-                None
-            }
-        }
-    }
-
-    /// Sorts out what was sent when the connection is lost after `written` bytes.
-    ///
-    /// Requests without a single written byte wait again, as do those that may be sent twice, unless they are not
-    /// to wait; both keep their order. What the session asked for itself is dropped, to be made anew for the next
-    /// connection. The others are returned in order, with what is certain of them.
-    ///
-    /// `is_ended` is whether the server did that, for whatever reason.
-    pub(crate) fn link_lost(
-        &mut self,
-        written: u64,
-        is_ended: bool,
-    ) -> VecDeque<(Slot<R, W>, Fate)> {
-        let mut failed = VecDeque::new();
-        let mut again = VecDeque::new();
-        for Sent { mut slot, start, .. } in core::mem::take(&mut self.sent) {
-            let unwritten = start >= written && !planted!(UnsentReportedLost);
-            let mut fate = if unwritten { Fate::NotSent } else { Fate::Unknown };
-            let wait_again = match &mut slot {
-                Slot::Own { .. } => {
-                    self.forget(&slot);
-                    continue;
-                }
-                Slot::User { request, was_sent, suspicion, .. } => {
-                    *was_sent |= !unwritten;
-                    if is_ended && !unwritten {
-                        suspicion.lost();
-                    }
-                    if *was_sent {
-                        fate = Fate::Unknown;
-                    }
-                    let harmless = unwritten || request.on_loss == OnLoss::Resend;
-                    (harmless && request.patience != Patience::FailFast) || planted!(BlindRetry)
-                }
-                Slot::Close { .. } => true,
-            };
-            if wait_again {
-                again.push_back(slot);
-            } else {
-                self.forget(&slot);
-                failed.push_back((slot, fate));
-            }
-        }
-        if planted!(UnsentReportedLost) {
-            for slot in core::mem::take(&mut self.waiting) {
-                self.forget(&slot);
-                failed.push_back((slot, Fate::Unknown));
-            }
-        }
-        for slot in core::mem::take(&mut self.waiting) {
-            match slot {
-                Slot::Own { .. } => self.forget(&slot),
-                Slot::User { .. } | Slot::Close { .. } => again.push_back(slot),
-            }
-        }
-        self.waiting = again;
-        failed
-    }
-
-    /// Takes those that wait and are of these operations.
-    pub(crate) fn take_waiting(&mut self, ops: &[OpCode]) -> Vec<R> {
-        let is_meant = |slot: &Slot<R, W>| {
-            matches!(slot, Slot::User { .. }) && ops.contains(&slot.frame().op())
-        };
-        let waiting = core::mem::take(&mut self.waiting).into_iter();
-        let (taken, waiting): (Vec<_>, VecDeque<_>) =
-            waiting.fold((Vec::new(), VecDeque::new()), |(mut taken, mut waiting), slot| {
-                if is_meant(&slot) {
-                    taken.push(slot);
-                } else {
-                    waiting.push_back(slot);
-                }
-                (taken, waiting)
-            });
-        self.waiting = waiting;
-        taken.iter().for_each(|slot| self.forget(slot));
-        taken.into_iter().filter_map(Slot::into_token).collect()
     }
 
     pub(super) fn slots(&self) -> impl Iterator<Item = &Slot<R, W>> {
@@ -394,25 +264,8 @@ impl<R, W: Watcher> Flight<R, W> {
         sent.chain(&mut self.waiting).chain(self.pausing.slots_mut())
     }
 
-    /// Takes everything in the order of submission, when there is nothing left to wait for after
-    /// `written` bytes.
-    pub(crate) fn take_all(
-        &mut self,
-        written: u64,
-    ) -> impl Iterator<Item = (Slot<R, W>, Fate)> + use<R, W> {
-        self.bytes = 0;
-        let sent = core::mem::take(&mut self.sent).into_iter();
-        let sent = sent.map(move |Sent { slot, start, .. }| (slot, start < written));
-        let waiting = core::mem::take(&mut self.waiting).into_iter().map(|slot| (slot, false));
-        let mut pausing = core::mem::replace(&mut self.pausing, Pausing::new());
-        let pausing = pausing.take_all().map(|slot| (slot, false));
-        sent.chain(waiting).chain(pausing).map(|(slot, is_written)| {
-            let was_sent = is_written || slot.was_sent();
-            (slot, if was_sent { Fate::Unknown } else { Fate::NotSent })
-        })
-    }
-
-    fn forget(&mut self, slot: &Slot<R, W>) {
+    /// Counts a request no longer that has left the queues.
+    pub(super) fn forget(&mut self, slot: &Slot<R, W>) {
         self.bytes = self.bytes.saturating_sub(slot.frame().len());
         // What is sent first shares its place with somebody's request.
         if self.pausing.has_moved_any() && matches!(slot, Slot::User { .. }) {
@@ -448,6 +301,7 @@ mod tests {
         frame::{LEN_PREFIX, RequestFrame},
         list::List,
         request::SetWatches,
+        session::slot::Purpose,
     };
 
     #[test]

@@ -62,6 +62,7 @@ mod confirm;
 mod connect;
 mod credential;
 mod elapsed;
+mod fate;
 mod fault;
 mod flight;
 mod inbound;
@@ -80,6 +81,7 @@ mod suspects;
 mod throttle;
 mod timer;
 mod trial;
+mod unanswered;
 mod watch;
 
 pub use self::{

@@ -7,8 +7,9 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use zeroize::Zeroize as _;
 
 use super::{
+    fate::Fate,
     fault::{Broken, Cause, LinkError, Over, TlsFault},
-    flight::{Fate, Sent},
+    flight::Sent,
     liveness::{Liveness, Source},
     output::{Answer, Negotiated, Outcome, Output, State},
     phase::{PROBE_PAUSE_MIN, Password, Phase, Up},

@@ -7,8 +7,9 @@ use bytes::BytesMut;
 use super::{
     config::{Config, Credentials},
     credential::Credential,
+    fate::Fate,
     fault::{Cause, Over},
-    flight::{Fate, Flight},
+    flight::Flight,
     link::Link,
     liveness::Liveness,
     output::{Outcome, Output},

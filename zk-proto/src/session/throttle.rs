@@ -4,8 +4,8 @@
 //! among all requests changes; whoever has submitted it goes on knowing it by the first one.
 
 use super::{
+    fate::Fate,
     fault::{Broken, Cause, Over},
-    flight::Fate,
     slot::Slot,
     state::Session,
     timer::Timer,

@@ -1,0 +1,143 @@
+//! Requests that will not be answered: sent again, reported with what is certain of them, or taken out.
+
+use alloc::{collections::VecDeque, vec::Vec};
+
+use super::{
+    fate::Fate,
+    flight::{Flight, Sent},
+    output::{OnLoss, Patience},
+    pausing::Pausing,
+    slot::{Purpose, Slot},
+    watch::Watcher,
+};
+use crate::{data::Xid, op::OpCode};
+
+impl<R, W: Watcher> Flight<R, W> {
+    /// Has the oldest sent request, if it carries this xid, count as not sent: a server has certainly not carried it out.
+    pub(crate) fn undo(&mut self, xid: Xid) -> bool {
+        let due = self.sent.front_mut().filter(|sent| sent.xid == xid);
+        due.map(|sent| sent.start = u64::MAX).is_some()
+    }
+
+    /// Takes the oldest request of which something is among the first `written` bytes, if it is a user's: its reply
+    /// is what breaks the connection.
+    pub(crate) fn take_first_user(&mut self, written: u64) -> Option<Slot<R, W>> {
+        let first = self.sent.front()?;
+        if !matches!(first.slot, Slot::User { .. }) || first.start >= written {
+            return None;
+        }
+        let slot = self.sent.pop_front()?.slot;
+        self.forget(&slot);
+        Some(slot)
+    }
+
+    /// Takes the end of the session out, if it waits to be sent: whoever waits for it.
+    pub(crate) fn take_close(&mut self) -> Option<R> {
+        match self.waiting.pop_back()? {
+            Slot::Close { frame, token, place } => {
+                self.forget(&Slot::Own { frame, purpose: Purpose::Confirm, place });
+                Some(token)
+            }
+            other => {
+                self.waiting.push_back(other);
+                None
+            }
+        }
+    }
+
+    /// Sorts out what was sent when the connection is lost after `written` bytes.
+    ///
+    /// Requests without a single written byte wait again, as do those that may be sent twice, unless they are not
+    /// to wait; both keep their order. What the session asked for itself is dropped, to be made anew for the next
+    /// connection. The others are returned in order, with what is certain of them.
+    ///
+    /// `is_ended` is whether the server did that, for whatever reason.
+    pub(crate) fn link_lost(
+        &mut self,
+        written: u64,
+        is_ended: bool,
+    ) -> VecDeque<(Slot<R, W>, Fate)> {
+        let mut failed = VecDeque::new();
+        let mut again = VecDeque::new();
+        for Sent { mut slot, start, .. } in core::mem::take(&mut self.sent) {
+            let unwritten = start >= written && !planted!(UnsentReportedLost);
+            let mut fate = if unwritten { Fate::NotSent } else { Fate::Unknown };
+            let wait_again = match &mut slot {
+                Slot::Own { .. } => {
+                    self.forget(&slot);
+                    continue;
+                }
+                Slot::User { request, was_sent, suspicion, .. } => {
+                    *was_sent |= !unwritten;
+                    if is_ended && !unwritten {
+                        suspicion.lost();
+                    }
+                    if *was_sent {
+                        fate = Fate::Unknown;
+                    }
+                    let harmless = unwritten || request.on_loss == OnLoss::Resend;
+                    (harmless && request.patience != Patience::FailFast) || planted!(BlindRetry)
+                }
+                Slot::Close { .. } => true,
+            };
+            if wait_again {
+                again.push_back(slot);
+            } else {
+                self.forget(&slot);
+                failed.push_back((slot, fate));
+            }
+        }
+        if planted!(UnsentReportedLost) {
+            for slot in core::mem::take(&mut self.waiting) {
+                self.forget(&slot);
+                failed.push_back((slot, Fate::Unknown));
+            }
+        }
+        for slot in core::mem::take(&mut self.waiting) {
+            match slot {
+                Slot::Own { .. } => self.forget(&slot),
+                Slot::User { .. } | Slot::Close { .. } => again.push_back(slot),
+            }
+        }
+        self.waiting = again;
+        failed
+    }
+
+    /// Takes those that wait and are of these operations.
+    pub(crate) fn take_waiting(&mut self, ops: &[OpCode]) -> Vec<R> {
+        let is_meant = |slot: &Slot<R, W>| {
+            matches!(slot, Slot::User { .. }) && ops.contains(&slot.frame().op())
+        };
+        let waiting = core::mem::take(&mut self.waiting).into_iter();
+        let (taken, waiting): (Vec<_>, VecDeque<_>) =
+            waiting.fold((Vec::new(), VecDeque::new()), |(mut taken, mut waiting), slot| {
+                if is_meant(&slot) {
+                    taken.push(slot);
+                } else {
+                    waiting.push_back(slot);
+                }
+                (taken, waiting)
+            });
+        self.waiting = waiting;
+        taken.iter().for_each(|slot| self.forget(slot));
+        taken.into_iter().filter_map(Slot::into_token).collect()
+    }
+
+    /// Takes everything in the order of submission, when there is nothing left to wait for after
+    /// `written` bytes.
+    pub(crate) fn take_all(
+        &mut self,
+        written: u64,
+    ) -> impl Iterator<Item = (Slot<R, W>, Fate)> + use<R, W> {
+        self.bytes = 0;
+        let sent = core::mem::take(&mut self.sent).into_iter();
+        let sent = sent.map(move |Sent { slot, start, .. }| (slot, start < written));
+        let waiting = core::mem::take(&mut self.waiting).into_iter().map(|slot| (slot, false));
+        let mut pausing = core::mem::replace(&mut self.pausing, Pausing::new());
+        let pausing = pausing.take_all().map(|slot| (slot, false));
+        sent.chain(waiting).chain(pausing).map(|(slot, is_written)| {
+            let was_sent = is_written || slot.was_sent();
+            (slot, if was_sent { Fate::Unknown } else { Fate::NotSent })
+        })
+    }
+}
