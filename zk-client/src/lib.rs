@@ -40,48 +40,20 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod asked;
-mod attempt;
 mod cache;
-mod call;
-mod call_options;
+mod carry;
 mod chroot;
-mod cleanup;
 mod client;
 mod clock;
-mod complaints;
-mod create;
-mod create_mode;
 mod driver;
 mod error;
-mod frames;
-mod histogram;
 #[cfg(feature = "digest-id")]
 mod identity;
 mod ids;
-mod inbox;
-mod level;
-mod link;
-mod node;
-mod observe;
-mod operations;
-mod options;
-mod parents;
-mod pending;
-mod protected;
-mod resolve;
-mod retry;
-mod sasl;
-mod servers;
-mod session;
-mod stats;
-mod supervise;
-mod sweep;
-mod ticket;
-#[cfg(feature = "tls")]
-mod tls;
-mod transaction;
-mod tree;
+mod net;
+mod queue;
+mod report;
+mod request;
 mod watch;
 
 pub use bytes;
@@ -101,45 +73,49 @@ pub use zk_proto::{
 #[cfg(feature = "digest-id")]
 pub use self::identity::digest_id;
 #[cfg(feature = "sasl-digest")]
-pub use self::sasl::DigestMd5;
+pub use self::net::sasl::DigestMd5;
 #[cfg(feature = "sasl-gssapi")]
-pub use self::sasl::Gssapi;
+pub use self::net::sasl::Gssapi;
 #[cfg(feature = "tls")]
-pub use self::tls::{TlsConnect, TlsError, TlsOptions};
+pub use self::net::tls::{TlsConnect, TlsError, TlsOptions};
 pub use self::{
     cache::{Cache, CacheBuilder, CacheEvent, CacheEvents, CacheState, CachedNode},
-    call_options::CallOptions,
-    client::{Client, CloseError, Cork},
+    carry::{lease::LeaseKeeper, node::OwnedNode, published::SessionState, session::Session},
+    client::{
+        CloseError, ConnectOptions, DeleteRecursive, DeleteRecursiveError, Interruption,
+        PendingDelete, Retry, SafeToRetry, Supervise, supervise,
+    },
     clock::{Clock, TokioClock},
-    create::{Create, CreateOrExists, CreateProtected, Created, PendingCreate},
-    create_mode::CreateMode,
     error::{
-        Cause, ConnectError, Error, InDoubt, ReadError, Rejection, ServersError, SessionEnd,
-        WriteError,
+        Cause, ConnectError, Error, InDoubt, MultiError, ReadError, Rejection, ServersError,
+        SessionEnd, WriteError,
     },
-    histogram::Histogram,
-    link::{Connect, Dial, Stream, TcpConnect},
-    node::OwnedNode,
-    observe::{Answered, Connected, Ending, Observer},
-    operations::{
-        AddAuth, ChildNames, Children, ChildrenPacked, ChildrenWatched, Config, ConfigWatched,
-        Delete, DeleteIfExists, DescendantCount, EnsembleConfig, Ephemerals, Exists, ExistsWatched,
-        Get, GetAcl, GetWatched, Member, MultiRead, ReadResult, Reconfig, Set, SetAcl, Sync,
-        WhoAmI,
+    net::{
+        connect::{Connect, Dial, Stream},
+        resolve::{Lookup, Resolve, ResolvedConnect, SystemResolver, TcpConnect},
+        sasl::{SaslExchange, SaslMechanism, SaslThought},
     },
-    options::{ConnectOptions, SessionTask},
-    pending::Pending,
-    protected::{CreateAllProtected, PendingNodes},
-    resolve::{Lookup, Resolve, ResolvedConnect, SystemResolver},
-    retry::{Retry, SafeToRetry},
-    sasl::{SaslExchange, SaslMechanism, SaslThought},
-    session::{LeaseKeeper, Session, SessionState},
-    stats::Stats,
-    supervise::{Interruption, Supervise, supervise},
-    transaction::{Multi, MultiError, MultiOutcome, OpResult},
-    tree::{DeleteRecursive, DeleteRecursiveError, PendingDelete},
-    watch::{
-        AddWatch, CheckWatches, NodeEvent, Resync, Watch, WatchEnd, WatchItem, WatchKind,
-        WatchMode, WatchStream,
+    report::{
+        histogram::Histogram,
+        observe::{Answered, Connected, Ending, Observer},
+        stats::Stats,
     },
+    request::{
+        call_options::CallOptions,
+        client::{Client, Cork, SessionTask},
+        create::{
+            Create, CreateAllProtected, CreateMode, CreateOrExists, CreateProtected, Created,
+            PendingCreate, PendingNodes,
+        },
+        multi::{Multi, MultiOutcome, OpResult},
+        operations::{
+            AddAuth, AddWatch, CheckWatches, ChildNames, Children, ChildrenPacked, ChildrenWatched,
+            Config, ConfigWatched, Delete, DeleteIfExists, DescendantCount, EnsembleConfig,
+            Ephemerals, Exists, ExistsWatched, Get, GetAcl, GetWatched, Member, MultiRead,
+            ReadResult, Reconfig, Set, SetAcl, Sync, WatchKind, WhoAmI,
+        },
+        pending::Pending,
+        watch_stream::WatchStream,
+    },
+    watch::{NodeEvent, Resync, Watch, WatchEnd, WatchItem, WatchMode},
 };

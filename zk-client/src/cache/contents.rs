@@ -1,6 +1,7 @@
 //! The copy, and what changes it.
 
 use std::{
+    any::Any,
     collections::BTreeMap,
     mem,
     ops::Bound,
@@ -9,8 +10,8 @@ use std::{
 };
 
 use super::{
-    Cache, CachedNode,
     events::{CacheEvent, CacheEvents, Feed},
+    node::CachedNode,
 };
 use crate::error::SessionEnd;
 
@@ -75,14 +76,14 @@ impl Contents {
         here.chain(inner.below(path)).map(|node| node.path.clone()).collect()
     }
 
-    pub(super) fn listen(&self, cache: Cache) -> CacheEvents {
+    pub(super) fn listen(&self, cache: Arc<dyn Any + Send + Sync>) -> CacheEvents {
         let mut inner = self.lock();
         let (feed, events) = CacheEvents::new(self.events_max, inner.ended, cache);
         inner.feeds.push(feed);
         events
     }
 
-    pub(super) fn listen_from_the_start(&self, cache: Cache) -> CacheEvents {
+    pub(super) fn listen_from_the_start(&self, cache: Arc<dyn Any + Send + Sync>) -> CacheEvents {
         let mut inner = self.lock();
         let (feed, events) = CacheEvents::new(self.events_max, inner.ended, cache);
         for node in inner.nodes.values() {

@@ -1,6 +1,7 @@
 //! Telling whoever listens to a cache, without waiting for anybody.
 
 use std::{
+    any::Any,
     collections::VecDeque,
     future::poll_fn,
     pin::Pin,
@@ -10,10 +11,10 @@ use std::{
 
 use futures_core::Stream;
 
-use super::{Cache, CachedNode};
+use super::node::CachedNode;
 use crate::error::SessionEnd;
 
-/// What has changed in a [`Cache`].
+/// What has changed in a [`Cache`](super::Cache).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CacheEvent {
@@ -31,18 +32,18 @@ pub enum CacheEvent {
     /// Everything has been read: for the first time, or anew after something may have been missed.
     Loaded,
     /// More has changed than is kept for a slow listener. Whoever keeps something in step with the cache looks at
-    /// [all of it](Cache::nodes) anew; what changes after this is told.
+    /// [all of it](super::Cache::nodes) anew; what changes after this is told.
     Lagged,
     /// The session is over. Nothing changes any more, and the stream ends behind this, unless the cache is
-    /// [moved](Cache::move_to) to another client.
+    /// [moved](super::Cache::move_to) to another client.
     Ended(SessionEnd),
 }
 
-/// What changes in a [`Cache`], in the order in which it does: see [`Cache::events`].
+/// What changes in a [`Cache`](super::Cache), in the order in which it does: see [`Cache::events`](super::Cache::events).
 ///
 /// Bounded: see [`CacheEvent::Lagged`]. Keeps the cache going.
 ///
-/// Ends when the session does, behind [`CacheEvent::Ended`]. If the cache is then [moved](Cache::move_to) to another
+/// Ends when the session does, behind [`CacheEvent::Ended`]. If the cache is then [moved](super::Cache::move_to) to another
 /// client, the same stream goes on with what is different there.
 ///
 /// ```
@@ -51,7 +52,7 @@ pub enum CacheEvent {
 /// # let server = zk_testkit::TestServer::start().await?;
 /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
 /// use std::collections::BTreeMap;
-/// use zk_client::{Cache, CacheEvent};
+/// use zk_client::{Arc<dyn Any + Send + Sync>, CacheEvent};
 ///
 /// zk.create("/shards/1", b"zk-17").parents().await?;
 /// let cache = Cache::children(&zk, "/shards").start()?;
@@ -80,7 +81,7 @@ pub enum CacheEvent {
 pub struct CacheEvents {
     queue: Arc<Mutex<Queue>>,
     /// Keeps it going.
-    _cache: Cache,
+    _cache: Arc<dyn Any + Send + Sync>,
 }
 
 #[derive(Debug)]
@@ -97,14 +98,18 @@ struct Queue {
 pub(super) struct Feed(Weak<Mutex<Queue>>);
 
 impl CacheEvents {
-    pub(super) fn new(events_max: usize, ended: bool, cache: Cache) -> (Feed, Self) {
+    pub(super) fn new(
+        events_max: usize,
+        ended: bool,
+        cache: Arc<dyn Any + Send + Sync>,
+    ) -> (Feed, Self) {
         let queue =
             Queue { events: VecDeque::new(), events_max: events_max.max(1), ended, waker: None };
         let queue = Arc::new(Mutex::new(queue));
         (Feed(Arc::downgrade(&queue)), Self { queue, _cache: cache })
     }
 
-    /// The next change; `None` when nothing follows, since the session is over: [`Cache::state`] says why.
+    /// The next change; `None` when nothing follows, since the session is over: [`Cache::state`](super::Cache::state) says why.
     ///
     /// Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<CacheEvent> {

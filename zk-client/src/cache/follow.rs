@@ -3,64 +3,35 @@
 use std::{
     future::{Future, poll_fn},
     pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
     task::Poll,
 };
 
 use tokio::sync::watch;
 
-use super::{CacheState, contents::Contents, scope::Scope, work::Work};
+use super::{
+    node::CacheState,
+    standing::{NO_CONNECTION, Standing, Stop},
+    work::Work,
+};
 use crate::{
-    Client, Session,
-    error::{ReadError, SessionEnd},
-    session::SessionState,
-    watch::WatchEnd,
+    carry::{published::SessionState, session::Session},
+    error::SessionEnd,
+    request::client::Client,
 };
 
 /// Keeps one copy in step.
 pub(super) struct Follower {
-    pub(super) contents: Arc<Contents>,
-    pub(super) root: Arc<str>,
-    pub(super) scope: Scope,
-    pub(super) with_data: bool,
+    pub(super) standing: Standing,
     pub(super) clear_at_end: bool,
-    pub(super) state: Arc<watch::Sender<CacheState>>,
     /// Whom to ask. Closed when nobody has the cache any more.
     pub(super) clients: watch::Receiver<Client>,
-    /// The number of the connection on which all watches are known to stand.
-    pub(super) standing_on: AtomicU64,
-}
-
-/// No connection has this number.
-pub(super) const NO_CONNECTION: u64 = 0;
-
-/// Why to stop following one client.
-pub(super) enum Stop {
-    /// Its session is over.
-    Session(SessionEnd),
-    /// There is another client.
-    Moved,
-    /// Nobody has the cache any more.
-    Dropped,
-}
-
-impl From<WatchEnd> for Stop {
-    fn from(end: WatchEnd) -> Self {
-        match end {
-            WatchEnd::Session(end) => Self::Session(end),
-            WatchEnd::Unsupported | WatchEnd::Removed => Self::Moved,
-        }
-    }
 }
 
 impl Follower {
     pub(super) async fn run(mut self) {
         loop {
             let client = self.clients.borrow_and_update().clone();
-            self.stands_on(NO_CONNECTION);
+            self.standing.stands_on(NO_CONNECTION);
             match self.follow(client).await {
                 Stop::Dropped => return,
                 Stop::Moved => {}
@@ -71,7 +42,7 @@ impl Follower {
                     }
                 }
             }
-            self.is_behind();
+            self.standing.is_behind();
         }
     }
 
@@ -85,7 +56,7 @@ impl Follower {
             }
         });
         let mut lost = pin!(self.notice_losses(client.session()));
-        let mut work = pin!(Work::new(self, client).run());
+        let mut work = pin!(Work::new(&self.standing, client).run());
         poll_fn(|cx| match (left.as_mut().poll(cx), lost.as_mut().poll(cx)) {
             (Poll::Ready(stop), _) | (_, Poll::Ready(stop)) => Poll::Ready(stop),
             (Poll::Pending, Poll::Pending) => work.as_mut().poll(cx),
@@ -100,67 +71,34 @@ impl Follower {
             if let SessionState::Ended(end) = state {
                 return Stop::Session(end);
             }
-            if !self.is_standing(&session) {
-                self.is_behind();
+            if !self.standing.is_standing(&session) {
+                self.standing.is_behind();
             }
             state = session.changed().await;
         }
-    }
-
-    pub(super) fn stands_on(&self, connection: u64) {
-        self.standing_on.store(connection, Ordering::Relaxed);
-    }
-
-    /// Whether the connection there is now is one on which all watches stand.
-    pub(super) fn is_standing(&self, session: &Session) -> bool {
-        let connected = matches!(session.state(), SessionState::Connected { .. });
-        connected && session.epoch() == self.standing_on.load(Ordering::Relaxed)
-    }
-
-    /// Everything has been read, but for what is refused.
-    pub(super) fn is_up_to_date(&self, refused: Option<&ReadError>) {
-        self.show(
-            refused.map_or(CacheState::Following, |error| CacheState::Refused(error.clone())),
-        );
-    }
-
-    /// Something is known to be missing.
-    pub(super) fn is_behind(&self) {
-        // What has never been there is not behind.
-        if *self.state.borrow() != CacheState::Loading {
-            self.show(CacheState::Behind);
-        }
-    }
-
-    pub(super) fn show(&self, state: CacheState) {
-        self.state.send_if_modified(|now| {
-            let changes = *now != state;
-            *now = state;
-            changes
-        });
     }
 
     /// Nothing follows, unless there is another client already: see [`Cache::move_to`](super::Cache::move_to).
     fn end(&self, end: SessionEnd, clear: bool) {
         let is_over = || !self.clients.has_changed().unwrap_or(false);
         if clear && is_over() {
-            self.contents.remove("/");
+            self.standing.contents.remove("/");
         }
-        self.state.send_if_modified(|state| {
+        self.standing.state.send_if_modified(|state| {
             let ends = is_over();
             if ends {
                 *state = CacheState::Ended(end);
             }
             ends
         });
-        self.contents.end(end, is_over);
+        self.standing.contents.end(end, is_over);
     }
 }
 
 impl Drop for Follower {
     fn drop(&mut self) {
         // With its runtime, on which the session's own task lives too.
-        if !matches!(*self.state.borrow(), CacheState::Ended(_)) {
+        if !matches!(*self.standing.state.borrow(), CacheState::Ended(_)) {
             self.end(SessionEnd::Closed, false);
         }
     }

@@ -5,15 +5,19 @@
 //! | `scope` | which nodes are copied |
 //! | `contents` | the copy, and what changes it |
 //! | `events` | telling whoever listens, without waiting for anybody |
-//! | `follow` | following one client after the other, and saying where the copy stands |
+//! | `node` | what a copy holds, and where it stands |
+//! | `standing` | one copy, and what is known of its standing |
+//! | `follow` | following one client after the other |
 //! | `work` | reading what may have changed, until it has not |
 //! | `source` | where news of changes come from: persistent watches, or others instead |
 
 mod contents;
 mod events;
 mod follow;
+mod node;
 mod scope;
 mod source;
+mod standing;
 mod work;
 
 use std::{
@@ -21,50 +25,24 @@ use std::{
     sync::{Arc, atomic::AtomicU64},
 };
 
-use bytes::Bytes;
 use tokio::sync::watch;
-use zk_proto::{Stat, path::PathError};
+use zk_proto::path::PathError;
 
-pub use self::events::{CacheEvent, CacheEvents};
 use self::{
     contents::Contents,
-    follow::{Follower, NO_CONNECTION},
+    follow::Follower,
     scope::Scope,
+    standing::{NO_CONNECTION, Standing},
 };
 use crate::{
-    Client,
     error::{Cause, ReadError, SessionEnd},
+    request::client::Client,
 };
 
-/// A node as a [`Cache`] has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CachedNode {
-    /// Its path, relative to the client's chroot.
-    pub path: Arc<str>,
-    /// Its data; empty if the cache [leaves data out](CacheBuilder::without_data).
-    pub data: Bytes,
-    /// Its metadata as of the read that gave the data. The number of children and what goes with it may be
-    /// older than the children that the cache has.
-    pub stat: Stat,
-}
-
-/// Where a [`Cache`] stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CacheState {
-    /// Not everything has been read yet.
-    Loading,
-    /// Everything has been read, all watches stand, and nothing is known to be missing.
-    Following,
-    /// The connection was lost, or changes came too fast: everything is being read anew.
-    Behind,
-    /// A server refuses to let some of the nodes be read, which are not in the copy then. It is asked again when
-    /// something happens to them that this session may hear of, and when everything is read anew.
-    Refused(ReadError),
-    /// The session is over; nothing changes any more.
-    Ended(SessionEnd),
-}
+pub use self::{
+    events::{CacheEvent, CacheEvents},
+    node::{CacheState, CachedNode},
+};
 
 /// A local copy of a node, of a node's children, or of everything below a node, that follows the servers'.
 ///
@@ -180,13 +158,13 @@ impl Cache {
 
     /// What changes from now on, until the session ends.
     pub fn events(&self) -> CacheEvents {
-        self.0.contents.listen(self.clone())
+        self.0.contents.listen(self.0.clone())
     }
 
     /// Everything there is now, as if it had just been [created](CacheEvent::Created), and what changes from
     /// then on: for whoever keeps something of their own in step with it.
     pub fn events_from_the_start(&self) -> CacheEvents {
-        self.0.contents.listen_from_the_start(self.clone())
+        self.0.contents.listen_from_the_start(self.0.clone())
     }
 
     /// Where it stands.
@@ -271,16 +249,15 @@ impl<'a> CacheBuilder<'a> {
         let contents = Arc::new(Contents::new(events_max));
         let state = Arc::new(watch::Sender::new(CacheState::Loading));
         let (clients, latest) = watch::channel(client.patient());
-        let follower = Follower {
+        let standing = Standing {
             contents: contents.clone(),
             root,
             scope,
             with_data,
-            clear_at_end,
             state: state.clone(),
-            clients: latest,
-            standing_on: AtomicU64::new(NO_CONNECTION),
+            connection: AtomicU64::new(NO_CONNECTION),
         };
+        let follower = Follower { standing, clear_at_end, clients: latest };
         client.spawn(follower.run());
         Ok(Cache(Arc::new(Inner { contents, state, clients })))
     }

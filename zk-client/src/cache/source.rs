@@ -21,11 +21,20 @@ use zk_proto::{
 
 use super::scope::Scope;
 use crate::{
-    Client,
-    call::{Admission, Pending, ReadAnswer, Target},
     error::{ReadError, Rejection},
-    operations::{Attach, read_children, read_data, read_exists, read_with},
-    watch::{Attached, Letterbox, Listener, Mailbox, News, WatchEnd, WatchStream},
+    request::{
+        answer::ReadAnswer,
+        call_options::Admission,
+        client::Client,
+        operations::{
+            builder::{Attach, read_with},
+            read_children, read_data, read_exists,
+        },
+        pending::Pending,
+        target::Target,
+        watch_stream::{Attached, WatchStream},
+    },
+    watch::{Letterbox, Listener, Mailbox, News, WatchEnd},
 };
 
 /// News of what belongs to a copy.

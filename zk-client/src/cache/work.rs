@@ -14,14 +14,15 @@ use bytes::Bytes;
 use zk_proto::{EventType, Stat, path};
 
 use super::{
-    CacheEvent, CacheState, CachedNode,
-    follow::{Follower, Stop},
+    events::CacheEvent,
+    node::{CacheState, CachedNode},
     source::{Reads, Source, Wants},
+    standing::{Standing, Stop},
 };
 use crate::{
-    Client, Session,
+    carry::{published::SessionState, session::Session},
     error::{ReadError, Rejection, SessionEnd},
-    session::SessionState,
+    request::client::Client,
     watch::{News, WatchEnd},
 };
 
@@ -41,7 +42,7 @@ struct Dirty {
 
 /// Following one client.
 pub(super) struct Work<'a> {
-    of: &'a Follower,
+    of: &'a Standing,
     client: Client,
     dirty: BTreeMap<Arc<str>, Dirty>,
     /// While everything is being read: what has been found.
@@ -53,7 +54,7 @@ pub(super) struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    pub(super) fn new(of: &'a Follower, client: Client) -> Self {
+    pub(super) fn new(of: &'a Standing, client: Client) -> Self {
         let (dirty, refused) = (BTreeMap::new(), BTreeMap::new());
         Self { of, client, dirty, loading: None, refused, answered: false }
     }

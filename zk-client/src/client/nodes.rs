@@ -2,13 +2,14 @@
 
 use zk_proto::AclList;
 
-use super::Client;
 use crate::{
-    create::{Create, CreateProtected},
-    operations::{Children, Delete, Exists, Get, GetAcl, MultiRead, Set, SetAcl, Sync},
-    protected::CreateAllProtected,
-    transaction::Multi,
-    tree::DeleteRecursive,
+    client::DeleteRecursive,
+    request::{
+        client::Client,
+        create::{Create, CreateAllProtected, CreateProtected},
+        multi::Multi,
+        operations::{Children, Delete, Exists, Get, GetAcl, MultiRead, Set, SetAcl, Sync},
+    },
 };
 
 impl Client {

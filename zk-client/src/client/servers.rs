@@ -5,13 +5,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use zk_proto::path::{Naming, PathError};
 
-use super::Client;
 use crate::{
-    call::Command,
+    driver::command::Command,
     error::ServersError,
-    operations::{AddAuth, Config, DescendantCount, Ephemerals, Reconfig, WhoAmI},
-    servers::Servers,
-    watch::{AddWatch, CheckWatches, WatchKind, WatchMode},
+    net::servers::Servers,
+    request::{
+        client::Client,
+        operations::{
+            AddAuth, AddWatch, CheckWatches, Config, DescendantCount, Ephemerals, Reconfig,
+            WatchKind, WhoAmI,
+        },
+    },
+    watch::WatchMode,
 };
 
 impl Client {

@@ -13,12 +13,13 @@ use zk_proto::{
 
 use super::{Driver, later::Task};
 use crate::{
-    call::{Command, Submission, Token},
-    cleanup::Purpose,
+    carry::{published::SessionState, sweep::Sweep},
+    driver::{
+        command::{Command, Purpose, Submission},
+        token::Token,
+    },
     error::SessionEnd,
-    session::SessionState,
-    sweep::Sweep,
-    ticket::Ticket,
+    queue::Ticket,
     watch::Listener,
 };
 
@@ -85,7 +86,7 @@ impl Driver {
         let request = match submission {
             Submission::Sweep(sweep) => return self.sweep(now, sweep),
             Submission::Request(request) => return self.request(now, request),
-            Submission::Create(create, cost) => self.attempts.start(*create, cost),
+            Submission::Create(create, cost) => Token::of(self.attempts.start(*create, cost)),
         };
         self.parts.session.submit(now, request);
     }
@@ -120,7 +121,7 @@ impl Driver {
             }
             Some(Withdrawn::Sent(Token::Caller(caller))) if caller.reply.is_some() => {
                 let outcome = Outcome::Unknown(Cause::Withdrawn);
-                self.parts.counters.concluded(now, caller, &outcome);
+                self.parts.counters.concluded(now, (caller.op, caller.since), &outcome);
                 caller.answer(outcome);
             }
             // It has been told already.
@@ -143,7 +144,7 @@ impl Driver {
 
     pub(super) fn sweep(&mut self, now: Time, sweep: Sweep) {
         self.parts.sweeps.begun();
-        self.parts.session.submit(now, sweep.request());
+        self.parts.session.submit(now, Token::of(sweep.request()));
     }
 
     /// Leaves the session if somebody wants to and nothing is left to do: whoever resumes it would not know of
@@ -203,7 +204,7 @@ impl Driver {
         for task in self.later.all() {
             match task {
                 Task::Sweep(sweep) | Task::Refused(sweep) => {
-                    self.parts.session.submit(now, sweep.request());
+                    self.parts.session.submit(now, Token::of(sweep.request()));
                 }
                 Task::Attempt(id) => {
                     let next = self.attempts.retry(id);

@@ -9,8 +9,7 @@ use std::{
 use tokio::time::{Instant, Sleep};
 use zk_proto::{Time, planted};
 
-use super::Driver;
-use crate::sweep::Sweep;
+use crate::carry::{attempt::AttemptId, sweep::Sweep};
 
 /// How long to wait before asking a server again that could not be bothered.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(200);
@@ -25,7 +24,7 @@ pub(super) enum Task {
     /// The same for what it refused.
     Refused(Sweep),
     /// The same for an attempt to create a node.
-    Attempt(u64),
+    Attempt(AttemptId),
     /// End the session, whoever still has something to do in it.
     Close,
 }
@@ -49,7 +48,7 @@ impl Later {
     }
 
     /// Takes what is due.
-    fn due(&mut self, now: Time) -> Vec<Task> {
+    pub(super) fn due(&mut self, now: Time) -> Vec<Task> {
         let (due, later) = std::mem::take(&mut self.0).into_iter().partition(|(at, _)| *at <= now);
         self.0 = later;
         let due: Vec<(Time, Task)> = due;
@@ -61,7 +60,7 @@ impl Later {
         std::mem::take(&mut self.0).into_iter().map(|(_, task)| task)
     }
 
-    fn next(&self) -> Option<Time> {
+    pub(super) fn next(&self) -> Option<Time> {
         self.0.iter().map(|(at, _)| *at).min()
     }
 }
@@ -85,7 +84,12 @@ impl Alarm {
 
     /// Ready at `at`, or too early: each request puts the deadline off a little, and to set a timer costs more than to be
     /// woken once in vain when it would have been due without them.
-    fn poll(&mut self, cx: &mut Context<'_>, at: Time, now: impl FnOnce() -> Time) -> Poll<()> {
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        at: Time,
+        now: impl FnOnce() -> Time,
+    ) -> Poll<()> {
         let oversleeps = planted!(DeadlineOverslept) && self.at.is_some();
         if self.at.is_none_or(|set| set > at) && !oversleeps {
             self.sleep.as_mut().reset(Instant::now() + at.since(now()).min(SLEEP_MAX));
@@ -96,34 +100,5 @@ impl Alarm {
             self.at = None;
         }
         polled
-    }
-}
-
-impl Driver {
-    /// Arranges to be woken at the next deadline. Returns whether that is still to come.
-    pub(super) fn wait(&mut self, cx: &mut Context<'_>) -> bool {
-        let deadline = self.parts.session.deadline().into_iter().chain(self.later.next()).min();
-        let Some(deadline) = deadline else { return true };
-        let clock = &self.parts.clock;
-        self.alarm.poll(cx, deadline, || Time::new(clock.now())).is_pending()
-    }
-
-    /// Does what is due. Returns whether anything was.
-    pub(super) fn do_due(&mut self, now: Time) -> bool {
-        let due = self.later.due(now);
-        let any = !due.is_empty();
-        for task in due {
-            match task {
-                Task::Sweep(sweep) | Task::Refused(sweep) => {
-                    self.parts.session.submit(now, sweep.request());
-                }
-                Task::Attempt(id) => {
-                    let next = self.attempts.retry(id);
-                    self.go_on(now, next);
-                }
-                Task::Close => self.close_now(now),
-            }
-        }
-        any
     }
 }

@@ -8,17 +8,16 @@ use zk_proto::{
 };
 
 use super::{
-    Driver, Probe,
+    Driver,
     later::{RETRY_PAUSE, Task},
     proof::Proof,
+    task::Probe,
 };
 use crate::{
-    attempt::Next,
-    call::{Caller, Token},
-    link::{Link, probe},
-    observe::Connected,
-    session::SessionState,
-    sweep::Swept,
+    carry::{attempt::Next, published::SessionState, sweep::Swept},
+    driver::token::{Caller, Token},
+    net::link::{Link, probe},
+    report::observe::Connected,
     watch::{Delivery, Listener},
 };
 
@@ -83,7 +82,7 @@ impl Driver {
             }
             Token::Sweep(sweep) => match sweep.heard(outcome, &self.parts.sweeps) {
                 Swept::Now(sweep) => {
-                    self.parts.session.submit(now, sweep.request());
+                    self.parts.session.submit(now, Token::of(sweep.request()));
                 }
                 Swept::Later(sweep) => self.later.put(now.after(RETRY_PAUSE), Task::Sweep(sweep)),
                 Swept::Refused(sweep, pause) => {
@@ -99,7 +98,7 @@ impl Driver {
     /// another.
     pub(super) fn conclude(&mut self, now: Time, mut caller: Caller, outcome: Outcome) {
         if caller.reply.is_some() {
-            self.parts.counters.concluded(now, &caller, &outcome);
+            self.parts.counters.concluded(now, (caller.op, caller.since), &outcome);
         }
         self.parts.inbox.free(caller.cost);
         caller.answer(outcome);
@@ -109,7 +108,7 @@ impl Driver {
         for next in next {
             match next {
                 Next::Submit(request) => {
-                    self.parts.session.submit(now, request);
+                    self.parts.session.submit(now, Token::of(request));
                 }
                 Next::Sweep(sweep) => self.sweep(now, sweep),
                 Next::Later(id) => {

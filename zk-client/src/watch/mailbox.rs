@@ -8,7 +8,7 @@ use std::{
 
 use zk_proto::session::{Over, WatchNotice};
 
-use super::{Delivery, Event, Resync, WatchEnd};
+use super::event::{Delivery, Event, Resync, WatchEnd};
 
 /// Bytes of paths that may wait for one listener: no server can make more of a client's memory than this and a
 /// frame, however long its paths are.

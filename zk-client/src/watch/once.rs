@@ -10,7 +10,7 @@ use std::{
 use tokio::sync::oneshot;
 use zk_proto::{planted, session::WatchNotice};
 
-use super::{Event, Listener, NodeEvent};
+use super::event::{Event, NodeEvent};
 use crate::{chroot::Chroot, error::SessionEnd};
 
 /// Resolves when the watched node changes, once.
@@ -44,10 +44,10 @@ pub struct Watch {
 
 impl Watch {
     /// A watch, and what the session keeps of it.
-    pub(crate) fn new(chroot: Chroot) -> (Self, Listener) {
+    pub(crate) fn new(chroot: Chroot) -> (Self, Sender) {
         let (sender, notice) = oneshot::channel();
         let sender = Sender(Arc::new(Mutex::new(Some(sender))));
-        (Self { notice, chroot }, Listener::Once(sender))
+        (Self { notice, chroot }, sender)
     }
 
     /// The event, if there has been one: never waits. `None` also for a watch that has resolved.

@@ -1,0 +1,83 @@
+//! One copy, and what is known of its standing.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use tokio::sync::watch;
+
+use super::{contents::Contents, node::CacheState, scope::Scope};
+use crate::{
+    carry::{published::SessionState, session::Session},
+    error::{ReadError, SessionEnd},
+    watch::WatchEnd,
+};
+
+/// A copy, as those know it who keep it in step.
+pub(super) struct Standing {
+    pub(super) contents: Arc<Contents>,
+    pub(super) root: Arc<str>,
+    pub(super) scope: Scope,
+    pub(super) with_data: bool,
+    pub(super) state: Arc<watch::Sender<CacheState>>,
+    /// The number of the connection on which all watches are known to stand.
+    pub(super) connection: AtomicU64,
+}
+
+/// No connection has this number.
+pub(super) const NO_CONNECTION: u64 = 0;
+
+/// Why to stop following one client.
+pub(super) enum Stop {
+    /// Its session is over.
+    Session(SessionEnd),
+    /// There is another client.
+    Moved,
+    /// Nobody has the cache any more.
+    Dropped,
+}
+
+impl From<WatchEnd> for Stop {
+    fn from(end: WatchEnd) -> Self {
+        match end {
+            WatchEnd::Session(end) => Self::Session(end),
+            WatchEnd::Unsupported | WatchEnd::Removed => Self::Moved,
+        }
+    }
+}
+
+impl Standing {
+    pub(super) fn stands_on(&self, connection: u64) {
+        self.connection.store(connection, Ordering::Relaxed);
+    }
+
+    /// Whether the connection there is now is one on which all watches stand.
+    pub(super) fn is_standing(&self, session: &Session) -> bool {
+        let connected = matches!(session.state(), SessionState::Connected { .. });
+        connected && session.epoch() == self.connection.load(Ordering::Relaxed)
+    }
+
+    /// Everything has been read, but for what is refused.
+    pub(super) fn is_up_to_date(&self, refused: Option<&ReadError>) {
+        self.show(
+            refused.map_or(CacheState::Following, |error| CacheState::Refused(error.clone())),
+        );
+    }
+
+    /// Something is known to be missing.
+    pub(super) fn is_behind(&self) {
+        // What has never been there is not behind.
+        if *self.state.borrow() != CacheState::Loading {
+            self.show(CacheState::Behind);
+        }
+    }
+
+    pub(super) fn show(&self, state: CacheState) {
+        self.state.send_if_modified(|now| {
+            let changes = *now != state;
+            *now = state;
+            changes
+        });
+    }
+}

@@ -1,0 +1,297 @@
+//! One create under way: what it waits for, and what it does next.
+
+use std::sync::Arc;
+
+use zk_proto::{
+    ErrorCode, OpCode, Request, SessionId, Str,
+    frame::RequestFrame,
+    jute::decode_prefix,
+    planted,
+    request::{
+        CheckVersionRequest, Create2Request, Create2Response, CreateResponse, DeleteRequest,
+        GetChildrenRequest, GetDataRequest, MultiOp, MultiRequest, MultiResponse, MultiResult,
+        SetDataRequest, SetDataResponse, SyncRequest,
+    },
+    session::{Answer, Cause as Lost, OnLoss, Outcome, Outgoing, Patience},
+};
+
+use super::{
+    protected::ProtectedCreate,
+    wanted::{Candidate, Found, Wanted},
+};
+use crate::{
+    carry::{
+        level::{Level, stat_at_birth},
+        sweep::Sweep,
+        version::ANY_VERSION,
+    },
+    error::{CallError as _, Cause, MultiError, Verdict, WriteError, failure},
+    queue::Cost,
+    watch::Listener,
+};
+
+/// What an attempt is waiting for.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// The reply to the create.
+    Create,
+    /// The replies to the `sync`, and to the listings or the look behind it.
+    Search,
+    /// The [`Stat`](zk_proto::Stat)s of the nodes that were found, and the data where that has to tell.
+    Check { candidates: Vec<Candidate> },
+}
+
+#[derive(Debug)]
+pub(super) struct Attempt {
+    pub(super) create: ProtectedCreate,
+    /// The room that it takes up, whatever it is just waiting for.
+    pub(super) cost: Option<Cost>,
+    pub(super) step: Step,
+    /// Replies of this step that are still to come, and those that have; they come in order.
+    pub(super) missing: usize,
+    pub(super) outcomes: Vec<Outcome>,
+    /// Which of the two creates was sent last.
+    pub(super) legacy: bool,
+    /// How many replies of the search could not be read.
+    pub(super) unread: u32,
+    pub(super) level: Arc<Level>,
+}
+
+/// Which of the creates under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AttemptId(pub(super) u64);
+
+/// What an attempt wants next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Submit(Outgoing<AttemptId, Listener>),
+    Sweep(Sweep),
+    /// Call [`Attempts::retry`](super::Attempts::retry) with this a little later.
+    Later(AttemptId),
+}
+
+pub(super) enum Progress {
+    Go(Vec<Next>),
+    Done(Result<Result<Vec<Found>, MultiError>, WriteError>),
+    /// Somebody has deleted this one of several nodes meanwhile.
+    Incomplete {
+        index: usize,
+        left: Vec<Next>,
+    },
+}
+
+pub(super) fn harmless<R: Request>(id: u64, request: &R) -> Next {
+    Next::Submit(Outgoing {
+        frame: RequestFrame::of(request),
+        token: AttemptId(id),
+        watch: None,
+        on_loss: OnLoss::Resend,
+        // What stands behind it would be answered before it.
+        patience: Patience::Connections,
+    })
+}
+
+impl Attempt {
+    /// Whether this is one plain create, and not a transaction.
+    pub(super) fn is_plain(&self) -> bool {
+        let ProtectedCreate { nodes, replaced, checked, .. } = &self.create;
+        nodes.len() == 1 && replaced.is_none() && checked.is_empty() && !self.is_shared()
+    }
+
+    /// Whether others use the name of the (only) node too.
+    pub(super) fn is_shared(&self) -> bool {
+        self.create.nodes.iter().any(Wanted::shares_its_name)
+    }
+
+    pub(super) fn op(&self) -> OpCode {
+        if self.is_plain() { OpCode::CREATE2 } else { OpCode::MULTI }
+    }
+
+    pub(super) fn create_request(&mut self, id: u64) -> Outgoing<AttemptId, Listener> {
+        self.legacy = self.level.lacks_create2();
+        let frame = match &*self.create.nodes {
+            [node] if self.is_plain() => {
+                let path = node.path();
+                let create = node.request(&path);
+                if self.legacy {
+                    RequestFrame::of(&create)
+                } else {
+                    RequestFrame::of(&Create2Request(create))
+                }
+            }
+            nodes => {
+                // The plain create: every server knows it, and not every one can tell the stat here.
+                let paths: Vec<String> = nodes.iter().map(Wanted::path).collect();
+                let creates = nodes.iter().zip(&paths).map(|(node, path)| node.request(path));
+                let checks = self.create.checked.iter().map(|(path, version)| {
+                    let path = Str::from(&**path);
+                    MultiOp::Check(CheckVersionRequest { path, version: *version })
+                });
+                let deletes = self.create.replaced.iter().map(|node| {
+                    let path = Str::from(&*node.absolute);
+                    MultiOp::Delete(DeleteRequest { path, version: ANY_VERSION })
+                });
+                // Written once before anybody can see it: see `protected_by_its_data`.
+                let sets =
+                    nodes.iter().zip(&paths).filter(|_| self.is_shared()).map(|(node, path)| {
+                        let (path, data) = (Str::from(&**path), Some(&*node.data));
+                        MultiOp::SetData(SetDataRequest { path, data, version: 0 })
+                    });
+                let ops = creates.map(MultiOp::Create).chain(sets).chain(checks).chain(deletes);
+                let multi: MultiRequest = ops.collect();
+                RequestFrame::of(&multi)
+            }
+        };
+        let (token, on_loss) = (AttemptId(id), OnLoss::Report);
+        Outgoing { frame, token, watch: None, on_loss, patience: Patience::Throttling }
+    }
+
+    /// One of the replies that this step waits for.
+    pub(super) fn heard(&mut self, id: u64, session: SessionId, outcome: Outcome) -> Progress {
+        self.outcomes.push(outcome);
+        self.missing -= 1;
+        if self.missing > 0 {
+            return Progress::Go(Vec::new());
+        }
+        let mut outcomes = std::mem::take(&mut self.outcomes);
+        match std::mem::replace(&mut self.step, Step::Create) {
+            Step::Create => match outcomes.pop() {
+                Some(outcome) => self.created(id, session, outcome),
+                None => Progress::Go(Vec::new()),
+            },
+            Step::Search if self.is_shared() => self.looked(id, session, outcomes),
+            Step::Search => self.searched(id, outcomes),
+            Step::Check { candidates } => self.checked(id, session, candidates, outcomes),
+        }
+    }
+
+    pub(super) fn wait_for(&mut self, step: Step, replies: usize) {
+        self.step = step;
+        self.missing = replies;
+    }
+
+    pub(super) fn again(&mut self, id: u64) -> Progress {
+        if self.create.done.is_closed() {
+            // Nobody waits for the nodes, and there are none.
+            return failed(over());
+        }
+        self.wait_for(Step::Create, 1);
+        Progress::Go(vec![Next::Submit(self.create_request(id))])
+    }
+
+    /// The parents, each once.
+    pub(super) fn parents(&self) -> Vec<Arc<str>> {
+        let mut parents: Vec<Arc<str>> = Vec::new();
+        for node in &self.create.nodes {
+            if !parents.contains(&node.parent) {
+                parents.push(node.parent.clone());
+            }
+        }
+        parents
+    }
+
+    pub(super) fn search(&mut self, id: u64) -> Vec<Next> {
+        let parents = self.parents();
+        let sync = parents.first().filter(|_| !planted!(ListsWithoutSync));
+        let sync = sync.map(|path| harmless(id, &SyncRequest { path: Str::from(&**path) }));
+        if self.is_shared() {
+            let look = |node: &Wanted| {
+                let path = node.path();
+                harmless(id, &GetDataRequest { path: Str::from(&*path), watch: false })
+            };
+            let next: Vec<Next> =
+                sync.into_iter().chain(self.create.nodes.iter().map(look)).collect();
+            self.wait_for(Step::Search, next.len());
+            return next;
+        }
+        let list = |parent: &Arc<str>| {
+            harmless(id, &GetChildrenRequest { path: Str::from(&**parent), watch: false })
+        };
+        let next: Vec<Next> = sync.into_iter().chain(parents.iter().map(list)).collect();
+        self.wait_for(Step::Search, next.len());
+        next
+    }
+
+    pub(super) fn created(&mut self, id: u64, session: SessionId, outcome: Outcome) -> Progress {
+        let answer = match outcome {
+            Outcome::Answered(answer) => answer,
+            Outcome::NotSent(cause) => return failed(cause),
+            Outcome::Unknown(cause @ Lost::SessionOver(_)) => return failed(cause),
+            Outcome::Unknown(cause) => {
+                tracing::debug!(name = self.create.nodes[0].name, %cause, "create in doubt");
+                if planted!(CreatesAgain) {
+                    return self.again(id);
+                }
+                return Progress::Go(self.search(id));
+            }
+        };
+        match answer.code {
+            ErrorCode::OK => match self.read_created(session, &answer) {
+                Some(found) => Progress::Done(Ok(found)),
+                None => Progress::Go(self.search(id)),
+            },
+            ErrorCode::UNIMPLEMENTED if self.is_plain() && !self.legacy => {
+                self.level.learn_no_create2();
+                self.again(id)
+            }
+            code => match Verdict::of(code) {
+                Verdict::InDoubt(_) => Progress::Go(self.search(id)),
+                _ => Progress::Done(match WriteError::answered(self.op(), code) {
+                    // One or several: what was refused is one of the nodes.
+                    WriteError::Rejected(rejection) if self.is_plain() => {
+                        Ok(Err(MultiError { index: 0, rejection }))
+                    }
+                    error => Err(error),
+                }),
+            },
+        }
+    }
+
+    /// The nodes that a create has answered with, or what has stopped the transaction; `None` if the answer
+    /// makes no sense.
+    pub(super) fn read_created(
+        &self,
+        session: SessionId,
+        answer: &Answer,
+    ) -> Option<Result<Vec<Found>, MultiError>> {
+        let nodes = &self.create.nodes;
+        let at_birth = |node: &Wanted| stat_at_birth(answer.zxid, session, node.data.len());
+        if self.is_plain() {
+            let node = nodes.first()?;
+            let (path, stat) = if self.legacy {
+                let CreateResponse { path } = decode_prefix(&answer.body).ok()?;
+                (path, at_birth(node))
+            } else {
+                let Create2Response { path, stat } = decode_prefix(&answer.body).ok()?;
+                (path, stat)
+            };
+            return Some(Ok(vec![node.found(&path.lossy(), stat)?]));
+        }
+        let response: MultiResponse = decode_prefix(&answer.body).ok()?;
+        if let Some(failure) = failure(&response) {
+            return Some(Err(failure));
+        }
+        let mut results = response.iter();
+        let written = response.iter().nth(nodes.len()).and_then(|(_, result)| match result {
+            MultiResult::SetData(SetDataResponse { stat }) => Some(stat),
+            _ => None,
+        });
+        let at_birth = |node: &Wanted| written.unwrap_or_else(|| at_birth(node));
+        let found = nodes.iter().map(|node| match results.next()? {
+            (_, MultiResult::Create(CreateResponse { path })) => {
+                node.found(&path.lossy(), at_birth(node))
+            }
+            _ => None,
+        });
+        found.collect::<Option<Vec<Found>>>().map(Ok)
+    }
+}
+
+pub(super) const fn over() -> Lost {
+    Lost::SessionOver(zk_proto::session::Over::Closed)
+}
+
+/// Without its session the node cannot outlive the doubt.
+pub(super) fn failed(cause: Lost) -> Progress {
+    Progress::Done(Err(WriteError::NotApplied(Cause::from(cause))))
+}

@@ -1,0 +1,220 @@
+//! What became of creates that were not answered: what the answers to the questions mean.
+
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+
+use zk_proto::{
+    ErrorCode, SessionId, Stat, Str,
+    jute::decode_prefix,
+    path::join,
+    planted,
+    request::{ExistsRequest, ExistsResponse, GetChildrenResponse, GetDataRequest, GetDataView},
+    session::{Answer, Cause as Lost, LinkError, Outcome},
+};
+
+use super::{
+    one::{Attempt, AttemptId, Next, Progress, Step, failed, harmless},
+    wanted::{Candidate, Found, KnownBy, Wanted},
+};
+use crate::error::{CallError as _, Cause, MultiError, Rejection, WriteError};
+
+/// How many replies of a search may break the connection before it is given up: each costs a new one.
+const UNREAD_MAX: u32 = 8;
+
+impl Attempt {
+    /// The siblings of the nodes, or there is not enough to go by.
+    pub(super) fn searched(&mut self, id: u64, outcomes: Vec<Outcome>) -> Progress {
+        let mut outcomes = outcomes.into_iter();
+        // If it was lost, the listings behind it share its fate, and report it.
+        let synced = planted!(ListsWithoutSync) || is_ok(outcomes.next().as_ref());
+        let mut siblings = BTreeMap::new();
+        for (parent, outcome) in self.parents().into_iter().zip(outcomes) {
+            let answer = match outcome {
+                Outcome::Answered(answer) => answer,
+                Outcome::NotSent(cause) | Outcome::Unknown(cause) => return self.unread(id, cause),
+            };
+            let names = match answer.code {
+                _ if !synced => return Progress::Go(vec![Next::Later(AttemptId(id))]),
+                ErrorCode::THROTTLED_OP => return Progress::Go(vec![Next::Later(AttemptId(id))]),
+                ErrorCode::OK => decode_prefix::<GetChildrenResponse>(&answer.body),
+                // No parent, no node; the next create will say so.
+                ErrorCode::NO_NODE => continue,
+                code => return self.unresolved(code),
+            };
+            let Ok(GetChildrenResponse { children }) = names else {
+                return Progress::Go(vec![Next::Later(AttemptId(id))]);
+            };
+            siblings.insert(parent, children.strs().map(Cow::into_owned).collect());
+        }
+        self.look_among(id, &siblings)
+    }
+
+    /// What is there by the name that others use too: our node, somebody else's, or none.
+    pub(super) fn looked(
+        &mut self,
+        id: u64,
+        session: SessionId,
+        outcomes: Vec<Outcome>,
+    ) -> Progress {
+        let synced = planted!(ListsWithoutSync) || is_ok(outcomes.first());
+        let answer = match outcomes.into_iter().next_back() {
+            Some(Outcome::Answered(answer)) => answer,
+            Some(Outcome::NotSent(cause) | Outcome::Unknown(cause)) => {
+                return self.unread(id, cause);
+            }
+            None => return Progress::Go(vec![Next::Later(AttemptId(id))]),
+        };
+        let (Some(node), true) = (self.create.nodes.first(), synced) else {
+            return Progress::Go(vec![Next::Later(AttemptId(id))]);
+        };
+        match answer.code {
+            ErrorCode::OK => {}
+            ErrorCode::NO_NODE => return self.again(id),
+            ErrorCode::THROTTLED_OP => return Progress::Go(vec![Next::Later(AttemptId(id))]),
+            code => return self.unresolved(code),
+        }
+        match node.seen(session, &answer) {
+            Some(Seen::Ours(stat)) => Progress::Done(Ok(Ok(vec![Found {
+                name: node.name.clone(),
+                stat,
+                sequence: None,
+            }]))),
+            Some(Seen::AnothersOfTheName) => {
+                Progress::Done(Ok(Err(MultiError { index: 0, rejection: Rejection::NodeExists })))
+            }
+            None => Progress::Go(vec![Next::Later(AttemptId(id))]),
+        }
+    }
+
+    /// Looks for the nodes: all are there, or none, unless somebody has deleted some.
+    fn look_among(&mut self, id: u64, siblings: &BTreeMap<Arc<str>, Vec<String>>) -> Progress {
+        let nodes = &self.create.nodes;
+        let found = nodes.iter().map(|node| {
+            siblings.get(&node.parent).map(|names| node.among(names)).unwrap_or_default()
+        });
+        let found: Vec<Vec<(Option<i32>, String)>> = found.collect();
+        if found.iter().all(Vec::is_empty) {
+            return self.again(id);
+        }
+        let (mut next, mut candidates, mut twins) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, (node, mut found)) in nodes.iter().zip(found).enumerate() {
+            if node.known_by != KnownBy::Data {
+                if found.is_empty() {
+                    return self.incomplete(index, siblings);
+                }
+                // There should never be a second one; if there is, it is ours to remove.
+                twins.extend(found.drain(1..).map(|(_, twin)| Next::Sweep(node.sweep(&twin))));
+            }
+            for (sequence, name) in found {
+                let path = join(&node.parent, &name);
+                next.push(node.look(id, &path));
+                candidates.push(Candidate { index, name, sequence });
+            }
+        }
+        self.wait_for(Step::Check { candidates }, next.len());
+        next.extend(twins);
+        Progress::Go(next)
+    }
+
+    /// Somebody has deleted this one of several nodes: the others go too.
+    fn incomplete(&self, index: usize, siblings: &BTreeMap<Arc<str>, Vec<String>>) -> Progress {
+        let nodes = self.create.nodes.iter().filter(|node| node.known_by != KnownBy::Data);
+        let left = nodes.flat_map(|node| {
+            let names = siblings.get(&node.parent).map(|names| node.among(names));
+            names.unwrap_or_default().into_iter().map(|(_, name)| Next::Sweep(node.sweep(&name)))
+        });
+        Progress::Incomplete { index, left: left.collect() }
+    }
+
+    /// A question of the search has no answer: the session is over, or the reply could not be read and broke
+    /// the connection. It may have been spoilt on its way; if it is always so, the search has to end.
+    fn unread(&mut self, id: u64, cause: Lost) -> Progress {
+        if matches!(cause, Lost::SessionOver(_)) {
+            return failed(cause);
+        }
+        self.unread += 1;
+        if self.unread > UNREAD_MAX {
+            return Progress::Done(Err(WriteError::unknown(self.op(), cause.into())));
+        }
+        Progress::Go(vec![Next::Later(AttemptId(id))])
+    }
+
+    pub(super) fn checked(
+        &mut self,
+        id: u64,
+        session: SessionId,
+        candidates: Vec<Candidate>,
+        outcomes: Vec<Outcome>,
+    ) -> Progress {
+        let wanted = &self.create.nodes;
+        let mut nodes: Vec<Option<Found>> = wanted.iter().map(|_| None).collect();
+        for (outcome, Candidate { index, name, sequence }) in outcomes.into_iter().zip(candidates) {
+            let answer = match outcome {
+                Outcome::Answered(answer) => answer,
+                Outcome::NotSent(cause) | Outcome::Unknown(cause) => return self.unread(id, cause),
+            };
+            match (answer.code, wanted[index].seen(session, &answer)) {
+                (ErrorCode::OK, Some(Seen::Ours(stat))) => {
+                    nodes[index].get_or_insert(Found { name, stat, sequence });
+                }
+                (ErrorCode::OK, Some(Seen::AnothersOfTheName)) => {}
+                // Somebody has deleted it between listing and look.
+                (ErrorCode::NO_NODE, _) => {}
+                (code @ ErrorCode::NO_AUTH, _) => return self.unresolved(code),
+                _ => return Progress::Go(vec![Next::Later(AttemptId(id))]),
+            }
+        }
+        let Some(missing) = nodes.iter().position(Option::is_none) else {
+            return Progress::Done(Ok(Ok(nodes.into_iter().flatten().collect())));
+        };
+        let none = nodes.iter().all(Option::is_none);
+        if none && (self.is_plain() || wanted.iter().all(|node| node.known_by == KnownBy::Data)) {
+            return self.again(id);
+        }
+        let there = wanted.iter().zip(&nodes);
+        let left =
+            there.filter_map(|(node, found)| Some(Next::Sweep(node.sweep(&found.as_ref()?.name))));
+        Progress::Incomplete { index: missing, left: left.collect() }
+    }
+
+    /// The servers do not let us look for our own nodes.
+    fn unresolved(&self, code: ErrorCode) -> Progress {
+        let refused = LinkError::Other(format!("search for the node refused: {code}"));
+        Progress::Done(Err(WriteError::unknown(self.op(), Cause::Disconnected(refused))))
+    }
+}
+
+/// What a look at a candidate has shown.
+enum Seen {
+    Ours(Stat),
+    /// A node of somebody else's who uses the same name, or of another attempt of ours.
+    AnothersOfTheName,
+}
+
+impl Wanted {
+    /// Looks at a candidate: whose it is and, where the name does not say that, at what it says.
+    fn look(&self, id: u64, path: &str) -> Next {
+        let path = Str::from(path);
+        match self.known_by {
+            KnownBy::Data => harmless(id, &GetDataRequest { path, watch: false }),
+            KnownBy::Prefix | KnownBy::Name => harmless(id, &ExistsRequest { path, watch: false }),
+        }
+    }
+
+    /// What such a look has shown; `None` if that is not to be believed.
+    fn seen(&self, session: SessionId, answer: &Answer) -> Option<Seen> {
+        if self.known_by == KnownBy::Data {
+            let GetDataView { data, stat } = decode_prefix(&answer.body).ok()?;
+            let is_ours = planted!(TakesAnyForOurs)
+                || *data.unwrap_or_default() == *self.data && stat.ephemeral_owner == session;
+            return Some(if is_ours { Seen::Ours(stat) } else { Seen::AnothersOfTheName });
+        }
+        let ExistsResponse { stat } = decode_prefix(&answer.body).ok()?;
+        // An older session's node of the name cannot be, so that this is old news.
+        let is_ours = stat.ephemeral_owner == session || planted!(AdoptsOldNode);
+        is_ours.then_some(Seen::Ours(stat))
+    }
+}
+
+fn is_ok(outcome: Option<&Outcome>) -> bool {
+    matches!(outcome, Some(Outcome::Answered(answer)) if answer.code.is_ok())
+}

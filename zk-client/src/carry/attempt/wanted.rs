@@ -1,0 +1,123 @@
+//! A node to create, and what it is known by.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use zk_proto::{
+    AclList, CreateFlags, Stat, Str,
+    path::{join, name, parent, parse_sequence},
+    planted,
+    request::CreateRequest,
+};
+
+use crate::carry::{node::Disowned, sweep::Sweep};
+
+/// Bytes of a create besides its path and data: headers, lengths, and a usual access control list.
+const LEN_REST: usize = 48;
+
+/// A node to create.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    /// Absolute.
+    pub(crate) parent: Arc<str>,
+    /// The name as requested, with the id in front.
+    pub(crate) name: String,
+    pub(crate) data: Bytes,
+    pub(crate) acl: AclList,
+    pub(crate) flags: CreateFlags,
+    pub(crate) known_by: KnownBy,
+}
+
+/// What the node of a protected create is found again by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KnownBy {
+    /// An id in front of its name.
+    Prefix,
+    /// Its name, which nobody else uses.
+    Name,
+    /// Its data and its session: others use the name too, one at a time, or each with a number behind it.
+    Data,
+}
+
+/// The node of an attempt.
+pub(super) struct Found {
+    pub(super) name: String,
+    pub(super) stat: Stat,
+    pub(super) sequence: Option<i32>,
+}
+
+/// A sibling that may be the node of an attempt.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    /// Which of the nodes of the attempt.
+    pub(super) index: usize,
+    pub(super) name: String,
+    pub(super) sequence: Option<i32>,
+}
+
+impl Found {
+    /// The node itself, of the attempt that wanted this.
+    pub(super) fn of(self, wanted: &Wanted) -> Disowned {
+        let Self { name, stat, sequence } = self;
+        let is_shared = wanted.known_by == KnownBy::Data;
+        Disowned { absolute: Arc::from(join(&wanted.parent, &name)), stat, sequence, is_shared }
+    }
+}
+
+impl Wanted {
+    /// Bytes that it takes up: about as many as its request.
+    pub(super) fn len(&self) -> usize {
+        let named = self.parent.len().saturating_add(self.name.len());
+        named.saturating_add(self.data.len()).saturating_add(LEN_REST)
+    }
+
+    pub(super) fn path(&self) -> String {
+        join(&self.parent, &self.name)
+    }
+
+    pub(super) fn request<'a>(&'a self, path: &'a str) -> CreateRequest<'a> {
+        CreateRequest {
+            path: Str::from(path),
+            data: Some(&self.data),
+            acl: self.acl.clone(),
+            flags: self.flags,
+        }
+    }
+
+    /// The node that a create has answered with, unless it is another one.
+    pub(super) fn found(&self, path: &str, stat: Stat) -> Option<Found> {
+        let name = name(path).to_owned();
+        let sequence = self.sequence(&name);
+        let is_wanted = sequence.is_some() || name == self.name;
+        let is_there = parent(path) == Some(&*self.parent);
+        (is_wanted && is_there).then_some(Found { name, stat, sequence })
+    }
+
+    /// The number that a server has put behind the name that was asked for.
+    pub(super) fn sequence(&self, name: &str) -> Option<i32> {
+        name.strip_prefix(&*self.name).and_then(parse_sequence)
+    }
+
+    /// Whether others have nodes of this very name, and not only of the same one with another number.
+    pub(crate) fn shares_its_name(&self) -> bool {
+        self.known_by == KnownBy::Data && self.flags == CreateFlags::EPHEMERAL
+    }
+
+    /// Those among the siblings that are this node: one, or none; or that may be, if its data has to tell. The lowest
+    /// first.
+    pub(super) fn among(&self, siblings: &[String]) -> Vec<(Option<i32>, String)> {
+        let ours = if planted!(FindsAnyNode) { "_c_" } else { &*self.name };
+        let mut found: Vec<(Option<i32>, String)> = siblings
+            .iter()
+            .filter(|name| name.starts_with(ours))
+            .map(|name| (self.sequence(name), name.clone()))
+            .filter(|(sequence, _)| self.known_by != KnownBy::Data || sequence.is_some())
+            .collect();
+        found.sort();
+        found
+    }
+
+    pub(super) fn sweep(&self, name: &str) -> Sweep {
+        Sweep::new(Arc::from(join(&self.parent, name)), None)
+    }
+}

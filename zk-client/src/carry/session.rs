@@ -1,0 +1,199 @@
+//! A view of the session: where it stands, and how long it is sure to last.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::watch;
+use zk_proto::SessionId;
+
+use crate::{
+    carry::{
+        lease::Lease,
+        published::{Published, SessionState},
+        unconfirmed::Unconfirmed,
+    },
+    clock::Clock,
+    error::SessionEnd,
+};
+
+/// A view of a client's session. Cheap to clone; does not keep the session alive.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// use zk_client::{SessionEnd, SessionState};
+///
+/// let mut session = zk.session();
+/// assert_eq!(session.state(), SessionState::Connected { read_only: false });
+/// // Ephemeral nodes are there for at least so long, whatever happens to the connection.
+/// assert!(session.lease_left() <= session.timeout());
+///
+/// server.expire(session.id()); // as if it had been out of reach for too long
+/// while let state @ (SessionState::Connected { .. } | SessionState::Disconnected) = session.changed().await {
+///     println!("{state:?}: sure for {:?}", session.lease_left());
+/// }
+/// assert_eq!(session.ended().await, SessionEnd::Expired);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Session {
+    published: watch::Receiver<Published>,
+    /// What [`changed`](Session::changed) has told last, and of which connection.
+    told: (SessionState, u64),
+    lease: Arc<Lease>,
+    sweeps: Arc<Unconfirmed>,
+    clock: Arc<dyn Clock>,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let published = *self.published.borrow();
+        f.debug_struct("Session")
+            .field("id", &published.id)
+            .field("state", &published.state)
+            .field("epoch", &published.epoch)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    pub(crate) fn new(
+        published: watch::Receiver<Published>,
+        lease: Arc<Lease>,
+        sweeps: Arc<Unconfirmed>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let Published { state, epoch, .. } = *published.borrow();
+        Self { published, told: (state, epoch), lease, sweeps, clock }
+    }
+
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        self.clock.clone()
+    }
+
+    /// The same view, for which everything so far is past.
+    pub(crate) fn renewed(&self) -> Self {
+        let mut view = self.clone();
+        let Published { state, epoch, .. } = *view.published.borrow_and_update();
+        view.told = (state, epoch);
+        view
+    }
+
+    /// The session's number, as servers know it.
+    #[must_use]
+    pub fn id(&self) -> SessionId {
+        self.published.borrow().id
+    }
+
+    /// Where the session stands.
+    #[must_use]
+    pub fn state(&self) -> SessionState {
+        self.published.borrow().state
+    }
+
+    /// Number of connections that the session has had. Whoever remembers it can tell later whether there
+    /// was a reconnect in between, across which watches may report several events out of order.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.published.borrow().epoch
+    }
+
+    /// Negotiated session timeout: how long servers keep the session without hearing from it.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        self.published.borrow().timeout
+    }
+
+    /// How long the session is sure to last even if nothing more is heard: counted from when the newest
+    /// message was *sent* that has been answered. Zero once it is not sure any more; a connection that
+    /// comes back in time raises it again.
+    ///
+    /// As long as anything is held in the session, be it an [`OwnedNode`](crate::OwnedNode), a lock or a
+    /// [`LeaseKeeper`](crate::LeaseKeeper), only those answers count that the leader has taken part in, and a margin is taken off: see
+    /// [`ConnectOptions::lease`](crate::ConnectOptions::lease). Otherwise every answer counts in full. That is sound
+    /// against a standalone server or a leader; but a member that is cut off from its leader goes on answering
+    /// for a while after the leader has given the session up (`syncLimit` ticks at most).
+    #[must_use]
+    pub fn lease_left(&self) -> Duration {
+        match self.state() {
+            SessionState::Ended(_) | SessionState::Closing => Duration::ZERO,
+            _ => self.lease.until().saturating_sub(self.clock.now()),
+        }
+    }
+
+    /// How many nodes of the session nobody owns any more although no server has confirmed that they are gone:
+    /// it goes on deleting them. Above 0 for longer than an answer takes, while servers are out of reach or
+    /// refuse. 0 once the session is over: they go with it.
+    #[must_use]
+    pub fn orphans(&self) -> usize {
+        match self.state() {
+            SessionState::Ended(_) => 0,
+            _ => self.sweeps.count(),
+        }
+    }
+
+    /// Waits until the state is another than this has told last (or than when this value was made), and returns the
+    /// newest. No state comes twice in a row, but for the end, which comes as often as it is asked for. Of states that
+    /// have passed meanwhile one is told: that there was no connection, if there is another one now.
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn changed(&mut self) -> SessionState {
+        loop {
+            let Published { state, epoch, .. } = *self.published.borrow_and_update();
+            let (told, of) = self.told;
+            if state != told {
+                self.told = (state, epoch);
+                return state;
+            }
+            if epoch != of {
+                self.told = (SessionState::Disconnected, epoch);
+                return SessionState::Disconnected;
+            }
+            if matches!(state, SessionState::Ended(_)) {
+                return state;
+            }
+            if self.published.changed().await.is_err() {
+                return SessionState::Ended(self.end().unwrap_or(SessionEnd::Closed));
+            }
+        }
+    }
+
+    /// Waits until the session is over.
+    pub async fn ended(&self) -> SessionEnd {
+        let mut published = self.published.clone();
+        loop {
+            let state = published.borrow_and_update().state;
+            if let SessionState::Ended(end) = state {
+                return end;
+            }
+            // Without a driver: it publishes an end before it goes, unless its runtime went first, and
+            // then nobody keeps the session alive.
+            if published.changed().await.is_err() {
+                return self.end().unwrap_or(SessionEnd::Closed);
+            }
+        }
+    }
+
+    /// Why the session has ended, if it has.
+    pub(crate) fn end(&self) -> Option<SessionEnd> {
+        match self.state() {
+            SessionState::Ended(end) => Some(end),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn sweeps(&self) -> &Arc<Unconfirmed> {
+        &self.sweeps
+    }
+
+    pub(crate) const fn lease(&self) -> &Arc<Lease> {
+        &self.lease
+    }
+
+    /// Whether a server has confirmed that the session was closed.
+    pub(crate) fn is_close_confirmed(&self) -> bool {
+        self.published.borrow().close_confirmed
+    }
+}

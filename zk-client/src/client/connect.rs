@@ -1,0 +1,150 @@
+//! Connecting: a session, the task that owns it, and its first client.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tracing::Instrument as _;
+use zk_proto::{
+    SessionId, Time,
+    session::{Lease as LeaseBy, Session as Machine},
+};
+
+use crate::{
+    carry::{
+        lease::Lease,
+        level::Level,
+        published::{Published, SessionState},
+        session::Session,
+        unconfirmed::Unconfirmed,
+    },
+    client::ConnectOptions,
+    driver::{Driver, Parts, command::Command, frames::Frames},
+    error::ConnectError,
+    ids::Ids,
+    queue::inbox,
+    report::stats::Counters,
+    request::{
+        client::{Client, Extensions, Spawn},
+        handle::Handle,
+    },
+};
+
+impl ConnectOptions {
+    /// Connects, and waits for the session.
+    ///
+    /// Must be called within a tokio runtime, where the session's task is spawned. Dropping the future
+    /// gives up and leaves nothing behind.
+    ///
+    /// # Errors
+    /// [`ConnectError`] if there is no session by the [deadline](Self::connect_deadline), or if the
+    /// servers refuse one for good.
+    pub async fn connect(self) -> Result<Client, ConnectError> {
+        Client::start(self).await
+    }
+}
+
+impl Client {
+    /// Connects with default options: see [`ConnectOptions`].
+    ///
+    /// # Errors
+    /// [`ConnectError`] if the string makes no sense or if no session can be had.
+    pub async fn connect(servers: &str) -> Result<Self, ConnectError> {
+        ConnectOptions::new(servers)?.connect().await
+    }
+
+    async fn start(options: ConnectOptions) -> Result<Self, ConnectError> {
+        let ConnectOptions { config, chroot, connect_deadline, connector, sasl, clock, .. } =
+            options;
+        let ConnectOptions { seed, spawn, call: options, acl, watch_items_max, observer, .. } =
+            options;
+        if let LeaseBy::Margin(margin) = config.lease {
+            if margin >= config.session_timeout {
+                return Err(ConnectError::LeaseMargin { margin, timeout: config.session_timeout });
+            }
+        }
+        let counters = Arc::new(Counters::new(observer));
+        let ids = Arc::new(seed.map_or(Ids::Random, Ids::seeded));
+        let seed = match seed {
+            Some(seed) => seed,
+            None => getrandom::u64().map_err(|error| ConnectError::Entropy(error.to_string()))?,
+        };
+        let first = Published {
+            state: SessionState::Connecting,
+            epoch: 0,
+            id: SessionId(0),
+            timeout: config.session_timeout,
+            close_confirmed: false,
+        };
+        let (level, frames) = (Arc::new(Level::default()), Arc::new(Frames::default()));
+        let (commands, inbox) = inbox::<Command>(config.requests_max, config.request_bytes_max);
+        let (publisher, published) = watch::channel(first);
+        let (failure, last_failure) = watch::channel(None);
+        let (lease, sweeps) = (Arc::new(Lease::default()), Arc::new(Unconfirmed::default()));
+        let driver = Driver::new(Parts {
+            lease_by: config.lease,
+            close_timeout: config.close_timeout,
+            session: Machine::new(config, seed, Time::new(clock.now())),
+            sweeper: commands.sender(),
+            inbox,
+            connector,
+            sasl,
+            clock: clock.clone(),
+            published: publisher,
+            lease: lease.clone(),
+            sweeps: sweeps.clone(),
+            level: level.clone(),
+            last_failure: failure,
+            counters: counters.clone(),
+            frames: frames.clone(),
+        });
+        let span = tracing::info_span!(parent: None, "zk.session");
+        let task = driver.run().instrument(span);
+        let spawn = Spawn::new(spawn);
+        spawn.run(Box::pin(task));
+
+        let session = Session::new(published.clone(), lease, sweeps, clock);
+        let client = Self {
+            handle: Handle {
+                commands,
+                published,
+                chroot,
+                level,
+                ids,
+                counters: counters.clone(),
+                frames: frames.clone(),
+                options,
+                told: options,
+                acl,
+                watch_items_max,
+                cleanup: None,
+                held: None,
+            },
+            session,
+            spawn,
+            extensions: Extensions::default(),
+        };
+        // Dropping the client, here or with the future, ends the driver.
+        let connected = client.connected();
+        let last = || ConnectError::TimedOut { last: last_failure.borrow().clone() };
+        match connect_deadline {
+            Some(deadline) => {
+                tokio::time::timeout(deadline, connected).await.map_err(|_| last())??;
+            }
+            None => connected.await?,
+        }
+        Ok(client)
+    }
+
+    async fn connected(&self) -> Result<(), ConnectError> {
+        let mut session = self.session();
+        let mut state = session.state();
+        loop {
+            match state {
+                SessionState::Connected { .. } => return Ok(()),
+                SessionState::Ended(end) => return Err(ConnectError::SessionEnded(end)),
+                SessionState::Connecting | SessionState::Disconnected | SessionState::Closing => {}
+            }
+            state = session.changed().await;
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! Running a service under a session, and again under a new one when it ends.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    sync::{Mutex, PoisonError},
+    task::Poll,
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::{
+    client::ConnectOptions,
+    error::{ConnectError, SessionEnd},
+    ids::mixed,
+    request::client::Client,
+};
+
+/// The pause behind a first failure: long enough for a fleet that lost its sessions together to come back spread out.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The longest pause, and how long a session must have lasted for the pauses to begin anew.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// Runs `service` under a session, and again under a new one when the session ends, with default settings: see
+/// [`Supervise`].
+///
+/// # Errors
+/// [`Interruption`], of those that do not go away by themselves.
+pub async fn supervise<F, T, E>(
+    options: ConnectOptions,
+    service: impl FnMut(Client) -> F,
+) -> Result<T, Interruption<E>>
+where
+    F: Future<Output = Result<T, E>>,
+{
+    Supervise::new(options).run(service).await
+}
+
+/// Runs a service under a session, and again under a new one when that ends.
+///
+/// A client never gets another session, because what was in the old one is gone: ephemeral nodes, locks, memberships,
+/// watches. So a service that is to outlive its session is written as a function of the session: it is handed a
+/// connected [`Client`], registers with it whatever it needs, and works until it is done or the session ends. With
+/// the next session it is called again, and registers everything anew.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use zk_client::{ConnectOptions, CreateMode, Supervise};
+///
+/// let options = ConnectOptions::new("zk1:2181,zk2:2181/app")?;
+/// Supervise::new(options)
+///     .run(|zk| async move {
+///         let register = zk.create("/workers/worker-", b"10.0.0.7:8080");
+///         let _here = register.mode(CreateMode::EphemeralSequential).protected().await?;
+///         let mut changes = zk.watch("/jobs", zk_client::WatchMode::Recursive).await?;
+///         while let Some(change) = changes.next().await {
+///             println!("{change:?}");
+///         }
+///         Ok::<(), zk_client::Error>(())
+///     })
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # What ends a run, and what comes then
+///
+/// | what happens | what comes of it |
+/// |---|---|
+/// | the service returns `Ok` | the session is closed, and [`run`](Self::run) returns the value |
+/// | it returns `Err` | the session is closed, and the service is run again behind a pause |
+/// | the session expires | the service is dropped, or given a [`grace`](Self::grace) first, and is run again behind a pause. What it returns late counts if it is `Ok` |
+/// | no session is to be had in time | another attempt behind a pause |
+/// | the credentials are refused, or a clone of the client was closed | `run` returns that |
+/// | the service panics | so does `run`; the session is closed in the background |
+///
+/// [`stop_if`](Self::stop_if) decides otherwise.
+///
+/// The service is dropped at an `await`: work that never comes to one, such as a long computation, goes on without
+/// its session, like any other future that is dropped. A lost *connection* ends nothing; locks tell for themselves
+/// when they are not certain any more.
+///
+/// # Between two sessions
+///
+/// A session that the service leaves is closed before the next one is made, so that fixed names are free again. An
+/// expired one has taken its nodes along by the servers' account. But a client that is cut off counts it as over by its own
+/// clock; then servers may show the old nodes for a moment longer. Names that are unique, as those of protected
+/// creates and recipes, never meet that.
+///
+/// Pauses grow from [`pause`](Self::pause) to [`pause_max`](Self::pause_max), twice as long each time, and each is
+/// shortened by chance by up to a half. They begin anew behind a session that has lasted longer than the longest pause.
+///
+/// # Dropping
+///
+/// It all happens in the future that `run` returns, in the task that awaits it. Dropping the future drops the service,
+/// and then the session, which is closed in the background; [`run_until`](Self::run_until) waits for the close.
+#[must_use = "nothing happens until it is run"]
+pub struct Supervise<E> {
+    options: ConnectOptions,
+    pause: Duration,
+    pause_max: Duration,
+    grace: Duration,
+    /// In place of [`Interruption::is_lasting`].
+    stop_if: Option<StopIf<E>>,
+}
+
+/// Decides what ends it all.
+type StopIf<E> = Box<dyn FnMut(&Interruption<E>) -> bool + Send>;
+
+/// Why a service does not run, or does not run any more: what [`Supervise::stop_if`] is asked about.
+///
+/// ```
+/// use zk_client::{Interruption, SessionEnd};
+///
+/// fn needs_a_person<E>(interruption: &Interruption<E>) -> bool {
+///     matches!(interruption, Interruption::SessionEnded(SessionEnd::AuthFailed))
+/// }
+/// assert!(!needs_a_person(&Interruption::<()>::SessionEnded(SessionEnd::Expired)));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Interruption<E> {
+    /// There was no session to run it under.
+    #[error("no session: {0}")]
+    NoSession(ConnectError),
+    /// Its session has ended. What the service itself returned because of that is not kept.
+    #[error("{0}")]
+    SessionEnded(SessionEnd),
+    /// It returned an error although its session had not ended.
+    #[error("service failed: {0}")]
+    Failed(E),
+}
+
+impl<E> Supervise<E> {
+    /// Sessions are made with these options. [Credentials](ConnectOptions::resume) are used for the first one only.
+    pub fn new(options: ConnectOptions) -> Self {
+        Self { options, pause: PAUSE, pause_max: PAUSE_MAX, grace: Duration::ZERO, stop_if: None }
+    }
+
+    /// How long to wait behind a first failure. Default 200 ms.
+    pub const fn pause(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
+    }
+
+    /// The longest wait between two runs. Default 30 s.
+    pub const fn pause_max(mut self, pause: Duration) -> Self {
+        self.pause_max = pause;
+        self
+    }
+
+    /// How long the service may go on when its session has ended, to write down where it was, for example. Default:
+    /// not at all.
+    pub const fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// What ends it all: asked about every interruption, in place of [`Interruption::is_lasting`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let options = zk_client::ConnectOptions::new(&server.connect_string())?;
+    /// use zk_client::{Interruption, Supervise};
+    ///
+    /// // An error of the service is final, as behind `?` in `main`.
+    /// let ended = Supervise::new(options)
+    ///     .stop_if(|why| why.is_lasting() || matches!(why, Interruption::Failed(_)))
+    ///     .run(|zk| async move { zk.get("/config").await.map(|(config, _)| config) })
+    ///     .await;
+    /// assert!(matches!(ended, Err(Interruption::Failed(_))), "there is none");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn stop_if(mut self, stop: impl FnMut(&Interruption<E>) -> bool + Send + 'static) -> Self {
+        self.stop_if = Some(Box::new(stop));
+        self
+    }
+
+    /// Runs the service until it returns `Ok`.
+    ///
+    /// # Errors
+    /// The [`Interruption`] that [ends it](Self::stop_if).
+    pub async fn run<F, T>(self, service: impl FnMut(Client) -> F) -> Result<T, Interruption<E>>
+    where
+        F: Future<Output = Result<T, E>>,
+    {
+        self.rounds(service, &Mutex::new(None)).await
+    }
+
+    /// The same until something else has happened, such as a signal to stop: then the service is dropped, wherever it
+    /// is, and the session [closed](Client::close). `None` if it came to that.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let options = zk_client::ConnectOptions::new(&server.connect_string())?;
+    /// use zk_client::{CreateMode, Supervise};
+    ///
+    /// let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    /// let mut stop = Some(stop);
+    /// let service = |zk: zk_client::Client| {
+    ///     let stop = stop.take();
+    ///     async move {
+    ///         zk.create("/here", b"").mode(CreateMode::Ephemeral).await?;
+    ///         drop(stop); // In earnest this is done by whoever handles signals.
+    ///         std::future::pending::<Result<(), zk_client::Error>>().await
+    ///     }
+    /// };
+    /// let ended = Supervise::new(options).run_until(async { drop(stopped.await) }, service).await?;
+    /// assert_eq!(ended, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn run_until<F, T>(
+        self,
+        stopped: impl Future<Output = ()>,
+        service: impl FnMut(Client) -> F,
+    ) -> Result<Option<T>, Interruption<E>>
+    where
+        F: Future<Output = Result<T, E>>,
+    {
+        let current = Mutex::new(None);
+        let ended = {
+            let rounds = pin!(self.rounds(service, &current));
+            unless(stopped, rounds).await
+        };
+        let client = current.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match (ended, client) {
+            (Ok(ended), _) => ended.map(Some),
+            (Err(()), Some(client)) => {
+                close(&client).await;
+                Ok(None)
+            }
+            (Err(()), None) => Ok(None),
+        }
+    }
+
+    /// Keeps in `current` the client whose session is to be closed if this is dropped.
+    async fn rounds<F, T>(
+        mut self,
+        mut service: impl FnMut(Client) -> F,
+        current: &Mutex<Option<Client>>,
+    ) -> Result<T, Interruption<E>>
+    where
+        F: Future<Output = Result<T, E>>,
+    {
+        let keep = |client: Option<Client>| {
+            *current.lock().unwrap_or_else(PoisonError::into_inner) = client;
+        };
+        let mut failures = 0;
+        loop {
+            let began = Instant::now();
+            let interruption = match self.connect(failures).await {
+                Ok(client) => {
+                    keep(Some(client.clone()));
+                    let ended = round(&client, service(client.clone()), self.grace).await;
+                    close(&client).await;
+                    keep(None);
+                    match ended {
+                        Ok(done) => return Ok(done),
+                        Err(interruption) => interruption,
+                    }
+                }
+                Err(error) => Interruption::NoSession(error),
+            };
+            let stops = match &mut self.stop_if {
+                Some(stop_if) => stop_if(&interruption),
+                None => interruption.is_lasting(),
+            };
+            if stops {
+                return Err(interruption);
+            }
+            let has_lasted = began.elapsed() > self.pause_max
+                && !matches!(interruption, Interruption::NoSession(_));
+            failures = if has_lasted { 0 } else { failures + 1 };
+            let pause = self.pause_behind(failures);
+            tracing::warn!(why = interruption.kind(), failures, ?pause, "service interrupted");
+            sleep(pause).await;
+        }
+    }
+
+    /// A session of its own for each run.
+    async fn connect(&mut self, failures: u32) -> Result<Client, ConnectError> {
+        let connected = self.options.clone().connect().await;
+        if !matches!(connected, Err(ConnectError::TimedOut { .. })) {
+            self.options.config.resume = None;
+        }
+        // Sessions of one seed would take each other's nodes for their own.
+        self.options.seed = self.options.seed.map(|seed| mixed(seed ^ u64::from(failures)));
+        connected
+    }
+
+    /// Twice as long for each failure in a row, and between a half and all of that.
+    fn pause_behind(&self, failures: u32) -> Duration {
+        let doublings = failures.saturating_sub(1).min(31);
+        let pause = self.pause.saturating_mul(1 << doublings).min(self.pause_max);
+        let chance = match self.options.seed {
+            Some(seed) => mixed(seed),
+            // Without randomness all wait for as long as they may.
+            None => getrandom::u64().unwrap_or(0),
+        };
+        let sixteenths = u32::try_from(chance % 16).unwrap_or(0);
+        pause - pause / 32 * sixteenths
+    }
+}
+
+impl<E> Interruption<E> {
+    /// Whether it is of those that another try does not mend: refused credentials, a client that was closed, options
+    /// that make no sense.
+    pub const fn is_lasting(&self) -> bool {
+        match self {
+            Self::NoSession(ConnectError::TimedOut { .. }) | Self::Failed(_) => false,
+            Self::NoSession(ConnectError::SessionEnded(end)) | Self::SessionEnded(end) => {
+                !matches!(end, SessionEnd::Expired)
+            }
+            Self::NoSession(_) => true,
+        }
+    }
+
+    /// For logs, whatever the service's errors are.
+    fn kind(&self) -> String {
+        match self {
+            Self::NoSession(error) => error.to_string(),
+            Self::SessionEnded(end) => end.to_string(),
+            Self::Failed(_) => "it returned an error".to_owned(),
+        }
+    }
+}
+
+/// Runs the service until it is done, or has been dropped because its session has ended.
+async fn round<F, T, E>(client: &Client, service: F, grace: Duration) -> Result<T, Interruption<E>>
+where
+    F: Future<Output = Result<T, E>>,
+{
+    let session = client.session();
+    let mut service = pin!(service);
+    let (returned, end) = match unless(session.ended(), service.as_mut()).await {
+        Ok(returned) => (Some(returned), session.end()),
+        Err(end) if grace.is_zero() => (None, Some(end)),
+        Err(end) => (timeout(grace, service).await.ok(), Some(end)),
+    };
+    match (returned, end) {
+        (Some(Ok(done)), _) => Ok(done),
+        (_, Some(end)) => Err(Interruption::SessionEnded(end)),
+        (Some(Err(error)), None) => Err(Interruption::Failed(error)),
+        // There is an end where nothing was returned.
+        (None, None) => Err(Interruption::SessionEnded(SessionEnd::Closed)),
+    }
+}
+
+/// Runs `work` until it is done or `end` is, whichever comes first. At each step the end is looked at first.
+async fn unless<E, F: Future>(
+    end: impl Future<Output = E>,
+    mut work: Pin<&mut F>,
+) -> Result<F::Output, E> {
+    let mut end = pin!(end);
+    poll_fn(|cx| match end.as_mut().poll(cx) {
+        Poll::Ready(end) => Poll::Ready(Err(end)),
+        Poll::Pending => work.as_mut().poll(cx).map(Ok),
+    })
+    .await
+}
+
+/// Ends a session if it has not ended. Whether that is confirmed changes nothing.
+async fn close(client: &Client) {
+    if client.close().await.is_err() {
+        tracing::debug!("the session was not closed, or had ended");
+    }
+}
+
+impl<E> std::fmt::Debug for Supervise<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Supervise")
+            .field("options", &self.options)
+            .field("pause", &self.pause)
+            .field("pause_max", &self.pause_max)
+            .field("grace", &self.grace)
+            .finish_non_exhaustive()
+    }
+}

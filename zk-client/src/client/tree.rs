@@ -1,0 +1,162 @@
+//! Deleting a node and everything below it.
+
+use std::{
+    fmt,
+    future::{Future, IntoFuture},
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use zk_proto::path;
+
+use crate::{
+    error::{Cause, Error, ReadError, Rejection, WriteError},
+    request::{
+        call_options::CallOptions,
+        handle::Handle,
+        operations::{Children, Delete},
+        target::Target,
+    },
+};
+
+/// Requests under way at once: enough to fill a connection, few enough to leave room for others.
+const AT_ONCE: usize = 256;
+
+/// Deletes a node and everything below it: see [`Client::delete_recursive`](crate::Client::delete_recursive).
+///
+/// Resolves to the number of nodes that it has deleted; 0 if there was no such node.
+///
+/// This is many requests, each of which others can see the result of: nodes go one by one, from the bottom up, and if
+/// it fails or is dropped midway, what has gone is gone. Nodes that others create meanwhile are deleted too, so that it
+/// goes on as long as somebody keeps creating them; whoever has a limit puts it
+/// [around](https://docs.rs/tokio/latest/tokio/time/fn.timeout.html). Nodes that somebody else deletes meanwhile are
+/// no error.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "nothing happens until it is awaited"]
+pub struct DeleteRecursive<'a> {
+    target: Target<'a>,
+    path: &'a str,
+}
+
+/// A node and everything below it being deleted. Dropping it leaves what has not been deleted yet.
+#[must_use = "nothing happens until it is awaited"]
+pub struct PendingDelete(Pin<Box<dyn Future<Output = Result<usize, DeleteRecursiveError>> + Send>>);
+
+/// Why a node and everything below it could not be deleted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{deleted} nodes deleted before {path}")]
+pub struct DeleteRecursiveError {
+    /// How many nodes were certainly deleted.
+    pub deleted: usize,
+    /// The node that could not be.
+    pub path: String,
+    /// Why.
+    #[source]
+    pub source: Error,
+}
+
+impl<'a> DeleteRecursive<'a> {
+    pub(crate) const fn new(target: Target<'a>, path: &'a str) -> Self {
+        Self { target, path }
+    }
+}
+
+impl IntoFuture for DeleteRecursive<'_> {
+    type Output = Result<usize, DeleteRecursiveError>;
+    type IntoFuture = PendingDelete;
+    fn into_future(self) -> PendingDelete {
+        let Self { target: Target { handle, options }, path } = self;
+        let mut handle = handle.clone();
+        // It waits for its own answers.
+        handle.held = None;
+        let work = Work { handle, options, deleted: 0 };
+        PendingDelete(Box::pin(work.run(path.to_owned())))
+    }
+}
+
+impl Future for PendingDelete {
+    type Output = Result<usize, DeleteRecursiveError>;
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+impl fmt::Debug for PendingDelete {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PendingDelete")
+    }
+}
+
+struct Work {
+    handle: Handle,
+    options: CallOptions,
+    deleted: usize,
+}
+
+impl Work {
+    const fn target(&self) -> Target<'_> {
+        Target { handle: &self.handle, options: self.options }
+    }
+
+    fn failed(&self, path: &str, source: impl Into<Error>) -> DeleteRecursiveError {
+        let source = source.into();
+        DeleteRecursiveError { deleted: self.deleted, path: path.to_owned(), source }
+    }
+
+    async fn run(mut self, root: String) -> Result<usize, DeleteRecursiveError> {
+        if self.handle.chroot.absolute(&root) == "/" {
+            let cause = Cause::InvalidArgument("the servers' root cannot be deleted");
+            return Err(self.failed(&root, WriteError::NotApplied(cause)));
+        }
+        loop {
+            let levels = self.levels(&root).await?;
+            let mut again = false;
+            for level in levels.iter().rev() {
+                again |= self.delete(level).await?;
+            }
+            if !again {
+                return Ok(self.deleted);
+            }
+        }
+    }
+
+    /// The node, its children, their children, and so on, as far as they are there.
+    async fn levels(&self, root: &str) -> Result<Vec<Vec<String>>, DeleteRecursiveError> {
+        let mut levels = vec![vec![root.to_owned()]];
+        while let Some(level) = levels.last().filter(|level| !level.is_empty()) {
+            let mut below = Vec::new();
+            for some in level.chunks(AT_ONCE) {
+                let list = |path: &String| Children::new(self.target(), path).into_future();
+                let lists: Vec<_> = some.iter().map(list).collect();
+                for (path, list) in some.iter().zip(lists) {
+                    match list.await {
+                        Ok((names, _)) => {
+                            below.extend(names.iter().map(|name| path::join(path, name)));
+                        }
+                        Err(ReadError::Rejected(Rejection::NoNode)) => {}
+                        Err(error) => return Err(self.failed(path, error)),
+                    }
+                }
+            }
+            levels.push(below);
+        }
+        Ok(levels)
+    }
+
+    /// Deletes nodes. Returns whether some have children again.
+    async fn delete(&mut self, level: &[String]) -> Result<bool, DeleteRecursiveError> {
+        let mut again = false;
+        for some in level.chunks(AT_ONCE) {
+            let delete = |path: &String| Delete::new(self.target(), path).if_exists().into_future();
+            let deletes: Vec<_> = some.iter().map(delete).collect();
+            for (path, delete) in some.iter().zip(deletes) {
+                match delete.await {
+                    Ok(deleted) => self.deleted += usize::from(deleted),
+                    Err(WriteError::Rejected(Rejection::NotEmpty)) => again = true,
+                    Err(error) => return Err(self.failed(path, error)),
+                }
+            }
+        }
+        Ok(again)
+    }
+}

@@ -1,0 +1,30 @@
+//! Proving to a server who one is, and hearing who it is.
+
+use std::task::{Context, Poll};
+
+use zk_proto::{Time, session::SaslSaid};
+
+use super::{Driver, proof::Proof};
+
+impl Driver {
+    /// Begins the next step of an exchange.
+    pub(super) fn prove(&mut self, server: &str, said: SaslSaid) {
+        let exchange = match (std::mem::take(&mut self.proof), &said) {
+            (Proof::Waiting(exchange), SaslSaid::Answer(_)) => Some(exchange),
+            _ => self.parts.sasl.as_ref().map(|sasl| sasl.begin(server)),
+        };
+        let Some(mut exchange) = exchange else { return };
+        self.proof = Proof::Thinking(Box::pin(async move {
+            let step = exchange.step(said).await;
+            (exchange, step)
+        }));
+    }
+
+    pub(super) fn advance_proof(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
+        let Proof::Thinking(thought) = &mut self.proof else { return false };
+        let Poll::Ready((exchange, step)) = thought.as_mut().poll(cx) else { return false };
+        self.proof = Proof::Waiting(exchange);
+        self.parts.session.sasl_stepped(now, step);
+        true
+    }
+}

@@ -1,0 +1,246 @@
+//! The task that owns the session: it moves bytes, time and tokens, and decides nothing.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    sync::{Arc, Weak},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{oneshot, watch},
+    task::yield_now,
+};
+use zk_proto::{
+    Time,
+    session::{Credentials, Lease as LeaseBy, LinkError, Output, ProbeAnswer, Session},
+};
+
+use super::{
+    later::{Alarm, Later},
+    proof::Proof,
+};
+use crate::{
+    carry::{
+        attempt::Attempts,
+        lease::Lease,
+        level::Level,
+        published::{Published, SessionState},
+        sweep::Sweeper,
+        unconfirmed::Unconfirmed,
+    },
+    clock::Clock,
+    driver::{command::Command, frames::Frames, token::Token},
+    error::SessionEnd,
+    net::{connect::Connect, link::Link, sasl::SaslMechanism},
+    queue::Inbox,
+    report::{complaints::Complaints, stats::Counters},
+    watch::Listener,
+};
+
+/// Turns without going to sleep before other tasks get a chance.
+const TURNS_PER_POLL: usize = 16;
+
+/// Answers to give, however few requests are under way, before those who wait for them get a chance: fewer are not worth
+/// a write of their own.
+const ANSWERS_MIN: usize = 20;
+
+/// Everything that a driver is made of and reports to.
+pub(crate) struct Parts {
+    pub(crate) session: Session<Token, Listener>,
+    pub(crate) lease_by: LeaseBy,
+    pub(crate) close_timeout: Duration,
+    pub(crate) inbox: Inbox<Command>,
+    /// Of what has lost its owner.
+    pub(crate) sweeper: Weak<dyn Sweeper>,
+    pub(crate) connector: Arc<dyn Connect>,
+    pub(crate) sasl: Option<Arc<dyn SaslMechanism>>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) published: watch::Sender<Published>,
+    pub(crate) lease: Arc<Lease>,
+    pub(crate) sweeps: Arc<Unconfirmed>,
+    pub(crate) level: Arc<Level>,
+    pub(crate) last_failure: watch::Sender<Option<(Arc<str>, LinkError)>>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) frames: Arc<Frames>,
+}
+
+/// The owner of one session.
+pub(crate) struct Driver {
+    pub(super) parts: Parts,
+    pub(super) link: Link,
+    pub(super) attempts: Attempts,
+    pub(super) probe: Option<Probe>,
+    pub(super) proof: Proof,
+    pub(super) alarm: Alarm,
+    /// Whether all clients are gone.
+    pub(super) abandoned: bool,
+    pub(super) later: Later,
+    /// How many have something to give back, for which they need the session.
+    pub(super) cleanups: usize,
+    /// Who wants to leave the session alive, as soon as nothing is left to do in it.
+    pub(super) detaching: Option<oneshot::Sender<Option<Credentials>>>,
+    /// Who wants to end it, and until when, as soon as nothing is left to do in it.
+    pub(super) closing: Option<(Time, Token)>,
+    pub(super) complaints: Complaints,
+    /// How many requests were under way when some were last written.
+    pub(super) under_way: usize,
+    /// How many answers to give before a pause.
+    pub(super) answers: usize,
+}
+
+pub(super) struct Probe {
+    pub(super) server: Arc<str>,
+    pub(super) answer: Pin<Box<dyn Future<Output = ProbeAnswer> + Send>>,
+}
+
+impl Driver {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { sweeper, level, published, lease, .. } = &parts;
+        let lease = lease.clone();
+        let attempts = Attempts::new(sweeper.clone(), level.clone(), published.subscribe(), lease);
+        Self {
+            parts,
+            link: Link::Down,
+            attempts,
+            probe: None,
+            proof: Proof::default(),
+            alarm: Alarm::new(),
+            abandoned: false,
+            later: Later::default(),
+            cleanups: 0,
+            detaching: None,
+            closing: None,
+            complaints: Complaints::default(),
+            under_way: 0,
+            answers: ANSWERS_MIN,
+        }
+    }
+
+    /// Drives the session to its end.
+    pub(crate) async fn run(mut self) {
+        poll_fn(|cx| self.poll(cx)).await;
+        self.refuse_the_rest();
+    }
+
+    /// Turns until there is nothing to do but wait, or until others should get a chance.
+    ///
+    /// Others should get it when half of the answers that are due have been given: if all were, and followed by other
+    /// requests only then, client and server would take turns instead of working both.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.answers == 0 {
+            // What was asked for in the pause goes out before the rest is looked at.
+            self.take_commands(cx);
+            self.write(cx);
+        }
+        self.answers = ANSWERS_MIN.max(self.under_way.div_ceil(2));
+        for _ in 0..TURNS_PER_POLL {
+            let busy = self.turn(cx);
+            if self.answers == 0 {
+                break;
+            }
+            if self.parts.session.over().is_some() && !busy {
+                return Poll::Ready(());
+            }
+            if !busy && self.wait(cx) {
+                return Poll::Pending;
+            }
+        }
+        if self.answers == 0 {
+            cx.waker().wake_by_ref();
+        } else {
+            // There is always more than anybody has asked for: to be woken at once would leave timers and other
+            // connections of this thread no turn for a long time.
+            let _ = pin!(yield_now()).poll(cx);
+        }
+        Poll::Pending
+    }
+
+    /// Polls every source once, in a fixed order. Returns whether any had something.
+    fn turn(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut busy = self.take_commands(cx);
+        let now = self.now();
+        busy |= self.advance_link(cx, now);
+        busy |= self.advance_probe(cx, now);
+        busy |= self.advance_proof(cx, now);
+        busy |= self.do_due(now);
+        self.parts.session.rely(self.parts.lease.is_kept());
+        if self.parts.session.deadline().is_some_and(|deadline| deadline <= now) {
+            if self.parts.session.load().0 == 0 {
+                // Nobody has asked for anything for so long that a ping is due.
+                self.parts.frames.clear();
+                self.parts.inbox.shrink();
+                self.parts.session.shrink();
+            }
+            self.parts.session.elapsed(now);
+            busy = true;
+        }
+        while self.answers > 0 {
+            let Some(output) = self.parts.session.poll() else { break };
+            busy = true;
+            self.answers -= usize::from(matches!(output, Output::Reply { .. }));
+            self.carry_out(now, output);
+        }
+        // Before those who have been answered get a chance to ask for something else.
+        self.parts.inbox.give_back();
+        self.publish_lease();
+        let (requests, bytes) = self.parts.session.load();
+        self.parts.counters.load(requests, bytes);
+        self.close_when_done(now);
+        busy |= self.detach_when_done();
+        busy | self.write(cx)
+    }
+
+    pub(super) fn now(&self) -> Time {
+        Time::new(self.parts.clock.now())
+    }
+
+    fn advance_link(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
+        let session = &mut self.parts.session;
+        if let Poll::Ready(outcome) = self.link.poll_dial(cx) {
+            session.dialed(now, outcome);
+            return true;
+        }
+        match self.link.poll_read(cx, session.inbound_with_room()) {
+            Poll::Ready(Ok(())) => session.received(now),
+            Poll::Ready(Err(why)) => session.hung_up(now, why),
+            Poll::Pending => return false,
+        }
+        true
+    }
+
+    fn advance_probe(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
+        let Some(probe) = &mut self.probe else { return false };
+        let Poll::Ready(answer) = probe.answer.as_mut().poll(cx) else { return false };
+        self.parts.session.probed(now, &probe.server, answer);
+        self.probe = None;
+        true
+    }
+
+    /// Writes what there is to write. Returns whether the connection was lost over it.
+    fn write(&mut self, cx: &mut Context<'_>) -> bool {
+        let (under_way, _) = self.parts.session.load();
+        let outbound = self.parts.session.outbound();
+        if !outbound.is_empty() {
+            self.under_way = under_way;
+        }
+        match self.link.poll_write(cx, outbound) {
+            Poll::Ready(Err(why)) => {
+                let now = self.now();
+                self.parts.session.hung_up(now, why);
+                true
+            }
+            Poll::Ready(Ok(())) | Poll::Pending => false,
+        }
+    }
+}
+
+/// A driver that goes without having reached the session's end was dropped with its runtime: nobody
+/// keeps the session alive any more, and nobody must believe otherwise.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let gone = SessionState::Ended(SessionEnd::Closed);
+        self.parts.published.send_if_modified(|published| published.enter(gone));
+    }
+}

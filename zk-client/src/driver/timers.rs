@@ -1,0 +1,37 @@
+//! The wait for what has its time.
+
+use std::task::Context;
+
+use zk_proto::Time;
+
+use super::{Driver, later::Task};
+use crate::driver::token::Token;
+
+impl Driver {
+    /// Arranges to be woken at the next deadline. Returns whether that is still to come.
+    pub(super) fn wait(&mut self, cx: &mut Context<'_>) -> bool {
+        let deadline = self.parts.session.deadline().into_iter().chain(self.later.next()).min();
+        let Some(deadline) = deadline else { return true };
+        let clock = &self.parts.clock;
+        self.alarm.poll(cx, deadline, || Time::new(clock.now())).is_pending()
+    }
+
+    /// Does what is due. Returns whether anything was.
+    pub(super) fn do_due(&mut self, now: Time) -> bool {
+        let due = self.later.due(now);
+        let any = !due.is_empty();
+        for task in due {
+            match task {
+                Task::Sweep(sweep) | Task::Refused(sweep) => {
+                    self.parts.session.submit(now, Token::of(sweep.request()));
+                }
+                Task::Attempt(id) => {
+                    let next = self.attempts.retry(id);
+                    self.go_on(now, next);
+                }
+                Task::Close => self.close_now(now),
+            }
+        }
+        any
+    }
+}

@@ -1,0 +1,86 @@
+//! What waits for the reply to a request.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::oneshot;
+use zk_proto::{
+    OpCode,
+    session::{self, Outcome, Outgoing},
+};
+
+use crate::{
+    carry::{attempt::AttemptId, sweep::Sweep},
+    error::SessionEnd,
+    queue::{Cost, Ticket},
+    watch::Listener,
+};
+
+/// What waits for a reply.
+#[derive(Debug)]
+pub(crate) enum Token {
+    Caller(Caller),
+    Closer(oneshot::Sender<()>),
+    Attempt(AttemptId),
+    /// Apart, since it is larger than all others.
+    Sweep(Box<Sweep>),
+    Nobody,
+}
+
+/// A caller as the driver knows it.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    /// `None` once it has been answered, while its request still has its place.
+    pub(crate) reply: Option<oneshot::Sender<Outcome>>,
+    /// Of a caller that does not wait for ever.
+    pub(crate) ticket: Option<Arc<Ticket>>,
+    pub(crate) op: OpCode,
+    /// When the driver has heard of it.
+    pub(crate) since: Duration,
+    /// The room that it takes up, until its request has no place any more.
+    pub(crate) cost: Option<Cost>,
+}
+
+impl From<Sweep> for Token {
+    fn from(sweep: Sweep) -> Self {
+        Self::Sweep(Box::new(sweep))
+    }
+}
+
+impl From<AttemptId> for Token {
+    fn from(id: AttemptId) -> Self {
+        Self::Attempt(id)
+    }
+}
+
+impl Token {
+    /// A request with something else to wait for its reply.
+    pub(crate) fn of<T: Into<Self>>(request: Outgoing<T, Listener>) -> Outgoing<Self, Listener> {
+        let Outgoing { frame, token, watch, on_loss, patience } = request;
+        Outgoing { frame, token: token.into(), watch, on_loss, patience }
+    }
+
+    /// Whoever waited may have gone.
+    pub(super) fn refuse(self, end: SessionEnd) {
+        if let Self::Caller(mut caller) = self {
+            caller.answer(Outcome::NotSent(session::Cause::SessionOver(end.into())));
+        }
+    }
+}
+
+impl Caller {
+    pub(crate) const fn new(
+        op: OpCode,
+        reply: oneshot::Sender<Outcome>,
+        ticket: Option<Arc<Ticket>>,
+    ) -> Self {
+        Self { reply: Some(reply), ticket, op, since: Duration::ZERO, cost: None }
+    }
+
+    /// Tells the caller, unless that has been done.
+    pub(crate) fn answer(&mut self, outcome: Outcome) {
+        if let Some(reply) = self.reply.take() {
+            // It may have gone; the answer goes with it.
+            let _ = reply.send(outcome);
+        }
+    }
+}

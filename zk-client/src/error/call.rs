@@ -1,0 +1,210 @@
+//! What comes of a request that has failed: whether it was applied.
+
+use zk_proto::OpCode;
+
+use super::cause::{Cause, Rejection, SessionEnd};
+use crate::error::ConnectError;
+
+/// Why a read gave nothing. Reads change nothing, so there is no doubt to report.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// use zk_client::{ReadError, Rejection};
+///
+/// match zk.get("/missing").await {
+///     Ok((data, _)) => println!("{data:?}"),
+///     Err(ReadError::Rejected(Rejection::NoNode)) => println!("not there"),
+///     Err(error) if error.session_end().is_some() => println!("a new client is needed: {error}"),
+///     Err(error) => return Err(error.into()),
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// A server answered, and the answer is no.
+    #[error("{0}")]
+    Rejected(Rejection),
+    /// There was no answer.
+    #[error("read not answered")]
+    Unavailable(#[source] Cause),
+}
+
+/// Why a write did not succeed, as far as is known.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// use zk_client::{Rejection, WriteError};
+///
+/// zk.create("/a", b"").await?;
+/// let error = zk.create("/a", b"").await.unwrap_err();
+/// assert_eq!(error.rejection(), Some(Rejection::NodeExists));
+///
+/// server.pause(); // not even the end of the session is heard of
+/// let error = zk.create("/b", b"").timeout(std::time::Duration::from_millis(10)).await.unwrap_err();
+/// assert!(matches!(error, WriteError::InDoubt(_)), "it was sent");
+/// # server.resume();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// A server answered, and the answer is no. Nothing was written.
+    #[error("{0}")]
+    Rejected(Rejection),
+    /// The request never reached a server, or was turned away unread. Nothing was written.
+    #[error("write not applied")]
+    NotApplied(#[source] Cause),
+    /// The request was sent and not answered. It may or may not have been written, now or a little
+    /// later; [`Client::settle`](crate::Client::settle) tells when a read is conclusive.
+    #[error("{0}")]
+    InDoubt(InDoubt),
+}
+
+/// A write of which nobody knows whether it happened.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// use zk_client::{OpCode, WriteError};
+/// use zk_testkit::proxy::Match;
+///
+/// server.on(Match::reply(OpCode::CREATE2).once()).reset(); // carried out, and the answer lost
+/// match zk.create("/order", b"").await {
+///     Err(WriteError::InDoubt(doubt)) => {
+///         println!("{doubt}: {}", doubt.cause);
+///         // From here on a read is conclusive.
+///         zk.settle().await?;
+///         assert!(zk.exists("/order").await?.is_some());
+///     }
+///     other => println!("{other:?}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{op} in doubt")]
+#[must_use = "the write may have happened"]
+pub struct InDoubt {
+    /// The operation.
+    pub op: OpCode,
+    /// Why there was no answer.
+    #[source]
+    pub cause: Cause,
+}
+
+/// Any failure of an operation, for callers that treat them alike.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// use zk_client::{Client, Error, Rejection};
+///
+/// async fn count_up(zk: &Client) -> Result<(), Error> {
+///     let (_, stat) = zk.get("/counter").await?;
+///     zk.set("/counter", b"+1").version(stat.version).await?;
+///     Ok(())
+/// }
+///
+/// match count_up(&zk).await {
+///     Err(error) if error.is_in_doubt() => println!("it may have been counted: {error}"),
+///     Err(error) if error.rejection() == Some(Rejection::BadVersion) => println!("once more"),
+///     other => println!("{other:?}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Of a read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// Of a write.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// Of making a session.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+}
+
+impl Error {
+    /// Whether something may have been written although no server said so.
+    #[must_use]
+    pub const fn is_in_doubt(&self) -> bool {
+        matches!(self, Self::Write(WriteError::InDoubt(_)))
+    }
+
+    /// What a server said no with, if one did.
+    #[must_use]
+    pub const fn rejection(&self) -> Option<Rejection> {
+        match self {
+            Self::Read(error) => error.rejection(),
+            Self::Write(error) => error.rejection(),
+            Self::Connect(_) => None,
+        }
+    }
+
+    /// Why the session ended, if that is the cause.
+    #[must_use]
+    pub const fn session_end(&self) -> Option<SessionEnd> {
+        match self {
+            Self::Read(error) => error.session_end(),
+            Self::Write(error) => error.session_end(),
+            Self::Connect(ConnectError::SessionEnded(end)) => Some(*end),
+            Self::Connect(_) => None,
+        }
+    }
+}
+
+impl ReadError {
+    /// What a server said no with, if one did.
+    #[must_use]
+    pub const fn rejection(&self) -> Option<Rejection> {
+        match self {
+            Self::Rejected(rejection) => Some(*rejection),
+            Self::Unavailable(_) => None,
+        }
+    }
+
+    /// Why the session ended, if that is the cause.
+    #[must_use]
+    pub const fn session_end(&self) -> Option<SessionEnd> {
+        match self {
+            Self::Unavailable(cause) => cause.session_end(),
+            Self::Rejected(_) => None,
+        }
+    }
+}
+
+impl WriteError {
+    /// What a server said no with, if one did.
+    #[must_use]
+    pub const fn rejection(&self) -> Option<Rejection> {
+        match self {
+            Self::Rejected(rejection) => Some(*rejection),
+            Self::NotApplied(_) | Self::InDoubt(_) => None,
+        }
+    }
+
+    /// Why the session ended, if that is the cause.
+    #[must_use]
+    pub const fn session_end(&self) -> Option<SessionEnd> {
+        match self {
+            Self::NotApplied(cause) | Self::InDoubt(InDoubt { cause, .. }) => cause.session_end(),
+            Self::Rejected(_) => None,
+        }
+    }
+}

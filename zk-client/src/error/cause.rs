@@ -1,0 +1,226 @@
+//! Reasons: what a server refuses, why there is no answer, how sessions end.
+
+use std::fmt;
+
+use zk_proto::{
+    ErrorCode,
+    jute::DecodeError,
+    path::PathError,
+    session::{self, Costly, LinkError, Over},
+};
+
+/// Why a request was not answered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The connection was lost.
+    #[error("disconnected: {0}")]
+    Disconnected(LinkError),
+    /// The session ended.
+    #[error("{0}")]
+    SessionEnded(SessionEnd),
+    /// The request is longer than servers accept.
+    #[error("request of {len} bytes exceeds the limit of {len_max}")]
+    TooLarge {
+        /// Its length in bytes.
+        len: usize,
+        /// The limit in bytes.
+        len_max: usize,
+    },
+    /// The answer is longer than this client takes. The connection was lost over it.
+    #[error(
+        "reply of {len} bytes exceeds the limit of {len_max}: see ConnectOptions::reply_len_max"
+    )]
+    ReplyTooLarge {
+        /// Its length in bytes.
+        len: usize,
+        /// The [limit](crate::ConnectOptions::reply_len_max) in bytes.
+        len_max: usize,
+    },
+    /// Servers end the connection over the request, one after the other, though connections live without it: it is longer
+    /// than they take (`jute.maxbuffer`), or there is something in it that they fail over. It is not sent again, so that
+    /// everybody else's requests can be answered. Only of requests that are harmless to repeat; others are in doubt over the
+    /// first connection that they cost.
+    #[error("{0}")]
+    CostsConnection(Box<Costly>),
+    /// There was no connection, and the request was [not to wait](crate::Get::fail_fast) for one.
+    #[error("not connected")]
+    NotConnected,
+    /// There was no answer in the [time allowed](crate::Get::timeout).
+    #[error("deadline exceeded")]
+    DeadlineExceeded,
+    /// Too many requests are waiting or in flight already, or too many bytes of them: see
+    /// [`ConnectOptions::requests_max`](crate::ConnectOptions::requests_max) and
+    /// [`request_bytes_max`](crate::ConnectOptions::request_bytes_max).
+    #[error("queue is full")]
+    QueueFull,
+    /// An argument that no server would accept.
+    #[error("{0}")]
+    InvalidPath(#[from] PathError),
+    /// Arguments that do not go together.
+    #[error("{0}")]
+    InvalidArgument(&'static str),
+    /// The server is throttling and has not looked at the request.
+    #[error("server is throttling")]
+    Throttled,
+    /// The answer does not make sense.
+    #[error("answer not understood: {0}")]
+    Undecodable(DecodeError),
+    /// The answer is one to something else than what was asked for.
+    #[error("answer does not fit the request: {0}")]
+    Mismatch(&'static str),
+}
+
+/// Why a session ended. It never comes back, and neither do its ephemeral nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionEnd {
+    /// The servers have forgotten it, or must have by now.
+    #[error("session expired")]
+    Expired,
+    /// The servers refuse the credentials.
+    #[error("authentication failed")]
+    AuthFailed,
+    /// It was closed by its user.
+    #[error("session closed")]
+    Closed,
+}
+
+/// What a server said no with.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// use zk_client::Rejection;
+///
+/// let error = zk.set("/missing", b"").await.unwrap_err();
+/// let rejection = error.rejection().ok_or("a server has answered")?;
+/// assert_eq!(rejection, Rejection::NoNode);
+/// assert_eq!(rejection.code().0, -101);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Rejection {
+    /// The node, or the parent of a node to create, does not exist.
+    NoNode,
+    /// The node exists already.
+    NodeExists,
+    /// The expected version is not the present one.
+    BadVersion,
+    /// The node to delete has children.
+    NotEmpty,
+    /// This connection's identities lack the permission.
+    NoAuth,
+    /// Empty or malformed access control list.
+    InvalidAcl,
+    /// The parent is ephemeral.
+    NoChildrenForEphemerals,
+    /// A quota would be exceeded.
+    QuotaExceeded,
+    /// The server is cut off from the quorum and takes no writes.
+    ReadOnly,
+    /// The server does not know the operation, or has the feature switched off.
+    Unimplemented,
+    /// The server does not accept the arguments.
+    BadArguments,
+    /// Ephemeral nodes are not to be had in this (local) session.
+    EphemeralOnLocalSession,
+    /// Any other code, known to [`ErrorCode`] or not.
+    Other(ErrorCode),
+}
+
+impl Rejection {
+    /// The code that the server sent.
+    #[must_use]
+    pub const fn code(self) -> ErrorCode {
+        match self {
+            Self::NoNode => ErrorCode::NO_NODE,
+            Self::NodeExists => ErrorCode::NODE_EXISTS,
+            Self::BadVersion => ErrorCode::BAD_VERSION,
+            Self::NotEmpty => ErrorCode::NOT_EMPTY,
+            Self::NoAuth => ErrorCode::NO_AUTH,
+            Self::InvalidAcl => ErrorCode::INVALID_ACL,
+            Self::NoChildrenForEphemerals => ErrorCode::NO_CHILDREN_FOR_EPHEMERALS,
+            Self::QuotaExceeded => ErrorCode::QUOTA_EXCEEDED,
+            Self::ReadOnly => ErrorCode::NOT_READ_ONLY,
+            Self::Unimplemented => ErrorCode::UNIMPLEMENTED,
+            Self::BadArguments => ErrorCode::BAD_ARGUMENTS,
+            Self::EphemeralOnLocalSession => ErrorCode::EPHEMERAL_ON_LOCAL_SESSION,
+            Self::Other(code) => code,
+        }
+    }
+}
+
+impl From<ErrorCode> for Rejection {
+    fn from(code: ErrorCode) -> Self {
+        const NAMED: [Rejection; 12] = [
+            Rejection::NoNode,
+            Rejection::NodeExists,
+            Rejection::BadVersion,
+            Rejection::NotEmpty,
+            Rejection::NoAuth,
+            Rejection::InvalidAcl,
+            Rejection::NoChildrenForEphemerals,
+            Rejection::QuotaExceeded,
+            Rejection::ReadOnly,
+            Rejection::Unimplemented,
+            Rejection::BadArguments,
+            Rejection::EphemeralOnLocalSession,
+        ];
+        NAMED.into_iter().find(|named| named.code() == code).unwrap_or(Self::Other(code))
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rejected: {}", self.code())
+    }
+}
+
+impl From<Over> for SessionEnd {
+    fn from(over: Over) -> Self {
+        match over {
+            Over::Expired => Self::Expired,
+            Over::AuthFailed => Self::AuthFailed,
+            _ => Self::Closed,
+        }
+    }
+}
+
+impl From<SessionEnd> for Over {
+    fn from(end: SessionEnd) -> Self {
+        match end {
+            SessionEnd::Expired => Self::Expired,
+            SessionEnd::AuthFailed => Self::AuthFailed,
+            SessionEnd::Closed => Self::Closed,
+        }
+    }
+}
+
+impl From<session::Cause> for Cause {
+    fn from(cause: session::Cause) -> Self {
+        match cause {
+            session::Cause::LinkLost(error) => Self::Disconnected(error),
+            session::Cause::SessionOver(over) => Self::SessionEnded(over.into()),
+            session::Cause::NotConnected => Self::NotConnected,
+            session::Cause::Withdrawn => Self::DeadlineExceeded,
+            session::Cause::TooLarge { len, len_max } => Self::TooLarge { len, len_max },
+            session::Cause::ReplyTooLarge { len, len_max } => Self::ReplyTooLarge { len, len_max },
+            session::Cause::CostsConnection(costly) => Self::CostsConnection(costly),
+            other => Self::Disconnected(LinkError::Other(other.to_string())),
+        }
+    }
+}
+
+impl Cause {
+    pub(super) const fn session_end(&self) -> Option<SessionEnd> {
+        match self {
+            Self::SessionEnded(end) => Some(*end),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Why there is no session.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use zk_proto::{path::PathError, session::LinkError};
+
+use super::cause::SessionEnd;
+
+/// Why there is no session.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The connection string makes no sense.
+    #[error("connection string: {0}")]
+    InvalidServers(#[from] ServersError),
+    /// No server made a session in time. Some may be reachable but not part of a quorum.
+    #[error("no session within the time allowed; last attempt: {}", LastAttempt(last))]
+    TimedOut {
+        /// The last attempt that failed: server and reason.
+        last: Option<(Arc<str>, LinkError)>,
+    },
+    /// The servers refused.
+    #[error("{0}")]
+    SessionEnded(SessionEnd),
+    /// The [margin](crate::ConnectOptions::lease_margin) leaves nothing of the lease.
+    #[error("a lease margin of {margin:?} leaves nothing of a session timeout of {timeout:?}")]
+    LeaseMargin {
+        /// The margin.
+        margin: Duration,
+        /// The session timeout that was wished for.
+        timeout: Duration,
+    },
+    /// The system gave no random numbers.
+    #[error("no randomness: {0}")]
+    Entropy(String),
+}
+
+/// How [`ConnectError::TimedOut`] tells of the last attempt.
+struct LastAttempt<'a>(&'a Option<(Arc<str>, LinkError)>);
+
+impl fmt::Display for LastAttempt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some((server, error)) => write!(f, "{server}: {error}"),
+            None => f.write_str("still under way"),
+        }
+    }
+}
+
+/// What is wrong with a connection string.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServersError {
+    /// It names no server.
+    #[error("no server named")]
+    Empty,
+    /// A server's address makes no sense.
+    #[error("{0:?} is not HOST, HOST:PORT or [IPV6]:PORT")]
+    Address(String),
+    /// A list of other servers for a client that has its chroot already.
+    #[error("a chroot where only servers are to be named")]
+    UnexpectedChroot,
+    /// What follows the servers is not a path.
+    #[error("{0}")]
+    Chroot(#[from] PathError),
+}

@@ -1,0 +1,71 @@
+//! What an outcome is to a caller, in the words of its error.
+
+use zk_proto::{ErrorCode, OpCode, session::LinkError};
+
+use super::{
+    call::{InDoubt, ReadError, WriteError},
+    cause::{Cause, Rejection, SessionEnd},
+};
+
+/// How the two kinds of errors tell an outcome.
+pub(crate) trait CallError: Sized {
+    fn answered(op: OpCode, code: ErrorCode) -> Self;
+    fn not_sent(cause: Cause) -> Self;
+    fn unknown(op: OpCode, cause: Cause) -> Self;
+}
+
+impl CallError for ReadError {
+    fn answered(_: OpCode, code: ErrorCode) -> Self {
+        match Verdict::of(code) {
+            Verdict::Rejected => Self::Rejected(code.into()),
+            Verdict::NotApplied(cause) | Verdict::InDoubt(cause) => Self::Unavailable(cause),
+        }
+    }
+    fn not_sent(cause: Cause) -> Self {
+        Self::Unavailable(cause)
+    }
+    fn unknown(_: OpCode, cause: Cause) -> Self {
+        Self::Unavailable(cause)
+    }
+}
+
+impl CallError for WriteError {
+    fn answered(op: OpCode, code: ErrorCode) -> Self {
+        match Verdict::of(code) {
+            Verdict::Rejected => Self::Rejected(Rejection::from(code)),
+            Verdict::NotApplied(cause) => Self::NotApplied(cause),
+            Verdict::InDoubt(cause) => Self::unknown(op, cause),
+        }
+    }
+    fn not_sent(cause: Cause) -> Self {
+        Self::NotApplied(cause)
+    }
+    fn unknown(op: OpCode, cause: Cause) -> Self {
+        Self::InDoubt(InDoubt { op, cause })
+    }
+}
+
+/// What an error code of a server means for the request.
+pub(crate) enum Verdict {
+    Rejected,
+    NotApplied(Cause),
+    InDoubt(Cause),
+}
+
+impl Verdict {
+    pub(crate) fn of(code: ErrorCode) -> Self {
+        let lost = || Cause::Disconnected(LinkError::Other(code.to_string()));
+        match code {
+            ErrorCode::THROTTLED_OP => Self::NotApplied(Cause::Throttled),
+            code if code.ends_session() => {
+                Self::NotApplied(Cause::SessionEnded(SessionEnd::Expired))
+            }
+            ErrorCode::AUTH_FAILED => Self::NotApplied(Cause::SessionEnded(SessionEnd::AuthFailed)),
+            // Made by clients; what a proxy in between may mean by them is open.
+            ErrorCode::CONNECTION_LOSS
+            | ErrorCode::OPERATION_TIMEOUT
+            | ErrorCode::REQUEST_TIMEOUT => Self::InDoubt(lost()),
+            _ => Self::Rejected,
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! How connections are made: what users can bring along.
+
+use std::{future::Future, io, pin::Pin};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Any stream of bytes that a session can be carried over.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// A connection being made. Dropping it gives up.
+pub type Dial = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send>>;
+
+/// How connections are made: over TCP, unless [`ConnectOptions::connector`] says otherwise.
+///
+/// [`ConnectOptions::connector`]: crate::ConnectOptions::connector
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use tokio::net::UnixStream;
+/// use zk_client::{Connect, ConnectOptions, Dial, Stream};
+///
+/// /// Over a proxy on this machine that listens on a socket for each server.
+/// struct Sidecar;
+///
+/// impl Connect for Sidecar {
+///     fn connect(&self, server: &str) -> Dial {
+///         let socket = format!("/run/zookeeper/{server}");
+///         Box::pin(async move {
+///             let stream = UnixStream::connect(socket).await?;
+///             Ok(Box::new(stream) as Box<dyn Stream>)
+///         })
+///     }
+/// }
+///
+/// let zk = ConnectOptions::new("zk1:2181,zk2:2181")?.connector(Sidecar).connect().await?;
+/// # drop(zk);
+/// # Ok(())
+/// # }
+/// ```
+pub trait Connect: Send + Sync + 'static {
+    /// Begins to connect to `server`, given as `host:port` as in the connection string. Called anew for
+    /// each attempt, so that names are resolved anew each time. The session bounds the time.
+    fn connect(&self, server: &str) -> Dial;
+}

@@ -1,0 +1,171 @@
+//! Connections: the only place that touches a socket.
+
+use std::{
+    fmt, io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio_util::io::poll_read_buf;
+use zk_proto::session::{LinkError, ProbeAnswer};
+
+use super::connect::{Dial, Stream};
+
+/// What the driver has of a connection.
+pub(crate) enum Link {
+    Down,
+    Dialing(Dial),
+    Up(Box<dyn Stream>),
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Down => "Down",
+            Self::Dialing(_) => "Dialing",
+            Self::Up(_) => "Up",
+        })
+    }
+}
+
+impl Link {
+    /// Whether the dial has ended; pending if there is none.
+    pub(crate) fn poll_dial(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        let Self::Dialing(dial) = self else { return Poll::Pending };
+        match ready!(dial.as_mut().poll(cx)) {
+            Ok(stream) => {
+                *self = Self::Up(stream);
+                Poll::Ready(Ok(()))
+            }
+            Err(error) => {
+                *self = Self::Down;
+                Poll::Ready(Err(link_error(&error)))
+            }
+        }
+    }
+
+    /// Appends what has come to `inbound`, as far as there is room; pending without a connection.
+    pub(crate) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        inbound: &mut BytesMut,
+    ) -> Poll<Result<(), LinkError>> {
+        let Self::Up(stream) = self else { return Poll::Pending };
+        let outcome = match ready!(poll_read_buf(Pin::new(stream), cx, inbound)) {
+            Ok(0) => Err(LinkError::Closed),
+            Ok(_) => Ok(()),
+            Err(error) => Err(link_error(&error)),
+        };
+        self.down_on_error(&outcome);
+        Poll::Ready(outcome)
+    }
+
+    /// Writes as much of `outbound` as the connection takes, and takes it off.
+    pub(crate) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        outbound: &mut BytesMut,
+    ) -> Poll<Result<(), LinkError>> {
+        let Self::Up(stream) = self else { return Poll::Pending };
+        let outcome = loop {
+            if outbound.is_empty() {
+                break ready!(Pin::new(stream).poll_flush(cx)).map_err(|error| link_error(&error));
+            }
+            match ready!(Pin::new(&mut *stream).poll_write(cx, outbound)) {
+                Ok(0) => break Err(LinkError::Closed),
+                Ok(len) => outbound.advance(len),
+                Err(error) => break Err(link_error(&error)),
+            }
+        };
+        self.down_on_error(&outcome);
+        Poll::Ready(outcome)
+    }
+
+    fn down_on_error(&mut self, outcome: &Result<(), LinkError>) {
+        if outcome.is_err() {
+            *self = Self::Down;
+        }
+    }
+}
+
+/// Errors of the operating system, and of TLS, in the session's words.
+fn link_error(error: &io::Error) -> LinkError {
+    use io::ErrorKind as Kind;
+    #[cfg(feature = "tls")]
+    if let Some(fault) = crate::net::tls::fault(error) {
+        return LinkError::Tls(fault);
+    }
+    match error.kind() {
+        Kind::ConnectionRefused => LinkError::Refused,
+        Kind::ConnectionReset | Kind::BrokenPipe | Kind::ConnectionAborted => LinkError::Reset,
+        Kind::UnexpectedEof => LinkError::Closed,
+        Kind::TimedOut => LinkError::TimedOut,
+        Kind::NotFound => LinkError::Unresolved(error.to_string()),
+        _ => LinkError::Other(error.to_string()),
+    }
+}
+
+/// Longest time to wait for the answer to a probe, as in the Java client.
+const PROBE_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Asks a server over a connection of its own whether it takes writes.
+pub(crate) async fn probe(dial: Dial) -> ProbeAnswer {
+    let ask = async {
+        let mut stream = dial.await?;
+        stream.write_all(b"isro").await?;
+        let mut answer = Vec::new();
+        // Longer than any of the answers; a refusal in words is cut off, and means nothing either way.
+        stream.take(8).read_to_end(&mut answer).await?;
+        io::Result::Ok(answer)
+    };
+    match tokio::time::timeout(PROBE_TIME_MAX, ask).await {
+        Ok(Ok(answer)) => match answer.trim_ascii() {
+            b"rw" => ProbeAnswer::ReadWrite,
+            b"ro" | b"null" => ProbeAnswer::ReadOnly,
+            _ => ProbeAnswer::Unknown,
+        },
+        Ok(Err(_)) | Err(_) => ProbeAnswer::ReadOnly,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a probe makes of a server that answers with these bytes and closes.
+    fn probed(answer: Option<&'static [u8]>) -> ProbeAnswer {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let dial: Dial = Box::pin(async move {
+            let answer = answer.ok_or(io::ErrorKind::ConnectionRefused)?;
+            let (near, mut far) = tokio::io::duplex(64);
+            tokio::spawn(async move {
+                let mut question = [0; 4];
+                far.read_exact(&mut question).await.unwrap();
+                assert_eq!(&question, b"isro");
+                // Who has heard enough may be gone by now.
+                let _ = far.write_all(answer).await;
+            });
+            Ok(Box::new(near) as Box<dyn Stream>)
+        });
+        runtime.block_on(probe(dial))
+    }
+
+    #[test]
+    fn only_the_words_themselves_say_whether_a_server_takes_writes() {
+        for (answer, meaning) in [
+            (&b"rw"[..], ProbeAnswer::ReadWrite),
+            (b"rw\n", ProbeAnswer::ReadWrite),
+            (b"ro", ProbeAnswer::ReadOnly),
+            (b"null", ProbeAnswer::ReadOnly),
+            (b"isro is not executed because it is not in the whitelist.\n", ProbeAnswer::Unknown),
+            (b"rwro", ProbeAnswer::Unknown),
+            (b"", ProbeAnswer::Unknown),
+            (b"This ZooKeeper instance is not currently serving requests\n", ProbeAnswer::Unknown),
+        ] {
+            assert_eq!(probed(Some(answer)), meaning, "{:?}", answer.escape_ascii().to_string());
+        }
+        assert_eq!(probed(None), ProbeAnswer::ReadOnly, "who cannot be reached takes no writes");
+    }
+}

@@ -1,0 +1,9 @@
+//! Connections to servers: names, sockets, TLS, and proving who one is.
+
+pub(crate) mod connect;
+pub(crate) mod link;
+pub(crate) mod resolve;
+pub(crate) mod sasl;
+pub(crate) mod servers;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;

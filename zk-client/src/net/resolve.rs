@@ -1,0 +1,208 @@
+//! From names to connections: every address of a server is tried, and names are looked up anew each time.
+
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
+
+use tokio::net::{TcpStream, lookup_host};
+
+use super::connect::{Connect, Dial, Stream};
+
+/// How long one address has before the next one is tried as well, as RFC 8305 recommends.
+const STAGGER: Duration = Duration::from_millis(250);
+
+/// Addresses being looked up. Dropping it gives up.
+pub type Lookup = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
+
+/// How names of servers become addresses: by the system, unless
+/// [`ConnectOptions::resolver`](crate::ConnectOptions::resolver) says otherwise.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::{future::ready, net::SocketAddr};
+/// use zk_client::{ConnectOptions, Lookup, Resolve};
+///
+/// /// Servers whose names nobody else knows.
+/// struct Table(Vec<(&'static str, SocketAddr)>);
+///
+/// impl Resolve for Table {
+///     fn resolve(&self, server: &str) -> Lookup {
+///         let known = self.0.iter().filter(|(name, _)| *name == server);
+///         Box::pin(ready(Ok(known.map(|(_, address)| *address).collect())))
+///     }
+/// }
+///
+/// let table = Table(vec![("east:2181", "10.0.0.1:2181".parse()?), ("west:2181", "10.1.0.1:2181".parse()?)]);
+/// let zk = ConnectOptions::new("east:2181,west:2181")?.resolver(table).connect().await?;
+/// # drop(zk);
+/// # Ok(())
+/// # }
+/// ```
+pub trait Resolve: Send + Sync + 'static {
+    /// Looks up `server`, given as `host:port` as in the connection string. Called anew for each attempt to connect, so
+    /// that servers may change their addresses. The session bounds the time.
+    fn resolve(&self, server: &str) -> Lookup;
+}
+
+/// The system's way to look up names.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemResolver;
+
+impl Resolve for SystemResolver {
+    fn resolve(&self, server: &str) -> Lookup {
+        let server = server.to_owned();
+        Box::pin(async move { Ok(lookup_host(&*server).await?.collect()) })
+    }
+}
+
+/// Connections over TCP to addresses that a resolver finds.
+///
+/// ```
+/// use zk_client::{Connect, Dial, ResolvedConnect, SystemResolver};
+///
+/// /// Says whom it connects to, and leaves the rest to others.
+/// struct Loud(ResolvedConnect);
+///
+/// impl Connect for Loud {
+///     fn connect(&self, server: &str) -> Dial {
+///         println!("connecting to {server}");
+///         self.0.connect(server)
+///     }
+/// }
+///
+/// let connector = Loud(ResolvedConnect::new(SystemResolver));
+/// # let _ = connector;
+/// ```
+#[derive(Clone)]
+pub struct ResolvedConnect(Arc<dyn Resolve>);
+
+impl ResolvedConnect {
+    /// With this resolver.
+    pub fn new(resolver: impl Resolve) -> Self {
+        Self(Arc::new(resolver))
+    }
+}
+
+impl fmt::Debug for ResolvedConnect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ResolvedConnect")
+    }
+}
+
+impl Connect for ResolvedConnect {
+    fn connect(&self, server: &str) -> Dial {
+        dial(self.0.resolve(server))
+    }
+}
+
+/// Connections over TCP, with names resolved by the system: to whichever of a server's addresses answers first.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TcpConnect;
+
+impl Connect for TcpConnect {
+    fn connect(&self, server: &str) -> Dial {
+        dial(SystemResolver.resolve(server))
+    }
+}
+
+/// Counts attempts, so that each begins with another one of a name's addresses.
+static ATTEMPTS: AtomicUsize = AtomicUsize::new(0);
+
+/// Connects to whichever of a server's addresses answers first.
+fn dial(lookup: Lookup) -> Dial {
+    Box::pin(async move {
+        let attempt = ATTEMPTS.fetch_add(1, Ordering::Relaxed);
+        let addresses = in_turn(lookup.await?, attempt);
+        let stream = first_of(addresses).await?;
+        stream.set_nodelay(true)?;
+        Ok(Box::new(stream) as Box<dyn Stream>)
+    })
+}
+
+/// The order in which to try addresses: the kinds alternate, beginning with the one that the resolver put first, and
+/// among those of a kind each attempt begins with another one.
+fn in_turn(addresses: Vec<SocketAddr>, attempt: usize) -> Vec<SocketAddr> {
+    let first_is_v6 = addresses.first().is_some_and(SocketAddr::is_ipv6);
+    let (mut first, mut second): (Vec<_>, Vec<_>) =
+        addresses.into_iter().partition(|address| address.is_ipv6() == first_is_v6);
+    for kind in [&mut first, &mut second] {
+        let len = kind.len().max(1);
+        kind.rotate_left(attempt % len);
+    }
+    let mut turn = Vec::with_capacity(first.len() + second.len());
+    let (mut first, mut second) = (first.into_iter(), second.into_iter());
+    loop {
+        let before = turn.len();
+        turn.extend(first.next());
+        turn.extend(second.next());
+        if turn.len() == before {
+            return turn;
+        }
+    }
+}
+
+/// An address that does not answer keeps the others waiting only for a moment, one that refuses not at all.
+async fn first_of(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
+    type Attempt = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
+    let mut left = addresses.into_iter();
+    let mut running: Vec<Attempt> = Vec::new();
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "name has no address");
+    let mut stagger = Box::pin(tokio::time::sleep(Duration::ZERO));
+    poll_fn(|cx| {
+        loop {
+            let mut index = 0;
+            while let Some(attempt) = running.get_mut(index) {
+                match attempt.as_mut().poll(cx) {
+                    Poll::Ready(Ok(stream)) => return Poll::Ready(Ok(stream)),
+                    Poll::Ready(Err(error)) => {
+                        last = error;
+                        drop(running.remove(index));
+                    }
+                    Poll::Pending => index += 1,
+                }
+            }
+            let is_due = running.is_empty() || stagger.as_mut().poll(cx).is_ready();
+            match if is_due { left.next() } else { None } {
+                Some(address) => {
+                    running.push(Box::pin(TcpStream::connect(address)));
+                    stagger.as_mut().reset(tokio::time::Instant::now() + STAGGER);
+                }
+                None if running.is_empty() => {
+                    let nobody = io::Error::from(io::ErrorKind::NotFound);
+                    return Poll::Ready(Err(std::mem::replace(&mut last, nobody)));
+                }
+                None => return Poll::Pending,
+            }
+        }
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_addresses_alternate_and_each_attempt_begins_with_another_one() {
+        let list = |text: &str| -> Vec<SocketAddr> {
+            text.split(' ').map(|address| address.parse().unwrap()).collect()
+        };
+        let found = list("[::1]:1 [::2]:1 10.0.0.1:1 10.0.0.2:1 10.0.0.3:1");
+        assert_eq!(
+            in_turn(found.clone(), 0),
+            list("[::1]:1 10.0.0.1:1 [::2]:1 10.0.0.2:1 10.0.0.3:1")
+        );
+        assert_eq!(in_turn(found, 1), list("[::2]:1 10.0.0.2:1 [::1]:1 10.0.0.3:1 10.0.0.1:1"));
+        assert_eq!(in_turn(Vec::new(), 7), []);
+    }
+}

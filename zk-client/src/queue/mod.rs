@@ -1,0 +1,422 @@
+//! A queue of commands for one task, in the order in which they were sent, with room for so many of them.
+//!
+//! A lock instead of a channel, because the task takes all that has come in one step: two buffers change places, and
+//! what waits in them is as long as what waits. Sending is one push, if there is room for what is sent: see `room`.
+
+mod room;
+mod ticket;
+
+use std::{
+    collections::VecDeque,
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    task::{Context, Poll, Waker},
+};
+
+use self::room::{Amount, Room};
+
+pub(crate) use self::{
+    room::{Charged, Cost, Number},
+    ticket::Ticket,
+};
+/// Commands that a buffer keeps room for while nothing is going on.
+const KEPT: usize = 4;
+
+/// A way to the driver. The driver hears of it when the last one has gone.
+#[derive(Debug)]
+pub(crate) struct Commands<C>(Arc<Sender<C>>);
+
+/// The same, which the driver does not wait for.
+#[derive(Debug)]
+pub(crate) struct WeakCommands<C>(Weak<Sender<C>>);
+
+/// The driver's end.
+#[derive(Debug)]
+pub(crate) struct Inbox<C> {
+    shared: Arc<Shared<C>>,
+    /// What the driver has taken and not yet obeyed.
+    taken: VecDeque<C>,
+    /// Room that is to be given back.
+    freed: Amount,
+}
+
+/// Why a command comes back.
+#[derive(Debug)]
+pub(crate) enum Unsent<C> {
+    NoRoom(C),
+    /// There is no driver any more.
+    Closed(C),
+}
+
+/// A place in the line for room. What waits there is taken back when this is dropped; nothing happens if it has been
+/// sent.
+#[derive(Debug)]
+pub(crate) struct InLine<C: Charged> {
+    commands: Commands<C>,
+    number: Number,
+}
+
+/// Every way to the driver leads through this; the last one to go drops it.
+#[derive(Debug)]
+pub(crate) struct Sender<C>(Arc<Shared<C>>);
+
+#[derive(Debug)]
+struct Shared<C>(Mutex<State<C>>);
+
+/// Nothing that is dropped while it is locked sends commands itself: neither these nor wakers.
+#[derive(Debug)]
+struct State<C> {
+    commands: VecDeque<C>,
+    /// Of a driver that waits.
+    waker: Option<Waker>,
+    /// Whether nobody can send anything any more.
+    abandoned: bool,
+    /// Whether nobody would take it.
+    closed: bool,
+    room: Room<C>,
+}
+
+/// A new inbox, with room for so many requests and so many bytes of them, and the first way to it.
+pub(crate) fn inbox<C>(requests_max: usize, bytes_max: usize) -> (Commands<C>, Inbox<C>) {
+    let shared = Arc::new(Shared::new(requests_max, bytes_max));
+    let sender = Sender(shared.clone());
+    let inbox = Inbox { shared, taken: VecDeque::new(), freed: Amount::default() };
+    (Commands(Arc::new(sender)), inbox)
+}
+
+impl<C> Clone for Commands<C> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<C> Clone for WeakCommands<C> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<C> Sender<C> {
+    /// Sends a command, unless there is no driver any more: then it comes back.
+    pub(crate) fn send(&self, command: C) -> Result<(), C> {
+        let state = self.0.lock();
+        if state.closed {
+            return Err(command);
+        }
+        push(state, command);
+        Ok(())
+    }
+}
+
+impl<C: Charged> Commands<C> {
+    /// Sends a command of `len` bytes, if there is room for it.
+    pub(crate) fn submit(&self, mut command: C, len: usize) -> Result<(), Unsent<C>> {
+        let mut state = self.0.0.lock();
+        if state.closed {
+            return Err(Unsent::Closed(command));
+        }
+        let Some(cost) = state.room.take_now(len) else { return Err(Unsent::NoRoom(command)) };
+        command.charge(cost);
+        push(state, command);
+        Ok(())
+    }
+
+    /// Sends a command of `len` bytes as soon as there is room for it, behind all that wait for some. Returns its place
+    /// among them, if it waits.
+    pub(crate) fn submit_in_turn(&self, mut command: C, len: usize) -> Result<Option<Number>, C> {
+        let mut state = self.0.0.lock();
+        if state.closed {
+            return Err(command);
+        }
+        let Some(cost) = state.room.take_now(len) else {
+            return Ok(Some(state.room.wait(len, command)));
+        };
+        command.charge(cost);
+        push(state, command);
+        Ok(None)
+    }
+
+    /// Has what waits at this place depend on somebody who wants it.
+    pub(crate) fn in_line(&self, number: Number) -> InLine<C> {
+        InLine { commands: self.clone(), number }
+    }
+}
+
+impl<C> Commands<C> {
+    /// Sends a command, unless there is no driver any more: then it comes back.
+    pub(crate) fn send(&self, command: C) -> Result<(), C> {
+        self.0.send(command)
+    }
+
+    /// Room for `len` bytes, if there is some, for a command that is sent later.
+    pub(crate) fn take_room(&self, len: usize) -> Option<Cost> {
+        self.0.0.lock().room.take_now(len)
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakCommands<C> {
+        WeakCommands(Arc::downgrade(&self.0))
+    }
+
+    /// What all of them lead through, without keeping it.
+    pub(crate) fn sender(&self) -> Weak<Sender<C>> {
+        Arc::downgrade(&self.0)
+    }
+
+    /// Whether both lead to the same driver.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl<C> WeakCommands<C> {
+    /// `None` if nobody else can send anything any more.
+    pub(crate) fn upgrade(&self) -> Option<Commands<C>> {
+        self.0.upgrade().map(Commands)
+    }
+}
+
+impl<C: Charged> Inbox<C> {
+    /// Looks for new commands, if all that were taken have been obeyed: whether there is one for [`Inbox::next`]. Pending
+    /// if there is none yet, false if there will never be.
+    pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<bool> {
+        if !self.taken.is_empty() {
+            return Poll::Ready(true);
+        }
+        let mut state = self.shared.lock();
+        mem::swap(&mut state.commands, &mut self.taken);
+        if !self.taken.is_empty() {
+            return Poll::Ready(true);
+        }
+        if state.abandoned {
+            return Poll::Ready(false);
+        }
+        if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            state.waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// The oldest of the commands that have been taken.
+    pub(crate) fn next(&mut self) -> Option<C> {
+        self.taken.pop_front()
+    }
+
+    /// What takes up so much is over: there is room for something else with the next [`Inbox::give_back`].
+    pub(crate) fn free(&mut self, cost: Option<Cost>) {
+        cost.into_iter().for_each(|cost| self.freed.add(cost));
+    }
+
+    /// Gives all room back that has become free: in one step, which costs as much as that for a single request.
+    pub(crate) fn give_back(&mut self) {
+        let freed = mem::take(&mut self.freed);
+        if !freed.is_none() {
+            let mut state = self.shared.lock();
+            state.room.give_back(freed);
+            serve(state);
+        }
+    }
+
+    /// Whether nothing has been sent that has not been obeyed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.taken.is_empty() && self.shared.lock().commands.is_empty()
+    }
+
+    /// Takes no more, and returns what has come so far.
+    pub(crate) fn close(&mut self) -> impl Iterator<Item = C> + use<C> {
+        let mut rest = mem::take(&mut self.taken);
+        let mut state = self.shared.lock();
+        state.closed = true;
+        rest.append(&mut state.commands);
+        state.room.open();
+        rest.extend(std::iter::from_fn(|| state.room.serve()));
+        drop(state);
+        rest.into_iter()
+    }
+
+    /// Gives memory back while nothing is going on.
+    pub(crate) fn shrink(&mut self) {
+        self.taken.shrink_to(KEPT);
+        self.shared.lock().commands.shrink_to(KEPT);
+    }
+}
+
+/// Takes no more: what waits is dropped, and with it the ends that somebody may be waiting at.
+impl<C> Drop for Inbox<C> {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.closed = true;
+        let rest = (mem::take(&mut state.commands), state.room.clear());
+        drop(state);
+        drop(rest);
+    }
+}
+
+impl<C> Shared<C> {
+    fn new(requests_max: usize, bytes_max: usize) -> Self {
+        Self(Mutex::new(State {
+            commands: VecDeque::new(),
+            waker: None,
+            abandoned: false,
+            closed: false,
+            room: Room::new(requests_max, bytes_max),
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<C>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sends a command, and wakes a driver that waits.
+fn push<C>(mut state: MutexGuard<'_, State<C>>, command: C) {
+    state.commands.push_back(command);
+    let waker = state.waker.take();
+    drop(state);
+    waker.into_iter().for_each(Waker::wake);
+}
+
+/// Sends everything that waits in line and that there is room for, and wakes a driver that waits.
+fn serve<C: Charged>(mut state: MutexGuard<'_, State<C>>) {
+    let before = state.commands.len();
+    while let Some(command) = state.room.serve() {
+        state.commands.push_back(command);
+    }
+    let waker = if state.commands.len() > before { state.waker.take() } else { None };
+    drop(state);
+    waker.into_iter().for_each(Waker::wake);
+}
+
+impl<C: Charged> Drop for InLine<C> {
+    fn drop(&mut self) {
+        let mut state = self.commands.0.0.lock();
+        let left = state.room.leave(self.number);
+        if left.is_some() {
+            // There may be room for those behind.
+            serve(state);
+        }
+    }
+}
+
+impl<C> Drop for Sender<C> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.abandoned = true;
+        let waker = state.waker.take();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            Barrier,
+            atomic::{AtomicUsize, Ordering::SeqCst},
+        },
+        task::Wake,
+        thread,
+    };
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    impl Charged for u32 {
+        fn charge(&mut self, _: Cost) {}
+    }
+
+    #[test]
+    fn commands_are_taken_in_their_order_and_a_driver_that_waits_is_woken_once() {
+        let (commands, mut inbox) = inbox::<u32>(9, 9);
+        let woken = Arc::<Woken>::default();
+        let waker = Waker::from(woken.clone());
+        let cx = &Context::from_waker(&waker);
+        assert!(inbox.poll(cx).is_pending());
+        (1..=3).for_each(|n| commands.send(n).unwrap());
+        assert_eq!(woken.0.load(SeqCst), 1, "the first one wakes it");
+        assert!(!inbox.is_empty());
+        assert_eq!(inbox.poll(cx), Poll::Ready(true));
+        commands.send(4).unwrap();
+        assert_eq!(woken.0.load(SeqCst), 1, "it is awake");
+        let mut seen = Vec::new();
+        while inbox.poll(cx) == Poll::Ready(true) {
+            seen.extend(inbox.next());
+        }
+        assert_eq!(seen, [1, 2, 3, 4]);
+        assert!(inbox.is_empty());
+    }
+
+    #[test]
+    fn the_driver_hears_that_all_have_gone_behind_what_they_sent() {
+        let (commands, mut inbox) = inbox::<u32>(9, 9);
+        let weak = commands.downgrade();
+        let woken = Arc::<Woken>::default();
+        let waker = Waker::from(woken.clone());
+        let cx = &Context::from_waker(&waker);
+        let other = weak.upgrade().unwrap();
+        assert!(other.is_like(&commands) && inbox.poll(cx).is_pending());
+        drop(commands);
+        assert_eq!(woken.0.load(SeqCst), 0, "there is another");
+        other.send(1).unwrap();
+        assert_eq!(inbox.poll(cx), Poll::Ready(true));
+        drop(other);
+        assert!(weak.upgrade().is_none());
+        assert_eq!(inbox.poll(cx), Poll::Ready(true), "not before the last command");
+        assert!(inbox.next().is_some());
+        assert_eq!(inbox.poll(cx), Poll::Ready(false));
+    }
+
+    #[test]
+    fn what_comes_too_late_comes_back() {
+        let (commands, mut inbox) = inbox::<u32>(9, 9);
+        commands.send(1).unwrap();
+        assert_eq!(inbox.close().collect::<Vec<_>>(), [1]);
+        assert_eq!(commands.send(2), Err(2));
+        drop(inbox);
+        assert!(commands.send(3).is_err());
+    }
+
+    #[test]
+    fn nothing_is_lost_between_threads() {
+        const EACH: usize = 2_000;
+        let (commands, mut inbox) = inbox::<u32>(9, 9);
+        let start = Barrier::new(3);
+        let woken = Arc::<Woken>::default();
+        let waker = Waker::from(woken.clone());
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                let (commands, start) = (commands.clone(), &start);
+                scope.spawn(move || {
+                    start.wait();
+                    (0..EACH).for_each(|_| commands.send(1).unwrap());
+                });
+            }
+            drop(commands);
+            start.wait();
+            let (mut seen, mut asleep) = (0, 0);
+            loop {
+                let before = woken.0.load(SeqCst);
+                match inbox.poll(&Context::from_waker(&waker)) {
+                    Poll::Ready(true) => seen += usize::from(inbox.next().is_some()),
+                    Poll::Ready(false) => break,
+                    Poll::Pending => {
+                        asleep += 1;
+                        while woken.0.load(SeqCst) == before {
+                            thread::yield_now();
+                        }
+                    }
+                }
+            }
+            assert_eq!(seen, 2 * EACH);
+            assert_eq!(woken.0.load(SeqCst), asleep, "woken as often as it slept");
+        });
+    }
+}

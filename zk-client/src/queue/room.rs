@@ -1,0 +1,268 @@
+//! Room for requests: so many, and so many bytes. What finds none waits behind all that came before.
+//!
+//! It is the submissions that wait, and not their callers: room that were kept for a caller who is busy elsewhere would be
+//! missing to whatever that one is waiting for.
+
+use std::{collections::BTreeMap, num::NonZeroU32};
+
+/// What is sent: something that takes up room tells how much it was given.
+pub(crate) trait Charged {
+    /// It has room.
+    fn charge(&mut self, cost: Cost);
+}
+
+/// What is left for requests of one session.
+#[derive(Debug)]
+pub(super) struct Room<C> {
+    left: Amount,
+    bytes_max: u64,
+    line: BTreeMap<Number, Waiter<C>>,
+    next: Number,
+}
+
+/// A place in the line.
+pub(crate) type Number = u64;
+
+/// Requests, and bytes of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Amount {
+    requests: u64,
+    bytes: u64,
+}
+
+/// Something that is to be sent as soon as there is room for it.
+#[derive(Debug)]
+struct Waiter<C> {
+    cost: Cost,
+    command: C,
+}
+
+/// Bytes that a request takes up, besides a place among the requests. To be given back when it is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cost(NonZeroU32);
+
+impl Amount {
+    /// More than is ever taken; with what is given back it still can be counted.
+    const ENDLESS: Self = Self { requests: u64::MAX / 2, bytes: u64::MAX / 2 };
+
+    pub(super) const fn add(&mut self, Cost(bytes): Cost) {
+        self.requests += 1;
+        self.bytes += bytes.get() as u64;
+    }
+
+    pub(super) const fn is_none(self) -> bool {
+        self.requests == 0
+    }
+}
+
+impl<C> Room<C> {
+    pub(super) fn new(requests_max: usize, bytes_max: usize) -> Self {
+        let bytes_max = (bytes_max as u64).max(1);
+        let left = Amount { requests: (requests_max as u64).max(1), bytes: bytes_max };
+        Self { left, bytes_max, line: BTreeMap::new(), next: 0 }
+    }
+
+    /// Takes all back that waits.
+    pub(super) fn clear(&mut self) -> impl Sized + use<C> {
+        std::mem::take(&mut self.line)
+    }
+
+    /// One that is longer than everything there is room for gets all of it.
+    fn cost(&self, len: usize) -> Cost {
+        let bytes = (len as u64).clamp(1, self.bytes_max);
+        Cost(u32::try_from(bytes).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MAX))
+    }
+
+    /// Room for a request of `len` bytes, if there is some and nobody waits for it.
+    pub(super) fn take_now(&mut self, len: usize) -> Option<Cost> {
+        let cost = self.cost(len);
+        (self.line.is_empty() && self.take(cost)).then_some(cost)
+    }
+
+    fn take(&mut self, Cost(bytes): Cost) -> bool {
+        let bytes = u64::from(bytes.get());
+        let is_enough = self.left.requests > 0 && self.left.bytes >= bytes;
+        if is_enough {
+            self.left.requests -= 1;
+            self.left.bytes -= bytes;
+        }
+        is_enough
+    }
+
+    /// A place in the line for a command of `len` bytes. There is no room for it now.
+    pub(super) fn wait(&mut self, len: usize, command: C) -> Number {
+        let number = self.next;
+        self.next += 1;
+        self.line.insert(number, Waiter { cost: self.cost(len), command });
+        number
+    }
+
+    /// Takes back what still waits.
+    pub(super) fn leave(&mut self, number: Number) -> Option<C> {
+        self.line.remove(&number).map(|waiter| waiter.command)
+    }
+
+    /// Room is given back.
+    pub(super) const fn give_back(&mut self, amount: Amount) {
+        self.left.requests += amount.requests;
+        self.left.bytes += amount.bytes;
+    }
+
+    /// Lets everybody in: what they want is refused elsewhere.
+    pub(super) const fn open(&mut self) {
+        self.left = Amount::ENDLESS;
+    }
+}
+
+impl<C: Charged> Room<C> {
+    /// What comes next in the line, if there is room for it.
+    pub(super) fn serve(&mut self) -> Option<C> {
+        let (_, first) = self.line.first_key_value()?;
+        if !self.take(first.cost) {
+            return None;
+        }
+        let (_, Waiter { cost, mut command }) = self.line.pop_first()?;
+        command.charge(cost);
+        Some(command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        task::{Context, Poll, Waker},
+        thread,
+    };
+
+    use super::*;
+    use crate::queue::{InLine, Unsent, inbox};
+
+    type Commands = crate::queue::Commands<One>;
+    type Inbox = crate::queue::Inbox<One>;
+
+    #[derive(Debug)]
+    struct One {
+        name: &'static str,
+        cost: Option<Cost>,
+    }
+
+    impl Charged for One {
+        fn charge(&mut self, cost: Cost) {
+            self.cost = Some(cost);
+        }
+    }
+
+    const fn one(name: &'static str) -> One {
+        One { name, cost: None }
+    }
+
+    fn submit(commands: &Commands, name: &'static str, len: usize) -> bool {
+        match commands.submit(one(name), len) {
+            Ok(()) => true,
+            Err(Unsent::NoRoom(_)) => false,
+            Err(Unsent::Closed(_)) => panic!("nobody has closed it"),
+        }
+    }
+
+    fn wait(commands: &Commands, name: &'static str, len: usize) -> Option<InLine<One>> {
+        let place = commands.submit_in_turn(one(name), len).unwrap();
+        place.map(|place| commands.in_line(place))
+    }
+
+    /// What has been sent since, and its room.
+    fn sent(inbox: &mut Inbox) -> (Vec<&'static str>, Vec<Cost>) {
+        let mut commands = Vec::new();
+        while inbox.poll(&Context::from_waker(Waker::noop())) == Poll::Ready(true) {
+            commands.extend(inbox.next());
+        }
+        let paid = |One { name, cost }| (name, cost.expect("all are paid for"));
+        commands.into_iter().map(paid).unzip()
+    }
+
+    fn free(inbox: &mut Inbox, costs: Vec<Cost>) {
+        costs.into_iter().for_each(|cost| inbox.free(Some(cost)));
+        inbox.give_back();
+    }
+
+    #[test]
+    fn those_that_wait_are_sent_in_their_order_and_before_others() {
+        let (commands, mut inbox) = inbox(10, 100);
+        assert!(submit(&commands, "all", 100));
+        let _long = wait(&commands, "long", 60).unwrap();
+        let _short = wait(&commands, "short", 10).unwrap();
+        let (names, costs) = sent(&mut inbox);
+        assert_eq!(names, ["all"]);
+        free(&mut inbox, costs);
+        assert!(!submit(&commands, "late", 70), "only what is left");
+        let (names, costs) = sent(&mut inbox);
+        assert_eq!(names, ["long", "short"], "whether anybody looks after them or not");
+        free(&mut inbox, costs);
+        assert!(submit(&commands, "longer", 1000), "a longer one gets everything");
+        assert!(!submit(&commands, "more", 1));
+    }
+
+    #[test]
+    fn nothing_overtakes_what_waits_for_more_unless_that_is_taken_back() {
+        let (commands, mut inbox) = inbox(10, 100);
+        assert!(submit(&commands, "half", 50));
+        let long = wait(&commands, "long", 60).unwrap();
+        assert!(!submit(&commands, "little", 10), "there is room, and a line");
+        let behind = wait(&commands, "behind", 10).unwrap();
+        assert_eq!(sent(&mut inbox).0, ["half"]);
+        drop(long);
+        assert_eq!(sent(&mut inbox).0, ["behind"], "the one in front has been taken back");
+        drop(behind);
+        assert!(wait(&commands, "rest", 40).is_none(), "there is room at once");
+    }
+
+    #[test]
+    fn requests_are_counted_too() {
+        let (commands, mut inbox) = inbox(2, 100);
+        assert!(submit(&commands, "a", 1) && submit(&commands, "b", 1));
+        assert!(!submit(&commands, "c", 1));
+        let mut costs = sent(&mut inbox).1;
+        costs.truncate(1);
+        free(&mut inbox, costs);
+        assert!(submit(&commands, "c", 1));
+    }
+
+    #[test]
+    fn what_waits_for_a_driver_that_has_gone_is_handed_out() {
+        let (commands, mut inbox) = inbox(1, 100);
+        assert!(submit(&commands, "a", 1));
+        commands.submit_in_turn(one("b"), 1).unwrap();
+        let rest: Vec<_> = inbox.close().map(|one| one.name).collect();
+        assert_eq!(rest, ["a", "b"]);
+        assert_eq!(commands.submit_in_turn(one("c"), 1).unwrap_err().name, "c");
+    }
+
+    #[test]
+    fn many_threads_leave_everything_as_it_was() {
+        let (commands, mut inbox) = inbox(3, 100);
+        thread::scope(|scope| {
+            for thread in 0..4 {
+                let commands = commands.clone();
+                scope.spawn(move || {
+                    for turn in 0..2_000 {
+                        let len = (turn * 7 + thread * 31) % 90;
+                        if !submit(&commands, "now", len) {
+                            if turn % 3 == 0 {
+                                drop(wait(&commands, "taken back", len));
+                            } else {
+                                commands.submit_in_turn(one("in turn"), len).unwrap();
+                            }
+                        }
+                    }
+                });
+            }
+            drop(commands);
+            while inbox.poll(&Context::from_waker(Waker::noop())) != Poll::Ready(false) {
+                let (_, costs) = sent(&mut inbox);
+                free(&mut inbox, costs);
+            }
+        });
+        let state = inbox.shared.lock();
+        assert!(state.room.line.is_empty());
+        assert_eq!(state.room.left, Amount { requests: 3, bytes: 100 });
+    }
+}

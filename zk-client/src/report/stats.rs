@@ -1,0 +1,196 @@
+//! Counting what a client does.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use zk_proto::{
+    OpCode, Time,
+    session::{LinkError, Outcome},
+};
+
+use crate::{
+    error::SessionEnd,
+    report::{
+        histogram::{Histogram, raise_alone},
+        observe::{Answered, Connected, Ending, Observer},
+    },
+};
+
+/// What a session's clients have done so far, all of them together: see [`Client::stats`](crate::Client::stats).
+///
+/// Numbers of one moment, taken one after the other: they need not fit exactly.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// zk.create("/a", b"").await?;
+/// let before = zk.stats();
+/// zk.create("/a", b"").await.unwrap_err();
+/// let after = zk.stats();
+/// assert_eq!(after.answered - before.answered, 1);
+/// assert_eq!(after.rejected - before.rejected, 1);
+/// println!("half of all answers within {:?}", after.latency().quantile(0.5));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Requests that servers have answered, whatever the answer.
+    pub answered: u64,
+    /// Of those, how many were answered with an error.
+    pub rejected: u64,
+    /// Requests that were certainly not carried out: never sent, or given up before.
+    pub not_sent: u64,
+    /// Requests that were sent, and of which nobody knows what became.
+    pub unknown: u64,
+    /// Requests that wait for a connection or for their answer, with those that the session makes for itself.
+    pub in_flight: usize,
+    /// Bytes of those.
+    pub in_flight_bytes: usize,
+    /// Connections so far.
+    pub connects: u64,
+    /// How many of them were lost.
+    pub disconnects: u64,
+    /// Attempts to connect that have failed.
+    pub failed_attempts: u64,
+    /// News passed on to watches.
+    pub watch_events: u64,
+    /// How often a stream's reader was too slow: see [`Resync::Lagged`](crate::Resync::Lagged).
+    pub lagged: u64,
+    latency: Arc<Counters>,
+}
+
+impl Stats {
+    /// How long answers took, from when the session had the request: with the wait for a connection, if there
+    /// was one, and without that for [room](crate::ConnectOptions::requests_max). Goes on being counted.
+    #[must_use]
+    pub fn latency(&self) -> &Histogram {
+        &self.latency.latency
+    }
+}
+
+/// The same, written by the driver and read by anyone; and whoever wants to hear of it.
+#[derive(Default)]
+pub(crate) struct Counters {
+    answered: AtomicU64,
+    rejected: AtomicU64,
+    not_sent: AtomicU64,
+    unknown: AtomicU64,
+    in_flight: AtomicUsize,
+    in_flight_bytes: AtomicUsize,
+    connects: AtomicU64,
+    disconnects: AtomicU64,
+    failed_attempts: AtomicU64,
+    watch_events: AtomicU64,
+    lagged: AtomicU64,
+    latency: Histogram,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+impl fmt::Debug for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Counters").field("latency", &self.latency).finish_non_exhaustive()
+    }
+}
+
+/// Counts where the driver does, who is the only one who writes.
+fn one_more(count: &AtomicU64) {
+    raise_alone(count, 1);
+}
+
+impl Counters {
+    pub(crate) fn new(observer: Option<Arc<dyn Observer>>) -> Self {
+        Self { observer, ..Self::default() }
+    }
+
+    pub(crate) fn snapshot(self: &Arc<Self>) -> Stats {
+        Stats {
+            answered: self.answered.load(Relaxed),
+            rejected: self.rejected.load(Relaxed),
+            not_sent: self.not_sent.load(Relaxed),
+            unknown: self.unknown.load(Relaxed),
+            in_flight: self.in_flight.load(Relaxed),
+            in_flight_bytes: self.in_flight_bytes.load(Relaxed),
+            connects: self.connects.load(Relaxed),
+            disconnects: self.disconnects.load(Relaxed),
+            failed_attempts: self.failed_attempts.load(Relaxed),
+            watch_events: self.watch_events.load(Relaxed),
+            lagged: self.lagged.load(Relaxed),
+            latency: self.clone(),
+        }
+    }
+
+    fn tell(&self, what: impl FnOnce(&dyn Observer)) {
+        if let Some(observer) = &self.observer {
+            what(&**observer);
+        }
+    }
+
+    pub(crate) fn load(&self, requests: usize, bytes: usize) {
+        self.in_flight.store(requests, Relaxed);
+        self.in_flight_bytes.store(bytes, Relaxed);
+    }
+
+    /// A caller's request has come to its end.
+    pub(crate) fn concluded(&self, now: Time, (op, since): (OpCode, Duration), outcome: &Outcome) {
+        let took = now.since_epoch().saturating_sub(since);
+        let ending = match outcome {
+            Outcome::Answered(answer) => {
+                one_more(&self.answered);
+                self.latency.add_alone(took);
+                if answer.code.is_ok() {
+                    Ending::Ok
+                } else {
+                    one_more(&self.rejected);
+                    Ending::Rejected(answer.code)
+                }
+            }
+            Outcome::NotSent(_) => {
+                one_more(&self.not_sent);
+                Ending::NotSent
+            }
+            Outcome::Unknown(_) => {
+                one_more(&self.unknown);
+                Ending::Unknown
+            }
+        };
+        self.tell(|observer| observer.answered(&Answered { op, took, ending }));
+    }
+
+    pub(crate) fn connected(&self, connected: &Connected<'_>) {
+        one_more(&self.connects);
+        self.tell(|observer| observer.connected(connected));
+    }
+
+    pub(crate) fn disconnected(&self, why: &LinkError) {
+        one_more(&self.disconnects);
+        self.tell(|observer| observer.disconnected(why));
+    }
+
+    pub(crate) fn attempt_failed(&self, server: &str, why: &LinkError) {
+        one_more(&self.failed_attempts);
+        self.tell(|observer| observer.attempt_failed(server, why));
+    }
+
+    pub(crate) fn ended(&self, end: SessionEnd) {
+        self.tell(|observer| observer.ended(end));
+    }
+
+    pub(crate) fn watch_event(&self) {
+        one_more(&self.watch_events);
+    }
+
+    pub(crate) fn lagged(&self) {
+        one_more(&self.lagged);
+        self.tell(|observer| observer.lagged());
+    }
+}

@@ -1,0 +1,194 @@
+//! The client as requests see it: its session, and how they are made.
+
+use std::{
+    any::Any,
+    ops::Deref,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use crate::{
+    carry::session::Session,
+    driver::cleanup::Cleanup,
+    request::{call_options::CallOptions, handle::Handle, target::Target},
+};
+
+/// A client of one session. Cheap to clone; all clones share the session.
+///
+/// Requests are carried out in the order of their submission, each client's and across clones as far as
+/// they are ordered at all. Every operation is a builder: await it, or
+/// [`submit`](crate::Get::submit) it to have it under way now and await the result later.
+///
+/// When the last clone is dropped, and with it all [`OwnedNode`](crate::OwnedNode)s, the session is closed
+/// in the background; [`close`](Client::close) waits for that.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// use zk_client::Client;
+///
+/// let zk = Client::connect(&server.connect_string()).await?;
+/// // A clone for each task: one session, one connection.
+/// let writer = tokio::spawn({
+///     let zk = zk.clone();
+///     async move { zk.create("/greeting", b"hello").await }
+/// });
+/// writer.await??;
+/// assert_eq!(zk.get("/greeting").await?.0, "hello");
+/// zk.close().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub(crate) handle: Handle,
+    pub(crate) session: Session,
+    pub(crate) spawn: Spawn,
+    pub(crate) extensions: Extensions,
+}
+
+/// What is kept for those who build on the session: one value of a type.
+#[derive(Clone, Default)]
+pub(crate) struct Extensions(Arc<Mutex<Vec<Arc<dyn Any + Send + Sync>>>>);
+
+impl std::fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Extensions")
+    }
+}
+
+/// The task that drives a session: see [`ConnectOptions::spawn_with`](crate::ConnectOptions::spawn_with).
+pub type SessionTask = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Who runs tasks.
+#[derive(Clone)]
+pub(crate) struct Spawn(Arc<dyn Fn(SessionTask) + Send + Sync>);
+
+impl Spawn {
+    pub(crate) fn new(chosen: Option<Arc<dyn Fn(SessionTask) + Send + Sync>>) -> Self {
+        Self(chosen.unwrap_or_else(|| {
+            let runtime = tokio::runtime::Handle::current();
+            Arc::new(move |task| drop(runtime.spawn(task)))
+        }))
+    }
+
+    pub(crate) fn run(&self, task: SessionTask) {
+        (self.0)(task);
+    }
+}
+
+impl std::fmt::Debug for Spawn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Spawn")
+    }
+}
+
+impl Client {
+    pub(crate) const fn target(&self) -> Target<'_> {
+        Target::new(&self.handle)
+    }
+
+    /// A client of the same session whose requests are made like this unless a single one chooses otherwise.
+    pub fn with(&self, options: CallOptions) -> Self {
+        let mut client = self.clone();
+        (client.handle.options, client.handle.told) = (options, options);
+        client
+    }
+
+    /// A client of the same session whose requests end only when they are answered or the session ends: whatever
+    /// this one was told, they have no timeout, do not fail fast, are not held back by a [cork](Client::cork), are
+    /// asked again when a server [throttles](CallOptions::retry_throttled) them, and wait in turn for
+    /// [room](crate::ConnectOptions::requests_max) also where they are submitted.
+    ///
+    /// For recipes and other work that goes on for as long as the session lives, and is bounded as a whole, as by
+    /// `tokio::time::timeout`.
+    pub fn patient(&self) -> Self {
+        let mut client = self.clone();
+        client.handle.options = CallOptions::patient();
+        client.handle.held = None;
+        client
+    }
+
+    /// A client of the same session for giving back what nobody but its user knows of, such as a node that was
+    /// made by other means than a [protected create](crate::Create::protected). Until it and all its clones have
+    /// gone, nobody [leaves](Client::detach) the session, and what is submitted by it is carried out although
+    /// somebody wants to.
+    ///
+    /// For [tasks](Client::spawn) that give something back when its owner has gone: made where the owner goes, and
+    /// handed to the task, it leaves no moment in between.
+    #[must_use = "it is dropped when all is given back"]
+    pub fn for_cleanup(&self) -> Self {
+        let mut client = self.clone();
+        client.handle.cleanup = Some(Cleanup::begin(&self.handle.commands));
+        client
+    }
+
+    /// A client of the same session that holds its submissions back until it is dropped, for them to
+    /// leave together in one write: with nobody else's in between, and with one wake-up for all.
+    #[must_use = "dropping it lets go"]
+    pub fn cork(&self) -> Cork {
+        let mut client = self.clone();
+        client.handle.held = Some(Arc::new(Mutex::new(Some(Vec::new()))));
+        Cork(client)
+    }
+
+    /// The value of this type that all clients of the session share, made when it is first asked for: where those
+    /// who build on a session, such as recipes, keep what they have to know of all of it.
+    ///
+    /// It goes with the last of the clients. One that keeps a client keeps the session alive.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    ///
+    /// #[derive(Default)]
+    /// struct Turns(AtomicU64);
+    ///
+    /// zk.extension::<Turns>().0.fetch_add(1, Ordering::Relaxed);
+    /// assert_eq!(zk.clone().extension::<Turns>().0.load(Ordering::Relaxed), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn extension<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        let mut known = self.extensions.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A clone of the one that is asked for alone: it costs an update of its count.
+        let found = known.iter().find(|value| value.is::<T>()).cloned();
+        if let Some(found) = found.and_then(|value| value.downcast().ok()) {
+            return found;
+        }
+        let made = Arc::new(T::default());
+        known.push(made.clone());
+        made
+    }
+
+    /// Has a task run where the session's own task runs: by default on the runtime on which the client was
+    /// connected, from wherever this is called. For what goes on beside the work with a session, such as
+    /// watching over something.
+    ///
+    /// A task that keeps a client keeps the session alive.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.spawn.run(Box::pin(task));
+    }
+}
+
+/// A [`Client`] that holds its submissions back: see [`Client::cork`].
+#[derive(Debug)]
+pub struct Cork(Client);
+
+impl Deref for Cork {
+    type Target = Client;
+    fn deref(&self) -> &Client {
+        &self.0
+    }
+}
+
+impl Drop for Cork {
+    fn drop(&mut self) {
+        self.0.handle.send_held();
+    }
+}

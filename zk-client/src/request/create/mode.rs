@@ -1,0 +1,142 @@
+//! What kinds of nodes there are, and what servers are asked for to make them.
+
+use std::time::Duration;
+
+use zk_proto::{
+    AclList, CreateFlags, Str,
+    frame::RequestFrame,
+    path::Naming,
+    request::{Create2Request, CreateContainerRequest, CreateRequest, CreateTtlRequest},
+};
+
+use crate::request::target::Target;
+
+/// What kind of node to create.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+/// use std::time::Duration;
+/// use zk_client::CreateMode;
+///
+/// zk.create("/jobs", b"").mode(CreateMode::Container).await?;
+/// let first = zk.create("/jobs/job-", b"").mode(CreateMode::PersistentSequential).await?;
+/// assert_eq!(first.path, "/jobs/job-0000000000");
+/// let worker = zk.create("/worker", b"").mode(CreateMode::Ephemeral).await?;
+/// assert_eq!(worker.stat.ephemeral_owner, zk.session().id());
+/// // Servers refuse it unless they have been told to allow it.
+/// let hint = CreateMode::PersistentTtl(Duration::from_secs(60));
+/// if let Err(error) = zk.create("/hint", b"").mode(hint).await {
+///     println!("{error}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CreateMode {
+    /// Lives until deleted.
+    #[default]
+    Persistent,
+    /// Persistent, with a sequence number appended to its name.
+    PersistentSequential,
+    /// Lives as long as the session; cannot have children.
+    Ephemeral,
+    /// Ephemeral, with a sequence number appended to its name.
+    EphemeralSequential,
+    /// Deleted by the servers some time after its last child, by default within a minute or two. Since
+    /// 3.5.1.
+    Container,
+    /// Deleted by the servers once it has had no children and no write for this long, 1 ms to about 34
+    /// years. Since 3.5.4, and only if the servers allow it (`extendedTypesEnabled`).
+    PersistentTtl(Duration),
+    /// The same, with a sequence number appended to its name.
+    PersistentSequentialTtl(Duration),
+}
+
+impl CreateMode {
+    pub(crate) const fn flags(self) -> CreateFlags {
+        match self {
+            Self::Persistent => CreateFlags::PERSISTENT,
+            Self::PersistentSequential => CreateFlags::PERSISTENT_SEQUENTIAL,
+            Self::Ephemeral => CreateFlags::EPHEMERAL,
+            Self::EphemeralSequential => CreateFlags::EPHEMERAL_SEQUENTIAL,
+            Self::Container => CreateFlags::CONTAINER,
+            Self::PersistentTtl(_) => CreateFlags::PERSISTENT_TTL,
+            Self::PersistentSequentialTtl(_) => CreateFlags::PERSISTENT_SEQUENTIAL_TTL,
+        }
+    }
+
+    pub(crate) const fn naming(self) -> Naming {
+        match self {
+            Self::PersistentSequential
+            | Self::EphemeralSequential
+            | Self::PersistentSequentialTtl(_) => Naming::Sequential,
+            Self::Persistent | Self::Ephemeral | Self::Container | Self::PersistentTtl(_) => {
+                Naming::Exact
+            }
+        }
+    }
+
+    pub(crate) const fn is_ephemeral(self) -> bool {
+        matches!(self, Self::Ephemeral | Self::EphemeralSequential)
+    }
+
+    /// The operation that servers demand for the mode, and its arguments. Nothing else decides on it.
+    pub(crate) fn operation<'a>(
+        self,
+        path: Str<'a>,
+        data: &'a [u8],
+        acl: AclList,
+    ) -> CreateOperation<'a> {
+        let (data, flags) = (Some(data), self.flags());
+        match self {
+            Self::PersistentTtl(ttl) | Self::PersistentSequentialTtl(ttl) => {
+                let ttl = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX);
+                CreateOperation::Ttl(CreateTtlRequest { path, data, acl, flags, ttl })
+            }
+            Self::Container => CreateOperation::Container(CreateRequest { path, data, acl, flags }),
+            Self::Persistent
+            | Self::PersistentSequential
+            | Self::Ephemeral
+            | Self::EphemeralSequential => {
+                CreateOperation::Plain(CreateRequest { path, data, acl, flags })
+            }
+        }
+    }
+}
+
+/// The three operations that create nodes.
+pub(crate) enum CreateOperation<'a> {
+    Plain(CreateRequest<'a>),
+    Container(CreateRequest<'a>),
+    Ttl(CreateTtlRequest<'a>),
+}
+
+impl CreateOperation<'_> {
+    /// What to ask for, and what instead if the server does not know that. Nothing is in doubt over it: servers
+    /// refuse what they do not know.
+    pub(crate) fn frames(self, target: Target<'_>) -> (RequestFrame, Option<RequestFrame>) {
+        let level = &target.handle.level;
+        match self {
+            CreateOperation::Plain(create) if level.lacks_create2() => {
+                (target.frame(&create), None)
+            }
+            CreateOperation::Plain(create) if !level.has_create2() => {
+                let older = target.frame(&create);
+                (target.frame(&Create2Request(create)), Some(older))
+            }
+            operation => (operation.frame(target), None),
+        }
+    }
+
+    fn frame(self, target: Target<'_>) -> RequestFrame {
+        match self {
+            CreateOperation::Plain(create) => target.frame(&Create2Request(create)),
+            CreateOperation::Container(create) => target.frame(&CreateContainerRequest(create)),
+            CreateOperation::Ttl(create) => target.frame(&create),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Creating what is missing above nodes.
+
+use std::borrow::Cow;
+
+use zk_proto::{
+    AclList,
+    path::{ancestors, parent},
+    session::OnLoss,
+};
+
+use crate::{
+    carry::attempt::Concluded,
+    chroot::Chroot,
+    error::{MultiError, Rejection, WriteError},
+    request::{
+        call_options::{Admission, CallOptions},
+        client::Client,
+        create::{
+            Created,
+            mode::CreateMode,
+            wish::{Wish, read_created},
+        },
+        pending::Pending,
+    },
+};
+
+/// How often nodes are created again that somebody deletes under our hands, such as empty containers.
+const ROUNDS_MAX: usize = 8;
+
+/// What there has to be above nodes.
+#[derive(Debug, Default)]
+pub(crate) struct Above {
+    /// The nodes, each behind the one above it, with their paths from the servers' root.
+    levels: Vec<(String, CreateMode, AclList)>,
+    /// How they are asked for.
+    options: CallOptions,
+}
+
+/// What comes of a create, as far as it matters here.
+pub(crate) trait Outcome {
+    /// Whether it has failed for want of a node above.
+    fn is_missing(&self) -> bool;
+    /// The same with the reason for that.
+    fn because(self, error: WriteError) -> Self;
+}
+
+impl<T> Outcome for Result<T, WriteError> {
+    fn is_missing(&self) -> bool {
+        matches!(self, Err(WriteError::Rejected(Rejection::NoNode)))
+    }
+    fn because(self, error: WriteError) -> Self {
+        Err(error)
+    }
+}
+
+impl Outcome for Concluded {
+    fn is_missing(&self) -> bool {
+        // Checks and deletes are behind the creates.
+        matches!(self.nodes, Ok(Err(MultiError { index, rejection: Rejection::NoNode }))
+            if index < self.creates)
+    }
+    fn because(mut self, error: WriteError) -> Self {
+        self.nodes = Err(error);
+        self
+    }
+}
+
+impl<B> Outcome for (Concluded, B) {
+    fn is_missing(&self) -> bool {
+        self.0.is_missing()
+    }
+    fn because(self, error: WriteError) -> Self {
+        (self.0.because(error), self.1)
+    }
+}
+
+impl Above {
+    /// What there has to be above these nodes; `None` if nothing is to be done about it. With a path that is none
+    /// there will be no node.
+    pub(crate) fn of<'a>(wishes: impl IntoIterator<Item = &'a Wish<'a>>) -> Option<Self> {
+        let mut above = Self::default();
+        for Wish { client, options, path, mode, acl, above: wanted, floor, .. } in wishes {
+            let chroot = &client.handle.chroot;
+            let path = chroot.resolve(path, mode.naming());
+            let (Some(wanted), Ok(path)) = (*wanted, path) else { continue };
+            let floor = floor.map_or(Cow::Borrowed("/"), |floor| chroot.absolute(floor));
+            let is_there = |path: &&str| ancestors(&floor).any(|there| there == *path);
+            let mut levels: Vec<&str> = parent(&path).into_iter().flat_map(ancestors).collect();
+            levels.retain(|path| *path != "/" && !is_there(path));
+            let levels = levels.into_iter().rev();
+            let level = |path: &str| (path.to_owned(), wanted, acl.clone());
+            above.levels.extend(levels.map(level));
+            above.options = *options;
+        }
+        (!above.levels.is_empty()).then_some(above)
+    }
+
+    /// Goes on from the outcome of a first try: as long as that is for want of a node above, asks for all of them and
+    /// for the node once more, in one write. So whatever is submitted with a try is behind it.
+    pub(crate) async fn climb<F: Future<Output: Outcome>>(
+        &self,
+        client: &Client,
+        mut outcome: F::Output,
+        mut again: impl FnMut(&Client, F::Output) -> F,
+    ) -> F::Output {
+        for _ in 0..ROUNDS_MAX {
+            if self.levels.is_empty() || !outcome.is_missing() {
+                break;
+            }
+            let cork = client.cork();
+            let above = self.submit(&cork);
+            let next = again(&cork, outcome);
+            drop(cork);
+            let mut refusal = None;
+            for level in above {
+                refusal = refusal.or(refused(level.await));
+            }
+            outcome = next.await;
+            if let Some(why) = refusal.filter(|_| outcome.is_missing()) {
+                return outcome.because(why);
+            }
+        }
+        outcome
+    }
+
+    /// None of them is sent again if its reply is lost: the node is, and tells whether they are needed.
+    fn submit(&self, client: &Client) -> Vec<Pending<Created, WriteError>> {
+        let mut root = client.clone();
+        root.handle.chroot = Chroot::default();
+        let create = |(path, mode, acl): &(String, CreateMode, AclList)| {
+            let lacks = *mode == CreateMode::Container && client.handle.level.lacks_containers();
+            let mode = if lacks { CreateMode::Persistent } else { *mode };
+            let wish = Wish { mode, acl: acl.clone(), ..Wish::new(&root, path, b"") };
+            let wish = Wish { options: self.options, ..wish };
+            wish.request(OnLoss::Report, Admission::Waiting, read_created)
+        };
+        self.levels.iter().map(create).collect()
+    }
+}
+
+/// Why there is no node, if it was refused for what it is.
+fn refused(level: Result<Created, WriteError>) -> Option<WriteError> {
+    use Rejection::{NoNode, NodeExists, Unimplemented};
+    let error = level.err()?;
+    match error {
+        // There is one, or the next try will tell: another kind of node is asked for then.
+        WriteError::Rejected(NodeExists | NoNode | Unimplemented) => None,
+        WriteError::Rejected(_) => Some(error),
+        _ => None,
+    }
+}

@@ -1,0 +1,37 @@
+//! Builders of the plain operations.
+//!
+//! | module | concern |
+//! |---|---|
+//! | `read` | data, existence, children, access control |
+//! | `write` | data, access control, deletes |
+//! | `sync` | catching up with the leader |
+//! | `session` | what servers know of this session: its nodes, its identities |
+//! | `config` | the ensemble's members |
+//! | `several` | several reads in one request |
+//! | `add_watch`, `check_watches` | asking for watches that go on; asking for watches and taking them away |
+//! | `builder` | what all of them have in common |
+
+mod add_watch;
+pub(crate) mod builder;
+mod check_watches;
+mod config;
+mod read;
+mod session;
+mod several;
+mod sync;
+mod write;
+
+pub(crate) use self::read::{read_children, read_data, read_exists};
+pub use self::{
+    add_watch::AddWatch,
+    check_watches::{CheckWatches, WatchKind},
+    config::{Config, ConfigWatched, EnsembleConfig, Member, Reconfig},
+    read::{
+        ChildNames, Children, ChildrenPacked, ChildrenWatched, DescendantCount, Exists,
+        ExistsWatched, Get, GetAcl, GetWatched,
+    },
+    session::{AddAuth, Ephemerals, WhoAmI},
+    several::{MultiRead, ReadResult},
+    sync::Sync,
+    write::{Delete, DeleteIfExists, Set, SetAcl},
+};

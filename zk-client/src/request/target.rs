@@ -1,0 +1,23 @@
+//! Where a request goes, and how.
+
+use zk_proto::{frame::RequestFrame, request::Request};
+
+use crate::request::{call_options::CallOptions, handle::Handle};
+
+/// Where a request goes, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target<'a> {
+    pub(crate) handle: &'a Handle,
+    pub(crate) options: CallOptions,
+}
+
+impl<'a> Target<'a> {
+    pub(crate) const fn new(handle: &'a Handle) -> Self {
+        Self { handle, options: handle.options }
+    }
+
+    /// Encodes a request.
+    pub(crate) fn frame<R: Request>(&self, request: &R) -> RequestFrame {
+        self.handle.frames.of(request)
+    }
+}

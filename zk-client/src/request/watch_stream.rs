@@ -1,0 +1,154 @@
+//! Watches that go on until they are dropped.
+
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures_core::Stream;
+use zk_proto::session::WatchBy;
+
+use crate::{
+    chroot::Chroot,
+    driver::command::Command,
+    queue::WeakCommands,
+    watch::{Letterbox, Listener, Mailbox, News, Watch, WatchEnd, WatchItem, read_event},
+};
+
+/// A watch that comes with the answer to a request.
+#[derive(Debug)]
+pub(crate) enum Attached {
+    Nothing,
+    Once(Watch),
+    Many(Box<WatchStream>),
+}
+
+impl Attached {
+    pub(crate) fn once(self) -> Option<Watch> {
+        match self {
+            Self::Once(watch) => Some(watch),
+            Self::Nothing | Self::Many(_) => None,
+        }
+    }
+}
+
+/// Events of one node, or of a node and everything below it, as long as it is kept.
+///
+/// Bounded, and explicit about what it cannot tell: after a [`WatchItem::Resync`] everything has to be read anew.
+/// The server tells of a change before it shows it: what is read after an event reflects the change, or a later one.
+///
+/// ```no_run
+/// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
+/// use zk_client::{WatchItem, WatchMode};
+///
+/// let mut changes = zk.watch("/members", WatchMode::Recursive).await?;
+/// // Set first, read then: nothing falls in between.
+/// let (mut members, _) = zk.children("/members").await?;
+/// while let Some(item) = changes.next().await {
+///     match item {
+///         WatchItem::Event(event) => println!("{} {}", event.kind, event.path),
+///         WatchItem::Resync(why) => println!("read all anew: {why:?}"),
+///         _ => {}
+///     }
+///     members = zk.children("/members").await?.0;
+/// }
+/// println!("{:?}: last seen {members:?}", changes.end());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Dropping it takes the watch away, on the server as well as soon as nothing else of the session needs it there. It
+/// does not keep the session alive.
+#[derive(Debug)]
+#[must_use = "dropping it takes the watch away"]
+pub struct WatchStream {
+    mailbox: Mailbox,
+    by: WatchBy,
+    /// Absolute.
+    path: Arc<str>,
+    chroot: Chroot,
+    /// `None` when there is nothing to be taken away.
+    commands: Option<WeakCommands<Command>>,
+}
+
+impl WatchStream {
+    /// A stream, and what the session keeps of it.
+    pub(crate) fn new(
+        items_max: usize,
+        by: WatchBy,
+        path: &str,
+        chroot: Chroot,
+        commands: WeakCommands<Command>,
+    ) -> (Self, Listener) {
+        let mailbox = Mailbox::new(items_max);
+        let listener = Listener::Many(Arc::new(Letterbox(mailbox.clone())));
+        let commands = Some(commands);
+        (Self { mailbox, by, path: path.into(), chroot, commands }, listener)
+    }
+
+    /// The watched node, relative to the client's chroot.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.chroot.relative(&self.path)
+    }
+
+    /// The next item, in the order in which the server told; `None` when the stream has [ended](Self::end).
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<WatchItem> {
+        poll_fn(|cx| self.poll_item(cx)).await
+    }
+
+    /// An item that is there already; never waits.
+    pub fn try_next(&mut self) -> Option<WatchItem> {
+        self.mailbox.try_next().map(|item| self.read(item))
+    }
+
+    /// Why the stream has ended, once [`next`](Self::next) has nothing more to give.
+    #[must_use]
+    pub fn end(&self) -> Option<WatchEnd> {
+        self.mailbox.end()
+    }
+
+    pub(crate) fn mailbox(&self) -> &Mailbox {
+        &self.mailbox
+    }
+
+    /// There was never a watch.
+    pub(crate) fn forget(&mut self) {
+        self.commands = None;
+    }
+
+    fn poll_item(&self, cx: &Context<'_>) -> Poll<Option<WatchItem>> {
+        self.mailbox.poll_next(cx).map(|item| item.map(|item| self.read(item)))
+    }
+
+    fn read(&self, item: News) -> WatchItem {
+        match item {
+            News::Event(event) => WatchItem::Event(read_event(&self.chroot, &event)),
+            News::Resync(resync) => WatchItem::Resync(resync),
+        }
+    }
+}
+
+impl Stream for WatchStream {
+    type Item = WatchItem;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<WatchItem>> {
+        self.poll_item(cx)
+    }
+}
+
+impl Drop for WatchStream {
+    fn drop(&mut self) {
+        self.mailbox.close();
+        // Without a driver, or after the end, there is nothing on any server.
+        let commands = self.commands.take().filter(|_| !self.mailbox.is_over());
+        if let Some(commands) = commands.and_then(|commands| commands.upgrade()) {
+            let (by, path) = (self.by, self.path.clone());
+            let _ = commands.send(Command::Unwatch { by, path });
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What the session keeps of a watch.
+
+use std::sync::Arc;
+
+use zk_proto::{
+    EventType,
+    session::{WatchBy, WatchNotice, Watcher},
+};
+
+use super::{
+    event::{Delivery, Event},
+    mailbox::Letterbox,
+    once,
+};
+
+/// What the session keeps of a watch.
+#[derive(Clone, Debug)]
+pub(crate) enum Listener {
+    /// For one event.
+    Once(once::Sender),
+    /// For as many as there are.
+    Many(Arc<Letterbox>),
+}
+
+impl Listener {
+    /// Tells whoever listens that this watch, armed by such a request on this path, has been taken away.
+    pub(crate) fn remove(&self, by: WatchBy, path: &Arc<str>) {
+        let kind = match by {
+            WatchBy::Data | WatchBy::Exists => EventType::DATA_WATCH_REMOVED,
+            WatchBy::Children => EventType::CHILD_WATCH_REMOVED,
+            WatchBy::Persistent | WatchBy::Recursive => EventType::PERSISTENT_WATCH_REMOVED,
+        };
+        match self {
+            Self::Once(sender) => {
+                let event = Event { kind, path: path.clone(), zxid: None };
+                sender.notify(WatchNotice::Event(event));
+            }
+            Self::Many(letterbox) => letterbox.0.remove(),
+        }
+    }
+
+    pub(crate) fn notify(&self, notice: WatchNotice) -> Delivery {
+        match self {
+            Self::Once(sender) => {
+                sender.notify(notice);
+                Delivery::Kept
+            }
+            Self::Many(letterbox) => letterbox.0.notify(notice),
+        }
+    }
+}
+
+impl Watcher for Listener {
+    fn is_gone(&self) -> bool {
+        match self {
+            Self::Once(sender) => sender.is_gone(),
+            Self::Many(letterbox) => letterbox.0.is_closed(),
+        }
+    }
+}
