@@ -102,11 +102,12 @@ pub use self::{
     },
     request::{
         call_options::CallOptions,
-        client::{Client, Cork, SessionTask},
+        client::{Client, Cork},
         create::{
             Create, CreateAllProtected, CreateMode, CreateOrExists, CreateProtected, Created,
             PendingCreate, PendingNodes,
         },
+        handle::SessionTask,
         multi::{Multi, MultiOutcome, OpResult},
         operations::{
             AddAuth, AddWatch, CheckWatches, ChildNames, Children, ChildrenPacked, ChildrenWatched,

@@ -52,7 +52,7 @@ pub enum CacheEvent {
 /// # let server = zk_testkit::TestServer::start().await?;
 /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
 /// use std::collections::BTreeMap;
-/// use zk_client::{Arc<dyn Any + Send + Sync>, CacheEvent};
+/// use zk_client::{Cache, CacheEvent};
 ///
 /// zk.create("/shards/1", b"zk-17").parents().await?;
 /// let cache = Cache::children(&zk, "/shards").start()?;

@@ -90,7 +90,7 @@ impl Source {
     }
 
     pub(super) fn singles(client: &Client) -> Self {
-        let mailbox = Mailbox::new(client.handle.watch_items_max);
+        let mailbox = Mailbox::new(client.handle.shared.watch_items_max);
         let letterbox = Arc::new(Letterbox(mailbox.clone()));
         Self::Singles(Singles { mailbox, letterbox, armed: BTreeMap::new() })
     }

@@ -24,8 +24,8 @@ use crate::{
     queue::inbox,
     report::stats::Counters,
     request::{
-        client::{Client, Extensions, Spawn},
-        handle::Handle,
+        client::Client,
+        handle::{Extensions, Handle, Shared, Spawn, View},
     },
 };
 
@@ -63,7 +63,7 @@ impl Client {
             }
         }
         let counters = Arc::new(Counters::new(observer));
-        let ids = Arc::new(seed.map_or(Ids::Random, Ids::seeded));
+        let ids = seed.map_or(Ids::Random, Ids::seeded);
         let seed = match seed {
             Some(seed) => seed,
             None => getrandom::u64().map_err(|error| ConnectError::Entropy(error.to_string()))?,
@@ -102,27 +102,21 @@ impl Client {
         let spawn = Spawn::new(spawn);
         spawn.run(Box::pin(task));
 
-        let session = Session::new(published.clone(), lease, sweeps, clock);
-        let client = Self {
-            handle: Handle {
-                commands,
-                published,
-                chroot,
-                level,
-                ids,
-                counters: counters.clone(),
-                frames: frames.clone(),
-                options,
-                told: options,
-                acl,
-                watch_items_max,
-                cleanup: None,
-                held: None,
-            },
-            session,
+        let shared = Shared {
+            commands,
+            session: Session::new(published.clone(), lease, sweeps, clock),
+            published,
+            level,
+            ids,
+            counters,
+            frames,
+            watch_items_max,
             spawn,
             extensions: Extensions::default(),
         };
+        let shared = Arc::new(shared);
+        let view = View { shared, chroot, cleanup: None, told: options, acl, held: None };
+        let client = Self { handle: Handle::new(options, view) };
         // Dropping the client, here or with the future, ends the driver.
         let connected = client.connected();
         let last = || ConnectError::TimedOut { last: last_failure.borrow().clone() };

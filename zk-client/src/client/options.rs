@@ -19,7 +19,7 @@ use crate::{
         servers::Servers,
     },
     report::observe::Observer,
-    request::{call_options::CallOptions, client::SessionTask},
+    request::{call_options::CallOptions, handle::SessionTask},
 };
 
 /// What a client can be told before it connects.

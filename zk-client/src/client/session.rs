@@ -16,7 +16,7 @@ impl Client {
     /// A view of the session: where it stands, and how long it is sure to last.
     #[must_use]
     pub fn session(&self) -> Session {
-        self.session.renewed()
+        self.handle.shared.session.renewed()
     }
 
     /// Has the session's [lease](Session::lease_left) confirmed by the leader until the returned value is dropped: for
@@ -42,14 +42,16 @@ impl Client {
     /// # }
     /// ```
     pub fn keep_lease(&self) -> LeaseKeeper {
-        LeaseKeeper::new(self.session.lease())
+        LeaseKeeper::new(self.handle.shared.session.lease())
     }
 
     /// Waits until servers refuse to delete a node of this session that nobody owns any more; resolves at once if they do
     /// already. It stays until they let it go: see [`Session::orphans`].
     pub async fn orphaned(&self, path: &str) -> Rejection {
         match self.handle.chroot.resolve(path, Naming::Exact) {
-            Ok(absolute) => self.session.sweeps().until_refused(&absolute).await.into(),
+            Ok(absolute) => {
+                self.handle.shared.session.sweeps().until_refused(&absolute).await.into()
+            }
             // There is none.
             Err(_) => std::future::pending().await,
         }
@@ -97,12 +99,12 @@ impl Client {
 
     async fn end(&self, limit: Option<Duration>) -> Result<(), CloseError> {
         let (done, closed) = oneshot::channel();
-        if self.handle.commands.send(Command::Close(done, limit)).is_ok() {
+        if self.handle.shared.commands.send(Command::Close(done, limit)).is_ok() {
             // Whatever it says, the session ends.
             let _ = closed.await;
         }
-        match self.session.ended().await {
-            SessionEnd::Closed if self.session.is_close_confirmed() => Ok(()),
+        match self.handle.shared.session.ended().await {
+            SessionEnd::Closed if self.handle.shared.session.is_close_confirmed() => Ok(()),
             SessionEnd::Closed => Err(CloseError::Unconfirmed),
             end => Err(CloseError::Ended(end)),
         }
@@ -121,8 +123,8 @@ impl Client {
     pub async fn detach(mut self) -> Option<Credentials> {
         let (credentials, left) = oneshot::channel();
         // It does not wait for itself.
-        self.handle.cleanup = None;
-        self.handle.commands.send(Command::Detach(credentials)).ok()?;
+        self.handle.change(|view| view.cleanup = None);
+        self.handle.shared.commands.send(Command::Detach(credentials)).ok()?;
         left.await.ok().flatten()
     }
 }

@@ -68,7 +68,7 @@ impl IntoFuture for DeleteRecursive<'_> {
         let Self { target: Target { handle, options }, path } = self;
         let mut handle = handle.clone();
         // It waits for its own answers.
-        handle.held = None;
+        handle.change(|view| view.held = None);
         let work = Work { handle, options, deleted: 0 };
         PendingDelete(Box::pin(work.run(path.to_owned())))
     }

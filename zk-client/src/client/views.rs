@@ -4,23 +4,18 @@ use std::sync::Arc;
 
 use zk_proto::{AclList, path::PathError};
 
-use crate::{
-    clock::Clock,
-    error::Cause,
-    report::stats::Stats,
-    request::{client::Client, handle::Handle},
-};
+use crate::{clock::Clock, error::Cause, report::stats::Stats, request::client::Client};
 
 impl Client {
     /// The clock that the session's lease is measured with: see [`ConnectOptions::clock`](crate::ConnectOptions::clock).
     #[must_use]
     pub fn clock(&self) -> Arc<dyn Clock> {
-        self.session.clock()
+        self.handle.shared.session.clock()
     }
 
     /// Who may do what with nodes that are created without a list of their own: see [`ConnectOptions::default_acl`](crate::ConnectOptions::default_acl).
     #[must_use]
-    pub const fn default_acl(&self) -> &AclList {
+    pub fn default_acl(&self) -> &AclList {
         &self.handle.acl
     }
 
@@ -35,7 +30,7 @@ impl Client {
     /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.handle.counters.snapshot()
+        self.handle.shared.counters.snapshot()
     }
 
     /// A client of the same session whose paths are relative to `path`. The node is not created.
@@ -44,15 +39,16 @@ impl Client {
     /// [`PathError`] if `path` is not a valid path.
     pub fn chrooted(&self, path: &str) -> Result<Self, PathError> {
         let mut client = self.clone();
-        client.handle.chroot = self.handle.chroot.below(path)?;
+        let chroot = self.handle.chroot.below(path)?;
+        client.handle.change(|view| view.chroot = chroot);
         Ok(client)
     }
 
     /// Whether this and the other client are of one session, and mean the same by a path.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
-        let Handle { commands, chroot, .. } = &self.handle;
-        commands.is_like(&other.handle.commands) && *chroot == other.handle.chroot
+        let (handle, other) = (&self.handle, &other.handle);
+        Arc::ptr_eq(&handle.shared, &other.shared) && handle.chroot == other.chroot
     }
 
     /// A new id that nobody else has, nor ever will: a random (version 4) UUID in its canonical form. For names
@@ -61,6 +57,6 @@ impl Client {
     /// # Errors
     /// [`Cause::InvalidArgument`] if the system has no randomness to give.
     pub fn unique_id(&self) -> Result<String, Cause> {
-        self.handle.ids.next()
+        self.handle.shared.ids.next()
     }
 }

@@ -55,7 +55,7 @@ impl Target<'_> {
         let context = ReplyContext {
             op: frame.op(),
             chroot: self.handle.chroot.clone(),
-            level: Level::is_told_by(frame.op()).then(|| self.handle.level.clone()),
+            level: Level::is_told_by(frame.op()).then(|| self.handle.shared.level.clone()),
             watch,
             has_alternative: instead.is_some(),
             asked,

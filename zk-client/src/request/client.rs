@@ -1,14 +1,11 @@
 //! The client as requests see it: its session, and how they are made.
 
 use std::{
-    any::Any,
     ops::Deref,
-    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use crate::{
-    carry::session::Session,
     driver::cleanup::Cleanup,
     request::{call_options::CallOptions, handle::Handle, target::Target},
 };
@@ -43,45 +40,6 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) handle: Handle,
-    pub(crate) session: Session,
-    pub(crate) spawn: Spawn,
-    pub(crate) extensions: Extensions,
-}
-
-/// What is kept for those who build on the session: one value of a type.
-#[derive(Clone, Default)]
-pub(crate) struct Extensions(Arc<Mutex<Vec<Arc<dyn Any + Send + Sync>>>>);
-
-impl std::fmt::Debug for Extensions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Extensions")
-    }
-}
-
-/// The task that drives a session: see [`ConnectOptions::spawn_with`](crate::ConnectOptions::spawn_with).
-pub type SessionTask = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// Who runs tasks.
-#[derive(Clone)]
-pub(crate) struct Spawn(Arc<dyn Fn(SessionTask) + Send + Sync>);
-
-impl Spawn {
-    pub(crate) fn new(chosen: Option<Arc<dyn Fn(SessionTask) + Send + Sync>>) -> Self {
-        Self(chosen.unwrap_or_else(|| {
-            let runtime = tokio::runtime::Handle::current();
-            Arc::new(move |task| drop(runtime.spawn(task)))
-        }))
-    }
-
-    pub(crate) fn run(&self, task: SessionTask) {
-        (self.0)(task);
-    }
-}
-
-impl std::fmt::Debug for Spawn {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Spawn")
-    }
 }
 
 impl Client {
@@ -92,7 +50,8 @@ impl Client {
     /// A client of the same session whose requests are made like this unless a single one chooses otherwise.
     pub fn with(&self, options: CallOptions) -> Self {
         let mut client = self.clone();
-        (client.handle.options, client.handle.told) = (options, options);
+        client.handle.options = options;
+        client.handle.change(|view| view.told = options);
         client
     }
 
@@ -106,7 +65,7 @@ impl Client {
     pub fn patient(&self) -> Self {
         let mut client = self.clone();
         client.handle.options = CallOptions::patient();
-        client.handle.held = None;
+        client.handle.change(|view| view.held = None);
         client
     }
 
@@ -120,7 +79,8 @@ impl Client {
     #[must_use = "it is dropped when all is given back"]
     pub fn for_cleanup(&self) -> Self {
         let mut client = self.clone();
-        client.handle.cleanup = Some(Cleanup::begin(&self.handle.commands));
+        let cleanup = Cleanup::begin(&self.handle.shared.commands);
+        client.handle.change(|view| view.cleanup = Some(cleanup));
         client
     }
 
@@ -129,7 +89,8 @@ impl Client {
     #[must_use = "dropping it lets go"]
     pub fn cork(&self) -> Cork {
         let mut client = self.clone();
-        client.handle.held = Some(Arc::new(Mutex::new(Some(Vec::new()))));
+        let held = Arc::new(Mutex::new(Some(Vec::new())));
+        client.handle.change(|view| view.held = Some(held));
         Cork(client)
     }
 
@@ -155,7 +116,8 @@ impl Client {
     /// ```
     #[must_use]
     pub fn extension<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
-        let mut known = self.extensions.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let extensions = &self.handle.shared.extensions;
+        let mut known = extensions.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A clone of the one that is asked for alone: it costs an update of its count.
         let found = known.iter().find(|value| value.is::<T>()).cloned();
         if let Some(found) = found.and_then(|value| value.downcast().ok()) {
@@ -172,7 +134,7 @@ impl Client {
     ///
     /// A task that keeps a client keeps the session alive.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.spawn.run(Box::pin(task));
+        self.handle.shared.spawn.run(Box::pin(task));
     }
 }
 

@@ -1,12 +1,18 @@
 //! A caller's end of the way to the driver.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    any::Any,
+    fmt,
+    ops::Deref,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use tokio::sync::watch;
 use zk_proto::AclList;
 
 use crate::{
-    carry::{attempt::ProtectedCreate, level::Level, published::Published},
+    carry::{attempt::ProtectedCreate, level::Level, published::Published, session::Session},
     chroot::Chroot,
     driver::{
         cleanup::Cleanup,
@@ -19,33 +25,64 @@ use crate::{
     request::call_options::CallOptions,
 };
 
-/// A caller's end of the way to the driver.
+/// A caller's end of the way to the driver. A clone copies one pointer.
 #[derive(Clone, Debug)]
 pub(crate) struct Handle {
-    pub(crate) commands: Commands,
-    pub(crate) published: watch::Receiver<Published>,
+    pub(crate) options: CallOptions,
+    view: Arc<View>,
+}
+
+/// What clients of one session may differ in.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    pub(crate) shared: Arc<Shared>,
     pub(crate) chroot: Chroot,
-    pub(crate) level: Arc<Level>,
-    pub(crate) ids: Arc<Ids>,
     /// Whether all of this is for cleaning up.
     pub(crate) cleanup: Option<Arc<Cleanup>>,
-    pub(crate) counters: Arc<Counters>,
-    pub(crate) frames: Arc<Frames>,
-    pub(crate) options: CallOptions,
-    /// The same as they were before the client was made patient.
+    /// The options as they were before the client was made patient.
     pub(crate) told: CallOptions,
     /// Of nodes that are created without a list of their own.
     pub(crate) acl: AclList,
-    /// Events kept for a listener, unless it wants otherwise.
-    pub(crate) watch_items_max: usize,
     /// Where submissions are held back, while they are.
     pub(crate) held: Option<Arc<Held>>,
+}
+
+/// What all clients of one session have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) commands: Commands,
+    pub(crate) published: watch::Receiver<Published>,
+    pub(crate) session: Session,
+    pub(crate) level: Arc<Level>,
+    pub(crate) ids: Ids,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) frames: Arc<Frames>,
+    /// Events kept for a listener, unless it wants otherwise.
+    pub(crate) watch_items_max: usize,
+    pub(crate) spawn: Spawn,
+    pub(crate) extensions: Extensions,
 }
 
 /// Submissions that are held back; none once they have been let go.
 pub(crate) type Held = Mutex<Option<Vec<Submission>>>;
 
+impl Deref for Handle {
+    type Target = View;
+    fn deref(&self) -> &View {
+        &self.view
+    }
+}
+
 impl Handle {
+    pub(crate) fn new(options: CallOptions, view: View) -> Self {
+        Self { options, view: Arc::new(view) }
+    }
+
+    /// A client of the same session that differs from this one.
+    pub(crate) fn change(&mut self, change: impl FnOnce(&mut View)) {
+        change(Arc::make_mut(&mut self.view));
+    }
+
     /// Passes a submission on, or holds it back. If there is no driver any more, whoever waits for it is
     /// told so.
     pub(crate) fn send(&self, submission: Submission) {
@@ -61,18 +98,18 @@ impl Handle {
     /// The same, of one of `len` bytes. It comes back if there is no room for it.
     pub(crate) fn submit(&self, mut submission: Submission, len: usize) -> Result<(), Command> {
         if self.held.is_some() {
-            let Some(cost) = self.commands.take_room(len) else {
+            let Some(cost) = self.shared.commands.take_room(len) else {
                 return Err(Command::Submit(self.purpose(), submission));
             };
             submission.charge(cost);
             self.send(submission);
             return Ok(());
         }
-        match self.commands.submit(Command::Submit(self.purpose(), submission), len) {
+        match self.shared.commands.submit(Command::Submit(self.purpose(), submission), len) {
             Ok(()) => Ok(()),
             Err(Unsent::NoRoom(command)) => Err(command),
             Err(Unsent::Closed(command)) => {
-                command.refuse(self.published.borrow().end());
+                command.refuse(self.shared.published.borrow().end());
                 Ok(())
             }
         }
@@ -83,7 +120,7 @@ impl Handle {
         let len = create.len();
         let mut submission = Submission::Create(create, None);
         if self.held.is_some() {
-            if let Some(cost) = self.commands.take_room(len) {
+            if let Some(cost) = self.shared.commands.take_room(len) {
                 submission.charge(cost);
                 return self.send(submission);
             }
@@ -94,8 +131,8 @@ impl Handle {
     /// Passes on a command of `len` bytes as soon as there is room for it, behind all that wait for some. Returns its
     /// place among them, if it waits.
     pub(crate) fn submit_in_turn(&self, command: Command, len: usize) -> Option<Number> {
-        self.commands.submit_in_turn(command, len).unwrap_or_else(|refused| {
-            refused.refuse(self.published.borrow().end());
+        self.shared.commands.submit_in_turn(command, len).unwrap_or_else(|refused| {
+            refused.refuse(self.shared.published.borrow().end());
             None
         })
     }
@@ -109,13 +146,48 @@ impl Handle {
         }
     }
 
-    const fn purpose(&self) -> Purpose {
+    fn purpose(&self) -> Purpose {
         if self.cleanup.is_some() { Purpose::Cleanup } else { Purpose::Use }
     }
 
     pub(crate) fn command(&self, command: Command) {
-        if let Err(refused) = self.commands.send(command) {
-            refused.refuse(self.published.borrow().end());
+        if let Err(refused) = self.shared.commands.send(command) {
+            refused.refuse(self.shared.published.borrow().end());
         }
+    }
+}
+
+/// The task that drives a session: see [`ConnectOptions::spawn_with`](crate::ConnectOptions::spawn_with).
+pub type SessionTask = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What is kept for those who build on the session: one value of a type.
+#[derive(Default)]
+pub(crate) struct Extensions(pub(crate) Mutex<Vec<Arc<dyn Any + Send + Sync>>>);
+
+impl fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Extensions")
+    }
+}
+
+/// Who runs tasks.
+pub(crate) struct Spawn(Arc<dyn Fn(SessionTask) + Send + Sync>);
+
+impl Spawn {
+    pub(crate) fn new(chosen: Option<Arc<dyn Fn(SessionTask) + Send + Sync>>) -> Self {
+        Self(chosen.unwrap_or_else(|| {
+            let runtime = tokio::runtime::Handle::current();
+            Arc::new(move |task| drop(runtime.spawn(task)))
+        }))
+    }
+
+    pub(crate) fn run(&self, task: SessionTask) {
+        (self.0)(task);
+    }
+}
+
+impl fmt::Debug for Spawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Spawn")
     }
 }

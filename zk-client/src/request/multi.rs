@@ -101,7 +101,7 @@ impl<'a> Multi<'a> {
 
     /// Made as the client was [told](crate::Client::with) before it was made [patient](crate::Client::patient): for transactions
     /// that a patient client lends to somebody else.
-    pub const fn as_told(mut self) -> Self {
+    pub fn as_told(mut self) -> Self {
         self.target.options = self.target.handle.told;
         self
     }
@@ -155,7 +155,7 @@ impl<'a> Multi<'a> {
 
     fn start(self, admission: Admission) -> Pending<MultiOutcome, WriteError> {
         let writes = self.ops.iter().any(|op| !matches!(op, Op::Check { .. }));
-        let level = &self.target.handle.level;
+        let level = &self.target.handle.shared.level;
         let creates = self.ops.iter().any(|op| matches!(op, Op::Create { .. }));
         let frame = |with_stat| self.encode(with_stat).map(|multi| self.target.frame(&multi));
         let is_open = creates && !level.lacks_create2() && !level.has_create2();

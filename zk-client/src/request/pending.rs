@@ -140,8 +140,9 @@ impl<T, E: CallError> Pending<T, E> {
             let waits = admission == Admission::Waiting && patience != Patience::FailFast;
             if waits || options.in_turn {
                 let place = handle.submit_in_turn(command, len);
-                line =
-                    place.filter(|_| waits).map(|place| Box::new(handle.commands.in_line(place)));
+                line = place
+                    .filter(|_| waits)
+                    .map(|place| Box::new(handle.shared.commands.in_line(place)));
             } else {
                 state = State::Failed(E::not_sent(Cause::QueueFull));
             }

@@ -18,6 +18,6 @@ impl<'a> Target<'a> {
 
     /// Encodes a request.
     pub(crate) fn frame<R: Request>(&self, request: &R) -> RequestFrame {
-        self.handle.frames.of(request)
+        self.handle.shared.frames.of(request)
     }
 }

@@ -119,7 +119,7 @@ impl CreateOperation<'_> {
     /// What to ask for, and what instead if the server does not know that. Nothing is in doubt over it: servers
     /// refuse what they do not know.
     pub(crate) fn frames(self, target: Target<'_>) -> (RequestFrame, Option<RequestFrame>) {
-        let level = &target.handle.level;
+        let level = &target.handle.shared.level;
         match self {
             CreateOperation::Plain(create) if level.lacks_create2() => {
                 (target.frame(&create), None)

@@ -126,9 +126,10 @@ impl Above {
     /// None of them is sent again if its reply is lost: the node is, and tells whether they are needed.
     fn submit(&self, client: &Client) -> Vec<Pending<Created, WriteError>> {
         let mut root = client.clone();
-        root.handle.chroot = Chroot::default();
+        root.handle.change(|view| view.chroot = Chroot::default());
         let create = |(path, mode, acl): &(String, CreateMode, AclList)| {
-            let lacks = *mode == CreateMode::Container && client.handle.level.lacks_containers();
+            let lacks =
+                *mode == CreateMode::Container && client.handle.shared.level.lacks_containers();
             let mode = if lacks { CreateMode::Persistent } else { *mode };
             let wish = Wish { mode, acl: acl.clone(), ..Wish::new(&root, path, b"") };
             let wish = Wish { options: self.options, ..wish };

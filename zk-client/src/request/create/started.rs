@@ -103,7 +103,9 @@ impl Wish<'_> {
         let parent =
             path::parent(&absolute).ok_or(Cause::InvalidArgument("the root has no name"))?;
         let name = match path::name(&absolute) {
-            name if known_by == KnownBy::Prefix => format!("_c_{}-{name}", handle.ids.next()?),
+            name if known_by == KnownBy::Prefix => {
+                format!("_c_{}-{name}", handle.shared.ids.next()?)
+            }
             name => name.to_owned(),
         };
         let (parent, data) = (Arc::from(parent), Bytes::copy_from_slice(data));

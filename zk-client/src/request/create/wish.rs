@@ -149,7 +149,7 @@ impl OwnedWish {
     /// What goes on later is not to wait for a cork.
     pub(crate) fn uncorked(client: &Client) -> Client {
         let mut client = client.clone();
-        client.handle.held = None;
+        client.handle.change(|view| view.held = None);
         client
     }
 

@@ -49,12 +49,12 @@ impl<'a> AddWatch<'a> {
 
     fn start(self, admission: Admission) -> Pending<WatchStream, ReadError> {
         let Self { target, path, mode, capacity } = self;
-        if target.handle.level.lacks_add_watch() {
+        if target.handle.shared.level.lacks_add_watch() {
             return Pending::failed(ReadError::Rejected(crate::Rejection::Unimplemented));
         }
         let frame =
             |path: Str<'_>| RequestFrame::of(&AddWatchRequest { path, mode: mode.on_wire() });
-        let items_max = capacity.unwrap_or(target.handle.watch_items_max);
+        let items_max = capacity.unwrap_or(target.handle.shared.watch_items_max);
         let by = mode.by();
         let attach = |path: &str| {
             let (stream, listener) = WatchStream::new(
@@ -62,7 +62,7 @@ impl<'a> AddWatch<'a> {
                 by,
                 path,
                 target.handle.chroot.clone(),
-                target.handle.commands.downgrade(),
+                target.handle.shared.commands.downgrade(),
             );
             (Attached::Many(Box::new(stream)), by, listener)
         };
