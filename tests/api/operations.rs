@@ -89,7 +89,7 @@ fn a_whole_subtree_is_deleted_and_what_cannot_be_is_named() {
         owner.set_acl("/t/b", &acl).await.unwrap();
         let error = zk.delete_recursive("/t").await.unwrap_err();
         assert_eq!((error.path.as_str(), error.deleted), ("/t/b/c", 0));
-        assert_eq!(error.source.rejection(), Some(Rejection::NoAuth));
+        assert_eq!(error.error.rejection(), Some(Rejection::NoAuth));
         assert!(zk.delete_recursive("/").await.is_err());
     });
 }

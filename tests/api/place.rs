@@ -164,7 +164,10 @@ impl Place {
         self.site().restart().await;
         while session.epoch() == before {
             let state = session.changed().await;
-            assert!(!matches!(state, SessionState::Ended(_)), "the server was away for too long: {state:?}");
+            assert!(
+                !matches!(state, SessionState::Ended(_)),
+                "the server was away for too long: {state:?}"
+            );
         }
     }
 }

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use zk_client::{
-    Client, Connect, ConnectOptions, Dial, Stream, TcpConnect, TlsConnect,
+    Client, Connect, ConnectOptions, Dial, ResolvedConnect, Stream, TlsConnect,
     rustls::{
         ClientConfig, RootCertStore,
         client::Resumption,
@@ -77,7 +77,7 @@ impl Connect for Breaking {
     fn connect(&self, server: &str) -> Dial {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         let left = if number < self.breaks { self.from + number } else { usize::MAX };
-        let (inner, direction) = (TcpConnect.connect(server), self.direction);
+        let (inner, direction) = (ResolvedConnect::default().connect(server), self.direction);
         let bytes = self.bytes.clone();
         Box::pin(async move {
             let inner = inner.await?;

@@ -69,3 +69,25 @@ fn a_difference_says_what_is_gone_and_what_is_new() {
     assert_eq!(differences("a\nb\n", "b\nc\n"), "- a\n+ c\n");
     assert_eq!(differences("a\n", "a\n"), "");
 }
+
+/// `?` into `zk_client::Error` takes whatever an operation of the client fails with.
+#[test]
+fn one_error_takes_all() {
+    let (library, features) = LIBRARIES[1];
+    let found = surface(library, features);
+    // Of TLS: made before there is a client, and by those who have the feature.
+    let apart = ["zk_client::TlsError", "Self::Error"];
+    let failures: BTreeSet<&str> = found
+        .lines()
+        .filter(|line| line.contains("Result<"))
+        .filter_map(|line| line.trim_end_matches([')', '>']).rsplit_once(", "))
+        .map(|(_, error)| error)
+        .filter(|error| error.starts_with("zk_client::") || error.starts_with("zk_proto::"))
+        .filter(|error| !apart.contains(error) && *error != "zk_client::Error")
+        .collect();
+    assert!(failures.contains("zk_client::ReadError"), "{failures:?}");
+    let variants: String =
+        found.lines().filter(|line| line.starts_with("pub zk_client::Error::")).collect();
+    let lacking: Vec<_> = failures.iter().filter(|error| !variants.contains(**error)).collect();
+    assert!(lacking.is_empty(), "{lacking:?}");
+}

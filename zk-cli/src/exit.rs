@@ -158,9 +158,7 @@ impl Failure {
         move |error| match error {
             WriteError::Rejected(rejection) => Self::rejected(path, rejection),
             WriteError::NotApplied(cause) => Self::unanswered(path, &cause),
-            WriteError::InDoubt(doubt) => {
-                Self::new(Exit::InDoubt, format_args!("{path}: {doubt}: {}", doubt.cause))
-            }
+            WriteError::InDoubt(doubt) => Self::new(Exit::InDoubt, format_args!("{path}: {doubt}")),
             other => Self::new(Exit::Unavailable, format_args!("{path}: {other}")),
         }
     }

@@ -155,8 +155,6 @@ fn first_line(option: &str, path: &PathBuf) -> Result<String, Failure> {
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
-/// With what is behind the error.
 fn usage(option: &str, error: &dyn std::error::Error) -> Failure {
-    let behind = error.source().map_or_else(String::new, |source| format!(": {source}"));
-    Failure::new(Exit::Usage, format_args!("{option}: {error}{behind}"))
+    Failure::new(Exit::Usage, format_args!("{option}: {error}"))
 }

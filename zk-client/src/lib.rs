@@ -82,17 +82,17 @@ pub use self::{
     cache::{Cache, CacheBuilder, CacheEvent, CacheEvents, CacheState, CachedNode},
     carry::{lease::LeaseKeeper, node::OwnedNode, published::SessionState, session::Session},
     client::{
-        CloseError, ConnectOptions, DeleteRecursive, DeleteRecursiveError, Interruption,
+        CloseError, ConnectOptions, DeleteRecursive, DeleteRecursiveError, Error, Interruption,
         PendingDelete, Retry, SafeToRetry, Supervise, supervise,
     },
     clock::{Clock, TokioClock},
     error::{
-        Cause, ConnectError, Error, InDoubt, MultiError, ReadError, Rejection, ServersError,
-        SessionEnd, WriteError,
+        Cause, ConnectError, InDoubt, MultiError, ReadError, Rejection, ServersError, SessionEnd,
+        WriteError,
     },
     net::{
         connect::{Connect, Dial, Stream},
-        resolve::{Lookup, Resolve, ResolvedConnect, SystemResolver, TcpConnect},
+        resolve::{Lookup, Resolve, ResolvedConnect, SystemResolver},
         sasl::{SaslExchange, SaslMechanism, SaslThought},
     },
     report::{

@@ -164,8 +164,8 @@ pub enum CheckError {
     #[error("{0}")]
     Lost(#[from] Lost),
     /// The servers could not be asked. The lock may still be held.
-    #[error("ownership not confirmed")]
-    Unavailable(#[source] WriteError),
+    #[error("ownership not confirmed: {0}")]
+    Unavailable(WriteError),
 }
 
 /// Why a release was not confirmed. The lock is not held any more in any case.

@@ -7,11 +7,13 @@
 //! | `session` | the session: views of it, and its end |
 //! | `nodes` | what can be done with nodes |
 //! | `servers` | watches for good; what servers know of the session and of themselves |
+//! | `error` | any failure, and those of what is made of several requests |
 //! | `tree` | deleting what is below a node |
 //! | `retry` | trying again what is safe to be tried again |
 //! | `supervise` | running a service under one session after the other |
 
 mod connect;
+mod error;
 mod nodes;
 mod options;
 mod retry;
@@ -22,9 +24,9 @@ mod tree;
 mod views;
 
 pub use self::{
+    error::{CloseError, DeleteRecursiveError, Error},
     options::ConnectOptions,
     retry::{Retry, SafeToRetry},
-    session::CloseError,
     supervise::{Interruption, Supervise, supervise},
-    tree::{DeleteRecursive, DeleteRecursiveError, PendingDelete},
+    tree::{DeleteRecursive, PendingDelete},
 };

@@ -14,7 +14,7 @@ use crate::{
     error::ServersError,
     net::{
         connect::Connect,
-        resolve::{Resolve, ResolvedConnect, TcpConnect},
+        resolve::{Resolve, ResolvedConnect},
         sasl::SaslMechanism,
         servers::Servers,
     },
@@ -72,7 +72,7 @@ impl ConnectOptions {
             call: CallOptions::new(),
             observer: None,
             connect_deadline: Some(Duration::from_secs(30)),
-            connector: Arc::new(TcpConnect),
+            connector: Arc::new(ResolvedConnect::default()),
             sasl: None,
             clock: clock::production(),
             seed: None,

@@ -2,7 +2,8 @@
 
 use std::{future::IntoFuture, time::Duration};
 
-use crate::error::{Cause, Error, ReadError, Rejection, WriteError};
+use super::error::Error;
+use crate::error::{Cause, ReadError, Rejection, WriteError};
 
 /// How often, and how long, to try again what has certainly not been done.
 ///
@@ -132,7 +133,14 @@ impl SafeToRetry for Error {
         match self {
             Self::Read(error) => error.is_safe_to_retry(),
             Self::Write(error) => error.is_safe_to_retry(),
-            Self::Connect(_) => false,
+            Self::Multi(error) => may_pass(error.rejection),
+            Self::DeleteRecursive(error) => error.deleted == 0 && error.error.is_safe_to_retry(),
+            Self::Cause(cause) => cause.may_pass(),
+            Self::Connect(_)
+            | Self::Session(_)
+            | Self::Watch(_)
+            | Self::Close(_)
+            | Self::Path(_) => false,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The session of a client: views of it, waiting for what is under way, and its end.
 
+use super::error::CloseError;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -127,16 +128,4 @@ impl Client {
         self.handle.shared.commands.send(Command::Detach(credentials)).ok()?;
         left.await.ok().flatten()
     }
-}
-
-/// Why a close was not confirmed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CloseError {
-    /// The session had ended otherwise.
-    #[error("{0}")]
-    Ended(SessionEnd),
-    /// No server has confirmed; the session ends when it expires, if it has not been closed before.
-    #[error("no server has confirmed the close")]
-    Unconfirmed,
 }

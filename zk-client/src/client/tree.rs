@@ -1,5 +1,6 @@
 //! Deleting a node and everything below it.
 
+use super::error::{DeleteRecursiveError, Error};
 use std::{
     fmt,
     future::{Future, IntoFuture},
@@ -10,7 +11,7 @@ use std::{
 use zk_proto::path;
 
 use crate::{
-    error::{Cause, Error, ReadError, Rejection, WriteError},
+    error::{Cause, ReadError, Rejection, WriteError},
     request::{
         call_options::CallOptions,
         handle::Handle,
@@ -41,19 +42,6 @@ pub struct DeleteRecursive<'a> {
 /// A node and everything below it being deleted. Dropping it leaves what has not been deleted yet.
 #[must_use = "nothing happens until it is awaited"]
 pub struct PendingDelete(Pin<Box<dyn Future<Output = Result<usize, DeleteRecursiveError>> + Send>>);
-
-/// Why a node and everything below it could not be deleted.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{deleted} nodes deleted before {path}")]
-pub struct DeleteRecursiveError {
-    /// How many nodes were certainly deleted.
-    pub deleted: usize,
-    /// The node that could not be.
-    pub path: String,
-    /// Why.
-    #[source]
-    pub source: Error,
-}
 
 impl<'a> DeleteRecursive<'a> {
     pub(crate) const fn new(target: Target<'a>, path: &'a str) -> Self {
@@ -98,9 +86,9 @@ impl Work {
         Target { handle: &self.handle, options: self.options }
     }
 
-    fn failed(&self, path: &str, source: impl Into<Error>) -> DeleteRecursiveError {
-        let source = source.into();
-        DeleteRecursiveError { deleted: self.deleted, path: path.to_owned(), source }
+    fn failed(&self, path: &str, error: impl Into<Error>) -> DeleteRecursiveError {
+        let error = error.into();
+        DeleteRecursiveError { deleted: self.deleted, path: path.to_owned(), error }
     }
 
     async fn run(mut self, root: String) -> Result<usize, DeleteRecursiveError> {

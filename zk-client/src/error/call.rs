@@ -30,8 +30,8 @@ pub enum ReadError {
     #[error("{0}")]
     Rejected(Rejection),
     /// There was no answer.
-    #[error("read not answered")]
-    Unavailable(#[source] Cause),
+    #[error("read not answered: {0}")]
+    Unavailable(Cause),
 }
 
 /// Why a write did not succeed, as far as is known.
@@ -61,8 +61,8 @@ pub enum WriteError {
     #[error("{0}")]
     Rejected(Rejection),
     /// The request never reached a server, or was turned away unread. Nothing was written.
-    #[error("write not applied")]
-    NotApplied(#[source] Cause),
+    #[error("write not applied: {0}")]
+    NotApplied(Cause),
     /// The request was sent and not answered. It may or may not have been written, now or a little
     /// later; [`Client::settle`](crate::Client::settle) tells when a read is conclusive.
     #[error("{0}")]
@@ -93,80 +93,13 @@ pub enum WriteError {
 /// # }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{op} in doubt")]
+#[error("{op} in doubt: {cause}")]
 #[must_use = "the write may have happened"]
 pub struct InDoubt {
     /// The operation.
     pub op: OpCode,
     /// Why there was no answer.
-    #[source]
     pub cause: Cause,
-}
-
-/// Any failure of an operation, for callers that treat them alike.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = zk_testkit::TestServer::start().await?;
-/// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
-/// use zk_client::{Client, Error, Rejection};
-///
-/// async fn count_up(zk: &Client) -> Result<(), Error> {
-///     let (_, stat) = zk.get("/counter").await?;
-///     zk.set("/counter", b"+1").version(stat.version).await?;
-///     Ok(())
-/// }
-///
-/// match count_up(&zk).await {
-///     Err(error) if error.is_in_doubt() => println!("it may have been counted: {error}"),
-///     Err(error) if error.rejection() == Some(Rejection::BadVersion) => println!("once more"),
-///     other => println!("{other:?}"),
-/// }
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// Of a read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// Of a write.
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    /// Of making a session.
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-}
-
-impl Error {
-    /// Whether something may have been written although no server said so.
-    #[must_use]
-    pub const fn is_in_doubt(&self) -> bool {
-        matches!(self, Self::Write(WriteError::InDoubt(_)))
-    }
-
-    /// What a server said no with, if one did.
-    #[must_use]
-    pub const fn rejection(&self) -> Option<Rejection> {
-        match self {
-            Self::Read(error) => error.rejection(),
-            Self::Write(error) => error.rejection(),
-            Self::Connect(_) => None,
-        }
-    }
-
-    /// Why the session ended, if that is the cause.
-    #[must_use]
-    pub const fn session_end(&self) -> Option<SessionEnd> {
-        match self {
-            Self::Read(error) => error.session_end(),
-            Self::Write(error) => error.session_end(),
-            Self::Connect(ConnectError::SessionEnded(end)) => Some(*end),
-            Self::Connect(_) => None,
-        }
-    }
 }
 
 impl ReadError {

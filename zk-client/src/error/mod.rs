@@ -15,7 +15,7 @@ mod multi;
 mod verdict;
 
 pub use self::{
-    call::{Error, InDoubt, ReadError, WriteError},
+    call::{InDoubt, ReadError, WriteError},
     cause::{Cause, Rejection, SessionEnd},
     connect::{ConnectError, ServersError},
     multi::MultiError,

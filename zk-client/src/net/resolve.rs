@@ -3,6 +3,7 @@
 use std::{
     fmt,
     future::{Future, poll_fn},
+    hash::{BuildHasher as _, RandomState},
     io,
     net::SocketAddr,
     pin::Pin,
@@ -65,10 +66,11 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Connections over TCP to addresses that a resolver finds.
+/// Connections over TCP to addresses that a resolver finds: to whichever of a server's addresses answers first. Clones
+/// take turns with each other.
 ///
 /// ```
-/// use zk_client::{Connect, Dial, ResolvedConnect, SystemResolver};
+/// use zk_client::{Connect, Dial, ResolvedConnect};
 ///
 /// /// Says whom it connects to, and leaves the rest to others.
 /// struct Loud(ResolvedConnect);
@@ -80,16 +82,29 @@ impl Resolve for SystemResolver {
 ///     }
 /// }
 ///
-/// let connector = Loud(ResolvedConnect::new(SystemResolver));
+/// let connector = Loud(ResolvedConnect::default());
 /// # let _ = connector;
 /// ```
 #[derive(Clone)]
-pub struct ResolvedConnect(Arc<dyn Resolve>);
+pub struct ResolvedConnect {
+    resolver: Arc<dyn Resolve>,
+    /// Counts attempts, so that each begins with another one of a name's addresses. Begins anywhere, so that processes
+    /// that start together do not all go to the first one.
+    attempts: Arc<AtomicUsize>,
+}
 
 impl ResolvedConnect {
     /// With this resolver.
     pub fn new(resolver: impl Resolve) -> Self {
-        Self(Arc::new(resolver))
+        let any = RandomState::new().hash_one(()) as usize;
+        Self { resolver: Arc::new(resolver), attempts: Arc::new(AtomicUsize::new(any)) }
+    }
+}
+
+/// With the system's resolver.
+impl Default for ResolvedConnect {
+    fn default() -> Self {
+        Self::new(SystemResolver)
     }
 }
 
@@ -101,27 +116,14 @@ impl fmt::Debug for ResolvedConnect {
 
 impl Connect for ResolvedConnect {
     fn connect(&self, server: &str) -> Dial {
-        dial(self.0.resolve(server))
+        let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
+        dial(self.resolver.resolve(server), attempt)
     }
 }
-
-/// Connections over TCP, with names resolved by the system: to whichever of a server's addresses answers first.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TcpConnect;
-
-impl Connect for TcpConnect {
-    fn connect(&self, server: &str) -> Dial {
-        dial(SystemResolver.resolve(server))
-    }
-}
-
-/// Counts attempts, so that each begins with another one of a name's addresses.
-static ATTEMPTS: AtomicUsize = AtomicUsize::new(0);
 
 /// Connects to whichever of a server's addresses answers first.
-fn dial(lookup: Lookup) -> Dial {
+fn dial(lookup: Lookup, attempt: usize) -> Dial {
     Box::pin(async move {
-        let attempt = ATTEMPTS.fetch_add(1, Ordering::Relaxed);
         let addresses = in_turn(lookup.await?, attempt);
         let stream = first_of(addresses).await?;
         stream.set_nodelay(true)?;

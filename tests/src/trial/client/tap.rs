@@ -11,7 +11,7 @@ use std::{
 };
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use zk_client::{Connect, Dial, Stream, TcpConnect, Zxid};
+use zk_client::{Connect, Dial, ResolvedConnect, Stream, Zxid};
 
 /// Connections over TCP, all of one session, whose replies are looked at.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +47,7 @@ impl Seen {
 
 impl Connect for Tap {
     fn connect(&self, server: &str) -> Dial {
-        let (dial, seen) = (TcpConnect.connect(server), self.0.clone());
+        let (dial, seen) = (ResolvedConnect::default().connect(server), self.0.clone());
         Box::pin(async move {
             let stream = dial.await?;
             Ok(Box::new(Tapped { stream, frames: Frames::default(), seen }) as Box<dyn Stream>)

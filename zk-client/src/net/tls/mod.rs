@@ -14,7 +14,7 @@ use tokio_rustls::TlsConnector;
 use self::fault::CutOff;
 use crate::net::{
     connect::{Connect, Dial, Stream},
-    resolve::TcpConnect,
+    resolve::ResolvedConnect,
 };
 
 pub(crate) use self::fault::fault;
@@ -69,7 +69,11 @@ impl TlsConnect {
     /// TLS over TCP, as the configuration says: for smart cards, other verifiers, other cryptography.
     #[must_use]
     pub fn with_config(config: Arc<ClientConfig>) -> Self {
-        Self { config: Arc::new(RwLock::new(config)), options: None, inner: Arc::new(TcpConnect) }
+        Self {
+            config: Arc::new(RwLock::new(config)),
+            options: None,
+            inner: Arc::new(ResolvedConnect::default()),
+        }
     }
 
     /// The same over other connections than TCP's: through a proxy, in a simulation.

@@ -226,12 +226,11 @@ pub enum TlsError {
     #[error("no cryptography was chosen")]
     NoCryptography,
     /// A file cannot be read.
-    #[error("{} cannot be read", path.display())]
+    #[error("{} cannot be read: {error}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
         /// Why.
-        #[source]
         error: Arc<io::Error>,
     },
     /// There is something missing.
@@ -251,8 +250,8 @@ pub enum TlsError {
         why: String,
     },
     /// All can be understood, but not used together.
-    #[error("certificates cannot be used")]
-    Unusable(#[source] rustls::Error),
+    #[error("certificates cannot be used: {0}")]
+    Unusable(rustls::Error),
     /// The configuration did not come from [`TlsOptions`].
     #[error("nothing is known that could be read again")]
     NothingToReload,
