@@ -42,8 +42,8 @@ async fn delete_all(client: &Client, path: &str) -> Result<usize, Failure> {
     match client.delete_recursive(path).await {
         Ok(0) => Err(Failure::rejected(path, Rejection::NoNode)),
         Ok(nodes) => Ok(nodes),
-        Err(DeleteRecursiveError { deleted, path, source }) => {
-            let reason = match source {
+        Err(DeleteRecursiveError { deleted, path, error }) => {
+            let reason = match error {
                 Error::Read(error) => Failure::read(&path)(error),
                 Error::Write(error) => Failure::write(&path)(error),
                 other => Failure::new(Exit::Unavailable, other),

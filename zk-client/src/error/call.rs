@@ -3,7 +3,6 @@
 use zk_proto::OpCode;
 
 use super::cause::{Cause, Rejection, SessionEnd};
-use crate::error::ConnectError;
 
 /// Why a read gave nothing. Reads change nothing, so there is no doubt to report.
 ///

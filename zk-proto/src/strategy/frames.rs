@@ -17,7 +17,7 @@ use crate::{
     strategy::{
         any_request::{AnyRequest, op_with_request},
         frame::{Frame, FrameKind},
-        number,
+        number::refusal,
         record::{AsRecord, arbitrary},
         request::OwnedConnectRequest,
         response::response,
@@ -54,7 +54,7 @@ pub(super) fn reply(
     body: Option<BoxedStrategy<Bytes>>,
 ) -> impl Strategy<Value = Frame> {
     let header = move |err| ReplyHeader { xid, zxid, err };
-    let refused = number::refusal().prop_map(move |err| Frame::reply(op, header(err), &[]));
+    let refused = refusal().prop_map(move |err| Frame::reply(op, header(err), &[]));
     let served =
         body.map(|body| body.prop_map(move |body| Frame::reply(op, header(ErrorCode::OK), &body)));
     match served {
