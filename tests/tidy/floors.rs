@@ -222,6 +222,23 @@ fn a_reexport_stands_for_the_file_behind_it() {
 }
 
 #[test]
+fn a_reexport_of_all_there_is_stands_for_each() {
+    let map = ("all/mod.rs", "mod a; mod b; pub use self::{a::*, b::*};");
+    let a = ("all/a.rs", "pub struct A;");
+    let b = ("all/b.rs", "use super::A; records! { struct B; holds(A); }");
+    let user = ("user.rs", "use crate::all::B; use crate::all::*; fn f() { g(A) }");
+    let lib = ("lib.rs", "mod all; mod user;");
+    let found = arrows(&[lib, map, a, b, user]);
+    imports(&found, "all/mod.rs", &[]);
+    imports(&found, "all/b.rs", &["all/a.rs"]);
+    imports(&found, "user.rs", &["all/a.rs", "all/b.rs", "all/mod.rs"]);
+    let map = format!("{} impl A {{}}", map.1);
+    let a = ("all/a.rs", "use super::Other; pub struct A;");
+    let found = arrows(&[lib, ("all/mod.rs", &map), a, b, user]);
+    assert_eq!(circles(&found), [["all/a.rs", "all/mod.rs"]]);
+}
+
+#[test]
 fn an_arrow_that_runs_up_is_noticed() {
     let text = "### `made-up`: a crate\n\nFloors, from the top:\n\n1. the top: `a`,\n   `b`\n2. below: `c`\n\n3. no item\n## Next";
     let floors = floors(text, "made-up");

@@ -30,6 +30,10 @@ struct Module {
     uses: Vec<Use>,
     /// All other paths, as they are written.
     paths: Vec<Path>,
+    /// What it defines.
+    items: BTreeSet<String>,
+    /// Names in what macros make items of, each of which may be that of an item.
+    made: BTreeSet<String>,
 }
 
 struct Use {
@@ -74,7 +78,7 @@ impl Library {
                         }
                     }
                 }
-                item => module.visit_item(item),
+                item => module.read_item(item),
             }
         }
         self.0.insert(path, module);
@@ -106,6 +110,7 @@ impl Library {
             let in_full = of_use.map(|it| below(&it.path, &path[1..]));
             let in_full = in_full.or_else(|| (path.len() > 1).then(|| path.clone()));
             imported.extend(in_full.and_then(|path| self.in_crate(at, &path)));
+            imported.extend(self.by_glob(at, &path[0], |_| true).filter(|_| of_use.is_none()));
         }
         imported
     }
@@ -140,14 +145,57 @@ impl Library {
                     return self.home(&below(&self.in_crate(&at, &reexport.path)?, rest));
                 }
                 _ if is_module => at = child,
-                _ => break,
+                _ => match self.by_glob(&at, part, |it| it.is_reexport) {
+                    Some(path) => return self.home(&below(&path, rest)),
+                    None => break,
+                },
             }
         }
         self.0.get(&at)
     }
+
+    /// What a name stands for in a module that says `*` of another one, which has it.
+    fn by_glob(&self, at: &Path, name: &str, counts: impl Fn(&Use) -> bool) -> Option<Path> {
+        let module = &self.0[at];
+        let mut globs = module.uses.iter().filter(|it| it.name == "*" && counts(it));
+        let there =
+            globs.find_map(|it| self.in_crate(at, &it.path).filter(|it| self.has(it, name)));
+        there.filter(|_| !module.items.contains(name)).map(|it| below(&it, &[name.to_owned()]))
+    }
+
+    /// Whether a name can be had from a module.
+    fn has(&self, at: &Path, name: &str) -> bool {
+        self.0.get(at).is_some_and(|module| {
+            let of_use = module.uses.iter().find(|it| it.name == name);
+            module.items.contains(name)
+                || of_use.is_some_and(|it| it.is_reexport)
+                || of_use.is_none() && module.made.contains(name)
+                || self.by_glob(at, name, |it| it.is_reexport).is_some()
+        })
+    }
 }
 
 impl Module {
+    fn read_item(&mut self, item: &Item) {
+        let before = self.paths.len();
+        self.visit_item(item);
+        let name = match item {
+            Item::Const(it) => &it.ident,
+            Item::Enum(it) => &it.ident,
+            Item::Fn(it) => &it.sig.ident,
+            Item::Static(it) => &it.ident,
+            Item::Struct(it) => &it.ident,
+            Item::Trait(it) => &it.ident,
+            Item::Type(it) => &it.ident,
+            Item::Macro(it) if it.ident.is_none() => {
+                let alone = self.paths[before..].iter().filter(|path| path.len() == 1);
+                return self.made.extend(alone.map(|path| path[0].clone()));
+            }
+            _ => return,
+        };
+        self.items.insert(name.unraw().to_string());
+    }
+
     fn read_use(&mut self, tree: &UseTree, above: &Path, is_reexport: bool) {
         let within = |name: &syn::Ident| below(above, &[name.unraw().to_string()]);
         let (name, path) = match tree {
@@ -164,7 +212,6 @@ impl Module {
             UseTree::Glob(_) => (Some("*".to_owned()), above.clone()),
         };
         let name = name.unwrap_or_default();
-        assert!(!is_reexport || name != "*", "{}: what is re-exported has a name", self.file);
         self.uses.push(Use { name, path, is_reexport });
     }
 

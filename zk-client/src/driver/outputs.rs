@@ -62,7 +62,6 @@ impl Driver {
                 }
                 self.publish(now, state);
             }
-            other => tracing::debug!(?other, "not carried out"),
         }
     }
 
@@ -151,7 +150,6 @@ impl Driver {
             }),
             State::Disconnected(why) => counters.disconnected(why),
             State::Over(over) => counters.ended((*over).into()),
-            _ => {}
         }
     }
 
@@ -187,7 +185,6 @@ impl Driver {
                 published.enter(SessionState::Ended(over.into()));
                 tracing::info!(session = %published.id, %over, "session over");
             }
-            _ => {}
         });
     }
 }

@@ -18,7 +18,6 @@ use crate::{
 
 /// Something to do, in the order in which it is polled.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum Output<R, W> {
     /// Resolve `server` and connect to it; report with [`Session::dialed`](super::Session::dialed).
     Dial {
@@ -169,7 +168,6 @@ pub enum SaslStep {
 
 /// Where a session stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum State {
     /// A server serves the session.
     Connected(Negotiated),
