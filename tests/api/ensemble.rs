@@ -7,8 +7,8 @@ use std::{
 };
 
 use zk_client::{
-    Client, ConnectOptions, Connected, CreateMode, EnsembleConfig, EventType, Observer, Rejection,
-    WriteError, digest_id,
+    Client, ConnectOptions, Connected, CreateMode, EnsembleConfig, EventType, Rejection,
+    SessionObserver, WriteError, digest_id,
 };
 use zk_testkit::real::{Ensemble, Release};
 
@@ -22,7 +22,7 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Default)]
 struct Server(Mutex<String>);
 
-impl Observer for Server {
+impl SessionObserver for Server {
     fn connected(&self, connected: &Connected<'_>) {
         connected.server.clone_into(&mut self.0.lock().unwrap());
     }

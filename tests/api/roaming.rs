@@ -12,8 +12,8 @@ use std::{
 
 use tokio::time::timeout;
 use zk_client::{
-    Answered, Connected, Ending, LinkError, Lookup, Observer, OpCode, Resolve, ServersError,
-    SessionEnd,
+    Answered, Connected, Ending, LinkError, Lookup, OpCode, Resolve, ServersError, SessionEnd,
+    SessionObserver,
 };
 use zk_testkit::proxy::Proxy;
 
@@ -104,7 +104,7 @@ impl Story {
     }
 }
 
-impl Observer for Story {
+impl SessionObserver for Story {
     fn connected(&self, connected: &Connected<'_>) {
         self.tell(format!("connected {}", connected.epoch));
     }

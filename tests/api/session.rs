@@ -13,7 +13,7 @@ use tokio::{
 };
 use zk_client::{
     Cause, Client, Connect, ConnectError, ConnectOptions, CreateMode, Dial, LinkError, ReadError,
-    Rejection, SessionEnd, SessionState, Stream, WriteError,
+    Rejection, SessionEnd, SessionState, Transport, WriteError,
 };
 use zk_testkit::{
     proxy::Proxy,
@@ -312,7 +312,7 @@ fn a_server_that_wants_to_be_read_before_it_reads_is_read() {
                         }
                     }
                 });
-                Ok(Box::new(near) as Box<dyn Stream>)
+                Ok(Box::new(near) as Box<dyn Transport>)
             })
         }
     }

@@ -177,7 +177,7 @@ async fn double_barrier_given_up(scene: &Scene) -> Result<(), String> {
 }
 
 /// Tells what it is told.
-fn names(members: Result<Vec<zk_locks::Member>, ReadError>) -> Result<Vec<Bytes>, ReadError> {
+fn names(members: Result<Vec<zk_locks::GroupMember>, ReadError>) -> Result<Vec<Bytes>, ReadError> {
     Ok(members?.into_iter().map(|member| member.data).collect())
 }
 

@@ -13,13 +13,13 @@ use tokio::task::spawn_blocking;
 use zk_locks::{
     AcquireError, Barrier, CohortLock, ConnectOptions, DoubleBarrier, DurableLock, Election, Group,
     HerdLock, Lock, Lost, MultiLock, Queue, RwLock, Semaphore, SemaphoreMutex, SimpleLock,
-    blocking::{Blocking, Session},
+    blocking::{Blocking, BlockingSession},
 };
 
 use crate::support::{Stage, emptied, on_each_release, within};
 
-fn connect(servers: &str) -> Session {
-    Session::connect(ConnectOptions::new(servers).unwrap()).unwrap()
+fn connect(servers: &str) -> BlockingSession {
+    BlockingSession::connect(ConnectOptions::new(servers).unwrap()).unwrap()
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn a_guard_can_be_dropped_last_and_anywhere_and_its_node_goes() {
 /// What every lock can: one holder, a second one that waits, a third one that does not.
 macro_rules! excludes {
     ($session:expr, $other:expr, $recipe:expr) => {{
-        let of = |session: &Session| session.adopt($recipe(session.client()));
+        let of = |session: &BlockingSession| session.adopt($recipe(session.client()));
         let (one, other) = (of($session), of($other));
         let guard = one.acquire().unwrap();
         guard.check().unwrap();
@@ -151,7 +151,7 @@ async fn readers_permits_and_barriers_are_waited_for_in_threads() {
             barrier.remove().unwrap();
             barrier.wait().unwrap();
 
-            let meet = |session: &Session| {
+            let meet = |session: &BlockingSession| {
                 session.adopt(DoubleBarrier::new(session.client(), &at("meet"), 2))
             };
             let (here, there) = (meet(&session), meet(&other));

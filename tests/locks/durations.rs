@@ -6,7 +6,7 @@ use tokio::{sync::oneshot, task::spawn_blocking};
 use zk_locks::{
     AcquireError, Barrier, Client, CohortLock, ConnectOptions, DoubleBarrier, DurableLock,
     Election, HerdLock, Lock, MultiLock, Passing, RwLock, Semaphore, SemaphoreMutex, SimpleLock,
-    blocking::Session,
+    blocking::BlockingSession,
 };
 use zk_testkit::TestServer;
 use zk_tests::durations::{LENGTHS, taken};
@@ -117,7 +117,7 @@ const BLOCKING: [&str; 2] = [
 ];
 
 /// What they are told: any length is data.
-const TOLD: [&str; 2] = ["Observer::given_up", "Metrics::given_up"];
+const TOLD: [&str; 2] = ["LockObserver::given_up", "Metrics::given_up"];
 
 #[test]
 fn every_duration_of_the_locks_is_tried() {
@@ -180,7 +180,7 @@ async fn threads_wait_for_any_time() {
         let options = options.clone();
         let (holds, held) = oneshot::channel();
         let waits = spawn_blocking(move || {
-            let session = Session::connect(options).unwrap();
+            let session = BlockingSession::connect(options).unwrap();
             let election = Election::new(session.client(), &format!("/latch-{number}"));
             let latch = session.adopt(election).latch(b"who");
             assert!(latch.leads_within(length) || length < SHORT, "{length:?}");

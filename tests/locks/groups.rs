@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use zk_client::CreateMode;
-use zk_locks::{Group, Layout, Lost, Member, NodeState, PersistentNode};
+use zk_locks::{Group, GroupMember, Layout, Lost, NodeState, PersistentNode};
 use zk_proto::OpCode;
 
 use crate::support::{Stage, emptied, joined, on_each_release, ops, options_for, within};
@@ -12,7 +12,7 @@ use crate::support::{Stage, emptied, joined, on_each_release, ops, options_for, 
 /// Of sessions that are to expire.
 const SHORT: Duration = Duration::from_secs(2);
 
-fn data(members: &[Member]) -> Vec<&[u8]> {
+fn data(members: &[GroupMember]) -> Vec<&[u8]> {
     members.iter().map(|member| &*member.data).collect()
 }
 

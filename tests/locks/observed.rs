@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use zk_locks::{Grant, Lock, Lost, Metrics, Observer};
+use zk_locks::{Grant, Lock, LockObserver, Lost, Metrics};
 
 use crate::support::{Stage, emptied, on_each_release, within};
 
@@ -64,7 +64,7 @@ async fn metrics_count_orphans_for_as_long_as_there_are_any() {
 #[derive(Default)]
 struct Ear(Mutex<Vec<String>>, tokio::sync::Notify);
 
-impl Observer for Ear {
+impl LockObserver for Ear {
     fn held_too_long(&self, grant: &Grant<'_>) {
         self.0.lock().unwrap().push(grant.path.to_owned());
         self.1.notify_one();

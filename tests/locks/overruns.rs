@@ -13,8 +13,8 @@ use std::{
 
 use tokio::sync::Notify;
 use zk_locks::{
-    Builder, Client, CohortLock, Election, Grant, HerdLock, Lock, Lost, Metrics, Observer, RwLock,
-    Semaphore, SemaphoreMutex, Status,
+    Builder, Client, CohortLock, Election, Grant, HerdLock, Lock, LockObserver, Lost, Metrics,
+    RwLock, Semaphore, SemaphoreMutex, Status,
 };
 use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match};
@@ -78,7 +78,7 @@ async fn work_in_a_scope_is_dropped_before_the_next_one_is_granted() {
 #[derive(Default)]
 struct Ear(Notify);
 
-impl Observer for Ear {
+impl LockObserver for Ear {
     fn held_too_long(&self, _grant: &Grant<'_>) {
         self.0.notify_one();
     }

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::oneshot;
 use zk_locks::{
-    AcquireError, Client, FencingToken, Grant, Lock, Lost, Observer, SessionEnd, Status,
+    AcquireError, Client, FencingToken, Grant, Lock, LockObserver, Lost, SessionEnd, Status,
 };
 use zk_testkit::{TestServer, proxy::Kind};
 
@@ -136,7 +136,7 @@ fn a_guard_that_is_dropped_where_nobody_serves_its_session_sends_nothing() {
 /// Dawdles over the first grant that it is told of.
 struct Dawdler(Mutex<Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>>);
 
-impl Observer for Dawdler {
+impl LockObserver for Dawdler {
     fn granted(&self, _grant: &Grant<'_>) {
         let first = self.0.lock().unwrap().take();
         if let Some((begun, go_on)) = first {

@@ -9,7 +9,7 @@ use tokio::{
     task::JoinSet,
     time::timeout,
 };
-use zk_client::{Client, Connect, ConnectOptions, Dial, Stream};
+use zk_client::{Client, Connect, ConnectOptions, Dial, Transport};
 use zk_proto::{
     ErrorCode, Stat, Xid, Zxid,
     frame::{ReplyHeader, RequestHeader, encode_frame, encode_frame_with},
@@ -29,7 +29,7 @@ struct Only(Mutex<Option<DuplexStream>>);
 impl Connect for Only {
     fn connect(&self, _: &str) -> Dial {
         let stream = self.0.lock().unwrap().take();
-        Box::pin(async { Ok(Box::new(stream.unwrap()) as Box<dyn Stream>) })
+        Box::pin(async { Ok(Box::new(stream.unwrap()) as Box<dyn Transport>) })
     }
 }
 

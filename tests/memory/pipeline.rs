@@ -19,7 +19,7 @@ use tokio::{
     runtime::Builder,
     time::timeout,
 };
-use zk_client::{Client, Connect, ConnectOptions, Dial, Stream};
+use zk_client::{Client, Connect, ConnectOptions, Dial, Transport};
 use zk_testkit::server::{Config, Listening};
 
 /// Requests that are under way together.
@@ -41,7 +41,7 @@ impl Connect for Counted {
         let (server, calls) = (server.to_owned(), self.0.clone());
         Box::pin(async move {
             let stream = TcpStream::connect(server).await?;
-            Ok(Box::new(CountedStream { stream, calls }) as Box<dyn Stream>)
+            Ok(Box::new(CountedStream { stream, calls }) as Box<dyn Transport>)
         })
     }
 }

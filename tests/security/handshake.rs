@@ -12,7 +12,7 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use zk_client::{
-    Client, Connect, ConnectOptions, Dial, ResolvedConnect, Stream, TlsConnect,
+    Client, Connect, ConnectOptions, Dial, ResolvedConnect, TlsConnect, Transport,
     rustls::{
         ClientConfig, RootCertStore,
         client::Resumption,
@@ -53,7 +53,7 @@ impl Breaking {
 }
 
 struct BreakingStream {
-    inner: Box<dyn Stream>,
+    inner: Box<dyn Transport>,
     direction: Direction,
     left: usize,
     bytes: Arc<AtomicUsize>,
@@ -81,7 +81,7 @@ impl Connect for Breaking {
         let bytes = self.bytes.clone();
         Box::pin(async move {
             let inner = inner.await?;
-            Ok(Box::new(BreakingStream { inner, direction, left, bytes }) as Box<dyn Stream>)
+            Ok(Box::new(BreakingStream { inner, direction, left, bytes }) as Box<dyn Transport>)
         })
     }
 }

@@ -60,7 +60,6 @@ fn output(output: &Output<String, String>) -> String {
         ),
         Output::State(State::Disconnected(why)) => format!("state disconnected: {why}"),
         Output::State(State::Over(over)) => format!("state over: {over}"),
-        _ => format!("{output:?}"),
     }
 }
 

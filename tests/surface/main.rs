@@ -97,3 +97,19 @@ fn one_error_takes_all() {
     let lacking: Vec<_> = failures.into_iter().filter(|error| !takes(error)).collect();
     assert!(lacking.is_empty(), "{lacking:?}");
 }
+
+/// Users of `zk-locks` need no other crate for what its recipes take and give.
+#[test]
+fn locks_stand_alone() {
+    let (library, features) = LIBRARIES[2];
+    let found = surface(library, features);
+    let words = found.split(|c: char| !(c.is_alphanumeric() || "_:".contains(c)));
+    let foreign: BTreeSet<&str> = words
+        .filter(|word| word.starts_with("zk_client::") || word.starts_with("zk_proto::"))
+        .filter_map(|word| word.rsplit("::").find(|part| part.starts_with(char::is_uppercase)))
+        .collect();
+    assert!(foreign.contains("Client"), "{foreign:?}");
+    let exported = |name: &&str| found.contains(&format!("pub use zk_locks::{name}\n"));
+    let lacking: Vec<_> = foreign.into_iter().filter(|name| !exported(name)).collect();
+    assert!(lacking.is_empty(), "{lacking:?}");
+}

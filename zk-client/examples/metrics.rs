@@ -12,13 +12,13 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use zk_client::{Answered, Client, ConnectOptions, Ending, Observer};
+use zk_client::{Answered, Client, ConnectOptions, Ending, SessionObserver};
 
 /// Counts requests by operation and by what came of them.
 #[derive(Debug, Default)]
 pub struct Requests(Mutex<BTreeMap<(String, &'static str), u64>>);
 
-impl Observer for Requests {
+impl SessionObserver for Requests {
     fn answered(&self, answered: &Answered) {
         let ending = match answered.ending {
             Ending::Ok => "ok",

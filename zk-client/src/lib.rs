@@ -91,13 +91,13 @@ pub use self::{
         WriteError,
     },
     net::{
-        connect::{Connect, Dial, Stream},
+        connect::{Connect, Dial, Transport},
         resolve::{Lookup, Resolve, ResolvedConnect, SystemResolver},
         sasl::{SaslExchange, SaslMechanism, SaslThought},
     },
     report::{
         histogram::Histogram,
-        observe::{Answered, Connected, Ending, Observer},
+        observe::{Answered, Connected, Ending, SessionObserver},
         stats::Stats,
     },
     request::{
@@ -112,8 +112,8 @@ pub use self::{
         operations::{
             AddAuth, AddWatch, CheckWatches, ChildNames, Children, ChildrenPacked, ChildrenWatched,
             Config, ConfigWatched, Delete, DeleteIfExists, DescendantCount, EnsembleConfig,
-            Ephemerals, Exists, ExistsWatched, Get, GetAcl, GetWatched, Member, MultiRead,
-            ReadResult, Reconfig, Set, SetAcl, Sync, WatchKind, WhoAmI,
+            EnsembleMember, Ephemerals, Exists, ExistsWatched, Get, GetAcl, GetWatched, LeaderSync,
+            MultiRead, ReadResult, Reconfig, Set, SetAcl, WatchKind, WhoAmI,
         },
         pending::Pending,
         watch_stream::WatchStream,

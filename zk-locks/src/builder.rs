@@ -8,7 +8,7 @@ use crate::{
     identity,
     layout::{Filter, Layout, Strangers},
     line::{Downgrades, Line, Required, Settings},
-    observe::{Observer, Observers},
+    observe::{LockObserver, Observers},
 };
 
 /// How long a waiter trusts its watch without looking again: defence in depth against lost notifications,
@@ -229,7 +229,7 @@ impl<R> Builder<R> {
     }
 
     /// Who hears of grants, releases and losses: [`Metrics`](crate::Metrics), for example.
-    pub fn observer(mut self, observer: Arc<impl Observer>) -> Self {
+    pub fn observer(mut self, observer: Arc<impl LockObserver>) -> Self {
         self.settings.observers = Observers(Some(observer));
         self
     }

@@ -60,7 +60,7 @@ pub type GroupBuilder = Builder<Group>;
 /// A member of a [`Group`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Member {
+pub struct GroupMember {
     /// The name of its node.
     pub name: String,
     /// What it says of itself.
@@ -109,7 +109,7 @@ impl Group {
     ///
     /// # Errors
     /// [`ReadError`]. A path that is missing is an empty group.
-    pub async fn members(&self) -> Result<Vec<Member>, ReadError> {
+    pub async fn members(&self) -> Result<Vec<GroupMember>, ReadError> {
         match self.line.client.children(&self.line.path).await {
             Ok((names, _)) => self.read(names).await,
             Err(ReadError::Rejected(Rejection::NoNode)) => Ok(Vec::new()),
@@ -123,7 +123,7 @@ impl Group {
         Members { group: self.clone(), watch: None, told: None }
     }
 
-    async fn read(&self, names: Vec<String>) -> Result<Vec<Member>, ReadError> {
+    async fn read(&self, names: Vec<String>) -> Result<Vec<GroupMember>, ReadError> {
         let Line { client, path, settings, .. } = &*self.line;
         let counts = |name: &String| settings.layout != Layout::Kazoo || name.contains(PARTY);
         let cork = client.cork();
@@ -139,7 +139,7 @@ impl Group {
         let mut members = Vec::with_capacity(reads.len());
         for (name, read) in reads {
             match read.await {
-                Ok((data, stat)) => members.push(Member {
+                Ok((data, stat)) => members.push(GroupMember {
                     name,
                     data,
                     session: stat.ephemeral_owner,
@@ -192,7 +192,7 @@ pub struct Members {
     group: Group,
     watch: Option<Watch>,
     /// Who was there when this was last told.
-    told: Option<Vec<Member>>,
+    told: Option<Vec<GroupMember>>,
 }
 
 impl Members {
@@ -204,7 +204,7 @@ impl Members {
     ///
     /// # Errors
     /// [`ReadError`] if the members cannot be read, or the session has ended. Ask again unless it has.
-    pub async fn next(&mut self) -> Result<Vec<Member>, ReadError> {
+    pub async fn next(&mut self) -> Result<Vec<GroupMember>, ReadError> {
         loop {
             if let Some(watch) = &mut self.watch {
                 let heard = watch.await;

@@ -67,8 +67,9 @@ mod together;
 mod token;
 
 pub use zk_client::{
-    self, Acl, AclList, Client, ConnectError, ConnectOptions, Histogram, Lease, Perms, ReadError,
-    Rejection, SessionEnd, SessionId,
+    self, Acl, AclList, CallOptions, Cause, Client, ConnectError, ConnectOptions, Error, Histogram,
+    Id, Lease, Multi, PathError, Perms, ReadError, Rejection, Session, SessionEnd, SessionId,
+    SessionState, Stat, WriteError, Zxid,
 };
 
 #[doc(hidden)]
@@ -82,14 +83,14 @@ pub use self::{
     election::{Election, ElectionBuilder, LatchState, Leader, LeaderLatch, Leaders, Leadership},
     entry::Kind,
     error::{AcquireError, CheckError, Lost, ReleaseError},
-    group::{Group, GroupBuilder, Member, Members, Membership},
+    group::{Group, GroupBuilder, GroupMember, Members, Membership},
     guard::{Guard, Guards, SharedGuard, Status},
     herd_lock::{HerdLock, HerdLockBuilder},
     holders::Holders,
     layout::{Layout, Names, Strangers},
     lock::{Lock, LockBuilder},
     multi_lock::MultiLock,
-    observe::{Grant, Metrics, Observer, Release},
+    observe::{Grant, LockObserver, Metrics, Release},
     persistent_node::{NodeState, PersistentNode},
     positions::Positions,
     queue::Queue,

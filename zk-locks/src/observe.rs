@@ -23,11 +23,11 @@ use crate::{error::Lost, token::FencingToken};
 /// # let server = zk_testkit::TestServer::start().await?;
 /// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
 /// use std::sync::Arc;
-/// use zk_locks::{Grant, Lock, Observer, Release};
+/// use zk_locks::{Grant, Lock, LockObserver, Release};
 ///
 /// struct Audit;
 ///
-/// impl Observer for Audit {
+/// impl LockObserver for Audit {
 ///     fn granted(&self, grant: &Grant<'_>) {
 ///         println!("{} with token {} after {:?}", grant.path, grant.token, grant.waited);
 ///     }
@@ -42,7 +42,7 @@ use crate::{error::Lost, token::FencingToken};
 /// # Ok(())
 /// # }
 /// ```
-pub trait Observer: Send + Sync + 'static {
+pub trait LockObserver: Send + Sync + 'static {
     /// A recipe was built that will tell this observer, for a client with this session.
     fn attached(&self, session: &Session) {
         let _ = session;
@@ -182,7 +182,7 @@ impl Metrics {
     }
 }
 
-impl Observer for Metrics {
+impl LockObserver for Metrics {
     fn attached(&self, session: &Session) {
         let mut sessions = self.sessions();
         if sessions.iter().all(|known| known.id() != session.id()) {
@@ -214,10 +214,10 @@ impl Observer for Metrics {
 
 /// An observer, or none.
 #[derive(Clone, Default)]
-pub(crate) struct Observers(pub(crate) Option<Arc<dyn Observer>>);
+pub(crate) struct Observers(pub(crate) Option<Arc<dyn LockObserver>>);
 
 impl Observers {
-    pub(crate) fn tell(&self, what: impl FnOnce(&dyn Observer)) {
+    pub(crate) fn tell(&self, what: impl FnOnce(&dyn LockObserver)) {
         if let Some(observer) = &self.0 {
             what(&**observer);
         }

@@ -12,7 +12,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     runtime::{Builder, Runtime},
 };
-use zk_client::{Client, Clock, Connect, ConnectOptions, Dial, ReadError, Stream};
+use zk_client::{Client, Clock, Connect, ConnectOptions, Dial, ReadError, Transport};
 use zk_proto::{
     ErrorCode, OpCode, Xid, Zxid,
     frame::{ReplyHeader, encode_frame, encode_frame_with},
@@ -42,7 +42,7 @@ struct Alone;
 
 impl Connect for Alone {
     fn connect(&self, _: &str) -> Dial {
-        Box::pin(async { Ok(Box::new(Echo::new()) as Box<dyn Stream>) })
+        Box::pin(async { Ok(Box::new(Echo::new()) as Box<dyn Transport>) })
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use tokio::net::TcpStream;
-use zk_client::{Connect, Dial, Stream};
+use zk_client::{Connect, Dial, Transport};
 
 /// Connects as usual, and keeps what it takes to cut the last connection.
 #[derive(Clone, Default)]
@@ -33,7 +33,7 @@ impl Connect for Breakable {
             stream.set_nodelay(true)?;
             let kept = stream.try_clone()?;
             last.lock().unwrap_or_else(PoisonError::into_inner).replace(kept);
-            Ok(Box::new(TcpStream::from_std(stream)?) as Box<dyn Stream>)
+            Ok(Box::new(TcpStream::from_std(stream)?) as Box<dyn Transport>)
         })
     }
 }

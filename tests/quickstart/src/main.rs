@@ -2,11 +2,11 @@
 
 use std::{env, error::Error, time::Duration};
 
-use zk_locks::{ConnectOptions, blocking::Session};
+use zk_locks::{ConnectOptions, blocking::BlockingSession};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let servers = env::args().nth(1).unwrap_or_else(|| "127.0.0.1:2181".to_owned());
-    let session = Session::connect(ConnectOptions::new(&servers)?)?;
+    let session = BlockingSession::connect(ConnectOptions::new(&servers)?)?;
     let lock = session.lock("/locks/report");
 
     // Waits behind all who asked before.

@@ -7,7 +7,7 @@ use std::{error::Error, io::stdin, sync::Arc, time::Duration};
 
 use clap::Parser;
 use tokio::sync::mpsc;
-use zk_client::{AclList, Client, ConnectOptions, Gssapi, Id, LinkError, Observer, Perms};
+use zk_client::{AclList, Client, ConnectOptions, Gssapi, Id, LinkError, Perms, SessionObserver};
 
 /// A client that is known by Kerberos, told by its input what to do.
 #[derive(Debug, Parser)]
@@ -73,7 +73,7 @@ impl Cli {
 /// Tells of attempts that have failed.
 struct Failures(mpsc::UnboundedSender<String>);
 
-impl Observer for Failures {
+impl SessionObserver for Failures {
     fn attempt_failed(&self, _server: &str, why: &LinkError) {
         // Fails when nobody listens any more.
         let _ = self.0.send(format!("{why:?}"));

@@ -246,7 +246,6 @@ impl Book {
                 self.connected = false;
                 self.over = Some(*over);
             }
-            other => self.wrong(format!("unheard of: {other:?}")),
         }
     }
 

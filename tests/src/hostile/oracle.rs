@@ -259,7 +259,6 @@ impl Oracle {
                 self.over = Some(*over);
                 self.connected = false;
             }
-            _ => panic!("unheard of: {state:?}"),
         }
     }
 

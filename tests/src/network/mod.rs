@@ -21,7 +21,7 @@ use tokio::{
     sync::{Notify, watch},
     time::{Instant, sleep_until},
 };
-use zk_client::{Connect, Dial, OpCode, SessionId, Stream};
+use zk_client::{Connect, Dial, OpCode, SessionId, Transport};
 use zk_proto::Time;
 use zk_testkit::server::{Config, Conn, Ensemble, Member, Output};
 
@@ -171,7 +171,7 @@ impl Network {
         }
     }
 
-    fn connect(&self, name: Name) -> io::Result<Box<dyn Stream>> {
+    fn connect(&self, name: Name) -> io::Result<Box<dyn Transport>> {
         let now = self.now();
         let mut state = self.state();
         if state.refuses(name) {

@@ -12,11 +12,11 @@ use crate::{
 struct Report {
     /// Of a standalone server `None`.
     version: Option<i64>,
-    members: Vec<Member>,
+    members: Vec<EnsembleMember>,
 }
 
 #[derive(Debug, Serialize)]
-struct Member {
+struct EnsembleMember {
     id: i64,
     votes: bool,
     client_addr: Option<String>,
@@ -30,7 +30,7 @@ pub(crate) async fn run(args: CommonArgs) -> Result<Exit, Failure> {
             client.config().await.map_err(Failure::read("/zookeeper/config"))
         })
         .await?;
-    let member = |it: &zk_client::Member| Member {
+    let member = |it: &zk_client::EnsembleMember| EnsembleMember {
         id: it.id,
         votes: it.votes,
         client_addr: it.client_addr.clone(),
@@ -55,7 +55,7 @@ fn table(report: &Report) -> String {
         ("CLIENTS", Lean::Left),
         ("ADDRESSES", Lean::Left),
     ]);
-    for Member { id, votes, client_addr, spec } in &report.members {
+    for EnsembleMember { id, votes, client_addr, spec } in &report.members {
         table.row([
             id.to_string(),
             if *votes { "votes" } else { "observes" }.to_owned(),

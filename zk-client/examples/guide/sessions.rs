@@ -3,8 +3,8 @@
 use std::{error::Error, sync::Arc, time::Duration};
 
 use zk_client::{
-    Client, ConnectError, ConnectOptions, CreateMode, LinkError, Observer, ServersError, Session,
-    SessionEnd, SessionState, Supervise,
+    Client, ConnectError, ConnectOptions, CreateMode, LinkError, ServersError, Session, SessionEnd,
+    SessionObserver, SessionState, Supervise,
 };
 
 pub(crate) async fn connect(servers: &str) -> Result<Client, ConnectError> {
@@ -40,7 +40,7 @@ pub(crate) fn other_servers(zk: &Client, servers: &str) -> Result<(), ServersErr
 
 struct Pager;
 
-impl Observer for Pager {
+impl SessionObserver for Pager {
     fn disconnected(&self, why: &LinkError) {
         println!("disconnected: {why}");
     }

@@ -8,7 +8,7 @@ use crate::{
         client::Client,
         create::{Create, CreateAllProtected, CreateProtected},
         multi::Multi,
-        operations::{Children, Delete, Exists, Get, GetAcl, MultiRead, Set, SetAcl, Sync},
+        operations::{Children, Delete, Exists, Get, GetAcl, LeaderSync, MultiRead, Set, SetAcl},
     },
 };
 
@@ -120,8 +120,8 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub const fn sync<'a>(&'a self, path: &'a str) -> Sync<'a> {
-        Sync::new(self.target(), path)
+    pub const fn sync<'a>(&'a self, path: &'a str) -> LeaderSync<'a> {
+        LeaderSync::new(self.target(), path)
     }
 
     /// Creates a node. What kind of node, see [`CreateMode`](crate::CreateMode).

@@ -18,7 +18,7 @@ use crate::{
         sasl::SaslMechanism,
         servers::Servers,
     },
-    report::observe::Observer,
+    report::observe::SessionObserver,
     request::{call_options::CallOptions, handle::SessionTask},
 };
 
@@ -44,7 +44,7 @@ pub struct ConnectOptions {
     pub(crate) acl: AclList,
     pub(crate) watch_items_max: usize,
     pub(crate) call: CallOptions,
-    pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) observer: Option<Arc<dyn SessionObserver>>,
     pub(crate) connect_deadline: Option<Duration>,
     pub(crate) connector: Arc<dyn Connect>,
     pub(crate) sasl: Option<Arc<dyn SaslMechanism>>,
@@ -256,7 +256,7 @@ impl ConnectOptions {
     }
 
     /// Who is to hear what happens with the session. Default: nobody.
-    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+    pub fn observer(mut self, observer: Arc<dyn SessionObserver>) -> Self {
         self.observer = Some(observer);
         self
     }

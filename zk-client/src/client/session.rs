@@ -10,7 +10,7 @@ use crate::{
     carry::{lease::LeaseKeeper, session::Session},
     driver::command::Command,
     error::{ReadError, Rejection, SessionEnd},
-    request::{client::Client, operations::Sync},
+    request::{client::Client, operations::LeaderSync},
 };
 
 impl Client {
@@ -66,7 +66,7 @@ impl Client {
     /// [`ReadError`] if the session ends before that, or if the server does not do `sync` (a read-only one
     /// does not).
     pub async fn settle(&self) -> Result<Zxid, ReadError> {
-        Sync::new(self.target(), "/").for_zxid().await
+        LeaderSync::new(self.target(), "/").for_zxid().await
     }
 
     /// Ends the session: its ephemeral nodes go, its watches resolve with [`SessionEnd::Closed`], and

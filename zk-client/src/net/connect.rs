@@ -5,12 +5,12 @@ use std::{future::Future, io, pin::Pin};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Any stream of bytes that a session can be carried over.
-pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
 
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Transport for T {}
 
 /// A connection being made. Dropping it gives up.
-pub type Dial = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send>>;
+pub type Dial = Pin<Box<dyn Future<Output = io::Result<Box<dyn Transport>>> + Send>>;
 
 /// How connections are made: over TCP, unless [`ConnectOptions::connector`] says otherwise.
 ///
@@ -19,7 +19,7 @@ pub type Dial = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send>
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// use tokio::net::UnixStream;
-/// use zk_client::{Connect, ConnectOptions, Dial, Stream};
+/// use zk_client::{Connect, ConnectOptions, Dial, Transport};
 ///
 /// /// Over a proxy on this machine that listens on a socket for each server.
 /// struct Sidecar;
@@ -29,7 +29,7 @@ pub type Dial = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send>
 ///         let socket = format!("/run/zookeeper/{server}");
 ///         Box::pin(async move {
 ///             let stream = UnixStream::connect(socket).await?;
-///             Ok(Box::new(stream) as Box<dyn Stream>)
+///             Ok(Box::new(stream) as Box<dyn Transport>)
 ///         })
 ///     }
 /// }

@@ -11,13 +11,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio_util::io::poll_read_buf;
 use zk_proto::session::{LinkError, ProbeAnswer};
 
-use super::connect::{Dial, Stream};
+use super::connect::{Dial, Transport};
 
 /// What the driver has of a connection.
 pub(crate) enum Link {
     Down,
     Dialing(Dial),
-    Up(Box<dyn Stream>),
+    Up(Box<dyn Transport>),
 }
 
 impl fmt::Debug for Link {
@@ -147,7 +147,7 @@ mod tests {
                 // Who has heard enough may be gone by now.
                 let _ = far.write_all(answer).await;
             });
-            Ok(Box::new(near) as Box<dyn Stream>)
+            Ok(Box::new(near) as Box<dyn Transport>)
         });
         runtime.block_on(probe(dial))
     }

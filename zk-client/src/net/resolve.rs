@@ -17,7 +17,7 @@ use std::{
 
 use tokio::net::{TcpStream, lookup_host};
 
-use super::connect::{Connect, Dial, Stream};
+use super::connect::{Connect, Dial, Transport};
 
 /// How long one address has before the next one is tried as well, as RFC 8305 recommends.
 const STAGGER: Duration = Duration::from_millis(250);
@@ -127,7 +127,7 @@ fn dial(lookup: Lookup, attempt: usize) -> Dial {
         let addresses = in_turn(lookup.await?, attempt);
         let stream = first_of(addresses).await?;
         stream.set_nodelay(true)?;
-        Ok(Box::new(stream) as Box<dyn Stream>)
+        Ok(Box::new(stream) as Box<dyn Transport>)
     })
 }
 

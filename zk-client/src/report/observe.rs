@@ -22,12 +22,12 @@ use crate::error::SessionEnd;
 ///     Arc,
 ///     atomic::{AtomicU64, Ordering},
 /// };
-/// use zk_client::{Answered, ConnectOptions, Ending, LinkError, Observer};
+/// use zk_client::{Answered, ConnectOptions, Ending, LinkError, SessionObserver};
 ///
 /// #[derive(Default)]
 /// struct Doubts(AtomicU64);
 ///
-/// impl Observer for Doubts {
+/// impl SessionObserver for Doubts {
 ///     fn disconnected(&self, why: &LinkError) {
 ///         println!("disconnected: {why}");
 ///     }
@@ -46,7 +46,7 @@ use crate::error::SessionEnd;
 /// # Ok(())
 /// # }
 /// ```
-pub trait Observer: Send + Sync + 'static {
+pub trait SessionObserver: Send + Sync + 'static {
     /// A server serves the session.
     fn connected(&self, connected: &Connected<'_>) {
         let _ = connected;

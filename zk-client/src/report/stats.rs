@@ -18,7 +18,7 @@ use crate::{
     error::SessionEnd,
     report::{
         histogram::{Histogram, raise_alone},
-        observe::{Answered, Connected, Ending, Observer},
+        observe::{Answered, Connected, Ending, SessionObserver},
     },
 };
 
@@ -93,7 +93,7 @@ pub(crate) struct Counters {
     watch_events: AtomicU64,
     lagged: AtomicU64,
     latency: Histogram,
-    observer: Option<Arc<dyn Observer>>,
+    observer: Option<Arc<dyn SessionObserver>>,
 }
 
 impl fmt::Debug for Counters {
@@ -108,7 +108,7 @@ fn one_more(count: &AtomicU64) {
 }
 
 impl Counters {
-    pub(crate) fn new(observer: Option<Arc<dyn Observer>>) -> Self {
+    pub(crate) fn new(observer: Option<Arc<dyn SessionObserver>>) -> Self {
         Self { observer, ..Self::default() }
     }
 
@@ -129,7 +129,7 @@ impl Counters {
         }
     }
 
-    fn tell(&self, what: impl FnOnce(&dyn Observer)) {
+    fn tell(&self, what: impl FnOnce(&dyn SessionObserver)) {
         if let Some(observer) = &self.observer {
             what(&**observer);
         }

@@ -1,14 +1,14 @@
 //! Locks, and all other recipes, for threads without a runtime (feature `blocking`).
 //!
-//! A [`Session`] has a thread of its own, which keeps it alive whatever the threads that use it do: a critical
+//! A [`BlockingSession`] has a thread of its own, which keeps it alive whatever the threads that use it do: a critical
 //! section that computes for a minute without a break does not cost the lock.
 //!
 //! ```no_run
 //! # fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::time::Duration;
-//! use zk_locks::{ConnectOptions, blocking::Session};
+//! use zk_locks::{ConnectOptions, blocking::BlockingSession};
 //!
-//! let session = Session::connect(ConnectOptions::new("zk1:2181,zk2:2181")?)?;
+//! let session = BlockingSession::connect(ConnectOptions::new("zk1:2181,zk2:2181")?)?;
 //! let lock = session.lock("/locks/report");
 //! let guard = lock.acquire_timeout(Duration::from_secs(30))?;
 //! println!("writing under token {}", guard.token());
@@ -47,9 +47,9 @@ const FAREWELL: Duration = Duration::from_secs(5);
 ///
 /// ```no_run
 /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// use zk_locks::{ConnectOptions, Lock, blocking::Session};
+/// use zk_locks::{ConnectOptions, Lock, blocking::BlockingSession};
 ///
-/// let session = Session::connect(ConnectOptions::new("zk1:2181")?)?;
+/// let session = BlockingSession::connect(ConnectOptions::new("zk1:2181")?)?;
 /// // What has no blocking form is waited for by `run`; a lock with settings is adopted.
 /// let (report, _) = session.run(async { session.client().get("/report").await })?;
 /// let lock = Lock::builder(session.client(), "/locks/report").max_waiters(10).build();
@@ -59,7 +59,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Session {
+pub struct BlockingSession {
     client: Client,
     driver: Arc<Driver>,
 }
@@ -83,7 +83,7 @@ pub enum SessionError {
     Thread(#[from] io::Error),
 }
 
-impl Session {
+impl BlockingSession {
     /// Connects, on a new thread, and waits for the session.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl Session {
         Ok(Self { client, driver: Arc::new(Driver { runtime, _stop: stop }) })
     }
 
-    /// The client, for what has no blocking form: pass what is to be awaited to [`run`](Session::run).
+    /// The client, for what has no blocking form: pass what is to be awaited to [`run`](BlockingSession::run).
     #[must_use]
     pub const fn client(&self) -> &Client {
         &self.client
@@ -144,7 +144,7 @@ impl Session {
         self.adopt(crate::Lock::new(&self.client, path))
     }
 
-    /// A recipe of this session's [client](Session::client), or something that it has given, with methods that wait.
+    /// A recipe of this session's [client](BlockingSession::client), or something that it has given, with methods that wait.
     pub fn adopt<T>(&self, inner: T) -> Blocking<T> {
         Blocking { inner, session: self.clone() }
     }
@@ -160,7 +160,7 @@ impl Wake for Unpark {
 }
 
 /// A recipe, or what it has given, for threads: what is awaited elsewhere is waited for here, under the same names. What needs no
-/// waiting is had by dereferencing it. Get one from [`Session::adopt`].
+/// waiting is had by dereferencing it. Get one from [`BlockingSession::adopt`].
 ///
 /// | | what waits |
 /// |---|---|
@@ -173,7 +173,7 @@ impl Wake for Unpark {
 ///
 /// ```
 /// # use std::time::Duration;
-/// # fn example(session: zk_locks::blocking::Session) -> Result<(), Box<dyn std::error::Error>> {
+/// # fn example(session: zk_locks::blocking::BlockingSession) -> Result<(), Box<dyn std::error::Error>> {
 /// use zk_locks::{Group, RwLock};
 ///
 /// let catalog = session.adopt(RwLock::new(session.client(), "/locks/catalog"));
@@ -197,13 +197,13 @@ impl Wake for Unpark {
 pub struct Blocking<T> {
     // Before the session, which ends with its last user.
     inner: T,
-    session: Session,
+    session: BlockingSession,
 }
 
 /// An exclusive lock: see [`zk_locks::Lock`](crate::Lock).
 ///
 /// ```
-/// # fn example(session: zk_locks::blocking::Session) -> Result<(), Box<dyn std::error::Error>> {
+/// # fn example(session: zk_locks::blocking::BlockingSession) -> Result<(), Box<dyn std::error::Error>> {
 /// let lock = session.lock("/locks/report");
 /// match lock.try_acquire()? {
 ///     Some(guard) => guard.release()?,
@@ -235,8 +235,8 @@ impl<T> Blocking<T> {
     }
 }
 
-impl fmt::Debug for Session {
+impl fmt::Debug for BlockingSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("client", &self.client).finish_non_exhaustive()
+        f.debug_struct("BlockingSession").field("client", &self.client).finish_non_exhaustive()
     }
 }

@@ -249,7 +249,7 @@ waited_for!(Leadership {
 waited_for!(Group {
     join(data: &[u8]) -> Membership;
     ---
-    members() -> Result<Vec<crate::Member>, ReadError>;
+    members() -> Result<Vec<crate::GroupMember>, ReadError>;
 });
 
 waited_for!(Queue {
@@ -297,7 +297,7 @@ impl Blocking<crate::RwLock> {
 
 impl Blocking<crate::WriteGuard> {
     /// As [the method of the same name](crate::WriteGuard::downgrade). What is in the error can be
-    /// [adopted](super::Session::adopt) again.
+    /// [adopted](super::BlockingSession::adopt) again.
     ///
     /// # Errors
     /// [`DowngradeError`](crate::DowngradeError), with the write lock.
@@ -310,7 +310,7 @@ impl Blocking<crate::WriteGuard> {
 
 impl Blocking<crate::ReadGuard> {
     /// As [the method of the same name](crate::ReadGuard::try_upgrade). What is in the error can be
-    /// [adopted](super::Session::adopt) again.
+    /// [adopted](super::BlockingSession::adopt) again.
     ///
     /// # Errors
     /// [`UpgradeError`](crate::UpgradeError), with the read lock.
@@ -399,6 +399,6 @@ macro_rules! followed {
 
 followed! {
     Leaders -> Option<crate::Leader>,
-    Members -> Vec<crate::Member>,
+    Members -> Vec<crate::GroupMember>,
     Holders -> Vec<Contender>,
 }

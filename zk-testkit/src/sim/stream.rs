@@ -11,7 +11,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::Instant,
 };
-use zk_client::{Clock, Connect, Dial, Stream};
+use zk_client::{Clock, Connect, Dial, Transport};
 
 use super::{Cluster, net::LinkId};
 
@@ -51,7 +51,7 @@ impl Connect for SimConnect {
                 answer.map_or(Poll::Pending, Poll::Ready)
             });
             match answer.await {
-                0 => Ok(Box::new(stream) as Box<dyn Stream>),
+                0 => Ok(Box::new(stream) as Box<dyn Transport>),
                 1 => Err(io::ErrorKind::ConnectionRefused.into()),
                 _ => Err(io::Error::new(io::ErrorKind::NotFound, "name has no address")),
             }

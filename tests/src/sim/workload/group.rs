@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use zk_locks::{AcquireError, Group, Member, Members, ReadError};
+use zk_locks::{AcquireError, Group, GroupMember, Members, ReadError};
 
 use super::{Over, Worker, description};
 use crate::sim::recipe::Site;
@@ -40,7 +40,7 @@ async fn catch_up(
     site: Site,
     group: &Group,
     mut following: Members,
-    mut told: Vec<Member>,
+    mut told: Vec<GroupMember>,
 ) -> Result<(), Over> {
     worker.client.settle().await.map_err(over)?;
     let there = group.members().await.map_err(over)?;
@@ -69,9 +69,9 @@ async fn catch_up(
 }
 
 /// Who was there and still is, and is not told of; and who was not there any more and still counts.
-fn lacks(worker: &Worker, site: Site, there: &[Member], told: &[Member]) -> Vec<String> {
+fn lacks(worker: &Worker, site: Site, there: &[GroupMember], told: &[GroupMember]) -> Vec<String> {
     let bench = worker.seat.judge.bench();
-    let lives = |member: &Member| bench.is_there(&zk_client::join(&site.path(), &member.name));
+    let lives = |member: &GroupMember| bench.is_there(&zk_client::join(&site.path(), &member.name));
     let new = there.iter().filter(|member| !told.contains(member) && lives(member));
     let newest = there.iter().map(|member| member.joined).max();
     let gone = told.iter().filter(|member| !there.contains(member) && !lives(member));

@@ -11,7 +11,7 @@ use std::{
 };
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use zk_client::{Connect, Dial, ResolvedConnect, Stream, Zxid};
+use zk_client::{Connect, Dial, ResolvedConnect, Transport, Zxid};
 
 /// Connections over TCP, all of one session, whose replies are looked at.
 #[derive(Clone, Debug, Default)]
@@ -50,13 +50,13 @@ impl Connect for Tap {
         let (dial, seen) = (ResolvedConnect::default().connect(server), self.0.clone());
         Box::pin(async move {
             let stream = dial.await?;
-            Ok(Box::new(Tapped { stream, frames: Frames::default(), seen }) as Box<dyn Stream>)
+            Ok(Box::new(Tapped { stream, frames: Frames::default(), seen }) as Box<dyn Transport>)
         })
     }
 }
 
 struct Tapped {
-    stream: Box<dyn Stream>,
+    stream: Box<dyn Transport>,
     frames: Frames,
     seen: Arc<Seen>,
 }

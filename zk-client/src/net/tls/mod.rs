@@ -13,7 +13,7 @@ use tokio_rustls::TlsConnector;
 
 use self::fault::CutOff;
 use crate::net::{
-    connect::{Connect, Dial, Stream},
+    connect::{Connect, Dial, Transport},
     resolve::ResolvedConnect,
 };
 
@@ -112,7 +112,7 @@ impl Connect for TlsConnect {
             let name = name?;
             let handshake = TlsConnector::from(config).connect(name, plain.await?);
             let stream = handshake.await.map_err(CutOff::tell)?;
-            Ok(Box::new(stream) as Box<dyn Stream>)
+            Ok(Box::new(stream) as Box<dyn Transport>)
         })
     }
 }

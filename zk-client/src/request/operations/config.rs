@@ -54,7 +54,7 @@ pub struct EnsembleConfig {
     /// The whole text.
     pub text: String,
     /// The members, in the order of the text. None of a standalone server.
-    pub members: Vec<Member>,
+    pub members: Vec<EnsembleMember>,
     /// What [`Reconfig::version`] compares with. `None` of a standalone server.
     pub version: Option<Zxid>,
 }
@@ -62,7 +62,7 @@ pub struct EnsembleConfig {
 /// A member of an ensemble, as its configuration has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Member {
+pub struct EnsembleMember {
     /// Its number.
     pub id: i64,
     /// Everything behind the equals sign: `host:quorumPort:electionPort[:role];[[clientHost]:clientPort]`.
@@ -82,7 +82,7 @@ impl EnsembleConfig {
         for line in text.lines() {
             let Some((key, value)) = line.split_once('=') else { continue };
             if let Some(id) = key.trim().strip_prefix("server.").and_then(|id| id.parse().ok()) {
-                members.push(Member::parse(id, value.trim()));
+                members.push(EnsembleMember::parse(id, value.trim()));
             } else if key.trim() == "version" {
                 version = i64::from_str_radix(value.trim(), 16).ok().map(Zxid);
             }
@@ -99,7 +99,7 @@ impl EnsembleConfig {
     }
 }
 
-impl Member {
+impl EnsembleMember {
     fn parse(id: i64, spec: &str) -> Self {
         let (quorum, clients) = match spec.split_once(';') {
             Some((quorum, clients)) => (quorum, Some(clients)),
@@ -230,7 +230,7 @@ impl<'a> Reconfig<'a> {
         Self { target, joining: Vec::new(), leaving: Vec::new(), all: None, version: None }
     }
 
-    /// Adds a member, or changes one of this number. `spec` is as in [`Member::spec`].
+    /// Adds a member, or changes one of this number. `spec` is as in [`EnsembleMember::spec`].
     pub fn join(mut self, id: i64, spec: &str) -> Self {
         self.joining.push(format!("server.{id}={spec}"));
         self

@@ -25,13 +25,13 @@ pub(crate) use self::read::{read_children, read_data, read_exists};
 pub use self::{
     add_watch::AddWatch,
     check_watches::{CheckWatches, WatchKind},
-    config::{Config, ConfigWatched, EnsembleConfig, Member, Reconfig},
+    config::{Config, ConfigWatched, EnsembleConfig, EnsembleMember, Reconfig},
     read::{
         ChildNames, Children, ChildrenPacked, ChildrenWatched, DescendantCount, Exists,
         ExistsWatched, Get, GetAcl, GetWatched,
     },
     session::{AddAuth, Ephemerals, WhoAmI},
     several::{MultiRead, ReadResult},
-    sync::Sync,
+    sync::LeaderSync,
     write::{Delete, DeleteIfExists, Set, SetAcl},
 };

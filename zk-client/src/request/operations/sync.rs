@@ -17,18 +17,18 @@ use crate::{
 };
 
 awaitable! {
-    Sync: (), ReadError;
+    LeaderSync: (), ReadError;
 }
 
 /// Waits until this server has caught up with the leader: see [`Client::sync`](crate::Client::sync).
 #[derive(Clone, Copy, Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
-pub struct Sync<'a> {
+pub struct LeaderSync<'a> {
     target: Target<'a>,
     path: &'a str,
 }
 
-impl<'a> Sync<'a> {
+impl<'a> LeaderSync<'a> {
     pub(crate) const fn new(target: Target<'a>, path: &'a str) -> Self {
         Self { target, path }
     }
