@@ -18,6 +18,7 @@ What cannot be built or run is listed with the reason.
     comparison/growth.py     what one costs, by how many there are
     comparison/plot.py       that as a picture
     comparison/page.py       docs/performance.md
+    comparison/data.py       docs/performance.csv
 """
 
 import argparse
@@ -30,7 +31,7 @@ from fnmatch import fnmatch
 
 sys.dont_write_bytecode = True
 
-from comparison import core, growth
+from comparison import core, data, growth
 from comparison.clients import ALL, BUILT, CLIENTS, MISSING, ROOT, build
 from comparison.figures import Results
 from comparison.measuring import calls_of_gets, collect
@@ -64,7 +65,7 @@ def main():
     calls = {} if options.no_calls else calls_of_gets()
     if not options.no_core and (why := core.bench(float(options.seconds))):
         MISSING["codec and session alone"] = why
-    text, plot = page(options, Results(chosen, by_client, reasons, calls))
+    text, table, plot = page(options, Results(chosen, by_client, reasons, calls))
     print(text)
     raw = {f"{row} {name}": by_style for (row, name), by_style in by_client.items()}
     (BUILT / "results.json").write_text(json.dumps(raw))
@@ -72,6 +73,7 @@ def main():
         (BUILT / growth.PLOT).write_text(plot)
     if options.write:
         (ROOT / "docs/performance.md").write_text(text)
+        (ROOT / "docs" / data.NAME).write_text(table)
         if plot:
             (ROOT / "docs" / growth.PLOT).write_text(plot)
 

@@ -1,11 +1,11 @@
-"""docs/performance.md."""
+"""docs/performance.md, and the data beside it."""
 
 import datetime
 import os
 import platform
 from pathlib import Path
 
-from comparison import codec, growth, targets
+from comparison import codec, data, growth, targets
 from comparison.clients import MISSING, VERSIONS
 from comparison.figures import tables
 from comparison.measuring import MORE
@@ -15,7 +15,7 @@ BUSY = 1.0
 
 
 def page(options, results):
-    """The page, and the plot that it shows."""
+    """The page, its data, and the plot that it shows."""
     grown, plot = growth.section(results)
     aims = targets.targets(results, codec.targets(), growth.targets(results))
     lines = ["# Performance", "", "Made by `benches/compare/run.py`, which says how; do not edit.", "", *about(options), "",
@@ -23,7 +23,7 @@ def page(options, results):
              *system_calls(results.calls)]
     if MISSING:
         lines += ["", "## Not measured", ""] + [f"* {name}: {why}" for name, why in MISSING.items()]
-    return "\n".join(lines) + "\n", plot
+    return *data.parted("\n".join(lines) + "\n"), plot
 
 
 def about(options):

@@ -8,7 +8,7 @@
 //! | `answer`, `asked` | what to make of an answer; what it is held against |
 //! | `watch_stream` | watches that go on |
 //! | `client`, `handle` | the client as requests see it; the way to the driver |
-//! | `call_options`, `frames` | how requests are made; where they are encoded |
+//! | `call_options` | how requests are made |
 
 pub(crate) mod answer;
 pub(crate) mod asked;
