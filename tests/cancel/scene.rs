@@ -105,7 +105,9 @@ const SCENES: &[Scene] = &[
     scene("ChildrenWatched", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.children("/data").watch().await) })
     }),
-    scene("Sync", Needs::Nothing, |props| Box::pin(async { plain(props.client.sync("/").await) })),
+    scene("LeaderSync", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.sync("/").await) })
+    }),
     scene("Set", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.set("/data", b"1").await) })
     }),
