@@ -1,4 +1,4 @@
-//! Somebody in a queue, as others see it.
+//! A contender in a queue, as others see it.
 
 use zk_client::{SessionId, Stat};
 
@@ -7,10 +7,10 @@ use crate::{
     layout::Filter,
 };
 
-/// What a node is given for data by whoever asks for the lock back, as by Curator's `Revoker`.
+/// The data that a contender writes to a node to ask for the lock back, as Curator's `Revoker` does.
 pub(crate) const REVOKE: &[u8] = b"__REVOKE__";
 
-/// Somebody in the queue of a lock.
+/// A contender in the queue of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Contender {
@@ -20,13 +20,13 @@ pub struct Contender {
     pub kind: Kind,
     /// Its number in the queue. Numbers have gaps.
     pub sequence: i32,
-    /// The session that it lives with.
+    /// The session that owns it.
     pub session: SessionId,
     /// When it joined: milliseconds since 1970 on the clock of the leader.
     pub since: i64,
     /// What its fencing token is, or will be.
     pub token: i64,
-    /// What it says about itself.
+    /// Its description of itself.
     pub description: String,
 }
 

@@ -1,4 +1,4 @@
-//! Names of waiting nodes: whose they are, what they want, and who comes first.
+//! Names of waiting nodes: their implementation, what they want, and their order.
 
 use std::cmp::Ordering;
 
@@ -35,8 +35,8 @@ pub(crate) struct Entry<N = String> {
     pub(crate) kind: Kind,
 }
 
-/// What stands before the sequence number in the names of known implementations: Curator and those that
-/// follow it, kazoo, and the ZooKeeper distribution's own recipes (whose names begin with `x-`).
+/// The markers before the sequence number in the names of known implementations: Curator and its followers, kazoo, and
+/// the ZooKeeper distribution's own recipes (whose names begin with `x-`).
 const MARKERS: [(&str, Kind); 8] = [
     ("__lock__", Kind::Exclusive),
     ("__rlock__", Kind::Read),
@@ -49,8 +49,7 @@ const MARKERS: [(&str, Kind); 8] = [
 ];
 
 impl<N: AsRef<str>> Entry<N> {
-    /// Reads a child's name. Gives the name back if it has no place in the sequence: it
-    /// belongs to nobody who waits.
+    /// Parses a child's name. Returns the name if it has no place in the sequence: it belongs to no contender.
     pub(crate) fn parse(name: N) -> Result<Self, N> {
         match numbered(name.as_ref()) {
             Some((sequence, kind)) => Ok(Self { name, sequence, kind }),
@@ -58,7 +57,7 @@ impl<N: AsRef<str>> Entry<N> {
         }
     }
 
-    /// The same, with a name of its own.
+    /// Converts to an owned name.
     pub(crate) fn into_owned(self) -> Entry
     where
         N: Into<String>,
@@ -67,7 +66,7 @@ impl<N: AsRef<str>> Entry<N> {
         Entry { name: name.into(), sequence, kind }
     }
 
-    /// Who comes first.
+    /// Compares two places in the queue.
     ///
     /// Serial-number arithmetic, so that order survives the counter's wrap on old servers as long as the
     /// living nodes are close together. Equal numbers are legitimate only where a Curator writer has taken
@@ -89,16 +88,16 @@ impl<N: AsRef<str>> Entry<N> {
         order == Ordering::Less || planted!(WatchesItself) && order == Ordering::Equal
     }
 
-    /// Whether `other` has to wait for this one: it is behind, and not both of them want to read.
+    /// Whether `other` has to wait for this one: it is behind, and they are not both readers.
     pub(crate) fn blocks<M: AsRef<str>>(&self, other: &Entry<M>) -> bool {
         let beside_readers = other.kind == Kind::Read || planted!(WritersPassReaders);
         self.is_ahead_of(other) && !(self.kind == Kind::Read && beside_readers)
     }
 }
 
-/// What a name may be made of: something, and a sequence number. That is ten characters long, or eleven.
+/// Splits a name into a part and a sequence number, which is ten characters long, or eleven.
 ///
-/// Marks are looked for only right before the number: waiters read thousands of names, and searching one costs twenty
+/// Markers are looked for only right before the number: waiters read thousands of names, and searching one costs twenty
 /// times as much as this.
 pub(crate) fn endings(name: &str) -> impl Iterator<Item = (&str, i32)> {
     [10, 11].into_iter().filter_map(|len| {
@@ -107,7 +106,7 @@ pub(crate) fn endings(name: &str) -> impl Iterator<Item = (&str, i32)> {
     })
 }
 
-/// The number at the end of a name, and what stands before it.
+/// The number at the end of a name, and the kind that the part before it stands for.
 fn numbered(name: &str) -> Option<(i32, Kind)> {
     let marked = endings(name).find_map(|(before, number)| {
         let (_, kind) = MARKERS.iter().find(|(marker, _)| before.ends_with(marker))?;

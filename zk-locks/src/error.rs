@@ -1,81 +1,80 @@
-//! Why there is no lock, or no lock any more.
+//! Errors: why a lock was not granted, or is lost.
 
 use crate::layout::Layout;
 
 use zk_client::{Cause, Error, PathError, ReadError, Rejection, SessionEnd, WriteError};
 
-/// Why a lock was not acquired. Whatever the reason, no node of the attempt stays behind, with one exception:
-/// who may create nodes under the lock's path but not list them cannot find the node of a create whose reply
-/// was lost, and that node stays until the session ends.
+/// Why a lock was not acquired. Whatever the reason, no node of the attempt stays behind, with one exception: a client
+/// that may create nodes under the lock's path but not list them cannot find the node of a create whose reply was lost,
+/// and that node stays until the session ends.
 ///
-/// Otherwise there is no doubt in it: what became of a lost create is found out before anything is reported.
+/// Otherwise the outcome is certain: the fate of a lost create is found out before anything is reported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcquireError {
     /// The time allowed has passed.
     #[error("not acquired in time")]
     TimedOut,
-    /// A server said no: most likely this client lacks a permission on the lock's path, or on the node
-    /// of the contender in front.
+    /// A server refused: most likely this client lacks a permission on the lock's path, or on the predecessor's node.
     #[error("{0}")]
     Rejected(Rejection),
     /// The session ended, and with it the place in the queue.
     #[error("{0}")]
     SessionEnded(SessionEnd),
-    /// The lock was granted while the servers could not be counted on any more to keep the session.
+    /// The lock was granted while the servers could no longer be trusted to keep the session.
     #[error("servers not heard of for the session timeout")]
     LeaseRanOut,
-    /// Somebody has deleted this attempt's node from the queue.
+    /// Another client has deleted this attempt's node from the queue.
     #[error("own node was deleted by somebody else")]
     NodeDeleted,
-    /// A node that [must](crate::Builder::require_path) be there is not: the lock's path or, for recipes that are one
-    /// node, what is above it. Nothing was created.
+    /// A node that [must](crate::Builder::require_path) exist does not: the lock's path or, for recipes that are one
+    /// node, its parent. Nothing was created.
     #[error("{path} does not exist, and is not to be created")]
     PathMissing {
         /// The path of the missing node.
         path: String,
     },
-    /// A node of this very session is in front that nobody owns any more, and that servers refuse to delete: it would be
-    /// waited for for as long as the session lives. Most likely the session lacks the permission to delete below the
-    /// lock's path. It goes on trying.
+    /// A node of this very session is ahead that has no owner any more, and that servers refuse to delete: the wait for
+    /// it would last as long as the session. Most likely the session lacks the permission to delete below the lock's
+    /// path. The session keeps trying.
     #[error("behind {path}, an own node that nobody owns: {rejection}")]
     Orphan {
         /// The path of the node.
         path: String,
-        /// Why it is there still.
+        /// Why it still exists.
         rejection: Rejection,
     },
-    /// The lock's path has used up its sequence numbers; nobody can be told apart behind this one.
-    /// Delete the path (and let it be created anew) when the queue is empty.
+    /// The lock's path has used up its sequence numbers; later contenders could not be ordered. Delete the path (and
+    /// let it be recreated) when the queue is empty.
     #[error("sequence numbers of the path are exhausted (at {sequence})")]
     SequenceExhausted {
-        /// The number that the server gave out.
+        /// The number that the server assigned.
         sequence: i32,
     },
-    /// More were in front than are to be [waited for](crate::Builder::max_waiters).
+    /// More contenders are ahead than [allowed](crate::Builder::max_waiters).
     #[error("{ahead} are in front already")]
     QueueFull {
         /// How many.
         ahead: usize,
     },
-    /// There is a node under the lock's path that belongs to no lock, and strangers are to be
+    /// There is a node under the lock's path that belongs to no lock, and strangers are
     /// [refused](crate::Strangers::Refuse).
     #[error("a stranger in the queue: {name}")]
     Stranger {
         /// The name of the node.
         name: String,
     },
-    /// The [layout](crate::Builder::layout) has no names for what was asked for.
+    /// The [layout](crate::Builder::layout) has no names for this kind of node.
     #[error("{layout:?} has no names for this")]
     NoSuchName {
         /// The layout.
         layout: Layout,
     },
-    /// Nobody is to [downgrade](crate::WriteGuard::downgrade) this lock, as its
-    /// [builder](crate::RwLockBuilder::no_downgrade) was told.
+    /// This lock cannot be [downgraded](crate::WriteGuard::downgrade), as its
+    /// [builder](crate::RwLockBuilder::no_downgrade) was configured or its nodes have no ids.
     #[error("the lock is one that nobody downgrades")]
     NoDowngrade,
-    /// The node that was to tell how many permits a semaphore has tells something else.
+    /// The node that holds a semaphore's number of permits contains something else.
     #[error("no count in {path}")]
     NotACount {
         /// The path of the node.
@@ -87,7 +86,7 @@ pub enum AcquireError {
     /// The lock's path is not a path.
     #[error("{0}")]
     InvalidPath(PathError),
-    /// Anything else that kept an operation from being answered.
+    /// Any other reason why an operation was not answered.
     #[error("{0}")]
     Unavailable(Cause),
 }
@@ -145,18 +144,18 @@ pub enum Lost {
     /// The session has ended.
     #[error("lock lost: {0}")]
     SessionEnded(SessionEnd),
-    /// The servers have not been heard of for so long that they may have given the lock to somebody else.
+    /// The servers have not been heard from for so long that they may have granted the lock to another contender.
     #[error("lock lost: servers not heard of for the session timeout")]
     LeaseRanOut,
-    /// Somebody has deleted the lock's node.
+    /// Another client has deleted the lock's node.
     #[error("lock lost: own node was deleted by somebody else")]
     NodeDeleted,
-    /// It was held for longer than [allowed](crate::Builder::release_after), and is given to the next one.
+    /// It was held for longer than [allowed](crate::Builder::release_after), and is given to the next contender.
     #[error("lock lost: held for too long")]
     HeldTooLong,
 }
 
-/// What a [`check`](crate::Guard::check) found out.
+/// Why a [`check`](crate::Guard::check) failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckError {
@@ -175,8 +174,8 @@ pub enum ReleaseError {
     /// The session has ended: the node goes, or has gone, with it.
     #[error("{0}")]
     SessionEnded(SessionEnd),
-    /// The server refuses to delete the node: others go on waiting for it. The session tries again when it has
-    /// presented another identity or is connected anew, and now and then; the node goes with it at the latest.
+    /// The server refuses to delete the node: others keep waiting for it. The session tries again when it has presented
+    /// another identity or is connected anew, and now and then; the node is deleted with the session at the latest.
     #[error("{0}")]
     Refused(Error),
 }

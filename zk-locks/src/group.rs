@@ -1,4 +1,4 @@
-//! Membership: who is there.
+//! Group membership.
 
 use std::{fmt, ops::Deref, sync::Arc};
 
@@ -16,18 +16,18 @@ use crate::{
     token::FencingToken,
 };
 
-/// What kazoo's `Party` tells its members' nodes by.
+/// The marker in the names of the nodes of kazoo's `Party`.
 const PARTY: &str = "__party__";
 
-/// A group of members, each of which is there as long as its session, or until it leaves.
+/// A group of members. Each is in it as long as its session lives, or until it leaves.
 ///
 /// Members are ephemeral nodes under the path. By default every node there counts, as it does for Curator's
 /// `GroupMember`; with [`Layout::Kazoo`] those of kazoo's `Party` do.
 ///
-/// To join costs one request, to leave one; to know who is there a listing and a read for each member, in two
-/// round trips. To follow costs a notification and a listing for each change, and a read for each member that is new. A
-/// member is there until the servers end its session: one that has crashed is missed as much later as its session
-/// timeout. A membership that is [lost](Guard::lost) is gone: join again, with another client if the session has ended.
+/// Joining costs one request, leaving one; listing the members a listing and a read for each member, in two round
+/// trips. Following costs a notification and a listing for each change, and a read for each member that is new. A
+/// member is in the group until the servers end its session: a crash shows only after its session timeout. A membership
+/// that is [lost](Guard::lost) is gone: join again, with another client if the session has ended.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -53,8 +53,8 @@ pub struct Group {
     line: Arc<Line>,
 }
 
-/// Settings of a [`Group`]: its [`acl`](Builder::acl) and its [`layout`](Builder::layout). It has no queue: what
-/// is about queues does not matter to it.
+/// Settings of a [`Group`]: its [`acl`](Builder::acl) and its [`layout`](Builder::layout). Settings about queues have
+/// no effect on it: it has no queue.
 pub type GroupBuilder = Builder<Group>;
 
 /// A member of a [`Group`].
@@ -63,9 +63,9 @@ pub type GroupBuilder = Builder<Group>;
 pub struct GroupMember {
     /// The name of its node.
     pub name: String,
-    /// What it says of itself.
+    /// The data that it publishes.
     pub data: Bytes,
-    /// The session that it lives with.
+    /// The session that owns it.
     pub session: SessionId,
     /// When it joined: milliseconds since 1970 on the clock of the leader.
     pub since: i64,
@@ -74,7 +74,7 @@ pub struct GroupMember {
 }
 
 impl Group {
-    /// The group under `path`, with default settings. The path is created when the first one joins.
+    /// The group under `path`, with default settings. The path is created when the first member joins.
     #[must_use]
     pub fn new(client: &Client, path: &str) -> Self {
         Self::builder(client, path).build()
@@ -85,10 +85,10 @@ impl Group {
         Builder::new(client, path, |line| Self { line: Arc::new(line) })
     }
 
-    /// Joins the group with what others are to know, such as an address. Each call makes another member.
+    /// Joins the group with data for others, such as an address. Each call makes another member.
     ///
-    /// One request; one more round trip if the path is missing. Dropping the future is not joining: no node stays
-    /// behind. To be a member again when the session has ended, [`PersistentNode`](crate::PersistentNode).
+    /// One request; one more round trip if the path is missing. Dropping the future cancels the join: no node stays
+    /// behind. To become a member again after the session has ended, use [`PersistentNode`](crate::PersistentNode).
     ///
     /// # Errors
     /// [`AcquireError`].
@@ -104,8 +104,8 @@ impl Group {
         Ok(Membership { guard: Guard::of(held, node)? })
     }
 
-    /// Who is there, in the order of joining. One listing, and one read for each member, in two round trips.
-    /// Whoever leaves in between is left out.
+    /// Lists the members, in the order of joining. One listing, and one read for each member, in two round trips.
+    /// Members that leave in between are left out.
     ///
     /// # Errors
     /// [`ReadError`]. A path that is missing is an empty group.
@@ -117,7 +117,7 @@ impl Group {
         }
     }
 
-    /// Follows who is there. Nothing happens before its first [`next`](Members::next).
+    /// Follows the members. Sends no request before its first [`next`](Members::next).
     #[must_use]
     pub fn follow(&self) -> Members {
         Members { group: self.clone(), watch: None, told: None }
@@ -155,9 +155,9 @@ impl Group {
     }
 }
 
-/// Being a member of a [`Group`]. What a [`Guard`] can, it can: it hears if the node is lost.
+/// A membership in a [`Group`]. It dereferences to [`Guard`], which reports the loss of the node.
 ///
-/// Dropping it is leaving, in the background.
+/// Dropping it leaves the group in the background.
 #[must_use = "dropping it is leaving"]
 pub struct Membership {
     guard: Guard,
@@ -186,21 +186,20 @@ impl Membership {
     }
 }
 
-/// Follows who is in a [`Group`]. Costs nothing while nobody comes or goes.
+/// Follows the members of a [`Group`]. Costs nothing while none joins or leaves.
 #[derive(Debug)]
 pub struct Members {
     group: Group,
     watch: Option<Watch>,
-    /// Who was there when this was last told.
+    /// The members that were last returned.
     told: Option<Vec<GroupMember>>,
 }
 
 impl Members {
-    /// Waits until somebody comes or goes, and tells who is there then, in the order of joining. The first call
-    /// tells at once who is. Several changes may come as one.
+    /// Waits until a member joins or leaves, and returns all members, in the order of joining. The first call returns
+    /// at once. Several changes may be reported as one.
     ///
-    /// One notification, one listing, and one read for each member. The future can be dropped and made anew at
-    /// will.
+    /// One notification, one listing, and one read for each member. The future can be dropped and recreated at will.
     ///
     /// # Errors
     /// [`ReadError`] if the members cannot be read, or the session has ended. Ask again unless it has.
@@ -224,7 +223,7 @@ impl Members {
         }
     }
 
-    /// Lists the group, and what will tell of the next change.
+    /// Lists the group, with a watch for the next change.
     async fn list(&self) -> Result<(Vec<String>, Watch), ReadError> {
         let Line { client, path, .. } = &*self.group.line;
         loop {

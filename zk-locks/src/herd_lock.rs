@@ -1,4 +1,4 @@
-//! The exclusive lock whose waiters all watch everybody.
+//! The exclusive lock whose waiters all watch the whole queue.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,15 +17,15 @@ use crate::{
 
 /// An exclusive lock in the order of asking, whose waiters watch the whole queue.
 ///
-/// # Do not use it for many
+/// # Do not use it for many contenders
 ///
-/// Whenever anybody comes or goes, *every* waiter is woken and lists the queue: for n waiters that are n events
-/// and n listings of n names for each release. Above some ten contenders [`Lock`](crate::Lock) is better, and it
-/// is never worse in what it promises: the nodes are the same, and both can be used on one path. What speaks
-/// for this one is that a waiter needs no permission to read others' nodes, only to list the path.
+/// Whenever a contender joins or leaves, *every* waiter is woken and lists the queue: for n waiters that is n events
+/// and n listings of n names for each release. Above some ten contenders [`Lock`](crate::Lock) is better, and it never
+/// promises less: the nodes are the same, and both can be used on one path. The advantage of this one is that a waiter
+/// needs no permission to read others' nodes, only to list the path.
 ///
-/// Free, it costs what a [`Lock`](crate::Lock) does: two requests in one round trip. Guarantees and losses are the
-/// same.
+/// If the lock is free, it costs what a [`Lock`](crate::Lock) does: two requests in one round trip. Guarantees and
+/// losses are the same.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -61,9 +61,9 @@ impl HerdLock {
         builder
     }
 
-    /// Waits for the lock, behind all who asked before. Costs what [`Lock::acquire`](crate::Lock::acquire)
-    /// does if the lock is free, and else a listing for each change of the queue. Dropping the future gives up
-    /// and leaves no node.
+    /// Waits for the lock, behind all earlier contenders. Costs what [`Lock::acquire`](crate::Lock::acquire) does if
+    /// the lock is free, and else a listing for each change of the queue. Dropping the future gives up and leaves no
+    /// node.
     ///
     /// # Errors
     /// [`AcquireError`].
@@ -80,8 +80,7 @@ impl HerdLock {
         timeout(time, self.acquire()).await.unwrap_or(Err(AcquireError::TimedOut))
     }
 
-    /// Takes the lock if nobody has it and nobody waits for it: see
-    /// [`Lock::try_acquire`](crate::Lock::try_acquire).
+    /// Takes the lock if it is free and has no waiters: see [`Lock::try_acquire`](crate::Lock::try_acquire).
     ///
     /// # Errors
     /// [`AcquireError`].
@@ -89,7 +88,7 @@ impl HerdLock {
         ticket::try_acquire(&self.line, Role::Lock).await
     }
 
-    /// Who has the lock and who waits for it: the holder first.
+    /// Lists the holder and the waiters, the holder first.
     ///
     /// # Errors
     /// [`ReadError`] if the queue cannot be read.

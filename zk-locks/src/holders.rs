@@ -1,4 +1,4 @@
-//! Following who is at the front of a queue, from outside.
+//! Following the front of a queue, from outside.
 
 use zk_client::{Client, ReadError, Rejection, Stat, Watch, Zxid, bytes::Bytes, join};
 
@@ -8,7 +8,7 @@ use crate::{
     layout::Filter,
 };
 
-/// Follows who holds a lock: see [`Queue::follow`](crate::Queue::follow). Costs nothing while nothing changes.
+/// Follows the holders of a lock: see [`Queue::follow`](crate::Queue::follow). Costs nothing while nothing changes.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -37,22 +37,22 @@ impl Holders {
         Self { front }
     }
 
-    /// Waits until others hold the lock than was last told, and tells who: one at most for an exclusive lock, all who
-    /// read together for a [`RwLock`](crate::RwLock), those who came first first; nobody if it is free. The first call
-    /// tells at once who does. A holder that is [asked](crate::Queue::revoke) for the lock back may be told again.
+    /// Waits until the holders change, and returns them: at most one for an exclusive lock, all present readers for a
+    /// [`RwLock`](crate::RwLock), the earliest first; none if the lock is free. The first call returns at once. A
+    /// holder that is [asked](crate::Queue::revoke) for the lock back may be returned again.
     ///
-    /// Tells the newest; a hold that was over between two looks is not told. Whoever is at the front of the queue counts as a holder,
-    /// whether or not it has noticed: act on its [token](Contender::token), which tells an older holder from a newer
-    /// one.
+    /// Returns the newest state; a hold that was over between two looks is skipped. The contender at the front of the
+    /// queue counts as a holder, whether or not it has noticed: act on its [token](Contender::token), which orders
+    /// older and newer holders.
     ///
     /// Each observer costs two reads, one after the other, and one notification for each change of an exclusive holder;
-    /// those who come and go behind it wake nobody. While readers hold it, and while it is free, every change of the
-    /// queue is a notification to each observer, a listing or two, and a read for each reader. The future can be dropped and
-    /// made anew at will; lost connections and servers that throttle cost nothing but time.
+    /// contenders that join or leave behind it wake no observer. While readers hold it, and while it is free, every
+    /// change of the queue costs each observer a notification, a listing or two, and a read for each reader. The future
+    /// can be dropped and recreated at will; lost connections and servers that throttle cost nothing but time.
     ///
     /// # Errors
-    /// [`ReadError`] if the path cannot be read, or the session has ended: that is what it says from then on. Ask again
-    /// unless it has.
+    /// [`ReadError`] if the path cannot be read, or the session has ended: then all further calls fail as well. In
+    /// other cases ask again.
     pub async fn next(&mut self) -> Result<Vec<Contender>, ReadError> {
         let there = self.front.next().await?;
         let filter = &self.front.filter;
@@ -61,18 +61,18 @@ impl Holders {
     }
 }
 
-/// Somebody at the front, as it was read.
+/// A contender at the front, as it was read.
 type Read = (Entry, Bytes, Stat);
 
-/// Follows who is at the front: one, or as many as hold something together.
+/// Follows the front of a queue: one contender, or several that share the lock.
 #[derive(Debug)]
 pub(crate) struct Front {
     client: Client,
     path: String,
     filter: Filter,
-    /// On what was last seen.
+    /// On the state that was last seen.
     watch: Option<Watch>,
-    /// What was last told: the transactions that made each node and wrote it last.
+    /// The state that was last returned: the transactions that created each node and wrote it last.
     told: Option<Vec<(Zxid, Zxid)>>,
 }
 
@@ -82,7 +82,7 @@ impl Front {
         Self { client, path, filter, watch: None, told: None }
     }
 
-    /// Waits until it is another front than was last told.
+    /// Waits until the front differs from the one last returned.
     pub(crate) async fn next(&mut self) -> Result<Vec<Read>, ReadError> {
         loop {
             if let Some(watch) = &mut self.watch {
@@ -100,8 +100,8 @@ impl Front {
         }
     }
 
-    /// Who is there now, and what will tell of the next change. One who is alone is watched itself; several, and
-    /// nobody, by the path.
+    /// Reads the present front, with a watch for the next change. A single exclusive contender is watched itself;
+    /// several, or none, by the path.
     async fn look(&self) -> Result<(Vec<Read>, Watch), ReadError> {
         loop {
             let names = match self.client.children(&self.path).await {
@@ -118,7 +118,7 @@ impl Front {
         }
     }
 
-    /// `None` if it has gone.
+    /// `None` if it is gone.
     async fn look_at(&self, first: &Entry) -> Result<Option<(Vec<Read>, Watch)>, ReadError> {
         match self.client.get(&join(&self.path, &first.name)).watch().await {
             Ok(((data, stat), watch)) => Ok(Some((vec![(first.clone(), data, stat)], watch))),
@@ -127,7 +127,7 @@ impl Front {
         }
     }
 
-    /// `None` if there is one alone by now, or the path has gone or come.
+    /// `None` if there is an exclusive contender by now, or the path was deleted or created.
     async fn look_at_all(&self) -> Result<Option<(Vec<Read>, Watch)>, ReadError> {
         let ((names, _), watch) = match self.client.children(&self.path).watch().await {
             Ok(children) => children,
@@ -152,7 +152,7 @@ impl Front {
         for (entry, read) in reads {
             match read.await {
                 Ok((data, stat)) => there.push((entry, data, stat)),
-                // The watch tells of it.
+                // The watch reports it.
                 Err(ReadError::Rejected(Rejection::NoNode)) => {}
                 Err(error) => return Err(error),
             }
@@ -160,7 +160,7 @@ impl Front {
         Ok(Some((there, watch)))
     }
 
-    /// The one in front, or all in front that hold something together.
+    /// The first contender, or all at the front that share the lock.
     fn first(&self, names: Vec<String>) -> Vec<Entry> {
         let mut entries: Vec<Entry> =
             names.into_iter().filter_map(|name| self.filter.read(name).ok()).collect();
@@ -171,7 +171,7 @@ impl Front {
     }
 }
 
-/// Whether several of a kind hold something together.
+/// Whether several contenders of this kind share the lock.
 fn shares(kind: Kind) -> bool {
     matches!(kind, Kind::Read | Kind::Lease)
 }

@@ -1,4 +1,4 @@
-//! Who is asking for a lock, for people who look at its queue.
+//! The default description of a contender, for people who inspect a queue.
 
 /// Host and process.
 pub(crate) fn describe() -> String {

@@ -23,14 +23,14 @@
 //!   [`Guard`] that is dropped.
 //! * A holder learns of its loss: [`Guard::lost`], [`Guard::status`], [`Guard::scope`].
 //!
-//! What no lock promises: that a process which is stopped at the wrong moment does not act on a lock that it
-//! has lost meanwhile. Only the resource can refuse it, by the token.
+//! What no lock promises: that a process stopped at the wrong moment does not act on a lock that it has lost meanwhile.
+//! Only the resource can refuse it, by the token.
 //!
-//! # Company
+//! # Sharing locks with other implementations
 //!
-//! Locks of other implementations can be shared on one path: [`Layout`] says whose, and which names are seen, waited for
-//! and ignored; [`Strangers`] says what becomes of all others. What there is instead of the recipes of Curator, of kazoo and
-//! of the classes that articles give is in `docs/migrating.md` in the repository.
+//! Contenders of other implementations can share locks on one path: [`Layout`] lists which, and which names are seen,
+//! waited for and ignored; [`Strangers`] configures how to treat all others. Replacements for the recipes of Curator
+//! and kazoo, and for classes from articles, are in `docs/migrating.md` in the repository.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -24,8 +24,8 @@ use crate::{
 ///
 /// # Guarantees
 ///
-/// One holder at a time in the servers' order, in the order of asking, each with a larger
-/// [token](Guard::token) than the one before. No node stays behind an attempt or a guard that is dropped.
+/// One holder at a time in the servers' order, in the order of asking, each with a larger [token](Guard::token) than
+/// the one before. An attempt or a guard that is dropped leaves no node behind.
 ///
 /// # Cost
 ///
@@ -34,14 +34,14 @@ use crate::{
 /// | acquire, free | 2 | 1 |
 /// | until asleep behind one | 4 | 2 |
 /// | until asleep behind several | 3, and 1 more after a second | 2 |
-/// | from the release in front to the grant | 0, or 1 in a longer queue | 0 or 1 |
-/// | release | 1 | 1, or none if not waited for |
+/// | from the predecessor's release to the grant | 0, or 1 in a longer queue | 0 or 1 |
+/// | release | 1 | 1, or none if not awaited |
 /// | failed try | 1 read | 1 |
 ///
 /// # When it is lost
 ///
-/// [`Guard::scope`] drops the work; after that, ask anew. What the work has sent already only the resource can
-/// refuse, by the [token](Guard::token).
+/// [`Guard::scope`] drops the work; after that, ask anew. Only the resource can refuse what the work has sent already,
+/// by the [token](Guard::token).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -59,8 +59,8 @@ use crate::{
 /// # }
 /// ```
 ///
-/// Nodes are those of Curator's `InterProcessMutex`: its users, and those of all that follow its names,
-/// share the lock on the same path.
+/// Nodes are those of Curator's `InterProcessMutex`: its users, and those of all implementations with its names, share
+/// the lock on the same path.
 #[derive(Clone, Debug)]
 pub struct Lock {
     line: Arc<Line>,
@@ -70,20 +70,20 @@ pub struct Lock {
 pub type LockBuilder = Builder<Lock>;
 
 impl LockBuilder {
-    /// How long the lock stays unused after a holder that has not [released](Guard::release) it: whose session
-    /// has ended, whose node was deleted, or who has dropped its guard. For resources that cannot check tokens: what
-    /// such a holder has sent may still arrive. The next one has its place in front meanwhile, and is granted the
-    /// lock when the time is over; [`try_acquire`](Lock::try_acquire) too waits for that. Default: not at all.
+    /// How long the lock stays unused after a holder that has not [released](Guard::release) it: its session has ended,
+    /// its node was deleted, or it has dropped its guard. For resources that cannot check tokens: requests of such a
+    /// holder may still arrive. The next contender keeps its place at the head of the queue meanwhile, and is granted
+    /// the lock when the time is over; [`try_acquire`](Lock::try_acquire) waits for that too. Default: not at all.
     ///
-    /// As long as a holder may go on without knowing: the session timeout, and `syncLimit` ticks of the servers if
-    /// its lease is not what the leader [confirms](crate::ConnectOptions::lease_margin). It narrows the gap that
-    /// tokens close.
+    /// Choose the time that a holder may continue without knowing of its loss: the session timeout, and `syncLimit`
+    /// ticks of the servers if the leader does not [confirm](crate::ConnectOptions::lease_margin) its lease. It narrows
+    /// the gap that tokens close.
     ///
-    /// A release is written down in a node beside the path, `<path>.released`, which is not removed; nor is the
-    /// path, which is created as a persistent node. Costs two reads, in one round trip, more for each
-    /// acquire, and one request more for each release, in none of its own. Who shares the lock without this
-    /// setting, or gives up in front of somebody, looks like one who has not released it: the next one waits
-    /// in vain. Not for several locks on [one path](Lock::named).
+    /// A release is recorded in a node beside the path, `<path>.released`, which is not removed; nor is the path, which
+    /// is created as a persistent node. Costs two more reads for each acquire, in one round trip, and one more request
+    /// for each release, in none of its own. A contender that shares the lock without this setting, or gives up ahead
+    /// of another, looks like a holder that has not released it: the next contender waits in vain. Not for several
+    /// locks on [one path](Lock::named).
     pub const fn lock_delay(mut self, delay: Duration) -> Self {
         self.settings.lock_delay = Some(delay);
         self
@@ -91,9 +91,8 @@ impl LockBuilder {
 }
 
 impl Lock {
-    /// A lock on `path`, with default settings. The path and what is missing above it are created at the
-    /// first acquire, as containers, which servers delete some time after their last use (as persistent
-    /// nodes on servers before 3.5.1).
+    /// A lock on `path`, with default settings. The first acquire creates the path and its missing ancestors, as
+    /// containers, which servers delete some time after their last use (as persistent nodes on servers before 3.5.1).
     #[must_use]
     pub fn new(client: &Client, path: &str) -> Self {
         Self::builder(client, path).build()
@@ -104,16 +103,16 @@ impl Lock {
         Builder::new(client, path, Self::over)
     }
 
-    /// One of several locks that share a path: its nodes are called `<name>_lock_<number>`, and no others count but
-    /// those of this name, with an id in front or without.
+    /// One of several locks that share a path: its nodes are called `<name>_lock_<number>`, and only those of this name
+    /// count, with or without an id in front.
     ///
-    /// For paths that are used that way already: by those who split names at `_lock_`, and see nothing that has an id in
-    /// front. After a lost reply a node is found again by its data, in which the id is, and its session. A release costs
-    /// one read more than that of another lock: if somebody has deleted the node and the path, another one may have
-    /// its name by then. The locks share one sequence, which ends sooner, and every listing shows the nodes of all of
-    /// them; a path for each lock is better.
+    /// For paths that are used in this way already, by programs that split names at `_lock_` and do not see nodes with
+    /// an id in front. After a lost reply a node is found again by the id in its data, and by its session. A release
+    /// costs one more read than that of another lock: if the node and the path were deleted, another node may have its
+    /// name by then. The locks share one sequence, which ends sooner, and every listing shows the nodes of all of them;
+    /// a path for each lock is better.
     ///
-    /// A name that is empty, or has a slash or `_lock_` in it, is refused by each acquire.
+    /// Each acquire refuses a name that is empty, or contains a slash or `_lock_`.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -130,17 +129,16 @@ impl Lock {
         Builder::new(client, path, Self::over).named(name)
     }
 
-    /// Waits for the lock, behind all who asked before.
+    /// Waits for the lock, behind all earlier contenders.
     ///
-    /// One round trip if it is free, and two requests. While waiting, a lost connection costs nothing but
-    /// time; the place in the queue is kept as long as the session lives.
+    /// One round trip if it is free, and two requests. While waiting, a lost connection costs nothing but time; the
+    /// place in the queue is kept as long as the session lives.
     ///
-    /// Dropping the future gives up, wherever it was: no node stays behind, and nobody waits for one. In a
-    /// `select!` loop keep a [ticket](Lock::enqueue), or one pinned future; a new one each time begins at the
-    /// end of the queue.
+    /// Dropping the future gives up at any point: no node stays behind for others to wait for. In a `select!` loop keep
+    /// a [ticket](Lock::enqueue), or one pinned future; a new one each time begins at the end of the queue.
     ///
     /// # Errors
-    /// [`AcquireError`], never for doubt: what became of a lost create is found out first.
+    /// [`AcquireError`]. It is never in doubt: the fate of a lost create is found out first.
     pub async fn acquire(&self) -> Result<Guard, AcquireError> {
         self.enqueue().await?.wait().await
     }
@@ -153,10 +151,10 @@ impl Lock {
         timeout(time, self.acquire()).await.unwrap_or(Err(AcquireError::TimedOut))
     }
 
-    /// Takes the lock if nobody has it and nobody waits for it.
+    /// Takes the lock if it is free and has no waiters.
     ///
-    /// Looks first: as long as the lock is taken this is one read and no write. The server that is asked may
-    /// be a little behind, so that a lock that has just been released still counts as taken.
+    /// Looks first: as long as the lock is taken this is one read and no write. The server that is asked may lag a
+    /// little, so that a lock that has just been released still counts as taken.
     ///
     /// # Errors
     /// As [`acquire`](Lock::acquire).
@@ -164,7 +162,7 @@ impl Lock {
         ticket::try_acquire(&self.line, Role::Lock).await
     }
 
-    /// Joins the queue, and waits later: as long as the ticket is there, so is the place in the queue.
+    /// Joins the queue, to wait later: the ticket keeps the place in the queue.
     ///
     /// # Errors
     /// As [`acquire`](Lock::acquire).
@@ -173,16 +171,16 @@ impl Lock {
         Ok(Ticket::new(self.line.clone(), place))
     }
 
-    /// The queue, to look at it from outside, ask for the lock back, or take it away.
+    /// The queue as seen from outside: to inspect it, ask for the lock back, or take it away.
     #[must_use]
     pub fn queue(&self) -> Queue {
         self.line.queue()
     }
 
-    /// Who has the lock and who waits for it, whatever implementation they use: the holder first.
+    /// Lists the holder and the waiters of all implementations, the holder first.
     ///
     /// # Errors
-    /// [`ReadError`] if the queue cannot be read. A lock that nobody has ever asked for is an empty queue.
+    /// [`ReadError`] if the queue cannot be read. A lock that was never asked for is an empty queue.
     pub async fn contenders(&self) -> Result<Vec<Contender>, ReadError> {
         self.queue().contenders().await
     }

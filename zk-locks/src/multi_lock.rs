@@ -16,10 +16,10 @@ use crate::{
 
 /// Several exclusive locks that are acquired together.
 ///
-/// All queues are joined in one transaction, so that of two who do so one is in front of the other wherever
-/// they meet: they cannot deadlock, in whatever order their paths are given. Others who take the same locks one
-/// by one, as [`Lock`] does, wait and are waited for as usual; who holds one of these and asks for more can
-/// still deadlock with anybody.
+/// All queues are joined in one transaction, so of two contenders that do so one is ahead of the other wherever they
+/// meet: they cannot deadlock, in whatever order their paths are given. Contenders that take the same locks one by one,
+/// as [`Lock`] does, wait and are waited for as usual; a holder of one of these that asks for more can still deadlock
+/// with any other.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -36,16 +36,16 @@ use crate::{
 /// # }
 /// ```
 ///
-/// Free, they cost one round trip: one request for all nodes, and a listing for each. Until asleep it is one round trip
-/// more, with two reads for each; their turn costs nothing more. A release is one request for each, in one round
-/// trip. The [loss](Guards::lost) of one is the loss of all: release the others, and ask for all anew.
+/// If the locks are free, they cost one round trip: one request for all nodes, and a listing for each. A waiter sleeps
+/// after one more round trip, with two reads for each; the grant costs nothing more. A release is one request for each,
+/// in one round trip. The [loss](Guards::lost) of one is the loss of all: release the others, and ask for all anew.
 ///
-/// Where one transaction will not do, because servers know none, it would be too long, or the locks are of
-/// [several clients](MultiLock::of), the locks are taken one after the other in the order of their paths, which
-/// everybody who does so shares. Then all are released again if one cannot be had.
+/// Where one transaction will not do, because servers do not support it, it would be too long, or the locks are of
+/// [several clients](MultiLock::of), the locks are taken one after the other in the order of their paths, which all
+/// contenders that do so share. If one cannot be had, all are released again.
 #[derive(Clone, Debug)]
 pub struct MultiLock {
-    /// Each path once, or each name on it.
+    /// Each path, or each name on it, once.
     lines: Vec<Arc<Line>>,
 }
 
@@ -56,11 +56,11 @@ impl MultiLock {
         Self::of(paths.into_iter().map(|path| Lock::new(client, path.as_ref())))
     }
 
-    /// These locks, with settings of their own.
+    /// Combines locks with settings of their own.
     ///
-    /// Locks that are not of one client, its clones counted, cannot be had in one transaction: they are taken
-    /// one after the other. Of locks with one path and different clients the order is the one in which they are
-    /// given here: let it be the same everywhere, and the paths as well.
+    /// Locks of different clients (clones count as one) cannot be taken in one transaction: they are taken one after
+    /// the other. Locks with one path and different clients are taken in the order given here: use the same order
+    /// everywhere, and the same paths.
     #[must_use]
     pub fn of(locks: impl IntoIterator<Item = Lock>) -> Self {
         let mut lines: Vec<Arc<Line>> = Vec::new();
@@ -75,15 +75,15 @@ impl MultiLock {
         Self { lines }
     }
 
-    /// Waits for all locks, behind all who asked for any of them before.
+    /// Waits for all locks, behind all earlier contenders for any of them.
     ///
-    /// One round trip if they are free: one request for all nodes, and one listing for each lock. While waiting
-    /// for one lock the others that are free already are held.
+    /// One round trip if they are free: one request for all nodes, and one listing for each lock. While waiting for one
+    /// lock the others that are free already are held.
     ///
     /// Dropping the future gives all places up.
     ///
     /// # Errors
-    /// [`AcquireError`], of whichever lock failed first; nothing is held or waited for then.
+    /// [`AcquireError`] of the lock that failed first; nothing is held or waited for then.
     pub async fn acquire(&self) -> Result<Guards, AcquireError> {
         if planted!(OneByOne) || !self.is_of_one_client() {
             return self.acquire_in_order().await;
@@ -107,8 +107,8 @@ impl MultiLock {
         timeout(time, self.acquire()).await.unwrap_or(Err(AcquireError::TimedOut))
     }
 
-    /// Takes all locks if nobody has or waits for any of them. Looks first: one read for each, in one round
-    /// trip, and no write while one is taken.
+    /// Takes all locks if they are free and have no waiters. Looks first: one read for each, in one round trip, and no
+    /// write while one is taken.
     ///
     /// # Errors
     /// As [`acquire`](MultiLock::acquire).
@@ -136,7 +136,7 @@ impl MultiLock {
         Ok(Some(Guards::new(guards)))
     }
 
-    /// Whether one transaction will do, as far as clients are concerned.
+    /// Whether all locks are of one client, as one transaction needs.
     fn is_of_one_client(&self) -> bool {
         self.lines.windows(2).all(|pair| pair[0].client.is_like(&pair[1].client))
     }
@@ -148,7 +148,7 @@ impl MultiLock {
         Ok(Guards::new(granted.collect::<Result<_, _>>()?))
     }
 
-    /// The locks, and where each is among them, in the order that everybody keeps to.
+    /// The locks, with their indices, in the order that all contenders keep to.
     fn in_order(&self) -> Vec<(usize, &Line)> {
         let mut lines: Vec<(usize, &Line)> =
             self.lines.iter().enumerate().map(|(index, line)| (index, &**line)).collect();
@@ -180,13 +180,13 @@ impl MultiLock {
     }
 }
 
-/// In the order of asking again.
+/// Restores the order of asking.
 fn as_asked(mut guards: Vec<(usize, Guard)>) -> Guards {
     guards.sort_by_key(|(index, _)| *index);
     Guards::new(guards.into_iter().map(|(_, guard)| guard).collect())
 }
 
-/// Whether a transaction was too much to ask.
+/// Whether the servers cannot carry out such a transaction.
 const fn needs_no_transaction(error: &AcquireError) -> bool {
     matches!(
         error,

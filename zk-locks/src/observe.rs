@@ -1,4 +1,4 @@
-//! Telling what happens with locks: to metrics, to logs.
+//! Reporting events of locks: to metrics, to logs.
 
 use std::{
     fmt,
@@ -13,9 +13,9 @@ use zk_client::{Histogram, Session, SessionState};
 
 use crate::{error::Lost, token::FencingToken};
 
-/// Hears what happens with the locks that it is [set](crate::Builder::observer) for. [`Metrics`] is one.
+/// Receives the events of the locks that it is [set](crate::Builder::observer) for. [`Metrics`] is one.
 ///
-/// The methods are called where it happens, and should be quick.
+/// The methods are called inline, and should be quick.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -43,7 +43,7 @@ use crate::{error::Lost, token::FencingToken};
 /// # }
 /// ```
 pub trait LockObserver: Send + Sync + 'static {
-    /// A recipe was built that will tell this observer, for a client with this session.
+    /// A recipe was built that will report to this observer, for a client with this session.
     fn attached(&self, session: &Session) {
         let _ = session;
     }
@@ -53,17 +53,17 @@ pub trait LockObserver: Send + Sync + 'static {
         let _ = grant;
     }
 
-    /// An attempt has ended without a grant: given up by its caller, or with an error.
+    /// An attempt has ended without a grant: its caller has given up, or it failed.
     fn given_up(&self, path: &str, waited: Duration) {
         let _ = (path, waited);
     }
 
-    /// A guard has gone, `lost` if it had lost its lock by then.
+    /// A guard was dropped or released; `lost` if it had lost its lock by then.
     fn released(&self, release: &Release<'_>) {
         let _ = release;
     }
 
-    /// A lock has been held for longer than [`max_hold`](crate::Builder::max_hold), and is held still; or for longer than
+    /// A lock has been held for longer than [`max_hold`](crate::Builder::max_hold), and still is; or for longer than
     /// [`release_after`](crate::Builder::release_after), and is about to be taken away.
     fn held_too_long(&self, grant: &Grant<'_>) {
         let _ = grant;
@@ -78,13 +78,13 @@ pub struct Grant<'a> {
     pub path: &'a str,
     /// Its token.
     pub token: FencingToken,
-    /// From when the attempt had its place in the queue to the grant.
+    /// The time from joining the queue to the grant.
     pub waited: Duration,
-    /// How many were in front when it joined; `None` if that was not seen.
+    /// How many contenders were ahead when it joined; `None` if that was not seen.
     pub ahead: Option<usize>,
 }
 
-/// A guard that has gone.
+/// A guard that was dropped or released.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Release<'a> {
@@ -92,13 +92,13 @@ pub struct Release<'a> {
     pub path: &'a str,
     /// Its token.
     pub token: FencingToken,
-    /// Since the grant.
+    /// The time since the grant.
     pub held: Duration,
     /// Whether the lock was lost by then, as far as that was known.
     pub lost: Option<Lost>,
 }
 
-/// Counts, and how long waits and holds take.
+/// Counters, and histograms of waits and holds.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -120,62 +120,62 @@ pub struct Metrics {
     ahead: AtomicU64,
     waits: Histogram,
     holds: Histogram,
-    /// Each once.
+    /// Without duplicates.
     sessions: Mutex<Vec<Session>>,
 }
 
 impl Metrics {
-    /// How many locks were granted.
+    /// Returns the number of granted locks.
     #[must_use]
     pub fn grants(&self) -> u64 {
         self.grants.load(Relaxed)
     }
 
-    /// How many attempts ended without a grant.
+    /// Returns the number of attempts that ended without a grant.
     #[must_use]
     pub fn given_up(&self) -> u64 {
         self.given_up.load(Relaxed)
     }
 
-    /// How many guards went that had lost their lock.
+    /// Returns the number of guards that had lost their lock when they were dropped or released.
     #[must_use]
     pub fn losses(&self) -> u64 {
         self.losses.load(Relaxed)
     }
 
-    /// How many locks were held for too long.
+    /// Returns the number of locks that were held for too long.
     #[must_use]
     pub fn alarms(&self) -> u64 {
         self.alarms.load(Relaxed)
     }
 
-    /// How many were in front of the last one that was granted when that joined: the length of the queue.
+    /// Returns how many contenders were ahead of the last granted one when it joined: the length of the queue.
     #[must_use]
     pub fn queue_length(&self) -> u64 {
         self.ahead.load(Relaxed)
     }
 
-    /// How many nodes nobody owns any more although no server has confirmed that they are gone, in all sessions
-    /// whose recipes tell this: see [`Session::orphans`](zk_client::Session::orphans). Others wait for them.
+    /// Returns the number of nodes without an owner whose deletion no server has confirmed, in all sessions whose
+    /// recipes report here: see [`Session::orphans`](zk_client::Session::orphans). Other contenders wait for them.
     #[must_use]
     pub fn orphans(&self) -> usize {
         self.sessions().iter().map(Session::orphans).sum()
     }
 
-    /// Those that have not ended.
+    /// The sessions that have not ended.
     fn sessions(&self) -> MutexGuard<'_, Vec<Session>> {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|session| !matches!(session.state(), SessionState::Ended(_)));
         sessions
     }
 
-    /// How long those who were granted a lock waited.
+    /// Returns how long granted attempts waited.
     #[must_use]
     pub const fn waits(&self) -> &Histogram {
         &self.waits
     }
 
-    /// How long locks were held.
+    /// Returns how long locks were held.
     #[must_use]
     pub const fn holds(&self) -> &Histogram {
         &self.holds

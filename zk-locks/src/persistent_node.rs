@@ -1,4 +1,4 @@
-//! A node that comes back.
+//! An ephemeral node that is recreated.
 
 use std::{fmt, time::Duration};
 
@@ -11,49 +11,48 @@ use zk_client::{
 
 use crate::{builder::Builder, error::AcquireError, line::Line};
 
-/// Pause before trying again what has been refused, and before the next session where none could be had.
+/// Pause before a refused request is repeated, and before the next attempt to get a session.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Where a [`PersistentNode`] stands.
+/// The state of a [`PersistentNode`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NodeState {
-    /// The node is not there, or nobody knows, as when the servers have not been heard of for so long that they may
-    /// have given the session up; it is being made.
+    /// The node does not exist, or that is unknown, as when the servers have not been heard from for so long that they
+    /// may have ended the session; it is being created.
     Absent,
-    /// The node was there when it was last looked at, with the data that it is to have.
+    /// The node was there with the wanted data when it was last read.
     Present {
-        /// The session that it lives with.
+        /// The session that owns it.
         session: SessionId,
-        /// The transaction that made it.
+        /// The transaction that created it.
         created: Zxid,
     },
-    /// Somebody else's node has the path. It is waited for.
+    /// Another client's node has the path. This one waits for its end.
     Taken {
-        /// The session that this lives with; 0 if it is no ephemeral one. Often a former session of ours that
-        /// the servers have not given up yet.
+        /// The session that owns that node; 0 if it is not ephemeral. Often a former session of ours that the servers
+        /// have not ended yet.
         by: SessionId,
     },
-    /// The servers refuse. It is tried again now and then.
+    /// The servers refuse the node. The attempt is repeated now and then.
     Refused(AcquireError),
-    /// No session could be had. It is tried again now and then.
+    /// No session could be had. The attempt is repeated now and then.
     Unconnected(ConnectError),
     /// It was closed.
     Closed,
 }
 
-/// An ephemeral node that comes back: when somebody deletes it, and when its session has ended, in a new
-/// session.
+/// An ephemeral node that is recreated: when it is deleted, and, in a new session, when its session has ended.
 ///
-/// For what is to be known as long as a process lives, such as its address. It is no lock: after an expiry
-/// somebody else may have the path, and is waited for then; and nobody is told who relied on the node's being there
-/// all the time.
+/// For facts that should be known as long as a process lives, such as its address. It is no lock: after an expiry
+/// another client may have the path, and this waits for its end; programs that relied on the node's being there all the
+/// time are not informed.
 ///
-/// It has a session of its own, which is made from the options that it was given; a session to
-/// [resume](ConnectOptions::resume) must not be among them. It runs a task, which ends when this is dropped.
+/// It has a session of its own, made from the options that it was given, which must not include a session to
+/// [resume](ConnectOptions::resume). It runs a task, which ends when this is dropped.
 ///
-/// Two requests each time that the node is made: a create, and a read with a watch. A loss needs no attention: the node is
-/// made again as soon as servers can be reached, in a new session if need be.
+/// Two requests each time that the node is created: a create, and a read with a watch. A loss needs no attention: the
+/// node is recreated as soon as servers can be reached, in a new session if need be.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -78,9 +77,9 @@ pub struct PersistentNode {
 }
 
 impl PersistentNode {
-    /// Connects, and begins to see to the node. What is missing above it is created, as containers.
+    /// Connects, and begins to maintain the node. Missing ancestors are created as containers.
     ///
-    /// One request for the node, and one for watching over it; the same again whenever it has to come back.
+    /// One request for the node, and one to watch it; the same again whenever it is recreated.
     ///
     /// # Errors
     /// [`ConnectError`] if the first session cannot be had.
@@ -92,7 +91,7 @@ impl PersistentNode {
         Self::start_with(options, path, data, None).await
     }
 
-    /// The same, with a list of who may do what with the node, and with what is missing above it.
+    /// As [`start`](PersistentNode::start), with an access control list for the node and its missing ancestors.
     ///
     /// # Errors
     /// As [`start`](PersistentNode::start).
@@ -121,13 +120,13 @@ impl PersistentNode {
         Ok(Self { states, data, stop: stop.drop_guard() })
     }
 
-    /// Where it stands, as far as is known. No request.
+    /// The state, as far as is known. No request.
     #[must_use]
     pub fn state(&self) -> NodeState {
         self.states.borrow().clone()
     }
 
-    /// Follows where it stands. The channel closes once it was closed or dropped.
+    /// Follows the state. The channel closes once this was closed or dropped.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<NodeState> {
         self.states.clone()
@@ -137,17 +136,17 @@ impl PersistentNode {
     pub async fn present(&self) {
         let mut states = self.states.clone();
         let is_present = |state: &NodeState| matches!(state, NodeState::Present { .. });
-        // The channel is open as long as this is there, unless the runtime has gone.
+        // The channel stays open as long as `self` exists, unless the runtime has gone.
         let _ = states.wait_for(is_present).await;
     }
 
-    /// Has the node have other data, now and whenever it comes back.
+    /// Sets the node's data, now and whenever it is recreated.
     pub fn set_data(&self, data: &[u8]) {
         self.data.send_replace(Bytes::copy_from_slice(data));
     }
 
-    /// Removes the node, and waits until it is gone, or its session is over. Dropping the future does not stop
-    /// it once it has been polled.
+    /// Removes the node, and waits until it is gone, or its session is over. Dropping the future does not stop it once
+    /// it has been polled.
     pub async fn close(self) {
         let Self { mut states, stop, .. } = self;
         drop(stop);
@@ -161,12 +160,12 @@ impl fmt::Debug for PersistentNode {
     }
 }
 
-/// What the task is about.
+/// The task of a [`PersistentNode`].
 struct Keeper {
     options: ConnectOptions,
     path: String,
     acl: Option<AclList>,
-    /// The data that the node is to have.
+    /// The data that the node should have.
     wanted: watch::Receiver<Bytes>,
     publisher: watch::Sender<NodeState>,
     stop: CancellationToken,
@@ -213,7 +212,7 @@ impl Keeper {
         }
     }
 
-    /// Sees to the node until the session ends.
+    /// Maintains the node until the session ends.
     async fn keep(&mut self, client: &Client) -> SessionEnd {
         let mut settings = Builder::new(client, &self.path, |line: Line| line);
         if let Some(acl) = &self.acl {
@@ -234,7 +233,7 @@ impl Keeper {
         }
     }
 
-    /// Makes the node if need be, and waits until there is something to do again.
+    /// Creates the node if need be, and waits for the next change.
     async fn see_to_it(&mut self, line: &Line, is_there: &mut bool) -> Result<(), AcquireError> {
         let data = self.wanted.borrow_and_update().clone();
         if !*is_there {
@@ -250,7 +249,7 @@ impl Keeper {
             }
             Err(error) => return Err(error.into()),
         };
-        // Nobody else makes ephemeral nodes in this session.
+        // Only this task creates ephemeral nodes in this session.
         if stat.ephemeral_owner != line.client.session().id() {
             self.publisher.send_replace(NodeState::Taken { by: stat.ephemeral_owner });
             watch.await.map_err(AcquireError::SessionEnded)?;
@@ -278,12 +277,12 @@ impl Keeper {
                     self.publisher.send_replace(NodeState::Absent);
                 }
             }
-            // It may be gone, and nobody has told. Whoever is asked next has to be one who knows.
+            // The node may be gone without a notification. The next server asked must be up to date.
             () = ran_out(&line.client) => {
                 self.publisher.send_replace(NodeState::Absent);
                 line.client.sync(&self.path).await?;
             }
-            // Without its owner the task is stopped.
+            // The task is stopped when its owner is dropped.
             Ok(()) = self.wanted.changed() => {}
         }
         Ok(())

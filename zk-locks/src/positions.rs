@@ -1,4 +1,4 @@
-//! Following one's way to the front of a queue.
+//! Following a place to the front of a queue.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use zk_client::{Cause, ReadError, Rejection, Watch};
 
 use crate::{entry::Entry, line::Line};
 
-/// Follows how many are in front of a [`Ticket`](crate::Ticket): see
-/// [`Ticket::positions`](crate::Ticket::positions). It has no part in the ticket's place, and can outlive it.
+/// Follows how many contenders are ahead of a [`Ticket`](crate::Ticket): see
+/// [`Ticket::positions`](crate::Ticket::positions). It does not hold the ticket's place, and can outlive it.
 ///
-/// For a few who are looked at, not for thousands who wait: it watches the whole queue, and each change of that costs one
-/// notification and one listing. What a wait has seen in passing [`Ticket::ahead`](crate::Ticket::ahead) tells for
-/// nothing.
+/// For a few places of interest, not for thousands of waiters: it watches the whole queue, and each change of that
+/// costs one notification and one listing. [`Ticket::ahead`](crate::Ticket::ahead) returns what a wait has seen in
+/// passing, without a request.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -32,7 +32,7 @@ pub struct Positions {
     line: Arc<Line>,
     entry: Entry,
     watch: Option<Watch>,
-    /// What was last told.
+    /// The position that was last returned.
     told: Option<Option<usize>>,
 }
 
@@ -41,11 +41,11 @@ impl Positions {
         Self { line, entry, watch: None, told: None }
     }
 
-    /// Waits until another number is in front than was last told, and tells it: 0 when the lock is granted, `None`
-    /// when the place is gone, which is the last news and told to each further call. The first call tells at once.
-    /// Changes that come close together may be told as one.
+    /// Waits until the number of contenders ahead changes, and returns it: 0 when the lock is granted, `None` when the
+    /// place is gone, and on each further call. The first call returns at once. Changes in quick succession may be
+    /// reported as one.
     ///
-    /// One listing for each change of the queue. The future can be dropped and made anew at will.
+    /// One listing for each change of the queue. The future can be dropped and recreated at will.
     ///
     /// # Errors
     /// [`ReadError`] if the queue cannot be read, or the session has ended. Ask again unless it has.

@@ -1,4 +1,4 @@
-//! Looking at a queue from outside, and interfering with it.
+//! Inspecting a queue from outside, and interfering with it.
 
 use zk_client::{Client, ReadError, Rejection, WriteError, join};
 
@@ -9,7 +9,7 @@ use crate::{
     layout::Filter,
 };
 
-/// The queue of a lock, seen from outside: whatever implementation those in it use.
+/// The queue of a lock, seen from outside, whatever implementations its contenders use.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -43,11 +43,10 @@ impl Queue {
         Self { client: client.patient(), path: path.to_owned(), filter }
     }
 
-    /// Who is in the queue: those who came first first. Two round trips; whoever leaves in between is left
-    /// out.
+    /// Lists the contenders, the earliest first. Two round trips; contenders that leave in between are left out.
     ///
     /// # Errors
-    /// [`ReadError`] if the queue cannot be read. A path that is not there is an empty queue.
+    /// [`ReadError`] if the queue cannot be read. A missing path is an empty queue.
     pub async fn contenders(&self) -> Result<Vec<Contender>, ReadError> {
         let names = match self.client.children(&self.path).await {
             Ok((names, _)) => names,
@@ -79,16 +78,16 @@ impl Queue {
         Ok(contenders)
     }
 
-    /// Follows who holds the lock. Nothing happens before its first [`next`](Holders::next).
+    /// Follows the holders of the lock. Sends no request before its first [`next`](Holders::next).
     #[must_use]
     pub fn follow(&self) -> Holders {
         Holders::new(Front::new(&self.client, &self.path, self.filter.clone()))
     }
 
-    /// Asks a contender to give the lock back: [`Guard::revoked`](crate::Guard::revoked) tells it, and
-    /// Curator's revocable locks understand it too. Whether it does is up to it. One write.
+    /// Asks a contender to give the lock back: [`Guard::revoked`](crate::Guard::revoked) resolves, and Curator's
+    /// revocable locks understand it too. The contender decides whether it does. One write.
     ///
-    /// `false` if it has gone.
+    /// Returns `false` if it has left.
     ///
     /// # Errors
     /// [`WriteError`]. Asking twice does no harm.
@@ -100,12 +99,12 @@ impl Queue {
         }
     }
 
-    /// Takes a contender's node away, and with it the lock if it has that: for those who cannot give it back.
+    /// Deletes a contender's node, and so takes the lock away if it holds that: for contenders that cannot release it.
     ///
-    /// It hears of it at once ([`Lost::NodeDeleted`](crate::Lost::NodeDeleted)) if it can hear anything, and
-    /// may go on for a while if it cannot: the next holder is safe from it only by its token.
+    /// The contender is notified at once ([`Lost::NodeDeleted`](crate::Lost::NodeDeleted)) if it is reachable, and may
+    /// continue for a while if not: only the token protects the next holder from it then.
     ///
-    /// `false` if it has gone, or if there is another node of that name by now: one with another token.
+    /// Returns `false` if it has left, or if another node, with another token, has its name by now.
     ///
     /// # Errors
     /// [`zk_client::Error`].

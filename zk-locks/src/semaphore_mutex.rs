@@ -6,12 +6,12 @@ use zk_client::Client;
 
 use crate::{builder::Builder, error::AcquireError, guard::Guard, semaphore::Semaphore};
 
-/// A lock that belongs to whoever has its guard: a [`Semaphore`] of one permit, in the nodes of Curator's
+/// A lock that belongs to the owner of its guard: a [`Semaphore`] of one permit, in the nodes of Curator's
 /// `InterProcessSemaphoreMutex`.
 ///
-/// A [`Lock`](crate::Lock) is cheaper, and its guard too can be sent to another task. This one is for paths
-/// that are used that way already. It costs four requests in two round trips to acquire, one to release, and
-/// one round trip and no write for a failed try; guarantees and losses are those of a [`Lock`](crate::Lock).
+/// A [`Lock`](crate::Lock) is cheaper, and its guard too can be sent to another task. This one is for paths that are
+/// used in this way already. It costs four requests in two round trips to acquire, one to release, and one round trip
+/// and no write for a failed try; guarantees and losses are those of a [`Lock`](crate::Lock).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -58,7 +58,7 @@ impl SemaphoreMutex {
         self.semaphore.acquire_timeout(time).await
     }
 
-    /// Takes the lock if nobody has it or waits for it: see [`Semaphore::try_acquire_many`].
+    /// Takes the lock if it is free and has no waiters: see [`Semaphore::try_acquire_many`].
     ///
     /// # Errors
     /// [`AcquireError`].

@@ -1,4 +1,4 @@
-//! The lock that is one node: first to come, and then whoever is quickest.
+//! The lock that is one node: first come, and then the quickest.
 
 use std::{future::Future, pin::pin, sync::Arc, time::Duration};
 
@@ -15,18 +15,19 @@ use crate::{
     token::FencingToken,
 };
 
-/// An exclusive lock without a queue: whoever manages to create the node has the lock.
+/// An exclusive lock without a queue: the contender that manages to create the node holds the lock.
 ///
-/// Cheap while nobody contends: one write to acquire it, one read and one write to release it, and no
-/// sequence that could end. But nobody's turn ever comes: everybody who waits is woken by every release and
-/// tries again, one wins, and a waiter may lose every time. For few contenders only; otherwise
-/// [`Lock`](crate::Lock).
+/// Cheap without contention: one write to acquire it, one read and one write to release it, and no sequence that could
+/// end. But it is unfair: every release wakes all waiters, all try again, one wins, and a waiter may lose every time.
+/// For few contenders only; otherwise use [`Lock`](crate::Lock).
 ///
-/// A waiter costs a write and a read until it sleeps, and the same for each release that it hears of. One that has
-/// [lost](SimpleGuard::lost) it asks anew, and shows the resource its [token](SimpleGuard::token) meanwhile.
+/// A waiter costs a write and a read until it sleeps, and the same for each release that it is notified of. A holder
+/// that has [lost](SimpleGuard::lost) it asks anew; its [token](SimpleGuard::token) lets the resource refuse it
+/// meanwhile.
 ///
-/// The path is that of the node itself. Never use it for a lock of another kind. Others that create the node, wait for its
-/// end, and delete it share the lock, even those that listen only once; what they know each other by is their own affair.
+/// The path is that of the node itself. Never use it for a lock of another kind. Other programs share the lock if they
+/// create the node, wait for its end, and delete it, even those that listen only once, however they recognize each
+/// other.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -43,31 +44,30 @@ use crate::{
 /// ```
 #[derive(Clone, Debug)]
 pub struct SimpleLock {
-    /// Nothing is ever joined there.
+    /// Only its settings are used: this lock has no queue.
     line: Arc<Line>,
 }
 
-/// Settings of a [`SimpleLock`]: of these, the description, the access control list and the pause before
-/// looking again.
+/// Settings of a [`SimpleLock`]: only the description, the access control list and the pause before looking again
+/// apply.
 pub type SimpleLockBuilder = Builder<SimpleLock>;
 
-/// Who has a [`SimpleLock`].
+/// The holder of a [`SimpleLock`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
-    /// The session that the node lives with.
+    /// The session that owns the node.
     pub session: SessionId,
     /// When it took the lock: milliseconds since 1970 on the clock of the leader.
     pub since: i64,
     /// Its fencing token.
     pub token: i64,
-    /// What it says about itself.
+    /// Its description of itself.
     pub description: String,
 }
 
 impl SimpleLock {
-    /// A lock whose node is `path`, with default settings. What is missing above the node is created at the
-    /// first acquire, as containers.
+    /// A lock whose node is `path`, with default settings. The first acquire creates missing ancestors, as containers.
     #[must_use]
     pub fn new(client: &Client, path: &str) -> Self {
         Self::builder(client, path).build()
@@ -78,14 +78,14 @@ impl SimpleLock {
         Builder::new(client, path, |line| Self { line: Arc::new(line.of_one_node()) })
     }
 
-    /// Waits until the lock can be had, in no order.
+    /// Waits until this attempt gets the lock, in no order.
     ///
     /// One request if it is free. A waiter reads the node, and tries again when it is gone.
     ///
-    /// Dropping the future leaves no node: the session ends what it has begun.
+    /// Dropping the future leaves no node: the session undoes a create that is in flight.
     ///
     /// # Errors
-    /// [`AcquireError`], never for doubt: what became of a lost create is found out first.
+    /// [`AcquireError`]. It is never in doubt: the fate of a lost create is found out first.
     pub async fn acquire(&self) -> Result<SimpleGuard, AcquireError> {
         loop {
             if let Some(guard) = self.try_acquire().await? {
@@ -99,7 +99,7 @@ impl SimpleLock {
     async fn until_gone(&self) -> Result<(), AcquireError> {
         let Line { client, path, settings, .. } = &*self.line;
         loop {
-            // A read of a node that is gone leaves no watch behind, unlike asking for its existence.
+            // A read of a node that is gone leaves no watch behind, unlike `exists`.
             let changed = match client.get(path).watch().await {
                 Ok((_, changed)) => changed,
                 Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(()),
@@ -107,7 +107,7 @@ impl SimpleLock {
             };
             let pause = settings.recheck.unwrap_or(Duration::MAX);
             let Ok(event) = timeout(pause, changed).await else { return Ok(()) };
-            // Others tell that somebody has written it or, after a reconnect, that it is another holder's.
+            // Other events: the node was written or, after a reconnect, is another holder's.
             if event.map_err(AcquireError::SessionEnded)?.kind == EventType::NODE_DELETED {
                 return Ok(());
             }
@@ -122,13 +122,13 @@ impl SimpleLock {
         timeout(time, self.acquire()).await.unwrap_or(Err(AcquireError::TimedOut))
     }
 
-    /// Takes the lock if nobody has it: one write, which fails if somebody has.
+    /// Takes the lock if it is free: one write, which fails if the lock is held.
     ///
     /// # Errors
     /// As [`acquire`](SimpleLock::acquire).
     pub async fn try_acquire(&self) -> Result<Option<SimpleGuard>, AcquireError> {
         let Line { client, path, settings, .. } = &*self.line;
-        // The id is the attempt's: by it the node is told from that of any other attempt.
+        // The id is unique to the attempt, and tells its node from any other.
         let data = format!("{} {}", client.unique_id()?, settings.description);
         let create = self.line.create(client, path, data.as_bytes());
         match create.mode(CreateMode::Ephemeral).protected_by_its_data().await {
@@ -147,7 +147,7 @@ impl SimpleLock {
         }
     }
 
-    /// Who has the lock, if anybody has: one read.
+    /// Returns the holder, if there is one. One read.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -172,14 +172,14 @@ impl SimpleLock {
 #[derive(Debug)]
 #[must_use = "dropping it releases the lock"]
 pub struct SimpleGuard {
-    // In the order in which they go.
+    // In drop order.
     keeping: Keeping,
     node: OwnedNode,
     held: Held,
 }
 
 impl SimpleGuard {
-    /// The number to show to whatever the lock protects: see [`FencingToken`].
+    /// The number to show to the resource that the lock protects: see [`FencingToken`].
     #[must_use]
     pub fn token(&self) -> FencingToken {
         self.held.token
@@ -191,7 +191,7 @@ impl SimpleGuard {
         self.held.path()
     }
 
-    /// What is known locally: see [`Guard::status`](crate::Guard::status).
+    /// The state as known locally: see [`Guard::status`](crate::Guard::status).
     #[must_use]
     pub fn status(&self) -> Status {
         self.held.status()
@@ -211,23 +211,23 @@ impl SimpleGuard {
         self.held.scope(pin!(Some(work))).await
     }
 
-    /// Asks the servers whether the lock is held: a transaction that a quorum has agreed to, and a read that
-    /// tells whose node it was.
+    /// Asks the servers whether the lock is held: a transaction that a quorum agrees to, and a read that shows whose
+    /// node it was.
     ///
     /// # Errors
-    /// [`CheckError::Lost`] if it is not; [`CheckError::Unavailable`] if they could not be asked.
+    /// [`CheckError::Lost`] if it is not; [`CheckError::Unavailable`] if the servers could not be asked.
     pub async fn check(&self) -> Result<(), CheckError> {
         self.held.check().await
     }
 
-    /// Releases the lock, and waits until the next one can have it. Dropping the future does not stop it.
+    /// Releases the lock, and waits until the next contender can have it. Dropping the future does not stop it.
     ///
-    /// A read, and a delete of the version of the node that it has shown. Whoever watches the node hears of its end and
-    /// of nothing else.
+    /// A read, and a delete of the version of the node that it has shown. A watch on the node reports its deletion and
+    /// nothing else.
     ///
-    /// If somebody else has deleted the node and a third one has made another, that one is not touched, be it of this
-    /// implementation or not: except where all that happens between the read and the delete, and the other one is
-    /// of this implementation too.
+    /// If another client has deleted the node and a third one has created a new one, that one is not touched, whatever
+    /// its implementation: unless all that happens between the read and the delete, and the new one is of this
+    /// implementation too.
     ///
     /// # Errors
     /// [`ReleaseError`] if no server has confirmed it: the session has ended, and the lock with it.
@@ -237,7 +237,7 @@ impl SimpleGuard {
         let deleted = node.delete();
         async move {
             let released = deleted.await.map_err(ReleaseError::from);
-            // Kept until here: the last client to go closes the session.
+            // Kept until here: dropping the last client closes the session.
             drop(held);
             released
         }

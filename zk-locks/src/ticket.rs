@@ -1,4 +1,4 @@
-//! A place in a queue that can be waited for again and again.
+//! A place in a queue, kept between waits.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub struct Ticket {
     place: Option<Place>,
 }
 
-/// Takes a place only if that is at the front: looks first.
+/// Takes the lock only if that needs no wait: looks first.
 pub(crate) async fn try_acquire(line: &Line, role: Role) -> Result<Option<Guard>, AcquireError> {
     if line.is_busy(role).await? {
         return Ok(None);
@@ -49,7 +49,7 @@ pub(crate) async fn try_acquire(line: &Line, role: Role) -> Result<Option<Guard>
     }
 }
 
-/// What a place at the front is worth.
+/// Turns a place at the head of the queue into a guard.
 fn grant(line: &Line, place: Place) -> Result<Guard, AcquireError> {
     let guard = Guard::new(line, place)?;
     tracing::debug!(path = guard.path(), token = guard.token().get(), "acquired");
@@ -61,8 +61,8 @@ impl Ticket {
         Self { line, place: Some(place) }
     }
 
-    /// Waits until the lock is granted. The future can be dropped and made anew at will: the place in the
-    /// queue is kept by the ticket, not by the wait. So this is for `select!` loops:
+    /// Waits until the lock is granted. The future can be dropped and recreated at will: the ticket keeps the place in
+    /// the queue, not the wait. So this suits `select!` loops:
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -93,7 +93,7 @@ impl Ticket {
         grant(&self.line, place)
     }
 
-    /// The lock, if it is granted already: one read unless that is known.
+    /// Returns the lock, if it is granted already: one read unless that is known.
     ///
     /// # Errors
     /// As [`wait`](Ticket::wait).
@@ -111,14 +111,14 @@ impl Ticket {
         grant(&self.line, place).map(Some)
     }
 
-    /// How many were in front when the queue was last looked at, which is at least whenever one of the
-    /// nearest has gone. `None` if nothing is known at the moment.
+    /// How many contenders were ahead when the queue was last listed, which is at least whenever one of the nearest has
+    /// left. `None` if that is not known at the moment.
     #[must_use]
     pub fn ahead(&self) -> Option<usize> {
         self.place.as_ref().and_then(Place::ahead)
     }
 
-    /// Follows how many are in front, beside whoever waits. Nothing happens before its first
+    /// Follows how many contenders are ahead, beside a wait. Sends no request before its first
     /// [`next`](Positions::next). `None` once the ticket is used.
     ///
     /// ```

@@ -28,9 +28,9 @@ pub(crate) async fn all<T, E>(
     Ok(running.into_iter().filter_map(|(_, output)| output).collect())
 }
 
-/// Runs `work` until it is done or `lost` is, whichever comes first. At each step the loss is looked at first.
+/// Runs `work` until it is done or `lost` is, whichever comes first. Each step polls `lost` first.
 ///
-/// Takes what is pinned already, because each call of an async function doubles what it is given.
+/// Takes pinned work, because each call of an async function doubles the size of its arguments.
 pub(crate) async fn unless<W: Future + Unpin, L>(
     lost: impl Future<Output = L>,
     work: W,
@@ -42,10 +42,10 @@ pub(crate) async fn unless<W: Future + Unpin, L>(
     }
 }
 
-/// Runs `work` until it is done or `gone` is, whichever comes first: then it is dropped, and `None` is returned. At each
-/// step it is first looked whether it is gone.
+/// Runs `work` until it is done or `gone` is, whichever comes first: then drops it, and returns `None`. Each step polls
+/// `gone` first.
 ///
-/// Takes what is pinned already, because each call of an async function doubles what it is given.
+/// Takes pinned work, because each call of an async function doubles the size of its arguments.
 pub(crate) async fn unless_gone<W: Future>(
     gone: impl Future<Output = ()>,
     mut work: Pin<&mut Option<W>>,

@@ -6,14 +6,13 @@ use zk_client::{Zxid, planted};
 
 /// A number that grows with every grant of a lock.
 ///
-/// Hand it to whatever the lock protects, and have that remember the largest number it has seen and refuse
-/// smaller ones: then a holder that was stalled past the end of its lock can do no harm. It is the
-/// transaction that created the lock's node (`czxid`); unlike the number in the node's name it goes on
-/// growing when the lock's path is deleted and made anew.
+/// Pass it to the resource that the lock protects, which should remember the largest number it has seen and refuse
+/// smaller ones: then a holder that was stalled past the end of its lock can do no harm. It is the transaction that
+/// created the lock's node (`czxid`); unlike the number in the node's name it keeps growing when the lock's path is
+/// deleted and recreated.
 ///
-/// Where a process passes a lock on among its own tasks, they hold it one after the other under the same
-/// transaction, and are told apart by a [local](FencingToken::local) number: compare both, or the
-/// [bytes](FencingToken::to_bytes).
+/// Where a process passes a lock on among its own tasks, the tasks hold it in turn under the same transaction, and a
+/// [local](FencingToken::local) number distinguishes them: compare both, or the [bytes](FencingToken::to_bytes).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -22,7 +21,7 @@ use zk_client::{Zxid, planted};
 /// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
 /// use zk_locks::{FencingToken, Lock};
 ///
-/// /// What the lock protects: refuses whoever shows a smaller token than it has seen.
+/// /// The protected resource: refuses any token smaller than the largest it has seen.
 /// #[derive(Default)]
 /// struct Store(Option<FencingToken>);
 ///
@@ -63,19 +62,19 @@ impl FencingToken {
         Self { czxid: self.czxid, local: self.local.saturating_add(step) }
     }
 
-    /// The number. Positive.
+    /// Returns the number, which is positive.
     #[must_use]
     pub const fn get(self) -> i64 {
         self.czxid.0
     }
 
-    /// How often the lock had been passed on within the process. 0 for all locks that are not.
+    /// Returns how often the lock had been passed on within the process. 0 for all locks that are not passed on.
     #[must_use]
     pub const fn local(self) -> u32 {
         self.local
     }
 
-    /// Both numbers as bytes that compare as the token does: 8 and 4, most significant first.
+    /// Returns both numbers as bytes that compare as the token does: 8 and 4, most significant first.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 12] {
         let number = i128::from(self.czxid.0) << 32 | i128::from(self.local);

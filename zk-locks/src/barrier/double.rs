@@ -17,19 +17,19 @@ use crate::{
     token::FencingToken,
 };
 
-/// The node that says that all are there. Persistent, and made by whoever sees that first.
+/// The node that marks a complete round. Persistent; created by the first participant that sees all others.
 const READY: &str = "ready";
 
-/// A barrier that so many participants enter together, and leave together.
+/// A barrier that a fixed number of participants enter together and leave together.
 ///
 /// Nodes are those of Curator's `DistributedDoubleBarrier` and kazoo's `DoubleBarrier`: each participant has an
-/// ephemeral one under the path, and there is one called `ready` from when all are there until all have left.
-/// One that is left from a round whose participants have died lets nobody of ours in too early.
+/// ephemeral one under the path, and a node called `ready` exists from when all participants are there until all have
+/// left. A `ready` left over from a round whose participants have died lets none of ours in too early.
 ///
-/// To enter costs three requests in one round trip, one more and a notification for all but the last, who
-/// writes; to leave costs five, and at most two more for each of the others. The [loss](Guard::lost) of the
-/// node, above all with its session, counts as having left: the others do not wait for it. Stop then, and enter the next
-/// round with another participation.
+/// Entering costs three requests in one round trip, plus one request and a notification for all but the last
+/// participant, which writes. Leaving costs five requests, and at most two more for each of the others. The
+/// [loss](Guard::lost) of the node, above all with its session, counts as having left: the others do not wait for it.
+/// Stop then, and enter the next round with another participation.
 ///
 /// ```
 /// # async fn compute() {}
@@ -57,43 +57,43 @@ pub struct DoubleBarrier {
     participants: usize,
 }
 
-/// Settings of a [`DoubleBarrier`]. It has no queue: what is about queues does not matter to it.
+/// Settings of a [`DoubleBarrier`]. Settings about queues have no effect on it: it has no queue.
 pub type DoubleBarrierBuilder = Builder<DoubleBarrier>;
 
-/// Whether all are there, as two reads tell: the node that says so, and who is there.
+/// Two reads in flight that show whether all participants are there: the `ready` node, and the list of participants.
 type Look = (Pending<(Option<Stat>, Watch), ReadError>, Pending<(Vec<String>, Stat), ReadError>);
 
 impl DoubleBarrier {
-    /// A barrier on `path` for so many participants, with default settings.
+    /// A barrier on `path` for this number of participants, with default settings.
     #[must_use]
     pub fn new(client: &Client, path: &str, participants: usize) -> Self {
         Self::builder(client, path).build().of(participants)
     }
 
-    /// A barrier on `path`, with settings. Tell it for [how many](DoubleBarrier::of) it is.
+    /// A barrier on `path`, with settings. Set the [number of participants](DoubleBarrier::of) afterwards.
     pub fn builder(client: &Client, path: &str) -> DoubleBarrierBuilder {
         Builder::new(client, path, |line| Self { line: Arc::new(line), participants: 1 })
     }
 
-    /// The same barrier for so many participants. All who enter have to agree on that.
+    /// Sets the number of participants. All of them must use the same number.
     #[must_use]
     pub const fn of(mut self, participants: usize) -> Self {
         self.participants = participants;
         self
     }
 
-    /// Waits until so many participants are there, this one included. Each call is a participant of its own.
+    /// Waits until all participants are there, this one included. Each call is a participant of its own.
     ///
-    /// Three requests in one round trip, one more while waiting, and one for whoever is the last. Those who wait
-    /// hear of one event.
+    /// Three requests in one round trip, one more while waiting, and one for the last participant. Waiters get one
+    /// notification.
     ///
-    /// Nobody enters unless at some moment all were there together. Who was there at that moment may have
-    /// gone when the others hear of it.
+    /// No participant enters unless at some moment all were there together. A participant that was there at that moment
+    /// may have left when the others learn of it.
     ///
-    /// Dropping the future is going away: no node stays behind.
+    /// Dropping the future leaves the barrier: no node stays behind.
     ///
     /// # Errors
-    /// [`AcquireError`]: above all, if the session ends or somebody deletes the node.
+    /// [`AcquireError`]: above all, if the session ends or the node is deleted.
     pub async fn enter(&self) -> Result<Participation, AcquireError> {
         let line = &self.line;
         let id = line.client.unique_id()?;
@@ -124,8 +124,8 @@ impl DoubleBarrier {
         (ready, client.children(path).submit())
     }
 
-    /// Waits until all are there. What says so must be from after our own node was made: it may be left from
-    /// another round. Gives back the watch on our own node, if there is one.
+    /// Waits until all are there. The `ready` node must be newer than our own node: an older one may be left from
+    /// another round. Returns the watch on our own node, if there is one.
     async fn all_there(
         &self,
         own: &str,
@@ -135,8 +135,8 @@ impl DoubleBarrier {
         let client = &self.line.client;
         let mut look = Some(look);
         let mut own_watch = None;
-        // The first answers may be old ones, asked for again over a new connection, or before a create that had to
-        // be asked for again.
+        // The first answers may be stale: repeated over a new connection, or read before a create that had to be
+        // repeated.
         let mut is_old = true;
         loop {
             let (ready, names) = look.take().unwrap_or_else(|| self.look(client));
@@ -175,7 +175,7 @@ impl DoubleBarrier {
                     EventType::NODE_CREATED | EventType::NODE_DATA_CHANGED => return Ok(own_watch),
                     _ => {}
                 },
-                // If it was deleted, the next look tells by whom: a session that ends takes its nodes along.
+                // If it was deleted, the next look shows why: a session that ends takes its nodes along.
                 event = own_event => {
                     event.map_err(AcquireError::SessionEnded)?;
                     own_watch = None;
@@ -185,7 +185,7 @@ impl DoubleBarrier {
         }
     }
 
-    /// Tells all that they are there. If it was said before, in another round, it is said again by writing.
+    /// Marks the round as complete. If the node is left from another round, a write renews it.
     async fn say_so(&self) -> Result<(), AcquireError> {
         let ready = join(&self.line.path, READY);
         loop {
@@ -194,7 +194,7 @@ impl DoubleBarrier {
             }
             match self.line.client.set(&ready, b"").await {
                 Ok(_) => return Ok(()),
-                // Removed in between by one of that other round.
+                // Removed in between by a participant of that other round.
                 Err(WriteError::Rejected(Rejection::NoNode)) => {}
                 Err(error) => self.line.may_try_again(error).await?,
             }
@@ -209,10 +209,10 @@ async fn recheck(pause: Option<Duration>) {
     }
 }
 
-/// Somebody who has entered a [`DoubleBarrier`]. What a [`Guard`] can, it can: it is there as long as its node
-/// is, and hears if that is lost.
+/// A participant that has entered a [`DoubleBarrier`]. It dereferences to [`Guard`]: it counts as there as long as its
+/// node exists, and reports the loss of that.
 ///
-/// Dropping it is leaving without waiting for the others.
+/// Dropping it leaves the barrier without waiting for the others.
 #[must_use = "dropping it is leaving without waiting for the others"]
 pub struct Participation {
     guard: Guard,
@@ -233,11 +233,11 @@ impl fmt::Debug for Participation {
 }
 
 impl Participation {
-    /// Leaves, and waits until all others have left, or are lost. Not for those who come for the next round.
+    /// Leaves, and waits until all others have left or are lost. Does not wait for participants of the next round.
     ///
-    /// For each of the others one listing and one read at most, and five requests besides.
+    /// At most one listing and one read for each of the others, and five requests besides.
     ///
-    /// Dropping the future is leaving without waiting.
+    /// Dropping the future leaves the barrier without waiting.
     ///
     /// # Errors
     /// [`AcquireError`]: above all, if the session ends. This one has left in any case, or will have when the
@@ -251,8 +251,8 @@ impl Participation {
             return Ok(());
         }
         let Some((names, until)) = round(&line).await? else { return Ok(()) };
-        // Who was there when we began to leave. (Others remove the sign as soon as they begin to leave; then nobody
-        // tells who has come since.)
+        // The participants at the moment we began to leave. (The others remove `ready` as soon as they begin to leave;
+        // later arrivals cannot be recognized then.)
         let mut there: BTreeSet<String> = names.iter().cloned().collect();
         let mut names = Some(names);
         loop {
@@ -271,7 +271,7 @@ impl Participation {
             let next = if stays { others.last() } else { others.first() };
             if !stays {
                 if let Some(guard) = staying.take() {
-                    // That the node is gone already is as good.
+                    // It does not matter if the node is gone already.
                     let _ = guard.release().await;
                 }
             }
@@ -297,11 +297,11 @@ impl Participation {
     }
 }
 
-/// Who is there when one begins to leave, and when all of the round were there; `None` if nobody is.
+/// The participants at the moment one begins to leave, and when the round was complete; `None` if there are none.
 async fn round(line: &Line) -> Result<Option<(Vec<String>, Zxid)>, AcquireError> {
     let Line { client, path, .. } = line;
     let ready = join(path, READY);
-    // In front of the listing: behind it, it may be the sign of another round.
+    // Before the listing: after it, the node may belong to another round.
     let sign = client.with(IN_PLACE).exists(&ready).submit();
     let names = client.children(path).submit();
     let (sign, names) = match sign.await {
@@ -317,7 +317,7 @@ async fn round(line: &Line) -> Result<Option<(Vec<String>, Zxid)>, AcquireError>
     }
 }
 
-/// Removes what says that all are there, unless it is of the next round.
+/// Removes the `ready` node, unless it belongs to the next round.
 async fn unsay(line: &Line, until: Zxid) -> Result<(), AcquireError> {
     let ready = join(&line.path, READY);
     loop {

@@ -1,4 +1,4 @@
-//! Barriers: waiting for a sign, and for each other.
+//! Barriers: waiting for a signal, and for each other.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,14 +11,14 @@ mod double;
 
 pub use self::double::{DoubleBarrier, DoubleBarrierBuilder, Participation};
 
-/// A barrier that somebody sets, at which others wait until somebody removes it.
+/// A barrier that one client sets, and at which others wait until it is removed.
 ///
-/// The barrier is the node at its path, as it is for Curator's `DistributedBarrier` and kazoo's `Barrier`: it is
-/// set as long as the node exists, whoever has made it, and it outlives sessions.
+/// The barrier is the node at its path, as for Curator's `DistributedBarrier` and kazoo's `Barrier`: it is set as long
+/// as the node exists, whichever client created it, and it outlives sessions.
 ///
-/// One request to set it, two to remove it, one and a notification to wait for that. Nothing is held, so nothing can
-/// be lost: a wait outlasts lost connections, and fails if its session ends; then wait again with another client. Whoever
-/// has set a barrier and dies leaves it set: somebody has to [remove](Barrier::remove) it.
+/// Setting it costs one request, removing it two, waiting for that one and a notification. Nothing is held, so nothing
+/// can be lost: a wait outlasts lost connections, and fails if its session ends; then wait again with another client.
+/// If a client sets a barrier and dies, the barrier stays set: another client must [remove](Barrier::remove) it.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -42,8 +42,8 @@ pub struct Barrier {
     line: Arc<Line>,
 }
 
-/// Settings of a [`Barrier`], which are its [`acl`](Builder::acl) and its [`description`](Builder::description):
-/// it has no queue.
+/// Settings of a [`Barrier`]. Only its [`acl`](Builder::acl) and its [`description`](Builder::description) apply: it
+/// has no queue.
 pub type BarrierBuilder = Builder<Barrier>;
 
 impl Barrier {
@@ -58,11 +58,11 @@ impl Barrier {
         Builder::new(client, path, |line| Self { line: Arc::new(line.of_one_node()) })
     }
 
-    /// Sets the barrier: whoever comes from now on waits. Returns whether it was not set before, as far as is
-    /// known: after a lost reply nobody knows.
+    /// Sets the barrier: every client that calls [`wait`](Barrier::wait) from now on waits. Returns whether the barrier
+    /// was unset before, as far as is known: a lost reply leaves that open.
     ///
-    /// One request, which is repeated until it is answered; one more round trip if the path is missing. If
-    /// the future is dropped once it has been polled the barrier may be set or not.
+    /// One request, which is repeated until it is answered; one more round trip if the path is missing. If the future
+    /// is dropped after it was polled, the barrier may be set or not.
     ///
     /// # Errors
     /// [`AcquireError`]. The barrier may be set.
@@ -71,9 +71,9 @@ impl Barrier {
         self.line.ensure(&self.line.path, description, CreateMode::Persistent).await
     }
 
-    /// Removes the barrier: whoever waits goes on. Fine if there is none.
+    /// Removes the barrier and releases all waiters. Succeeds if there is none.
     ///
-    /// Two requests. If the future is dropped once it has been polled the barrier may be removed or not.
+    /// Two requests. If the future is dropped after it was polled, the barrier may be removed or not.
     ///
     /// # Errors
     /// [`AcquireError`]. The barrier may be removed.
@@ -85,7 +85,7 @@ impl Barrier {
                 Ok(()) | Err(zk_client::WriteError::Rejected(Rejection::NoNode)) => return Ok(()),
                 Err(error) => self.line.may_try_again(error).await?,
             }
-            // Not one that was set since.
+            // A barrier that was set since is left alone.
             let now = client.exists(path).await?;
             if now.is_none_or(|now| now.czxid != stat.czxid) {
                 return Ok(());
@@ -93,7 +93,7 @@ impl Barrier {
         }
     }
 
-    /// Whether the barrier is set, as far as the server knows that is asked. One read.
+    /// Returns whether the barrier is set, as far as the server asked knows. One read.
     ///
     /// # Errors
     /// [`ReadError`] if it cannot be read.
@@ -101,11 +101,10 @@ impl Barrier {
         Ok(self.line.client.exists(&self.line.path).await?.is_some())
     }
 
-    /// Waits until the barrier is removed; returns at once if it is not set. Whoever has begun to wait goes on
-    /// even if it is set again at once.
+    /// Waits until the barrier is removed; returns at once if it is not set. A wait that has begun ends even if the
+    /// barrier is set again at once.
     ///
-    /// One request, and one notification. A lost connection costs nothing but time. Dropping the future gives
-    /// up.
+    /// One request and one notification. A lost connection costs nothing but time. Dropping the future gives up.
     ///
     /// # Errors
     /// [`AcquireError`] if the session ends, or the node cannot be read.
@@ -113,7 +112,7 @@ impl Barrier {
         let mut first = None;
         loop {
             let Some((czxid, watch)) = self.look().await? else { return Ok(()) };
-            // Several events that were missed while disconnected may come as one.
+            // Several events that were missed while disconnected may arrive as one.
             if *first.get_or_insert(czxid) != czxid {
                 return Ok(());
             }
@@ -136,7 +135,7 @@ impl Barrier {
         timeout(time, self.wait()).await.unwrap_or(Err(AcquireError::TimedOut))
     }
 
-    /// Watched by reading: that leaves no watch behind if there is no barrier.
+    /// Watches by reading: that leaves no watch behind if there is no barrier.
     async fn look(&self) -> Result<Option<(Zxid, Watch)>, AcquireError> {
         match self.line.client.get(&self.line.path).watch().await {
             Ok(((_, stat), watch)) => Ok(Some((stat.czxid, watch))),

@@ -1,6 +1,6 @@
 //! Locks, and all other recipes, for threads without a runtime (feature `blocking`).
 //!
-//! A [`BlockingSession`] has a thread of its own, which keeps it alive whatever the threads that use it do: a critical
+//! A [`BlockingSession`] has a thread of its own, which keeps the session alive whatever its users do: a critical
 //! section that computes for a minute without a break does not cost the lock.
 //!
 //! ```no_run
@@ -17,8 +17,8 @@
 //! # }
 //! ```
 //!
-//! Calls that wait block the thread, wherever they are made; in asynchronous code that is a stall of everything
-//! else on that thread, though never a panic or a deadlock with the session. Guards can be dropped anywhere.
+//! Waiting calls block the thread, wherever they are made. In asynchronous code that stalls everything else on the
+//! thread, though it never causes a panic or a deadlock with the session. Guards can be dropped anywhere.
 
 use std::{
     fmt, io,
@@ -42,8 +42,8 @@ mod recipes;
 /// How long a thread waits for the end of its session to be confirmed before it ends.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// A session that threads without a runtime can use. Cheap to clone; the session is closed when all clones,
-/// locks and guards are gone.
+/// A session for threads without a runtime. Cheap to clone; the session is closed when all clones, locks and guards are
+/// dropped.
 ///
 /// ```no_run
 /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -64,10 +64,10 @@ pub struct BlockingSession {
     driver: Arc<Driver>,
 }
 
-/// The thread that drives a session. It ends when this goes.
+/// The thread that drives a session. It ends when this is dropped.
 struct Driver {
     runtime: Handle,
-    /// Sends by being dropped.
+    /// Dropping it stops the thread.
     _stop: oneshot::Sender<()>,
 }
 
@@ -75,10 +75,10 @@ struct Driver {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// Servers give none.
+    /// The servers granted none.
     #[error("{0}")]
     Connect(#[from] ConnectError),
-    /// The system gives no thread for it.
+    /// The system could not start a thread for it.
     #[error("no thread for the session: {0}")]
     Thread(#[from] io::Error),
 }
@@ -105,9 +105,9 @@ impl BlockingSession {
                 if started.send(Ok((client, Handle::current()))).is_err() {
                     return;
                 }
-                // Nobody sends anything: it goes.
+                // Resolves when the sender is dropped.
                 let _ = stopped.await;
-                // The last client goes with it, and closes the session.
+                // The last client is dropped here too, which closes the session.
                 let _ = timeout(FAREWELL, session.ended()).await;
             });
         };
@@ -117,13 +117,13 @@ impl BlockingSession {
         Ok(Self { client, driver: Arc::new(Driver { runtime, _stop: stop }) })
     }
 
-    /// The client, for what has no blocking form: pass what is to be awaited to [`run`](BlockingSession::run).
+    /// The client, for operations without a blocking form: pass their futures to [`run`](BlockingSession::run).
     #[must_use]
     pub const fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Waits for a future: any that the client or a recipe of it returns.
+    /// Waits for any future of the client or of its recipes.
     pub fn run<F: Future>(&self, future: F) -> F::Output {
         // For timers, which the session's thread drives.
         let _entered = self.driver.runtime.enter();
@@ -139,18 +139,19 @@ impl BlockingSession {
         }
     }
 
-    /// An exclusive lock, with default settings. Short for [`adopt`](Self::adopt), as all recipes have it.
+    /// An exclusive lock with default settings. Short for [`adopt`](Self::adopt), which works for all recipes.
     pub fn lock(&self, path: &str) -> Lock {
         self.adopt(crate::Lock::new(&self.client, path))
     }
 
-    /// A recipe of this session's [client](BlockingSession::client), or something that it has given, with methods that wait.
+    /// Wraps a recipe of this session's [client](BlockingSession::client), or a value a recipe has returned, in
+    /// blocking methods.
     pub fn adopt<T>(&self, inner: T) -> Blocking<T> {
         Blocking { inner, session: self.clone() }
     }
 }
 
-/// Wakes a thread that waits.
+/// Unparks a waiting thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -159,13 +160,13 @@ impl Wake for Unpark {
     }
 }
 
-/// A recipe, or what it has given, for threads: what is awaited elsewhere is waited for here, under the same names. What needs no
-/// waiting is had by dereferencing it. Get one from [`BlockingSession::adopt`].
+/// A recipe, or a value it returned, for threads: asynchronous methods block here, under the same names. Methods that
+/// need no waiting are reached by dereferencing. Get one from [`BlockingSession::adopt`].
 ///
-/// | | what waits |
+/// | | blocking methods |
 /// |---|---|
 /// | locks of all kinds, [`Semaphore`](crate::Semaphore), [`MultiLock`](crate::MultiLock) | `acquire`, `acquire_timeout`, `try_acquire` |
-/// | [`RwLock`](crate::RwLock) | `read`, `write`, with `_timeout` and `try_`; `downgrade`, `try_upgrade` of what they give |
+/// | [`RwLock`](crate::RwLock) | `read`, `write`, with `_timeout` and `try_`; `downgrade`, `try_upgrade` of their guards |
 /// | guards of all kinds | `check`, `lost_within`, `release` |
 /// | [`Election`](crate::Election), [`Group`](crate::Group) | `campaign`, `latch`; `join`, `members` |
 /// | [`Barrier`](crate::Barrier), [`DoubleBarrier`](crate::DoubleBarrier) | `set`, `remove`, `wait`; `enter`, `leave` |
@@ -195,7 +196,7 @@ impl Wake for Unpark {
 #[derive(Clone, Debug)]
 #[must_use = "dropping it gives back what is held"]
 pub struct Blocking<T> {
-    // Before the session, which ends with its last user.
+    // Dropped before the session, which ends with its last user.
     inner: T,
     session: BlockingSession,
 }
@@ -225,7 +226,7 @@ impl<T> Deref for Blocking<T> {
 }
 
 impl<T> Blocking<T> {
-    /// What is inside, for where it can be awaited.
+    /// Returns the asynchronous value.
     pub fn into_inner(self) -> T {
         self.inner
     }

@@ -1,4 +1,4 @@
-//! What can be waited for with each recipe, and with what it gives.
+//! The blocking methods of each recipe, and of the values it returns.
 
 use std::{future::Future, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     error::{AcquireError, CheckError, Lost, ReleaseError},
 };
 
-/// What is acquired as a whole.
+/// A recipe with `acquire` and `try_acquire`.
 #[expect(unnameable_types, reason = "only for what this crate has")]
 pub trait Acquire {
     type Guard;
@@ -19,14 +19,14 @@ pub trait Acquire {
     fn attempt(&self) -> impl Future<Output = Result<Option<Self::Guard>, AcquireError>>;
 }
 
-/// What is held.
+/// A guard that can be checked and lost.
 #[expect(unnameable_types, reason = "only for what this crate has")]
 pub trait Hold {
     fn until_lost(&self) -> impl Future<Output = Lost>;
     fn confirm(&self) -> impl Future<Output = Result<(), CheckError>>;
 }
 
-/// What is given back.
+/// A guard that can be released.
 #[expect(unnameable_types, reason = "only for what this crate has")]
 pub trait GiveBack {
     fn give_back(self) -> impl Future<Output = Result<(), ReleaseError>>;
@@ -57,7 +57,7 @@ acquired! {
     DurableLock => DurableGuard,
 }
 
-/// By the methods of the type behind the arrow, which the one in front is or goes by.
+/// Implements [`Hold`] by the methods of the type behind the arrow: the guard itself, or what it dereferences to.
 macro_rules! held {
     ($($guard:ident => $as:ident),* $(,)?) => {$(
         impl Hold for crate::$guard {
@@ -109,7 +109,7 @@ given_back! {
 }
 
 impl<R: Acquire> Blocking<R> {
-    /// Waits for what the recipe gives, in its order.
+    /// Acquires, in the recipe's order.
     ///
     /// # Errors
     /// [`AcquireError`].
@@ -125,7 +125,7 @@ impl<R: Acquire> Blocking<R> {
         self.adopted(in_time(time, self.inner.wait()))
     }
 
-    /// Takes it if nobody has it and nobody waits for it.
+    /// Acquires if the lock is free and has no waiters.
     ///
     /// # Errors
     /// [`AcquireError`].
@@ -136,7 +136,7 @@ impl<R: Acquire> Blocking<R> {
 }
 
 impl<G: Hold> Blocking<G> {
-    /// Asks the servers whether it is held: see [`Guard::check`](crate::Guard::check).
+    /// Asks the servers whether the lock is held: see [`Guard::check`](crate::Guard::check).
     ///
     /// # Errors
     /// [`CheckError`].
@@ -144,7 +144,7 @@ impl<G: Hold> Blocking<G> {
         self.session.run(self.inner.confirm())
     }
 
-    /// Waits for its loss for at most so long; `None` if it is still held then.
+    /// Waits at most this long for a loss; `None` if the lock is still held then.
     #[must_use]
     pub fn lost_within(&self, time: Duration) -> Option<Lost> {
         self.session.run(async { timeout(time, self.inner.until_lost()).await.ok() })
@@ -152,7 +152,7 @@ impl<G: Hold> Blocking<G> {
 }
 
 impl<G: GiveBack> Blocking<G> {
-    /// Gives it back, and waits until the next one can have it.
+    /// Releases it, and waits until the next contender can have it.
     ///
     /// # Errors
     /// [`ReleaseError`].
@@ -169,7 +169,7 @@ async fn in_time<T>(
     timeout(time, work).await.unwrap_or(Err(AcquireError::TimedOut))
 }
 
-/// Methods that are waited for: those in front of the line give what is adopted in turn, those behind it give it as it is.
+/// Blocking methods: those above the dashes return adopted values, those below return plain ones.
 macro_rules! waited_for {
     ($of:ident {
         $($adopted:ident($($arg:ident: $ty:ty),*) -> $guard:ident;)*
@@ -296,7 +296,7 @@ impl Blocking<crate::RwLock> {
 }
 
 impl Blocking<crate::WriteGuard> {
-    /// As [the method of the same name](crate::WriteGuard::downgrade). What is in the error can be
+    /// As [the method of the same name](crate::WriteGuard::downgrade). The guard in the error can be
     /// [adopted](super::BlockingSession::adopt) again.
     ///
     /// # Errors
@@ -309,7 +309,7 @@ impl Blocking<crate::WriteGuard> {
 }
 
 impl Blocking<crate::ReadGuard> {
-    /// As [the method of the same name](crate::ReadGuard::try_upgrade). What is in the error can be
+    /// As [the method of the same name](crate::ReadGuard::try_upgrade). The guard in the error can be
     /// [adopted](super::BlockingSession::adopt) again.
     ///
     /// # Errors
@@ -364,7 +364,7 @@ impl Blocking<crate::Election> {
 }
 
 impl Blocking<crate::LeaderLatch> {
-    /// Waits for at most so long until it leads. Returns whether it does; `false` at once if it never will.
+    /// Waits at most this long until the latch leads. Returns whether it does; `false` at once if it never will.
     #[must_use]
     pub fn leads_within(&self, time: Duration) -> bool {
         use crate::LatchState;
@@ -381,7 +381,7 @@ impl Blocking<crate::LeaderLatch> {
     }
 }
 
-/// Those that follow something.
+/// Types with a `next` that follows changes.
 macro_rules! followed {
     ($($of:ident -> $output:ty),* $(,)?) => {$(
         impl Blocking<crate::$of> {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::error::AcquireError;
 
-/// What comes of asking for the lock.
+/// The outcome of asking for the lock.
 #[expect(clippy::large_enum_variant, reason = "it is taken apart where it is made")]
 pub(super) enum Asked {
     Granted(CohortGuard),
@@ -20,7 +20,7 @@ pub(super) enum Asked {
 }
 
 impl Shared {
-    /// Takes the lock if it is at hand, or a place in the queue.
+    /// Takes the lock if it is idle in the process, or a place in the queue.
     pub(super) fn ask(self: &Arc<Self>) -> Asked {
         let (grant, granted) = oneshot::channel();
         let mut local = loop {
@@ -28,7 +28,7 @@ impl Shared {
                 return Asked::Granted(guard);
             }
             let local = self.local();
-            // It may have been put down in between, and whoever waits is passed nothing then.
+            // It may have become idle in between; waiters are passed nothing then.
             if local.turn.as_ref().is_none_or(|turn| turn.idle.is_none()) {
                 break local;
             }
@@ -48,7 +48,7 @@ impl Shared {
         Asked::Waits(waiting)
     }
 
-    /// Gives up a place in the queue, or what is about to be passed to it.
+    /// Gives up a place in the queue, or the lock if it is just being passed to it.
     fn leave(&self, number: u64) {
         let mut local = self.local();
         let place = local.waiters.binary_search_by_key(&number, |waiter| waiter.number);
@@ -64,13 +64,13 @@ impl Shared {
     }
 }
 
-/// A place in the queue of a cohort. Dropping it leaves the queue; a lock that has just been passed to it goes
-/// on to the next one.
+/// A place in the queue of a cohort. Dropping it leaves the queue; a lock that has just been passed to it goes to the
+/// next waiter.
 pub(super) struct Waiting {
     shared: Arc<Shared>,
     number: u64,
     granted: oneshot::Receiver<Result<CohortGuard, AcquireError>>,
-    /// Whether there is no place any more.
+    /// Whether the place is gone: the answer has arrived.
     is_told: bool,
 }
 

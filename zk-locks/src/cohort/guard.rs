@@ -1,4 +1,4 @@
-//! The lock in the hands of one task: passing it on.
+//! The lock held by one task, and passing it on.
 
 use std::{fmt, ops::Deref};
 
@@ -13,9 +13,9 @@ impl Deref for CohortGuard {
 }
 
 impl CohortGuard {
-    /// Passes the lock on to the next task of the cohort, or releases it and waits until others can have it.
+    /// Passes the lock on to the next task of the cohort, or releases it and waits until other contenders can have it.
     ///
-    /// That is under way when this returns the future; dropping the future does not stop it.
+    /// The release is under way when this returns the future; dropping the future does not stop it.
     ///
     /// # Errors
     /// [`ReleaseError`] as for [`Guard::release`]. Passing on does not fail.

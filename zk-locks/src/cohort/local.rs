@@ -1,4 +1,4 @@
-//! Where a cohort stands: who waits, whose turn it is, and what becomes of the lock.
+//! The state of a cohort: the waiters, the current turn, and what happens to the lock next.
 
 use std::{
     collections::VecDeque,
@@ -22,26 +22,26 @@ use crate::{
 pub(super) struct Shared {
     pub(super) line: Arc<Line>,
     pub(super) passing: Passing,
-    /// Never held while a guard goes or somebody is told: both come back here.
+    /// Never locked while a guard is dropped or a waiter notified: both call back into this.
     local: Mutex<Local>,
-    /// For the runner: something has changed that is its business.
+    /// Wakes the runner: the state has changed.
     pub(super) news: Notify,
 }
 
-/// Where a cohort stands. Whenever somebody waits there is a runner.
+/// The state of a cohort. Whenever there are waiters there is a runner.
 #[derive(Default)]
 pub(super) struct Local {
     /// In the order of their numbers.
     pub(super) waiters: VecDeque<Waiter>,
     pub(super) turn: Option<Turn>,
-    /// How the last turn was lost, until those who wait were told.
+    /// How the last turn was lost, until the waiters have been notified.
     pub(super) lost: Option<Lost>,
     pub(super) has_runner: bool,
-    /// Whether nobody can ask any more.
+    /// Whether all values of the cohort are dropped, so that no task can ask any more.
     pub(super) is_deserted: bool,
-    /// Keeps the session from being left while the runner may have a node that nobody wants.
+    /// Keeps the session open while the runner may have an unwanted node.
     pub(super) unwanted: Option<Client>,
-    /// Numbers given out so far, to waiters and turns.
+    /// Numbers used so far, by waiters and turns.
     numbers: u64,
 }
 
@@ -51,14 +51,14 @@ pub(super) struct Waiter {
     pub(super) grant: oneshot::Sender<Result<CohortGuard, AcquireError>>,
 }
 
-/// The lock, held by one task of a cohort. What a [`Guard`] can, it can.
+/// The lock, held by one task of a cohort. It dereferences to [`Guard`].
 ///
 /// Dropping it passes the lock on to the next task, or releases it in the background.
 #[must_use = "dropping it releases the lock"]
 pub struct CohortGuard {
-    /// There until this is dropped or released.
+    /// `Some` until this is dropped or released.
     pub(super) guard: Option<Guard>,
-    /// Which turn of the cohort it belongs to.
+    /// The turn of the cohort that it belongs to.
     pub(super) turn: u64,
     pub(super) shared: Arc<Shared>,
 }
@@ -67,51 +67,51 @@ pub struct CohortGuard {
 pub(super) struct Turn {
     pub(super) number: u64,
     pub(super) since: Instant,
-    /// How many have had the lock.
+    /// How many tasks have had the lock.
     pub(super) sections: u32,
-    /// Whether somebody elsewhere is known to wait behind us.
+    /// Whether a contender elsewhere is known to wait behind us.
     pub(super) contended: bool,
-    /// Of whoever has the lock now.
+    /// Of the present holder.
     pub(super) held: Held,
-    /// The lock, if nobody has it, and until when it stays.
+    /// The lock, if no task holds it, and until when it stays.
     pub(super) idle: Option<(Guard, Instant)>,
 }
 
-/// What a runner watches over.
+/// What the runner watches.
 pub(super) struct Watched {
-    /// Of whoever has the lock now.
+    /// Of the present holder.
     pub(super) held: Held,
-    /// Whether it matters if somebody is behind us.
+    /// Whether it matters if there is a contender behind us.
     pub(super) asks_who_is_behind: bool,
-    /// Until when the lock stays although nobody has it.
+    /// Until when the lock stays although no task holds it.
     pub(super) idle_until: Option<Instant>,
 }
 
-/// What is to be done with the lock when a task is done.
+/// What to do with the lock when a task is done.
 pub(super) enum Next {
     Pass(Waiter),
     Release,
     Linger(Instant),
 }
 
-/// What the runner has to do.
+/// The next step of the runner.
 pub(super) enum Step {
-    /// Nobody waits, and nothing is held.
+    /// No waiters, and nothing is held.
     Rest,
-    /// Somebody waits, and nothing is held.
+    /// There are waiters, and nothing is held.
     Join,
-    /// To watch over a turn.
+    /// Watch a turn.
     Watch(u64),
 }
 
 impl Turn {
-    /// Whether it is somebody else's turn now.
+    /// Whether the turn must end in favour of other contenders.
     fn is_spent(&self, passing: &Passing) -> bool {
         let spent = self.sections >= passing.most || self.since.elapsed() >= passing.time;
         self.contended && spent && !planted!(CohortKeepsLock) || self.sections == u32::MAX
     }
 
-    /// Whether it matters if somebody is behind us.
+    /// Whether it matters if there is a contender behind us.
     pub(super) fn asks_who_is_behind(&self, somebody_waits: bool) -> bool {
         !self.contended && (somebody_waits || self.sections > 1 || self.idle.is_some())
     }
@@ -122,7 +122,7 @@ impl Local {
         self.waiters.len()
     }
 
-    /// Whether somebody waits, and there is no node yet that was granted.
+    /// Whether there are waiters but no granted node.
     pub(super) fn wants_node(&self) -> bool {
         self.turn.is_none() && !self.waiters.is_empty()
     }
@@ -137,11 +137,11 @@ impl Local {
         self.numbers
     }
 
-    /// What is to be done with the lock of a turn.
+    /// What to do with the lock of a turn.
     pub(super) fn next(&mut self, number: u64, status: Status, passing: &Passing) -> Next {
         let Self { has_runner, is_deserted, .. } = *self;
         let is_last = self.waiters.is_empty();
-        // Of a turn that was lost before, there is only its node to be removed.
+        // If the turn was lost before, only its node is left to remove.
         let Some(turn) = self.turn(number) else { return Next::Release };
         if let Status::Lost(lost) = status {
             self.end(lost);
@@ -165,9 +165,9 @@ impl Local {
         }
     }
 
-    /// A turn has ended in a loss. Gives back what is to be dropped.
+    /// Ends a turn by a loss. Returns what the caller must drop.
     pub(super) fn end(&mut self, lost: Lost) -> Option<Turn> {
-        // Of nobody's concern if nobody waits.
+        // Without waiters there is no task to inform.
         self.lost = (!self.waiters.is_empty()).then_some(lost);
         self.turn.take()
     }
@@ -182,7 +182,7 @@ impl Shared {
         self.local.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the runner to look again.
+    /// Wakes the runner.
     pub(super) fn changed(&self) {
         self.news.notify_one();
     }

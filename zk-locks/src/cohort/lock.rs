@@ -1,4 +1,4 @@
-//! The cohort lock, for those who ask for it.
+//! The public side of the cohort lock.
 
 use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
@@ -13,20 +13,20 @@ use crate::{
 
 /// An exclusive lock that tasks of one process pass on among themselves without asking any server.
 ///
-/// All clones of one value are a cohort. It has one node in the queue, however many of its tasks wait; they wait
-/// in memory, in the order of asking. Other processes, with cohorts or any other lock on the same path, wait for
-/// that node as for any other: nodes are those of [`Lock`](crate::Lock).
+/// All clones of one value are a cohort. It has one node in the queue, however many of its tasks wait; they wait in
+/// memory, in the order of asking. Other processes, with cohorts or any other lock on the same path, wait for that node
+/// as for any other: nodes are those of [`Lock`](crate::Lock).
 ///
-/// Whether the lock stays in the process when a task is done is a matter of [`Passing`]: as long as nobody
-/// else waits it always does; otherwise so many tasks have it one after the other, or for so long, and
-/// then the node goes and the cohort queues up anew. So another process waits for at most that many sections for
-/// each cohort in front of it, and those of one round trip in which a cohort does not know yet that it waits.
+/// [`Passing`] configures whether the lock stays in the process when a task is done. Without other contenders it always
+/// does. Otherwise a limited number of tasks have it in turn, or for a limited time; then the node is deleted and the
+/// cohort queues up anew. So another process waits at most for that many sections of each cohort ahead of it, and for
+/// those within one round trip during which a cohort does not know of it yet.
 ///
 /// # Cost
 ///
-/// Passing the lock on costs no request. A turn of the cohort costs what a lock costs, and one listing with
-/// a watch if tasks wait and nobody is known to be behind, which is followed by one notification at most and one
-/// further listing. A task that gives up waiting costs nothing.
+/// Passing the lock on costs no request. A turn of the cohort costs what a lock costs, and one listing with a watch if
+/// tasks wait and no contender behind is known, followed by at most one notification and one further listing. A task
+/// that gives up waiting costs nothing.
 ///
 /// # Fencing
 ///
@@ -34,9 +34,10 @@ use crate::{
 ///
 /// # On loss
 ///
-/// Whoever has the lock hears of it as with any [`Guard`](crate::Guard): [`lost`](crate::Guard::lost), and [`scope`](crate::Guard::scope) stops the
-/// work. Nobody is granted the lock on a node that is lost. Those who wait queue up again with a new node, or
-/// fail, as [`Passing::on_loss`] says; if the session has ended they fail in any case, and a cohort of another
+/// The holder is informed as with any [`Guard`](crate::Guard): [`lost`](crate::Guard::lost) resolves, and
+/// [`scope`](crate::Guard::scope) stops the work. No task is granted the lock on a lost node. Waiters queue up again
+/// with a new node, or fail, as [`Passing::on_loss`] configures; if the session has ended they fail in any case, and a
+/// cohort of another client is needed.
 /// client is needed.
 ///
 /// ```
@@ -65,7 +66,7 @@ pub struct CohortLock {
     shared: Arc<Cohort>,
 }
 
-/// What all values of a cohort have together. When the last one goes, nobody can want the lock any more.
+/// The state shared by all values of a cohort. When the last one is dropped, no task can want the lock any more.
 struct Cohort(Arc<Shared>);
 
 impl Deref for Cohort {
@@ -108,11 +109,11 @@ impl CohortLock {
 
     /// Waits for the lock, behind all tasks of the cohort that asked before.
     ///
-    /// Dropping the future gives up. That costs no request unless it was the last one that waited, and the
-    /// cohort was not holding the lock: then the node goes.
+    /// Dropping the future gives up. That costs no request unless it was the last waiter and the cohort did not hold
+    /// the lock: then the node is deleted.
     ///
     /// # Errors
-    /// [`AcquireError`]. What keeps the cohort from getting the lock fails all tasks that wait then.
+    /// [`AcquireError`]. An error that keeps the cohort from getting the lock fails all waiting tasks.
     pub async fn acquire(&self) -> Result<CohortGuard, AcquireError> {
         match self.shared.ask() {
             Asked::Granted(guard) => Ok(guard),
@@ -128,8 +129,8 @@ impl CohortLock {
         timeout(time, self.acquire()).await.unwrap_or(Err(AcquireError::TimedOut))
     }
 
-    /// Takes the lock if nobody has it and nobody waits for it, here or elsewhere. No request if that is
-    /// known within the process; otherwise as [`Lock::try_acquire`](crate::Lock::try_acquire).
+    /// Takes the lock if it is free and has no waiters, here or elsewhere. No request if that is known within the
+    /// process; otherwise as [`Lock::try_acquire`](crate::Lock::try_acquire).
     ///
     /// # Errors
     /// [`AcquireError`].
@@ -144,20 +145,19 @@ impl CohortLock {
         Ok(guard.map(|guard| self.shared.adopt(guard)))
     }
 
-    /// How many tasks of this cohort wait.
+    /// Returns how many tasks of this cohort wait.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.shared.local().waiting()
     }
 
-    /// The queue, to look at it from outside, ask for the lock back, or take it away.
+    /// The queue as seen from outside: to inspect it, ask for the lock back, or take it away.
     #[must_use]
     pub fn queue(&self) -> Queue {
         self.shared.line.queue()
     }
 
-    /// Who has the lock and who waits for it, each cohort once: see
-    /// [`Lock::contenders`](crate::Lock::contenders).
+    /// Lists the holder and the waiters, each cohort once: see [`Lock::contenders`](crate::Lock::contenders).
     ///
     /// # Errors
     /// [`ReadError`] if the queue cannot be read.

@@ -2,13 +2,13 @@
 //!
 //! | module | concern |
 //! |---|---|
-//! | `lock` | the lock, for those who ask for it |
+//! | `lock` | the public side of the lock |
 //! | `passing` | how long it stays in the process |
-//! | `guard` | the lock in the hands of one task |
+//! | `guard` | the lock held by one task |
 //! | `ask` | asking for it, and waiting for it in memory |
-//! | `runner` | the task that gets the lock for the process, and watches over it |
+//! | `runner` | the task that gets the lock for the process, and watches it |
 //! | `turns` | passing it on, and losing it |
-//! | `local` | where a cohort stands: who is next, and whether the lock stays in the process |
+//! | `local` | the state of a cohort: the next waiter, and whether the lock stays in the process |
 
 mod ask;
 mod guard;

@@ -27,7 +27,7 @@ pub struct Passing {
     pub(super) on_loss: OnLoss,
 }
 
-/// What becomes of a cohort's waiting tasks when its node is lost.
+/// What happens to a cohort's waiting tasks when its node is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnLoss {
@@ -50,23 +50,23 @@ impl Default for Passing {
 }
 
 impl Passing {
-    /// How many tasks have the lock one after the other at most while another process waits. At least 1,
-    /// which is the order of asking among all processes. Default 64.
+    /// The most tasks that hold the lock in turn while another process waits. At least 1, which is the order of asking
+    /// among all processes. Default 64.
     pub const fn most(mut self, sections: u32) -> Self {
         self.most = sections;
         self
     }
 
-    /// For how long the lock stays in the process at most while another one waits: once this is over it is
-    /// not passed on any more. Default 50 ms.
+    /// The longest time the lock stays in the process while another one waits; after it, the lock is not passed on any
+    /// more. Default 50 ms.
     pub const fn time(mut self, time: Duration) -> Self {
         self.time = time;
         self
     }
 
-    /// For how long the node stays when no task wants the lock any more and nobody waits for it: a task that
-    /// wants it meanwhile has it without a request. Whoever comes from elsewhere waits until the cohort has
-    /// heard of that. It goes when the last value of the cohort does. Default: not at all.
+    /// How long the node stays when no task wants the lock and no contender waits for it: a task that asks meanwhile
+    /// gets it without a request. A contender from elsewhere waits until the cohort has learned of it. The node is
+    /// deleted when the last value of the cohort is dropped. Default: not at all.
     ///
     /// A lock that was taken by [`try_acquire`](crate::CohortLock::try_acquire) while no task waited does not linger.
     pub const fn linger(mut self, time: Duration) -> Self {
@@ -74,7 +74,7 @@ impl Passing {
         self
     }
 
-    /// What becomes of those who wait when the node is lost.
+    /// What happens to the waiters when the node is lost.
     pub const fn on_loss(mut self, policy: OnLoss) -> Self {
         self.on_loss = policy;
         self

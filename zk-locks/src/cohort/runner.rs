@@ -1,4 +1,4 @@
-//! The task that gets the lock for a cohort, and watches over it.
+//! The task that gets the lock for a cohort, and watches it.
 
 use std::{pin::pin, sync::Arc};
 
@@ -17,14 +17,14 @@ use crate::{
     line::Line,
 };
 
-/// Runs as long as somebody waits or the lock is held, and no longer.
+/// Runs only while there are waiters or the lock is held.
 pub(super) struct Runner {
     shared: Arc<Shared>,
-    /// Whether it has come to rest, and there may be another one.
+    /// Whether it has ended normally, so that there may be another runner.
     at_rest: bool,
 }
 
-/// What there is to know of the queue behind us.
+/// What is known of the queue behind us.
 enum Behind {
     Somebody,
     /// Our own node is not there any more.
@@ -47,7 +47,7 @@ impl Runner {
         self.at_rest = true;
     }
 
-    /// Gets the lock, unless all who waited for it have gone, or one of the cohort has it by a try.
+    /// Gets the lock, unless all waiters have left, or a task of the cohort got it by a try.
     async fn join(&self) {
         let queued = tokio::select! {
             biased;
@@ -76,7 +76,7 @@ impl Runner {
         }
     }
 
-    /// Watches over a turn until it is over: hears of losses, and of others who wait.
+    /// Watches a turn until it is over: for losses, and for other contenders.
     async fn watch(&self, number: u64) {
         let shared = &self.shared;
         let mut behind = pin!(self.behind(number));
@@ -100,8 +100,8 @@ impl Runner {
         }
     }
 
-    /// Waits until somebody is behind us: lists the queue, and once more if anything has changed since, so
-    /// that there is one notification at most, however long the turn.
+    /// Waits until there is a contender behind us: lists the queue, and once more after the first change, so that there
+    /// is at most one notification, however long the turn.
     async fn behind(&self, number: u64) -> Behind {
         let Line { client, path, .. } = &*self.shared.line;
         let own = self.shared.watched(number);
@@ -119,7 +119,7 @@ impl Runner {
             return std::future::pending().await;
         }
         match client.children(path).await {
-            // Who came may have gone again: others will come.
+            // The newcomer may have left again: others will join.
             Ok((names, _)) => self.judge(names, &own).unwrap_or(Behind::Somebody),
             Err(error) => unread(&error).await,
         }
@@ -145,13 +145,13 @@ impl Runner {
     }
 }
 
-/// What is to be thought of a queue that cannot be listed.
+/// What to conclude when the queue cannot be listed.
 async fn unread(error: &ReadError) -> Behind {
     match error {
         ReadError::Rejected(Rejection::NoNode) => Behind::NotEvenUs,
-        // Of that there is better news.
+        // The session reports that itself.
         ReadError::Unavailable(Cause::SessionEnded(_)) => std::future::pending().await,
-        // The safe side, for those who may be there.
+        // The safe side, for contenders that may be there.
         _ => Behind::Somebody,
     }
 }

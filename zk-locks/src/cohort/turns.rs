@@ -1,4 +1,4 @@
-//! Passing the lock on, and what becomes of those who wait when that does not work.
+//! Passing the lock on, and what happens to the waiters when that fails.
 
 use std::{mem, sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Shared {
-    /// Takes a lock that lingers.
+    /// Takes an idle lock.
     pub(super) fn take_idle(self: &Arc<Self>) -> Option<CohortGuard> {
         let mut local = self.local();
         let turn = local.turn.as_mut()?;
@@ -28,20 +28,20 @@ impl Shared {
             .ok()
     }
 
-    /// A lock that was just granted, for whoever tried to get it. Somebody else may have asked meanwhile, for whom
-    /// the runner queues up: it has a turn to watch over now.
+    /// Wraps a lock that was just granted to a try. If another task has asked meanwhile, the runner queues up for it;
+    /// it must watch this turn instead.
     pub(super) fn adopt(self: &Arc<Self>, guard: Guard) -> CohortGuard {
         let turn = self.begin(&guard, false);
         self.changed();
         CohortGuard { guard: Some(guard), turn, shared: self.clone() }
     }
 
-    /// Gives a lock that was just granted to the first who waits.
+    /// Gives a lock that was just granted to the first waiter.
     pub(super) fn grant(self: &Arc<Self>, guard: Guard, contended: bool) {
         let number = self.begin(&guard, contended);
         let waiter = self.local().waiters.pop_front();
         let guard = CohortGuard { guard: Some(guard), turn: number, shared: self.clone() };
-        // If nobody waits any more, or that one has just gone, it is passed on in being dropped.
+        // If there are no waiters, or that one has just left, dropping the guard passes it on.
         if let Some(waiter) = waiter {
             let _ = waiter.grant.send(Ok(guard));
         }
@@ -58,7 +58,7 @@ impl Shared {
         number
     }
 
-    /// Passes the lock on. Gives it back if it is to be released; the runner is to be told then.
+    /// Passes the lock on. Returns the guard if it is to be released; the caller must wake the runner then.
     pub(super) fn hand_over(self: &Arc<Self>, number: u64, guard: Guard) -> Option<Guard> {
         let mut guard = guard;
         loop {
@@ -86,14 +86,14 @@ impl Shared {
             let passed = match self.passed_on(number, guard, waiter.since.elapsed()) {
                 Ok(passed) => passed,
                 Err(lost) => {
-                    // First of all: without anybody who waits the runner comes to rest.
+                    // This comes first: without waiters the runner ends.
                     self.local().waiters.push_front(waiter);
                     self.lose(number, lost);
                     return None;
                 }
             };
             match waiter.grant.send(Ok(passed)) {
-                // That one has gone; the next one, then.
+                // That waiter has left; try the next one.
                 Err(Ok(mut back)) => guard = back.guard.take()?,
                 Ok(()) | Err(Err(_)) => return None,
             }
@@ -114,7 +114,7 @@ impl Shared {
         Ok(CohortGuard { guard: Some(guard), turn: number, shared: self.clone() })
     }
 
-    /// The lock of a turn is lost.
+    /// Ends a turn whose lock is lost.
     pub(super) fn lose(&self, number: u64, lost: Lost) {
         let mut local = self.local();
         let ended = local.turn(number).is_some().then(|| local.end(lost));
@@ -126,7 +126,7 @@ impl Shared {
         }
     }
 
-    /// Nobody can ask for the lock any more.
+    /// Records that no task can ask for the lock any more.
     pub(super) fn desert(&self) {
         let mut local = self.local();
         local.is_deserted = true;
@@ -138,7 +138,7 @@ impl Shared {
         }
     }
 
-    /// Releases a lock that nobody has.
+    /// Releases an idle lock.
     pub(super) fn release_idle(&self, number: u64) {
         let mut local = self.local();
         let is_idle = local.turn(number).is_some_and(|turn| turn.idle.is_some());
@@ -147,7 +147,7 @@ impl Shared {
         drop(ended);
     }
 
-    /// What there is to watch over, if the turn is not over.
+    /// What to watch, if the turn is not over.
     pub(super) fn watched(&self, number: u64) -> Option<Watched> {
         let mut local = self.local();
         local.unwanted = None;
@@ -160,7 +160,7 @@ impl Shared {
         })
     }
 
-    /// Somebody is behind us: the lock is not kept for nobody then, nor for long.
+    /// A contender is behind us: an idle lock is released, and turns get limited.
     pub(super) fn is_contended(&self, number: u64) {
         if let Some(turn) = self.local().turn(number) {
             turn.contended = true;
@@ -168,7 +168,7 @@ impl Shared {
         self.release_idle(number);
     }
 
-    /// What the runner has to do next. It has no node at hand that was not granted.
+    /// The next step of the runner. It has no node at hand that was not granted.
     pub(super) fn step(&self) -> Step {
         let mut local = self.local();
         local.unwanted = None;
@@ -187,7 +187,7 @@ impl Shared {
         }
     }
 
-    /// There is no runner any more although it had not come to rest.
+    /// Cleans up after a runner that was stopped before it had come to rest.
     pub(super) fn abandon(&self) {
         let mut local = self.local();
         local.has_runner = false;
@@ -196,11 +196,11 @@ impl Shared {
         self.fail(&AcquireError::SessionEnded(SessionEnd::Closed));
     }
 
-    /// Tells all who wait that they do so in vain.
+    /// Fails all waiters.
     pub(super) fn fail(&self, error: &AcquireError) {
         let waiters = mem::take(&mut self.local().waiters);
         for waiter in waiters {
-            // That one may have gone.
+            // That waiter may have left.
             let _ = waiter.grant.send(Err(error.clone()));
         }
     }

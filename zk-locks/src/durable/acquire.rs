@@ -11,10 +11,10 @@ use super::{
 use crate::{error::AcquireError, layout::Role, line::Place};
 
 impl DurableLock {
-    /// Waits for the lock, behind all who asked before; not behind its own owner.
+    /// Waits for the lock, behind all earlier contenders; not behind its own owner.
     ///
-    /// Dropping the future gives up, wherever it was. If the process dies while the grant is being made, or the
-    /// session ends then, the grant may stay: its owner gets it with the next attempt, others when its lease is over.
+    /// Dropping the future gives up at any point. If the process dies or the session ends while the grant is being
+    /// made, the grant may stay: its owner gets it with the next attempt, others when its lease is over.
     ///
     /// # Errors
     /// [`AcquireError`].
@@ -33,13 +33,13 @@ impl DurableLock {
     /// As [`acquire`](Self::acquire), for at most this long.
     ///
     /// # Errors
-    /// [`AcquireError::TimedOut`] when the time is over, at once; what was made is removed in the background.
+    /// [`AcquireError::TimedOut`] when the time is over, at once; nodes are removed in the background.
     pub async fn acquire_timeout(&self, time: Duration) -> Result<DurableGuard, AcquireError> {
         timeout(time, self.acquire()).await.unwrap_or(Err(AcquireError::TimedOut))
     }
 
-    /// Takes the lock if it is free and nobody waits for it, or if it is its owner's already. A lease that is over does
-    /// not make it free: that takes somebody who waits.
+    /// Takes the lock if it is free and has no waiters, or if its owner has it already. A lease that is over does not
+    /// make it free: only a waiter can take it then.
     ///
     /// # Errors
     /// [`AcquireError`].
@@ -65,7 +65,7 @@ impl DurableLock {
         }
     }
 
-    /// A place in the queue, if nobody is in front of it.
+    /// Joins the queue, if no contender is ahead.
     async fn first_place(&self) -> Result<Option<Place>, AcquireError> {
         if self.queue.is_busy(Role::Lock).await? {
             return Ok(None);
@@ -75,7 +75,7 @@ impl DurableLock {
         Ok(is_first.then_some(place))
     }
 
-    /// Waits in the queue, and then for the end of whoever has the lock.
+    /// Waits in the queue, and then for the end of the present grant.
     async fn wait(&self, mut place: Place, first: Look) -> Result<DurableGuard, AcquireError> {
         self.queue.wait(&mut place).await?;
         let (mut look, mut watch) = (first, None);
@@ -92,7 +92,7 @@ impl DurableLock {
             }
             let changed = match &mut watch {
                 Some(watch) => timeout(seen.pause(&look), watch).await,
-                // What is known is from before.
+                // The first look is stale by now.
                 None => Ok(Ok(())),
             };
             match changed {

@@ -1,4 +1,4 @@
-//! A durable lock in its holder's hands.
+//! A durable lock while it is held.
 
 use std::{fmt, future::Future, pin::pin, sync::Arc, time::Duration};
 
@@ -20,8 +20,9 @@ use crate::{
 
 /// A [`DurableLock`] that is held: until it is [released](Self::release), or [lost](Self::lost).
 ///
-/// **Dropping it does not release the lock.** It stays its owner's, and is not renewed any more: others get it when its lease
-/// is over, its owner at once. So it is too if the process dies, or a panic takes the guard away in the middle of the work.
+/// **Dropping it does not release the lock.** It stays its owner's and is not renewed any more: other owners get it
+/// when its lease is over, its owner at once. The same holds if the process dies, or a panic drops the guard in the
+/// middle of the work.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -49,7 +50,7 @@ pub struct DurableGuard {
     since: Instant,
     observers: Observers,
     live: Live,
-    /// Ends the task that renews the grant, by being dropped.
+    /// Dropping it ends the task that renews the grant.
     _stop: oneshot::Sender<()>,
 }
 
@@ -73,7 +74,7 @@ impl DurableGuard {
         Self { tenure, client, since: Instant::now(), observers, live, _stop: stop }
     }
 
-    /// The number to show to whatever the lock protects: see [`FencingToken`].
+    /// The number to show to the resource that the lock protects: see [`FencingToken`].
     #[must_use]
     pub fn token(&self) -> FencingToken {
         self.tenure.token
@@ -85,8 +86,8 @@ impl DurableGuard {
         &self.tenure.terms.path
     }
 
-    /// How long the lock is sure to be held even if nothing more is heard, unless its owner takes it elsewhere or
-    /// somebody takes it away by hand. `Duration::MAX` without a lease, or with one of centuries.
+    /// How long the lock is sure to be held without further renewals, unless its owner takes it elsewhere or it is
+    /// broken by hand. `Duration::MAX` without a lease, or with one of centuries.
     #[must_use]
     pub fn lease_left(&self) -> Duration {
         match self.tenure.loss() {
@@ -95,8 +96,8 @@ impl DurableGuard {
         }
     }
 
-    /// What is known locally, without asking anybody: held or lost. [`Status::Suspect`] once the session has ended: the lock is
-    /// held until its lease is over, or another client [carries on](Self::carry_on).
+    /// The state as known locally, without a request: held or lost. [`Status::Suspect`] once the session has ended: the
+    /// lock is held until its lease is over, or another client [carries on](Self::carry_on).
     #[must_use]
     pub fn status(&self) -> Status {
         use zk_client::SessionState;
@@ -107,8 +108,8 @@ impl DurableGuard {
         }
     }
 
-    /// Waits until the lock is lost: when its lease has run down unrenewed ([`Lost::LeaseRanOut`]), or somebody has
-    /// taken it away or over ([`Lost::NodeDeleted`]). Not when the session ends.
+    /// Waits until the lock is lost: when its lease has run down unrenewed ([`Lost::LeaseRanOut`]), or another client
+    /// has taken it away or over ([`Lost::NodeDeleted`]). Not when the session ends.
     pub async fn lost(&self) -> Lost {
         self.tenure.lost().await
     }
@@ -122,17 +123,17 @@ impl DurableGuard {
         together::unless(self.lost(), pin!(work)).await
     }
 
-    /// Goes on with another client, if the session has ended or is about to be left. The lock is renewed with it at
+    /// Continues with another client, if the session has ended or is about to be left, and renews the lock with it at
     /// once.
     pub fn carry_on(&mut self, client: &Client) {
         self.client = client.patient();
         self.tenure.carry_on(self.client.clone());
     }
 
-    /// Asks the servers whether the lock is held: a transaction that a quorum has agreed to.
+    /// Asks the servers whether the lock is held, by a transaction that a quorum agrees to.
     ///
     /// # Errors
-    /// [`CheckError::Lost`] if it is not; [`CheckError::Unavailable`] if they could not be asked.
+    /// [`CheckError::Lost`] if it is not; [`CheckError::Unavailable`] if the servers could not be asked.
     pub async fn check(&self) -> Result<(), CheckError> {
         if let Some(lost) = self.tenure.loss() {
             return Err(lost.into());
@@ -157,9 +158,9 @@ impl DurableGuard {
         self.client.multi().check(&self.tenure.terms.path)
     }
 
-    /// Releases the lock, and waits until the next one can have it.
+    /// Releases the lock, and waits until the next contender can have it.
     ///
-    /// The release is under way when this returns the future; dropping the future does not stop it, though the end of the
+    /// The release is under way when this returns the future; dropping the future does not stop it. The end of the
     /// session does: then the lock stays its owner's.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Who has a durable lock, seen from outside; taking it away by hand.
+//! The holder of a durable lock, seen from outside, and breaking its hold by hand.
 
 use std::time::Duration;
 
@@ -7,27 +7,27 @@ use zk_client::{ReadError, Rejection, join};
 use super::{DurableLock, record::Record};
 use crate::token::FencingToken;
 
-/// Who has a [`DurableLock`].
+/// The holder of a [`DurableLock`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DurableHolder {
-    /// In whose name; empty if that is not known.
+    /// The owner's name; empty if that is not known.
     pub owner: String,
-    /// How long it may be silent; `None` for ever.
+    /// How long others wait for a renewal; `None` for ever.
     pub lease: Option<Duration>,
     /// Its fencing token.
     pub token: FencingToken,
     /// When it got the lock: milliseconds since 1970 on the clock of the leader.
     pub since: i64,
-    /// When it was last heard of, on the same clock.
+    /// When it last renewed the lock, on the same clock.
     pub renewed: i64,
-    /// What it says about itself.
+    /// Its description of itself.
     pub description: String,
     path: String,
 }
 
 impl DurableLock {
-    /// Who has the lock, as far as the server knows that is asked: two reads.
+    /// Returns the holder, as far as the server asked knows. Two reads.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -67,9 +67,10 @@ impl DurableLock {
         Ok(None)
     }
 
-    /// Takes the lock away from a holder, whatever its lease: for people who know that it does not work any more. It
-    /// hears of it if it can, and is refused by its [token](crate::DurableGuard::token) otherwise. `false` if it had
-    /// given it back, or lost it. One write, repeated until it is answered.
+    /// Takes the lock away from a holder, whatever its lease: for people who know that it does not work any more. The
+    /// holder is informed if it is reachable; otherwise the resource refuses it by its
+    /// [token](crate::DurableGuard::token). Returns `false` if the holder had released or lost the lock. One write,
+    /// repeated until it is answered.
     ///
     /// # Errors
     /// [`zk_client::WriteError`].

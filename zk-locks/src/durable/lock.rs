@@ -1,4 +1,4 @@
-//! The durable lock: where it is, whose, and on what terms.
+//! The durable lock: its path, its owner, and its lease.
 
 use std::{
     collections::BTreeSet,
@@ -10,48 +10,48 @@ use zk_client::{Client, join};
 
 use crate::{builder::Builder, line::Line, queue::Queue};
 
-/// How long others wait for the next sign of life unless the lock was told otherwise.
+/// The default lease: how long others wait for the next renewal.
 const LEASE: Duration = Duration::from_secs(30);
 
-/// A lock that stays locked when its holder dies, its session ends, or its machine restarts: until its owner gives it
-/// back, or has not been heard of for a time that it has agreed to.
+/// A lock that stays locked when its holder dies, its session ends, or its machine restarts: until its owner releases
+/// it, or has not renewed it for an agreed time.
 ///
-/// For work that must not be begun by others because the one who does it is out of reach: a migration that was
-/// interrupted half-way, a machine that reboots as a step of the work. Everywhere else an ordinary
-/// [`Lock`](crate::Lock) is better: it is free as soon as its holder is gone, and nobody has to clean up.
+/// For work that others must not begin just because the one doing it is unreachable: a migration that was interrupted
+/// half-way, a machine that reboots as a step of the work. Everywhere else an ordinary [`Lock`](crate::Lock) is better:
+/// it is free as soon as its holder is gone, and needs no cleanup.
 ///
 /// # Owners
 ///
-/// The lock belongs to an *owner*: a name that survives what the lock is to survive, such as a host's or a job's.
-/// Whoever asks for the lock in the name of the present owner gets it at once, past all who wait, with a new and larger
-/// [token](crate::DurableGuard::token), and the former holder hears that it has lost it. That is how a process takes up its
-/// work after a restart. It is also why a name must be used by one process at a time. Attempts through one value of
-/// this type and its clones know of each other, and wait.
+/// The lock belongs to an *owner*: a name that survives whatever the lock must survive, such as a host's or a job's. An
+/// attempt in the name of the present owner gets the lock at once, past all waiters, with a new and larger
+/// [token](crate::DurableGuard::token), and the former holder is informed of its loss. That is how a process resumes
+/// its work after a restart, and why only one process at a time may use a name. Attempts through one value of this type
+/// and its clones know of each other, and wait.
 ///
 /// # Leases
 ///
-/// A holder renews its lock three times in each lease, with a write. Whoever is next in the queue looks at the lock four times in
-/// each lease; when it has been the same for a whole lease, and a tenth more, by the looker's own clock, it takes the
-/// lock away. No clock is compared with any other machine's; clocks only have to run equally fast, within five percent.
-/// The holder counts the lock as lost as soon as nine tenths of a lease have passed since it *sent* the last renewal that was
-/// confirmed, so that it stops before others may begin. With [`without_lease`](Self::without_lease) no other owner ever
-/// takes it away, unless somebody does so [by hand](Self::break_hold).
+/// A holder renews its lock three times in each lease, with a write. The first waiter looks at the lock four times in
+/// each lease; when the lock has not changed for a whole lease, and a tenth more, by the waiter's own clock, it takes
+/// the lock away. No clock is compared with any other machine's; clocks only have to run equally fast, within five
+/// percent. The holder counts the lock as lost as soon as nine tenths of a lease have passed since it *sent* the last
+/// confirmed renewal, so that it stops before others may begin. With [`without_lease`](Self::without_lease) another
+/// owner gets it only if it is broken [by hand](Self::break_hold).
 ///
 /// | | what holds |
 /// |---|---|
 /// | one holder | at most one grant at any point of the servers' order; tokens grow |
-/// | order | those of other owners get the lock in the order of asking |
-/// | dropping an acquire | gives up; a grant that was made meanwhile is given back |
-/// | dropping a [`DurableGuard`](crate::DurableGuard) | does *not* give the lock back: only [`release`](crate::DurableGuard::release) does |
+/// | order | other owners get the lock in the order of asking |
+/// | dropping an acquire | gives up; a grant that was made meanwhile is released |
+/// | dropping a [`DurableGuard`](crate::DurableGuard) | does *not* release the lock: only [`release`](crate::DurableGuard::release) does |
 /// | session ends while waiting | the place in the queue is gone |
-/// | session ends while held | the lock stays; the guard counts down its lease, and can [go on](crate::DurableGuard::carry_on) with another client |
+/// | session ends while held | the lock stays; the guard counts down its lease, and can [continue](crate::DurableGuard::carry_on) with another client |
 ///
 /// # Cost
 ///
-/// Free, six requests: a listing, the place in the queue with its listing in one round trip, the transaction that
-/// makes the grant, and the end of the place and a look at the grants, which nobody waits for. To release it one; three
-/// writes in each lease while it is held. The first of those who wait makes eight reads in each lease; the others sleep, as
-/// for a [`Lock`](crate::Lock).
+/// A free lock costs six requests: a listing, the place in the queue with its listing in one round trip, the
+/// transaction that makes the grant, and, without a wait for them, the end of the place and a look at the grants. A
+/// release costs one; holding it, three writes in each lease. The first waiter makes eight reads in each lease; the
+/// others sleep, as for a [`Lock`](crate::Lock).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -77,13 +77,13 @@ const LEASE: Duration = Duration::from_secs(30);
 /// # }
 /// ```
 ///
-/// Nodes: `<path>/locks` is a queue like any other, `<path>/grants` has a persistent node for whoever holds the lock. No
-/// other implementation has this lock: nobody else can share it.
+/// Nodes: `<path>/locks` is a queue like any other, `<path>/grants` has a persistent node for the holder. No other
+/// implementation has this lock, so none can share it.
 #[derive(Clone, Debug)]
 pub struct DurableLock {
-    /// Of those who wait.
+    /// The queue of the waiters.
     pub(super) queue: Arc<Line>,
-    /// Where the grant is.
+    /// The path of the grants.
     pub(super) grants: Arc<str>,
     pub(super) owner: Arc<str>,
     pub(super) lease: Option<Duration>,
@@ -110,11 +110,11 @@ impl DurableLock {
         Self::builder(client, path).build().owned_by(owner)
     }
 
-    /// A lock on `path`, with settings. Until it is [told](Self::owned_by) its owner has no name but one that nobody
-    /// will ever have again.
+    /// A lock on `path`, with settings. Until [`owned_by`](Self::owned_by) sets one, its owner has a unique name that
+    /// is never used again.
     pub fn builder(client: &Client, path: &str) -> DurableLockBuilder {
         Builder::new(client, path, |line| {
-            // Without randomness no attempt gets anywhere.
+            // Without randomness every attempt fails anyway.
             let owner = line.client.unique_id().unwrap_or_default();
             Self {
                 queue: Arc::new(line.beside(join(&line.path, "locks"))),
@@ -126,30 +126,30 @@ impl DurableLock {
         })
     }
 
-    /// The same lock, asked for in the name of another owner.
+    /// Sets the owner in whose name the lock is asked for.
     #[must_use]
     pub fn owned_by(mut self, owner: &str) -> Self {
         (self.owner, self.live) = (Arc::from(owner), Live::default());
         self
     }
 
-    /// The same lock, to be held with such a lease: how long others wait for a sign of life. Let it be longer than
-    /// what servers may be out of reach for. Counted in milliseconds, one at least.
+    /// Sets the lease: how long others wait for a renewal. Choose it longer than servers may be unreachable. Counted in
+    /// milliseconds, at least one.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = Some(lease.max(Duration::from_millis(1)));
         self
     }
 
-    /// The same lock, to be held until its owner gives it back, however long that takes, or somebody takes it away
-    /// [by hand](Self::break_hold).
+    /// Holds the lock until its owner releases it, however long that takes, or it is broken [by
+    /// hand](Self::break_hold).
     #[must_use]
     pub const fn without_lease(mut self) -> Self {
         self.lease = None;
         self
     }
 
-    /// Those who wait, as a queue to be looked at from outside. Whoever holds the lock is not in it.
+    /// The queue of the waiters, seen from outside. The holder is not in it.
     #[must_use]
     pub fn queue(&self) -> Queue {
         self.queue.queue()

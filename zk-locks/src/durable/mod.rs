@@ -2,13 +2,13 @@
 //!
 //! | module | concern |
 //! |---|---|
-//! | `lock` | the lock: where it is, whose, on what terms |
+//! | `lock` | the lock: its path, its owner, its lease |
 //! | `acquire` | waiting for it |
-//! | `holder` | who has it, seen from outside |
-//! | `guard` | the lock in a holder's hands |
-//! | `take` | from a place in front to a grant, over whatever gets lost |
-//! | `tenure` | what is known of a grant that is held; renewing it |
-//! | `record` | what a grant says of itself |
+//! | `holder` | the holder, seen from outside |
+//! | `guard` | the lock while it is held |
+//! | `take` | from the head of the queue to a grant, through any loss of replies |
+//! | `tenure` | the state of a held grant, and its renewal |
+//! | `record` | the data of a grant |
 
 mod acquire;
 mod guard;

@@ -1,4 +1,4 @@
-//! What a grant says of itself.
+//! The data of a grant.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -8,11 +8,11 @@ const MARK: &str = "durable-1";
 /// The data of a grant's node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Who has the lock, across sessions and restarts.
+    /// The owner, across sessions and restarts.
     pub(super) owner: String,
-    /// How long others wait for the next sign of life; `None` for ever.
+    /// How long others wait for the next renewal; `None` for ever.
     pub(super) lease: Option<Duration>,
-    /// For people.
+    /// Text for people.
     pub(super) description: String,
 }
 
@@ -32,7 +32,7 @@ impl Record {
         text.into_bytes()
     }
 
-    /// `None` if it is somebody else's, of whom nothing is known.
+    /// `None` for data in another format.
     pub(super) fn decode(data: &[u8]) -> Option<Self> {
         let (head, rest) = std::str::from_utf8(data).ok()?.split_once('\n')?;
         let mut words = head.strip_prefix(MARK)?.split_ascii_whitespace();

@@ -1,9 +1,9 @@
-//! From a place in front to a grant.
+//! From the head of the queue to a grant.
 //!
 //! A grant is made by one transaction, which fails unless everything is still as it was seen: no other grant was made
-//! (each writes the node above), those it replaces are there in the version that was seen, the place in the queue is
-//! there. Its node has a name that nobody else ever uses: so after a lost reply it is looked for, and whoever renews or deletes
-//! it never meets another one.
+//! (each writes the node above), the grants it replaces are there in the version that was seen, the place in the queue
+//! is there. Its node has a unique name: after a lost reply it is looked up by that, and its renewal or deletion never
+//! meets another grant.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use zk_client::{
 use super::{DurableGuard, DurableLock, record::Record, tenure::Terms};
 use crate::{error::AcquireError, line::Place, token::FencingToken};
 
-/// How often one who waits looks in each lease.
+/// How often a waiter looks in each lease.
 const LOOKS: u32 = 4;
 
-/// How often to look at a lock without a lease, of which a watch tells: defence in depth.
+/// How often to look at a lock without a lease, besides the watch: defence in depth.
 const RECHECK: Duration = Duration::from_secs(45);
 
-/// What there is of the lock at the moment.
+/// The present state of the lock.
 #[derive(Debug)]
 pub(super) struct Look {
     /// The version of the node above the grants, which counts them.
@@ -38,19 +38,19 @@ pub(super) struct Grant {
     record: Option<Record>,
 }
 
-/// What has come of trying to take the lock.
+/// The outcome of an attempt to take the lock.
 pub(super) enum Outcome {
     Granted(Box<DurableGuard>),
-    /// Something was not as it had been seen; the place in the queue is still there, if there was one.
+    /// The state had changed; the place in the queue is still there, if there was one.
     Changed(Option<Box<Place>>),
 }
 
-/// Since when each grant has been the same, by our own clock, which may stand still but not run fast.
+/// Since when each grant has been unchanged, by our own clock, which may stand still but not run fast.
 #[derive(Debug, Default)]
 pub(super) struct Seen(Vec<(String, i32, Instant)>);
 
 impl Seen {
-    /// Takes note of what was just read. Called behind the answer: it was so before.
+    /// Records what was just read. Called after the answer: the state is at least that old.
     pub(super) fn note(&mut self, look: &Look) {
         let is =
             |grant: &Grant, path: &str, version| grant.path == path && grant.version == version;
@@ -62,7 +62,7 @@ impl Seen {
         }
     }
 
-    /// Whether all that there is has been silent for longer than its lease.
+    /// Whether all grants have been silent for longer than their leases.
     pub(super) fn is_over(&self, look: &Look) -> bool {
         !look.grants.is_empty()
             && look.grants.iter().all(|grant| {
@@ -77,7 +77,7 @@ impl Seen {
             })
     }
 
-    /// How long to wait before looking again.
+    /// How long to wait before the next look.
     pub(super) fn pause(&self, look: &Look) -> Duration {
         let leases = look.grants.iter().filter_map(|grant| grant.record.as_ref()?.lease);
         leases.map(|lease| lease / LOOKS).min().unwrap_or(RECHECK).max(Duration::from_millis(1))
@@ -85,7 +85,7 @@ impl Seen {
 }
 
 impl DurableLock {
-    /// Whether the lock is held in our owner's name, by nobody that we know of to be alive.
+    /// Whether our owner holds the lock, through no guard of ours that is alive.
     pub(super) fn is_ours(&self, look: &Look) -> bool {
         let live = self.live.names();
         !look.grants.is_empty()
@@ -95,7 +95,7 @@ impl DurableLock {
             })
     }
 
-    /// Looks at the grants; makes what they are under if it is missing.
+    /// Reads the grants; creates their parent if it is missing.
     pub(super) async fn look(&self) -> Result<Look, AcquireError> {
         loop {
             match self.client().children(&self.grants).await {
@@ -106,7 +106,7 @@ impl DurableLock {
         }
     }
 
-    /// The same, with what tells of the next grant that comes or goes. Renewals are not told of.
+    /// As `look`, with a watch for the next grant that is made or deleted. It does not report renewals.
     pub(super) async fn look_and_watch(&self) -> Result<(Look, Changed), AcquireError> {
         loop {
             match self.client().children(&self.grants).watch().await {
@@ -140,9 +140,9 @@ impl DurableLock {
         Ok(Look { version, grants })
     }
 
-    /// Tries to make a grant in place of those that were seen, and gives up the place in the queue for it.
+    /// Tries to make a grant in place of those that were seen, and trades the place in the queue for it.
     ///
-    /// Goes on beside whoever wants it, so that what becomes of the grant is known to somebody if they stop.
+    /// Runs in a task of its own, so that a grant is cleaned up if the caller stops waiting.
     pub(super) async fn take(
         &self,
         place: Option<Place>,
@@ -175,7 +175,7 @@ impl DurableLock {
     }
 }
 
-/// Something to be told of a change.
+/// Resolves at the next change.
 pub(super) type Changed = std::pin::Pin<Box<dyn Future<Output = Result<(), SessionEnd>> + Send>>;
 
 fn changed(watch: Watch) -> Changed {
@@ -189,11 +189,11 @@ struct Take {
     place: Option<Place>,
     version: i32,
     replaces: Vec<(String, i32)>,
-    /// Whether those that are replaced are somebody else's, and must not have been renewed meanwhile.
+    /// Whether the replaced grants are another owner's, and must not have been renewed meanwhile.
     breaks: bool,
 }
 
-/// What is known of a transaction.
+/// The known outcome of a transaction.
 enum Made {
     /// The grant is there, made by this transaction.
     Yes(Zxid),
@@ -206,7 +206,7 @@ impl Take {
         let (client, lock) = (self.client.clone(), self.lock.clone());
         let outcome = self.outcome().await;
         if let Err(Ok(Outcome::Granted(guard))) = told.send(outcome) {
-            // Nobody wants it any more. What fails here is left to the lease.
+            // The caller has gone. If this release fails, the lease frees the lock.
             drop(guard.release().await);
         }
         drop((client, lock));
@@ -276,7 +276,7 @@ impl Take {
         }
     }
 
-    /// Whether the grant is there. Conclusive only when nothing can happen any more.
+    /// Whether the grant is there. Conclusive only when nothing is in flight any more.
     async fn found(&self, path: &str) -> Result<Made, AcquireError> {
         let found = self.client.exists(path).await?;
         Ok(found.map_or(Made::No, |stat| Made::Yes(stat.czxid)))

@@ -1,4 +1,4 @@
-//! A grant that is held: whether it still is, and renewing it.
+//! A held grant: whether it still is held, and its renewal.
 
 use std::{
     sync::{
@@ -19,24 +19,24 @@ use crate::{error::Lost, token::FencingToken};
 /// How often a grant is renewed in each lease.
 const RENEWALS: u32 = 3;
 
-/// As long as any timer needs to go: who waits for longer looks again.
+/// The longest sleep of a timer; longer waits are repeated.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// The end of a grant that nobody takes away.
+/// The end of a grant without a lease.
 const NEVER: u64 = u64::MAX;
 
-/// What a grant was made with.
+/// The terms that a grant was made with.
 #[derive(Debug)]
 pub(super) struct Terms {
-    /// Of its node.
+    /// The path of its node.
     pub(super) path: String,
     pub(super) data: Vec<u8>,
     pub(super) lease: Option<Duration>,
-    /// When the transaction that made it was sent, at the earliest.
+    /// The earliest time at which the transaction that made it was sent.
     pub(super) sent: Duration,
 }
 
-/// What is known of a grant, by its guard and by the task that renews it.
+/// The state of a grant, shared by its guard and the task that renews it.
 pub(super) struct Tenure {
     pub(super) terms: Terms,
     pub(super) token: FencingToken,
@@ -45,7 +45,7 @@ pub(super) struct Tenure {
     until: AtomicU64,
     /// Written once.
     lost: watch::Sender<Option<Lost>>,
-    /// By which it is renewed.
+    /// The client that renews it.
     client: watch::Sender<Client>,
 }
 
@@ -63,13 +63,13 @@ impl Tenure {
         tenure
     }
 
-    /// It was there when something arrived that was sent then.
+    /// Extends the lease: the grant was there when a request sent at this time arrived.
     fn renewed(&self, sent: Duration) {
         let Some(lease) = self.terms.lease else { return };
-        // A tenth is for clocks that do not run equally fast, and for who has to stop.
+        // A tenth covers clocks that do not run equally fast, and the time the holder needs to stop.
         let until = sent.saturating_add(lease - lease / 10);
         let until = u64::try_from(until.as_nanos()).unwrap_or(NEVER);
-        // A renewal that was confirmed late must not bring back what counted as lost meanwhile.
+        // A late confirmation must not bring back a grant that counted as lost meanwhile.
         if self.loss().is_none() {
             self.until.store(until, Ordering::Release);
         }
@@ -83,7 +83,7 @@ impl Tenure {
         }
     }
 
-    /// Why it is not held any more, if it is not.
+    /// Why it is lost, if it is.
     pub(super) fn loss(&self) -> Option<Lost> {
         let known = *self.lost.borrow();
         match known {
@@ -119,12 +119,12 @@ impl Tenure {
         }
     }
 
-    /// Goes on with another client.
+    /// Continues with another client.
     pub(super) fn carry_on(&self, client: Client) {
         self.client.send_replace(client);
     }
 
-    /// Renews the grant, and listens for its end, until it is lost or `stopped`.
+    /// Renews the grant, and watches for its end, until it is lost or `stopped`.
     pub(super) async fn keep(self: Arc<Self>, stopped: oneshot::Receiver<()>) {
         tokio::select! {
             biased;
@@ -146,7 +146,7 @@ impl Tenure {
                 end = self.keep_with(&client, is_heir) => {
                     drop(client);
                     tracing::info!(path = self.terms.path, ?end, "a durable lock without a session");
-                    // It is among those that this can be told of.
+                    // The sender is in `self`: this resolves only with another client.
                     drop(clients.changed().await);
                 }
             }
@@ -154,12 +154,12 @@ impl Tenure {
         }
     }
 
-    /// The same until the client's session has ended; or until the grant is known to be gone, and then for ever.
+    /// Keeps the grant until the client's session has ended; once the grant is known to be gone, never returns.
     async fn keep_with(&self, client: &Client, is_heir: bool) -> SessionEnd {
         let pause = self.terms.lease.map_or(LONG, |lease| (lease / RENEWALS).min(LONG));
         let kept = async {
             if is_heir {
-                // Its server may not have heard of the grant yet, and the lease has been running down.
+                // Its server may not know of the grant yet, and the lease has been running down.
                 client.settle().await?;
                 self.renew(client, pause).await?;
             }
@@ -181,7 +181,7 @@ impl Tenure {
         }
     }
 
-    /// Writes what is there already, until that is answered.
+    /// Writes the same data again, until that is answered.
     ///
     /// # Errors
     /// If the session has ended, or the grant is gone.
@@ -199,7 +199,7 @@ impl Tenure {
                     return Err(error.into());
                 }
                 Err(error) if error.session_end().is_some() => return Err(error.into()),
-                // What is in doubt is done once more, which changes nothing.
+                // A write in doubt is repeated, which changes nothing.
                 Err(error) => {
                     tracing::warn!(path, %error, "durable lock not renewed");
                     sleep((pause / 4).min(Duration::from_secs(1))).await;
@@ -209,7 +209,7 @@ impl Tenure {
         Ok(())
     }
 
-    /// Waits for a change among the grants. If that cannot be listened for, renewals tell.
+    /// Waits for a change among the grants. If they cannot be watched, renewals find out.
     ///
     /// # Errors
     /// If the session has ended, or the grant is gone.

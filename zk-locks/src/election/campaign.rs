@@ -1,4 +1,4 @@
-//! An election, for those who stand in it and those who watch it.
+//! An election, for candidates and observers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,15 +11,14 @@ use crate::{
     queue::Queue, ticket::Ticket,
 };
 
-/// An election: whoever has stood for longest leads, until it resigns or is lost.
+/// An election: the candidate that has stood for longest leads, until it resigns or is lost.
 ///
-/// A campaign costs what a [`Lock`](crate::Lock) does, a proclamation one request, and whoever follows pays two reads
-/// for each change. A leader that is [lost](crate::Guard::lost) stops what it does, and stands again behind all others if it
-/// wants to; a [`LeaderLatch`] does so by itself.
+/// A campaign costs what a [`Lock`](crate::Lock) does, a proclamation one request; an observer pays two reads for each
+/// change. A leader that is [lost](crate::Guard::lost) must stop its work, and may stand again behind all others; a
+/// [`LeaderLatch`] does so by itself.
 ///
-/// It is a lock whose holder says who it is, and whom others can watch. Nodes are those of Curator's
-/// `LeaderLatch` (or of kazoo's `Election`, by the [layout](Builder::layout)): its users stand in the same
-/// election on the same path.
+/// It is a lock whose holder publishes data, which others can watch. Nodes are those of Curator's `LeaderLatch` (or of
+/// kazoo's `Election`, by the [layout](Builder::layout)): its users stand in the same election on the same path.
 ///
 /// ```
 /// # async fn lead(_: &zk_locks::Leadership) {}
@@ -42,8 +41,7 @@ pub struct Election {
     line: Arc<Line>,
 }
 
-/// Settings of an [`Election`]. The [description](Builder::description) is not used: candidates say themselves
-/// what is to be known of them.
+/// Settings of an [`Election`]. The [description](Builder::description) is not used: candidates publish their own data.
 pub type ElectionBuilder = Builder<Election>;
 
 impl Election {
@@ -59,12 +57,12 @@ impl Election {
         Builder::new(client, path, |line| Self { line: Arc::new(line) })
     }
 
-    /// Stands for the election with what others are to know, such as an address, and waits until elected.
+    /// Stands for the election with data for others, such as an address, and waits until elected.
     ///
-    /// Two requests in one round trip if nobody else stands; while waiting, two more, and one notification
-    /// for the end of the one in front. Other implementations show the data as text: let it be UTF-8.
+    /// Two requests in one round trip without other candidates; while waiting, two more, and one notification for the
+    /// end of the predecessor. Other implementations show the data as text: use UTF-8.
     ///
-    /// Dropping the future is standing down, wherever it was: no node stays behind.
+    /// Dropping the future stands down at any point: no node stays behind.
     ///
     /// # Errors
     /// [`AcquireError`], as for [`Lock::acquire`](crate::Lock::acquire).
@@ -92,24 +90,24 @@ impl Election {
         LeaderLatch::new(self.line.clone(), data)
     }
 
-    /// Follows who leads, without standing. Nothing happens before its first [`next`](Leaders::next).
+    /// Follows the leader without standing. Sends no request before its first [`next`](Leaders::next).
     #[must_use]
     pub fn observe(&self) -> Leaders {
         Leaders::new(&self.line)
     }
 
-    /// The queue of candidates, to look at it from outside, or take somebody out of it.
+    /// The queue of candidates, seen from outside: to inspect it, or to take a candidate out of it.
     #[must_use]
     pub fn queue(&self) -> Queue {
         self.line.queue()
     }
 
-    /// Who stands, the leader first. Their data is their description, as text.
+    /// Lists the candidates, the leader first. Their data is their description, as text.
     ///
     /// Two round trips, and one read for each of them.
     ///
     /// # Errors
-    /// [`ReadError`] if they cannot be read. An election in which nobody has ever stood has no candidates.
+    /// [`ReadError`] if they cannot be read. An election without any campaign so far has no candidates.
     pub async fn candidates(&self) -> Result<Vec<Contender>, ReadError> {
         self.queue().contenders().await
     }

@@ -22,32 +22,32 @@ use crate::{
 /// Pause before standing again where the servers could not be asked.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Where a latch stands.
+/// The state of a latch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LatchState {
-    /// Somebody else leads, or nobody knows.
+    /// Another candidate leads, or the leader is not known.
     Waiting,
     /// We lead.
     Leading {
-        /// The fencing token of this time.
+        /// The fencing token of this term.
         token: FencingToken,
     },
-    /// It stands no more: the session has ended, or the servers refuse.
+    /// It stands no more: the session has ended, or the servers refuse the request.
     Ended(AcquireError),
 }
 
-/// Somebody who stands for an election as long as the session lives: who has lost the lead, because its node was
-/// deleted or the servers were out of reach for too long, stands again behind all others.
+/// Stands for an election as long as the session lives: after losing the lead, because its node was deleted or the
+/// servers were unreachable for too long, it stands again behind all others.
 ///
-/// For programs that ask now and then whether they lead. Where work is to be stopped when the lead is lost,
+/// For programs that check now and then whether they lead. Where a loss of the lead must stop work,
 /// [`Election::campaign`](crate::Election::campaign) fits better.
 ///
-/// Runs a task, which ends when this is dropped; the node is removed then, in the background.
+/// Runs a task, which ends when this is dropped; the node is then removed in the background.
 ///
-/// To stand costs what [a lock](crate::Lock) costs, and a read with a watch on the own node. When the lead is lost
-/// [`is_leader`](LeaderLatch::is_leader) says so before anybody else can be told that it leads, going by the clock if
-/// need be; with the session's end the latch is over, and another client has to stand.
+/// Standing costs what [a lock](crate::Lock) costs, and a read with a watch on the own node. When the lead is lost
+/// [`is_leader`](LeaderLatch::is_leader) returns `false` before any other candidate learns that it leads, by the clock
+/// if need be. The end of the session ends the latch, and another client has to stand.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -74,7 +74,7 @@ pub struct LeaderLatch {
     stop: Stop,
 }
 
-/// Has the task stop when this goes, with a client for what it has to give back then.
+/// Stops the task when this is dropped, with a client for what it has to release then.
 struct Stop {
     client: Client,
     stop: watch::Sender<Option<Client>>,
@@ -86,7 +86,7 @@ impl Drop for Stop {
     }
 }
 
-/// What is held at the moment.
+/// The lead that is held at the moment.
 #[derive(Clone, Default)]
 struct Current(Arc<Mutex<Option<Held>>>);
 
@@ -132,11 +132,11 @@ impl LeaderLatch {
         Self { states, held, node, stop: Stop { client, stop } }
     }
 
-    /// Whether we lead, as far as is known locally: what [`Guard::status`] knows, and deletions of our node that
-    /// the session has told of. No request.
+    /// Returns whether we lead, as known locally: by [`Guard::status`], and by deletions of our node that the session
+    /// has reported. No request.
     ///
-    /// Of several latches at most one says yes at any point of the servers' order of changes, as far as
-    /// each has seen that order. For effects elsewhere use the [token](LeaderLatch::token).
+    /// Of several latches at most one returns `true` at any point of the servers' order of changes, as far as each has
+    /// seen that order. For effects elsewhere use the [token](LeaderLatch::token).
     #[must_use]
     pub fn is_leader(&self) -> bool {
         self.token().is_some()
@@ -152,21 +152,21 @@ impl LeaderLatch {
         }
     }
 
-    /// The path of our node, relative to the client's chroot, while we stand or lead; `None` before there is one. It is
-    /// another one each time that we stand again.
+    /// The path of our node, relative to the client's chroot, while we stand or lead; `None` before there is one. It
+    /// differs each time that we stand again.
     #[must_use]
     pub fn path(&self) -> Option<String> {
         self.node.get()
     }
 
-    /// Follows where the latch stands. The channel closes once it has ended or was dropped.
+    /// Follows the state of the latch. The channel closes once the latch has ended or was dropped.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<LatchState> {
         self.states.clone()
     }
 
-    /// Stands down, and waits until the next one can lead, or the session is over. Dropping the future does
-    /// not stop it once it has been polled.
+    /// Stands down, and waits until the next candidate can lead, or the session is over. Dropping the future does not
+    /// stop it once it has been polled.
     pub async fn resign(self) {
         let Self { mut states, stop, .. } = self;
         drop(stop);
@@ -180,14 +180,14 @@ impl fmt::Debug for LeaderLatch {
     }
 }
 
-/// What the task of a latch is about.
+/// The task of a latch.
 struct Standing {
     line: Arc<Line>,
     data: Vec<u8>,
     publisher: watch::Sender<LatchState>,
     held: Current,
     node: Node,
-    /// Told once. What it was told with goes with this, behind everything that is given back.
+    /// Set once. The client in it is dropped with this, after everything has been released.
     stopped: watch::Receiver<Option<Client>>,
 }
 
@@ -203,7 +203,7 @@ impl Standing {
                 Ok(leadership) => {
                     self.lead(&leadership).await;
                     if self.stopped.borrow().is_some() {
-                        // Until then the channel is open.
+                        // The channel stays open until then.
                         let _ = leadership.resign().await;
                         return;
                     }
@@ -233,11 +233,11 @@ impl Standing {
     }
 
     async fn stopped(&self) {
-        // It is told before the channel closes.
+        // The value is sent before the channel closes.
         let _ = self.stopped.clone().wait_for(Option::is_some).await;
     }
 
-    /// Leads until that is lost or not wanted any more.
+    /// Leads until the lead is lost or the latch is stopped.
     async fn lead(&self, leadership: &Guard) {
         self.held.set(Some(leadership.held().clone()));
         self.publisher.send_replace(LatchState::Leading { token: leadership.token() });

@@ -1,24 +1,24 @@
-//! Following who leads.
+//! Following the leader.
 
 use zk_client::{ReadError, SessionId, bytes::Bytes};
 
 use crate::{holders::Front, line::Line, token::FencingToken};
 
-/// Who leads, as an [observer](crate::Election::observe) sees it.
+/// The leader, as an [observer](crate::Election::observe) sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leader {
     /// The name of its node.
     pub name: String,
-    /// What it says of itself.
+    /// The data that it publishes.
     pub data: Bytes,
     /// Its fencing token: larger than those of all leaders before.
     pub token: FencingToken,
-    /// The session that it lives with.
+    /// The session that owns it.
     pub session: SessionId,
 }
 
-/// Follows who leads in an election. Costs nothing while nothing changes.
+/// Follows the leader of an election. Costs nothing while nothing changes.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -47,14 +47,14 @@ impl Leaders {
         Self { front: Front::new(&line.client, &line.path, line.settings.filter.clone()) }
     }
 
-    /// Waits until there is something new: another leader, other data of the same one, or `None` if nobody
-    /// leads. The first call tells at once what is.
+    /// Waits for news: another leader, other data of the same one, or `None` if there is no leader. The first call
+    /// returns the present state at once.
     ///
-    /// Tells the newest; what was between two looks is not told. Whoever is told of a leader has not
-    /// necessarily been told before that one itself: act on its [token](Leader::token), not on its name.
+    /// Returns the newest state; changes between two looks are skipped. An observer may learn of a leader before that
+    /// leader does: act on its [token](Leader::token), not on its name.
     ///
-    /// Two reads for each change, one after the other, and one notification. The future can be dropped and made
-    /// anew at will.
+    /// Two reads for each change, one after the other, and one notification. The future can be dropped and recreated at
+    /// will.
     ///
     /// # Errors
     /// [`ReadError`] if the path cannot be read, or the session has ended. Ask again unless it has.

@@ -9,7 +9,7 @@ use crate::{
     guard::{Guard, Status},
 };
 
-/// The lead in an election. What a [`Guard`] can, it can: token, loss, check, scope.
+/// The lead in an election. It dereferences to [`Guard`]: token, loss, check, scope.
 ///
 /// Dropping it resigns in the background.
 ///
@@ -47,15 +47,15 @@ impl fmt::Debug for Leadership {
 }
 
 impl Leadership {
-    /// Tells [observers](crate::Election::observe) something else: writes the data of our node, if it is there. The
-    /// [token](Guard::token) stays what it was. One request.
+    /// Publishes other data to [observers](crate::Election::observe): writes our node, if it is there. The
+    /// [token](Guard::token) stays the same. One request.
     ///
     /// Dropping the future does not stop the write once it has been polled.
     ///
     /// # Errors
-    /// [`CheckError::Lost`] if we do not lead any more; nothing was written then.
-    /// [`CheckError::Unavailable`] if the write was not confirmed. It may have happened if the error in it says
-    /// so; to proclaim the same again does no harm.
+    /// [`CheckError::Lost`] if we do not lead any more; nothing was written then. [`CheckError::Unavailable`] if the
+    /// write was not confirmed. Its cause shows whether the write may have happened; proclaiming the same data again
+    /// does no harm.
     pub async fn proclaim(&self, data: &[u8]) -> Result<Stat, CheckError> {
         if let Status::Lost(lost) = self.status() {
             return Err(lost.into());
@@ -84,7 +84,7 @@ impl Leadership {
         }
     }
 
-    /// Resigns, and waits until the next one can lead: as [`Guard::release`].
+    /// Resigns, and waits until the next candidate can lead: as [`Guard::release`].
     ///
     /// # Errors
     /// [`ReleaseError`].

@@ -1,11 +1,11 @@
-//! Elections: one leader at a time, and the next one known.
+//! Elections: one leader at a time, known to observers.
 //!
 //! | module | concern |
 //! |---|---|
 //! | `campaign` | an election: standing in it, watching it |
-//! | `leadership` | the lead, in its holder's hands |
+//! | `leadership` | the lead while it is held |
 //! | `latch` | standing again and again |
-//! | `leaders` | following who leads |
+//! | `leaders` | following the leader |
 
 mod campaign;
 mod latch;

@@ -1,4 +1,4 @@
-//! What is known of a lock that was acquired: whether it is held, and if not, why.
+//! The state of a lock that was acquired: whether it is held, and if not, why.
 
 use std::{
     future::{Future, poll_fn},
@@ -23,29 +23,29 @@ use crate::{
     token::FencingToken,
 };
 
-/// How long [`Held::lost`] may be late for being right about the reason.
+/// How long [`Held::lost`] may be delayed to find out the right reason.
 const REASON_WAIT: Duration = Duration::from_millis(100);
 
-/// How long [`Held::reason`] may be late for that, when nothing goes on any more: for longer than a session that has been
-/// told of its nodes' end, and not of its own, pauses before it dials again.
+/// How long [`Held::reason`] may be delayed for that, when all work has stopped: longer than a session that has learned
+/// of the end of its nodes, but not of its own, pauses before it dials again.
 const REASON_WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// A view of a lock that is held, or was. Does not delete its node.
+/// A view of a lock that is or was held. Does not delete its node.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     pub(crate) node: Arc<HeldNode>,
     pub(crate) token: FencingToken,
 }
 
-/// How long work may take to stop before its lock is given away all the same.
+/// How long work may take to stop before its lock is given away anyway.
 const STOP_WAIT: Duration = Duration::from_secs(1);
 
-/// Work that is going on in a scope.
+/// Work in progress in a scope.
 struct Working<'a>(&'a watch::Sender<Known>);
 
 impl<'a> Working<'a> {
     fn begin(known: &'a watch::Sender<Known>) -> Self {
-        // No news for anybody.
+        // Notifies no receiver.
         known.send_if_modified(|known| {
             known.working += 1;
             false
@@ -68,7 +68,7 @@ impl Held {
         Self::of(client, path, token, None)
     }
 
-    /// A node whose name others use too.
+    /// A node whose name other contenders use too.
     pub(crate) fn of_shared_name(client: Client, path: String, token: FencingToken) -> Self {
         Self::of(client, path, token, Some(token.get()))
     }
@@ -77,7 +77,7 @@ impl Held {
         Self { node: Arc::new(HeldNode::new(client, path, number)), token }
     }
 
-    /// With what was heard of the node before it stood for the lock.
+    /// Adds what was learned of the node before the grant.
     pub(crate) fn heard(self, own_watch: Option<Watch>, revoked: bool) -> Self {
         self.node.watched_by(own_watch);
         if revoked {
@@ -86,7 +86,7 @@ impl Held {
         self
     }
 
-    /// The same for the next holder within the process. `Err` if the lock is known to be lost.
+    /// The view of the next holder within the process. `Err` if the lock is known to be lost.
     pub(crate) fn passed_on(&self) -> Result<Self, Lost> {
         match self.status() {
             Status::Lost(lost) => Err(lost),
@@ -96,7 +96,7 @@ impl Held {
         }
     }
 
-    /// The same node again, after it was [put away](Held::put_away).
+    /// A new view of the same node, after it was [put away](Held::put_away).
     pub(super) fn afresh(&self) -> Self {
         let HeldNode { client, path, number, .. } = &*self.node;
         let again = Self::of(client.clone(), path.clone(), self.token, *number);
@@ -118,19 +118,19 @@ impl Held {
         self.node.status()
     }
 
-    /// Has the node watched over once it has been held for long, whether or not anybody asks.
+    /// Has the node watched once it has been held for long, even if no task waits for its loss.
     pub(crate) fn watch_over(&self) {
         Upkeep::of(&self.node.client).add(&self.node);
     }
 
-    /// Waits until the lock is lost. It may be that the reason is not certain yet.
+    /// Waits until the lock is lost. The reason may not be certain yet.
     pub(crate) async fn gone(&self) {
         self.node.keep();
         let mut known = self.node.known.subscribe();
         let mut lost = pin!(known.wait_for(|known| known.is_lost));
         poll_fn(|cx| match self.status() {
-            // When a process goes on that was stopped, its timers may fire after everything else that is ready
-            // has been polled, and work must not go on meanwhile.
+            // When a stopped process resumes, its timers may fire after everything else that is ready has been polled,
+            // and work must not continue meanwhile.
             Status::Lost(_) => Poll::Ready(()),
             Status::Held | Status::Suspect { .. } => lost.as_mut().poll(cx).map(drop),
         })
@@ -142,7 +142,7 @@ impl Held {
         self.reason_within(REASON_WAIT).await
     }
 
-    /// Why the lock is lost, once it is, for those who have stopped whatever they did under it.
+    /// Why the lock is lost, once it is, for callers that have stopped all work under it.
     pub(crate) async fn reason(&self) -> Lost {
         self.reason_within(REASON_WAIT_MAX).await
     }
@@ -151,7 +151,7 @@ impl Held {
         timeout(time, self.node.reason()).await.unwrap_or(Lost::NodeDeleted)
     }
 
-    /// Runs `work` until it is done, or the lock is lost: then it is dropped at once, and the reason is looked for.
+    /// Runs `work` until it is done or the lock is lost: then drops `work` at once, and looks for the reason.
     pub(crate) async fn scope<F: Future>(
         &self,
         mut work: Pin<&mut Option<F>>,
@@ -175,7 +175,7 @@ impl Held {
         tokio::select! {
             biased;
             () = asked_for => Ok(()),
-            // Whoever watches the node tells of both.
+            // The watch on the node reports both.
             lost = self.lost() => Err(lost),
         }
     }
@@ -187,7 +187,7 @@ impl Held {
         }
         let checked = client.multi().check(path).await;
         if number.is_some() {
-            // Behind the answer, since a check that a server had no time for is made later: what is found there now was
+            // After the answer, since a check that a server had no time for is repeated later: a node found now was
             // there then, unless it is younger.
             match client.get(path).await {
                 Ok((_, stat)) if self.node.is_another(&stat) => {
@@ -198,7 +198,7 @@ impl Held {
                 Err(ReadError::Unavailable(cause)) if checked.is_ok() => {
                     return Err(CheckError::Unavailable(WriteError::NotApplied(cause)));
                 }
-                // The check tells more.
+                // The result of the check is more precise.
                 Err(_) => {}
             }
         }
@@ -221,48 +221,48 @@ impl Held {
         }
     }
 
-    /// Records a loss whose reason is certain; the first one stays. Returns that one.
+    /// Records a loss whose reason is certain; the first one stays. Returns the recorded loss.
     pub(crate) fn lose(&self, lost: Lost) -> Lost {
         self.node.lose(lost)
     }
 
-    /// Waits until the session cannot be counted on any more, or the loss is known otherwise. No request.
+    /// Waits until the session can no longer be relied on, or the loss is known otherwise. No request.
     pub(crate) async fn out_of_touch(&self) -> Lost {
         self.node.out_of_touch().await
     }
 
-    /// Takes the lock from its holder: first stops the work, as far as that can be known, and then deletes the node.
+    /// Takes the lock from its holder: first stops the work, as far as possible, and then deletes the node.
     pub(super) async fn take_away(&self) {
         self.lose(Lost::HeldTooLong);
         let mut known = self.node.known.subscribe();
-        // Whether they have stopped or not.
+        // Continues even if the work has not stopped.
         let _ = timeout(STOP_WAIT, known.wait_for(|known| known.working == 0)).await;
-        // Nobody else ever has a node of this name. Whoever has the guard deletes it too.
+        // The node's name is unique. The owner of the guard deletes it too.
         let deleted = self.node.client.delete(self.path()).if_exists().await;
         if let Err(error) = deleted {
             tracing::warn!(path = self.path(), %error, "not given back");
         }
     }
 
-    /// Nobody holds it any more: what becomes of the node is no loss.
+    /// Marks the node as no longer held: its deletion is no loss then.
     pub(crate) fn put_away(&self) {
         self.node.known.send_modify(|known| known.is_put_away = true);
         self.node.watched_by(None);
     }
 }
 
-/// What is watched over as long as this is there.
+/// Keeps a node watched until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Keeping(Option<Held>);
 
 impl Keeping {
-    /// Begins with a node.
+    /// Begins to watch a node.
     pub(crate) fn begin(held: &Held) -> Self {
         held.watch_over();
         Self(Some(held.clone()))
     }
 
-    /// Leaves it to the next holder.
+    /// Hands the node over to the next holder.
     pub(super) fn passed_on(mut self) -> Self {
         Self(self.0.take())
     }

@@ -1,4 +1,4 @@
-//! What is told of a lock from its grant to its release.
+//! Reporting a lock from its grant to its release.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use crate::{
     observe::{Grant, Observers, Release},
 };
 
-/// Tells of the grant when it is made, and of the release when it goes.
+/// Reports the grant when it is made, and the release when this is dropped.
 #[derive(Debug)]
 pub(super) struct Hold {
     held: Held,
     since: Instant,
     observers: Observers,
-    /// Ends the alarms in being dropped.
+    /// Dropping them ends the alarms.
     _alarms: [Option<oneshot::Sender<()>>; 2],
 }
 
@@ -42,7 +42,7 @@ impl Hold {
 }
 
 impl Hold {
-    /// What is known of the lock is known by this one from now on.
+    /// Replaces the view of the lock.
     pub(super) fn goes_on(&mut self, held: &Held) {
         self.held = held.clone();
     }
@@ -59,7 +59,7 @@ impl Drop for Hold {
     }
 }
 
-/// A grant that was told of.
+/// A reported grant.
 struct Told {
     held: Held,
     waited: Waited,

@@ -1,4 +1,4 @@
-//! The task that watches over a node that stands for a lock.
+//! The task that watches a node that stands for a lock.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -11,12 +11,12 @@ use zk_client::{Cause, ReadError, Rejection, Watch, planted};
 use super::node::{HeldNode, Known};
 use crate::{contender::REVOKE, error::Lost};
 
-/// Pause before a read that has failed is tried again; it grows up to the longest one.
+/// Pause before a failed read is repeated; it grows up to `PAUSE_MAX`.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 impl HeldNode {
-    /// Has a task watch over it, unless there is one.
+    /// Spawns a task that watches the node, unless there is one.
     pub(super) fn keep(self: &Arc<Self>) {
         if !self.has_keeper.swap(true, Ordering::Relaxed) {
             self.client.spawn(keep(self.clone(), self.known.subscribe()));
@@ -24,7 +24,7 @@ impl HeldNode {
     }
 }
 
-/// Watches over a node until its lock is lost, and it is known why, or until it is put away.
+/// Watches a node until its lock is lost for a known reason, or until it is put away.
 async fn keep(node: Arc<HeldNode>, mut known: watch::Receiver<Known>) {
     let lost = async {
         tokio::select! {
@@ -41,19 +41,19 @@ async fn keep(node: Arc<HeldNode>, mut known: watch::Receiver<Known>) {
     }
 }
 
-/// What a read of the node is good for.
+/// The outcome of a read of the node.
 enum Seen {
-    /// It is watched. Whether somebody has asked for the lock back was seen too.
+    /// It is watched. A request for the lock back was seen too.
     All(Watch),
-    /// It is watched, and that is all. It is to be read again after a while if that could help.
+    /// It is watched, but its data was not read. To be read again after a while if that could help.
     Existence { watch: Watch, again: bool },
-    /// It is gone, or the session.
+    /// The node or the session is gone.
     Lost(Lost),
-    /// Nothing was found out.
+    /// The read failed.
     Nothing,
 }
 
-/// Keeps a watch on the node until that is gone. No error ends this: what could not be read is read again.
+/// Keeps a watch on the node until that is gone. No error ends this: a failed read is repeated.
 async fn watch(node: &HeldNode) {
     let (mut pause, mut again) = (PAUSE, false);
     loop {
@@ -100,7 +100,7 @@ async fn look(node: &HeldNode) -> Seen {
         }
         Err(error) => error,
     };
-    // Neither permissions nor lengths change every moment, and a reply that is too long costs a connection.
+    // Neither permissions nor lengths change often, and a reply that is too long costs a connection.
     let again = !matches!(
         error,
         ReadError::Rejected(_) | ReadError::Unavailable(Cause::ReplyTooLarge { .. })
@@ -108,7 +108,7 @@ async fn look(node: &HeldNode) -> Seen {
     if let Some(lost) = loss_of(&error) {
         return Seen::Lost(lost);
     }
-    // Whether it is there can be asked by those who may not, or cannot, read what is in it.
+    // `exists` works even if the data cannot be read, for lack of permission or for its length.
     match node.client.exists(&node.path).watch().await {
         Ok((Some(stat), watch)) if !node.is_another(&stat) => Seen::Existence { watch, again },
         Ok(_) => Seen::Lost(Lost::NodeDeleted),

@@ -1,4 +1,4 @@
-//! Several nodes that are held together.
+//! Several locks that are held together.
 
 use std::{future::Future, mem, pin::pin, slice};
 
@@ -13,8 +13,7 @@ use crate::{
 /// Locks or permits that were granted together, and are released together: see
 /// [`MultiLock`](crate::MultiLock) and [`Semaphore::acquire_many`](crate::Semaphore::acquire_many).
 ///
-/// They are lost as soon as one of them is. Dropping it releases them in the background, as with a
-/// [`Guard`].
+/// They are lost as soon as one of them is. Dropping this releases them in the background, as with a [`Guard`].
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -43,36 +42,36 @@ impl Guards {
         Self { guards }
     }
 
-    /// Each of them, in the order of asking.
+    /// Iterates over the guards, in the order of asking.
     pub fn iter(&self) -> slice::Iter<'_, Guard> {
         self.guards.iter()
     }
 
-    /// How many there are.
+    /// Returns the number of guards.
     #[must_use]
     pub fn len(&self) -> usize {
         self.guards.len()
     }
 
-    /// Whether there are none, as when nothing was asked for.
+    /// Returns whether there are none, as when no permits were asked for.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.guards.is_empty()
     }
 
-    /// The guard of the lock on this path.
+    /// Returns the guard of the lock on this path.
     #[must_use]
     pub fn get(&self, path: &str) -> Option<&Guard> {
         self.iter().find(|guard| zk_client::parent(guard.path()) == Some(path))
     }
 
-    /// One guard for each, to be released one by one.
+    /// Splits this into single guards, to be released one by one.
     #[must_use = "dropping them releases what is held"]
     pub fn into_guards(mut self) -> Vec<Guard> {
         mem::take(&mut self.guards)
     }
 
-    /// What is known locally, without asking anybody: lost if any is. See [`Guard::status`].
+    /// The state as known locally, without a request: lost if any is. See [`Guard::status`].
     #[must_use]
     pub fn status(&self) -> Status {
         let rank = |status: &Status| match status {
@@ -112,22 +111,22 @@ impl Guards {
         together::all(self.iter().map(Guard::check)).await.map(drop)
     }
 
-    /// A transaction that happens only if all are still held: see [`Guard::transaction`]. Operations that are
-    /// added count from as many as there are. `None` if there are none.
+    /// A transaction that happens only if all are still held: see [`Guard::transaction`]. The index of added operations
+    /// starts at the number of guards. `None` if there are none.
     #[must_use]
     pub fn transaction(&self) -> Option<Multi<'_>> {
         let (first, others) = self.guards.split_first()?;
         Some(others.iter().fold(first.transaction(), |multi, guard| multi.check(guard.path())))
     }
 
-    /// Releases all, and waits until the next ones can have them: see [`Guard::release`]. One request for
-    /// each, all sent at once.
+    /// Releases all, and waits until the next contenders can have them: see [`Guard::release`]. One request for each,
+    /// all sent at once.
     ///
     /// # Errors
     /// [`ReleaseError`] of the first that was not confirmed.
     pub fn release(mut self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
         self.put_down();
-        // All are under way before any is waited for.
+        // All are in flight before any is awaited.
         let releases: Vec<_> = self.into_guards().into_iter().map(Guard::release).collect();
         async move {
             let mut released = Ok(());
@@ -140,7 +139,7 @@ impl Guards {
 }
 
 impl Guards {
-    /// Stops what is done under any of them, before any is given away.
+    /// Stops the work under all of them, before any is given away.
     fn put_down(&mut self) {
         self.guards.iter_mut().for_each(Guard::put_down);
     }

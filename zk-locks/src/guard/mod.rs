@@ -1,14 +1,14 @@
-//! A lock that is held: how to know that it still is, and how to give it back.
+//! A held lock: checking that it still is, and releasing it.
 //!
 //! | module | concern |
 //! |---|---|
-//! | `status` | what is known of a lock, in one word |
-//! | `node` | a node that stands for a lock, and what is known of it |
-//! | `keeper` | the task that watches over it |
-//! | `upkeep` | who is watched over, and from when on |
-//! | `held` | a lock that is held, for all who ask |
-//! | `hold` | telling of it from its grant to its release |
-//! | `one`, `many`, `shared` | a lock in its holder's hands; several together; one several times |
+//! | `status` | the state of a lock, in one word |
+//! | `node` | a node that stands for a lock, and its state |
+//! | `keeper` | the task that watches it |
+//! | `upkeep` | which nodes are watched, and from when on |
+//! | `held` | a view of a held lock |
+//! | `hold` | reporting it from its grant to its release |
+//! | `one`, `many`, `shared` | guards: of one lock; of several together; of one lock several times |
 
 mod held;
 mod hold;

@@ -1,4 +1,4 @@
-//! A node that stands for a lock, and what is known of it: whether it still does, and if not, why.
+//! A node that stands for a lock, and its state: whether it still does, and if not, why.
 
 use std::{
     future::poll_fn,
@@ -18,34 +18,34 @@ use zk_client::{
 use super::Status;
 use crate::error::Lost;
 
-/// A node that stands for a lock, and what is known of it: the same for all who have it in turn.
+/// A node that stands for a lock, and its state, shared by all holders that have it in turn.
 #[derive(Debug)]
 pub(crate) struct HeldNode {
     pub(crate) client: Client,
     pub(crate) path: String,
-    /// Its number, if others may have nodes of the same name.
+    /// The transaction that created it, if other contenders may have nodes of the same name.
     pub(super) number: Option<i64>,
-    /// On the node. Armed by the keeper, and looked at by all.
+    /// On the node. Armed by the keeper, and looked at by all views.
     own_watch: Mutex<Option<Watch>>,
-    /// Whether there is a task that watches over it.
+    /// Whether there is a task that watches it.
     pub(super) has_keeper: AtomicBool,
     pub(super) known: watch::Sender<Known>,
     /// Why it is lost, once that is certain.
     reason: OnceCell<Lost>,
-    /// Whoever holds a lock relies on its session.
+    /// The holder of a lock relies on its session.
     _lease: LeaseKeeper,
 }
 
-/// What has been heard of a node.
+/// The known state of a node.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
-    /// Whether it stands for a lock no more. A reason that is not certain is [`Lost::NodeDeleted`].
+    /// Whether it no longer stands for a lock. Until a reason is certain it counts as [`Lost::NodeDeleted`].
     pub(super) is_lost: bool,
-    /// Whether somebody has asked for the lock back.
+    /// Whether a client has asked for the lock back.
     pub(super) is_revoked: bool,
-    /// Whether nobody holds it any more: it is being given back.
+    /// Whether it is being released.
     pub(super) is_put_away: bool,
-    /// Scopes in which work is going on.
+    /// Number of scopes with work in progress.
     pub(super) working: u32,
 }
 
@@ -83,7 +83,7 @@ impl HeldNode {
         }
     }
 
-    /// Why it is lost, as far as is known.
+    /// Why it is lost, if it is known to be.
     pub(super) fn loss(&self) -> Option<Lost> {
         let lost = self.known.borrow().is_lost;
         lost.then(|| self.reason.get().copied().unwrap_or(Lost::NodeDeleted))
@@ -94,7 +94,7 @@ impl HeldNode {
             return lost;
         }
         if !self.known.borrow().is_lost {
-            // Whoever is faster has told the reason.
+            // Fails if a faster caller has set the reason.
             let _ = self.reason.set(lost);
         }
         self.is_lost();
@@ -113,8 +113,8 @@ impl HeldNode {
         });
     }
 
-    /// Why it is lost. Servers delete the nodes of a session that ends before they let go of its connection: so if the
-    /// node is gone, the session is asked whether it is still there. That lasts until it is connected, or over.
+    /// Why it is lost. Servers delete the nodes of a session that ends before they drop its connection: so if the node
+    /// is gone, this asks whether the session still exists. That lasts until it is connected, or over.
     pub(super) async fn reason(&self) -> Lost {
         let find_out = || async {
             let answer = self.client.exists(&self.path).await;
@@ -127,7 +127,7 @@ impl HeldNode {
         *self.reason.get_or_init(find_out).await
     }
 
-    /// Looks for what the watch has told already, whoever was to hear of it.
+    /// Processes an event that the watch has received already, whichever task was to receive it.
     fn look(&self) {
         let event = {
             let mut slot = self.own_watch.lock().unwrap_or_else(PoisonError::into_inner);
@@ -173,17 +173,17 @@ impl HeldNode {
         *self.own_watch.lock().unwrap_or_else(PoisonError::into_inner) = watch;
     }
 
-    /// Somebody has asked for the lock back.
+    /// Records that a client has asked for the lock back.
     pub(super) fn revoke(&self) {
         self.known.send_if_modified(|known| !std::mem::replace(&mut known.is_revoked, true));
     }
 
-    /// Whether a node of the name is another one.
+    /// Whether this node of the same name is another one.
     pub(super) fn is_another(&self, stat: &Stat) -> bool {
         self.number.is_some_and(|number| stat.czxid.0 != number)
     }
 
-    /// Waits until the session cannot be counted on any more, or the loss is known otherwise. No request.
+    /// Waits until the session can no longer be relied on, or the loss is known otherwise. No request.
     pub(super) async fn out_of_touch(&self) -> Lost {
         let (mut session, mut known) = (self.client.session(), self.known.subscribe());
         loop {
@@ -194,9 +194,9 @@ impl HeldNode {
             tokio::select! {
                 biased;
                 _ = session.changed() => {}
-                // It is open as long as this is there.
+                // The sender lives as long as `self`.
                 _ = known.changed() => {}
-                // What is left grows again with every answer; look again when it would have run out.
+                // The lease grows with every answer; look again when it would have run out.
                 () = sleep(lease_left), if !planted!(LossHeardLate) => {}
             }
         }

@@ -1,4 +1,4 @@
-//! One lock in its holder's hands.
+//! The guard of one lock.
 
 use std::{fmt, future::Future, pin::pin, sync::OnceLock, time::Duration};
 
@@ -15,15 +15,15 @@ use crate::{
 /// A lock that is held until the guard is [released](Guard::release) or dropped, or the lock is
 /// [lost](Guard::lost).
 ///
-/// Dropping it releases the lock in the background: the session deletes the lock's node, and goes on trying
-/// over lost connections until a server has confirmed it. The guard keeps the session alive.
+/// Dropping it releases the lock in the background: the session deletes the lock's node, and keeps trying over lost
+/// connections until a server has confirmed it. The guard keeps the session alive.
 ///
 /// That takes a moment in which the program must not end: a guard that is dropped as `main` returns may leave its lock
-/// until the session expires. [`Client::close`](crate::Client::close) waits for all that is under way, as does
-/// [`release`](Guard::release) for one lock.
+/// until the session expires. [`Client::close`](crate::Client::close) waits for all such deletions,
+/// [`release`](Guard::release) for that of one lock.
 ///
-/// No lock service can keep a process that was stopped for a while from acting on a lock that it has lost
-/// meanwhile. Pass the [token](Guard::token) on to what the lock protects.
+/// No lock service can keep a process that was stopped for a while from acting on a lock that it has lost meanwhile.
+/// Pass the [token](Guard::token) on to the resource that the lock protects.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -37,7 +37,7 @@ use crate::{
 /// // What is kept in ZooKeeper itself is safe if it is written under the lock.
 /// guard.transaction().set("/locks", b"touched").await??;
 ///
-/// zk.delete(guard.path()).await?; // somebody interferes
+/// zk.delete(guard.path()).await?; // another client interferes
 /// assert_eq!(guard.lost().await, Lost::NodeDeleted);
 /// assert!(guard.transaction().set("/locks", b"too late").await?.is_err());
 /// # Ok(())
@@ -45,19 +45,19 @@ use crate::{
 /// ```
 #[must_use = "dropping it releases the lock"]
 pub struct Guard {
-    // In the order in which they go: work under the lock is stopped before the lock is given away.
+    // In drop order: work under the lock is stopped before the lock is given away.
     cancellation: Cancellation,
-    /// Tells of it, if somebody wants to know.
+    /// Reports to the observers, if there are any.
     hold: Option<Hold>,
     keeping: Keeping,
-    /// `None` if it went in a trade of which nothing has come.
+    /// `None` if a failed trade has used up the node.
     node: Option<OwnedNode>,
-    /// What is to be written with the release, if anything.
+    /// The record to write with the release, if any.
     sign_off: Option<Box<SignOff>>,
     held: Held,
 }
 
-/// Cancelled when it goes, or the lock is lost; made when first asked for.
+/// A token that is cancelled when this is dropped, or the lock is lost; made on first use.
 #[derive(Default)]
 struct Cancellation(OnceLock<CancellationToken>);
 
@@ -70,7 +70,7 @@ impl Drop for Cancellation {
 }
 
 impl Guard {
-    /// A guard for a place at the head of the queue; `Err` if it was lost on the way.
+    /// A guard for a place at the head of the queue; `Err` if it was lost meanwhile.
     pub(crate) fn new(line: &Line, place: Place) -> Result<Self, Lost> {
         let sign_off = line.sign_off(&place);
         let (node, own_watch, revoked, waited) = place.granted();
@@ -78,8 +78,7 @@ impl Guard {
         Ok(Self { sign_off, ..guard })
     }
 
-    /// A guard for a node that stands for what was granted, with what was heard of it; `Err` if it was lost on
-    /// the way.
+    /// A guard for the node of a grant, with what was learned of it; `Err` if it was lost meanwhile.
     pub(crate) fn of_node(
         line: &Line,
         node: OwnedNode,
@@ -100,7 +99,7 @@ impl Guard {
         Ok(guard)
     }
 
-    /// A guard for a node; `Err` if it was lost on the way.
+    /// A guard for a node; `Err` if it was lost meanwhile.
     pub(crate) fn of(held: Held, node: OwnedNode) -> Result<Self, Lost> {
         let keeping = Keeping::begin(&held);
         Self::kept(held, node, keeping)
@@ -116,13 +115,12 @@ impl Guard {
         }
     }
 
-    /// Records a loss that was found out in passing; the first one stays.
+    /// Records a loss that another request found out; the first one stays.
     pub(crate) fn lose(&self, lost: Lost) -> Lost {
         self.held.lose(lost)
     }
 
-    /// The guard for the next holder within the process, who has waited for so long; `Err` if there is nothing
-    /// to pass on any more.
+    /// The guard for the next holder within the process, with the time that it has waited; `Err` if the lock is lost.
     pub(crate) fn passed_on(mut self, line: &Line, time: Duration) -> Result<Self, Lost> {
         self.put_down();
         let Self { held, node, keeping, .. } = self;
@@ -132,11 +130,11 @@ impl Guard {
         Ok(guard)
     }
 
-    /// The node, to be traded for another one, and what makes a guard of it again if nothing comes of that. Work under
-    /// the lock is cancelled first.
+    /// Lends the node for a trade, with a function that rebuilds the guard if the trade fails. Work under the lock is
+    /// cancelled first.
     pub(crate) fn lend(self) -> (Option<OwnedNode>, impl FnOnce(Option<OwnedNode>) -> Self) {
         let Self { cancellation, mut hold, keeping, node, sign_off, held } = self;
-        // That the node goes in the trade is no loss.
+        // A node that is used up by the trade is no loss.
         drop((cancellation, keeping));
         let back = move |node| {
             let (held, cancellation) = (held.afresh(), Cancellation::default());
@@ -148,17 +146,17 @@ impl Guard {
         (node, back)
     }
 
-    /// Nobody works under the lock any more, for now.
+    /// Stops the work under the lock.
     pub(crate) fn put_down(&mut self) {
         (self.cancellation, self.hold) = (Cancellation::default(), None);
     }
 
-    /// What is known of it, for whoever watches over it without owning it.
+    /// The state of the lock, to be watched by others than the owner.
     pub(crate) const fn held(&self) -> &Held {
         &self.held
     }
 
-    /// The number to show to whatever the lock protects.
+    /// The number to show to the resource that the lock protects.
     #[must_use]
     pub fn token(&self) -> FencingToken {
         self.held.token
@@ -170,12 +168,12 @@ impl Guard {
         self.held.path()
     }
 
-    /// What is known locally, without asking anybody. Once it says [`Status::Lost`] it says so for good; only the
-    /// reason may turn from [`NodeDeleted`](Lost::NodeDeleted) to [`SessionEnded`](Lost::SessionEnded), if the
-    /// node went because the session did.
+    /// The state as known locally, without a request. [`Status::Lost`] is final; only the reason may turn from
+    /// [`NodeDeleted`](Lost::NodeDeleted) to [`SessionEnded`](Lost::SessionEnded), if the node was deleted because the
+    /// session ended.
     ///
-    /// A lock that has been held for a second has its node watched, and before that if anybody waits for the
-    /// [loss](Guard::lost): a deletion is known here as soon as the session hears of it.
+    /// The node of a lock that has been held for a second is watched, and earlier if a task waits for the
+    /// [loss](Guard::lost): a deletion shows here as soon as the session is notified of it.
     #[must_use]
     pub fn status(&self) -> Status {
         self.held.status()
@@ -183,28 +181,27 @@ impl Guard {
 
     /// Waits until the lock is lost; resolves at once if it is already.
     ///
-    /// That is: when the session ends or is told to close; when the servers have not been heard of for so
-    /// long that they may have given the lock to somebody else, which a partitioned holder learns no later
-    /// than its successor is let in (by a standalone server or a leader that it was connected to); or when
-    /// somebody deletes the lock's node. Waiting costs one request, which arms a watch on that node, unless it is
-    /// armed already. If that request fails it is made again, in one form or another: nothing but the end of
-    /// the session keeps a loss from being heard of. The future can be dropped and made anew at will.
+    /// A lock is lost when the session ends or is closed; when the servers have not been heard from for so long that
+    /// they may have granted it to another contender, which a partitioned holder learns no later than its successor is
+    /// granted the lock (by a standalone server or a leader that it was connected to); or when another client deletes
+    /// its node. Waiting costs one request, which arms a watch on that node, unless it is armed already. If that
+    /// request fails it is repeated, in one form or another: only the end of the session keeps a loss from being
+    /// noticed. The future can be dropped and recreated at will.
     ///
-    /// When the session ends, servers delete its nodes first. So if the node is gone it is found out whether the
-    /// session is still there, for a tenth of a second at most: the reason is
-    /// [`NodeDeleted`](Lost::NodeDeleted) if that was not enough; the [status](Guard::status) tells the truth in the end.
-    /// [`status`](Guard::status), the
-    /// [token](Guard::cancellation_token) and [`scope`](Guard::scope) do not wait for that: by them work stops at
-    /// once.
+    /// When the session ends, servers delete its nodes first. So if the node is gone, this asks for at most a tenth of
+    /// a second whether the session still exists. If that was not enough, the reason is
+    /// [`NodeDeleted`](Lost::NodeDeleted), and the [status](Guard::status) shows the right one in the end.
+    /// [`status`](Guard::status), the [token](Guard::cancellation_token) and [`scope`](Guard::scope) do not wait for
+    /// that: with them work stops at once.
     pub async fn lost(&self) -> Lost {
         self.held.lost().await
     }
 
-    /// Runs `work` until it is done or the lock is lost, whichever comes first, in a `tracing` span with the
-    /// lock's path and token.
+    /// Runs `work` until it is done or the lock is lost, whichever comes first, in a `tracing` span with the lock's
+    /// path and token.
     ///
     /// # Errors
-    /// [`Lost`]; `work` has been dropped as soon as that was known, wherever it was. Finding out the reason may take
+    /// [`Lost`]; `work` was dropped, wherever it was, as soon as the loss was known. Finding out the reason may take
     /// longer, two seconds at most.
     ///
     /// ```
@@ -225,12 +222,12 @@ impl Guard {
         self.held.scope(pin!(Some(work))).await
     }
 
-    /// Waits until somebody asks for the lock back: by [`Queue::revoke`](crate::Queue::revoke), or with
-    /// Curator's `Revoker`. Resolves at once if that has happened, also if it was while the lock was waited
-    /// for. Nothing else comes of it: to release the lock is up to the holder.
+    /// Waits until a client asks for the lock back: by [`Queue::revoke`](crate::Queue::revoke), or with Curator's
+    /// `Revoker`. Resolves at once if that has happened, even before the grant. It is up to the holder to release the
+    /// lock.
     ///
-    /// Costs what waiting for the [loss](Guard::lost) costs, once for both. The future can be dropped and made
-    /// anew at will.
+    /// Costs as much as waiting for the [loss](Guard::lost), once for both. The future can be dropped and recreated at
+    /// will.
     ///
     /// # Errors
     /// [`Lost`] if the lock is lost first.
@@ -238,9 +235,8 @@ impl Guard {
         self.held.revoked().await
     }
 
-    /// A token for work that runs elsewhere: cancelled when the lock is lost, or the guard released or
-    /// dropped. All calls return the same one. The first one starts a task that waits for the
-    /// [loss](Guard::lost).
+    /// A token for work that runs elsewhere: cancelled when the lock is lost, or the guard released or dropped. All
+    /// calls return the same one. The first one starts a task that waits for the [loss](Guard::lost).
     pub fn cancellation_token(&self) -> CancellationToken {
         let start = || {
             let token = CancellationToken::new();
@@ -257,28 +253,28 @@ impl Guard {
         self.cancellation.0.get_or_init(start).clone()
     }
 
-    /// Asks the servers whether the lock is held: a transaction that a quorum has agreed to. The answer was
-    /// true at some moment while this was under way.
+    /// Asks the servers whether the lock is held, by a transaction that a quorum agrees to. The answer was true at some
+    /// moment during the call.
     ///
     /// # Errors
-    /// [`CheckError::Lost`] if it is not; [`CheckError::Unavailable`] if they could not be asked.
+    /// [`CheckError::Lost`] if it is not; [`CheckError::Unavailable`] if the servers could not be asked.
     pub async fn check(&self) -> Result<(), CheckError> {
         self.held.check().await
     }
 
-    /// A transaction that happens only if the lock is still held: add what it protects in ZooKeeper itself,
-    /// which needs no token then.
+    /// A transaction that happens only if the lock is still held: add the writes to what the lock protects in ZooKeeper
+    /// itself, which need no token then.
     ///
     /// If the lock is not held any more the transaction fails at its operation 0 with
-    /// [`NoNode`](zk_client::Rejection::NoNode); operations that are added count from 1.
+    /// [`NoNode`](zk_client::Rejection::NoNode); added operations count from 1.
     ///
-    /// It is a request of yours: it is made as the [client](zk_client::Client::with) was told that the recipe was made
-    /// of, with its timeout and in the order of submission, unlike the requests that the recipe makes itself.
+    /// Unlike the requests that the recipe makes itself, this one uses the [options](zk_client::Client::with) of the
+    /// client that the recipe was made from, with their timeout and in the order of submission.
     pub fn transaction(&self) -> Multi<'_> {
         self.held.client().multi().as_told().check(self.held.path())
     }
 
-    /// Releases the lock, and waits until the next one can have it.
+    /// Releases the lock, and waits until the next contender can have it.
     ///
     /// The release is under way when this returns the future; dropping the future does not stop it.
     ///
@@ -286,9 +282,9 @@ impl Guard {
     /// [`ReleaseError`] if no server has confirmed it: the session has ended, and the lock with it.
     pub fn release(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
         let Self { cancellation, hold, keeping, node, sign_off, held } = self;
-        // One after the other, as they go in being dropped.
+        // In drop order.
         drop((cancellation, hold, keeping));
-        // In front of the delete, which sees to it that the node goes whatever becomes of this.
+        // Before the delete, which makes sure that the node goes even if this fails.
         let signed_off = sign_off.map(|sign_off| {
             let SignOff { path, record } = *sign_off;
             held.client().multi().delete(held.path()).set(&path, record.as_bytes()).submit()
@@ -302,7 +298,7 @@ impl Guard {
                 Some(deleted) => deleted.await.map_err(ReleaseError::from),
                 None => Ok(()),
             };
-            // Kept until here: the last client to go closes the session.
+            // Kept until here: dropping the last client closes the session.
             drop(held);
             released
         }

@@ -1,13 +1,13 @@
-//! One lock held several times over: re-entrancy by value.
+//! One lock held several times: re-entrancy by value.
 
 use std::{future::Future, ops::Deref, sync::Arc};
 
 use super::{Guard, Status};
 use crate::error::{Lost, ReleaseError};
 
-/// A guard that can be taken again by whoever has one: see [`Guard::share`].
+/// A guard that can be taken again with a reference to it: see [`Guard::share`].
 ///
-/// The lock is released when the last of them goes, in any order. What a [`Guard`] can, it can.
+/// The lock is released when the last one is dropped, in any order. It dereferences to [`Guard`].
 #[derive(Debug)]
 #[must_use = "dropping the last one releases the lock"]
 pub struct SharedGuard {
@@ -15,11 +15,11 @@ pub struct SharedGuard {
 }
 
 impl Guard {
-    /// Makes the lock re-entrant, for those who are shown this guard: a function that needs the lock takes a
+    /// Makes the lock re-entrant for functions that are given this guard: a function that needs the lock takes a
     /// `&SharedGuard` and [takes it again](SharedGuard::reenter).
     ///
-    /// There is no re-entrancy by task or thread: tasks move and multiply, and a lock that asks who is running
-    /// is wrong for one of them.
+    /// There is no re-entrancy by task or thread: tasks move and multiply, and a lock that goes by the running one is
+    /// wrong for some of them.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -47,7 +47,7 @@ impl Guard {
 }
 
 impl SharedGuard {
-    /// Takes the lock again. No request: what is known of the lock [locally](Guard::status) decides.
+    /// Takes the lock again. No request: the [local](Guard::status) state decides.
     ///
     /// # Errors
     /// [`Lost`] if the lock is lost.
@@ -58,14 +58,14 @@ impl SharedGuard {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of guards that share the lock.
     #[must_use]
     pub fn count(&self) -> usize {
         Arc::strong_count(&self.guard)
     }
 
-    /// Gives this one back. The last one releases the lock, and waits until the next one can have it; the
-    /// others are done at once.
+    /// Releases this guard. The last one releases the lock, and waits until the next contender can have it; the others
+    /// are done at once.
     ///
     /// As with [`Guard::release`], dropping the future does not stop it.
     ///

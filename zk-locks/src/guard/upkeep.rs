@@ -1,4 +1,4 @@
-//! Locks that are held for long are watched over, whether or not anybody asks; the others cost nothing.
+//! Locks that are held for long are watched, even if no task waits for their loss; the others cost nothing.
 
 use std::{
     collections::VecDeque,
@@ -11,32 +11,32 @@ use zk_client::Client;
 
 use super::node::HeldNode;
 
-/// What is held for longer has its node watched: as long as a wait that is worth a watch on the own node.
+/// Nodes held for longer are watched: as long as a wait that is worth a watch on the own node.
 const LONG_HOLD: Duration = Duration::from_secs(1);
 
-/// Locks that are kept in mind, without having been looked through for those that are held no more.
+/// How many locks may be listed before released ones are looked for.
 const UNSORTED: usize = 64;
 
-/// The locks of a session that have not been held for long, the oldest first. One for all recipes, with one task as long
-/// as there are any.
+/// The locks of a session that have not been held for long, the oldest first. One for all recipes, with one task as
+/// long as there are any.
 #[derive(Debug, Default)]
 pub(crate) struct Upkeep(Mutex<Young>);
 
 #[derive(Debug, Default)]
 struct Young {
     nodes: VecDeque<(Instant, Weak<HeldNode>)>,
-    /// How many there may be before those that are held no more are looked for.
+    /// How many there may be before released ones are removed.
     limit: usize,
     has_task: bool,
 }
 
 impl Upkeep {
-    /// That of a client's session.
+    /// The one of a client's session.
     pub(crate) fn of(client: &Client) -> Arc<Self> {
         client.extension()
     }
 
-    /// Has the node watched over if it is held for long.
+    /// Has the node watched if it is held for long.
     pub(super) fn add(self: Arc<Self>, node: &Arc<HeldNode>) {
         let mut young = self.young();
         young.forget();
@@ -66,7 +66,7 @@ impl Upkeep {
         young.nodes.pop_front().map(|(_, node)| node)
     }
 
-    /// When there is something to do; `None` if there is nothing, and the task ends.
+    /// When the next node is due; `None` if there is none, and the task ends.
     fn next(&self) -> Option<Instant> {
         let mut young = self.young();
         young.forget();
@@ -81,7 +81,7 @@ impl Upkeep {
 }
 
 impl Young {
-    /// Forgets those at the front that are held no more, and all of them now and then.
+    /// Removes released locks at the front, and all released ones now and then.
     fn forget(&mut self) {
         let is_gone = |(_, node): &(Instant, Weak<HeldNode>)| node.strong_count() == 0;
         while self.nodes.front().is_some_and(is_gone) {

@@ -1,12 +1,12 @@
-//! Which names count as what: the tables in the documentation of [`Layout`] and [`Strangers`], held against names that
-//! are made up in the manner of every implementation that is known.
+//! Which names count as what: checks the tables in the documentation of [`Layout`] and [`Strangers`] against names
+//! generated in the manner of every known implementation.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 
 use super::{Filter, Layout, Names, Role, Strangers};
 use crate::entry::Kind;
 
-/// Whose nodes these may be.
+/// The implementations that make nodes.
 #[derive(Clone, Copy, Debug)]
 enum Maker {
     CuratorMutex,
@@ -56,7 +56,7 @@ const MAKERS: [Maker; 18] = [
     Maker::LeaderOffer,
 ];
 
-/// What names are made with.
+/// The parts of a name.
 #[derive(Clone, Debug)]
 struct Parts {
     uuid: String,
@@ -66,7 +66,7 @@ struct Parts {
 }
 
 impl Maker {
-    /// A name up to its number.
+    /// The name up to its number.
     fn name(self, parts: &Parts) -> String {
         let Parts { uuid, session, host, lock } = parts;
         let hex = uuid.replace('-', "");
@@ -92,7 +92,7 @@ impl Maker {
         }
     }
 
-    /// What it counts as in any layout but its own.
+    /// The kind it counts as in any layout but its own.
     const fn kind(self) -> Kind {
         match self {
             Self::CuratorMutex
@@ -115,7 +115,7 @@ impl Maker {
         }
     }
 
-    /// What it counts as in a layout.
+    /// The kind it counts as in a layout.
     const fn kind_in(self, layout: Layout) -> Kind {
         match (self, layout) {
             (Self::HostReader, Layout::HostType) | (Self::BareReader, Layout::Bare) => Kind::Read,
@@ -141,7 +141,7 @@ fn uuid() -> impl Strategy<Value = String> {
     "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 }
 
-/// A host called `x` would pass for ZooKeeper's own recipe, as the tables say.
+/// A host called `x` would pass for ZooKeeper's own recipe, as the tables show.
 fn host() -> impl Strategy<Value = String> {
     "[a-wyz0-9][a-z0-9.-]{0,11}"
 }
@@ -173,7 +173,7 @@ proptest! {
         }
     }
 
-    /// On servers before 3.5 they come after the largest.
+    /// On servers before 3.5 they follow the largest number.
     #[test]
     fn negative_numbers_are_read_behind_names_that_are_known(
         parts in parts(),
@@ -187,7 +187,7 @@ proptest! {
         prop_assert_eq!(entry.map(|entry| (entry.sequence, entry.kind)), Ok((number, maker.kind())));
     }
 
-    /// The safe side: whoever has a number is waited for, unless it certainly only reads.
+    /// The safe side: a contender with a number is waited for, unless it certainly only reads.
     #[test]
     fn a_name_with_a_number_is_never_ignored_nor_taken_for_a_reader_s(
         before in "[ -~]{0,40}",
@@ -220,8 +220,8 @@ proptest! {
         prop_assert!(filter(layout, strangers).read(name.as_str()).is_err(), "{}", name);
     }
 
-    /// Whatever markers there are, and whichever comes first: what is written is read as what it is, by those who have
-    /// the same names, and is waited for by all others.
+    /// Whatever the markers and their order: a filter with the same names recognizes what is written, and all others
+    /// wait for it.
     #[test]
     fn names_of_one_s_own_are_read_as_what_they_are(
         id in uuid(),
@@ -232,7 +232,7 @@ proptest! {
     ) {
         let marker = |at: usize| -> &'static str { markers[at].clone().leak() };
         let distinct = |at: usize| markers.iter().enumerate().all(|(other, text)| {
-            // As they are found: at the end of what is before the number, or at its beginning.
+            // Markers are found at the end of the part before the number, or at its beginning.
             other == at || !markers[at].ends_with(text) && !markers[at].starts_with(text)
         });
         prop_assume!((0..5).all(distinct));
@@ -260,7 +260,7 @@ proptest! {
         }
     }
 
-    /// Of several locks under one path only the nodes of the one name count, as they are or behind an id.
+    /// With several locks under one path, only the nodes of one name count, with or without an id in front.
     #[test]
     fn of_several_locks_under_a_path_each_sees_its_own(
         parts in parts(),

@@ -5,19 +5,19 @@ use zk_client::Cause;
 use super::Names;
 use crate::entry::{Entry, Kind};
 
-/// What becomes of children of a lock's path that are no contenders of any [implementation](crate::Layout) that is known there.
+/// How to treat children of a lock's path that are no contenders of any [implementation](crate::Layout) known there.
 ///
-/// Only those with a number can be in front of anybody. The others are told of by `tracing`, at its level for debugging, and
-/// do not count.
+/// Only those with a number can be ahead of a contender. The others are reported by `tracing`, at debug level, and do
+/// not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Strangers {
-    /// Who has a sequence number is waited for as an exclusive contender, in the order of the numbers. The safe side.
+    /// A stranger with a sequence number counts as an exclusive contender, in the order of the numbers. The safe side.
     #[default]
     Wait,
     /// Only names of known implementations count.
     Ignore,
-    /// Any stranger is an error, with a number or without, before anything is created. Costs a round trip.
+    /// Any stranger, with or without a number, is an error, before anything is created. Costs a round trip.
     Refuse,
 }
 
@@ -25,14 +25,14 @@ pub enum Strangers {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
     pub(crate) strangers: Strangers,
-    /// Names that are known besides those of known implementations.
+    /// Names known besides those of known implementations.
     pub(crate) names: Option<Names>,
-    /// Of several locks under one path, the one with this name.
+    /// The name of the lock, if several share the path.
     pub(crate) named: Option<String>,
 }
 
 impl Filter {
-    /// Reads a child's name; gives it back if it has no place in the queue.
+    /// Parses a child's name; returns the name if it has no place in the queue.
     pub(crate) fn read<N: AsRef<str>>(&self, name: N) -> Result<Entry<N>, N> {
         let entry = self.parse(name)?;
         let counts = match &self.named {
@@ -42,7 +42,7 @@ impl Filter {
         if counts { Ok(entry) } else { Err(entry.name) }
     }
 
-    /// Reads a name, whether or not it counts here; gives it back if it has no number.
+    /// Parses a name, whether or not it counts here; returns the name if it has no number.
     pub(crate) fn parse<N: AsRef<str>>(&self, name: N) -> Result<Entry<N>, N> {
         match self.names.and_then(|names| names.numbered(name.as_ref())) {
             Some((sequence, kind)) => Ok(Entry { name, sequence, kind }),
@@ -50,12 +50,12 @@ impl Filter {
         }
     }
 
-    /// Whether the names of our nodes have ids in them. Otherwise their data has, in front of what it says.
+    /// Whether the names of our nodes contain ids. Otherwise their data does, in front of the description.
     pub(crate) fn has_ids(&self) -> bool {
         self.named.is_none() && self.names.is_none_or(Names::has_ids)
     }
 
-    /// Whether the lock's name is one: who splits names has to find it again.
+    /// Checks the lock's name: other implementations that split names must find it again.
     pub(crate) fn check(&self) -> Result<(), Cause> {
         let is_none = |lock: &str| lock.is_empty() || lock.contains('/') || lock.contains(NAME_END);
         match &self.named {
@@ -66,7 +66,7 @@ impl Filter {
         }
     }
 
-    /// What a node says, without the id.
+    /// The description in a node's data, without the id.
     pub(crate) fn said<'a>(&self, text: &'a str) -> &'a str {
         match text.split_once(' ') {
             Some((id, said)) if !self.has_ids() && is_id(id) => said,
@@ -74,7 +74,7 @@ impl Filter {
         }
     }
 
-    /// Whether a child that has no place in the queue must be told of: it is none of another lock's.
+    /// Whether a child without a place in the queue is to be reported: it is none of another lock's.
     pub(crate) fn is_strange(&self, name: &str) -> bool {
         self.named.is_none() || !name.contains(NAME_END)
     }
@@ -84,11 +84,10 @@ fn is_id(text: &str) -> bool {
     text.len() == 36 && text.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
 }
 
-/// What separates a lock's name from the sequence number where several share a path.
+/// The separator between a lock's name and the sequence number where several locks share a path.
 pub(crate) const NAME_END: &str = "_lock_";
 
-/// Whether a node belongs to this one of several locks that share a path: `<lock>_lock_<number>`, perhaps behind an
-/// id.
+/// Whether a node belongs to this lock of several that share a path: `<lock>_lock_<number>`, perhaps behind an id.
 fn is_of(lock: &str, name: &str) -> bool {
     let Some((before, _)) = name.rsplit_once(NAME_END) else { return false };
     // The id is a UUID with its dashes.

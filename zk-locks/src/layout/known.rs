@@ -1,14 +1,14 @@
-//! Whose names a lock's nodes have: those of every implementation that is known.
+//! Naming schemes of lock nodes: those of every known implementation.
 
 use super::{
     Role,
     names::{BARE, HOST_TYPE, Names},
 };
 
-/// Whose names a lock's nodes have.
+/// The naming scheme of a lock's nodes.
 ///
-/// All who share a lock have to see each other's nodes, and to agree on their order. What others see is a
-/// matter of names alone.
+/// All contenders for a lock must see each other's nodes, and agree on their order. What others see depends on names
+/// alone.
 ///
 /// | layout | exclusive lock | read, write | seen by |
 /// |---|---|---|---|
@@ -16,11 +16,11 @@ use super::{
 /// | [`Kazoo`](Layout::Kazoo) | `<hex>__lock__` | `<hex>__rlock__`, `<hex>__lock__` | kazoo |
 /// | [`Go`](Layout::Go) | `_c_<hex>-lock-` | `_c_<hex>-__READ__`, `…__WRIT__` | the same as Curator's |
 /// | [`Recipe`](Layout::Recipe) | `x-<uuid>-` | none | ZooKeeper's own recipes in Java and C |
-/// | [`HostType`](Layout::HostType) | `<hex>-W-` | `<hex>-R-`, `<hex>-W-` | those whose names are `<host>-R-` and `<host>-W-` |
-/// | [`Bare`](Layout::Bare) | `lock-` | `read_`, `write_` | those whose names are a kind and a number |
-/// | [`Custom`](Layout::Custom) | as one likes | as one likes | those who have the same names |
+/// | [`HostType`](Layout::HostType) | `<hex>-W-` | `<hex>-R-`, `<hex>-W-` | programs whose names are `<host>-R-` and `<host>-W-` |
+/// | [`Bare`](Layout::Bare) | `lock-` | `read_`, `write_` | programs whose names are a kind and a number |
+/// | [`Custom`](Layout::Custom) | configurable | configurable | programs with the same names |
 ///
-/// Behind each is the sequence number. What ours sees of others:
+/// The sequence number follows each. What this crate makes of others' names:
 ///
 /// | name in front of the number | counts as | in which layouts |
 /// |---|---|---|
@@ -30,17 +30,17 @@ use super::{
 /// | ends with `latch-`; with `lease-` | a candidate; a permit: waited for like an exclusive lock | all |
 /// | ends with `-R-`; with `-W-` | a reader; a writer | `HostType` |
 /// | is `read_`; is `write_` | a reader; a writer | `Bare` |
-/// | is as [`Names`] say | what they say | `Custom` with these names |
+/// | matches the [`Names`] | the kind that they give | `Custom` with these names |
 /// | is anything else | a [stranger](crate::Strangers) | all |
 ///
-/// A name without a number, of ten digits (or a minus sign and at least nine), has no place in any queue. Of several locks under
-/// [one path](crate::Lock::named) only the nodes of the one name count, and of those all.
+/// A name without a number, of ten digits (or a minus sign and at least nine), has no place in any queue. Of several
+/// locks under [one path](crate::Lock::named) only the nodes of the one name count, and of those all.
 ///
 /// In an [election](crate::Election) the nodes are `_c_<uuid>-latch-` (Curator's `LeaderLatch`), `<hex>__lock__`
 /// (kazoo's `Election`) and `_c_<hex>-latch-`; ZooKeeper's own recipes have none that fits.
 ///
-/// Stock kazoo and stock Curator do not see each other: a path that both use, and ours, needs a kazoo class
-/// with Curator's names (`_NODE_NAME` and `_EXCLUDE_NAMES` of a subclass).
+/// Stock kazoo and stock Curator do not see each other: a path shared by both and this crate needs a kazoo class with
+/// Curator's names (`_NODE_NAME` and `_EXCLUDE_NAMES` of a subclass).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Layout {
@@ -51,21 +51,21 @@ pub enum Layout {
     Kazoo,
     /// go-zookeeper's names.
     Go,
-    /// The names of the recipes in ZooKeeper's distribution. There is no read/write lock among them.
+    /// The names of the recipes in ZooKeeper's distribution, which have no read/write lock.
     Recipe,
-    /// Who asks, for what, and the number, with dashes in between: as textbooks describe the read/write lock. An id of
-    /// the attempt stands for who asks. Those whose own host has a dash in its name may not be able to read their own
-    /// names; ours reads them.
+    /// A host, a kind and the number, with dashes in between: as textbooks describe the read/write lock. An id of the
+    /// attempt stands for the host. Programs whose own host has a dash in its name may not be able to read their own
+    /// names; this crate reads them.
     HostType,
-    /// What is asked for and the number, and no id: see [`Names::without_id`], which says what that costs. For those who
-    /// sort names as texts.
+    /// The kind and the number, without an id: see [`Names::without_id`], also for what that costs. For programs that
+    /// sort names as text.
     Bare,
-    /// Names of one's own.
+    /// Custom names.
     Custom(Names),
 }
 
 impl Layout {
-    /// The name of a node up to its sequence number; `None` if there is none for the role. The id makes it
+    /// The name of a node up to its sequence number; `None` if the layout has none for the role. The id makes it
     /// unique.
     pub(crate) fn name(self, role: Role, id: &str) -> Option<String> {
         let hex = || id.replace('-', "");
@@ -90,7 +90,7 @@ impl Layout {
         }
     }
 
-    /// The names that nobody knows but who has been told.
+    /// The names that other layouts do not know.
     pub(crate) const fn names(self) -> Option<Names> {
         match self {
             Self::HostType => Some(HOST_TYPE),

@@ -1,10 +1,10 @@
-//! What nodes are called and which of the others count: sharing locks with other implementations.
+//! Names of nodes, and which of them count: sharing locks with other implementations.
 //!
 //! | module | concern |
 //! |---|---|
-//! | `role` | what a node is created for |
-//! | `names` | names of one's own |
-//! | `known` | names of implementations that are known |
+//! | `role` | the purpose of a node |
+//! | `names` | custom names |
+//! | `known` | names of known implementations |
 //! | `filter` | which children of a path have a place in a queue |
 //! | `company` | names of every implementation, and what they count as: tests |
 

@@ -1,12 +1,12 @@
-//! Names of one's own.
+//! Custom names.
 
 use super::Role;
 use crate::entry::{Kind, endings};
 
-/// Names of one's own, for [`Layout::Custom`](crate::Layout::Custom): `<prefix><uuid><marker><number>`, if not told otherwise.
+/// Custom names, for [`Layout::Custom`](crate::Layout::Custom): `<prefix><uuid><marker><number>` by default.
 ///
-/// Whoever shares the lock under other names has to count these as contenders. Ours that have another layout
-/// wait for them as for [strangers](crate::Strangers), and cannot tell readers from writers.
+/// Contenders that share the lock under other names have to count these as contenders. Contenders of this crate with
+/// another layout wait for them as for [strangers](crate::Strangers), and cannot tell readers from writers.
 ///
 /// ```
 /// use zk_locks::{Layout, Names};
@@ -14,7 +14,7 @@ use crate::entry::{Kind, endings};
 /// const OURS: Layout = Layout::Custom(
 ///     Names::new("-mutex-").prefix("job-").read_write("-shared-", "-alone-"),
 /// );
-/// // As those have them who call their nodes read-<host>-<number> and write-<host>-<number>.
+/// // For programs that call their nodes read-<host>-<number> and write-<host>-<number>.
 /// const THEIRS: Layout =
 ///     Layout::Custom(Names::new("lock-").read_write("read-", "write-").marker_first());
 /// # let _ = (OURS, THEIRS);
@@ -30,16 +30,16 @@ pub struct Names {
     first: First,
 }
 
-/// What stands first in a name, behind the prefix.
+/// The first part of a name, after the prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum First {
     /// `<prefix><uuid><marker>`.
     Uuid,
-    /// The same, with no dashes in the id.
+    /// `<prefix><hex><marker>`: the id without dashes.
     Hex,
-    /// `<prefix><marker><hex>`, and once more what the marker ends with.
+    /// `<prefix><marker><hex>`, and the last character of the marker again.
     Marker,
-    /// `<prefix><marker>`, and no id.
+    /// `<prefix><marker>`, without an id.
     Nothing,
 }
 
@@ -50,56 +50,56 @@ pub(super) const HOST_TYPE: Names = Names::new("-W-").read_write("-R-", "-W-").i
 pub(super) const BARE: Names = Names::new("lock-").read_write("read_", "write_").without_id();
 
 impl Names {
-    /// Names with this marker between id and number, for exclusive locks; for anything else there are none yet.
+    /// Creates names for exclusive locks, with this marker between id and number; other roles have none yet.
     ///
     /// # Panics
-    /// The marker is empty. So it is with the others.
+    /// If the marker is empty. The same holds for the other methods.
     pub const fn new(marker: &'static str) -> Self {
         let lock = checked(marker);
         let (read_write, lease, lead, first) = (None, None, None, First::Uuid);
         Self { prefix: "", lock, read_write, lease, lead, first }
     }
 
-    /// The same with something in front of the id, or of the [marker](Names::marker_first).
+    /// Sets the text in front of the id, or of the [marker](Names::marker_first).
     pub const fn prefix(mut self, prefix: &'static str) -> Self {
         self.prefix = prefix;
         self
     }
 
-    /// The same with names for the sides of a read/write lock, whose markers must differ.
+    /// Sets the markers of a read/write lock's two sides, which must differ.
     pub const fn read_write(mut self, read: &'static str, write: &'static str) -> Self {
         self.read_write = Some((checked(read), checked(write)));
         self
     }
 
-    /// The same with names for the permits of a semaphore.
+    /// Sets the marker of the permits of a semaphore.
     pub const fn lease(mut self, marker: &'static str) -> Self {
         self.lease = Some(checked(marker));
         self
     }
 
-    /// The same with names for candidates in an election.
+    /// Sets the marker of the candidates in an election.
     pub const fn lead(mut self, marker: &'static str) -> Self {
         self.lead = Some(checked(marker));
         self
     }
 
-    /// The same with ids of 32 digits without dashes, for those who split names at dashes.
+    /// Uses ids of 32 digits without dashes, for programs that split names at dashes.
     pub const fn id_without_dashes(mut self) -> Self {
         self.first = First::Hex;
         self
     }
 
-    /// The same with the marker in front of the id, which has no dashes and is followed by what the marker ends with:
-    /// `read_<hex>_<number>` for the marker `read_`. What begins so is taken for it, whatever follows.
+    /// Puts the marker in front of the id, which has no dashes and is followed by the marker's last character:
+    /// `read_<hex>_<number>` for the marker `read_`. Any name with this beginning counts, whatever follows.
     pub const fn marker_first(mut self) -> Self {
         self.first = First::Marker;
         self
     }
 
-    /// The same without ids: `<prefix><marker><number>`, and what is not called exactly so is none of these. The id is
-    /// then in the data, in front of the [description](crate::Builder::description), and a node costs one read more to
-    /// give back, as another one may have its name by then.
+    /// Leaves out ids: `<prefix><marker><number>`, matched exactly. The id is then in the data, in front of the
+    /// [description](crate::Builder::description), and a release costs one more read, as another node may have the name
+    /// by then.
     ///
     /// For locks and read/write locks, which cannot be [downgraded](crate::WriteGuard::downgrade) then.
     pub const fn without_id(mut self) -> Self {
@@ -137,7 +137,7 @@ impl Names {
         })
     }
 
-    /// Whether what stands before a number is a name with this marker.
+    /// Whether the part before a number is a name with this marker.
     fn is_marked(self, before: &str, marker: &str) -> bool {
         match self.first {
             First::Uuid | First::Hex => before.ends_with(marker),
@@ -148,7 +148,7 @@ impl Names {
         }
     }
 
-    /// What a node of such a name wants, and its number.
+    /// The number of a node with such a name, and its kind.
     pub(super) fn numbered(self, name: &str) -> Option<(i32, Kind)> {
         let kinds = [
             (Role::Lock, Kind::Exclusive),
@@ -162,7 +162,7 @@ impl Names {
             let (_, number) = endings(name).find(|(before, _)| self.is_marked(before, marker))?;
             Some((marker.len(), (number, kind)))
         });
-        // One marker may be the end of another, or its beginning. Of two that are the same the writer's counts.
+        // One marker may be a suffix or prefix of another: the longest wins. Of two equal ones the writer's counts.
         read.max_by_key(|(length, _)| *length).map(|(_, numbered)| numbered)
     }
 }

@@ -1,6 +1,6 @@
-//! What nodes are created for.
+//! The purposes of nodes.
 
-/// What a node is created for.
+/// The purpose of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Lock,

@@ -6,8 +6,8 @@ use super::Line;
 use crate::error::AcquireError;
 
 impl Line {
-    /// Creates an ephemeral node under the path, which is created where it is missing. The name contains a
-    /// unique id. What `behind` submits leaves behind the create, in the same write.
+    /// Creates an ephemeral node under the path, which is created where it is missing. The name contains a unique id.
+    /// Requests that `behind` submits follow the create in the same write.
     pub(crate) async fn plant<T>(
         &self,
         name: &str,
@@ -21,8 +21,8 @@ impl Line {
         create.followed_by(behind).await.map_err(|error| self.refused(error))
     }
 
-    /// Sees to it that there is a node with this very name, whoever makes it, and everything above it. Returns
-    /// whether this has made it, as far as that is known.
+    /// Makes sure that a node with exactly this name exists, and everything above it. Returns whether this call created
+    /// it, as far as is known.
     pub(crate) async fn ensure(
         &self,
         path: &str,
@@ -33,8 +33,8 @@ impl Line {
         Ok(created.map_err(|error| self.refused(error))?.is_some())
     }
 
-    /// For writes that may be repeated: returns when it is certain that the one with this error does not
-    /// happen any more.
+    /// For writes that may be repeated: returns when it is certain that the one with this error will not take effect
+    /// any more.
     ///
     /// # Errors
     /// The error, if repeating the write is no use.

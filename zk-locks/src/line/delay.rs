@@ -1,4 +1,4 @@
-//! A pause after those who have not released the lock themselves.
+//! A pause after holders that have not released the lock themselves.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use zk_client::{CreateMode, ReadError, Rejection, Zxid};
 use super::{Line, Place, term::Term};
 use crate::error::AcquireError;
 
-/// As good as for ever, and no overflow.
+/// Practically for ever, without overflow.
 const DELAY_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// What is to be written, and where, for the release of a lock to count as one.
+/// The record to write on release, and its path.
 #[derive(Debug)]
 pub(crate) struct SignOff {
     pub(crate) path: String,
     pub(crate) record: String,
 }
 
-/// The node that tells who released the lock last: beside the path, because whatever is below that is taken for a
+/// The node that records who released the lock last: beside the path, because any child of the path counts as a
 /// contender.
 fn record_path(path: &str) -> String {
     format!("{path}.released")
@@ -29,7 +29,7 @@ fn record(incarnation: Zxid, sequence: i32) -> String {
 }
 
 impl Line {
-    /// Waits until a place in front may be used. Can be dropped and called again.
+    /// Waits until the place at the head of the queue may be used. Can be dropped and called again.
     pub(crate) async fn sit_out(&self, place: &mut Place) -> Result<(), AcquireError> {
         while !self.has_begun(place).await? {
             if let Some(Term { begins: Some(begins), .. }) = place.term {
@@ -39,7 +39,7 @@ impl Line {
         Ok(())
     }
 
-    /// Whether a place in front may be used already.
+    /// Whether the place at the head of the queue may be used already.
     pub(super) async fn has_begun(&self, place: &mut Place) -> Result<bool, AcquireError> {
         let Some(delay) = self.settings.lock_delay else { return Ok(true) };
         let term = match &mut place.term {
@@ -54,13 +54,13 @@ impl Line {
             Some(begins) if Instant::now() < begins => return Ok(false),
             Some(_) => term.begins = None,
         }
-        // Somebody may have deleted our node meanwhile, which nobody has watched.
+        // Our node was not watched meanwhile, and may have been deleted.
         place.forget();
         Ok(self.look(place).await?.ahead() == 0)
     }
 
-    /// Finds out whether the one before has released the lock: whoever had the number before ours, if that was
-    /// the last one to say so. Numbers of those who gave up, or whose programs do not say so, are missing there.
+    /// Finds out whether the previous contender has released the lock: the one with the number before ours, if it was
+    /// the last to record a release. Contenders that gave up, or that write no records, are missing there.
     async fn term(&self, sequence: i32, delay: Duration) -> Result<Term, AcquireError> {
         let record_path = record_path(&self.path);
         let cork = self.client.cork();
@@ -83,7 +83,7 @@ impl Line {
         Ok(Term { incarnation, begins })
     }
 
-    /// What the one in a place has to write when it releases the lock.
+    /// The record that the holder of a place writes when it releases the lock.
     pub(crate) fn sign_off(&self, place: &Place) -> Option<Box<SignOff>> {
         let Term { incarnation, .. } = place.term.as_ref()?;
         let record = record(*incarnation, place.entry.sequence);

@@ -1,4 +1,4 @@
-//! Waiting by watching everybody: simple, and everybody is woken by everything.
+//! Waiting by watching the whole queue: simple, but every change wakes every waiter.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{Line, Place, wait::jitter};
 use crate::error::AcquireError;
 
 impl Line {
-    /// Waits until nobody is in front of us whom we have to wait for. Can be dropped and called again.
+    /// Waits until no contender that we have to wait for is ahead. Can be dropped and called again.
     pub(super) async fn wait_in_herd(&self, place: &mut Place) -> Result<(), AcquireError> {
         if place.ahead() == Some(0) {
             return Ok(());

@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Line {
-    /// Whether anybody is in the queue for whom a newcomer would have to wait: one read, no write.
+    /// Whether the queue has a contender that a newcomer would have to wait for: one read, no write.
     pub(crate) async fn is_busy(&self, role: Role) -> Result<bool, AcquireError> {
         let relevant = |kind| role != Role::Read || kind != Kind::Read;
         match self.client.children(&self.path).packed().await {
@@ -29,8 +29,8 @@ impl Line {
 
     /// Joins the queue: creates our node and lists the queue behind it, in one round trip.
     ///
-    /// The listing is carried out after the create, on the same connection, so it shows our node and, since
-    /// numbers are given out in the order of creation, every living node with a smaller one.
+    /// The listing is carried out after the create, on the same connection, so it shows our node and, since numbers
+    /// follow the order of creation, every live node with a smaller one.
     pub(crate) async fn join(
         &self,
         role: Role,
@@ -39,7 +39,7 @@ impl Line {
         self.join_with(role, besides, self.settings.description.as_bytes()).await
     }
 
-    /// The same, with data of the node's own.
+    /// As `join`, with the node's own data.
     pub(crate) async fn join_with(
         &self,
         role: Role,
@@ -50,8 +50,8 @@ impl Line {
         Ok(place)
     }
 
-    /// The same, with something else to ask `behind` the listing, in the same round trip: what that says is worth
-    /// something if the place has a listing.
+    /// As `join_with`, with more requests submitted `behind` the listing, in the same round trip. Their answers are
+    /// meaningful only if the place has a listing.
     pub(crate) async fn join_and<T>(
         &self,
         role: Role,
@@ -75,19 +75,19 @@ impl Line {
             let (node, (children, behind)) = created.map_err(|error| self.refused(error))?;
             if may_rotate && self.is_worn(&node) {
                 self.rotate(node).await?;
-                // A path that is worn from the beginning always will be.
+                // A path that is worn from the beginning stays so.
                 may_rotate = false;
                 continue;
             }
             let mut place = Place::new(node, besides.map(str::to_owned), &self.settings)?;
             match children.await {
-                // An old listing, sent again over a new connection, may be from before the node, as one may be whose
-                // create had to be asked for again.
+                // A listing repeated over a new connection may be older than the node, as may one whose create was
+                // repeated.
                 Ok((names, _)) => {
                     place.listing = self.listing(names.iter(), &place, epoch)?;
                     place.story.ahead = place.ahead();
                 }
-                // It would be the next time too, at the price of another connection.
+                // The next listing would fail too, at the price of another connection.
                 Err(error @ ReadError::Unavailable(Cause::ReplyTooLarge { .. })) => {
                     return Err(error.into());
                 }
@@ -97,7 +97,7 @@ impl Line {
         }
     }
 
-    /// The path of a new node, up to its number, and what it says: in one of them is an id that nobody else has ever used.
+    /// The path of a new node, up to its number, and its data: one of them contains a unique id.
     pub(super) fn node<'a>(
         &self,
         role: Role,
@@ -111,7 +111,7 @@ impl Line {
         Ok((path, Cow::Owned([id.as_bytes(), b" ", data].concat())))
     }
 
-    /// The creation of such a node, which is found again by its id.
+    /// The create of such a node, which can be found again by its id.
     pub(super) fn waiting<'a>(&self, create: Create<'a>) -> CreateProtected<'a> {
         let create = create.mode(CreateMode::EphemeralSequential);
         match self.settings.filter.has_ids() {
@@ -120,7 +120,7 @@ impl Line {
         }
     }
 
-    /// The path of a new node, up to its number. Nobody else has ever asked for it, if it has an id.
+    /// The path of a new node, up to its number. Unique, if it has an id.
     pub(crate) fn node_path(&self, role: Role) -> Result<String, AcquireError> {
         self.check_path()?;
         self.settings.filter.check()?;
@@ -133,10 +133,10 @@ impl Line {
         Ok(join(&self.path, &name))
     }
 
-    /// Gives the place up if too many are in front.
+    /// Gives the place up if too many contenders are ahead.
     pub(super) fn unless_full(&self, place: Place) -> Result<Place, AcquireError> {
         match (place.ahead(), self.settings.max_waiters) {
-            // The first of them has the lock.
+            // The first of them is the holder.
             (Some(ahead), Some(most)) if ahead > most => Err(AcquireError::QueueFull { ahead }),
             _ => Ok(place),
         }

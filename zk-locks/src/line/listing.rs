@@ -1,4 +1,4 @@
-//! What a listing of a queue means for one who waits in it.
+//! What a listing of a queue means for a waiter in it.
 
 use crate::{
     entry::{Entry, Kind},
@@ -9,29 +9,29 @@ use crate::{
 
 use zk_client::planted;
 
-/// How many of those in front are remembered: the one to watch, and the one behind whom that one waits.
+/// How many predecessors are remembered: the one to watch, and its own predecessor.
 pub(super) const SIGHT: usize = 2;
 
-/// The queue as it was at some moment, as far as it is in front of us. Small: thousands may wait at once.
+/// The part of the queue ahead of us, as it was at some moment. Small: thousands may wait at once.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    /// Whom we wait for, nearest first; not those whose end we have heard of since.
+    /// The contenders we wait for, nearest first, without those whose end was reported since.
     nearest: Vec<Entry>,
-    /// How many more we wait for.
+    /// The number of further contenders we wait for.
     beyond: usize,
-    /// Whether any of those in front wants more than to read.
+    /// Whether any contender ahead wants more than to read.
     behind_writer: bool,
-    /// Whether anybody was behind us.
+    /// Whether there was a contender behind us.
     followed: bool,
     /// Whether the end of all these will prove the grant: see [`Listing::proves_grant`].
     closed: bool,
-    /// The connection that it came over, or an earlier one.
+    /// The epoch of the connection that it was read over, or of an earlier one.
     epoch: u64,
 }
 
 /// How many of these nodes of an exclusive lock one of them has to wait for; `None` if it is not among them.
 ///
-/// For the benchmark of what a listing costs that nobody can do without.
+/// For the benchmark of the minimal cost of a listing.
 #[doc(hidden)]
 #[must_use]
 pub fn ahead_in_line<'a>(names: impl IntoIterator<Item = &'a str>, own: &str) -> Option<usize> {
@@ -41,10 +41,10 @@ pub fn ahead_in_line<'a>(names: impl IntoIterator<Item = &'a str>, own: &str) ->
 }
 
 impl Listing {
-    /// What a list of names means for `own`; `None` if that is not on it. `besides` is not waited for.
+    /// Evaluates a list of names for `own`; `None` if that is not on it. `besides` is not waited for.
     ///
     /// # Errors
-    /// [`AcquireError::Stranger`] if the filter says so.
+    /// [`AcquireError::Stranger`] if the filter refuses strangers.
     pub(crate) fn new<N: AsRef<str> + Into<String>>(
         names: impl IntoIterator<Item = N>,
         own: &Entry,
@@ -92,12 +92,12 @@ impl Listing {
         Ok((is_there || planted!(OwnNodeNotMissed)).then_some(listing))
     }
 
-    /// How many are in front whom we have to wait for.
+    /// The number of contenders ahead that we have to wait for.
     pub(crate) fn ahead(&self) -> usize {
         self.nearest.len() + self.beyond
     }
 
-    /// The connection that it came over, or an earlier one.
+    /// The epoch of the connection that it was read over, or of an earlier one.
     pub(super) const fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -107,7 +107,7 @@ impl Listing {
         self.behind_writer
     }
 
-    /// Whether anybody is behind us, as far as is known: most come later.
+    /// Whether there is a contender behind us, as far as is known: most join later.
     pub(super) const fn is_followed(&self) -> bool {
         self.followed
     }
@@ -117,56 +117,55 @@ impl Listing {
         &self.nearest
     }
 
-    /// Takes out one whose end we have heard of.
+    /// Removes a contender whose end was reported.
     pub(super) fn without(&mut self, name: &str, was_of_own_session: bool) {
         self.nearest.retain(|entry| entry.name != name);
         self.closed &= !was_of_own_session;
     }
 
-    /// Whether hearing of the end of the nearest, as many as that, may [prove a grant](Listing::proves_grant).
+    /// Whether news of the end of the nearest `sight` contenders may [prove a grant](Listing::proves_grant).
     pub(super) fn may_prove_grant(&self, sight: usize) -> bool {
         self.closed && self.beyond == 0 && self.nearest.len() <= sight
     }
 
-    /// Whether hearing of the end of all in front proves that we hold the lock, without another look, if our
+    /// Whether news of the end of all contenders ahead proves that we hold the lock, without another listing, if our
     /// own node has been watched all the time and nothing has happened to it.
     ///
-    /// It does if nobody can have come in between since. In detail, with what would go wrong otherwise:
+    /// It does if no contender can have got in between since. It does not if:
     ///
-    /// * only some were heard of: the nearest may have given up while the holder holds;
-    /// * a writer, if others might hold a write lock: a Curator writer that takes a read lock under its write
+    /// * news came of some only: the nearest may have given up while the holder holds;
+    /// * we are a writer, and others might hold a write lock: a Curator writer that takes a read lock under its write
     ///   lock puts a new node *in front* of us;
-    /// * names of unknown kinds: nobody knows where their next nodes will be;
-    /// * there was a reconnect: events that were missed come in no particular order, and our own node may
-    ///   be gone;
-    /// * our own node is not watched, or its watch has fired: somebody may have deleted it, and whoever is
-    ///   behind us is watching the one in front of us by now;
-    /// * one in front was of our own session: when that is closed, all its nodes go at once, ours too, and
-    ///   the events of the others may be heard first. (Without an owner the node was missed by a read, and
-    ///   our own was read after it.)
+    /// * there are names of unknown kinds: where their next nodes will be is unknown;
+    /// * there was a reconnect: missed events arrive in no particular order, and our own node may be gone;
+    /// * our own node is not watched, or its watch has fired: another client may have deleted it, and the contender
+    ///   behind us watches our predecessor by now;
+    /// * one of them was of our own session: when that is closed, all its nodes are deleted at once, ours too, and the
+    ///   events of the others may arrive first. (A node without a known owner was missed by a read, and our own was
+    ///   read after it.)
     pub(super) fn proves_grant(&self, epoch: u64, own_is_there: bool) -> bool {
         planted!(GrantNotRechecked)
             || self.ahead() == 0 && self.closed && self.epoch == epoch && own_is_there
     }
 }
 
-/// Adds one to the nearest. Returns whether there is one too many, who is not among them any more.
+/// Adds a contender to the nearest. Returns whether that pushes one out.
 fn add<N: AsRef<str>>(nearest: &mut Vec<Entry<N>>, entry: Entry<N>) -> bool {
     let place = nearest.partition_point(|nearer| entry.is_ahead_of(nearer));
     nearest.insert(if planted!(WakesAll) { nearest.len() - place } else { place }, entry);
     nearest.len() > SIGHT && nearest.pop().is_some()
 }
 
-/// Whether one that wants `own` can go without another look although `other` is in the queue: no node will
-/// appear in front of it that it has to wait for.
+/// Whether a contender of kind `own` may skip another listing although `other` is in the queue: no node that it has to
+/// wait for will appear in front of it.
 fn cannot_be_joined_in_front(own: Kind, other: Kind, downgrades: Downgrades) -> bool {
     match (own, other, downgrades) {
         (_, Kind::Unknown | Kind::Lease, _) => false,
-        // What appears in front of a reader is a writer that goes on as a reader.
+        // A node that appears in front of a reader is that of a writer that downgrades.
         (Kind::Read, _, _) | (_, _, Downgrades::Never) => true,
         (_, _, Downgrades::Possible) => planted!(DowngradeUnseen),
         (_, Kind::Exclusive | Kind::Lead, Downgrades::AsNamed) => true,
-        // Among them is `own`, if that wants to write.
+        // `own` is among them, if it wants to write.
         (_, Kind::Read | Kind::Write, Downgrades::AsNamed) => planted!(DowngradeUnseen),
     }
 }

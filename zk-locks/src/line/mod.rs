@@ -1,23 +1,22 @@
-//! The queue under a path: joining, whom to watch, when a grant is proved, leaving. Nothing else knows these.
+//! The queue under a path: joining, choosing nodes to watch, proving a grant, leaving. Only this module knows these.
 //!
-//! Every waiting node has a number, given out by the leader in the order of creation. Whoever has nobody in
-//! front whom it has to wait for holds the lock: a reader need not wait for readers, all others for
-//! everybody. Leaving is deleting one's node, which happens by itself when its
-//! [`OwnedNode`](zk_client::OwnedNode) is dropped: so an acquire can be dropped at any point and leaves
-//! nothing behind.
+//! Every waiting node has a number, assigned by the leader in the order of creation. A contender with none ahead that
+//! it has to wait for holds the lock: a reader need not wait for readers, all others wait for every contender. Leaving
+//! means deleting one's node, which happens when its [`OwnedNode`](zk_client::OwnedNode) is dropped: so an acquire can
+//! be dropped at any point and leaves nothing behind.
 //!
 //! | module | concern |
 //! |---|---|
 //! | `join` | getting a place: the create, and the listing behind it |
-//! | `together` | the same in several queues at once |
-//! | `herd` | waiting by watching everybody |
-//! | `place` | our node, and what is heard of those in front |
-//! | `listing` | what a list of names means, and when hearing is as good as looking |
+//! | `together` | getting places in several queues at once |
+//! | `herd` | waiting by watching the whole queue |
+//! | `place` | our node, and the events of those ahead |
+//! | `listing` | what a list of names means, and when an event replaces a listing |
 //! | `beside` | nodes at and under the path that have no place |
-//! | `term` | what is known of the one who had the lock before |
-//! | `delay` | a pause after those who have not released the lock themselves |
-//! | `rotate` | making a path anew before its numbers end |
-//! | `wait` | looking, watching, hearing, until nobody is in front |
+//! | `term` | what is known of the previous holder |
+//! | `delay` | a pause after holders that have not released the lock themselves |
+//! | `rotate` | recreating a path before its numbers end |
+//! | `wait` | listing and watching until no contender is ahead |
 
 use std::time::Duration;
 
@@ -50,8 +49,8 @@ pub(crate) use self::{
     place::{Lent, Place, Waited},
 };
 
-/// How requests are made on whose order others rely that are submitted behind them: answered in their place, or not at
-/// all. Of those that are asked again, as by [`Client::patient`], the answer comes behind the others'.
+/// Options for requests on whose order later requests rely: answered in order, or not at all. The answer to a repeated
+/// request, as with [`Client::patient`], follows those of later ones.
 pub(crate) const IN_PLACE: CallOptions = CallOptions::new();
 
 /// A queue under a path.
@@ -60,11 +59,11 @@ pub(crate) struct Line {
     pub(crate) client: Client,
     pub(crate) path: String,
     pub(crate) settings: Settings,
-    /// The node that must be there, if one must: it and what is above it are not to be created.
+    /// The node that must exist, if any: neither it nor its ancestors are created.
     required: Option<String>,
 }
 
-/// What all recipes can be told. [`Builder`](crate::Builder) says what is what.
+/// The settings of all recipes, documented at [`Builder`](crate::Builder).
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) description: String,
@@ -80,12 +79,12 @@ pub(crate) struct Settings {
     pub(crate) lock_delay: Option<Duration>,
     pub(crate) required: Required,
     pub(crate) observers: Observers,
-    /// Whether a waiter watches everybody, and not only the one in front.
+    /// Whether a waiter watches the whole queue, and not only its predecessor.
     pub(crate) herd: bool,
     pub(crate) downgrades: Downgrades,
 }
 
-/// Which node is not to be created, together with all that is above it.
+/// Which node is never created, nor are its ancestors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Required {
     Nothing,
@@ -93,15 +92,15 @@ pub(crate) enum Required {
     Path,
 }
 
-/// Who may put a node in front of one that waits to write, by going on to read under a write lock.
+/// Which contenders may put a node ahead of a waiting writer, by a downgrade of their write lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Downgrades {
-    /// Those who have names for it: nobody in the queue of an exclusive lock.
+    /// Those with names for it: none in the queue of an exclusive lock.
     #[default]
     AsNamed,
-    /// Anybody, whatever the names: kazoo's do not tell writers from exclusive locks.
+    /// Any, whatever the names: kazoo's do not distinguish writers from exclusive locks.
     Possible,
-    /// Nobody, as its users have promised.
+    /// None, as the users of the lock have promised.
     Never,
 }
 
@@ -115,22 +114,22 @@ impl Line {
         Self { client, path, settings, required }
     }
 
-    /// Another queue of the same recipe: at this path, with the same node required.
+    /// Another queue of the same recipe: at this path, with the same required node.
     pub(crate) fn beside(&self, path: String) -> Self {
         let required = self.required.clone();
-        // One below a path that is none would be one.
+        // Appending to an invalid path might make a valid one.
         let path = if self.check_path().is_ok() { path } else { self.path.clone() };
         Self { required, ..Self::new(self.client.clone(), path, self.settings.clone()) }
     }
 
-    /// The same for a recipe that is the node at the path itself: what must be there is the node above.
+    /// For a recipe that is the node at the path itself: the required node is the parent.
     pub(crate) fn of_one_node(mut self) -> Self {
         let above = parent(&self.path).unwrap_or("/");
         self.required = self.required.map(|_| above.to_owned());
         self
     }
 
-    /// Whether the path is one: what is below it may be one all the same.
+    /// Checks the path: an invalid one may have valid paths below it.
     ///
     /// # Errors
     /// [`AcquireError::InvalidPath`], with the path as the recipe was given it.
@@ -138,13 +137,13 @@ impl Line {
         self.path.parse::<ZkPath>().map(drop).map_err(AcquireError::InvalidPath)
     }
 
-    /// Whether a node at this path is to be created where it is missing.
+    /// Whether a missing node at this path may be created.
     pub(crate) fn may_create(&self, path: &str) -> bool {
         let required = self.required.as_deref();
         required.is_none_or(|required| ancestors(required).all(|level| level != path))
     }
 
-    /// A create as the recipe wants it, of what is missing above as well.
+    /// A create with the recipe's settings, of missing ancestors as well.
     pub(crate) fn create<'a>(
         &'a self,
         client: &'a Client,
@@ -153,7 +152,7 @@ impl Line {
     ) -> Create<'a> {
         let create = client.create(path, data).acl(&self.settings.acl);
         let create = match self.settings.lock_delay {
-            // Who has to know who came before needs a path that does not go.
+            // The lock delay needs a path that is not deleted when empty.
             Some(_) => create.parents(),
             None => create.containers(),
         };
@@ -163,7 +162,7 @@ impl Line {
         }
     }
 
-    /// What a write was refused with, to whoever asked for the lock.
+    /// Converts the error of a write for the caller that asked for the lock.
     pub(crate) fn refused(&self, error: WriteError) -> AcquireError {
         match (&self.required, error) {
             (Some(path), WriteError::Rejected(Rejection::NoNode)) => {
@@ -173,12 +172,12 @@ impl Line {
         }
     }
 
-    /// Which queue it is, of all that there are: where, and of several that share a path, which.
+    /// Identifies the queue: its path, and its name if several share the path.
     pub(crate) fn place(&self) -> (&str, Option<&str>) {
         (&self.path, self.settings.filter.named.as_deref())
     }
 
-    /// The same queue from outside.
+    /// The queue as seen from outside.
     pub(crate) fn queue(&self) -> Queue {
         Queue::filtered(&self.client, &self.path, self.settings.filter.clone())
     }

@@ -1,4 +1,4 @@
-//! A place in a queue, and what is heard there.
+//! A place in a queue, and its events.
 
 use std::{
     future::{Future, poll_fn},
@@ -25,46 +25,46 @@ const LONG_WAIT: Duration = Duration::from_secs(1);
 
 /// Our place in a queue. Dropping it leaves the queue.
 ///
-/// All that is known in waiting is kept here, so that a wait can be dropped and taken up again.
+/// Holds the whole state of a wait, so that the wait can be dropped and resumed.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) node: OwnedNode,
     pub(crate) entry: Entry,
-    /// A node that is not waited for: the one under which we read, when we want to write.
+    /// A node that is not waited for: that of our read lock during an upgrade.
     pub(super) besides: Option<String>,
-    /// On our own node; tells if somebody deletes it.
+    /// On our own node; fires if it is deleted.
     pub(crate) own_watch: Option<Watch>,
-    /// Whether somebody has asked for the lock back already.
+    /// Whether a client has asked for the lock back already.
     pub(crate) revoked: bool,
-    /// What is known of the queue; `None` if it has to be listed (again).
+    /// The known state of the queue; `None` if it has to be listed (again).
     pub(super) listing: Option<Listing>,
-    /// Those in front that are watched.
+    /// The nodes ahead that are watched.
     pub(super) watched: Vec<Watched>,
     /// When to watch our own node as well, if that was put off.
     pub(super) own_at: Option<Instant>,
-    /// When to look again although nothing was heard.
+    /// When to list the queue again without an event.
     pub(super) recheck_at: Option<Instant>,
-    /// What was found out about the one before, where that matters.
+    /// What is known of the previous holder, where that matters.
     pub(super) term: Option<Term>,
-    /// What to tell of the wait.
+    /// The report of the wait.
     pub(super) story: Story,
-    /// The listing that was asked for, and the connection when it was.
+    /// The listing in flight, and the epoch of the connection when it was sent.
     pub(super) looking: Option<(u64, Names)>,
-    /// The reads, with watches, that were asked for.
+    /// The reads in flight that arm watches.
     pub(super) arming: Option<Arming>,
 }
 
-/// A wait, as far as it has come: tells that it was given up, unless it is ended before it goes.
+/// A wait so far: reports that it was given up, unless it is ended before this is dropped.
 #[derive(Debug)]
 pub(super) struct Story {
     pub(super) since: Instant,
-    /// How many were in front at first.
+    /// How many contenders were ahead at first.
     pub(super) ahead: Option<usize>,
     observers: Observers,
     path: Option<String>,
 }
 
-/// A place in front without its node.
+/// A place at the head of the queue without its node.
 #[derive(Debug)]
 pub(crate) struct Lent {
     entry: Entry,
@@ -76,7 +76,7 @@ pub(crate) struct Lent {
 }
 
 impl Lent {
-    /// The place again: the node was not taken.
+    /// Restores the place: the trade failed.
     pub(crate) fn back(self, node: OwnedNode) -> Place {
         let Self { entry, own_watch, revoked, listing, term, story } = self;
         let (besides, watched) = (None, Vec::new());
@@ -98,13 +98,13 @@ impl Lent {
         }
     }
 
-    /// The node was taken, and something was granted for it.
+    /// Ends the wait: the node was traded for a grant.
     pub(crate) fn traded(mut self) -> Waited {
         self.story.end()
     }
 }
 
-/// How long a wait has taken, and behind how many it began.
+/// The duration of a wait, and the number of contenders ahead at its start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waited {
     pub(crate) time: Duration,
@@ -126,13 +126,13 @@ impl Drop for Story {
     }
 }
 
-/// A listing under way.
+/// A listing in flight.
 pub(super) type Names = Pending<(ChildNames, Stat), ReadError>;
 
-/// A read with a watch under way.
+/// A read with a watch in flight.
 pub(super) type Read = Pending<((Bytes, Stat), Watch), ReadError>;
 
-/// Reads under way, and what is known of them.
+/// The reads in flight, and their first result.
 #[derive(Debug)]
 pub(super) struct Arming {
     pub(super) ahead: Vec<(String, Read)>,
@@ -140,7 +140,7 @@ pub(super) struct Arming {
     pub(super) wake: Option<Wake>,
 }
 
-/// A node in front of us that is watched.
+/// A watched node ahead of us.
 #[derive(Debug)]
 pub(super) struct Watched {
     pub(super) name: String,
@@ -151,9 +151,9 @@ pub(super) struct Watched {
 /// Why a wait has ended.
 #[derive(Debug)]
 pub(super) enum Wake {
-    /// A node in front is gone.
+    /// A node ahead is gone.
     Gone { name: String, was_of: Option<SessionId> },
-    /// Something else happened, or the watches have been trusted for long enough.
+    /// Something else happened, or it is time to list the queue again.
     LookAgain,
     /// The wait has become a long one: our own node is to be watched as well.
     WatchOwn,
@@ -194,43 +194,43 @@ impl Place {
         })
     }
 
-    /// The node, with what was heard of it, and how it was waited for.
+    /// Splits this into the node, its watch and its revocation, and the report of the wait.
     pub(crate) fn granted(mut self) -> (OwnedNode, Option<Watch>, bool, Waited) {
         let waited = self.story.end();
         (self.node, self.own_watch, self.revoked, waited)
     }
 
-    /// The node, to be traded for something, and the rest of the place for when nothing comes of that.
+    /// Lends the node for a trade, with the rest of the place in case the trade fails.
     pub(crate) fn lend(self) -> (OwnedNode, Lent) {
         let Self { node, entry, own_watch, revoked, listing, term, story, .. } = self;
         (node, Lent { entry, own_watch, revoked, listing, term, story })
     }
 
-    /// How many were in front when the queue was last looked at.
+    /// The number of contenders ahead when the queue was last listed.
     pub(crate) fn ahead(&self) -> Option<usize> {
         self.listing.as_ref().map(Listing::ahead)
     }
 
-    /// The connection over which, or over a later one, the queue was last looked at.
+    /// The epoch of the connection over which, or over a later one, the queue was last listed.
     pub(crate) fn epoch(&self) -> Option<u64> {
         self.listing.as_ref().map(Listing::epoch)
     }
 
-    /// Whether anybody was behind us when the queue was last looked at.
+    /// Whether there was a contender behind us when the queue was last listed.
     pub(crate) fn is_followed(&self) -> bool {
         self.listing.as_ref().is_some_and(Listing::is_followed)
     }
 
-    /// What is known of the queue is not to be believed any more.
+    /// Discards the known state of the queue.
     pub(crate) fn forget(&mut self) {
         (self.listing, self.looking, self.arming) = (None, None, None);
     }
 
-    /// Whether our own node is to be watched now, besides `sight` of those in front.
+    /// Whether our own node is to be watched now, besides the nearest `sight` nodes ahead.
     ///
-    /// At once, if the lock may be granted by what is heard. Otherwise the queue will be listed in any case, which
-    /// shows our own node: its watch is only for a wait of which there is no end, and a lock that goes from one
-    /// to the next a thousand times a second is not to pay for it.
+    /// At once, if an event may prove the grant. Otherwise the queue will be listed in any case, which shows our own
+    /// node: its watch is only for an endless wait, and a lock that changes hands a thousand times a second should not
+    /// pay for it.
     pub(super) fn wants_own_watch(&mut self, sight: usize) -> bool {
         if self.own_watch.is_some() {
             return false;
@@ -242,8 +242,7 @@ impl Place {
         *self.own_at.get_or_insert(now + LONG_WAIT) <= now
     }
 
-    /// Whether our own node is watched, and nothing has happened to it since. A watch that has fired is
-    /// used up.
+    /// Whether our own node is watched, and nothing has happened to it since. A watch that has fired is dropped.
     pub(super) fn is_undisturbed(&mut self) -> bool {
         let undisturbed = self.own_watch.as_mut().is_some_and(|watch| watch.try_event().is_none());
         if !undisturbed {
@@ -252,7 +251,7 @@ impl Place {
         undisturbed
     }
 
-    /// Waits until something happens to a watched node.
+    /// Waits for the next event of a watched node.
     pub(super) async fn heard(&mut self) -> Result<Wake, AcquireError> {
         let Self { own_watch, watched, own_at, recheck_at, .. } = self;
         let own_at = own_at.filter(|_| own_watch.is_none());
@@ -264,8 +263,8 @@ impl Place {
         };
         tokio::select! {
             biased;
-            // If it was deleted, the next listing tells by whom: a session that ends takes its nodes along,
-            // and is not answered any more.
+            // If it was deleted, the next listing shows why: a session that ends takes its nodes along, and gets no
+            // answers any more.
             own = own_event(own_watch) => {
                 *own_watch = None;
                 own.map(|_| Wake::LookAgain)
@@ -282,7 +281,7 @@ impl Place {
     }
 }
 
-/// The next event of our own node; never, if it is not watched.
+/// The next event of our own node; never resolves if it is not watched.
 async fn own_event(watch: &mut Option<Watch>) -> Result<NodeEvent, AcquireError> {
     match watch {
         Some(watch) => watch.await.map_err(AcquireError::SessionEnded),
@@ -290,7 +289,7 @@ async fn own_event(watch: &mut Option<Watch>) -> Result<NodeEvent, AcquireError>
     }
 }
 
-/// The next event of any of these nodes; that one is not watched any more.
+/// The next event of any of these nodes, which is then removed from the list.
 fn event_of(watched: &mut Vec<Watched>, cx: &mut Context<'_>) -> Poll<Result<Wake, AcquireError>> {
     for index in 0..watched.len() {
         let Poll::Ready(event) = Pin::new(&mut watched[index].watch).poll(cx) else { continue };

@@ -1,4 +1,4 @@
-//! Making a path anew before its sequence numbers end.
+//! Recreating a path before its sequence numbers end.
 
 use std::time::Duration;
 
@@ -8,33 +8,33 @@ use zk_client::{OwnedNode, ReadError, Rejection, WriteError};
 use super::Line;
 use crate::error::AcquireError;
 
-/// How long to wait for a path to get empty.
+/// How long to wait for the path to become empty.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Line {
-    /// Whether a node's number is so large (or has gone round) that the path should be made anew, which it is not if
-    /// it is not to be created.
+    /// Whether a node's number is so large (or has wrapped) that the path should be recreated. Never for a path that
+    /// may not be created.
     pub(super) fn is_worn(&self, node: &OwnedNode) -> bool {
         self.may_create(&self.path)
             && node.sequence().is_some_and(|number| number < 0 || number >= self.settings.rotate_at)
     }
 
-    /// Whether any of these is.
+    /// Whether any of these nodes has such a number.
     pub(super) fn are_worn(lines: &[&Self], nodes: &[OwnedNode]) -> bool {
         lines.iter().zip(nodes).any(|(line, node)| line.is_worn(node))
     }
 
-    /// Leaves the queue, waits until everybody has, and deletes the path, if that comes about.
+    /// Leaves the queue, waits until all others have, and deletes the path, if that happens in time.
     ///
-    /// Only an empty path can be deleted, so nobody in the old queue is ever missed by one in the new. Who has
-    /// a smaller number stays, and is served before.
+    /// Only an empty path can be deleted, so no contender in the old queue is ever missed by one in the new. A
+    /// contender with a smaller number stays, and is served before.
     pub(super) async fn rotate(&self, node: OwnedNode) -> Result<(), AcquireError> {
         node.delete().await?;
         self.renew().await
     }
 
-    /// The same for those of several queues that are worn. All of the queues are left first: who stayed in one of
-    /// them while another gets empty might be waited for by somebody who does the same the other way round.
+    /// As [`rotate`](Self::rotate), for the worn ones of several queues. All queues are left first: a contender that
+    /// stayed in one while it waits for another to become empty could deadlock with one that does the opposite.
     pub(super) async fn rotate_all(
         lines: &[&Self],
         nodes: Vec<OwnedNode>,
@@ -51,7 +51,7 @@ impl Line {
         Ok(())
     }
 
-    /// Waits until everybody has left the queue, and deletes the path.
+    /// Waits until all contenders have left the queue, and deletes the path.
     async fn renew(&self) -> Result<(), AcquireError> {
         tracing::info!(path = self.path, "making the path anew");
         match timeout(PATIENCE, self.delete_when_empty()).await {
@@ -75,7 +75,7 @@ impl Line {
             }
             match self.client.delete(&self.path).await {
                 Ok(()) | Err(WriteError::Rejected(Rejection::NoNode)) => return Ok(()),
-                // Somebody has joined, or nobody knows: look again.
+                // A contender has joined, or the outcome is unknown: look again.
                 Err(WriteError::Rejected(Rejection::NotEmpty) | WriteError::InDoubt(_)) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -1,13 +1,13 @@
-//! The one who had the lock before.
+//! The previous holder.
 
 use tokio::time::Instant;
 use zk_client::Zxid;
 
-/// What is known of the one who had the lock before.
+/// What is known of the previous holder.
 #[derive(Debug)]
 pub(super) struct Term {
-    /// The transaction that made the path: with another one, numbers have begun anew.
+    /// The transaction that created the path: under another one, numbers have begun anew.
     pub(super) incarnation: Zxid,
-    /// From when on the lock may be used; `None` if that is now.
+    /// The time from which on the lock may be used; `None` if that is now.
     pub(super) begins: Option<Instant>,
 }

@@ -11,8 +11,8 @@ use crate::{
 impl Line {
     /// Joins several queues of one client in one transaction, and lists them behind it, all in one round trip.
     ///
-    /// Of two who do that each is either in front of the other in all the queues that they share, or behind it
-    /// in all: so they never wait for each other.
+    /// Of two contenders that do so, one is ahead of the other in all the queues that they share: so they never wait
+    /// for each other.
     pub(crate) async fn join_all(lines: &[&Self], role: Role) -> Result<Vec<Place>, AcquireError> {
         let Some(first) = lines.first() else { return Ok(Vec::new()) };
         for line in lines {

@@ -1,4 +1,4 @@
-//! Waiting in a queue until nobody is in front.
+//! Waiting in a queue until no contender is ahead.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl Line {
         self.sit_out(place).await
     }
 
-    /// Waits until nobody is in front of us whom we have to wait for. Can be dropped and called again.
+    /// Waits until no contender that we have to wait for is ahead. Can be dropped and called again.
     async fn wait_for_the_nearest(&self, place: &mut Place) -> Result<(), AcquireError> {
         loop {
             if self.look(place).await?.ahead() == 0 {
@@ -43,8 +43,8 @@ impl Line {
         }
     }
 
-    /// Waits until something happens to those who are watched. Who is behind a node of the same session that nobody owns any
-    /// more, and that servers refuse to delete, would hear of nothing.
+    /// Waits for the next event of the watched nodes. A waiter behind a node of its own session that has no owner any
+    /// more, and that servers refuse to delete, would get none.
     async fn heard(&self, place: &mut Place) -> Result<Wake, AcquireError> {
         let session = self.client.session().id();
         let of_us = place.watched.iter().filter(|watched| watched.owner == session);
@@ -66,14 +66,14 @@ impl Line {
     /// Whether the lock is granted already.
     pub(crate) async fn may_begin(&self, place: &mut Place) -> Result<bool, AcquireError> {
         if self.look(place).await?.ahead() > 0 {
-            // Not to be believed the next time.
+            // To be listed anew the next time.
             place.forget();
             return Ok(false);
         }
         self.has_begun(place).await
     }
 
-    /// The queue in front of us: as it is known, or listed now.
+    /// The queue ahead of us: the known state, or a new listing.
     pub(crate) async fn look<'a>(&self, place: &'a mut Place) -> Result<&'a Listing, AcquireError> {
         let listing = match place.listing.take() {
             Some(listing) => listing,
@@ -86,7 +86,7 @@ impl Line {
         Ok(place.listing.insert(listing))
     }
 
-    /// Whether what was heard proves that nobody is in front of us any more.
+    /// Whether this event proves that no contender is ahead of us any more.
     fn is_granted_by(&self, wake: &Wake, place: &mut Place) -> bool {
         let Wake::Gone { name, was_of } = wake else { return false };
         let session = self.client.session();
@@ -99,7 +99,7 @@ impl Line {
     /// Lists the queue anew.
     async fn list(&self, place: &mut Place) -> Result<Listing, AcquireError> {
         let (epoch, names) = place.looking.get_or_insert_with(|| {
-            // Taken first: a listing that is sent again over a new connection must not pass for one of it.
+            // Taken first: a listing repeated over a new connection must not pass for one of that connection.
             (self.client.session().epoch(), self.client.children(&self.path).packed().submit())
         });
         let (epoch, names) = (*epoch, names.await);
@@ -125,11 +125,10 @@ impl Line {
         Listing::new(names, &place.entry, besides, by, epoch)
     }
 
-    /// Watches those in front of us that are to be watched, and our own node in time, as far as they are not yet.
-    /// `Some` if one has turned out to be gone already.
+    /// Arms the missing watches on the nodes ahead of us, and in time on our own. `Some` if one of them has turned out
+    /// to be gone already.
     ///
-    /// Watched by reading, not by asking for existence: a read of a node that is gone leaves no watch
-    /// behind on the server.
+    /// Watches by reading, not by `exists`: a read of a node that is gone leaves no watch behind on the server.
     async fn arm(&self, place: &mut Place) -> Result<Option<Wake>, AcquireError> {
         if place.arming.is_none() {
             place.arming = Some(self.ask(place));
@@ -165,7 +164,7 @@ impl Line {
                 Err(ReadError::Rejected(Rejection::NoNode)) => {
                     return Err(AcquireError::NodeDeleted);
                 }
-                // Then a listing will have to do, or another attempt.
+                // A listing will have to do, or another attempt.
                 Err(_) => {
                     place.own_at = None;
                     None
@@ -178,7 +177,7 @@ impl Line {
         Ok(place.arming.take().and_then(|arming| arming.wake))
     }
 
-    /// Asks for what [`arm`](Line::arm) waits for.
+    /// Submits the reads that [`arm`](Line::arm) waits for.
     fn ask(&self, place: &mut Place) -> Arming {
         let sight = if self.settings.look_ahead { SIGHT } else { 1 };
         let nearest = place.listing.as_ref().map(Listing::nearest).unwrap_or_default();
@@ -201,7 +200,7 @@ impl Line {
     }
 }
 
-/// A part of a pause that differs from waiter to waiter, two thirds of it at least.
+/// A part of a pause, two thirds of it at least, that differs from waiter to waiter.
 pub(super) fn jitter(node: &OwnedNode, pause: Duration) -> Duration {
     let sixteenths = u32::try_from(node.stat().czxid.0.rem_euclid(16)).unwrap_or_default();
     pause - pause / 48 * sixteenths

@@ -1,4 +1,4 @@
-//! A read/write lock that is held: going on to read, going on to write.
+//! A held read/write lock: upgrade and downgrade.
 
 use std::{ops::Deref, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::{
     token::FencingToken,
 };
 
-/// A lock that is held to read. What a [`Guard`] can, it can.
+/// A read lock that is held. It dereferences to [`Guard`].
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -25,7 +25,7 @@ use crate::{
 /// let reading = RwLock::new(&zk, "/locks/report").read().await?;
 /// match reading.try_upgrade().await {
 ///     Ok(writing) => writing.release().await?,
-///     // It has failed, or somebody waits to write until we are done: give way.
+///     // It has failed, or another contender waits to write until we are done: give way.
 ///     Err(refused) => refused.guard.release().await?,
 /// }
 /// # Ok(())
@@ -38,7 +38,7 @@ pub struct ReadGuard {
     line: Arc<Line>,
 }
 
-/// A lock that is held to write. What a [`Guard`] can, it can.
+/// A write lock that is held. It dereferences to [`Guard`].
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -50,7 +50,7 @@ pub struct ReadGuard {
 /// let lock = RwLock::new(&zk, "/locks/report");
 /// let writing = lock.write().await?;
 /// let token = writing.token();
-/// // Others may read now, and nobody has written in between.
+/// // Others may read now, and no writer was in between.
 /// let reading = writing.downgrade().await?;
 /// let other = lock.try_read().await?;
 /// assert!(other.is_some() && reading.token() == token);
@@ -79,14 +79,14 @@ impl Deref for WriteGuard {
 }
 
 impl From<ReadGuard> for Guard {
-    /// The lock goes on being held, and cannot be upgraded any more.
+    /// Keeps the lock, which cannot be upgraded any more.
     fn from(read: ReadGuard) -> Self {
         read.guard
     }
 }
 
 impl From<WriteGuard> for Guard {
-    /// The lock goes on being held, and cannot be downgraded any more.
+    /// Keeps the lock, which cannot be downgraded any more.
     fn from(write: WriteGuard) -> Self {
         write.guard
     }
@@ -105,12 +105,12 @@ impl ReadGuard {
         self.guard.release()
     }
 
-    /// Goes on to write, without letting anybody else write in between: waits until those who read too are
-    /// done. While it waits nobody new comes to read.
+    /// Upgrades to a write lock, without another writer in between: waits until the other readers are done. No new
+    /// reader is granted the lock meanwhile.
     ///
-    /// Who waits to write already, be it with [`write`](crate::RwLock::write) or by an upgrade of its own, waits for this
-    /// read lock, and would be waited for: both would wait for ever. So this is refused at once then; release the lock and
-    /// ask for a write lock anew.
+    /// A contender that waits to write already, with [`write`](crate::RwLock::write) or by an upgrade of its own, waits
+    /// for this read lock, and would be waited for: a deadlock. In that case the upgrade is refused at once; release
+    /// the lock and ask for a write lock anew.
     ///
     /// Dropping the future releases the lock.
     ///
@@ -118,7 +118,7 @@ impl ReadGuard {
     /// [`UpgradeError`], with the read lock, which is still held.
     pub async fn try_upgrade(self) -> Result<WriteGuard, UpgradeError> {
         match self.upgraded().await {
-            // The read node goes in being dropped.
+            // Dropping `self` deletes the read node.
             Ok(Some(guard)) => Ok(WriteGuard { guard, line: self.line }),
             Ok(None) => Err(UpgradeError { guard: self, cause: None }),
             Err(cause) => Err(UpgradeError { guard: self, cause: Some(cause) }),
@@ -148,23 +148,23 @@ impl WriteGuard {
         self.guard.release()
     }
 
-    /// Goes on to read, and lets others read too: those who wait in front of the next one who wants to write.
-    /// Nobody writes in between.
+    /// Downgrades to a read lock, and lets others read too: those that wait ahead of the next writer. No writer is
+    /// granted the lock in between.
     ///
-    /// The [token](Guard::token) stays that of the write: the new node has a larger number than those of
-    /// writers who wait already. One request, by which the servers make sure that the lock is still held and let others
-    /// in: whoever asks them after this has returned may read.
+    /// The [token](Guard::token) stays that of the write lock: the new node has a larger number than those of writers
+    /// that wait already. One request, by which the servers make sure that the lock is still held and let others in: a
+    /// reader that asks after this has returned may read.
     ///
     /// Work under the write lock is [cancelled](Guard::cancellation_token) first.
     ///
-    /// On a path with [kazoo's names](crate::Layout::Kazoo) this is for where only this type is used: an
-    /// exclusive [`Lock`](crate::Lock) takes a writer's node for that of an exclusive lock, and does not expect
-    /// it to go on reading.
+    /// On a path with [kazoo's names](crate::Layout::Kazoo) use this only if all contenders use this type: an exclusive
+    /// [`Lock`](crate::Lock) takes a writer's node for that of an exclusive lock, and does not expect it to become a
+    /// reader.
     ///
     /// Dropping the future releases the lock.
     ///
     /// # Errors
-    /// [`DowngradeError`], with the write lock, which is still held unless it says otherwise.
+    /// [`DowngradeError`], with the write lock, which is still held unless the error says otherwise.
     pub async fn downgrade(self) -> Result<ReadGuard, DowngradeError> {
         let Self { guard, line } = self;
         match downgraded(&line, guard).await {
@@ -174,9 +174,9 @@ impl WriteGuard {
     }
 }
 
-/// As Curator does it, a node for reading with the number of the one for writing, which has its place in the queue
-/// directly behind it; but in one transaction with the end of the write node: only who still holds the lock gets it, and
-/// whoever knows of it may count on others being let in.
+/// Creates, as Curator does, a read node with the number of the write node, whose place in the queue is directly behind
+/// it; but in one transaction with the deletion of the write node: only a contender that still holds the lock gets it,
+/// and once that is known others can read.
 async fn downgraded(line: &Line, guard: Guard) -> Result<Guard, (Guard, AcquireError)> {
     let path = match path_to_read(line, &guard) {
         Ok(path) => path,
@@ -215,7 +215,7 @@ async fn downgraded(line: &Line, guard: Guard) -> Result<Guard, (Guard, AcquireE
     }
 }
 
-/// The path of the node with which whoever holds this goes on to read.
+/// The path of the read node of a holder that downgrades.
 fn path_to_read(line: &Line, guard: &Guard) -> Result<String, AcquireError> {
     if let Status::Lost(lost) = guard.status() {
         return Err(lost.into());
@@ -228,30 +228,30 @@ fn path_to_read(line: &Line, guard: &Guard) -> Result<String, AcquireError> {
     Ok(name + &own[own.len().saturating_sub(SEQUENCE_LENGTH)..])
 }
 
-/// How many digits a sequence number has. (Those that are granted are positive.)
+/// The number of digits of a sequence number. (Granted ones are positive.)
 const SEQUENCE_LENGTH: usize = 10;
 
-/// Why a read lock has not become a write lock.
+/// Why a read lock was not upgraded.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", cause.as_ref().map_or_else(|| WAITED_FOR.to_owned(), ToString::to_string))]
 pub struct UpgradeError {
-    /// The lock, to read.
+    /// The read lock.
     pub guard: ReadGuard,
-    /// What has failed; `None` if somebody else waits to write, which would never end: a writer, or another reader that
-    /// wants to upgrade.
+    /// The error; `None` if another contender waits to write, which would be a deadlock: a writer, or another reader
+    /// that wants to upgrade.
     pub cause: Option<AcquireError>,
 }
 
-/// Why an upgrade is refused of which nothing has failed.
+/// Why an upgrade without an error is refused.
 const WAITED_FOR: &str = "somebody else waits to write until this read lock is released";
 
-/// Why a write lock has not become a read lock.
+/// Why a write lock was not downgraded.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}")]
 pub struct DowngradeError {
-    /// The lock, to write.
+    /// The write lock, which may be lost.
     pub guard: WriteGuard,
-    /// What has failed.
+    /// The error.
     pub cause: AcquireError,
 }
 

@@ -1,9 +1,9 @@
-//! The read/write lock: many who read, or one who writes, in the order of asking.
+//! The read/write lock: many readers, or one writer, in the order of asking.
 //!
 //! | module | concern |
 //! |---|---|
-//! | `guards` | the lock while it is held: going on to read, going on to write |
-//! | `tickets` | places in the queue that are kept while nobody waits |
+//! | `guards` | the lock while it is held: upgrade and downgrade |
+//! | `tickets` | places in the queue that are kept between waits |
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,10 +28,10 @@ pub use self::{
     tickets::{ReadTicket, WriteTicket},
 };
 
-/// A lock that many may hold to read, or one to write.
+/// A lock for many readers, or one writer.
 ///
-/// Grants are in the order of asking: those who want to read and follow each other hold it together, and who
-/// asks to read behind somebody who waits to write waits too. So neither side starves.
+/// Grants are in the order of asking: consecutive readers hold it together, and a reader behind a waiting writer waits
+/// too. So neither side starves.
 ///
 /// Nodes are those of Curator's `InterProcessReadWriteLock` (or others', by the
 /// [layout](Builder::layout)): its users share the lock on the same path, writers and readers.
@@ -43,9 +43,9 @@ pub use self::{
 ///
 /// # Cost
 ///
-/// Of both sides that of a [`Lock`](crate::Lock), but that a writer always lists the queue before it is granted, unless
-/// there is [no downgrade](RwLockBuilder::no_downgrade). A downgrade costs one request, an upgrade what a writer costs and
-/// one in the background. A writer that goes wakes exactly the readers behind it.
+/// Both sides cost what a [`Lock`](crate::Lock) does, except that a writer always lists the queue before it is granted,
+/// unless there is [no downgrade](RwLockBuilder::no_downgrade). A downgrade costs one request, an upgrade what a writer
+/// costs and one request in the background. The release of a writer wakes exactly the readers behind it.
 ///
 /// # When it is lost
 ///
@@ -77,19 +77,18 @@ pub struct RwLock {
 pub type RwLockBuilder = Builder<RwLock>;
 
 impl RwLockBuilder {
-    /// Promises that nobody who uses the path, in whatever program, ever
-    /// [downgrades](WriteGuard::downgrade): then writers too are granted as soon as they hear of the release in
-    /// front, without a listing in between. This lock's own guards refuse to.
+    /// Promises that no user of the path, in whatever program, ever [downgrades](WriteGuard::downgrade): then writers
+    /// too are granted the lock as soon as they are notified of the predecessor's release, without a listing in
+    /// between. This lock's own guards refuse to downgrade.
     ///
-    /// If somebody does all the same, a writer may hold the lock together with that reader. Default: no
-    /// promise.
+    /// If a holder downgrades all the same, a writer may hold the lock together with that reader. Default: no promise.
     pub const fn no_downgrade(mut self) -> Self {
         self.settings.downgrades = Downgrades::Never;
         self
     }
 
-    /// Has every waiter watch the whole queue instead of the one in front: see [`HerdLock`](crate::HerdLock), which says
-    /// what that costs and when not to. Who waits in which way is each one's own affair; both can be used on one path.
+    /// Has every waiter watch the whole queue instead of its predecessor: see [`HerdLock`](crate::HerdLock), also for
+    /// the cost and when not to. Each contender may choose; both ways can be used on one path.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -98,7 +97,7 @@ impl RwLockBuilder {
     /// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
     /// use zk_locks::{Layout, RwLock};
     ///
-    /// // Beside those who call their nodes <host>-R-<number> and <host>-W-<number>.
+    /// // For programs that call their nodes <host>-R-<number> and <host>-W-<number>.
     /// let lock = RwLock::builder(&zk, "/shared_lock").layout(Layout::HostType).herd().build();
     /// lock.read().await?.release().await?;
     /// # Ok(())
@@ -124,7 +123,7 @@ impl RwLock {
         builder
     }
 
-    /// Waits until nobody writes, nor waits to write and asked before. Costs and dropping are as for
+    /// Waits until there is no writer, holding or waiting, that asked before. Cost and cancellation are those of
     /// [`Lock::acquire`](crate::Lock::acquire); for `select!` loops there are [tickets](RwLock::enqueue_read).
     ///
     /// # Errors
@@ -133,7 +132,7 @@ impl RwLock {
         self.enqueue_read().await?.wait().await
     }
 
-    /// Waits until all who asked before are done.
+    /// Waits until all earlier contenders are done.
     ///
     /// # Errors
     /// [`AcquireError`].
@@ -157,7 +156,7 @@ impl RwLock {
         timeout(time, self.write()).await.unwrap_or(Err(AcquireError::TimedOut))
     }
 
-    /// Takes the lock to read, if nobody writes or waits to write. Looks first: see
+    /// Takes the lock to read, if there is no writer, holding or waiting. Looks first: see
     /// [`Lock::try_acquire`](crate::Lock::try_acquire).
     ///
     /// # Errors
@@ -167,7 +166,7 @@ impl RwLock {
         Ok(guard.map(|guard| ReadGuard::new(guard, &self.line)))
     }
 
-    /// Takes the lock to write, if nobody has it or waits for it.
+    /// Takes the lock to write, if it is free and has no waiters.
     ///
     /// # Errors
     /// [`AcquireError`].
@@ -176,7 +175,7 @@ impl RwLock {
         Ok(guard.map(|guard| WriteGuard::new(guard, &self.line)))
     }
 
-    /// Joins the queue to read, and waits later: as long as the ticket is there, so is the place in the queue.
+    /// Joins the queue to read, to wait later: the ticket keeps the place in the queue.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -197,8 +196,7 @@ impl RwLock {
         Ok(ReadTicket::new(self.enqueue(Role::Read).await?, &self.line))
     }
 
-    /// Joins the queue to write, and waits later: as long as the ticket is there, so is the place in the queue.
-    /// Nobody who asks behind it reads meanwhile.
+    /// Joins the queue to write, to wait later: the ticket keeps the place in the queue. Later readers wait meanwhile.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -221,13 +219,13 @@ impl RwLock {
         Ok(WriteTicket::new(self.enqueue(Role::Write).await?, &self.line))
     }
 
-    /// The queue, to look at it from outside, ask for the lock back, or take it away.
+    /// The queue as seen from outside: to inspect it, ask for the lock back, or take it away.
     #[must_use]
     pub fn queue(&self) -> Queue {
         self.line.queue()
     }
 
-    /// Who has the lock and who waits for it: those who came first first.
+    /// Lists the holders and the waiters, the earliest first.
     ///
     /// # Errors
     /// [`ReadError`] if the queue cannot be read.

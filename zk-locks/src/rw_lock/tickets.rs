@@ -1,13 +1,12 @@
-//! Places in the queue of a read/write lock that can be waited for again and again.
+//! Places in the queue of a read/write lock, kept between waits.
 
 use std::{ops::Deref, sync::Arc};
 
 use super::{ReadGuard, WriteGuard};
 use crate::{error::AcquireError, line::Line, ticket::Ticket};
 
-/// A place in the queue of a read/write lock, to read: see
-/// [`RwLock::enqueue_read`](crate::RwLock::enqueue_read). What a [`Ticket`] tells, it tells. Dropping it leaves the
-/// queue.
+/// A reader's place in the queue of a read/write lock: see [`RwLock::enqueue_read`](crate::RwLock::enqueue_read). It
+/// dereferences to [`Ticket`]. Dropping it leaves the queue.
 #[derive(Debug)]
 #[must_use = "dropping it leaves the queue"]
 pub struct ReadTicket {
@@ -15,9 +14,8 @@ pub struct ReadTicket {
     line: Arc<Line>,
 }
 
-/// A place in the queue of a read/write lock, to write: see
-/// [`RwLock::enqueue_write`](crate::RwLock::enqueue_write). What a [`Ticket`] tells, it tells. Dropping it leaves the
-/// queue.
+/// A writer's place in the queue of a read/write lock: see [`RwLock::enqueue_write`](crate::RwLock::enqueue_write). It
+/// dereferences to [`Ticket`]. Dropping it leaves the queue.
 #[derive(Debug)]
 #[must_use = "dropping it leaves the queue"]
 pub struct WriteTicket {
@@ -44,7 +42,7 @@ impl ReadTicket {
         Self { ticket, line: line.clone() }
     }
 
-    /// Waits until the lock is granted: see [`Ticket::wait`]. The future can be dropped and made anew at will.
+    /// Waits until the lock is granted: see [`Ticket::wait`]. The future can be dropped and recreated at will.
     ///
     /// # Errors
     /// As [`Ticket::wait`].
@@ -53,7 +51,7 @@ impl ReadTicket {
         Ok(ReadGuard::new(guard, &self.line))
     }
 
-    /// The lock, if it is granted already: see [`Ticket::try_wait`].
+    /// Returns the lock, if it is granted already: see [`Ticket::try_wait`].
     ///
     /// # Errors
     /// As [`Ticket::wait`].
@@ -68,7 +66,7 @@ impl WriteTicket {
         Self { ticket, line: line.clone() }
     }
 
-    /// Waits until the lock is granted: see [`Ticket::wait`]. The future can be dropped and made anew at will.
+    /// Waits until the lock is granted: see [`Ticket::wait`]. The future can be dropped and recreated at will.
     ///
     /// # Errors
     /// As [`Ticket::wait`].
@@ -77,7 +75,7 @@ impl WriteTicket {
         Ok(WriteGuard::new(guard, &self.line))
     }
 
-    /// The lock, if it is granted already: see [`Ticket::try_wait`].
+    /// Returns the lock, if it is granted already: see [`Ticket::try_wait`].
     ///
     /// # Errors
     /// As [`Ticket::wait`].

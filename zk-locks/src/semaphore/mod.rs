@@ -1,8 +1,8 @@
-//! The semaphore: so many at a time.
+//! The semaphore: a limited number of holders at a time.
 //!
 //! | module | concern |
 //! |---|---|
-//! | `permits` | how many there are, how many are taken, and hearing of changes |
+//! | `permits` | how many permits there are, how many are taken, and waiting for changes |
 //! | `take` | from a place in the queue to permits |
 
 use std::{sync::Arc, time::Duration};
@@ -23,17 +23,17 @@ use crate::{
 mod permits;
 mod take;
 
-/// A number of permits, each of which one at a time may have, given out in the order of asking.
+/// A number of permits, each with one holder at a time, granted in the order of asking.
 ///
-/// Nodes are those of Curator's `InterProcessSemaphoreV2`: `<path>/locks` is a queue in which the one in front
-/// may add to `<path>/leases`, where there is a node for each permit that is taken. Its users share the
-/// semaphore on the same path. Whatever else is under `leases` counts as a permit that is taken.
+/// Nodes are those of Curator's `InterProcessSemaphoreV2`: `<path>/locks` is a queue whose first contender may add to
+/// `<path>/leases`, where there is a node for each taken permit. Curator's users share the semaphore on the same path.
+/// Any other node under `leases` counts as a taken permit.
 ///
-/// Only the one in front watches the permits: a permit that is given back wakes nobody else.
+/// Only the first waiter watches the permits: a release wakes no other.
 ///
-/// A permit is a value: it can be sent to another task, and is given back by whoever has it last. Those who have
-/// permits at the same time have different [tokens](Guard::token), of which the largest means nothing: a
-/// resource that is to refuse holders of the past needs a lock for each slot instead.
+/// A permit is a value: it can be sent to another task, and its last owner releases it. Concurrent holders have
+/// different [tokens](Guard::token), of which the largest means nothing: a resource that must refuse former holders
+/// needs a lock for each slot instead.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -52,20 +52,20 @@ mod take;
 ///
 /// # Cost and losses
 ///
-/// Four requests in two round trips if there is a permit; one more while waiting, and two for each change that is
-/// waited for; one to give it back. A permit that is [lost](Guard::lost) may be somebody else's already: ask anew.
+/// Four requests in two round trips if there is a permit; one more while waiting, and two for each change during the
+/// wait; one to release it. A permit that is [lost](Guard::lost) may have another holder already: ask anew.
 ///
-/// # How many there are
+/// # Number of permits
 ///
-/// That is for all who share the semaphore to agree on: everybody says it for itself, or all read it from a
-/// [node](Semaphore::counted_at). It can [change](Semaphore::resize) while the semaphore is in use. Fewer
-/// permits take nothing from anybody; they are given out again when enough have been given back.
+/// All users of the semaphore must agree on the number: each is configured with it, or all read it from a
+/// [node](Semaphore::counted_at). It can [change](Semaphore::resize) while the semaphore is in use. A smaller number
+/// takes no permit away; permits are granted again when enough have been released.
 #[derive(Clone, Debug)]
 pub struct Semaphore {
     mutex: Arc<Line>,
     leases: Arc<Line>,
     permits: Arc<watch::Sender<u32>>,
-    /// The node that tells how many permits there are.
+    /// The node that holds the number of permits.
     count: Option<Arc<str>>,
 }
 
@@ -73,15 +73,14 @@ pub struct Semaphore {
 pub type SemaphoreBuilder = Builder<Semaphore>;
 
 impl Semaphore {
-    /// A semaphore on `path` with so many permits, with default settings. Paths that are missing are created
-    /// as for a [`Lock`](crate::Lock::new).
+    /// A semaphore on `path` with this number of permits and default settings. Missing paths are created as for a
+    /// [`Lock`](crate::Lock::new).
     #[must_use]
     pub fn new(client: &Client, path: &str, permits: u32) -> Self {
         Self::builder(client, path).build().with_permits(permits)
     }
 
-    /// A semaphore on `path`, with settings. It has one permit until it is [told](Semaphore::with_permits)
-    /// otherwise.
+    /// A semaphore on `path`, with settings. It has one permit until [configured](Semaphore::with_permits) otherwise.
     pub fn builder(client: &Client, path: &str) -> SemaphoreBuilder {
         Builder::new(client, path, |line| Self::over(&line))
     }
@@ -92,32 +91,31 @@ impl Semaphore {
         Self { mutex, leases, permits: Arc::new(watch::Sender::new(1)), count: None }
     }
 
-    /// The same with so many permits, for this value and its clones. Where they are
-    /// [counted](Semaphore::counted_at) by a node, this is how many there are as long as there is no node.
+    /// Sets the number of permits, for this value and its clones. With a [node](Semaphore::counted_at) for the number,
+    /// this applies as long as that node does not exist.
     #[must_use]
     pub fn with_permits(mut self, permits: u32) -> Self {
         self.permits = Arc::new(watch::Sender::new(permits));
         self
     }
 
-    /// The same with as many permits as a node says: in four bytes, as Curator's `SharedCount` writes them. A
-    /// negative number is none.
+    /// Reads the number of permits from a node: four bytes, as Curator's `SharedCount` writes them. A negative number
+    /// counts as zero.
     ///
-    /// A permit is given out only if the node is at that moment as it was when it was read. Costs one read
-    /// more for each acquire, in no round trip of its own.
+    /// A permit is granted only if the node has not changed since it was read. Costs one more read for each acquire, in
+    /// no round trip of its own.
     #[must_use]
     pub fn counted_at(mut self, path: &str) -> Self {
         self.count = Some(Arc::from(path));
         self
     }
 
-    /// Waits for a permit, behind all who asked before.
+    /// Waits for a permit, behind all earlier contenders.
     ///
-    /// Two round trips if there is one, and four requests: the place in the queue with two listings, and a
-    /// transaction that trades it for the permit. Waiting for one to be given back costs one listing for each
-    /// change.
+    /// Two round trips if there is one, and four requests: the place in the queue with two listings, and a transaction
+    /// that trades it for the permit. Waiting for a release costs one listing for each change.
     ///
-    /// Dropping the future gives up, wherever it was: no node stays behind.
+    /// Dropping the future gives up at any point: no node stays behind.
     ///
     /// # Errors
     /// [`AcquireError`].
@@ -134,11 +132,11 @@ impl Semaphore {
         timeout(time, self.acquire()).await.unwrap_or(Err(AcquireError::TimedOut))
     }
 
-    /// Waits for so many permits at once, and gets all of them in one transaction or none. It costs as much as
-    /// one. To ask for none is to get none, at once.
+    /// Waits for several permits at once, and gets all of them in one transaction or none. It costs as much as one. A
+    /// request for zero permits returns at once.
     ///
-    /// Who asks for many is not passed by others who ask for few: nobody is granted behind it. That is so
-    /// too if more are asked for than there are, until there are more.
+    /// Contenders for few permits do not pass an earlier one for many: none is granted a permit behind it. That also
+    /// holds if it asks for more permits than there are, until there are more.
     ///
     /// # Errors
     /// [`AcquireError`].
@@ -158,8 +156,8 @@ impl Semaphore {
         timeout(time, self.acquire_many(permits)).await.unwrap_or(Err(AcquireError::TimedOut))
     }
 
-    /// Takes so many permits if there are as many and nobody waits. Looks first: as long as there are not,
-    /// this is one round trip and no write.
+    /// Takes several permits if they are free and there are no waiters. Looks first: as long as they are not free, this
+    /// is one round trip and no write.
     ///
     /// # Errors
     /// [`AcquireError`].
@@ -172,8 +170,7 @@ impl Semaphore {
         Ok(self.granted(permits, false).await?.map(Guards::new))
     }
 
-    /// Takes a permit if there is one and nobody waits: see
-    /// [`try_acquire_many`](Semaphore::try_acquire_many).
+    /// Takes a permit if one is free and there are no waiters: see [`try_acquire_many`](Semaphore::try_acquire_many).
     ///
     /// # Errors
     /// [`AcquireError`].
@@ -182,7 +179,7 @@ impl Semaphore {
         Ok(guards.and_then(|guards| guards.into_guards().pop()))
     }
 
-    /// Who has permits: those who got theirs first first, once for each.
+    /// Lists the holders of permits, the earliest first, once for each permit.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -190,14 +187,14 @@ impl Semaphore {
         self.leases.queue().contenders().await
     }
 
-    /// Follows who has permits: as for those who read together under one lock, each change of theirs is told to every
+    /// Follows the holders of permits: as with the readers of a lock, each of their changes is reported to every
     /// observer.
     #[must_use]
     pub fn follow(&self) -> Holders {
         self.leases.queue().follow()
     }
 
-    /// Who waits for permits: the one in front first.
+    /// Lists the waiters, the first one first.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -206,7 +203,7 @@ impl Semaphore {
     }
 
     async fn lease(&self, wanted: usize) -> Result<Vec<Guard>, AcquireError> {
-        // There is always something to be granted where room is waited for.
+        // A call that waits for room always gets a grant.
         Ok(self.granted(wanted, true).await?.unwrap_or_default())
     }
 }

@@ -1,4 +1,4 @@
-//! How many permits there are, how many are taken, and hearing of changes.
+//! The number of permits, the number of taken ones, and waiting for changes.
 
 use std::time::Duration;
 
@@ -10,31 +10,31 @@ use zk_client::{
 use super::Semaphore;
 use crate::error::AcquireError;
 
-/// Questions about the leases that are under way.
+/// Reads of the leases in flight.
 pub(super) struct Asked {
     leases: Pending<(Vec<String>, Stat), ReadError>,
     count: Option<Pending<(Bytes, Stat), ReadError>>,
 }
 
-/// What there is.
+/// The present state.
 pub(super) struct Look {
-    /// How many permits are taken; `None` if nobody has ever taken one.
+    /// How many permits are taken; `None` if none ever was.
     pub(super) taken: Option<usize>,
     permits: u32,
-    /// Of the node that tells how many there are.
+    /// The version of the node that holds the number of permits.
     pub(super) version: Option<i32>,
 }
 
-/// What will tell of changes.
+/// The watches on the state.
 pub(super) struct Watches {
     leases: Option<Watch>,
     count: Option<Watch>,
-    /// Of the number that everybody says for itself.
+    /// Reports a change of the configured number.
     resized: watch::Receiver<u32>,
 }
 
 impl Look {
-    /// Whether there is room for so many.
+    /// Whether there is room for this many.
     pub(super) fn has_room(&self, wanted: usize) -> bool {
         let permits = usize::try_from(self.permits).unwrap_or(usize::MAX);
         let permits = if planted!(OnePermitTooMany) { permits.saturating_add(1) } else { permits };
@@ -43,8 +43,8 @@ impl Look {
 }
 
 impl Semaphore {
-    /// Changes the number of permits: at the [node](Semaphore::counted_at) for everybody, creating it if it is
-    /// missing (but not what is above it), or else for this value and its clones. Those who wait hear of it.
+    /// Changes the number of permits: at the [node](Semaphore::counted_at) for all users, creating it if it is missing
+    /// (but not its ancestors), or else for this value and its clones. Waiters are notified.
     ///
     /// # Errors
     /// [`WriteError`] if the node cannot be written; never without a node.
@@ -67,7 +67,7 @@ impl Semaphore {
         }
     }
 
-    /// Submits the questions.
+    /// Submits the reads.
     pub(super) fn ask(&self, client: &Client) -> Asked {
         let leases = client.children(&self.leases.path).submit();
         let count = self.count.as_ref().map(|path| client.get(path).submit());
@@ -104,7 +104,7 @@ impl Semaphore {
         Ok(Look { taken, permits: u32::try_from(count).unwrap_or(0), version: Some(stat.version) })
     }
 
-    /// Looks, and arms watches on whatever may make a difference.
+    /// Reads the state, and arms watches on everything that may matter.
     pub(super) async fn look_and_watch(&self) -> Result<(Look, Watches), AcquireError> {
         let resized = self.permits.subscribe();
         let client = &self.leases.client;
@@ -112,7 +112,7 @@ impl Semaphore {
         let count = self.count.as_ref().map(|path| client.get(path).watch().submit());
         let (taken, leases) = match leases.await {
             Ok(((names, _), watch)) => (Some(names.len()), Some(watch)),
-            // Nobody can take any meanwhile.
+            // No permit can be taken meanwhile.
             Err(ReadError::Rejected(Rejection::NoNode)) => (None, None),
             Err(error) => return Err(error.into()),
         };
@@ -131,7 +131,7 @@ impl Semaphore {
         Ok((self.look(taken, count)?, Watches { leases, count: watch, resized }))
     }
 
-    /// Waits until something has changed, or it is time to look again all the same.
+    /// Waits until something has changed, or it is time to look again anyway.
     pub(super) async fn changed(&self, watches: Watches) -> Result<(), AcquireError> {
         let Watches { leases, count, mut resized } = watches;
         let recheck = self.mutex.settings.recheck.unwrap_or(Duration::MAX);
@@ -139,7 +139,7 @@ impl Semaphore {
             biased;
             event = fired(leases) => event,
             event = fired(count) => event,
-            // The sender lives as long as this does.
+            // The sender lives as long as `self`.
             _ = resized.changed(), if self.count.is_none() => Ok(()),
             () = sleep(recheck) => Ok(()),
         }

@@ -10,15 +10,15 @@ use crate::{
     line::{Lent, Line, Place},
 };
 
-/// What comes of a trade.
+/// The outcome of a trade.
 enum Outcome {
     Granted(Vec<Guard>),
-    /// Something has changed on the way. The place is still there.
+    /// Something has changed meanwhile. The place is still there.
     Changed(Box<Place>),
 }
 
 impl Semaphore {
-    /// So many permits; `None` if there are not as many and they are not to be waited for.
+    /// Gets this many permits; `None` if there are too few and `waits` is not set.
     pub(super) async fn granted(
         &self,
         wanted: usize,
@@ -30,13 +30,13 @@ impl Semaphore {
         let data = self.mutex.settings.description.as_bytes();
         let join = self.mutex.join_and(Role::Lock, None, data, |cork| self.ask(cork));
         let (mut place, asked) = join.await?;
-        // Asked behind the listing of the queue: it shows what those who are gone from that have done.
+        // Asked behind the listing of the queue: it shows what contenders that have left the queue have done.
         let mut first = match place.ahead() {
             Some(0) => Some(self.answered(asked).await?),
             _ => None,
         };
         loop {
-            // Costs nothing while it is known, however often something changes.
+            // Costs nothing while the state is known, however often something changes.
             if waits {
                 self.mutex.wait(&mut place).await?;
             } else if self.mutex.look(&mut place).await?.ahead() > 0 {
@@ -66,16 +66,16 @@ impl Semaphore {
         }
     }
 
-    /// Whether what has just been seen of the leases came over the connection over which we learned that nobody is in front
-    /// of us. Another server may not show yet what those who are gone from there have taken.
+    /// Whether the latest state of the leases came over the connection over which we learned that no contender is ahead
+    /// of us. Another server may not show yet what contenders that have left the queue have taken.
     ///
-    /// Nor was that server asked to be as far as we have heard: before 3.9 events do not say of which transaction they are.
+    /// Nor need that server be as far as the events we have received: before 3.9 events do not carry their transaction.
     fn is_of_one_connection(&self, place: &Place) -> bool {
         place.epoch() == Some(self.mutex.client.session().epoch())
     }
 
-    /// Trades the place in front for permits, in one transaction: so whoever has lost its place gets nothing,
-    /// and a lost reply leaves both or neither.
+    /// Trades the place at the head of the queue for permits, in one transaction: so a contender that has lost its
+    /// place gets nothing, and a lost reply leaves both or neither.
     async fn take(
         &self,
         wanted: usize,
@@ -114,7 +114,7 @@ impl Semaphore {
         match failed.rejection {
             // The path of the leases is gone.
             Rejection::NoNode if failed.index < wanted => changed(nodes, rest),
-            // The number of permits has changed, or is not told any more.
+            // The number of permits has changed, or its node is gone.
             Rejection::BadVersion => changed(nodes, rest),
             Rejection::NoNode if look.version.is_some() && failed.index == wanted => {
                 changed(nodes, rest)
@@ -125,7 +125,7 @@ impl Semaphore {
     }
 }
 
-/// Nothing has come of a trade, and the place is to be had back.
+/// Restores the place after a failed trade.
 fn changed(mut nodes: PendingNodes, rest: Lent) -> Result<Outcome, AcquireError> {
     let node = nodes.take_back().ok_or(AcquireError::NodeDeleted)?;
     Ok(Outcome::Changed(Box::new(rest.back(node))))
