@@ -87,13 +87,13 @@ impl ErrorCode {
         self.0 == Self::OK.0
     }
 
-    /// Whether the code says that the session is over.
+    /// Whether the code means that the session is over.
     #[must_use]
     pub const fn ends_session(self) -> bool {
         matches!(self, Self::SESSION_EXPIRED | Self::UNKNOWN_SESSION)
     }
 
-    /// Whether the code says that this client will not be served with the credentials it has.
+    /// Whether the code means that the server refuses this client with its present credentials.
     #[must_use]
     pub const fn refuses_identity(self) -> bool {
         matches!(self, Self::AUTH_FAILED | Self::SESSION_CLOSED_REQUIRE_AUTH)

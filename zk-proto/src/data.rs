@@ -99,7 +99,7 @@ record! {
         cversion: i32,
         /// Number of changes of the access control list.
         aversion: i32,
-        /// The session that an ephemeral node belongs to; 0 for every other kind of node.
+        /// The session that owns an ephemeral node; 0 for every other kind of node.
         ephemeral_owner: SessionId,
         /// Bytes of data; 0 for null.
         data_length: i32,
@@ -111,7 +111,7 @@ record! {
 }
 
 record! {
-    /// Who: an authentication scheme and what it calls somebody.
+    /// An identity: an authentication scheme and a name in it.
     Id {
         /// `world`, `auth`, `digest`, `ip`, `x509`, `sasl`, `super`, or a server plug-in's.
         scheme: Text,
@@ -123,9 +123,9 @@ record! {
 record! {
     /// One entry of an access control list.
     Acl {
-        /// What is allowed.
+        /// The permissions.
         perms: Perms,
-        /// To whom.
+        /// The identity that has them.
         id: Id,
     }
 }
@@ -144,7 +144,7 @@ record! {
 }
 
 numbered! {
-    /// What somebody may do with a node, as a set of bits.
+    /// The permissions of an identity on a node, as a set of bits.
     Perms {
         /// Nothing.
         NONE = 0 "none",
@@ -185,7 +185,7 @@ numbered! {
         CONTAINER = 4 "container",
         /// Deleted by the server when childless and not written for a time; only with `createTTL`.
         PERSISTENT_TTL = 5 "persistent-ttl",
-        /// The same, with a sequence number appended to its name.
+        /// As `persistent-ttl`, with a sequence number appended to its name.
         PERSISTENT_SEQUENTIAL_TTL = 6 "persistent-sequential-ttl",
     }
 }
@@ -233,7 +233,7 @@ numbered! {
 }
 
 numbered! {
-    /// How far a persistent watch sees.
+    /// The reach of a persistent watch.
     AddWatchMode {
         /// The node itself and its set of children.
         PERSISTENT = 0 "persistent",

@@ -30,7 +30,7 @@ record! {
     fixed RequestHeader {
         /// Echoed by the reply.
         xid: Xid,
-        /// What is asked for.
+        /// The operation.
         #[cfg_attr(feature = "serde", serde(rename = "type"))]
         op: OpCode,
     }
@@ -44,8 +44,8 @@ record! {
         xid: Xid,
         /// Last transaction applied by the server; not meaningful in every kind of reply.
         zxid: Zxid,
-        /// A body that means something follows only if this is [`ErrorCode::OK`]. Refusals of SASL
-        /// have one too, to be ignored.
+        /// A meaningful body follows only if this is [`ErrorCode::OK`]. Refusals of SASL have one
+        /// too, to be ignored.
         err: ErrorCode,
     }
 }
@@ -71,7 +71,7 @@ pub fn split_frame(buffer: &mut BytesMut, len_max: usize) -> Result<Option<Bytes
     split_frame_mut(buffer, len_max).map(|frame| frame.map(BytesMut::freeze))
 }
 
-/// The same, of a frame that is to be overwritten.
+/// As [`split_frame`], for a frame that is to be overwritten.
 pub(crate) fn split_frame_mut(
     buffer: &mut BytesMut,
     len_max: usize,
@@ -91,8 +91,8 @@ pub(crate) fn split_frame_mut(
     Ok(Some(buffer.split_to(len)))
 }
 
-/// How long the first frame says that it is, without its length prefix; not judged. `None` if it does not say so
-/// yet, or nothing that could be a length.
+/// The length that the first frame claims, without its length prefix; not checked. `None` if the prefix is incomplete,
+/// or cannot be a length.
 pub(crate) fn frame_len(buffer: &[u8]) -> Option<usize> {
     let prefix = buffer.first_chunk::<LEN_PREFIX>()?;
     usize::try_from(prefix.as_slice().get_i32()).ok()
@@ -103,7 +103,7 @@ pub fn encode_frame(content: &impl Encode, out: &mut BytesMut) {
     encode_frame_with(out, |out| content.encode(out));
 }
 
-/// Appends a frame of whatever `write` appends.
+/// Appends a frame with the content that `write` appends.
 pub fn encode_frame_with(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) {
     let start = out.len();
     out.put_i32(0);
@@ -135,7 +135,7 @@ pub struct RequestFrame {
 /// Bytes of a buffer that requests share.
 const LEN_SHARED: usize = 4 << 10;
 
-/// Longest body that goes into such a buffer, in bytes: what is longer would leave most of one unused.
+/// Longest body that goes into such a buffer, in bytes: a longer one would leave most of a buffer unused.
 const LEN_SHARED_MAX: usize = LEN_SHARED / 4;
 
 impl RequestFrame {
@@ -153,12 +153,12 @@ impl RequestFrame {
         Self { op, body: out }
     }
 
-    /// Encodes a request behind others, in a buffer that they share. Costs no allocation as long as there is room; one for
-    /// dozens of usual requests is made where there is none. A long request is encoded elsewhere.
+    /// Encodes a request behind others, in a shared buffer. Costs no allocation as long as there is room; otherwise
+    /// allocates room for dozens of usual requests. A long request is encoded elsewhere.
     #[must_use]
     pub fn within<R: Request>(buffer: &mut BytesMut, request: &R) -> Self {
         let len = request.encoded_len();
-        // What lies in it stays there, and is nobody's body.
+        // Bytes that are in it already stay there, and belong to no body.
         if len > LEN_SHARED_MAX || !buffer.is_empty() {
             return Self::of(request);
         }
@@ -175,7 +175,7 @@ impl RequestFrame {
         Self { op, body: body.into() }
     }
 
-    /// What is asked for.
+    /// The operation.
     #[must_use]
     pub const fn op(&self) -> OpCode {
         self.op
@@ -187,19 +187,19 @@ impl RequestFrame {
         self.body.len().saturating_add(RequestHeader::LEN)
     }
 
-    /// Whether there is nothing behind the header.
+    /// Whether the body is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.body.is_empty()
     }
 
-    /// What follows the header.
+    /// The bytes after the header.
     #[inline(always)]
     pub(crate) fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// The node that it is about, if it begins with its path: most do.
+    /// The path of the node concerned, if the body begins with it: most do.
     pub(crate) fn path(&self) -> Option<&str> {
         match self.op {
             OpCode::PING
@@ -213,25 +213,26 @@ impl RequestFrame {
             | OpCode::MULTI
             | OpCode::MULTI_READ => None,
             _ => {
-                // A string has its length in front, as frames have.
+                // A string is preceded by its length, as frames are.
                 let end = frame_len(&self.body)?.saturating_add(LEN_PREFIX);
                 core::str::from_utf8(self.body.get(LEN_PREFIX..end)?).ok()
             }
         }
     }
 
-    /// Gives the body back, of what is not written again.
+    /// Frees the body of a request that is not written again.
     pub(crate) fn drop_body(&mut self) {
         self.body = BytesMut::new();
     }
 
-    /// Appends the frame with its xid to what goes to the server.
+    /// Appends the frame with its xid to the outbound bytes.
     pub fn write(&self, xid: Xid, out: &mut BytesMut) {
         self.write_head(xid, out);
         out.extend_from_slice(&self.body);
     }
 
-    /// The same of a read, without asking for a watch: of every read that can, the last byte says whether it does.
+    /// As [`write`](Self::write), for a read, without asking for a watch: in every read that can ask for one, the last
+    /// byte is the flag.
     pub(crate) fn write_unwatched(&self, xid: Xid, out: &mut BytesMut) {
         self.write_head(xid, out);
         if let Some((_, path)) = self.body.split_last() {
@@ -240,7 +241,7 @@ impl RequestFrame {
         }
     }
 
-    /// Appends what is in front of the body, in one piece, and makes room for the body too.
+    /// Appends the prefix and header in one piece, and reserves room for the body too.
     fn write_head(&self, xid: Xid, out: &mut BytesMut) {
         let mut head = [0; LEN_PREFIX + RequestHeader::LEN];
         let mut rest = head.as_mut_slice();

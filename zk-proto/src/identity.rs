@@ -1,4 +1,4 @@
-//! Who may do what: identities, and entries of access control lists.
+//! Identities, and entries of access control lists.
 
 use alloc::format;
 use core::net::IpAddr;
@@ -11,7 +11,7 @@ use crate::{
 /// ```
 /// use zk_proto::{Acl, AclList, Id, Perms};
 ///
-/// // The creator may do everything, a colleague may read and write, everybody may look.
+/// // The creator may do everything, a colleague may read and write, all others may read.
 /// let list = AclList::from_iter([
 ///     Acl::creator_all(),
 ///     Id::x509("CN=reports,O=Example").may(Perms::READ | Perms::WRITE),
@@ -20,13 +20,13 @@ use crate::{
 /// assert_eq!(list.len(), 3);
 /// ```
 impl Acl {
-    /// Everybody may do everything. The word is meant to be seen in reviews.
+    /// All clients may do everything. The word `unsafe` is meant to be seen in reviews.
     #[must_use]
     pub const fn open_unsafe() -> Self {
         Self { perms: Perms::ALL, id: Id::anyone() }
     }
 
-    /// Everybody may read.
+    /// All clients may read.
     #[must_use]
     pub const fn world_readable() -> Self {
         Self { perms: Perms::READ, id: Id::anyone() }
@@ -40,52 +40,52 @@ impl Acl {
 }
 
 impl Id {
-    /// Everybody, whether or not they have said who they are.
+    /// All clients, authenticated or not.
     #[must_use]
     pub const fn anyone() -> Self {
         Self { scheme: Text::from_static("world"), id: Text::from_static("anyone") }
     }
 
-    /// Whoever creates the node or changes its list, under every identity that their connection has but the address.
-    /// Servers put the identities themselves in its place, and refuse if there are none.
+    /// The client that creates the node or changes its list, under every identity that its connection has but the
+    /// address. Servers replace this by the identities themselves, and refuse if there are none.
     #[must_use]
     pub const fn creator() -> Self {
         Self { scheme: Text::from_static("auth"), id: Text::from_static("") }
     }
 
-    /// Whoever knows the password of a user. `digest` is what servers make of both, by default the SHA-1 of
+    /// A client that knows the password of a user. `digest` is what servers compute from both, by default the SHA-1 of
     /// `user:password` in base 64.
     #[must_use]
     pub fn digest(user: &str, digest: &str) -> Self {
         Self::of("digest", &format!("{user}:{digest}"))
     }
 
-    /// Whoever has shown a certificate with this subject, as RFC 2253 writes it: `CN=ann,O=Example`, without blanks
-    /// behind the commas, the innermost part first.
+    /// A client that has shown a certificate with this subject, as RFC 2253 writes it: `CN=ann,O=Example`, without
+    /// blanks behind the commas, the innermost part first.
     #[must_use]
     pub fn x509(subject: &str) -> Self {
         Self::of("x509", subject)
     }
 
-    /// Whoever has proved by SASL to be this user. Of Kerberos' principals servers may leave out host and realm.
+    /// A client that has proved by SASL to be this user. Servers may leave out host and realm of Kerberos principals.
     #[must_use]
     pub fn sasl(user: &str) -> Self {
         Self::of("sasl", user)
     }
 
-    /// Whoever connects from this address; not from behind a proxy, then.
+    /// A client that connects from this address; not from behind a proxy, then.
     #[must_use]
     pub fn address(address: IpAddr) -> Self {
         Self::of("ip", &format!("{address}"))
     }
 
-    /// Whoever connects from an address of which so many bits are the same.
+    /// A client that connects from an address with the same first `bits` bits.
     #[must_use]
     pub fn network(address: IpAddr, bits: u8) -> Self {
         Self::of("ip", &format!("{address}/{bits}"))
     }
 
-    /// An entry of an access control list: this is what they may do.
+    /// An entry of an access control list that grants these permissions.
     #[must_use]
     pub const fn may(self, perms: Perms) -> Acl {
         Acl { perms, id: self }

@@ -1,4 +1,4 @@
-//! `Serialize` for what a derive cannot do: buffers in hex, null kept.
+//! `Serialize` where a derive does not suffice: buffers in hex, null kept.
 
 use alloc::string::String;
 use core::fmt::Write as _;
@@ -58,7 +58,7 @@ pub(crate) fn buffer<T: AsRef<[u8]>, S: Serializer>(
     buffer.as_ref().map(|bytes| Hex(bytes.as_ref())).serialize(serializer)
 }
 
-/// Secrets show: who serialises a record wants to see the wire.
+/// Secrets show: a caller that serialises a record wants to see the wire.
 impl<T: AsRef<[u8]>> Serialize for Secret<Option<T>> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         buffer(&self.0, serializer)

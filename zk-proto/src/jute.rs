@@ -70,7 +70,7 @@ pub struct DecodeError {
     pub field: &'static str,
     /// Where in the frame (without its length prefix) the offending value begins, in bytes.
     pub offset: usize,
-    /// What is wrong with it.
+    /// The fault.
     pub kind: DecodeErrorKind,
 }
 
@@ -106,7 +106,7 @@ pub enum DecodeErrorKind {
 }
 
 impl DecodeError {
-    /// An error that does not know yet in which record and field it happened.
+    /// An error whose record and field are not known yet.
     #[must_use]
     pub(crate) const fn at(offset: usize, kind: DecodeErrorKind) -> Self {
         Self { record: "frame", field: "", offset, kind }
@@ -127,7 +127,7 @@ impl DecodeError {
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     frame: &'a Bytes,
-    /// What is behind the position.
+    /// The bytes behind the position.
     rest: &'a [u8],
 }
 
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
     /// Checks that nothing is left.
     ///
     /// # Errors
-    /// [`DecodeErrorKind::TrailingBytes`] if something is.
+    /// [`DecodeErrorKind::TrailingBytes`] if there are bytes left.
     pub fn finish(&self) -> Result<(), DecodeError> {
         match self.left() {
             0 => Ok(()),
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// Takes the `N` bytes of a `T`. Of a record that the frame ends in, the error names the field that it ends in.
+    /// Takes the `N` bytes of a `T`. If the frame ends within a record, the error names the field that it ends in.
     pub(crate) fn fixed<T: Fixed, const N: usize>(&mut self) -> Result<&'a [u8; N], DecodeError> {
         if let Some((bytes, rest)) = self.rest.split_first_chunk() {
             self.rest = rest;
@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
         Err(self.truncated(N))
     }
 
-    /// The error for so many bytes where there are fewer.
+    /// The error for a value of `needed` bytes where there are fewer.
     #[cold]
     const fn truncated(&self, needed: usize) -> DecodeError {
         let kind = DecodeErrorKind::Truncated { needed, left: self.left() };
@@ -261,23 +261,23 @@ pub(crate) fn encode_count(count: Option<usize>, out: &mut BytesMut) {
     }
 }
 
-/// A value that always occupies the same number of bytes, of which any are such a value: its bytes, or the room for
-/// them, are looked for once, and not once for each number in it.
+/// A value with a fixed number of bytes, for which any bytes are valid: the bounds are checked once, and not for each
+/// number in it.
 pub(crate) trait Fixed: Sized {
     /// Bytes of the encoding.
     const LEN: usize;
 
-    /// Of a record, its name and those of its fields, with the length of each.
+    /// The name of a record and those of its fields, with the length of each; empty for other values.
     const FIELDS: (&'static str, &'static [(&'static str, usize)]) = ("", &[]);
 
-    /// Takes the value from the front of what has at least [`Fixed::LEN`] bytes.
+    /// Takes the value from the front of a buffer with at least [`Fixed::LEN`] bytes.
     fn get(from: &mut impl Buf) -> Self;
 
-    /// Appends the value to what has room for [`Fixed::LEN`] bytes more.
+    /// Appends the value to a buffer with room for at least [`Fixed::LEN`] more bytes.
     fn put(&self, to: &mut impl BufMut);
 }
 
-/// Makes the codec of what is [`Fixed`].
+/// Makes the codec of a [`Fixed`] type.
 macro_rules! fixed_codec {
     ($type:ty) => {
         impl crate::jute::Encode for $type {
@@ -364,7 +364,7 @@ impl Decode<'_> for () {
     }
 }
 
-/// A jute buffer. `None` is null, `Some(&[])` is empty: servers keep them apart.
+/// A jute buffer. `None` is null, `Some(&[])` is empty: servers distinguish them.
 impl Encode for Option<&[u8]> {
     fn encode(&self, out: &mut BytesMut) {
         encode_count(self.map(<[u8]>::len), out);

@@ -4,14 +4,15 @@
 //!
 //! * **Codec**: every record of the client protocol, in both directions, so that clients, servers,
 //!   proxies and fuzzers can be built on it. Start at [`request`] and [`frame`].
-//! * **Session**: what survives a socket (timers, in-flight requests, watches, credentials, server
-//!   rotation) as one plain value that is told what happened and says what to do: [`session`].
+//! * **Session**: the state that survives a socket (timers, in-flight requests, watches,
+//!   credentials, server rotation) as one plain value that takes events and returns actions:
+//!   [`session`].
 //!
 //! The crate is `no_std` with `alloc`: no sockets, no clocks, no threads.
 //!
 //! # Features
 //! * `proptest`: strategies for every record, for paths, frames and malformed frames.
-//! * `serde`: `Serialize` for every record, in the form that wire inspection wants.
+//! * `serde`: `Serialize` for every record, in a form for wire inspection.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

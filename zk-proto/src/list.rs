@@ -12,9 +12,9 @@ use crate::{
 
 /// A vector, kept in its encoded form and decoded while it is iterated.
 ///
-/// A list that came in a reply shares the frame's memory, so that a million children cost no
-/// allocation; one that goes into a request is encoded once and cloned for nothing. Null is a value
-/// of its own beside the empty list.
+/// A list in a reply shares the frame's memory, so that a million children cost no allocation; one
+/// in a request is encoded once and cheap to clone. Null is a value of its own beside the empty
+/// list.
 pub struct List<T> {
     /// `None` is null.
     count: Option<usize>,
@@ -24,7 +24,7 @@ pub struct List<T> {
 }
 
 impl<T> List<T> {
-    /// The vector that is not there. Servers refuse most requests that carry one.
+    /// The null vector. Servers refuse most requests that carry one.
     pub const NULL: Self = Self { count: None, elements: Bytes::new(), of: PhantomData };
 
     /// The vector without elements.
@@ -74,7 +74,7 @@ impl Growing {
         self.count == 0
     }
 
-    /// The list, of whatever has been pushed.
+    /// The list of the pushed elements.
     pub(crate) fn grown<T>(self) -> List<T> {
         List { count: Some(self.count), elements: self.elements.freeze(), of: PhantomData }
     }
@@ -120,7 +120,7 @@ impl<'a, T: Decode<'a>> Iterator for Iter<'a, T> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
-        // An error cannot be: the elements were checked when the list was made.
+        // This cannot fail: the elements were checked when the list was made.
         (self.reader.left() > 0).then(|| T::decode(&mut self.reader).ok()).flatten()
     }
 }
@@ -177,7 +177,7 @@ impl<T> Default for List<T> {
     }
 }
 
-/// Two lists are equal if they are on the wire.
+/// Two lists are equal if their encodings are.
 impl<T> PartialEq for List<T> {
     fn eq(&self, other: &Self) -> bool {
         (self.count, &self.elements) == (other.count, &other.elements)

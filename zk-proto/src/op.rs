@@ -3,7 +3,7 @@
 use crate::numbered::numbered;
 
 numbered! {
-    /// What a request asks for. Numbers without a name survive and print as numbers.
+    /// The operation of a request. Numbers without a name survive and print as numbers.
     OpCode {
         /// A watch event, pushed by the server with xid -1.
         NOTIFICATION = 0 "notification",
@@ -11,7 +11,7 @@ numbered! {
         CREATE = 1 "create",
         /// Delete a childless node.
         DELETE = 2 "delete",
-        /// Whether a node exists.
+        /// Check whether a node exists.
         EXISTS = 3 "exists",
         /// Read a node's data.
         GET_DATA = 4 "getData",
@@ -38,7 +38,7 @@ numbered! {
         CREATE2 = 15 "create2",
         /// Change the ensemble's membership. Since 3.5.0.
         RECONFIG = 16 "reconfig",
-        /// Whether this connection has a watch. Since 3.5.0.
+        /// Check whether this connection has a watch. Since 3.5.0.
         CHECK_WATCHES = 17 "checkWatches",
         /// Remove watches of this connection. Since 3.5.0.
         REMOVE_WATCHES = 18 "removeWatches",
@@ -76,7 +76,7 @@ numbered! {
 }
 
 impl OpCode {
-    /// Whether only the session itself asks for that.
+    /// Whether only the session itself sends such requests.
     pub(crate) const fn is_the_sessions(self) -> bool {
         matches!(
             self,

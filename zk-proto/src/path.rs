@@ -1,7 +1,7 @@
 //! Paths: checked once, at the boundary.
 //!
 //! Servers check the paths of writes but not of reads, and an empty path reads the root node; so a
-//! client that does not check its own paths will sooner or later be surprised.
+//! client that does not check its own paths will sooner or later read the wrong node.
 
 use alloc::{
     borrow::ToOwned,
@@ -22,13 +22,13 @@ pub enum Naming {
     Sequential,
 }
 
-/// What is wrong with a path.
+/// The error for an invalid path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid path {path:?}: {fault}")]
 pub struct PathError {
-    /// The path as it was given.
+    /// The path as given.
     pub path: String,
-    /// What is wrong with it.
+    /// The fault.
     pub fault: PathFault,
 }
 
@@ -69,8 +69,8 @@ pub fn check(path: &str, naming: Naming) -> Result<(), PathError> {
     }
 }
 
-/// Whether nothing in a path needs a closer look, as in nearly all of them: one pass over its bytes, since every request
-/// pays for it.
+/// Whether a path is valid at first glance, as nearly all are: one pass over its bytes, since every request pays for
+/// it.
 fn is_plain(path: &str) -> bool {
     let mut before = None;
     for byte in path.bytes() {
@@ -110,8 +110,8 @@ fn fault(path: &str, naming: Naming) -> Option<PathFault> {
     None
 }
 
-/// Control characters, the private area, the specials block, and everything outside the basic plane:
-/// servers judge UTF-16 units, and surrogates are among the refused ones.
+/// Control characters, the private area, the specials block, and everything outside the basic plane: servers check
+/// UTF-16 units, and refuse surrogates.
 const fn is_refused(character: char) -> bool {
     matches!(
         character,
@@ -119,7 +119,7 @@ const fn is_refused(character: char) -> bool {
     )
 }
 
-/// The path above; `None` for the root.
+/// The parent's path; `None` for the root.
 #[must_use]
 pub fn parent(path: &str) -> Option<&str> {
     match path.rsplit_once('/')? {
@@ -129,7 +129,7 @@ pub fn parent(path: &str) -> Option<&str> {
     }
 }
 
-/// The path itself and each one above it, the root last.
+/// The path itself and its ancestors, the root last.
 pub fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     core::iter::successors(Some(path), |path| parent(path))
 }
@@ -153,9 +153,8 @@ pub fn join(parent: &str, name: &str) -> String {
 
 /// Reads the number that a server appended to a sequential node's name.
 ///
-/// It is a signed 32-bit counter printed as `%010d`: ten digits, or a sign with nine or ten digits once
-/// it has wrapped (servers before 3.6). `None` if `suffix` is anything that no counter is printed as,
-/// so that different suffixes are different numbers.
+/// It is a signed 32-bit counter printed as `%010d`: ten digits, or a sign with nine or ten digits once it has wrapped
+/// (servers before 3.6). `None` if no counter prints as `suffix`, so that different suffixes are different numbers.
 #[must_use]
 pub fn parse_sequence(suffix: &str) -> Option<i32> {
     let digits = suffix.strip_prefix('-').unwrap_or(suffix);
@@ -181,7 +180,7 @@ impl ZkPath {
         &self.0
     }
 
-    /// The node above; `None` for the root.
+    /// The parent; `None` for the root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         parent(&self.0).map(|parent| Self(parent.to_owned()))

@@ -1,10 +1,9 @@
-//! Mistakes to be made on purpose, so that it can be seen whether the simulator notices them.
+//! Mistakes planted on purpose, to check that the simulator notices them.
 //!
-//! Each is a mistake that some client or lock has really had, or that we have made ourselves, put back at the
-//! place where it would be made here. They are only there in builds with `--cfg zk_bank`, and then only
-//! one at a time: the one that a process was told to make. In every other build
-//! [`planted!`](crate::planted!) is the constant `false`, and neither the names below nor the mistakes are
-//! compiled.
+//! Each is a mistake that a client or a lock has really had, or that was made in this project, put back at the place
+//! where it would be made here. They exist only in builds with `--cfg zk_bank`, and a process makes at most one at a
+//! time: the one it was configured to make. In every other build [`planted!`](crate::planted!) is the constant `false`,
+//! and neither the names below nor the mistakes are compiled.
 
 /// Whether to make this mistake: one of the names of `planted::Bug`. The constant `false`, unless built with
 /// `--cfg zk_bank`.
@@ -37,23 +36,23 @@ mod bank {
 
     macro_rules! bugs {
         ($($name:ident: $what:literal, $origin:literal, $invariants:literal;)*) => {
-            /// A mistake.
+            /// A planted mistake.
             #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
             pub enum Bug {
                 $(#[doc = $what] $name,)*
             }
 
             impl Bug {
-                /// Every one of them.
+                /// All mistakes.
                 pub const ALL: &[Self] = &[$(Self::$name),*];
 
-                /// What is done wrong.
+                /// A description of the mistake.
                 #[must_use]
                 pub const fn what(self) -> &'static str {
                     match self { $(Self::$name => $what,)* }
                 }
 
-                /// Who has had it: an entry of a tracker, a client, or `own` if it was made or thought of here.
+                /// Where it was made: an entry of a tracker, a client, or `own` if it was made or thought of here.
                 #[must_use]
                 pub const fn origin(self) -> &'static str {
                     match self { $(Self::$name => $origin,)* }
@@ -153,13 +152,13 @@ mod bank {
         NodeNotRemade: "a node that is to come back does not if somebody has deleted it", "own", "L1";
     }
 
-    /// What no bug has for a number.
+    /// A number that no bug has.
     const NONE: usize = usize::MAX;
 
     static PLANTED: AtomicUsize = AtomicUsize::new(NONE);
     static MADE: AtomicU64 = AtomicU64::new(0);
 
-    /// From now on this mistake is made, by the whole process; or none.
+    /// Makes the whole process make this mistake from now on; or none.
     pub fn plant(bug: Option<Bug>) {
         PLANTED.store(bug.map_or(NONE, |bug| bug as usize), Ordering::Relaxed);
         MADE.store(0, Ordering::Relaxed);

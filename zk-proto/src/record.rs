@@ -3,8 +3,8 @@
 /// Makes a struct whose wire form is its fields in order.
 ///
 /// The order is written once, so that encoding and decoding cannot disagree. With `fixed` in front, all fields are
-/// [`Fixed`](crate::jute::Fixed), and so is the record. A view of a record, which borrows what that owns, goes by its name
-/// in errors.
+/// [`Fixed`](crate::jute::Fixed), and so is the record. A view, which borrows the contents of a record, has the
+/// record's name in errors.
 macro_rules! record {
     ($(#[$meta:meta])* fixed $name:ident { $($fields:tt)* }) => {
         crate::record::record!(@struct $(#[$meta])* $name { $($fields)* });

@@ -1,4 +1,4 @@
-//! Chance from a seed, by an algorithm that will not change: seeds in bug reports must not expire.
+//! Seeded randomness, by an algorithm that will not change: seeds in bug reports must not expire.
 
 use core::time::Duration;
 

@@ -1,8 +1,8 @@
-//! Strings on the wire: kept as the bytes that came, read leniently.
+//! Strings on the wire: kept as the bytes received, read leniently.
 //!
-//! Servers encode strings from UTF-16 units, so a character outside the basic plane arrives as two
-//! three-byte surrogates (CESU-8). A strict reader would drop the connection over somebody's name in
-//! an access control list; these types keep the bytes and decode when asked.
+//! Servers encode strings from UTF-16 units, so a character outside the basic plane arrives as two three-byte
+//! surrogates (CESU-8). A strict reader would drop the connection over a user's name in an access control list; these
+//! types keep the bytes and decode on demand.
 
 use alloc::{
     borrow::{Cow, ToOwned},
@@ -20,14 +20,14 @@ use crate::jute::{COUNT_LEN, Decode, DecodeError, Encode, Reader};
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Str<'a>(Option<&'a [u8]>);
 
-/// A string in a reply: shares the memory of the frame that it came in.
+/// A string in a reply: shares the memory of its frame.
 ///
 /// Null is a value of its own; [`Text::lossy`] reads it as empty.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Text(Option<Bytes>);
 
 impl<'a> Str<'a> {
-    /// The string that is not there.
+    /// The null string.
     pub const NULL: Self = Self(None);
 
     /// A string of bytes that need not be UTF-8.
@@ -50,7 +50,7 @@ impl<'a> Str<'a> {
 }
 
 impl Text {
-    /// The string that is not there.
+    /// The null string.
     pub const NULL: Self = Self(None);
 
     /// A string that costs no allocation.
@@ -158,7 +158,7 @@ impl Decode<'_> for Text {
     }
 }
 
-/// A value that must not be seen in logs: its `Debug` prints dots.
+/// A value that must not appear in logs: its `Debug` prints dots.
 ///
 /// Session passwords, credentials and SASL tokens travel in this.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -189,7 +189,7 @@ impl<'a, T: Decode<'a>> Decode<'a> for Secret<T> {
     }
 }
 
-/// UTF-8 where it is that; otherwise joins CESU-8 surrogate pairs and replaces what is left over.
+/// Returns valid UTF-8 as it is; otherwise joins CESU-8 surrogate pairs and replaces other invalid bytes.
 fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     match core::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),

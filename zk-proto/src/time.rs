@@ -1,10 +1,10 @@
-//! Time as a value: the session is told what time it is and never asks.
+//! Time as a value: the driver passes it to the session, which never asks for it.
 
 use core::{fmt, time::Duration};
 
-/// A moment, as the time since an epoch that whoever drives the session has chosen.
+/// A moment, as the time since an epoch that the driver of the session has chosen.
 ///
-/// Must never go back, and should go on while the machine sleeps: sessions expire on the servers'
+/// Must never go back, and should advance while the machine sleeps: sessions expire on the servers'
 /// clocks meanwhile.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(Duration);
@@ -25,7 +25,7 @@ impl Time {
         self.0
     }
 
-    /// This much later; the end of time if that cannot be expressed.
+    /// This much later; the end of time on overflow.
     #[must_use]
     pub const fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration))

@@ -1,20 +1,20 @@
-//! Overwriting secrets that nobody needs any more.
+//! Overwriting secrets that are not needed any more.
 
 use bytes::{Bytes, BytesMut};
 use zeroize::Zeroize as _;
 
-/// Overwrites bytes that nobody else has. Those that are shared are left to the last one who has them.
+/// Overwrites bytes that are not shared. Shared ones are left to their last owner.
 pub(crate) fn wipe(bytes: &mut Bytes) {
     if let Ok(mut own) = core::mem::take(bytes).try_into_mut() {
         own.zeroize();
     }
 }
 
-/// Overwrites all memory of a buffer, with what has been in front of its beginning, and gives it back.
+/// Overwrites all memory of a buffer, including the part before its beginning, and frees it.
 pub(crate) fn wipe_buffer(buffer: &mut BytesMut) {
     overwrite(buffer);
-    // More than there is, unless it begins behind what has been taken off: it moves to the front then. Otherwise it
-    // moves elsewhere, and would grow each time if it were kept.
+    // Reserves more than the capacity. If bytes have been taken off the front, the buffer moves to the front then.
+    // Otherwise it moves elsewhere, and would grow each time if it were kept.
     buffer.reserve(buffer.capacity().saturating_add(1));
     overwrite(buffer);
     *buffer = BytesMut::new();
@@ -39,7 +39,7 @@ mod tests {
         let front = buffer.as_ptr();
         buffer.advance(5);
         buffer.clear();
-        // What `wipe_buffer` counts on.
+        // `wipe_buffer` relies on this.
         buffer.reserve(buffer.capacity() + 1);
         assert_eq!((buffer.as_ptr(), buffer.capacity()), (front, 64));
     }

@@ -1,4 +1,4 @@
-//! Access control lists, and who this connection is.
+//! Access control lists, and the identities of this connection.
 
 use crate::{
     data::{AclList, ClientInfo, Stat},
@@ -11,7 +11,7 @@ use crate::{
 record! {
     /// Read a node's access control list.
     GetAclRequest<'a> {
-        /// Which.
+        /// The node's path.
         path: Str<'a>,
     }
 }
@@ -19,9 +19,9 @@ record! {
 record! {
     /// A node's access control list.
     GetAclResponse {
-        /// Digests are masked for those who may not change it.
+        /// Digests are masked for clients that may not change the list.
         acl: AclList,
-        /// The node's.
+        /// The node's metadata.
         stat: Stat,
     }
 }
@@ -29,7 +29,7 @@ record! {
 record! {
     /// Replace a node's access control list.
     SetAclRequest<'a> {
-        /// Which.
+        /// The node's path.
         path: Str<'a>,
         /// Null and empty are refused.
         acl: AclList,
@@ -41,7 +41,7 @@ record! {
 record! {
     /// Answer to a change of access.
     SetAclResponse {
-        /// The node's, after the change.
+        /// The node's metadata after the change.
         stat: Stat,
     }
 }

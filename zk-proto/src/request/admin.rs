@@ -41,7 +41,7 @@ record! {
 record! {
     /// Number of descendants. Since 3.6.0; costs the server a walk over its whole tree.
     GetAllChildrenNumberRequest<'a> {
-        /// Of which node.
+        /// The node's path.
         path: Str<'a>,
     }
 }

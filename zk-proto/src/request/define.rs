@@ -1,4 +1,4 @@
-//! What a request is, and what makes the records of requests without repeating what they have in common.
+//! The trait of requests, and macros that make the records of requests.
 
 use crate::{
     jute::{Decode, Encode},
@@ -9,7 +9,7 @@ use crate::{
 pub trait Request: Encode {
     /// The operation.
     const OP: OpCode;
-    /// What follows the header of a reply without error.
+    /// The body of a reply without error.
     type Response: for<'a> Decode<'a> + Encode;
 }
 

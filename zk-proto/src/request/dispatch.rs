@@ -1,4 +1,4 @@
-//! From an operation number to the types that belong to it.
+//! From an operation number to its types.
 
 use core::fmt::Debug;
 
@@ -25,13 +25,13 @@ pub trait Inspect {}
 #[cfg(not(feature = "serde"))]
 impl<T> Inspect for T {}
 
-/// Something to do with a request whose type is only known from a number: decode it, describe it,
-/// make one up. Proxies, servers and fuzzers implement this and call [`dispatch`].
+/// An action on a request whose type is known only by a number: decode it, describe it, generate
+/// one. Proxies, servers and fuzzers implement this and call [`dispatch`].
 pub trait RequestVisitor<'a> {
-    /// What comes of it.
+    /// The result of the action.
     type Output;
 
-    /// Called with the type that the number stands for.
+    /// Called with the request type of the number.
     fn visit<R>(self) -> Self::Output
     where
         R: Request + Decode<'a> + Debug + PartialEq + Inspect + 'a,

@@ -1,7 +1,7 @@
-//! The records of requests and replies, grouped by subject, and what ties them together.
+//! The records of requests and replies, grouped by subject, and the trait that connects them.
 //!
 //! Requests borrow (from the caller when encoding, from the frame when decoding); replies share the
-//! memory of the frame that they came in.
+//! memory of their frame.
 
 mod acl;
 mod admin;

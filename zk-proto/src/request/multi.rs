@@ -46,7 +46,7 @@ impl<'a, I: Item<'a>> Iterator for Items<'a, I> {
     type Item = (MultiHeader, I);
 
     fn next(&mut self) -> Option<Self::Item> {
-        // An error cannot be: the stream was checked when it was made.
+        // This cannot fail: the stream was checked when it was made.
         let header = next_header(&mut self.reader).ok()??;
         let item = I::decode_behind(header, &mut self.reader).ok()?;
         Some((header, item))
@@ -68,10 +68,10 @@ fn take_stream<'a, I: Item<'a>>(reader: &mut Reader<'a>) -> Result<Bytes, Decode
     Ok(reader.since(start))
 }
 
-/// Most bytes that room is made for before it is known whether they are needed.
+/// Most bytes that are reserved before it is known whether they are needed.
 const LEN_GUESSED_MAX: usize = 4 << 10;
 
-/// Room for the first of several, if it is as short as most are.
+/// Room for the first operation, if it is as short as most are.
 const FIRST_LEN: usize = 256;
 
 /// Encodes a whole stream.
@@ -83,7 +83,7 @@ fn make_stream<'a, I: Item<'a>>(items: impl IntoIterator<Item = (ErrorCode, I)>)
         MultiHeader { op: item.op(), done: false, err }.encode(&mut out);
         item.encode_body(&mut out);
         if index == 0 {
-            // The others are mostly like the first one.
+            // The others are mostly as long as the first.
             out.reserve(out.len().saturating_mul(count).min(LEN_GUESSED_MAX));
         }
     }
@@ -206,7 +206,7 @@ impl Request for MultiReadRequest {
     type Response = MultiResponse;
 }
 
-/// The closing header of a stream: what real clients put there differs, and servers ignore it.
+/// The closing header of a stream: clients write different values there, and servers ignore it.
 #[cfg(feature = "serde")]
 pub(crate) fn end_of(stream: &Bytes) -> MultiHeader {
     let start = stream.len().saturating_sub(MultiHeader::LEN_MIN);

@@ -1,4 +1,4 @@
-//! What stands behind the headers of a multi: operations, and their results.
+//! The items behind the headers of a multi: operations, and their results.
 
 use bytes::BytesMut;
 
@@ -19,26 +19,26 @@ record! {
     /// In front of every operation and every result of a multi, and at the end of its stream.
     #[derive(Copy)]
     fixed MultiHeader {
-        /// The operation, or of a result its kind: not always the operation's, since old servers
+        /// The operation, or the kind of a result: not always the operation's, since old servers
         /// answer `create2` with the result of `create`.
         #[cfg_attr(feature = "serde", serde(rename = "type"))]
         op: OpCode,
         /// Whether this is the end of the stream.
         done: bool,
-        /// Of a result: its error. Of a request: -1 or 0, ignored.
+        /// In a result: its error. In a request: -1 or 0, ignored.
         err: ErrorCode,
     }
 }
 
 impl MultiHeader {
-    /// What closes every stream.
+    /// The closing header of every stream.
     pub const END: Self = Self { op: OpCode::ERROR, done: true, err: ErrorCode(-1) };
 }
 
 record! {
     /// Insist on a version without writing.
     CheckVersionRequest<'a> {
-        /// Of which node.
+        /// The node's path.
         path: Str<'a>,
         /// Expected data version; -1 only asks for existence.
         version: i32,
@@ -48,7 +48,7 @@ record! {
 /// `check` as a request of its own, for servers, proxies and tests.
 ///
 /// **Clients must not send it**: it poisons the transaction log of servers before 3.8.5 and 3.9.3.
-/// It is here because it does occur on the wire.
+/// It exists because it does occur on the wire.
 impl Request for CheckVersionRequest<'_> {
     const OP: OpCode = OpCode::CHECK;
     type Response = ();
@@ -78,7 +78,7 @@ pub enum MultiOp<'a> {
 #[expect(missing_docs, reason = "each variant is the result of the operation of its name")]
 pub enum MultiResult {
     Create(CreateResponse),
-    /// Also of containers and of nodes with a time to live.
+    /// Also for containers and nodes with a time to live.
     Create2(Create2Response),
     Delete,
     SetData(SetDataResponse),
@@ -90,7 +90,7 @@ pub enum MultiResult {
     Error(ErrorCode),
 }
 
-/// What follows the header in a stream.
+/// An item behind a header in a stream.
 pub(super) trait Item<'a>: Sized {
     fn op(&self) -> OpCode;
     fn decode_behind(header: MultiHeader, reader: &mut Reader<'a>) -> Result<Self, DecodeError>;
@@ -220,7 +220,7 @@ fn not_in_multi(op: OpCode, behind: &Reader<'_>) -> DecodeError {
 }
 
 impl MultiResult {
-    /// What the header in front of this result carries as `err`.
+    /// The `err` in the header of this result.
     pub(super) const fn err(&self) -> ErrorCode {
         match self {
             Self::Error(err) => *err,

@@ -13,14 +13,14 @@ use crate::{
 record! {
     /// Arguments of every create but the one with a time to live.
     CreateRequest<'a> {
-        /// Where; a sequential create appends ten digits.
+        /// The node's path; a sequential create appends ten digits.
         path: Str<'a>,
         /// Null and empty are kept apart.
         #[cfg_attr(feature = "serde", serde(serialize_with = "crate::inspect::buffer"))]
         data: Option<&'a [u8]>,
         /// Null and empty are refused.
         acl: AclList,
-        /// What kind of node; must agree with the operation.
+        /// The kind of node; must agree with the operation.
         flags: CreateFlags,
     }
 }
@@ -28,7 +28,7 @@ record! {
 record! {
     /// Arguments of a create with a time to live.
     CreateTtlRequest<'a> {
-        /// Where; a sequential create appends ten digits.
+        /// The node's path; a sequential create appends ten digits.
         path: Str<'a>,
         /// Null and empty are kept apart.
         #[cfg_attr(feature = "serde", serde(serialize_with = "crate::inspect::buffer"))]
@@ -64,17 +64,17 @@ record! {
     Create2Response {
         /// The node's path, with its sequence number.
         path: Text,
-        /// The new node's.
+        /// The new node's metadata.
         stat: Stat,
     }
 }
 
 record! {
-    /// A [`Create2Response`] as it stands in its frame.
+    /// A [`Create2Response`] that borrows from its frame.
     Create2View<'a> of Create2Response {
-        /// As there.
+        /// As in [`Create2Response`].
         path: Str<'a>,
-        /// As there.
+        /// As in [`Create2Response`].
         stat: Stat,
     }
 }
@@ -82,7 +82,7 @@ record! {
 record! {
     /// Delete a node without children.
     DeleteRequest<'a> {
-        /// Which.
+        /// The node's path.
         path: Str<'a>,
         /// Expected data version; -1 for any.
         version: i32,
@@ -90,9 +90,9 @@ record! {
 }
 
 record! {
-    /// Whether a node exists.
+    /// Ask whether a node exists.
     ExistsRequest<'a> {
-        /// Which.
+        /// The node's path.
         path: Str<'a>,
         /// Whether to arm a watch; it is armed for a missing node too.
         watch: bool,
@@ -102,7 +102,7 @@ record! {
 record! {
     /// Answer that is a [`Stat`] and nothing else.
     ExistsResponse {
-        /// The node's.
+        /// The node's metadata.
         stat: Stat,
     }
 }
@@ -110,7 +110,7 @@ record! {
 record! {
     /// Read a node's data.
     GetDataRequest<'a> {
-        /// Which.
+        /// The node's path.
         path: Str<'a>,
         /// Whether to arm a watch; none is armed if the node is missing.
         watch: bool,
@@ -123,18 +123,18 @@ record! {
         /// Null if the node was created with null.
         #[cfg_attr(feature = "serde", serde(serialize_with = "crate::inspect::buffer"))]
         data: Option<Bytes>,
-        /// The node's.
+        /// The node's metadata.
         stat: Stat,
     }
 }
 
 record! {
-    /// A [`GetDataResponse`] as it stands in its frame.
+    /// A [`GetDataResponse`] that borrows from its frame.
     GetDataView<'a> of GetDataResponse {
-        /// As there.
+        /// As in [`GetDataResponse`].
         #[cfg_attr(feature = "serde", serde(serialize_with = "crate::inspect::buffer"))]
         data: Option<&'a [u8]>,
-        /// As there.
+        /// As in [`GetDataResponse`].
         stat: Stat,
     }
 }
@@ -142,7 +142,7 @@ record! {
 record! {
     /// Replace a node's data.
     SetDataRequest<'a> {
-        /// Which.
+        /// The node's path.
         path: Str<'a>,
         /// Null and empty are kept apart.
         #[cfg_attr(feature = "serde", serde(serialize_with = "crate::inspect::buffer"))]
@@ -155,7 +155,7 @@ record! {
 record! {
     /// Answer to a write.
     SetDataResponse {
-        /// The node's, after the write.
+        /// The node's metadata after the write.
         stat: Stat,
     }
 }
@@ -163,7 +163,7 @@ record! {
 record! {
     /// List children by name.
     GetChildrenRequest<'a> {
-        /// Of which node.
+        /// The parent's path.
         path: Str<'a>,
         /// Whether to arm a watch on the set of children.
         watch: bool,
@@ -181,7 +181,7 @@ record! {
 record! {
     /// List children by name, with the parent's [`Stat`].
     GetChildren2Request<'a> {
-        /// Of which node.
+        /// The parent's path.
         path: Str<'a>,
         /// Whether to arm a watch on the set of children.
         watch: bool,
@@ -193,7 +193,7 @@ record! {
     GetChildren2Response {
         /// Names, not paths.
         children: List<Text>,
-        /// The parent's.
+        /// The parent's metadata.
         stat: Stat,
     }
 }
@@ -207,9 +207,9 @@ record! {
 }
 
 record! {
-    /// Everything that the leader had committed when it saw the sync is applied here.
+    /// This server has applied everything that the leader had committed when it saw the sync.
     SyncResponse {
-        /// The request's.
+        /// The path in the request.
         path: Text,
     }
 }

@@ -45,13 +45,13 @@ record! {
         protocol_version: i32,
         /// Highest transaction seen in this session; servers that are behind it refuse.
         last_zxid_seen: Zxid,
-        /// Wished session timeout in milliseconds; always the user's wish, not the last negotiated one.
+        /// Requested session timeout in milliseconds; always the configured one, not the last negotiated one.
         time_out: i32,
         /// 0 asks for a new session.
         session_id: SessionId,
         /// 16 bytes, zeros for a new session.
         passwd: Secret<Option<&'a [u8]>>,
-        /// Whether a read-only server will do. Absent from clients before 3.4.
+        /// Whether a read-only server is acceptable. Absent from clients before 3.4.
         read_only: TrailingFlag,
     }
 }
@@ -65,7 +65,7 @@ record! {
         time_out: i32,
         /// The session.
         session_id: SessionId,
-        /// What to show when resuming the session.
+        /// The password to present when resuming the session.
         passwd: Secret<Option<Bytes>>,
         /// Whether this server is cut off from the quorum. Absent from old servers.
         read_only: TrailingFlag,
@@ -73,17 +73,17 @@ record! {
 }
 
 record! {
-    /// A [`ConnectResponse`] as it stands in its frame.
+    /// A [`ConnectResponse`] that borrows from its frame.
     ConnectView<'a> of ConnectResponse {
-        /// As there.
+        /// As in [`ConnectResponse`].
         protocol_version: i32,
-        /// As there.
+        /// As in [`ConnectResponse`].
         time_out: i32,
-        /// As there.
+        /// As in [`ConnectResponse`].
         session_id: SessionId,
-        /// As there.
+        /// As in [`ConnectResponse`].
         passwd: Secret<Option<&'a [u8]>>,
-        /// As there.
+        /// As in [`ConnectResponse`].
         read_only: TrailingFlag,
     }
 }

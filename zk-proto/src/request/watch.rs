@@ -12,25 +12,25 @@ use crate::{
 record! {
     /// Pushed by a server with [`Xid::NOTIFICATION`](crate::Xid::NOTIFICATION).
     WatcherEvent {
-        /// What happened.
+        /// The kind of change.
         #[cfg_attr(feature = "serde", serde(rename = "type"))]
         kind: EventType,
         /// Always [`KeeperState::SYNC_CONNECTED`] from a server.
         state: KeeperState,
-        /// To which node.
+        /// The node's path.
         path: Text,
     }
 }
 
 record! {
-    /// A [`WatcherEvent`] as it stands in its frame.
+    /// A [`WatcherEvent`] that borrows from its frame.
     WatcherEventView<'a> of WatcherEvent {
-        /// As there.
+        /// As in [`WatcherEvent`].
         #[cfg_attr(feature = "serde", serde(rename = "type"))]
         kind: EventType,
-        /// As there.
+        /// As in [`WatcherEvent`].
         state: KeeperState,
-        /// As there.
+        /// As in [`WatcherEvent`].
         path: Str<'a>,
     }
 }
@@ -70,9 +70,9 @@ record! {
 record! {
     /// Arm a persistent watch. Since 3.6.0.
     AddWatchRequest<'a> {
-        /// On which node; it need not exist.
+        /// The node's path; the node need not exist.
         path: Str<'a>,
-        /// How far it sees.
+        /// The reach of the watch.
         mode: AddWatchMode,
     }
 }
@@ -81,17 +81,17 @@ record! {
     /// An error code as a body.
     #[derive(Copy)]
     ErrorResponse {
-        /// In a multi the same as in the header in front; 0 after arming a watch.
+        /// In a multi the same as in the header; 0 after arming a watch.
         err: ErrorCode,
     }
 }
 
 record! {
-    /// Whether this connection has a watch.
+    /// Ask whether this connection has a watch.
     CheckWatchesRequest<'a> {
-        /// On exactly this node.
+        /// The path of exactly this node.
         path: Str<'a>,
-        /// Of which kind.
+        /// The kind of watch.
         #[cfg_attr(feature = "serde", serde(rename = "type"))]
         kind: WatcherType,
     }

@@ -1,4 +1,4 @@
-//! Credentials: presented on every connection, and judged by servers.
+//! Credentials: presented on every connection, and checked by servers.
 
 use bytes::Bytes;
 
@@ -22,8 +22,8 @@ use crate::{
 };
 
 impl<R, W: Watcher> Session<R, W> {
-    /// An identity to be proved on this and every later connection. Answered like a request, once a
-    /// server has judged it; a refusal also ends the session.
+    /// Adds an identity to prove on this and every later connection. Answered like a request, once
+    /// a server has checked it; a refusal also ends the session.
     pub fn add_auth(&mut self, now: Time, auth: Auth, token: R) {
         if let Some(over) = self.over_or_closing() {
             self.reply(token, Outcome::NotSent(Cause::SessionOver(over)));
@@ -51,7 +51,8 @@ impl<R, W: Watcher> Session<R, W> {
         }
     }
 
-    /// The connection is gone; what was presented on it may have been judged.
+    /// Handles the loss of the connection: the server may have checked the credentials presented on
+    /// it.
     pub(super) fn settle_credentials(&mut self) {
         let written = self.link.written();
         for (index, start) in core::mem::take(&mut self.link.auth_pending) {
@@ -61,7 +62,7 @@ impl<R, W: Watcher> Session<R, W> {
         }
     }
 
-    /// A server has judged the credentials presented longest ago.
+    /// Handles a server's verdict on the oldest unanswered credentials.
     pub(super) fn auth_judged(&mut self, err: ErrorCode) -> Result<(), Broken> {
         let pending = self.link.auth_pending.pop_front();
         let credential = pending.and_then(|(index, _)| self.credentials.get_mut(index));
@@ -77,8 +78,8 @@ impl<R, W: Watcher> Session<R, W> {
         }
     }
 
-    /// A server serves nobody without credentials, in answer to anything. If it is the request that
-    /// was due for an answer, that one has certainly not been carried out.
+    /// Handles a server's refusal to serve a client without credentials, which can answer anything.
+    /// If it answers the oldest request in flight, that has certainly not been carried out.
     pub(super) fn unauthenticated(&mut self, header: ReplyHeader) -> Broken {
         let ReplyHeader { xid, zxid, err } = header;
         let refused = self.flight.answered(xid).ok();

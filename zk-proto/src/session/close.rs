@@ -1,4 +1,4 @@
-//! The end of a session, wanted or not.
+//! The end of a session, requested or not.
 
 use core::time::Duration;
 
@@ -17,37 +17,36 @@ use super::{
 use crate::{code::ErrorCode, data::Zxid, frame::RequestFrame, request::CloseSession, time::Time};
 
 impl<R, W: Watcher> Session<R, W> {
-    /// Ends the session, so that its ephemeral nodes go now and not when it expires: within
-    /// [`close_timeout`](super::Config::close_timeout).
+    /// Ends the session, so that its ephemeral nodes are deleted now and not when it expires:
+    /// within [`close_timeout`](super::Config::close_timeout).
     pub fn close(&mut self, now: Time, token: R) {
         self.close_within(now, self.config.close_timeout, token);
     }
 
-    /// Ends the session, so that its ephemeral nodes go now and not when it expires.
+    /// Ends the session, so that its ephemeral nodes are deleted now and not when it expires.
     ///
-    /// What was submitted before is still sent first; nothing can be submitted afterwards. Without a
-    /// connection the session tries for one, at once and for as long as the limit allows; and again if that is lost
-    /// before a server has confirmed. A server that knows of no such session any more confirms it too.
-    /// The token comes back answered if one did, otherwise as unknown or not sent; either way the session is over
-    /// then.
+    /// Requests that were submitted before are still sent first; none can be submitted afterwards. Without a connection
+    /// the session tries for one, at once and for as long as the limit allows; and again if that is lost before a
+    /// server has confirmed. A server that does not know the session any more confirms it too. The token comes back as
+    /// answered if a server confirmed, otherwise as unknown or not sent; either way the session is over then.
     pub fn close_within(&mut self, now: Time, limit: Duration, token: R) {
         if let Some(over) = self.over_or_closing() {
             self.reply(token, Outcome::NotSent(Cause::SessionOver(over)));
             return;
         }
-        // What a server had no time for has its last chance now.
+        // Throttled requests get their last chance now.
         self.end_pauses(now);
         let frame = RequestFrame::of(&CloseSession);
         self.flight.push(Slot::Close { frame, token, place: Place(0) });
         self.closing = true;
-        // There is no use for another connection.
+        // No other connection is needed.
         self.leaving = false;
         if !planted!(CloseWaitsForServer) {
             self.timers.set(Timer::Close, now.after(limit));
         }
         match self.phase {
             Phase::Up(_) => self.send_waiting(now),
-            // No server that could be reached knows of a session.
+            // No reachable server knows the session.
             _ if !self.identity.is_global() => self.finish(Over::Closed),
             Phase::Waiting => self.dial(now),
             Phase::Dialing | Phase::Greeting { .. } | Phase::Proving(_) | Phase::Over(_) => {}
@@ -55,8 +54,8 @@ impl<R, W: Watcher> Session<R, W> {
         self.check();
     }
 
-    /// Ends this half of the session and leaves the servers' half as it is, for
-    /// [`credentials`](Session::credentials) taken before to be used elsewhere.
+    /// Ends the client's half of the session and leaves the servers' half as it is, for use
+    /// elsewhere with [`credentials`](Session::credentials) taken before.
     pub fn detach(&mut self) {
         if self.phase.over().is_none() {
             self.finish(Over::Closed);
@@ -64,7 +63,7 @@ impl<R, W: Watcher> Session<R, W> {
         self.check();
     }
 
-    /// Servers know of no such session any more: if they were told to close it, they have.
+    /// Handles that servers do not know the session any more: if a close was sent, it has taken effect.
     pub(super) fn is_gone(&mut self) {
         let closed = if self.close_is_in_doubt { self.flight.take_close() } else { None };
         if let Some(token) = closed {
@@ -77,12 +76,12 @@ impl<R, W: Watcher> Session<R, W> {
         }
     }
 
-    /// Nothing comes after this: everybody is told, once.
+    /// Ends the session: informs every waiter, once.
     pub(super) fn finish(&mut self, over: Over) {
         self.finish_because(over, &Cause::SessionOver(over));
     }
 
-    /// The same, for a reason that says more than that the session is over.
+    /// As [`finish`](Self::finish), with a more precise cause for the waiters.
     pub(super) fn finish_because(&mut self, over: Over, cause: &Cause) {
         if self.phase.has_link() {
             self.outputs.push_back(Output::HangUp);

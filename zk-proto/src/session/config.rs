@@ -1,4 +1,4 @@
-//! What a session is told once, at its start.
+//! The configuration of a session.
 
 use alloc::{sync::Arc, vec::Vec};
 use core::time::Duration;
@@ -12,44 +12,43 @@ use crate::{
     wipe::wipe,
 };
 
-/// What a session is told once, at its start. Every limit has a default with its reason.
+/// The configuration of a session. Every limit has a default with its reason.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
     /// Servers as `host:port`, resolved by the driver at each attempt. Must not be empty. The session
     /// shuffles them once, so that the clients of a fleet spread over the ensemble.
     pub servers: Vec<Arc<str>>,
-    /// Wished session timeout. Servers clamp it, by default to 2 to 20 of their ticks. Default 10 s:
-    /// longer than the 6.7 s that a member cut off from its leader may keep answering with Debian's
-    /// settings, short enough that a crashed lock holder blocks nobody for half a minute.
+    /// Requested session timeout. Servers clamp it, by default to 2 to 20 of their ticks. Default 10 s: longer than the
+    /// 6.7 s that a member cut off from its leader may keep answering with Debian's settings, short enough that a
+    /// crashed lock holder blocks no waiter for half a minute.
     pub session_timeout: Duration,
     /// Bound on one connection attempt, from dialing to the end of the handshake. `None`: the session
     /// timeout divided by the number of servers, and by three once there is a session to lose, so that
     /// every server gets several turns within its life; at least 1 s or a third of the session timeout.
     pub connect_timeout: Option<Duration>,
-    /// What the [confirmed lease](super::Session::confirmed_lease) is counted by. Default: by what the leader has
-    /// confirmed.
+    /// How the [confirmed lease](super::Session::confirmed_lease) is counted. Default: by confirmations of the leader.
     pub lease: Lease,
     /// How long [`Session::close`](super::Session::close) may take. Default 2 s.
     pub close_timeout: Duration,
-    /// Whether a server that is cut off from the quorum will do, until a better one is found.
+    /// Whether a server that is cut off from the quorum is acceptable, until a better one is found.
     pub read_only: bool,
-    /// A session to go on with, instead of a new one.
+    /// A session to resume, instead of a new one.
     pub resume: Option<Credentials>,
     /// Presented on every connection, in this order, before anything else.
     pub auth: Vec<Auth>,
-    /// Whether to prove an identity by SASL on every connection, before `auth` and anything else: the driver is asked
-    /// for each step by [`Output::Sasl`](super::Output::Sasl). If that fails there is no connection.
+    /// Whether to prove an identity by SASL on every connection, before `auth` and anything else: the session asks the
+    /// driver for each step by [`Output::Sasl`](super::Output::Sasl). If that fails there is no connection.
     pub sasl: bool,
     /// Longest request in bytes; servers drop the connection over longer ones. Default 1 MiB less one,
     /// as in servers.
     pub request_len_max: usize,
     /// Longest reply in bytes. Default 64 MiB, since servers do not limit listings.
     pub reply_len_max: usize,
-    /// Requests waiting or in flight, above which [`Session::has_room`](super::Session::has_room) says
-    /// no. Default 65 536.
+    /// Requests waiting or in flight, above which [`Session::has_room`](super::Session::has_room) returns `false`.
+    /// Default 65 536.
     pub requests_max: usize,
-    /// The same in bytes of frames. Default 64 MiB.
+    /// The same limit in bytes of frames. Default 64 MiB.
     pub request_bytes_max: usize,
 }
 
@@ -74,33 +73,34 @@ impl Config {
     }
 }
 
-/// What makes a client sure that servers still keep its session, and with it locks and whatever else it holds.
+/// How a client decides that servers still keep its session, and with it locks and whatever else it holds.
 ///
-/// A member of an ensemble that is cut off from its leader goes on answering for a while (`syncLimit` ticks), while the
-/// leader ends the sessions that it no longer hears of and gives away what they held.
+/// A member of an ensemble that is cut off from its leader keeps answering for a while (`syncLimit` ticks), while the
+/// leader ends the sessions that are no longer reported to it and gives away what they held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Lease {
-    /// What the leader has confirmed, less a margin: the greater of 2 s and a fifth of the session timeout, but a
-    /// third of it at most.
+    /// By confirmations of the leader, less a margin: the greater of 2 s and a fifth of the session timeout, but at
+    /// most a third of it.
     ///
-    /// Only the handshake and successful writes and `sync`s count, which members cannot answer without the leader.
-    /// They do not tell the leader of the session, though; members do, in their answers to its pings, every half
-    /// tick. The margin is for that delay: half a tick, a quarter of the shortest timeout that servers grant, and
-    /// what networks and schedulers add.
+    /// Only the handshake and successful writes and `sync`s count, which members cannot answer without the leader. They
+    /// do not inform the leader of the session, though; members do, in their answers to its pings, every half tick. The
+    /// margin covers that delay: half a tick, a quarter of the shortest timeout that servers grant, and delays of
+    /// networks and schedulers.
     ///
     /// A session that [is relied on](super::Session::rely) sends a `sync` where it would have sent a ping, and where
-    /// neither a write nor a `sync` was under way for as long.
+    /// neither a write nor a `sync` was in flight for as long.
     #[default]
     Confirmed,
-    /// The same with this margin; with a third of the timeout if servers grant one that leaves nothing of it.
+    /// As [`Confirmed`](Lease::Confirmed), with this margin; with a third of the timeout if the granted one does not
+    /// exceed the margin.
     Margin(Duration),
     /// Every answer counts, in full: sound with a standalone server, and on a connection to the leader.
     Connection,
 }
 
 impl Lease {
-    /// What is taken off a session timeout.
+    /// The margin that is subtracted from a session timeout.
     #[must_use]
     pub fn margin(self, timeout: Duration) -> Duration {
         let part = |of| timeout.checked_div(of).unwrap_or_default();
@@ -116,17 +116,17 @@ impl Lease {
 /// A whole tick of most servers.
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// What it takes to go on with a session in another process, or later in this one.
+/// The credentials to resume a session in another process, or later in this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
-    /// Which session.
+    /// The session.
     pub id: SessionId,
-    /// Proof that it is ours, 16 bytes. Not a strong one: servers derive it from the id.
+    /// Proof that the session is ours, 16 bytes. Not a strong one: servers derive it from the id.
     pub password: Secret<Bytes>,
     /// Newest transaction that the session has seen; servers that are behind it refuse.
     pub last_zxid: Zxid,
-    /// The xid to go on from. Must not repeat within a session: servers match commits to requests by
-    /// session and xid, and answered a repeated one with the result of its namesake.
+    /// The xid of the next request. Must not repeat within a session: servers match commits to requests by session and
+    /// xid, and have answered a repeated one with the result of the earlier request.
     pub next_xid: Xid,
 }
 
@@ -139,14 +139,14 @@ pub struct Auth {
     pub auth: Secret<Bytes>,
 }
 
-/// Overwrites the password, unless somebody else has it too.
+/// Overwrites the password, unless it is shared.
 impl Drop for Credentials {
     fn drop(&mut self) {
         wipe(&mut self.password.0);
     }
 }
 
-/// Overwrites the proof, unless somebody else has it too.
+/// Overwrites the proof, unless it is shared.
 impl Drop for Auth {
     fn drop(&mut self) {
         wipe(&mut self.auth.0);

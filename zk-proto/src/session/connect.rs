@@ -1,4 +1,4 @@
-//! Connections: dialing, the handshake, looking for a better server, losing one.
+//! Connections: dialing, the handshake, the search for a better server, and loss.
 
 use alloc::{sync::Arc, vec::Vec};
 use core::time::Duration;
@@ -21,17 +21,17 @@ use crate::{
 };
 
 /// Shortest bound on a connection attempt, however many servers there are: a round trip and a
-/// handshake must fit. Only sessions that live less than three times as long have less.
+/// handshake must fit. Only sessions with a timeout below three times that have less.
 const DIAL_MIN: Duration = Duration::from_secs(1);
 
-/// Longest pause of that search.
+/// Longest pause between probes for a writable server.
 const PROBE_PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// From this pause on, a server that does not say whether it takes writes is tried by connecting.
+/// From this pause on, a server with an inconclusive probe is tried by connecting.
 const PROBE_PAUSE_BLIND: Duration = Duration::from_secs(10);
 
 impl<R, W: Watcher> Session<R, W> {
-    /// The outcome of an [`Output::Dial`]. Ignored if none is under way any more.
+    /// Reports the outcome of an [`Output::Dial`]. Ignored if none is in progress any more.
     pub fn dialed(&mut self, now: Time, outcome: Result<(), LinkError>) {
         if self.phase == Phase::Dialing {
             match outcome {
@@ -42,7 +42,7 @@ impl<R, W: Watcher> Session<R, W> {
         self.check();
     }
 
-    /// The connection is gone. Ignored if there is none any more.
+    /// Reports that the connection is gone. Ignored if there is none any more.
     pub fn hung_up(&mut self, now: Time, why: LinkError) {
         if matches!(self.phase, Phase::Greeting { .. }) && planted!(LossTakenForExpiry) {
             self.finish(Over::Expired);
@@ -52,8 +52,8 @@ impl<R, W: Watcher> Session<R, W> {
         self.check();
     }
 
-    /// The answer to an [`Output::Probe`]. Ignored unless the session is on a read-only server, and
-    /// once it is being closed.
+    /// Reports the answer to an [`Output::Probe`]. Ignored unless the session is on a read-only
+    /// server, and once it is being closed.
     pub fn probed(&mut self, now: Time, server: &str, answer: ProbeAnswer) {
         match &mut self.phase {
             Phase::Up(up) if up.negotiated.read_only && !self.closing => {
@@ -72,11 +72,11 @@ impl<R, W: Watcher> Session<R, W> {
         self.check();
     }
 
-    /// Goes on with other servers, each `host:port`, at least one. Clients keep spread over them: if there are more
-    /// than before, some move to the new ones; whoever is connected to one that is gone moves. Nobody else does.
+    /// Replaces the servers, each `host:port`, at least one. Clients stay evenly spread: if there are more servers than
+    /// before, some clients move to the new ones; a client connected to a removed server moves. No others do.
     ///
-    /// A connection is left only when everything sent over it has been answered, so that no write is in doubt over
-    /// it; what is submitted meanwhile waits for the next one.
+    /// The session leaves a connection only when everything sent over it has been answered, so that no write is in
+    /// doubt over it; requests submitted meanwhile wait for the next one.
     pub fn update_servers(&mut self, now: Time, servers: Vec<Arc<str>>) {
         if servers.is_empty() || self.phase.over().is_some() {
             return;
@@ -97,7 +97,7 @@ impl<R, W: Watcher> Session<R, W> {
         self.check();
     }
 
-    /// Leaves the connection for a server of the new list, once nothing is in doubt over it.
+    /// Leaves the connection for a server of the new list, once nothing sent over it is unanswered.
     pub(super) fn leave_when_done(&mut self, now: Time) {
         if self.leaving && !self.flight.has_sent() && self.link.auth_pending.is_empty() {
             self.drop_link(now, LinkError::Rebalanced);
@@ -114,9 +114,9 @@ impl<R, W: Watcher> Session<R, W> {
         self.outputs.push_back(Output::Dial { server });
     }
 
-    /// How long an attempt may take. With a session at stake every server gets three turns within its
-    /// life: one that is starting can accept a handshake and never answer it. A new session has nothing
-    /// to lose, and needs the agreement of a quorum that may be slow.
+    /// The time limit of an attempt. With a session at stake every server gets three turns within its life: a starting
+    /// server can accept a handshake and never answer it. A new session has nothing to lose, and needs the agreement of
+    /// a quorum that may be slow.
     fn dial_bound(&self) -> Duration {
         let timeout = self.liveness.timeout();
         let turns = if self.identity.is_established() { 3 } else { 1_u32 };
@@ -135,9 +135,9 @@ impl<R, W: Watcher> Session<R, W> {
         self.outputs.push_back(Output::Probe { server });
     }
 
-    /// Begins the handshake. Nothing may follow it before the answer: if the session has expired, the
-    /// server closes the connection behind its answer, and bytes that it has not read by then can turn
-    /// the close into a reset that overtakes the answer (ZOOKEEPER-1702).
+    /// Begins the handshake. Nothing may follow it before the answer: if the session has expired, the server closes the
+    /// connection behind its answer, and bytes that it has not read by then can turn the close into a reset that
+    /// overtakes the answer (ZOOKEEPER-1702).
     fn greet(&mut self, now: Time) {
         let shown = self.identity.shown();
         let timeout = self.config.session_timeout.as_millis();
@@ -165,7 +165,7 @@ impl<R, W: Watcher> Session<R, W> {
         }
     }
 
-    /// Sorts out what a lost connection, or a failed attempt at one, leaves behind.
+    /// Cleans up after a lost connection, or a failed attempt at one.
     pub(super) fn lose_link(&mut self, now: Time, why: LinkError) {
         let was_up = matches!(self.phase, Phase::Up(_));
         let is_wanted = matches!(why, LinkError::Superseded | LinkError::Rebalanced);
@@ -185,7 +185,7 @@ impl<R, W: Watcher> Session<R, W> {
             self.timers.stop(Timer::Expiry);
         }
         if matches!(self.phase, Phase::Up(up) if up.doubts == 0) {
-            // It was not lost over that, and the next server may be another, or a newer one.
+            // The loss has another reason, and the next server may be another, or a newer one.
             self.unknown.clear();
         }
         self.phase = Phase::Waiting;
@@ -209,7 +209,7 @@ impl<R, W: Watcher> Session<R, W> {
         let is_ended = was_up && matches!(why, LinkError::Closed | LinkError::Reset);
         let cause = Cause::LinkLost(why);
         let written = self.link.written();
-        // The server may well have closed the session, and the connection behind it. The next one knows.
+        // The server may have closed the session, and then the connection. The next one knows.
         self.close_is_in_doubt |= self.flight.close_was_sent(written);
         for (slot, fate) in self.flight.link_lost(written, is_ended) {
             let fate = if planted!(SentReportedUnsent) { Fate::NotSent } else { fate };

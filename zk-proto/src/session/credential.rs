@@ -1,13 +1,13 @@
-//! An identity to be proved, and what has become of that.
+//! An identity to prove, and its fate.
 
 use super::{config::Auth, fate::Fate};
 
-/// An identity, and whoever waits for the first word on it.
+/// An identity, and the token of the caller that waits for the first verdict on it.
 #[derive(Debug)]
 pub(crate) struct Credential<R> {
     pub(crate) auth: Auth,
     pub(crate) token: Option<R>,
-    /// What became of it on the connections that are gone.
+    /// Its fate on earlier connections.
     pub(crate) fate: Fate,
 }
 

@@ -1,4 +1,4 @@
-//! What has its time: timers that have run out, pings, silence.
+//! Timers that have run out: pings, silence, expiry.
 
 use super::{
     fault::{LinkError, Over},
@@ -10,7 +10,7 @@ use super::{
 use crate::time::Time;
 
 impl<R, W: Watcher> Session<R, W> {
-    /// The moment of [`deadline`](Session::deadline) has come. Harmless if it has not.
+    /// Reports that [`deadline`](Session::deadline) has come. Harmless if it has not.
     pub fn elapsed(&mut self, now: Time) {
         while let Some(timer) = self.timers.expire(now) {
             match timer {
@@ -29,8 +29,8 @@ impl<R, W: Watcher> Session<R, W> {
         self.check();
     }
 
-    /// Sends a heartbeat, unless the end of the session is on its way: the server closes the connection
-    /// behind that, and what it has not read by then can cost its answer.
+    /// Sends a heartbeat, unless the close of the session is in flight: the server closes the connection behind that,
+    /// and bytes that it has not read by then can cost its answer.
     pub(super) fn ping(&mut self, now: Time) {
         if let Phase::Up(_) = self.phase {
             if self.flight.close_was_sent(u64::MAX) {
@@ -44,14 +44,14 @@ impl<R, W: Watcher> Session<R, W> {
         }
     }
 
-    /// What leaves slowly leaves all the same, and the answer to a ping behind it is not due yet.
+    /// Bytes that leave slowly are progress too, and the answer to a ping behind them is not due yet.
     pub(super) fn note_drain(&mut self, now: Time) {
         if self.link.drains(now) {
             self.liveness.drained(now);
         }
     }
 
-    /// Nothing has come for so long that the connection is taken for dead, unless it has been taking our bytes.
+    /// Handles silence: the connection counts as dead, unless it has been taking our bytes.
     pub(super) fn fell_silent(&mut self, now: Time) {
         self.note_drain(now);
         if self.liveness.silence() <= now {

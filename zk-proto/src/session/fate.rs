@@ -1,13 +1,13 @@
-//! What is certain about a request.
+//! The certain facts about a request.
 
 use super::{fault::Cause, output::Outcome};
 
-/// What is certain about a request that will not be answered.
+/// The certain facts about a request that will not be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It was not carried out.
     NotSent,
-    /// Nothing.
+    /// It may or may not have been carried out.
     Unknown,
 }
 

@@ -1,4 +1,4 @@
-//! What goes wrong: with a request, with a connection, and with a session for good.
+//! Faults of requests, connections and sessions.
 
 use alloc::{
     boxed::Box,
@@ -19,16 +19,16 @@ pub enum Cause {
     /// The session is over.
     #[error("session over: {0}")]
     SessionOver(Over),
-    /// There was no connection, and the request was not to wait for one.
+    /// There was no connection, and the request was configured not to wait for one.
     #[error("not connected")]
     NotConnected,
-    /// Its user has waited long enough. Made by drivers, of what [`Withdrawn`](super::Withdrawn) tells.
+    /// Its user has waited long enough. Made by drivers, from the result of [`Withdrawn`](super::Withdrawn).
     #[error("withdrawn")]
     Withdrawn,
-    /// Only the session itself asks for that: it would not know its own answers any more.
+    /// Only the session itself may send this operation: it could not recognize its own answers otherwise.
     #[error("{0} is asked for by the session alone")]
     Reserved(OpCode),
-    /// What the request asks the server to watch is not what is [to be waited for](super::Outgoing::watch).
+    /// The watch that the request asks for is not the one that is [to be waited for](super::Outgoing::watch).
     #[error("the request and whoever waits for it watch differently")]
     WatchMismatch,
     /// The request is longer than servers accept.
@@ -39,8 +39,8 @@ pub enum Cause {
         /// The limit.
         len_max: usize,
     },
-    /// The reply is longer than [`Config::reply_len_max`](super::Config::reply_len_max). Nothing behind it can
-    /// be read, so the connection is left.
+    /// The reply is longer than [`Config::reply_len_max`](super::Config::reply_len_max). Nothing behind it can be read,
+    /// so the session leaves the connection.
     #[error("reply of {len} bytes exceeds the limit of {len_max}")]
     ReplyTooLarge {
         /// Its length.
@@ -48,14 +48,14 @@ pub enum Cause {
         /// The limit.
         len_max: usize,
     },
-    /// The request costs each connection that it is sent over.
+    /// Servers end each connection that the request is sent over.
     #[error("{0}")]
     CostsConnection(Box<Costly>),
 }
 
-/// A request that servers end the connection over: one after the other, each as soon as it had come, the last ones with
-/// nothing else under way and after the connection had been seen to live without it. To send it again would cost the next
-/// one, and everybody else's requests with it.
+/// A request that made servers end connections: one after the other, each as soon as it had arrived, the last ones with
+/// nothing else in flight and after the connection had proved to be alive without it. Sending it again would cost the
+/// next connection, and with it all other requests.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{op}{} of {len} bytes has cost {connections} connections: {}",
@@ -64,19 +64,19 @@ pub enum Cause {
 )]
 #[non_exhaustive]
 pub struct Costly {
-    /// What was asked for.
+    /// The operation.
     pub op: OpCode,
-    /// Of which node, as servers know it, if the request is about one.
+    /// The node's path, as servers know it, if the request is about one.
     pub path: Option<Arc<str>>,
     /// Length of the request in bytes.
     pub len: usize,
     /// How many connections it has cost, one after the other.
     pub connections: u32,
-    /// The longest request of the session that has been answered, in bytes: so much servers take.
+    /// The longest request of the session that has been answered, in bytes: servers accept at least that.
     pub len_answered: usize,
 }
 
-/// How the message ends: what is known of the servers' limit.
+/// The end of the message: what is known of the servers' limit.
 fn limit(len: usize, len_answered: usize) -> String {
     if len > len_answered {
         format!(
@@ -87,14 +87,14 @@ fn limit(len: usize, len_answered: usize) -> String {
     }
 }
 
-/// Why a connection could not be made, or was lost. Errors of the operating system end here.
+/// Why a connection could not be made, or was lost. Errors of the operating system are converted to this.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
     /// The server's name has no address.
     #[error("name not resolved: {0}")]
     Unresolved(String),
-    /// Nobody listens.
+    /// No process listens there.
     #[error("refused")]
     Refused,
     /// The connection was reset.
@@ -103,13 +103,13 @@ pub enum LinkError {
     /// The connection was closed.
     #[error("closed by peer")]
     Closed,
-    /// Nothing was heard in time.
+    /// Nothing arrived in time.
     #[error("timed out")]
     TimedOut,
     /// The server does not serve this session now: not part of a quorum, behind it, or full.
     #[error("not served")]
     NotServed,
-    /// What came is not ZooKeeper's protocol.
+    /// The bytes received are not ZooKeeper's protocol.
     #[error("protocol violated: {0}")]
     Protocol(String),
     /// The session lives on another connection.
@@ -124,7 +124,7 @@ pub enum LinkError {
     /// The two sides could not agree on a secured connection.
     #[error("TLS: {0}")]
     Tls(TlsFault),
-    /// The two sides could not prove to each other who they are.
+    /// The two sides could not authenticate each other.
     #[error("SASL: {0}")]
     Sasl(SaslFault),
     /// Left because the list of servers has changed.
@@ -135,7 +135,7 @@ pub enum LinkError {
     Other(String),
 }
 
-/// Why there is no secured connection. Whoever makes connections judges; the session passes it on.
+/// Why there is no secured connection. The driver determines it; the session passes it on.
 ///
 /// None of them ends the session: certificates are renewed while sessions live, and the next server may have a better
 /// one.
@@ -160,13 +160,13 @@ pub enum TlsFault {
     /// The server's certificate was not accepted for another reason.
     #[error("certificate of the server not accepted: {0}")]
     NotAccepted(String),
-    /// The server does not want us: it asks for a certificate, or for another one.
+    /// The server refused us: it asks for a certificate, or for another one.
     #[error("server refused: {0}")]
     Refused(String),
-    /// The connection was closed before it was secured. Ports without TLS do that, and servers in trouble.
+    /// The connection was closed before it was secured, as ports without TLS do, and servers in trouble.
     #[error("closed before it was secured; is this port meant for TLS?")]
     CutOff,
-    /// What came in answer is not TLS.
+    /// The bytes received in answer are not TLS.
     #[error("server does not speak TLS on this port")]
     NotSpoken,
     /// The server and we have no version of TLS in common, or no cipher: it speaks TLS 1.1 or older, most likely.
@@ -180,7 +180,7 @@ pub enum TlsFault {
     Other(String),
 }
 
-/// Why a SASL exchange did not end well.
+/// Why a SASL exchange failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaslFault {
@@ -190,13 +190,13 @@ pub enum SaslFault {
     /// The server does not know the mechanism, or has it switched off. Ends the session too.
     #[error("server has no such mechanism")]
     Unavailable,
-    /// The server does not know what it should if it were genuine.
+    /// The server does not know what a genuine one would.
     #[error("server could not prove who it is")]
     Unproved,
-    /// The server said something that does not belong into the exchange.
+    /// The server sent something that does not belong in the exchange.
     #[error("not understood: {0}")]
     Malformed(String),
-    /// The server asks for more and more.
+    /// The server asks for more and more steps.
     #[error("no end in {0} steps")]
     Endless(u32),
     /// There is no ticket to show to the server.
@@ -207,14 +207,14 @@ pub enum SaslFault {
     Local(String),
 }
 
-/// Why there is no ticket of Kerberos for a server. Texts are what the system's library says; none of them is secret.
+/// Why there is no Kerberos ticket for a server. Texts come from the system's library; none of them is secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TicketFault {
-    /// Nobody has logged in: neither a cache with tickets nor a table with keys, or not of whom was asked for.
+    /// No login: there is neither a cache with tickets nor a table with keys, or none for the requested principal.
     #[error("{0}")]
     NoCredentials(String),
-    /// The ticket that all others are had by has expired, and there is no key to get another one.
+    /// The ticket-granting ticket has expired, and there is no key to get another one.
     #[error("credentials have expired")]
     Expired,
     /// The key distribution centre does not know us.
@@ -223,7 +223,7 @@ pub enum TicketFault {
     /// The key distribution centre does not know the server by that name.
     #[error("{0}")]
     UnknownService(String),
-    /// Nobody knows where the key distribution centre of the realm is.
+    /// The key distribution centre of the realm is not known.
     #[error("{0}")]
     UnknownRealm(String),
     /// No key distribution centre answers.
@@ -238,7 +238,7 @@ pub enum TicketFault {
 }
 
 impl SaslFault {
-    /// Whether no server would answer otherwise, as long as the credentials are the same.
+    /// Whether all servers would answer the same, as long as the credentials do not change.
     pub(crate) const fn is_final(&self) -> bool {
         matches!(self, Self::Refused | Self::Unavailable)
     }
@@ -260,7 +260,7 @@ pub enum Over {
     Closed,
 }
 
-/// Why a connection must be left because of something that came over it.
+/// Why a connection must be left because of something received over it.
 pub(crate) enum Broken {
     /// It cannot be understood, or must not be trusted any further.
     Link(LinkError),

@@ -1,6 +1,6 @@
-//! Requests on their way: not yet written, or written and unanswered.
+//! In-flight and waiting requests: not yet written, or written and unanswered.
 //!
-//! Nobody else knows whether a request was sent, and so whether it may have been carried out.
+//! Only this module knows whether a request was sent, and so whether it may have been carried out.
 
 use alloc::collections::VecDeque;
 
@@ -20,19 +20,19 @@ pub(crate) struct Sent<R, W> {
     pub(crate) slot: Slot<R, W>,
     /// When its bytes were handed out for writing: not later than when the server saw them.
     pub(crate) at: Time,
-    /// Where in the connection's stream of bytes it begins.
+    /// The offset in the connection's byte stream at which it begins.
     pub(super) start: u64,
 }
 
-/// Requests in the order of their submission, first the sent ones and behind them the waiting ones. Those that pause
-/// stand beside, and come in again behind all others.
+/// Requests in the order of their submission, first the sent ones and then the waiting ones. Paused requests are kept
+/// apart, and rejoin behind all others.
 #[derive(Debug)]
 pub(crate) struct Flight<R, W> {
     pub(super) sent: VecDeque<Sent<R, W>>,
     pub(super) waiting: VecDeque<Slot<R, W>>,
     pub(super) pausing: Pausing<R, W>,
     next_xid: Xid,
-    /// Bytes that are kept of all frames.
+    /// Total bytes kept of all frames.
     pub(super) bytes: usize,
     next_place: u64,
 }
@@ -54,21 +54,21 @@ impl<R, W: Watcher> Flight<R, W> {
         self.next_xid
     }
 
-    /// Takes an xid for something that is no user's.
+    /// Takes an xid for a message that is not a user's request.
     pub(crate) fn take_xid(&mut self) -> Xid {
         let xid = self.next_xid;
         self.next_xid = xid.next();
         xid
     }
 
-    /// Puts a request behind all others.
+    /// Queues a request behind all others.
     pub(crate) fn push(&mut self, mut slot: Slot<R, W>) -> Place {
         let place = self.admit(&mut slot);
         self.waiting.push_back(slot);
         place
     }
 
-    /// Sends a request behind all others, of which none waits.
+    /// Sends a request behind all others, when none is waiting.
     #[inline(always)]
     pub(crate) fn send_next(
         &mut self,
@@ -93,7 +93,7 @@ impl<R, W: Watcher> Flight<R, W> {
         place
     }
 
-    /// Takes a user's request back if no byte of it is on its way, or gives access to its token. Both queues, one
+    /// Takes a user's request back if no byte of it has been sent, or gives access to its token. Both queues, one
     /// behind the other, are in the order of places.
     pub(crate) fn withdraw(&mut self, first: Place) -> Option<Withdrawn<'_, R>> {
         let place = match self.pausing.find(first) {
@@ -114,7 +114,7 @@ impl<R, W: Watcher> Flight<R, W> {
         match &mut sent.slot {
             Slot::User { request, .. } => {
                 if request.patience == Patience::Throttling {
-                    // Nobody waits for a second answer.
+                    // No task waits for a second answer.
                     request.patience = Patience::Connections;
                 }
                 Some(Withdrawn::Sent(&mut request.token))
@@ -129,21 +129,21 @@ impl<R, W: Watcher> Flight<R, W> {
         Some(Withdrawn::Unsent { token: request.token, was_sent })
     }
 
-    /// Keeps a user's request that a server had no time for.
+    /// Pauses a user's request that a server has throttled.
     pub(crate) fn pause(&mut self, now: Time, mut slot: Slot<R, W>, rng: &mut Rng) {
         let Some(refusals) = slot.refused() else { return };
         self.bytes = self.bytes.saturating_add(slot.frame().len());
         self.pausing.put(now, refusals, slot, rng);
     }
 
-    /// Takes a request whose pause is over, for it to be put behind all others.
+    /// Takes a request whose pause is over, to be queued behind all others.
     pub(crate) fn take_due(&mut self, now: Time) -> Option<Slot<R, W>> {
         let slot = self.pausing.take_due(now)?;
         self.bytes = self.bytes.saturating_sub(slot.frame().len());
         Some(slot)
     }
 
-    /// Takes all requests that pause, in the order of their submission, for them to be put behind all others.
+    /// Takes all paused requests, in the order of their submission, to be queued behind all others.
     pub(crate) fn take_pausing(&mut self) -> impl Iterator<Item = Slot<R, W>> + use<R, W> {
         let len = |slot: &Slot<R, W>| slot.frame().len();
         self.bytes = self.bytes.saturating_sub(self.pausing.slots().map(len).sum());
@@ -163,18 +163,18 @@ impl<R, W: Watcher> Flight<R, W> {
         self.bytes
     }
 
-    /// When the oldest request was sent that has not been answered.
+    /// When the oldest unanswered request was sent.
     pub(crate) fn oldest_sent(&self) -> Option<Time> {
         self.sent.front().map(|sent| sent.at)
     }
 
-    /// Whether something that was sent has not been answered.
+    /// Whether a sent request is unanswered.
     pub(crate) fn has_sent(&self) -> bool {
         !self.sent.is_empty()
     }
 
-    /// Gives waiting requests their xids and appends them to the bytes for the server, as many as may be under way
-    /// together. Returns whether there were any.
+    /// Assigns xids to waiting requests and appends them to the outbound bytes, as many as may be in flight together.
+    /// Returns whether there were any.
     pub(crate) fn send_waiting(
         &mut self,
         now: Time,
@@ -199,21 +199,21 @@ impl<R, W: Watcher> Flight<R, W> {
         server_watches: &mut ServerWatches,
     ) {
         let unwatched = match &slot {
-            // Nearly all.
+            // Nearly all requests.
             Slot::User { request: Outgoing { watch: None, .. }, rare: None, .. } => false,
             _ => slot.note_watches(server_watches),
         };
         self.send(now, slot, unwatched, link);
     }
 
-    /// Sends a request ahead of the waiting ones. Nobody withdraws it, so that it may share a place with the one before.
+    /// Sends a request ahead of the waiting ones. It is never withdrawn, so it may share a place with the one before.
     pub(crate) fn send_first(&mut self, now: Time, mut slot: Slot<R, W>, link: &mut Link) {
         slot.put(self.sent.back().map_or(Place(0), |sent| sent.slot.place()));
         self.bytes = self.bytes.saturating_add(slot.frame().len());
         self.send(now, slot, false, link);
     }
 
-    /// `unwatched` is whether it does without the watch that it could ask for.
+    /// `unwatched` requests go out without the watch that they could ask for.
     fn send(&mut self, now: Time, mut slot: Slot<R, W>, unwatched: bool, link: &mut Link) {
         let xid = self.next_xid;
         self.next_xid = xid.next();
@@ -225,7 +225,7 @@ impl<R, W: Watcher> Flight<R, W> {
             frame => frame.write(xid, out),
         });
         if let Slot::Own { frame, .. } = &mut slot {
-            // It is not sent again: what a connection takes with it is asked for anew over the next one.
+            // It is never resent: what a lost connection leaves undone is requested anew over the next one.
             self.bytes = self.bytes.saturating_sub(frame.len());
             frame.drop_body();
             self.bytes = self.bytes.saturating_add(frame.len());
@@ -236,7 +236,7 @@ impl<R, W: Watcher> Flight<R, W> {
     /// Takes the request that a reply answers: the oldest sent one, if the reply carries its xid.
     ///
     /// # Errors
-    /// The xid that was due, if any.
+    /// The xid of the oldest request in flight, if there is one.
     #[inline(always)]
     pub(crate) fn answered(&mut self, xid: Xid) -> Result<Sent<R, W>, Option<Xid>> {
         let due = self.sent.front().map(|sent| sent.xid);
@@ -248,7 +248,7 @@ impl<R, W: Watcher> Flight<R, W> {
         Ok(sent)
     }
 
-    /// Whether the end of the session is under way, in whole or in part, after `written` bytes.
+    /// Whether the close of the session was sent, in whole or in part, after `written` bytes.
     pub(crate) fn close_was_sent(&self, written: u64) -> bool {
         let is_close = |sent: &Sent<R, W>| matches!(sent.slot, Slot::Close { .. });
         self.sent.back().is_some_and(|last| is_close(last) && last.start < written)
@@ -264,17 +264,17 @@ impl<R, W: Watcher> Flight<R, W> {
         sent.chain(&mut self.waiting).chain(self.pausing.slots_mut())
     }
 
-    /// Counts a request no longer that has left the queues.
+    /// Stops counting a request that has left the queues.
     pub(super) fn forget(&mut self, slot: &Slot<R, W>) {
         self.bytes = self.bytes.saturating_sub(slot.frame().len());
-        // What is sent first shares its place with somebody's request.
+        // The session's own requests may share a place with a user's.
         if self.pausing.has_moved_any() && matches!(slot, Slot::User { .. }) {
             self.pausing.forget(slot.first());
         }
     }
 
-    /// Asserts that xids in flight follow each other, and that no byte is counted wrong. Called after
-    /// each input, so that long queues would cost the square of their length.
+    /// Asserts that xids in flight follow each other, and that the byte count is right. Called after each input, so
+    /// that long queues would cost the square of their length.
     #[cfg(debug_assertions)]
     pub(crate) fn check(&self) {
         if self.requests() > 100 {

@@ -1,42 +1,42 @@
-//! What has come from the server and is no whole frame yet, and how much memory there is for more.
+//! The inbound buffer: bytes that are no whole frame yet, and room for more.
 
 use bytes::BytesMut;
 
 use crate::frame::{FrameError, LEN_PREFIX, frame_len, split_frame_mut};
 
-/// Room at first, in bytes: more than the answer to a handshake or to a ping.
+/// Initial room, in bytes: more than the answer to a handshake or to a ping.
 const LEN_MIN: usize = 512;
 
-/// Most room for frames that share a buffer. No more is kept when nothing is to be read: thousands of sessions would
+/// Most room for frames that share a buffer. No more is kept when there is nothing to read: thousands of sessions would
 /// keep a megabyte each for one long listing.
 const LEN_MAX: usize = 64 << 10;
 
-/// Such a part of the room may have been used up before there is to be more: those who hold replies keep what these
-/// were read into from being used again, and a reply each would otherwise cost a buffer each.
+/// The room is renewed when less than one part in this many is left: callers that hold replies keep the memory that
+/// these were read into from being reused, and otherwise each reply would cost a buffer.
 const USED_UP: usize = 4;
 
-/// A longer frame gets a buffer of its own, if it is not in one already that holds all of it: what is read there is not
-/// moved any more, and whoever is handed a part of it holds nothing else.
+/// A longer frame gets a buffer of its own, unless it is in one already that holds all of it: its bytes are not moved
+/// any more, and a caller that is handed a part of it holds nothing else.
 const LEN_SHARED: usize = 32 << 10;
 
-/// Memory that a frame gets because it says that it is so long.
+/// Memory that a frame gets for its claimed length alone.
 const LEN_BELIEVED: usize = 128 << 10;
 
 /// The buffer that is read into.
 ///
-/// Little room where little comes, so that thousands of idle sessions are cheap; more each time it has been filled, so
-/// that a batch of replies is read at once. Behind a frame that had a buffer of its own there is little again, for the
-/// beginning of the next: the rest is read to where it is to stay.
+/// Starts small, so that thousands of idle sessions are cheap, and grows each time it has been filled, so that a batch
+/// of replies is read at once. After a frame with a buffer of its own the room is small again, for the beginning of the
+/// next: the rest is read to its final place.
 #[derive(Debug)]
 pub(crate) struct Inbound {
     buffer: BytesMut,
     /// How much room to make at a time.
     len_room: usize,
-    /// Whether the buffer is for the first frame in it alone.
+    /// Whether the buffer holds only its first frame.
     is_own: bool,
-    /// How long the last frame was that had a buffer of its own. Another one of that length is believed to be as long.
+    /// The length of the last frame with a buffer of its own. The same claim of another frame is believed.
     len_seen: usize,
-    /// How much of the first frame had come when that was last a sign of life.
+    /// How much of the first frame had arrived when that last counted as a sign of life.
     len_noted: usize,
 }
 
@@ -57,7 +57,7 @@ impl Inbound {
         &mut self.buffer
     }
 
-    /// The buffer, with room to read to.
+    /// Returns the buffer with room for reading.
     pub(crate) fn with_room(&mut self) -> &mut BytesMut {
         let (len, capacity) = (self.buffer.len(), self.buffer.capacity());
         let end = frame_len(&self.buffer).unwrap_or_default().saturating_add(LEN_PREFIX);
@@ -66,7 +66,8 @@ impl Inbound {
                 self.buffer.reserve(self.len_room);
             }
         } else if capacity < end && (len == capacity || !self.is_own) {
-            // Its length is not believed beyond what has come of it, and of those before.
+            // The claimed length is believed only in proportion to the bytes received, of this frame and of earlier
+            // ones.
             let believed = LEN_BELIEVED.max(self.len_seen).max(len.saturating_mul(2));
             let mut own = BytesMut::with_capacity(end.min(believed));
             own.extend_from_slice(&self.buffer);
@@ -75,17 +76,17 @@ impl Inbound {
         &mut self.buffer
     }
 
-    /// Something has been appended.
+    /// Records that bytes were appended.
     pub(crate) fn note_growth(&mut self) {
         if self.buffer.len() > LEN_BELIEVED {
-            // More than drivers are given room for.
+            // The driver has appended more than the room it was given.
             self.is_own = true;
         } else if self.buffer.len() == self.buffer.capacity() && !self.is_own {
             self.len_room = self.len_room.saturating_mul(2).min(LEN_MAX);
         }
     }
 
-    /// Whether the frame that is coming has grown by so many bytes since that was last the case.
+    /// Whether the incoming frame has grown by `len` bytes since this last returned `true`.
     pub(crate) fn has_grown_by(&mut self, len: u64) -> bool {
         let grown = self.buffer.len().saturating_sub(self.len_noted);
         let has_grown = u64::try_from(grown).is_ok_and(|grown| grown >= len);
@@ -107,22 +108,23 @@ impl Inbound {
         })
     }
 
-    /// Nothing more can be taken off. Gives the memory of a frame's own buffer back, unless its rest is still to be read.
+    /// Called when no whole frame is left. Frees a frame's own buffer, unless the rest of that frame is still to be
+    /// read.
     pub(crate) fn settle(&mut self) {
         if self.is_own && frame_len(&self.buffer).unwrap_or_default() <= LEN_SHARED {
-            // What is there of the next frame goes along.
+            // Bytes of the next frame are kept.
             (self.buffer, self.is_own) = (BytesMut::from(&self.buffer[..]), false);
         }
     }
 
-    /// Forgets what has come.
+    /// Discards all received bytes.
     pub(crate) fn clear(&mut self) {
         self.buffer.clear();
         self.len_noted = 0;
         self.settle();
     }
 
-    /// Nothing has come for a while: gives memory back, as far as it is not used.
+    /// Frees unused memory after a time without traffic.
     pub(crate) fn shrink(&mut self) {
         (self.len_room, self.len_seen) = (LEN_MIN, 0);
         if self.buffer.is_empty() {
@@ -145,8 +147,8 @@ mod tests {
 
     const LEN_FRAME_MAX: usize = 64 << 20;
 
-    /// Appends as much of `bytes` as there is room for, as a driver does that reads. Returns how long the buffer was
-    /// able to get, and the frame that is whole then.
+    /// Appends as much of `bytes` as there is room for, as a driver does that reads. Returns the capacity of the
+    /// buffer, and the frame if it is complete.
     fn read(inbound: &mut Inbound, bytes: &mut &[u8]) -> (usize, Option<BytesMut>) {
         let buffer = inbound.with_room();
         let (capacity, room) = (buffer.capacity(), buffer.capacity() - buffer.len());
@@ -168,7 +170,7 @@ mod tests {
         bytes
     }
 
-    /// Reads a frame. Returns how often that took, and the longest buffer.
+    /// Reads a frame. Returns the number of reads, and the longest buffer.
     fn read_frame(inbound: &mut Inbound, len: usize) -> (usize, usize) {
         let bytes = frame(len);
         let (mut rest, mut reads, mut longest) = (&*bytes, 0, 0);

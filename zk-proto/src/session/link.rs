@@ -1,4 +1,4 @@
-//! One connection: its bytes, and what has been seen of it.
+//! One connection: its bytes, and its history.
 
 use alloc::{collections::VecDeque, sync::Arc};
 
@@ -7,43 +7,43 @@ use bytes::BytesMut;
 use super::{inbound::Inbound, liveness::Liveness, phase::Password, suspects::Trial};
 use crate::{data::Xid, frame::RequestFrame, request::Ping, time::Time, wipe::wipe_buffer};
 
-/// How much memory of what has been written is kept for later. One long value must not stay for the life of a session.
+/// How much memory of written bytes is kept for later. One long value must not stay for the life of a session.
 const LEN_KEPT: usize = 64 << 10;
 
 /// Bytes around a secret in its frame: headers and lengths.
 const LEN_SECRET_SPARE: usize = 128;
 
-/// What belongs to one connection and ends with it.
+/// The state of one connection, which ends with it.
 #[derive(Debug, Default)]
 pub(crate) struct Link {
     pub(crate) inbound: Inbound,
     pub(crate) outbound: BytesMut,
     /// Whether `outbound` has held more than is to be kept.
     has_outgrown: bool,
-    /// Whether `outbound` has held something that must not stay in memory.
+    /// Whether `outbound` has held bytes that must not stay in memory.
     has_secrets: bool,
     /// Bytes appended to `outbound` so far.
     appended: u64,
-    /// Where the oldest ping begins in the stream that has not been answered; zero if that is not known.
+    /// The offset of the oldest unanswered ping in the stream; zero if that is not known.
     ping_start: u64,
-    /// When it was last looked at how much had been written, and how much that was.
+    /// When the amount of written bytes was last checked, and that amount.
     looked: (Time, u64),
-    /// What it has shown without the requests that are suspected of costing connections.
+    /// How it has behaved without the requests that are suspected of costing connections.
     pub(crate) trial: Trial,
-    /// Whether it has led to anything: an answer to a user, or to a ping if there was nothing else to answer.
+    /// Whether it has been useful: with an answer to a user, or to a ping if nothing else was due.
     pub(crate) is_of_use: bool,
-    /// Whether the server has taken a part of the watches that it was told of.
+    /// Whether the server has accepted a batch of restored watches.
     pub(crate) has_restored: bool,
-    /// Which credentials await an answer, and where in the stream they begin. Answers come in order.
+    /// The credentials that await an answer, with their offsets in the stream. Answers arrive in order.
     pub(crate) auth_pending: VecDeque<(usize, u64)>,
-    /// The password of the session that a server offers, until it has proved who it is.
+    /// The password of the session that a server offers, until it is authenticated.
     pub(crate) offered: Option<Password>,
-    /// Who is on the other side.
+    /// The server at the other end.
     pub(crate) server: Option<Arc<str>>,
 }
 
 impl Link {
-    /// Appends to what goes to the server. Returns where in the stream that begins.
+    /// Appends to the outbound bytes. Returns the offset in the stream at which that begins.
     pub(crate) fn write(&mut self, append: impl FnOnce(&mut BytesMut)) -> u64 {
         self.renew_outbound();
         if !self.has_secrets {
@@ -55,7 +55,7 @@ impl Link {
         self.append(|out| out.extend_from_slice(&apart))
     }
 
-    /// The same of something that must not stay in memory, of about so many bytes.
+    /// As [`write`](Self::write), for about `len` bytes that must not stay in memory.
     pub(crate) fn write_secret(&mut self, len: usize, append: impl FnOnce(&mut BytesMut)) -> u64 {
         self.renew_outbound();
         self.make_room_beside_secrets(len.saturating_add(LEN_SECRET_SPARE));
@@ -63,7 +63,7 @@ impl Link {
         self.append(append)
     }
 
-    /// Gives a buffer back that has been written whole, if it must not be kept.
+    /// Frees a buffer that has been written whole, if it must not be kept.
     fn renew_outbound(&mut self) {
         self.forget_secrets();
         if self.has_outgrown && self.outbound.is_empty() {
@@ -80,7 +80,7 @@ impl Link {
         start
     }
 
-    /// Makes room in `outbound` for so many bytes more, and leaves nothing behind where it has been.
+    /// Makes room in `outbound` for `len_free` more bytes, and wipes the memory it leaves.
     fn make_room_beside_secrets(&mut self, len_free: usize) {
         let len = self.outbound.len();
         if self.outbound.capacity().saturating_sub(len) < len_free {
@@ -91,7 +91,7 @@ impl Link {
         }
     }
 
-    /// Overwrites secrets that have been written, once nothing else waits to be.
+    /// Overwrites secrets that have been written, once nothing else is waiting to be written.
     pub(crate) fn forget_secrets(&mut self) {
         if self.has_secrets && self.outbound.is_empty() {
             wipe_buffer(&mut self.outbound);
@@ -99,7 +99,7 @@ impl Link {
         }
     }
 
-    /// Gives the memory of empty buffers back.
+    /// Frees the memory of empty buffers.
     pub(crate) fn shrink(&mut self) {
         self.forget_secrets();
         self.inbound.shrink();
@@ -113,7 +113,7 @@ impl Link {
         self.appended.saturating_sub(self.outbound.len() as u64)
     }
 
-    /// Appends a ping. `is_oldest` is whether no other one waits for its answer.
+    /// Appends a ping. `is_oldest` is whether no other ping is unanswered.
     pub(crate) fn write_ping(&mut self, is_oldest: bool) {
         let ping = RequestFrame::of(&Ping);
         let start = self.write(|out| ping.write(Xid::PING, out));
@@ -122,13 +122,13 @@ impl Link {
         }
     }
 
-    /// The oldest ping was answered.
+    /// Records that the oldest ping was answered.
     pub(crate) const fn ponged(&mut self) {
         self.ping_start = 0;
     }
 
-    /// Whether, since this was last asked, bytes have been leaving in front of the oldest ping, and fast enough to be taken
-    /// for a sign of life. Behind it they say nothing: its answer is due.
+    /// Whether, since the last call, bytes ahead of the oldest ping have been leaving fast enough to count as a sign of
+    /// life. Bytes behind it do not count: its answer is due.
     pub(crate) fn drains(&mut self, now: Time) -> bool {
         let written = self.written();
         let (at, before) = core::mem::replace(&mut self.looked, (now, written));
@@ -136,7 +136,7 @@ impl Link {
         written <= self.ping_start && written.saturating_sub(before) >= least
     }
 
-    /// Forgets everything but the memory of the buffers.
+    /// Resets everything but the memory of the buffers.
     pub(super) fn reset(&mut self) {
         if !planted!(OldBytesKept) {
             self.inbound.clear();
@@ -150,7 +150,7 @@ impl Link {
         self.offered = None;
     }
 
-    /// Gives the memory back too.
+    /// Resets everything and frees the memory.
     pub(crate) fn close(&mut self) {
         self.reset();
         *self = Self::default();

@@ -1,4 +1,4 @@
-//! What is known about the other side being alive, and about what it knows of us.
+//! Evidence that the other side is alive, and that it knows the session.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -9,28 +9,28 @@ use crate::time::Time;
 /// Longest pause between two pings, whatever the session timeout: as in the Java client.
 const PING_INTERVAL_MAX: Duration = Duration::from_secs(10);
 
-/// Bytes in a second below which a frame that is still coming, or what is still leaving, is no sign of life: far less
-/// than the slowest link that is of any use, and far more than answers to pings, which a corrupt length can make the body
-/// of a frame that never ends.
+/// Bytes per second below which a frame that is arriving, or output that is leaving, is no sign of life: far less than
+/// the slowest useful link, and far more than answers to pings, which a corrupt length can make the body of a frame
+/// that never ends.
 const RATE_MIN: u128 = 1 << 10;
-/// Least pause between two confirmations, however short the sessions are that are asked for.
+/// Least pause between two confirmations, however short the requested session timeout.
 const CONFIRM_INTERVAL_MIN: Duration = Duration::from_millis(50);
 
-/// Pause before a server that had no time is told again to ask for a confirmation.
+/// Pause before a server that throttled a confirmation request gets it again.
 const CONFIRM_AGAIN: Duration = Duration::from_millis(500);
 
 /// The instants that the session's timers are computed from.
 #[derive(Clone, Debug)]
 pub(crate) struct Liveness {
-    /// Negotiated session timeout; the wished one until then.
+    /// Negotiated session timeout; the requested one until then.
     timeout: Duration,
-    /// When a byte last came, on this connection.
+    /// When a byte last arrived on this connection.
     heard: Time,
-    /// When a frame last came on an established connection; none before the first.
+    /// When a frame last arrived on an established connection; none before the first.
     frame: Option<Time>,
-    /// When a frame last came that a server sends in turn with answers to pings, or a frame had grown fast enough.
+    /// When a frame that servers send in order with answers to pings last arrived, or a frame had grown fast enough.
     moved: Time,
-    /// The same of frames that have not come whole yet; none before the first.
+    /// When an incomplete frame had last grown fast enough; none before the first.
     grown: Option<Time>,
     /// When our own bytes last left fast enough, with a ping waiting behind them.
     drained: Time,
@@ -40,26 +40,26 @@ pub(crate) struct Liveness {
     pings: VecDeque<Time>,
     /// When the newest message was sent that has been answered.
     proof: Option<Time>,
-    /// The same, of those whose answer the leader has taken part in.
+    /// As `proof`, for messages whose answer involved the leader.
     confirmed: Option<Time>,
     /// When the leader was last asked for a confirmation, on this connection.
     asked: Option<Time>,
-    /// When to ask again, if a server had no time to ask.
+    /// When to ask again, if a server throttled the last request.
     again: Option<Time>,
     lease: Lease,
 }
 
-/// Who has given an answer.
+/// The source of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The server at the other end, for all we know.
+    /// The server at the other end, as far as is known.
     Server,
-    /// The leader, whatever servers it came through.
+    /// The leader, through whatever servers.
     Leader,
 }
 
 impl Liveness {
-    /// `since` is when a resumed session was last known to live; none for a new one.
+    /// `since` is when a resumed session was last known to be alive; none for a new one.
     pub(crate) const fn new(timeout: Duration, since: Option<Time>, lease: Lease) -> Self {
         Self {
             timeout,
@@ -78,8 +78,8 @@ impl Liveness {
         }
     }
 
-    /// A handshake was answered that was sent at `sent`. Members ask the leader about sessions, unless they serve without
-    /// one.
+    /// Records the answer to a handshake that was sent at `sent`. Members ask the leader about sessions, unless they
+    /// serve without one.
     pub(crate) fn greeted(&mut self, now: Time, sent: Time, timeout: Duration, source: Source) {
         if !planted!(WishedTimeoutKept) {
             self.timeout = timeout;
@@ -97,34 +97,34 @@ impl Liveness {
         self.heard = now;
     }
 
-    /// An answer came that servers give in turn with those to pings.
+    /// Records an answer that servers give in order with those to pings.
     pub(crate) const fn moved(&mut self, now: Time) {
         self.moved = now;
     }
 
-    /// The frame that is coming has grown by [`least`](Self::least) bytes since this was last said.
+    /// Records that the incoming frame has grown by [`least`](Self::least) bytes since the last call.
     pub(crate) const fn grew(&mut self, now: Time) {
         self.moved = now;
         self.grown = Some(now);
     }
 
-    /// What waits to leave has become less, fast enough; a ping that is not answered is among it.
+    /// Records that output has left fast enough while it contains an unanswered ping.
     pub(crate) const fn drained(&mut self, now: Time) {
         self.drained = now;
     }
 
-    /// So many bytes in such a time are slow; fewer are none.
+    /// The number of bytes in a period below which traffic does not count.
     pub(crate) fn least(period: Duration) -> u64 {
         let bytes = period.as_millis().saturating_mul(RATE_MIN).checked_div(1000);
         bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(u64::MAX).max(1)
     }
 
-    /// Returns whether that is news: of many frames in one read it is so for the first.
+    /// Returns whether that is news: for many frames in one read only the first is.
     pub(crate) fn frame(&mut self, now: Time) -> bool {
         self.frame.replace(now) != Some(now)
     }
 
-    /// Returns whether that is news: of many requests in one write it is so for the first.
+    /// Returns whether that is news: for many requests in one write only the first is.
     pub(crate) fn sent(&mut self, now: Time) -> bool {
         core::mem::replace(&mut self.sent, now) != now
     }
@@ -134,7 +134,8 @@ impl Liveness {
         self.pings.push_back(now);
     }
 
-    /// The oldest ping was answered: no proof of anything newer, however many have been sent. Returns when it was sent.
+    /// Records that the oldest ping was answered: no proof of anything newer, however many have been sent. Returns when
+    /// it was sent.
     pub(crate) fn ponged(&mut self) -> Option<Time> {
         let sent = self.pings.pop_front()?;
         self.answered(sent, Source::Server);
@@ -146,7 +147,7 @@ impl Liveness {
         !self.pings.is_empty()
     }
 
-    /// Something sent at `sent` was answered.
+    /// Records the answer to a message that was sent at `sent`.
     pub(crate) fn answered(&mut self, sent: Time, source: Source) {
         self.proof = self.proof.max(Some(sent));
         if source == Source::Leader {
@@ -155,19 +156,19 @@ impl Liveness {
         }
     }
 
-    /// The leader was asked for a confirmation.
+    /// Records that the leader was asked for a confirmation.
     pub(crate) const fn asked(&mut self, now: Time) {
         self.asked = Some(now);
         self.again = None;
     }
 
-    /// A server had no time to ask the leader: a few such answers in a row must not cost the lease.
+    /// Records that a server throttled the request to the leader: a few such answers in a row must not cost the lease.
     pub(crate) fn not_asked(&mut self, now: Time) {
         self.again = Some(now.after(CONFIRM_AGAIN.min(self.ping_interval())));
     }
 
-    /// When the leader is to be asked for the next confirmation: as often as pings are sent, or twice in the time for
-    /// which one lasts.
+    /// When to ask the leader for the next confirmation: as often as pings are sent, or twice in the time for which one
+    /// lasts.
     pub(crate) fn confirmation_due(&self) -> Time {
         let lasts = self.timeout.saturating_sub(self.lease.margin(self.timeout));
         let half = lasts.checked_div(2).unwrap_or_default().max(CONFIRM_INTERVAL_MIN);
@@ -175,18 +176,18 @@ impl Liveness {
         self.again.unwrap_or_else(|| since.after(self.ping_interval().min(half)))
     }
 
-    /// A server says that there is no such session: whatever was proved before counts no longer.
+    /// Records that a server does not know the session: earlier proof counts no longer.
     pub(crate) const fn disowned(&mut self) {
         self.proof = None;
         self.confirmed = None;
     }
 
-    /// Negotiated session timeout; the wished one until then.
+    /// Negotiated session timeout; the requested one until then.
     pub(crate) const fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// When the next ping is due: early enough for its answer to come before [`Liveness::silence`].
+    /// When the next ping is due: early enough for its answer to arrive before [`Liveness::silence`].
     pub(crate) fn ping_due(&self) -> Time {
         self.sent.after(self.ping_interval())
     }
@@ -199,18 +200,18 @@ impl Liveness {
         interval.min(PING_INTERVAL_MAX)
     }
 
-    /// How long to wait for whatever the server owes.
+    /// How long to wait for an answer that the server owes.
     pub(crate) fn patience(&self) -> Duration {
         self.timeout.saturating_mul(2).checked_div(3).unwrap_or_default()
     }
 
-    /// When silence is to be taken for a dead connection: two thirds of the timeout after the last byte,
-    /// which leaves a third to find another server.
+    /// When silence counts as a dead connection: two thirds of the timeout after the last byte, which leaves a third to
+    /// find another server.
     ///
-    /// An unanswered ping has that limit too: a corrupt length can swallow every later answer as the
-    /// body of a frame that never ends, while bytes keep coming. But what is in front of its answer may be long, and
-    /// the link slow: it counts from when that last moved on, be it by [a kibibyte a second](RATE_MIN). The same goes
-    /// for what is in front of the ping itself.
+    /// An unanswered ping has that limit too: a corrupt length can swallow every later answer as the body of a frame
+    /// that never ends, while bytes keep arriving. But the data ahead of its answer may be long, and the link slow: the
+    /// limit counts from the last progress of that data, even at [a kibibyte a second](RATE_MIN). The same holds for
+    /// output ahead of the ping itself.
     pub(crate) fn silence(&self) -> Time {
         if planted!(SilenceNotTimed) {
             return Time::new(Duration::MAX);
@@ -222,9 +223,9 @@ impl Liveness {
         ping.map_or(heard, |ping| ping.min(heard))
     }
 
-    /// When the session must have expired, whatever the servers may say later: a third beyond its
-    /// timeout, for their rounding. None before the first handshake. A frame that grows fast enough is a sign
-    /// of life before it has come whole.
+    /// When the session must have expired, whatever the servers may report later: a third beyond its timeout, for their
+    /// rounding. None before the first handshake. A frame that grows fast enough is a sign of life before it is
+    /// complete.
     pub(crate) fn expiry(&self) -> Option<Time> {
         let third = self.timeout.checked_div(3).unwrap_or_default();
         self.frame.map(|frame| {
@@ -232,14 +233,14 @@ impl Liveness {
         })
     }
 
-    /// Until when the servers must keep the session. None if they did not say that they do.
+    /// Until when the servers must keep the session. None if they have not confirmed it.
     pub(crate) fn lease(&self) -> Option<Time> {
         let proof =
             if planted!(LeaseFromReceipt) { self.proof.and(self.frame) } else { self.proof };
         proof.map(|proof| proof.after(self.timeout))
     }
 
-    /// The same, as far as the leader has confirmed it, or whoever else counts.
+    /// As [`lease`](Self::lease), by the rule of the configured lease: as confirmed by the leader, or by any server.
     pub(crate) fn confirmed_lease(&self) -> Option<Time> {
         if self.lease == Lease::Connection {
             return self.lease();
@@ -311,7 +312,7 @@ mod tests {
         assert_eq!((liveness.lease(), liveness.confirmed_lease()), (Some(at(12)), Some(at(7))));
         liveness.answered(at(4), Source::Leader);
         assert_eq!((liveness.lease(), liveness.confirmed_lease()), (Some(at(13)), Some(at(11))));
-        // An older one that is answered later takes nothing back.
+        // A late answer to an older message takes nothing back.
         liveness.answered(at(2), Source::Leader);
         assert_eq!(liveness.confirmed_lease(), Some(at(11)));
     }

@@ -1,13 +1,13 @@
-//! The client's half of a session: what survives a socket, as a value that never does I/O.
+//! The client's half of a session: the state that survives a socket, as a value that never does I/O.
 //!
-//! Whoever drives a [`Session`] tells it what happened (`submit`, `dialed`, `received`, `hung_up`,
-//! `probed`, `elapsed`, `close`), each time with the present [`Time`](crate::Time), and then does what it says:
+//! The driver of a [`Session`] reports each event (`submit`, `dialed`, `received`, `hung_up`, `probed`, `elapsed`,
+//! `close`) with the present [`Time`](crate::Time), and then carries out the session's orders:
 //!
 //! 1. [`poll`](Session::poll) until there is nothing more, and do each [`Output`] in that order;
 //! 2. write the bytes in [`outbound`](Session::outbound) and take off what was written;
 //! 3. wait for bytes, for a dial, for a submission, or for [`deadline`](Session::deadline).
 //!
-//! The same inputs at the same times give the same outputs: chance comes from the seed.
+//! The same inputs at the same times give the same outputs: all randomness comes from the seed.
 //!
 //! ```
 //! use bytes::Bytes;

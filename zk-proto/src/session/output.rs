@@ -1,4 +1,4 @@
-//! What a session asks of its driver and tells its users.
+//! Outputs of a session, to its driver and its users.
 
 use alloc::{boxed::Box, sync::Arc};
 use core::time::Duration;
@@ -16,7 +16,7 @@ use crate::{
     text::Secret,
 };
 
-/// Something to do, in the order in which it is polled.
+/// An action or a report, in the order in which it is polled.
 #[derive(Debug)]
 pub enum Output<R, W> {
     /// Resolve `server` and connect to it; report with [`Session::dialed`](super::Session::dialed).
@@ -36,62 +36,62 @@ pub enum Output<R, W> {
     Failed {
         /// `host:port`, as configured.
         server: Arc<str>,
-        /// Why.
+        /// The error.
         error: LinkError,
     },
     /// A step of a SASL exchange is due; report with [`Session::sasl_stepped`](super::Session::sasl_stepped). An
-    /// exchange that was under way on an earlier connection is over.
+    /// exchange on an earlier connection is over.
     Sasl {
-        /// With whom: `host:port`, as configured.
+        /// The server: `host:port`, as configured.
         server: Arc<str>,
-        /// What the step is about.
+        /// The input of the step.
         said: SaslSaid,
     },
-    /// Exactly one for each submitted request.
+    /// The outcome of a request: exactly one for each submitted request.
     Reply {
-        /// What was submitted with the request.
+        /// The token that was submitted with the request.
         token: R,
-        /// What became of it.
+        /// The outcome.
         outcome: Outcome,
     },
-    /// News for a watch.
+    /// A notice for a watch.
     Watch {
-        /// What was submitted with the request that armed the watch.
+        /// The watcher that was submitted with the request that armed the watch.
         watcher: W,
-        /// The news.
+        /// The notice.
         notice: WatchNotice,
     },
     /// The state has changed.
     State(State),
 }
 
-/// A request on its way into the session.
+/// A request to be submitted.
 #[derive(Debug)]
 pub struct Outgoing<R, W> {
     /// The encoded request.
     pub frame: RequestFrame,
-    /// Comes back with the outcome.
+    /// Returned with the outcome.
     pub token: R,
-    /// The watch that the request arms if it is answered well: one of those, and only those, that ask for a watch.
+    /// The watch that the request arms if it succeeds: required for requests that ask for a watch, and only for those.
     pub watch: Option<Box<WatchIntent<W>>>,
     /// What to do if the connection is lost with the request sent and unanswered.
     pub on_loss: OnLoss,
-    /// What it is waited for with.
+    /// How long the request may wait.
     pub patience: Patience,
 }
 
-/// How much trouble of servers the session bears with before it gives a request back that has not been carried out.
+/// How much trouble of servers the session tolerates before it gives up a request that has not been carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Patience {
-    /// None: it is [given back](Cause::NotConnected) wherever it would have to wait for a connection.
+    /// None: it fails with [`NotConnected`](Cause::NotConnected) wherever it would have to wait for a connection.
     FailFast,
-    /// It waits for connections. That a server [has no time](ErrorCode::THROTTLED_OP) for it is its answer.
+    /// It waits for connections. If a server [throttles](ErrorCode::THROTTLED_OP) it, that is its answer.
     #[default]
     Connections,
-    /// It is also sent again when a server had no time for it: after a pause, longer each time, and behind whatever
-    /// has been submitted meanwhile. Requests that stood behind it are carried out before it, and answered.
+    /// It is also resent when a server throttled it: after a pause, longer each time, and behind all requests that have
+    /// been submitted meanwhile. Requests that were behind it are carried out before it, and answered.
     ///
-    /// If the session is closed meanwhile, it is sent once more in front of the end.
+    /// If the session is closed meanwhile, it is sent once more before the end.
     Throttling,
 }
 
@@ -99,21 +99,21 @@ pub enum Patience {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place(pub(crate) u64);
 
-/// What becomes of a request whose user waits no longer.
+/// The state of a request whose user waits no longer.
 #[derive(Debug)]
 pub enum Withdrawn<'a, R> {
-    /// It will not be sent any more, and gives its token back. There is no [`Output::Reply`] for it.
+    /// It will not be sent any more, and returns its token. There is no [`Output::Reply`] for it.
     Unsent {
-        /// What was submitted with it.
+        /// The token that was submitted with it.
         token: R,
         /// Whether it was sent over an earlier connection, so that it may have been carried out.
         was_sent: bool,
     },
-    /// It is on its way, and keeps its place until the answer comes and the token with it.
+    /// It was sent, and keeps its place until the answer arrives and with it the token.
     Sent(&'a mut R),
 }
 
-/// What to do with a request that was sent when its connection was lost before the answer.
+/// The handling of a sent request whose connection was lost before the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLoss {
     /// Report [`Outcome::Unknown`]: carrying it out twice would not be the same.
@@ -122,7 +122,7 @@ pub enum OnLoss {
     Resend,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The server answered.
@@ -136,48 +136,48 @@ pub enum Outcome {
 /// A server's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The state that the answer reflects; 0 if none, as where a server that does not know the question was not asked
-    /// again.
+    /// The state that the answer reflects; 0 if none, as where the session did not ask again a server that does not
+    /// know the operation.
     pub zxid: Zxid,
     /// Whether the request succeeded.
     pub code: ErrorCode,
-    /// Empty unless it did.
+    /// Empty unless the request succeeded.
     pub body: Bytes,
 }
 
-/// What a step of a SASL exchange is about.
+/// The input of a step of a SASL exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SaslSaid {
-    /// Nothing has been said: a new exchange begins.
+    /// None: a new exchange begins.
     Nothing,
-    /// The server's answer to the last step. `None` is what it sends when its mechanism has nothing to say, and also
-    /// in answer to a first step that it has no mechanism for.
+    /// The server's answer to the last step. `None` if its mechanism has nothing to send, and also in answer to a first
+    /// step if it lacks the mechanism.
     Answer(Secret<Option<Bytes>>),
 }
 
-/// What a SASL mechanism wants done next.
+/// The result of a step of a SASL mechanism.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SaslStep {
-    /// Say this to the server, and wait for its answer.
+    /// Send this to the server, and wait for its answer.
     Say(Secret<Bytes>),
     /// Both sides are satisfied.
     Done,
-    /// It cannot go on.
+    /// The exchange has failed.
     Failed(SaslFault),
 }
 
-/// Where a session stands.
+/// The state of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// A server serves the session.
     Connected(Negotiated),
-    /// No server does; the session lives on for a while. Reported once for each loss.
+    /// No server does; the session stays alive for a while. Reported once for each loss.
     Disconnected(LinkError),
     /// The session has ended.
     Over(Over),
 }
 
-/// What a handshake has settled.
+/// The result of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Negotiated {
     /// The session.
@@ -188,12 +188,12 @@ pub struct Negotiated {
     pub read_only: bool,
 }
 
-/// What a server said when it was asked whether it takes writes.
+/// A server's answer to the question whether it takes writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeAnswer {
     /// It does.
     ReadWrite,
-    /// It does not, or cannot be reached.
+    /// It does not, or is unreachable.
     ReadOnly,
     /// It answered something else: the question is not allowed there.
     Unknown,

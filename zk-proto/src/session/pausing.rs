@@ -1,4 +1,4 @@
-//! Requests that pause, since a server had no time for them.
+//! Paused requests, which a server has throttled.
 
 use alloc::collections::BTreeMap;
 use core::time::Duration;
@@ -6,34 +6,34 @@ use core::time::Duration;
 use super::{output::Place, slot::Slot};
 use crate::{rng::Rng, time::Time};
 
-/// Pause behind the first refusal of a request; doubles with each further one.
+/// Pause after the first refusal of a request; doubles with each further one.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 
-/// Longest pause: a server that has recovered must not stand idle for long.
+/// Longest pause: a server that has recovered must not be idle for long.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// The longest pause behind this many refusals of a request; the shortest is half as long. A part of it is left to chance,
-/// since many clients are refused at once.
+/// The longest pause after this many refusals of a request; the shortest is half as long. A part of it is random, since
+/// many clients are refused at once.
 fn longest_pause(refusals: u8) -> Duration {
     let doubled = 2_u32.saturating_pow(u32::from(refusals.saturating_sub(1)));
     PAUSE_MIN.saturating_mul(doubled).min(PAUSE_MAX)
 }
 
-/// Requests that pause, and the present places of those that have.
+/// Paused requests, and the present places of requests that have paused.
 #[derive(Debug)]
 pub(crate) struct Pausing<R, W> {
-    /// By when they are to be sent again, and by their first places.
+    /// By their due times and their first places.
     slots: BTreeMap<(Time, Place), Slot<R, W>>,
-    /// By the first places.
+    /// By their first places.
     whereabouts: BTreeMap<Place, Whereabouts>,
-    /// Until when those pause that were refused last, by how often they have been.
+    /// The end of the latest pause, by the number of refusals.
     latest: BTreeMap<u8, Time>,
 }
 
-/// Where a request is that has been refused at least once.
+/// The place of a request that has been refused at least once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whereabouts {
-    /// It pauses until then.
+    /// It pauses until this time.
     Pausing(Time),
     /// It is waiting or sent, at this place.
     InLine(Place),
@@ -44,8 +44,8 @@ impl<R, W> Pausing<R, W> {
         Self { slots: BTreeMap::new(), whereabouts: BTreeMap::new(), latest: BTreeMap::new() }
     }
 
-    /// Keeps a request that has been refused this often. Those that are refused about together come in again together,
-    /// in the order of their first places: what was submitted as a sequence stays one if all of it is refused.
+    /// Keeps a request that has been refused this often. Requests that are refused about together are resent together,
+    /// in the order of their first places: a sequence of requests stays one if all of it is refused.
     pub(crate) fn put(&mut self, now: Time, refusals: u8, slot: Slot<R, W>, rng: &mut Rng) {
         let longest = longest_pause(refusals);
         let half = longest.checked_div(2).unwrap_or_default();
@@ -63,41 +63,41 @@ impl<R, W> Pausing<R, W> {
         self.whereabouts.insert(first, Whereabouts::Pausing(until));
     }
 
-    /// Takes the one that has been due for the longest time.
+    /// Takes the request that has been due for the longest time.
     pub(crate) fn take_due(&mut self, now: Time) -> Option<Slot<R, W>> {
         let due = self.slots.first_entry()?;
         (due.key().0 <= now).then(|| due.remove())
     }
 
-    /// Takes one out of its pause.
+    /// Takes a request out of its pause.
     pub(crate) fn take(&mut self, until: Time, first: Place) -> Option<Slot<R, W>> {
         self.slots.remove(&(until, first))
     }
 
-    /// One that may have paused stands at another place now.
+    /// Records the new place of a request that may have paused.
     pub(crate) fn moved(&mut self, first: Place, present: Place) {
         if first != present {
             self.whereabouts.insert(first, Whereabouts::InLine(present));
         }
     }
 
-    /// Whether any has paused that is not over.
+    /// Whether any request that has paused is unfinished.
     pub(crate) fn has_moved_any(&self) -> bool {
         !self.whereabouts.is_empty()
     }
 
-    /// One that may have paused is over.
+    /// Forgets a finished request that may have paused.
     #[cold]
     pub(crate) fn forget(&mut self, first: Place) {
         self.whereabouts.remove(&first);
     }
 
-    /// `None` of one that has never paused.
+    /// `None` if the request has never paused.
     pub(crate) fn find(&self, first: Place) -> Option<Whereabouts> {
         self.whereabouts.get(&first).copied()
     }
 
-    /// When the first one is to be sent again.
+    /// When the first request is due.
     pub(crate) fn next(&self) -> Option<Time> {
         self.slots.first_key_value().map(|((until, _), _)| *until)
     }
@@ -114,7 +114,7 @@ impl<R, W> Pausing<R, W> {
         self.slots.values_mut()
     }
 
-    /// Takes all in the order of their first places.
+    /// Takes all requests in the order of their first places.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Slot<R, W>> + use<R, W> {
         let slots = core::mem::take(&mut self.slots).into_values();
         slots.map(|slot| (slot.first(), slot)).collect::<BTreeMap<_, _>>().into_values()

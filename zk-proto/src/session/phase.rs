@@ -1,4 +1,4 @@
-//! Where a session stands, and who it is.
+//! The phase of a session, and its identity.
 
 use bytes::Bytes;
 use core::{fmt, time::Duration};
@@ -11,24 +11,24 @@ use crate::{
     wipe::wipe,
 };
 
-/// Where a session stands. The diagram is in the documentation of the module above.
+/// The phase of a session. The diagram is in the documentation of the module above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// For the retry timer.
+    /// Waiting for the retry timer.
     Waiting,
-    /// For the driver to connect.
+    /// Waiting for the driver to connect.
     Dialing,
-    /// For the answer to the handshake that was sent at this time.
+    /// Waiting for the answer to the handshake that was sent at this time.
     Greeting { sent: Time },
-    /// For the server and us to prove to each other who we are.
+    /// Waiting for the end of the SASL exchange.
     Proving(Proving),
-    /// For nothing: a server serves the session.
+    /// Connected: a server serves the session.
     Up(Up),
     /// Never left.
     Over(Over),
 }
 
-/// What exists only during a SASL exchange.
+/// The state of a SASL exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Proving {
     pub(crate) negotiated: Negotiated,
@@ -36,23 +36,23 @@ pub(crate) struct Proving {
     pub(crate) greeting: (Time, Time),
     /// Steps that we have sent.
     pub(crate) steps: u32,
-    /// Whose answer is due; none while the driver thinks about the next step.
+    /// The xid of the awaited answer; none while the driver computes the next step.
     pub(crate) due: Option<Xid>,
 }
 
-/// First pause of the search for a server that takes writes; doubles with each try.
+/// First pause between probes for a writable server; doubles with each probe.
 pub(crate) const PROBE_PAUSE_MIN: Duration = Duration::from_millis(100);
 
-/// What exists only while a server serves the session.
+/// The state while a server serves the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Up {
     pub(crate) negotiated: Negotiated,
-    /// Frames of watch restoration that have not been answered.
+    /// Unanswered frames of watch restoration.
     pub(crate) restoring: usize,
-    /// How many pings must be answered, one after the other, until the server is known not to be about to close the
-    /// connection; nothing else is sent before.
+    /// How many pings must be answered, one after the other, before the server is trusted not to close the connection;
+    /// nothing else is sent until then.
     pub(crate) doubts: u8,
-    /// Pause before the next search for a server that takes writes.
+    /// Pause before the next probe for a writable server.
     pub(crate) probe_pause: Duration,
 }
 
@@ -82,7 +82,7 @@ impl Phase {
 /// Bytes of a session password.
 const PASSWORD_LEN: usize = 16;
 
-/// A session's password, in memory of its own that is overwritten when it goes.
+/// A session's password, in memory of its own that is overwritten when it is dropped.
 #[derive(Clone, Default)]
 pub(crate) struct Password(Bytes);
 
@@ -104,20 +104,20 @@ impl Drop for Password {
     }
 }
 
-/// Who the session is to the servers, and what it has seen of them.
+/// The session's credentials, and the newest transaction that it has seen.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     id: SessionId,
     password: Password,
-    /// Newest transaction that a reply has shown; servers that are behind it are refused by themselves.
+    /// Newest transaction that a reply has shown; servers that are behind it refuse the session themselves.
     last_zxid: Zxid,
-    /// The same as of the last moment in which all watches were armed, while they are not.
+    /// `last_zxid` at the last moment in which all watches were armed, while they are not.
     ///
-    /// Replies to the first frame of a restoration move `last_zxid` on. If the connection is lost before
-    /// the last frame, that one's paths must be restored from where they were, or events are lost.
+    /// Replies to the first frame of a restoration advance `last_zxid`. If the connection is lost before the last
+    /// frame, that frame's paths must be restored from the earlier transaction, or events are lost.
     watch_zxid: Option<Zxid>,
-    /// Whether a server that takes writes has served the session. Before that its id is a read-only
-    /// server's own and means nothing to any other.
+    /// Whether a server that takes writes has served the session. Before that its id belongs to a
+    /// read-only server alone and means nothing to any other.
     is_global: bool,
 }
 
@@ -145,20 +145,19 @@ impl Identity {
         self.is_global && self.is_established()
     }
 
-    /// What to show in a handshake.
+    /// The credentials to present in a handshake.
     pub(crate) fn shown(&self) -> Credentials {
         self.credentials(Xid::FIRST).unwrap_or_else(Self::nobody)
     }
 
-    /// What it takes to go on with the session elsewhere; `None` as long as there is nothing that other
-    /// servers know.
+    /// The credentials to resume the session elsewhere; `None` as long as other servers do not know it.
     pub(crate) fn credentials(&self, next_xid: Xid) -> Option<Credentials> {
         let (id, password) = (self.id, Secret(self.password.0.clone()));
         let all = Credentials { id, password, last_zxid: self.last_zxid, next_xid };
         self.is_global().then_some(all)
     }
 
-    /// A server serves the session under this name.
+    /// Records the session that a server serves.
     pub(crate) fn adopt(&mut self, negotiated: Negotiated, password: Option<Password>) {
         self.id = negotiated.id;
         if !planted!(OldPasswordKept) {
@@ -167,10 +166,10 @@ impl Identity {
         self.is_global |= !negotiated.read_only;
     }
 
-    /// A reply reflects this transaction.
+    /// Records the transaction that a reply reflects.
     ///
-    /// Not to be called for events: one transaction can have several, and what was missed of them after
-    /// the first could never be asked for again (ZOOKEEPER-4655).
+    /// Not to be called for events: one transaction can have several, and those missed after the first could never be
+    /// requested again (ZOOKEEPER-4655).
     pub(crate) fn saw(&mut self, zxid: Zxid) {
         self.last_zxid = self.last_zxid.max(zxid);
     }

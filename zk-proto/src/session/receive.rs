@@ -1,4 +1,4 @@
-//! What a server says, frame by frame.
+//! Processing of a server's frames.
 
 use alloc::{format, string::ToString};
 use core::time::Duration;
@@ -29,15 +29,15 @@ use crate::{
     wipe::wipe,
 };
 
-/// Pings that must be answered after a refusal. One is not enough: servers write what they have in line behind the end of
-/// a connection, such as the answer to a ping that came just in time, together with what is in front of it.
+/// Pings that must be answered after a refusal. One is not enough: together with the refusal servers write what they
+/// have queued behind the end of a connection, such as the answer to a ping that arrived just in time.
 const DOUBTS: u8 = 2;
 
 impl<R, W: Watcher> Session<R, W> {
-    /// Bytes have been appended to [`inbound`](Session::inbound). Ignored without a connection.
+    /// Reports that bytes have been appended to [`inbound`](Session::inbound). Ignored without a connection.
     pub fn received(&mut self, now: Time) {
-        // Bytes that lay there while the machine slept would pass for signs of life. The session's end
-        // cannot wait for its timer: drivers read first.
+        // Bytes that arrived while the machine slept would pass for signs of life. The session's end cannot wait for
+        // its timer: drivers read first.
         if self.timers.at(Timer::Expiry).is_some_and(|expiry| expiry <= now) {
             self.finish(Over::Expired);
         }
@@ -79,12 +79,12 @@ impl<R, W: Watcher> Session<R, W> {
             }
             self.watch_silence();
             if self.flight.is_waiting() {
-                // What has been answered may have made room.
+                // Answered requests may have made room.
                 self.send_waiting(now);
             }
         }
         if !self.phase.has_stream() {
-            // They are of a connection that the driver did not know to be left.
+            // The driver did not know that this connection has been left.
             self.link.inbound.clear();
         }
         self.link.forget_secrets();
@@ -92,13 +92,13 @@ impl<R, W: Watcher> Session<R, W> {
         self.check();
     }
 
-    /// Whether what cannot be a frame is a TLS alert in answer to the handshake: its first four bytes are its type and
+    /// Whether an invalid frame is a TLS alert in answer to the handshake: its first four bytes are its type and
     /// version, and the first byte of its length.
     fn is_greeted_by_tls(&self, error: FrameError) -> bool {
         matches!(self.phase, Phase::Greeting { .. }) && matches!(error.len >> 16, 0x1503)
     }
 
-    /// Reports the request whose reply cannot be taken: it would break the next connection too.
+    /// Reports the request whose reply cannot be accepted: it would break the next connection too.
     fn give_up_first(&mut self, error: FrameError) {
         let Some(slot) = self.flight.take_first_user(self.link.written()) else { return };
         let cause = match usize::try_from(error.len) {
@@ -108,7 +108,7 @@ impl<R, W: Watcher> Session<R, W> {
         self.report(slot, Fate::Unknown, &cause);
     }
 
-    /// A frame with a password, of which nothing stays in memory but what is kept of it.
+    /// Processes a frame with a password; nothing of it stays in memory but the copy of the session.
     fn secret_frame(&mut self, now: Time, mut frame: BytesMut) -> Result<(), Broken> {
         self.link.forget_secrets();
         let mut copy = Bytes::copy_from_slice(&frame);
@@ -123,7 +123,7 @@ impl<R, W: Watcher> Session<R, W> {
             Phase::Greeting { sent } => self.greeted(now, sent, &frame),
             Phase::Up(_) => {
                 if self.liveness.frame(now) {
-                    // Before anything else: this frame may be the last one of its connection.
+                    // First of all: this frame may be the last one of its connection.
                     self.watch_expiry();
                 }
                 let mut reader = Reader::new(&frame);
@@ -146,11 +146,11 @@ impl<R, W: Watcher> Session<R, W> {
         }
     }
 
-    /// The answer to the handshake.
+    /// Processes the answer to the handshake.
     fn greeted(&mut self, now: Time, sent: Time, frame: &Bytes) -> Result<(), Broken> {
         if frame.len() < LEN_CONNECT_RESPONSE_MIN {
-            // A read-only server that cannot make sessions says so in a bare reply header, and leaves
-            // the connection open.
+            // A read-only server that cannot create sessions answers with a bare reply header, and leaves the
+            // connection open.
             return Err(Broken::Link(LinkError::NotServed));
         }
         let response = ConnectView::decode(&mut Reader::new(frame))?;
@@ -162,11 +162,11 @@ impl<R, W: Watcher> Session<R, W> {
                 return Err(Broken::Session(Over::Expired));
             }
             0 => return Err(Broken::Link(LinkError::NotServed)),
-            // Some servers hand out another session instead of saying that ours is gone.
+            // Some servers create another session instead of reporting that ours is gone.
             _ if resuming && response.session_id != shown => {
                 return Err(Broken::Session(Over::Expired));
             }
-            // It would count as none at the next handshake, and its expiry would go unnoticed.
+            // The next handshake would take it for no session, and its expiry would go unnoticed.
             _ if response.session_id.0 == 0 => {
                 return Err(Broken::Link(LinkError::Protocol("session without an id".into())));
             }
@@ -186,7 +186,7 @@ impl<R, W: Watcher> Session<R, W> {
         Ok(())
     }
 
-    /// A server serves the session, and we know each other as far as we want to.
+    /// Begins to use the session, after the handshake and any SASL exchange.
     pub(super) fn established(
         &mut self,
         now: Time,
@@ -208,8 +208,8 @@ impl<R, W: Watcher> Session<R, W> {
         self.catch_up(now);
     }
 
-    /// Everything that a new connection has to be told, in the order that servers need: who we are, what
-    /// we watch, and only then what users want.
+    /// Sends everything that a new connection needs, in the order that servers require: credentials, watches, and only
+    /// then users' requests.
     fn catch_up(&mut self, now: Time) {
         if planted!(RequestsBeforeWatches) {
             self.send_waiting(now);
@@ -226,17 +226,17 @@ impl<R, W: Watcher> Session<R, W> {
         self.watch_confirmation();
     }
 
-    /// Only now has the attempt to connect succeeded. A server that accepts sessions and then ends the connection, over their
-    /// watches or over what users want, would otherwise be dialed without growing pauses.
+    /// Records that the attempt to connect has succeeded; not earlier. Otherwise a server that accepts sessions and
+    /// then ends the connection, over watches or over users' requests, would be dialed without growing pauses.
     const fn is_of_use(&mut self) {
         self.link.is_of_use = true;
         self.rotation.succeeded();
     }
 
-    /// The answer to the oldest ping. An error is no sign of life.
+    /// Processes the answer to the oldest ping. An error is no sign of life.
     ///
-    /// A server that answers a ping and still owes the answer to an older request, for as long as would
-    /// pass for silence, has lost it: nobody would ever hear of it on this connection.
+    /// A server that answers a ping and still owes the answer to an older request, for as long as would count as
+    /// silence, has lost that request: its answer would never arrive on this connection.
     fn pong(&mut self, now: Time, err: ErrorCode) -> Result<(), Broken> {
         if err.is_ok() {
             if !self.flight.has_sent() && !self.flight.is_waiting() {
@@ -261,7 +261,7 @@ impl<R, W: Watcher> Session<R, W> {
         Err(Broken::Link(if moved { LinkError::Moved } else { LinkError::NotServed }))
     }
 
-    /// Is a [doubt](Self::doubt) less, if there is any and no ping is unanswered.
+    /// Reduces the [doubts](Self::doubt), if there are any and no ping is unanswered.
     fn trust(&mut self, now: Time) {
         let pings_are_answered = !self.liveness.is_waiting();
         if let Phase::Up(up) = &mut self.phase {
@@ -277,7 +277,7 @@ impl<R, W: Watcher> Session<R, W> {
         }
     }
 
-    /// A reply to an ordinary request.
+    /// Processes a reply to an ordinary request.
     fn answer(&mut self, now: Time, header: ReplyHeader, body: Bytes) -> Result<(), Broken> {
         let ReplyHeader { xid, zxid, err } = header;
         let body = if err.is_ok() { body } else { Bytes::new() };
@@ -328,7 +328,7 @@ impl<R, W: Watcher> Session<R, W> {
                 self.liveness.not_asked(now);
                 self.watch_confirmation();
             }
-            // Whatever it says: nobody waits for anything there.
+            // Its outcome does not matter: no task waits for it.
             Slot::Own { purpose: Purpose::Unwatch(_) | Purpose::Confirm, .. } => {}
             Slot::Close { token, .. } => {
                 self.reply(token, Outcome::Answered(Answer { zxid, code: err, body }));
@@ -339,21 +339,21 @@ impl<R, W: Watcher> Session<R, W> {
         if ends_session { Err(Broken::Link(LinkError::NotServed)) } else { Ok(()) }
     }
 
-    /// Remembers what a server does not know. What transactions consist of is not told.
+    /// Remembers an operation that a server does not know. For transactions the unknown part is not reported.
     fn note_unknown(&mut self, op: OpCode) {
         if op != OpCode::MULTI && !self.unknown.contains(&op) {
             self.unknown.push(op);
         }
     }
 
-    /// The answer of a server that is known not to know the question. It reflects no state.
+    /// Answers for a server that is known not to know the operation. The answer reflects no state.
     pub(super) fn reply_unknown(&mut self, token: R) {
         let (zxid, code) = (Zxid(0), ErrorCode::UNIMPLEMENTED);
         self.reply(token, Outcome::Answered(Answer { zxid, code, body: Bytes::new() }));
     }
 
-    /// A server that does not know an operation closes the connection behind the refusal, and what is sent until that is
-    /// noticed would be lost. One that does not allow it goes on. Pings tell the two apart.
+    /// A server that does not know an operation closes the connection behind the refusal, and requests sent until that
+    /// is noticed would be lost. A server that merely forbids it continues. Pings distinguish the two.
     fn doubt(&mut self, now: Time) {
         if self.flight.close_was_sent(u64::MAX) {
             return;
@@ -364,10 +364,10 @@ impl<R, W: Watcher> Session<R, W> {
         }
     }
 
-    /// Remembers what has been seen, so as not to go back behind it on another server.
+    /// Remembers the newest transaction seen, so as not to go back behind it on another server.
     ///
-    /// A read-only server may have seen transactions that the ensemble later discards; what it shows is
-    /// not held against others.
+    /// A read-only server may have seen transactions that the ensemble later discards; they are not required of other
+    /// servers.
     pub(super) fn note_zxid(&mut self, zxid: Zxid) {
         if matches!(self.phase, Phase::Up(up) if !up.negotiated.read_only) {
             self.identity.saw(zxid);

@@ -1,34 +1,34 @@
-//! Which server next, and when.
+//! The choice of the next server, and backoff.
 
 use alloc::{sync::Arc, vec::Vec};
 use core::time::Duration;
 
 use crate::rng::Rng;
 
-/// Longest pause before the first attempt after an established connection was lost, for sessions that
-/// live long enough: as long as in other clients, so that a server's clients do not come back as one.
+/// Longest pause before the first attempt after an established connection was lost, for sessions with long timeouts: as
+/// long as in other clients, so that a server's clients do not all return at once.
 const SPREAD_MAX: Duration = Duration::from_secs(1);
 
-/// Pause between attempts in the round after one in which no server could be had; doubles with each further round.
+/// Pause between attempts in the round after one in which no server could be reached; doubles with each further round.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 
 /// Longest pause between attempts.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// What the pause may grow to in any case, however short a session's life and however many its servers: a fleet whose
-/// sessions are about to expire must not dial the faster for it.
+/// Lower bound of the backoff cap, however short a session's timeout and however many its servers: a fleet whose
+/// sessions are about to expire must not dial faster because of that.
 const PAUSE_CAP_MIN: Duration = Duration::from_millis(250);
 
-/// Such a part of a session's life may be spent on the pauses of one round.
+/// A round's pauses may take one part in this many of a session's timeout.
 const ROUND_SHARE: u32 = 4;
 
-/// The servers in the order of this session, and how attempts have been going.
+/// The servers in the order of this session, and the failures so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Rotation {
     servers: Vec<Arc<str>>,
     /// Index of the next one to try.
     next: usize,
-    /// Attempts since the last one that led to anything.
+    /// Failed attempts since the last useful one.
     failures: u32,
 }
 
@@ -42,7 +42,7 @@ impl Rotation {
         self.servers.len()
     }
 
-    /// The next server in turn; goes round.
+    /// Returns the next server; starts over after the last.
     pub(crate) fn advance(&mut self) -> Arc<str> {
         let server = self.servers.get(self.next).cloned().unwrap_or_else(|| Arc::from(""));
         if !planted!(AlwaysTheFirst) {
@@ -52,10 +52,10 @@ impl Rotation {
         server
     }
 
-    /// Replaces the servers. Returns whether to stay where we are, at `here`; if not, the next one is where to go.
+    /// Replaces the servers. Returns whether to stay at `here`; if not, the next server is the new one.
     ///
-    /// As the Java client does it: with these chances, clients that were spread evenly over the old servers are
-    /// spread evenly over the new ones, with as few of them moving as can be.
+    /// As in the Java client: with these probabilities, clients that were spread evenly over the old servers are spread
+    /// evenly over the new ones, with as few moves as possible.
     pub(crate) fn update(
         &mut self,
         servers: Vec<Arc<str>>,
@@ -69,7 +69,7 @@ impl Rotation {
         rng.shuffle(&mut added);
         let total = (kept.len() as u64).saturating_add(added.len() as u64);
         let is_listed = here.is_some_and(|here| kept.iter().any(|server| **server == *here));
-        // The share of all clients that has to come to the added servers: theirs of a larger ensemble.
+        // The share of all clients that must move to the added servers: those servers' share of a larger ensemble.
         let stays = if is_listed {
             total <= before || rng.up_to(total.saturating_sub(1)) < before
         } else {
@@ -78,7 +78,7 @@ impl Rotation {
         let added_first = if is_listed || total > before {
             is_listed || rng.up_to(total.saturating_sub(1)) < added.len() as u64
         } else {
-            // Those whose server is gone fill up what is left and what is new to the same height.
+            // Clients of removed servers fill up the remaining and the new servers to the same level.
             let gone = before.saturating_sub(kept.len() as u64);
             let to_kept = (kept.len() as u64).saturating_mul(before.saturating_sub(total));
             let all = total.saturating_mul(gone).max(1);
@@ -106,15 +106,15 @@ impl Rotation {
         self.failures = 0;
     }
 
-    /// How long to wait before the next attempt of a session that lives so long.
+    /// The pause before the next attempt of a session with the timeout `life`.
     ///
-    /// After a loss a random part of a twentieth of the session's life; none between the servers of the first round;
-    /// from then on a pause before each attempt, half of it random, that doubles with each round. All servers have
-    /// their turn within a quarter of the session's life, unless it is shorter than they are many. How much of that
-    /// life is left makes no difference: who dials faster in the end does so together with all others.
+    /// After a loss a random part of a twentieth of the timeout; none between the servers of the first round; from then
+    /// on a backoff before each attempt, half of it random, that doubles with each round. All servers get their turn
+    /// within a quarter of the timeout, unless there are too many of them for that. The time left of the timeout makes
+    /// no difference: a client that dials faster near the end does so together with all others.
     ///
-    /// An established connection that was of no use (`was_up`) tells more than a server that cannot be had: the pause
-    /// behind it grows each time.
+    /// A useless established connection (`was_up`) is worse evidence than an unreachable server: the backoff after it
+    /// grows each time.
     pub(crate) fn pause(&self, life: Duration, was_up: bool, rng: &mut Rng) -> Duration {
         let servers = u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
         match self.failures.checked_div(servers).unwrap_or_default() {
@@ -132,7 +132,7 @@ impl Rotation {
         }
     }
 
-    /// A pause that grows each time, half of it random.
+    /// A backoff that grows each time, half of it random.
     fn backoff(&self, life: Duration, times: u32, rng: &mut Rng) -> Duration {
         let doublings_max = if planted!(BackoffOverflows) { u32::MAX } else { 16 };
         let doublings = times.saturating_sub(1).min(doublings_max);
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(first, again);
     }
 
-    /// When a session of so long a life dials servers of which none can be had, in seconds.
+    /// The times, in seconds, at which a session with this timeout dials unreachable servers.
     fn dials(servers: &[&str], life: u64, until: f64) -> Vec<f64> {
         let (mut rotation, mut rng) = rotation(servers);
         let (mut at, mut dials) = (0.0, Vec::new());
@@ -207,7 +207,7 @@ mod tests {
                     dials.iter().skip(1).zip(&dials).map(|(at, last)| at - last).collect();
                 let longest = gaps.iter().fold(0.0, |longest: f64, &gap| longest.max(gap));
                 assert!(gaps.last() >= Some(&(longest * 0.45)), "{life} s: {gaps:?}");
-                // Every server has its turn while there is time.
+                // Every server gets its turn while there is time.
                 let round = longest * servers.len() as f64;
                 let share = (life as f64 / 4.0).max(0.25 * servers.len() as f64);
                 assert!(round <= share, "{life} s: {gaps:?}");
@@ -234,7 +234,7 @@ mod tests {
         assert!(at.iter().all(|&from| crowd(from) < 25), "{at:?}");
     }
 
-    /// Where a thousand clients, spread evenly over the old servers, are after a change.
+    /// The servers of a thousand clients per old server, spread evenly before a change of servers, after it.
     fn spread(old: &[&str], new: &[&str]) -> (alloc::collections::BTreeMap<Arc<str>, u32>, u32) {
         let mut rng = Rng::new(7);
         let list = |servers: &[&str]| -> Vec<Arc<str>> {

@@ -1,7 +1,7 @@
-//! Proving to each other who we are, between the handshake and everything else.
+//! SASL authentication, between the handshake and everything else.
 //!
-//! What is said is the mechanism's business, which the driver has: a step can need a ticket from elsewhere, and time.
-//! The session carries it to and fro, and sees to it that there is an end.
+//! The driver has the mechanism: a step can need a ticket from elsewhere, and time. The session carries its messages,
+//! and makes sure that the exchange ends.
 
 use alloc::sync::Arc;
 
@@ -25,15 +25,15 @@ use crate::{
     wipe::wipe,
 };
 
-/// Steps of ours after which an exchange is given up. `DIGEST-MD5` has two, `GSSAPI` three or four.
+/// Steps of ours after which the session gives up an exchange. `DIGEST-MD5` has two, `GSSAPI` three or four.
 const SASL_STEPS_MAX: u32 = 16;
 
-/// Longest frame that is accepted during an exchange: a ticket with many groups has some 48 KiB.
+/// Longest frame accepted during an exchange: a ticket with many groups has some 48 KiB.
 const SASL_LEN_MAX: usize = 64 << 10;
 
 impl<R, W: Watcher> Session<R, W> {
-    /// What the mechanism wants done, in answer to an [`Output::Sasl`]. Ignored if that was of a connection that is
-    /// gone.
+    /// Reports the mechanism's next step, in answer to an [`Output::Sasl`]. Ignored if that belonged to a connection
+    /// that is gone.
     pub fn sasl_stepped(&mut self, now: Time, step: SaslStep) {
         if let Phase::Proving(proving @ Proving { due: None, .. }) = self.phase {
             match step {
@@ -48,9 +48,9 @@ impl<R, W: Watcher> Session<R, W> {
         self.check();
     }
 
-    /// The handshake was answered. Nothing but the exchange may be sent before its end, pings included
-    /// (ZOOKEEPER-2775, ZOOKEEPER-3937). Until then the server's session is not ours: one that was made up would count
-    /// as expired on all other servers.
+    /// Begins the exchange after the handshake. Nothing else may be sent before its end, pings included
+    /// (ZOOKEEPER-2775, ZOOKEEPER-3937). Until then the offered session is not adopted: one invented by a false server
+    /// would count as expired on all other servers.
     pub(super) fn begin_to_prove(&mut self, negotiated: Negotiated, greeting: (Time, Time)) {
         self.phase = Phase::Proving(Proving { negotiated, greeting, steps: 0, due: None });
         self.ask_for_a_step(SaslSaid::Nothing);
@@ -70,7 +70,7 @@ impl<R, W: Watcher> Session<R, W> {
         self.phase = Phase::Proving(Proving { steps, due: Some(xid), ..proving });
     }
 
-    /// A frame that came during the exchange.
+    /// Processes a frame during the exchange.
     pub(super) fn proved(
         &mut self,
         now: Time,
@@ -81,7 +81,7 @@ impl<R, W: Watcher> Session<R, W> {
         let ReplyHeader { xid, zxid, err } = ReplyHeader::decode(&mut reader)?;
         match xid {
             Xid::NOTIFICATION => return self.event(now, zxid, &frame.slice(reader.offset()..)),
-            // Nobody has asked; old servers are known to answer all the same.
+            // An unsolicited answer; old servers are known to send one.
             Xid::PING => return Ok(()),
             _ => {}
         }
@@ -110,7 +110,7 @@ impl<R, W: Watcher> Session<R, W> {
         }
     }
 
-    /// Before servers have proved who they are, they have little to say.
+    /// Before authentication, servers have no long messages to send.
     pub(super) fn reply_len_max(&self) -> usize {
         match self.phase {
             Phase::Proving(_) => self.config.reply_len_max.min(SASL_LEN_MAX),
@@ -127,7 +127,7 @@ impl<R, W: Watcher> Session<R, W> {
         }
     }
 
-    /// Says why the session is about to end: that it has is all that its users hear.
+    /// Reports why the session is about to end: its users learn only that it has.
     fn tell_of(&mut self, fault: SaslFault) {
         let server = self.link.server.clone().unwrap_or_else(|| Arc::from(""));
         self.outputs.push_back(Output::Failed { server, error: LinkError::Sasl(fault) });

@@ -1,4 +1,4 @@
-//! What occupies a place in the order of requests: users' requests, the session's own, its end.
+//! The entries in the order of requests: users' requests, the session's own, and the close.
 
 use alloc::{boxed::Box, sync::Arc};
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::frame::RequestFrame;
 
-/// What occupies a place in the order of requests.
+/// An entry in the order of requests.
 #[derive(Debug)]
 pub(crate) enum Slot<R, W> {
     /// Submitted by a user.
@@ -21,37 +21,37 @@ pub(crate) enum Slot<R, W> {
         place: Place,
         rare: Option<Box<Rare>>,
     },
-    /// The session's own business with the server of one connection; never survives that.
+    /// A request of the session itself, for one connection; never survives that.
     Own { frame: RequestFrame, purpose: Purpose, place: Place },
-    /// The end of the session. Nothing follows it.
+    /// The close of the session. Nothing follows it.
     Close { frame: RequestFrame, token: R, place: Place },
 }
 
-/// What few requests have. It stands apart because requests are moved from queue to queue.
+/// Fields that few requests need. Kept apart because requests are moved from queue to queue.
 #[derive(Debug, Default)]
 pub(crate) struct Rare {
-    /// How often servers have had no time for it.
+    /// How often servers have throttled it.
     refusals: u8,
     /// The place that its user knows it by, once it has been refused.
     first: Option<Place>,
-    /// What it makes the server watch for good, even if nobody wants to hear of it any more.
+    /// The persistent watch that it makes the server arm, even if no watcher is left.
     pub(crate) asks: Option<(WatchBy, Arc<str>)>,
 }
 
-/// What the session itself asks a server for.
+/// The purpose of a request of the session itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Arms watches again on a new connection.
     Restore,
     /// Arms a recursive watch again that a later request may have replaced.
     Rearm(Arc<str>),
-    /// Removes all watches from a path that nobody waits for any more.
+    /// Removes all watches from a path that no longer has watchers.
     Unwatch(Arc<str>),
-    /// Has the leader confirm that it knows of the session.
+    /// Makes the leader confirm that it knows the session.
     Confirm,
 }
 
-/// What a request has that arms such a watch.
+/// The [`Rare`] fields of a request that arms a persistent watch.
 #[cold]
 fn asking<W>(watch: &WatchIntent<W>) -> Option<Box<Rare>> {
     let asks = || Some((watch.by, watch.path.clone()));
@@ -61,7 +61,7 @@ fn asking<W>(watch: &WatchIntent<W>) -> Option<Box<Rare>> {
 impl<R, W> Slot<R, W> {
     /// A user's request.
     ///
-    /// Inlined, as is what follows until it is sent: left to itself the compiler moves it from call to call, which takes
+    /// Inlined, like all further steps until it is sent: otherwise the compiler moves it from call to call, which takes
     /// as long as a tenth of all that a session does for a request.
     #[inline(always)]
     pub(crate) fn user(request: Outgoing<R, W>) -> Self {
@@ -70,7 +70,7 @@ impl<R, W> Slot<R, W> {
         Self::User { request, was_sent: false, suspicion, place, rare }
     }
 
-    /// What the session itself asks for.
+    /// A request of the session itself.
     pub(crate) const fn own(frame: RequestFrame, purpose: Purpose) -> Self {
         Self::Own { frame, purpose, place: Place(0) }
     }
@@ -98,7 +98,7 @@ impl<R, W> Slot<R, W> {
         }
     }
 
-    /// The place that it was submitted at.
+    /// The place at which it was submitted.
     #[inline(always)]
     pub(crate) fn first(&self) -> Place {
         match self.rare() {
@@ -112,7 +112,7 @@ impl<R, W> Slot<R, W> {
         self.rare().is_some_and(|rare| rare.refusals > 0)
     }
 
-    /// A server had no time for it: how often that has happened. `None` if it is no user's.
+    /// Counts a refusal and returns the number of refusals so far. `None` if it is not a user's request.
     pub(crate) fn refused(&mut self) -> Option<u8> {
         let Self::User { place, rare, .. } = self else { return None };
         let rare = rare.get_or_insert_default();
@@ -126,7 +126,7 @@ impl<R, W> Slot<R, W> {
         matches!(self, Self::User { was_sent: true, .. })
     }
 
-    /// Whether a server that has no time for it is to be asked again.
+    /// Whether it is to be resent if a server throttles it.
     pub(crate) const fn bears_throttling(&self) -> bool {
         matches!(self, Self::User { request: Outgoing { patience: Patience::Throttling, .. }, .. })
     }
@@ -139,7 +139,7 @@ impl<R, W> Slot<R, W> {
         }
     }
 
-    /// Whoever waits for the outcome, if that is not the session itself.
+    /// The token of the caller that waits for the outcome, unless that is the session itself.
     pub(crate) fn into_token(self) -> Option<R> {
         match self {
             Self::User { request, .. } => Some(request.token),
@@ -148,7 +148,7 @@ impl<R, W> Slot<R, W> {
         }
     }
 
-    /// What speaks against it.
+    /// The evidence against it.
     pub(crate) const fn suspicion(&self) -> Suspicion {
         match self {
             Self::User { suspicion, .. } => *suspicion,

@@ -1,4 +1,4 @@
-//! What a session is made of, and what of it can be seen from outside.
+//! The state of a session, and its public view.
 
 use alloc::{collections::VecDeque, vec::Vec};
 
@@ -24,7 +24,7 @@ use crate::{data::Xid, op::OpCode, rng::Rng, time::Time};
 
 /// A session and everything that outlives its connections.
 ///
-/// `R` is whatever waits for a reply, `W` whatever waits for a watch; the session only carries them.
+/// `R` identifies a request, `W` a watcher; the session only carries them.
 #[derive(Debug)]
 pub struct Session<R, W> {
     pub(super) config: Config,
@@ -38,25 +38,25 @@ pub struct Session<R, W> {
     pub(super) liveness: Liveness,
     pub(super) rotation: Rotation,
     pub(super) suspects: Suspects,
-    /// How long frames of restoration may be, as far as is known of the servers.
+    /// The longest frame of restoration, as far as is known of the servers.
     pub(super) batch_len_max: usize,
     pub(super) timers: Timers,
     pub(super) rng: Rng,
     /// Set by `close`: nothing may be submitted any more.
     pub(super) closing: bool,
-    /// What the server has turned out not to know, or the one before if the connection was lost over it.
+    /// Operations unknown to the server, or to the previous one if the connection was lost over that.
     pub(super) unknown: Vec<OpCode>,
-    /// Whether it may have been closed: a server was told, and has not answered.
+    /// Whether the session may have been closed: a server got the request, and has not answered.
     pub(super) close_is_in_doubt: bool,
     /// Whether the connection is to be left as soon as nothing is in flight: nothing more is sent over it.
     pub(super) leaving: bool,
-    /// Whether somebody relies on the session's lasting.
+    /// Whether a user relies on the session's lasting.
     pub(super) relied_on: bool,
     pub(super) outputs: VecDeque<Output<R, W>>,
 }
 
 impl<R, W: Watcher> Session<R, W> {
-    /// A session that begins to dial at once. The seed decides the order of servers and all jitter.
+    /// Creates a session that begins to dial at once. The seed determines the order of servers and all jitter.
     #[must_use]
     pub fn new(mut config: Config, seed: u64, now: Time) -> Self {
         let mut rng = Rng::new(seed);
@@ -67,7 +67,7 @@ impl<R, W: Watcher> Session<R, W> {
             phase: Phase::Waiting,
             identity: Identity::new(resume),
             link: Link::default(),
-            // From zero down they have meanings of their own.
+            // Numbers from zero down have special meanings.
             flight: Flight::new(next_xid.max(Xid::FIRST)),
             registry: Registry::default(),
             server_watches: ServerWatches::default(),
@@ -94,12 +94,12 @@ impl<R, W: Watcher> Session<R, W> {
         session
     }
 
-    /// The next thing to do; `None` once there is nothing more.
+    /// Returns the next action or report; `None` once there are no more.
     pub fn poll(&mut self) -> Option<Output<R, W>> {
         self.outputs.pop_front()
     }
 
-    /// Bytes for the server. The driver takes off the front what it has written, and nothing else.
+    /// Bytes for the server. The driver removes from the front what it has written, and nothing else.
     pub const fn outbound(&mut self) -> &mut BytesMut {
         &mut self.link.outbound
     }
@@ -109,18 +109,17 @@ impl<R, W: Watcher> Session<R, W> {
         self.link.inbound.buffer()
     }
 
-    /// The same, with room to read to: how drivers should ask for it before they read.
+    /// As [`inbound`](Session::inbound), with room for reading: drivers should call this before they read.
     ///
-    /// Little room, where little has come of late; 64 KiB at most, or what is missing of a longer frame. Such a frame
-    /// gets a buffer of its own, that grows as it fills up: to the length that it says it has, but not beyond twice what
-    /// has come of it, unless the one before was as long or all of it is within 128 KiB. So with a [longest
-    /// reply](Config::reply_len_max) of so many bytes at most twice as many are taken up, while the buffer grows for
-    /// the last time.
+    /// The room is small after little traffic; 64 KiB at most, or the missing part of a longer frame. Such a frame gets
+    /// a buffer of its own, which grows as it fills up: to the claimed length, but not beyond twice the received bytes,
+    /// unless the last such frame was as long or all of it is within 128 KiB. So the memory is at most twice the
+    /// [longest reply](Config::reply_len_max), while the buffer grows for the last time.
     pub fn inbound_with_room(&mut self) -> &mut BytesMut {
         self.link.inbound.with_room()
     }
 
-    /// Gives back the memory of buffers that are empty, and the room for more: for drivers that know that nothing is going on.
+    /// Frees the memory of empty buffers, and the room for more: for drivers that know that there is no traffic.
     pub fn shrink(&mut self) {
         self.link.shrink();
     }
@@ -150,12 +149,12 @@ impl<R, W: Watcher> Session<R, W> {
         self.link.server.as_deref().filter(|_| self.phase.has_link())
     }
 
-    /// Until when the server that answered last keeps this session, counted from when the newest
-    /// answered message was *sent*; `None` before the first handshake, once the session is over, and
-    /// while it seems to be: when a reply said so, and no handshake has settled it yet.
+    /// Until when the server that answered last keeps this session, counted from when the newest answered message was
+    /// *sent*; `None` before the first handshake, once the session is over, and while it seems to be: after a reply
+    /// that says so, until a handshake settles it.
     ///
-    /// Sound for a standalone server and for a leader. A follower that is cut off from its leader goes
-    /// on answering while the leader's clock runs out: see [`confirmed_lease`](Session::confirmed_lease).
+    /// Sound for a standalone server and for a leader. A follower that is cut off from its leader keeps answering while
+    /// the leader's clock runs out: see [`confirmed_lease`](Session::confirmed_lease).
     #[must_use]
     pub fn lease(&self) -> Option<Time> {
         self.liveness.lease()
@@ -167,8 +166,8 @@ impl<R, W: Watcher> Session<R, W> {
         self.phase.over()
     }
 
-    /// What it takes to go on with this session elsewhere; `None` if there is none, or none that any
-    /// server but a read-only one has heard of.
+    /// The credentials to resume this session elsewhere; `None` if there is no session, or only a read-only server
+    /// knows it.
     #[must_use]
     pub fn credentials(&self) -> Option<Credentials> {
         let next_xid = self.flight.next_xid();
@@ -191,14 +190,14 @@ impl<R, W: Watcher> Session<R, W> {
         }
     }
 
-    /// Reports a request that will not be answered to whoever submitted it.
+    /// Reports a request that will not be answered to its submitter.
     pub(super) fn report(&mut self, slot: Slot<R, W>, fate: Fate, cause: &Cause) {
         if let Some(token) = slot.into_token() {
             self.reply(token, fate.outcome(cause));
         }
     }
 
-    /// Asserts in debug builds what every input must leave true.
+    /// Asserts in debug builds the invariants after every input.
     pub(super) fn check(&self) {
         #[cfg(debug_assertions)]
         {

@@ -1,4 +1,4 @@
-//! Requests of users: taken, sent as soon as they can be, and taken back.
+//! Users' requests: submission, sending and withdrawal.
 
 use super::{
     fault::Cause,
@@ -11,13 +11,13 @@ use super::{
 use crate::time::Time;
 
 impl<R, W: Watcher> Session<R, W> {
-    /// A request to be sent as soon as there is a connection, behind all earlier ones.
+    /// Submits a request, to be sent as soon as there is a connection, behind all earlier ones.
     ///
-    /// What the server of this connection has turned out not to know is not asked for again: it would cost another
+    /// An operation that the server of this connection does not know is not sent to it again: that would cost another
     /// connection.
     ///
-    /// Whatever becomes of it, its token comes back in exactly one [`Output::Reply`](super::Output::Reply), or when
-    /// it is [withdrawn](Session::withdraw). Returns where it stands.
+    /// The token is returned in exactly one [`Output::Reply`](super::Output::Reply), or when the request is
+    /// [withdrawn](Session::withdraw). Returns the request's place.
     pub fn submit(&mut self, now: Time, request: Outgoing<R, W>) -> Place {
         let (len, len_max) = (request.frame.len(), self.config.request_len_max);
         let refusal = if let Some(over) = self.over_or_closing() {
@@ -47,17 +47,17 @@ impl<R, W: Watcher> Session<R, W> {
         place
     }
 
-    /// The user of a request waits no longer: it is not sent if it has not been. `None` if there is nothing to wait
-    /// for any more.
+    /// Withdraws a request whose user waits no longer: it is not sent if it has not been. `None` if it is finished
+    /// already.
     ///
-    /// What was sent keeps its place. Its answer will come, and has to be told from the others'; if a server has no time
-    /// for it, that is the answer.
+    /// A sent request keeps its place, so that its answer can be distinguished from the others'; if a server throttles
+    /// it, that is the answer.
     pub fn withdraw(&mut self, place: Place) -> Option<Withdrawn<'_, R>> {
         self.flight.withdraw(place)
     }
 
-    /// Sends a request, or lets it wait until requests can be sent. Those that wait then are sent first: while they can,
-    /// none waits.
+    /// Sends a request, or queues it until requests can be sent. Waiting requests are sent first then: while requests
+    /// can be sent, none waits.
     #[inline(always)]
     pub(super) fn pass_on(&mut self, now: Time, slot: Slot<R, W>) -> Place {
         if !self.sends() || self.flight.is_paced() {
@@ -68,7 +68,7 @@ impl<R, W: Watcher> Session<R, W> {
         place
     }
 
-    /// Puts a request behind others that wait, or that the connection has to show something for first.
+    /// Queues a request behind others, or until the connection has passed its trial.
     #[cold]
     pub(super) fn line_up(&mut self, now: Time, slot: Slot<R, W>) -> Place {
         let place = self.flight.push(slot);

@@ -1,21 +1,21 @@
-//! Requests that may be what costs their connections, and how that is found out.
+//! Detection of requests that cost their connections.
 //!
-//! A server that is sent more than it takes (`jute.maxbuffer`), or something that it fails over, ends the connection
-//! without a word. What was under way is sent again over the next one, the culprit with it, and so on: nobody's requests
+//! A server that receives more than it accepts (`jute.maxbuffer`), or a request that it fails over, ends the connection
+//! without a word. The requests in flight are resent over the next one, the culprit with them, and so on: no request
 //! would ever be answered. So fewer go out together each time, down to one:
 //!
-//! | connections in a row that a server has ended with a request under way | it goes out |
+//! | connections in a row that a server has ended with a request in flight | it goes out |
 //! |---|---|
 //! | 0 | with all others |
-//! | 1 | with at most [`WINDOW`] under way |
-//! | 2 and more | alone: everything in front of it has been answered, everything else waits |
+//! | 1 | with at most [`WINDOW`] in flight |
+//! | 2 and more | alone: everything ahead of it has been answered, everything else waits |
 //!
-//! One that costs its connection when it is alone may still be unlucky: servers crash, and networks break. It counts as
-//! evidence only if the connection was observed for a while before, without any request, and lived ([`Trial`]); if it
-//! ended within an eighth of that time after the request was sent; and if not a byte had come meanwhile. A connection that
-//! ends while it is observed takes everything back: then it was not the request. One such trial is enough for a request
-//! that is longer than any that this session has had an answer to; it takes [`TRIALS`] for others, and one more for
-//! each request of this session that was answered after a trial had spoken against it.
+//! A request that costs its connection when it is alone may still be unlucky: servers crash, and networks break. It
+//! counts as evidence only if the connection was observed for a while before, without any request, and stayed alive
+//! ([`Trial`]); if it ended within an eighth of that time after the request was sent; and if not a byte had arrived
+//! meanwhile. A connection that ends while it is observed voids all evidence: the request was not the cause. One such
+//! trial is enough for a request that is longer than any that this session has had an answer to; it takes [`TRIALS`]
+//! for others, and one more for each request of this session that was answered after a trial had spoken against it.
 
 use alloc::{boxed::Box, sync::Arc};
 use core::time::Duration;
@@ -23,11 +23,11 @@ use core::time::Duration;
 use super::fault::{Cause, Costly};
 use crate::frame::RequestFrame;
 
-/// Requests under way at most, as long as one of them has been under way when a connection ended. Also how many there are
-/// to be told apart afterwards, one at a time.
+/// Most requests in flight, as long as one of them was in flight when a connection ended. Also the number of requests
+/// to distinguish afterwards, one at a time.
 pub(crate) const WINDOW: usize = 64;
 
-/// Connections ended with a request under way, from which on it goes out alone.
+/// The number of connections ended with a request in flight from which on it goes out alone.
 const LOSSES_ALONE: u8 = 2;
 
 /// Trials that convict a request, unless its length does.
@@ -36,19 +36,19 @@ const TRIALS: u8 = 3;
 /// Most trials, however many have been acquitted.
 const TRIALS_MAX: u8 = 10;
 
-/// Shortest request in bytes that may be too long for a server. None is known to be set to less.
+/// Shortest request in bytes that may be too long for a server. No server is known to have a lower limit.
 const LEN_SUSPECT: usize = 4 << 10;
 
-/// How long a connection is observed before a trial: so many times as long as the last one lived with the request.
+/// How long a connection is observed before a trial, as a multiple of how long the last one lived with the request.
 const OBSERVED: u32 = 8;
 
 /// Shortest time to observe: a server that is busy takes a while to end a connection.
 const OBSERVED_MIN: Duration = Duration::from_millis(400);
 
-/// Longest time to observe. What takes longer to show says nothing: everybody else waits meanwhile.
+/// Longest time to observe. A cause that takes longer to show proves nothing: all other requests wait meanwhile.
 const OBSERVED_MAX: Duration = Duration::from_secs(3);
 
-/// What speaks against one request.
+/// The evidence against one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Suspicion {
     /// Connections in a row that servers have ended with it under way.
@@ -64,12 +64,12 @@ impl Suspicion {
         self.losses > 0
     }
 
-    /// Whether it is to be sent with nothing else under way.
+    /// Whether it is to be sent with nothing else in flight.
     pub(crate) const fn goes_alone(self) -> bool {
         self.losses >= LOSSES_ALONE
     }
 
-    /// How many requests may be under way with it.
+    /// How many requests may be in flight with it.
     pub(crate) const fn window(self) -> usize {
         match self.losses {
             0 => usize::MAX,
@@ -78,12 +78,12 @@ impl Suspicion {
         }
     }
 
-    /// A server has ended a connection with it under way.
+    /// Records that a server has ended a connection with it in flight.
     pub(crate) const fn lost(&mut self) {
         self.losses = self.losses.saturating_add(1);
     }
 
-    /// A connection has ended for another reason than this request: nothing but that it was unlucky is left.
+    /// Records that a connection has ended for another reason than this request: it was only unlucky.
     pub(crate) fn clear(&mut self) {
         *self = Self { losses: self.losses.min(1), trials: 0 };
     }
@@ -96,11 +96,11 @@ pub(crate) struct Suspects {
     len_answered: usize,
     /// Requests that were answered after a trial had spoken against them.
     acquitted: u8,
-    /// How long the last connection lived with the oldest request that was under way when a server ended it.
+    /// How long the last connection lived with the oldest request that was in flight when a server ended it.
     lived: Option<Duration>,
 }
 
-/// What a connection has shown without the requests that are suspected.
+/// How a connection has behaved without the suspected requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Trial {
     /// Nothing yet.
@@ -108,7 +108,7 @@ pub(crate) enum Trial {
     NotBegun,
     /// It is being observed.
     Observing(Duration),
-    /// It has lived for so long: suspects may go, one at a time.
+    /// It has stayed alive for this long: suspects may be sent, one at a time.
     Observed(Duration),
 }
 
@@ -117,14 +117,14 @@ impl Trial {
         matches!(self, Self::Observed(_))
     }
 
-    /// Whether a connection that has been observed, and then lived so long with a request, was ended over that.
+    /// Whether a connection that was observed, and then lived this long with a request, was ended over that.
     pub(crate) fn is_conclusive(self, lived: Duration) -> bool {
         matches!(self, Self::Observed(observed) if lived.saturating_mul(OBSERVED) <= observed)
     }
 }
 
 impl Suspects {
-    /// A user's request was answered.
+    /// Records that a user's request was answered.
     #[inline(always)]
     pub(crate) fn answered(&mut self, len: usize, suspicion: Suspicion) {
         self.len_answered = self.len_answered.max(len);
@@ -147,12 +147,12 @@ impl Suspects {
         }
     }
 
-    /// How long a connection lived with the oldest request that was under way when a server ended it.
+    /// Records how long a connection lived with the oldest request that was in flight when a server ended it.
     pub(crate) const fn lived(&mut self, lived: Duration) {
         self.lived = Some(lived);
     }
 
-    /// A trial has just spoken against a request: whether that convicts it.
+    /// Counts a trial that has spoken against a request; returns the cause if that convicts it.
     pub(crate) fn convict(&self, frame: &RequestFrame, suspicion: &mut Suspicion) -> Option<Cause> {
         let needed = self.trials_needed(frame.len());
         suspicion.trials = suspicion.trials.saturating_add(1);
@@ -161,7 +161,7 @@ impl Suspects {
                 op: frame.op(),
                 path: frame.path().map(Arc::from),
                 len: frame.len(),
-                // This one too.
+                // This connection counts too.
                 connections: u32::from(suspicion.losses).saturating_add(1),
                 len_answered: self.len_answered,
             }))

@@ -1,7 +1,7 @@
-//! Requests that a server had no time for: kept, and sent again after a pause.
+//! Throttled requests: kept, and resent after a pause.
 //!
-//! Such a request has not been carried out. It goes on behind whatever has been submitted meanwhile, so that its place
-//! among all requests changes; whoever has submitted it goes on knowing it by the first one.
+//! Such a request has not been carried out. It is resent behind all requests submitted meanwhile, so that its place
+//! among all requests changes; its submitter still knows it by the first one.
 
 use super::{
     fate::Fate,
@@ -14,15 +14,15 @@ use super::{
 use crate::{code::ErrorCode, time::Time};
 
 impl<R, W: Watcher> Session<R, W> {
-    /// A server has no time for a request that is to be sent again.
+    /// Handles a server's refusal of a request that is to be resent.
     pub(super) fn throttled(&mut self, now: Time, slot: Slot<R, W>) -> Result<(), Broken> {
-        // Before it counts among those that are about to watch something.
+        // Before the pause: a paused request counts among those that are about to arm a watch.
         let undone = match slot.asks() {
             Some((_, path)) => self.add_watch_refused(path, ErrorCode::THROTTLED_OP),
             None => Ok(()),
         };
         if self.closing {
-            // It could only stand behind the end.
+            // It could only be queued behind the close.
             let fate = if slot.was_sent() { Fate::Unknown } else { Fate::NotSent };
             self.report(slot, fate, &Cause::SessionOver(Over::Closed));
         } else {
@@ -32,7 +32,7 @@ impl<R, W: Watcher> Session<R, W> {
         undone
     }
 
-    /// Some pauses have ended.
+    /// Resends the requests whose pauses have ended.
     pub(super) fn end_due_pauses(&mut self, now: Time) {
         while let Some(slot) = self.flight.take_due(now) {
             self.flight.push(slot);
@@ -41,7 +41,7 @@ impl<R, W: Watcher> Session<R, W> {
         self.watch_pauses();
     }
 
-    /// All pauses are to end.
+    /// Ends all pauses.
     pub(super) fn end_pauses(&mut self, now: Time) {
         for slot in self.flight.take_pausing() {
             self.flight.push(slot);

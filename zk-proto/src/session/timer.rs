@@ -1,13 +1,13 @@
-//! The session's timers: a small table with one next deadline.
+//! The session's timers: a small table with the next deadline.
 
 use core::fmt;
 
 use crate::time::Time;
 
-/// What a session can be waiting for. The order is the order in which timers due at once fire.
+/// The events that a session can wait for. The order is the order in which timers due at once fire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
-    /// The servers must have forgotten the session by now.
+    /// The servers must have ended the session by now.
     Expiry,
     /// A close has taken too long.
     Close,
@@ -15,15 +15,15 @@ pub(crate) enum Timer {
     Dial,
     /// The server has been silent for too long.
     Silence,
-    /// The leader is to confirm that it knows of the session. Where both are due, no ping is.
+    /// The leader is to confirm that it knows the session. If both are due, no ping is.
     Confirm,
     /// We have been silent for long enough.
     Ping,
     /// Time for the next connection attempt.
     Retry,
-    /// Time to look for a server that takes writes.
+    /// Time to probe for a writable server.
     Probe,
-    /// A request that a server had no time for is to be sent again.
+    /// A throttled request is to be resent.
     Pause,
     /// The connection has been observed for long enough.
     Trial,
@@ -56,7 +56,7 @@ const _: () = {
     }
 };
 
-/// Which timers run, and until when.
+/// The running timers and their deadlines.
 #[derive(Clone, Default)]
 pub(crate) struct Timers([Option<Time>; Timer::ALL.len()]);
 
@@ -77,12 +77,12 @@ impl Timers {
         self.0.get(timer as usize).copied().flatten()
     }
 
-    /// When the first one fires.
+    /// When the first timer fires.
     pub(crate) fn next(&self) -> Option<Time> {
         self.0.iter().flatten().min().copied()
     }
 
-    /// Stops a timer that is due and names it; `None` if none is.
+    /// Stops a timer that is due and returns it; `None` if none is.
     pub(crate) fn expire(&mut self, now: Time) -> Option<Timer> {
         let due = |timer: &Timer| self.at(*timer).is_some_and(|at| at <= now);
         let timer = Timer::ALL.into_iter().find(due)?;

@@ -1,4 +1,4 @@
-//! How many requests may be under way, and what the end of a connection says about them.
+//! How many requests may be in flight, and what the end of a connection proves about them.
 
 use core::time::Duration;
 
@@ -23,7 +23,7 @@ impl<R, W> Flight<R, W> {
         !self.waiting.is_empty() || self.sent.front().is_some_and(is_suspect)
     }
 
-    /// Whether anything waits to be sent.
+    /// Whether any request waits to be sent.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -33,26 +33,26 @@ impl<R, W> Flight<R, W> {
         self.waiting.front().is_some_and(|slot| slot.suspicion().goes_alone())
     }
 
-    /// Whether the next request may be sent, beside those that are under way.
+    /// Whether the next request may be sent, beside those in flight.
     pub(crate) fn may_go(&self, slot: &Slot<R, W>, trial: Trial) -> bool {
         let oldest = self.sent.front().map_or(Suspicion::NONE, |sent| sent.slot.suspicion());
         let window = oldest.window().min(slot.suspicion().window());
         self.sent.len() < window && (trial.allows() || !slot.suspicion().goes_alone())
     }
 
-    /// When the oldest user's request was sent of which something is among the first `written` bytes.
+    /// When the oldest user's request was sent that begins within the first `written` bytes.
     pub(crate) fn oldest_user_sent(&self, written: u64) -> Option<Time> {
         let is_user = |sent: &&Sent<R, W>| matches!(sent.slot, Slot::User { .. });
         self.sent.iter().find(is_user).filter(|sent| sent.start < written).map(|sent| sent.at)
     }
 
-    /// The only request under way, if it was to be alone.
+    /// The only request in flight, if it was to be alone.
     pub(crate) fn only_suspect(&mut self) -> Option<&mut Sent<R, W>> {
         let is_alone = self.sent.len() == 1;
         self.sent.front_mut().filter(|sent| is_alone && sent.slot.suspicion().goes_alone())
     }
 
-    /// Changes what speaks against requests that wait.
+    /// Changes the evidence against waiting requests.
     pub(crate) fn reconsider(&mut self, change: impl Fn(&mut Suspicion)) {
         for slot in &mut self.waiting {
             if let Slot::User { suspicion, .. } = slot {
@@ -63,7 +63,7 @@ impl<R, W> Flight<R, W> {
 }
 
 impl<R, W: Watcher> Session<R, W> {
-    /// Has a connection observed before a request is tried alone over it.
+    /// Begins to observe a connection before a request is tried alone over it.
     pub(super) fn observe(&mut self, now: Time) {
         let restoring = !matches!(self.phase, Phase::Up(up) if up.restoring == 0);
         let busy = restoring || !self.link.auth_pending.is_empty() || self.flight.has_sent();
@@ -79,7 +79,7 @@ impl<R, W: Watcher> Session<R, W> {
         }
     }
 
-    /// The connection has been observed for long enough. A last ping shows that it still lives.
+    /// Ends the observation of a connection. A last ping shows that it is still alive.
     pub(super) fn observed(&mut self, now: Time) {
         if let (Trial::Observing(time), Phase::Up(up)) = (self.link.trial, &mut self.phase) {
             up.doubts = up.doubts.max(1);
@@ -88,8 +88,8 @@ impl<R, W: Watcher> Session<R, W> {
         }
     }
 
-    /// What the loss of an established connection says about the requests that were under way, before they are sorted out.
-    /// Returns the outcome of the one that did it, if that is certain.
+    /// Judges the requests in flight by the loss of an established connection, before they are sorted out. Returns the
+    /// outcome of the culprit, if that is certain.
     pub(super) fn judge(&mut self, now: Time, why: &LinkError) -> Option<(Slot<R, W>, Outcome)> {
         if !matches!(why, LinkError::Closed | LinkError::Reset) {
             return None;

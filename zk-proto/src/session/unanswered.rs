@@ -1,4 +1,4 @@
-//! Requests that will not be answered: sent again, reported with what is certain of them, or taken out.
+//! Requests that will not be answered: resent, reported with what is certain of them, or taken out.
 
 use alloc::{collections::VecDeque, vec::Vec};
 
@@ -13,14 +13,15 @@ use super::{
 use crate::{data::Xid, op::OpCode};
 
 impl<R, W: Watcher> Flight<R, W> {
-    /// Has the oldest sent request, if it carries this xid, count as not sent: a server has certainly not carried it out.
+    /// Makes the oldest sent request, if it carries this xid, count as not sent: a server has certainly not carried it
+    /// out.
     pub(crate) fn undo(&mut self, xid: Xid) -> bool {
         let due = self.sent.front_mut().filter(|sent| sent.xid == xid);
         due.map(|sent| sent.start = u64::MAX).is_some()
     }
 
-    /// Takes the oldest request of which something is among the first `written` bytes, if it is a user's: its reply
-    /// is what breaks the connection.
+    /// Takes the oldest request that begins within the first `written` bytes, if it is a user's: its reply breaks the
+    /// connection.
     pub(crate) fn take_first_user(&mut self, written: u64) -> Option<Slot<R, W>> {
         let first = self.sent.front()?;
         if !matches!(first.slot, Slot::User { .. }) || first.start >= written {
@@ -31,7 +32,7 @@ impl<R, W: Watcher> Flight<R, W> {
         Some(slot)
     }
 
-    /// Takes the end of the session out, if it waits to be sent: whoever waits for it.
+    /// Takes the close of the session out of the queue, if it waits to be sent: returns its token.
     pub(crate) fn take_close(&mut self) -> Option<R> {
         match self.waiting.pop_back()? {
             Slot::Close { frame, token, place } => {
@@ -45,13 +46,13 @@ impl<R, W: Watcher> Flight<R, W> {
         }
     }
 
-    /// Sorts out what was sent when the connection is lost after `written` bytes.
+    /// Sorts out the sent requests when the connection is lost after `written` bytes.
     ///
-    /// Requests without a single written byte wait again, as do those that may be sent twice, unless they are not
-    /// to wait; both keep their order. What the session asked for itself is dropped, to be made anew for the next
-    /// connection. The others are returned in order, with what is certain of them.
+    /// Requests without a single written byte wait again, as do those that may be sent twice, unless they are
+    /// configured not to wait; both keep their order. The session's own requests are dropped, to be made anew for the
+    /// next connection. The others are returned in order, with what is certain of them.
     ///
-    /// `is_ended` is whether the server did that, for whatever reason.
+    /// `is_ended` is whether the server ended the connection, for whatever reason.
     pub(crate) fn link_lost(
         &mut self,
         written: u64,
@@ -103,7 +104,7 @@ impl<R, W: Watcher> Flight<R, W> {
         failed
     }
 
-    /// Takes those that wait and are of these operations.
+    /// Takes the waiting requests of these operations.
     pub(crate) fn take_waiting(&mut self, ops: &[OpCode]) -> Vec<R> {
         let is_meant = |slot: &Slot<R, W>| {
             matches!(slot, Slot::User { .. }) && ops.contains(&slot.frame().op())
@@ -123,8 +124,8 @@ impl<R, W: Watcher> Flight<R, W> {
         taken.into_iter().filter_map(Slot::into_token).collect()
     }
 
-    /// Takes everything in the order of submission, when there is nothing left to wait for after
-    /// `written` bytes.
+    /// Takes all requests in the order of submission, at the end of the session after `written`
+    /// bytes.
     pub(crate) fn take_all(
         &mut self,
         written: u64,

@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// The sum of all requests, and what their numbers are.
+/// The sum of all requests, and their operation numbers.
 macro_rules! any_request {
     ($($variant:ident($request:ty) = $op:ident;)*) => {
         /// A request of any operation. Its strategy is any of them, each as likely as the others.
@@ -106,7 +106,7 @@ const fn op_of<R: Request>(_: &R) -> OpCode {
 }
 
 impl AnyRequest {
-    /// The request as it goes to a server.
+    /// The request as a frame.
     #[must_use]
     pub fn frame(&self, xid: Xid) -> Frame {
         let mut out = bytes::BytesMut::new();

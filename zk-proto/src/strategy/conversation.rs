@@ -1,4 +1,4 @@
-//! What a client and a server say to each other on one connection.
+//! Both directions of a connection.
 
 use alloc::vec::Vec;
 
@@ -29,8 +29,7 @@ const REQUESTS_MAX: usize = 12;
 /// Both directions of a connection on which nothing goes wrong: a handshake that succeeds, then
 /// requests, each answered in its turn, with watch events in between.
 ///
-/// What a reply says is anything that the operation may be answered with; the server behind it has no
-/// memory.
+/// A reply may be any that the operation allows; the server behind it has no memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversation {
     /// What the client sends, from its handshake on.
@@ -39,7 +38,7 @@ pub struct Conversation {
     pub server: Vec<Frame>,
 }
 
-/// The number that clients give to a request that would be ordinary number `next`.
+/// The xid that clients give to a request whose ordinary number would be `next`.
 fn xid_of(request: &AnyRequest, next: Xid) -> Xid {
     match request.op() {
         OpCode::PING => Xid::PING,
@@ -48,8 +47,7 @@ fn xid_of(request: &AnyRequest, next: Xid) -> Xid {
     }
 }
 
-/// Numbers for requests, in their order, as a client gives them: from 1 on, but for those of
-/// heartbeats and credentials.
+/// Numbers requests in order, as a client does: from 1 on, except for heartbeats and credentials.
 pub fn number(requests: impl IntoIterator<Item = AnyRequest>) -> Vec<(Xid, AnyRequest)> {
     let mut next = Xid::FIRST;
     let numbered = requests.into_iter().map(|request| {
@@ -108,7 +106,7 @@ fn handshake() -> impl Strategy<Value = (Frame, Frame)> {
             time_out,
             session_id: SessionId(session_id),
             passwd: Secret(passwd),
-            // Both sides know of the flag, or one does not send it.
+            // Both sides know the flag, or one does not send it.
             read_only: TrailingFlag(request.read_only.0.map(|_| read_only)),
         };
         (

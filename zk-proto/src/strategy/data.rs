@@ -1,4 +1,4 @@
-//! What records are made of: node metadata, access control, lists, headers.
+//! Strategies for parts of records: node metadata, access control, lists, headers.
 
 use core::fmt::Debug;
 

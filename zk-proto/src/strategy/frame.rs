@@ -1,4 +1,4 @@
-//! A whole frame, and what one must know to decode it.
+//! A whole frame, with its kind.
 
 use crate::{
     code::ErrorCode,
@@ -10,16 +10,16 @@ use crate::{
 };
 use bytes::{Bytes, BytesMut};
 
-/// A frame, and what must be known to decode it.
+/// A frame, with the kind that is needed to decode it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// What the frame is, which its bytes do not say.
+    /// The kind of the frame, which its bytes do not show.
     pub kind: FrameKind,
     /// The frame with its length prefix.
     pub bytes: Bytes,
 }
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
     /// The first frame of a client: a [`ConnectRequest`].
@@ -28,22 +28,21 @@ pub enum FrameKind {
     Request(OpCode),
     /// The first frame of a server: a [`ConnectResponse`].
     ConnectResponse,
-    /// A frame of a server that answers a request: a [`ReplyHeader`], and a response unless that says
-    /// otherwise.
+    /// A frame of a server that answers a request: a [`ReplyHeader`], and a response unless the header has an error.
     Reply(OpCode),
-    /// A frame of a server that answers nothing: a [`ReplyHeader`] and a [`WatcherEvent`].
+    /// An unsolicited frame of a server: a [`ReplyHeader`] and a [`WatcherEvent`].
     Notification,
 }
 
 impl Frame {
-    /// A frame of what `write` appends.
+    /// A frame with the content that `write` appends.
     pub fn new(kind: FrameKind, write: impl FnOnce(&mut BytesMut)) -> Self {
         let mut out = BytesMut::new();
         encode_frame_with(&mut out, write);
         Self { kind, bytes: out.freeze() }
     }
 
-    /// A reply; without `body` where `header` says that there is none.
+    /// A reply; without `body` if `header` has an error.
     #[must_use]
     pub fn reply(op: OpCode, header: ReplyHeader, body: &[u8]) -> Self {
         Self::new(FrameKind::Reply(op), |out| {
@@ -63,7 +62,7 @@ impl Frame {
         })
     }
 
-    /// What is behind the length prefix; as much of it as there is.
+    /// The bytes after the length prefix, as many as there are.
     #[must_use]
     pub fn content(&self) -> Bytes {
         self.bytes.slice(self.bytes.len().min(LEN_PREFIX)..)
@@ -71,11 +70,11 @@ impl Frame {
 }
 
 impl FrameKind {
-    /// Decodes `content`, a frame without its length prefix, as what it should be.
+    /// Decodes `content`, a frame without its length prefix, as a frame of this kind.
     ///
     /// # Errors
-    /// [`DecodeError`] if it is something else. Bytes behind the last field are an error too, unless
-    /// it is a reply with an error code.
+    /// [`DecodeError`] if it is something else. Bytes behind the last field are an error too, except in a reply with an
+    /// error code.
     pub fn check(self, content: &Bytes) -> Result<(), DecodeError> {
         let reader = &mut Reader::new(content);
         match self {

@@ -35,7 +35,7 @@ pub fn client_frame() -> impl Strategy<Value = Frame> {
     prop_oneof![1 => connect, 15 => request]
 }
 
-/// A frame that a server sends: any of them, whether or not anything asks for it.
+/// A frame that a server sends: any of them, solicited or not.
 pub fn server_frame() -> impl Strategy<Value = Frame> {
     let connect = any::<ConnectResponse>()
         .prop_map(|response| Frame::new(FrameKind::ConnectResponse, |out| response.encode(out)));
@@ -46,7 +46,7 @@ pub fn server_frame() -> impl Strategy<Value = Frame> {
     prop_oneof![1 => connect, 2 => notification, 13 => reply]
 }
 
-/// A reply with `body`, or with an error and none.
+/// A reply with `body`, or with an error and no body.
 pub(super) fn reply(
     op: OpCode,
     xid: Xid,

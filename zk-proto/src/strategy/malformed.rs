@@ -17,23 +17,23 @@ use crate::{
     strategy::{Frame, record::arbitrary},
 };
 
-/// A frame that was good before something happened to it.
+/// A frame that was valid before it was mutated.
 ///
-/// It need not be bad now: a flipped bit of a node's data is merely other data.
+/// It may still be valid: a flipped bit of a node's data is merely other data.
 #[derive(Clone, Debug)]
 pub struct Malformed {
-    /// The frame as it was.
+    /// The frame before the mutations.
     pub original: Frame,
-    /// What happened, in this order.
+    /// The mutations, in this order.
     pub mutations: Vec<Mutation>,
-    /// The frame as it is.
+    /// The frame after the mutations.
     pub frame: Frame,
 }
 
-/// Something that may happen to a frame.
+/// A mutation of a frame.
 ///
-/// All but the last two correct the length prefix, so that the damage reaches whoever decodes the
-/// content; the last two are for whoever cuts frames off a stream.
+/// All but the last two correct the length prefix, so that the damage reaches the decoder of the
+/// content; the last two are for code that splits frames off a stream.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Mutation {
@@ -44,40 +44,40 @@ pub enum Mutation {
     },
     /// Four bytes that could be the count of a string, buffer or vector become another count.
     Count {
-        /// Which of them.
+        /// The position of the count.
         at: Index,
-        /// What they become: negative, or more than there is.
+        /// The new count: negative, or more than there is.
         count: i32,
     },
     /// A bit is flipped.
     FlipBit {
-        /// Of which byte.
+        /// The position of the byte.
         at: Index,
-        /// Which one.
+        /// The number of the bit.
         bit: u8,
     },
-    /// Bytes are put between others.
+    /// Bytes are inserted.
     Insert {
-        /// In front of which byte.
+        /// The position before which they are inserted.
         at: Index,
-        /// What.
+        /// The inserted bytes.
         bytes: Vec<u8>,
     },
-    /// Bytes are taken out.
+    /// Bytes are removed.
     Remove {
-        /// From which on.
+        /// The position of the first one.
         at: Index,
-        /// How many at most.
+        /// Their number, at most.
         len: usize,
     },
-    /// The frame ends early, and its length prefix does not know.
+    /// The frame ends early, and its length prefix is not corrected.
     CutOff {
         /// How much of it is left, prefix included.
         len: Index,
     },
-    /// The length prefix lies.
+    /// The length prefix is wrong.
     LengthLie {
-        /// What it says.
+        /// The length in it.
         len: i32,
     },
 }
@@ -93,7 +93,7 @@ pub fn malformed(frames: impl Strategy<Value = Frame>) -> impl Strategy<Value = 
 }
 
 impl Mutation {
-    /// Does it to a frame with its length prefix.
+    /// Applies the mutation to a frame with its length prefix.
     #[must_use]
     pub fn apply(&self, frame: &Bytes) -> Bytes {
         let mut content = frame.clone();
@@ -144,7 +144,7 @@ fn index(index: &Index, len: usize) -> usize {
     if len == 0 { 0 } else { index.index(len) }
 }
 
-/// Where a count may stand: -1, or no more than what follows.
+/// Positions where a count may be: the value is -1, or no more than the bytes that follow.
 fn count_offsets(content: &[u8]) -> impl Iterator<Item = usize> {
     let windows = content.windows(size_of::<i32>()).enumerate();
     windows.filter_map(|(at, mut window)| {
@@ -154,7 +154,7 @@ fn count_offsets(content: &[u8]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Lengths and counts that are not true: negative, beyond every limit, or near something true.
+/// Wrong lengths and counts: negative, beyond every limit, or near a right one.
 fn lie() -> impl Strategy<Value = i32> {
     prop_oneof![
         2 => select(&[-1, -2, i32::MIN, i32::MAX, 0x10_0000, 0]),

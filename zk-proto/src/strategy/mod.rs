@@ -1,4 +1,4 @@
-//! Strategies for [`proptest`]: whatever this protocol can carry, and whatever it cannot.
+//! Strategies for [`proptest`]: everything that this protocol can carry, and everything that it cannot.
 //!
 //! Every record has an [`Arbitrary`](proptest::arbitrary::Arbitrary), so that `any::<Stat>()` works.
 //! Records that borrow have an owned twin to generate ([`OwnedCreateRequest`] for
@@ -8,16 +8,16 @@
 //! * A request or a response of an operation that is known only at run time: [`AnyRequest`],
 //!   [`request()`], [`response()`], [`response_to`].
 //! * Paths: [`mod@path`].
-//! * Whole frames, with what one must know to decode them: [`Frame`], [`client_frame`],
+//! * Whole frames, with the kind that is needed to decode them: [`Frame`], [`client_frame`],
 //!   [`server_frame`].
 //! * Frames that are broken: [`malformed()`], [`Mutation`].
-//! * What a client and a server say to each other: [`Conversation`], [`replies_to`].
+//! * Both directions of a connection: [`Conversation`], [`replies_to`].
 //!
 //! Values are legal on the wire but not tame: strings need not be UTF-8, numbers need not have names,
 //! lists may be null.
 //!
 //! # Example
-//! A server must answer whatever a client asks, and survive whatever it sends.
+//! A server must answer every request of a client, and survive everything that a client sends.
 //!
 //! ```
 //! use bytes::Bytes;

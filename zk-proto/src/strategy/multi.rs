@@ -61,7 +61,7 @@ impl OwnedMultiOp {
     }
 }
 
-/// An operation that writes, or insists on a version: what a [`MultiRequest`] is made of.
+/// An operation that writes, or checks a version: an element of a [`MultiRequest`].
 pub fn multi_write() -> impl Strategy<Value = OwnedMultiOp> {
     prop_oneof![
         any::<OwnedCreateRequest>().prop_map(OwnedMultiOp::Create),
@@ -74,7 +74,7 @@ pub fn multi_write() -> impl Strategy<Value = OwnedMultiOp> {
     ]
 }
 
-/// An operation that reads: what a [`MultiReadRequest`] is made of.
+/// An operation that reads: an element of a [`MultiReadRequest`].
 pub fn multi_read() -> impl Strategy<Value = OwnedMultiOp> {
     prop_oneof![
         any::<OwnedGetDataRequest>().prop_map(OwnedMultiOp::GetData),
@@ -87,8 +87,8 @@ fn request(ops: impl Strategy<Value = OwnedMultiOp>) -> impl Strategy<Value = Mu
     vec(ops, 0..=OPS_MAX).prop_map(|ops| ops.iter().map(OwnedMultiOp::as_op).collect())
 }
 
-/// What a server may answer to `request`: results of all operations, or, with one of them to blame,
-/// errors of all of them.
+/// A legal answer to `request`: results of all operations, or, if one of them failed, errors of all
+/// of them.
 pub fn multi_response(request: &MultiRequest) -> BoxedStrategy<MultiResponse> {
     let succeed = results_of(request);
     let count = request.iter().count();
@@ -106,7 +106,7 @@ pub fn multi_response(request: &MultiRequest) -> BoxedStrategy<MultiResponse> {
     prop_oneof![3 => succeed, 1 => fail].boxed()
 }
 
-/// What a server may answer to `request`: each read succeeds or fails on its own.
+/// A legal answer to `request`: each read succeeds or fails on its own.
 pub fn multi_read_response(request: &MultiReadRequest) -> BoxedStrategy<MultiResponse> {
     results_of(&request.0)
 }
@@ -117,13 +117,13 @@ fn results_of(request: &MultiRequest) -> BoxedStrategy<MultiResponse> {
     results.prop_map(MultiResponse::from_iter).boxed()
 }
 
-/// What a server may answer to one operation that it has carried out.
+/// A legal result of one operation that was carried out.
 fn result_of(op: &MultiOp<'_>) -> BoxedStrategy<MultiResult> {
     let created = any::<CreateResponse>().prop_map(MultiResult::Create);
     let created2 = any::<Create2Response>().prop_map(MultiResult::Create2);
     match op {
         MultiOp::Create(_) => created.boxed(),
-        // Old servers take the one for the other.
+        // Old servers mistake one for the other.
         MultiOp::Create2(_) => prop_oneof![created, created2].boxed(),
         MultiOp::CreateContainer(_) | MultiOp::CreateTtl(_) => created2.boxed(),
         MultiOp::Delete(_) => Just(MultiResult::Delete).boxed(),

@@ -1,4 +1,4 @@
-//! Numbers: mostly those that mean something, and now and then any other.
+//! Numbers: mostly meaningful ones, and now and then any other.
 
 use proptest::{
     arbitrary::any,
@@ -39,12 +39,12 @@ pub fn long() -> impl Strategy<Value = i64> {
     ]
 }
 
-/// A number of a request that a client waits for: 1 to `i32::MAX`, often at one of the ends.
+/// The xid of a request that a client waits for: 1 to `i32::MAX`, often at one of the ends.
 pub fn ordinary_xid() -> impl Strategy<Value = Xid> {
     prop_oneof![4 => 1..100_i32, 1 => Just(i32::MAX), 1 => 1..=i32::MAX].prop_map(Xid)
 }
 
-/// A number that is not an ordinary request's.
+/// An xid that is not an ordinary request's.
 pub fn reserved_xid() -> impl Strategy<Value = Xid> {
     select(&[Xid::NOTIFICATION, Xid::PING, Xid::AUTH, Xid::SET_WATCHES])
 }

@@ -1,4 +1,4 @@
-//! Paths that servers take, and paths that they refuse.
+//! Paths that servers accept, and paths that they refuse.
 
 use alloc::{
     format,
@@ -51,22 +51,22 @@ pub fn sequential_only() -> impl Strategy<Value = String> {
 pub struct InvalidPath {
     /// The path.
     pub path: String,
-    /// The only thing that is wrong with it.
+    /// Its only fault.
     pub fault: PathFault,
 }
 
-/// A path that is valid but for one fault.
+/// A path that is valid except for one fault.
 pub fn invalid_path() -> impl Strategy<Value = InvalidPath> {
     prop_oneof![relative(), empty_component(), relative_component(), refused_character()]
 }
 
-/// Without the slash in front; perhaps empty.
+/// A path without the slash in front; perhaps empty.
 fn relative() -> impl Strategy<Value = InvalidPath> {
     let relative = path().prop_map(|path| path.strip_prefix('/').unwrap_or_default().to_string());
     relative.prop_map(|path| InvalidPath { path, fault: PathFault::NotAbsolute })
 }
 
-/// With one slash too many.
+/// A path with one slash too many.
 fn empty_component() -> impl Strategy<Value = InvalidPath> {
     let doubled = (path(), any::<Index>()).prop_map(|(path, at)| {
         let slashes = path.match_indices('/').count();
@@ -78,7 +78,7 @@ fn empty_component() -> impl Strategy<Value = InvalidPath> {
         .prop_map(|path| InvalidPath { path, fault: PathFault::EmptyComponent })
 }
 
-/// With `.` or `..` for a component.
+/// A path with `.` or `..` for a component.
 fn relative_component() -> impl Strategy<Value = InvalidPath> {
     let below = prop_oneof![Just(String::new()), component().prop_map(|name| format!("/{name}"))];
     (path(), select(&[".", ".."]), below).prop_map(|(path, relative, below)| InvalidPath {
@@ -87,7 +87,7 @@ fn relative_component() -> impl Strategy<Value = InvalidPath> {
     })
 }
 
-/// With a character that is not allowed.
+/// A path with a character that is not allowed.
 fn refused_character() -> impl Strategy<Value = InvalidPath> {
     (path(), any::<Index>(), character_to_refuse()).prop_map(|(path, at, character)| {
         let ends =

@@ -1,4 +1,4 @@
-//! From a value that can be generated to the record that it is, and the macros that make both.
+//! From a generated value to its record, and the macros that make both.
 
 use core::fmt::Debug;
 
@@ -27,7 +27,7 @@ pub trait AsRecord {
     }
 }
 
-/// How a field of an owned twin becomes the field of its record.
+/// The conversion of a field of an owned twin to the field of its record.
 pub(super) trait Lend<'a, T> {
     fn lend(&'a self) -> T;
 }
@@ -69,7 +69,7 @@ macro_rules! arbitrary {
     )*};
 }
 
-/// `AsRecord` for what is a record itself.
+/// `AsRecord` for types that are records themselves.
 macro_rules! is_record {
     ($($type:ty),* $(,)?) => {$(
         impl crate::strategy::record::AsRecord for $type {

@@ -140,7 +140,7 @@ arbitrary! {
 }
 is_record!(Ping, CloseSession, WhoAmIRequest);
 
-/// A twin for each request that is another's record under a number of its own.
+/// A twin for each request that has another's record under its own operation number.
 macro_rules! owned_same_record {
     ($($owned:ident($inner:ident) lends $record:ident;)*) => {$(
         #[doc = concat!("Owns what a [`", stringify!($record), "`] borrows.")]

@@ -1,4 +1,4 @@
-//! What servers answer, and what they say unasked.
+//! Servers' answers and unsolicited frames.
 
 use bytes::Bytes;
 use proptest::{
@@ -88,8 +88,7 @@ pub fn response(op: OpCode) -> Option<BoxedStrategy<Bytes>> {
     })
 }
 
-/// As [`response`], of the kind that `request` asks for: a multi has a result for each of its
-/// operations.
+/// As [`response`], for the given `request`: a multi has a result for each of its operations.
 pub fn response_to(request: &AnyRequest) -> BoxedStrategy<Bytes> {
     match request {
         AnyRequest::Multi(multi) => encoded(multi_response(multi)),

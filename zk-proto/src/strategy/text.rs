@@ -16,8 +16,8 @@ use crate::{
     text::{Secret, Text},
 };
 
-/// Longest string and buffer that is generated, in bytes or characters. Long enough to be told from
-/// any count of elements, short enough for thousands of frames a second.
+/// Longest string and buffer that is generated, in bytes or characters. Long enough not to be
+/// mistaken for any count of elements, short enough for thousands of frames a second.
 const LEN_MAX: usize = 64;
 
 /// A string: names, any Unicode, surrogate pairs as servers write them, stray bytes, empty, null.
@@ -32,7 +32,7 @@ pub fn text() -> impl Strategy<Value = Text> {
     ]
 }
 
-/// What stands where a path belongs: mostly one.
+/// The text of a path field: mostly a path.
 pub fn path_text() -> impl Strategy<Value = Text> {
     prop_oneof![
         6 => any::<ZkPath>().prop_map(|path| Text::from(path.as_str())),
@@ -49,7 +49,7 @@ pub fn buffer() -> impl Strategy<Value = Option<Bytes>> {
     ]
 }
 
-/// A session's password: 16 bytes, or whatever a buffer may be.
+/// A session's password: 16 bytes, or any buffer.
 pub fn password() -> impl Strategy<Value = Option<Bytes>> {
     prop_oneof![
         4 => any::<[u8; 16]>().prop_map(|bytes| Some(Bytes::copy_from_slice(&bytes))),

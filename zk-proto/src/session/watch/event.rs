@@ -1,4 +1,4 @@
-//! Events: what servers say of nodes that are watched.
+//! Watch events from servers.
 
 use alloc::{format, sync::Arc};
 
@@ -22,13 +22,13 @@ use crate::{
     time::Time,
 };
 
-/// Longest path of an event that is taken although it is not UTF-8. What cannot be read is replaced by something that
-/// is three times as long, so a frame of the longest kind would take up several times its length; and servers let no
-/// such name in.
+/// Longest path of an event that is accepted although it is not UTF-8. The replacement of an invalid byte is three
+/// times as long, so a frame of the longest kind would take up several times its length; and servers do not allow such
+/// names.
 const LEN_UNREADABLE_MAX: usize = 16 << 10;
 
 impl<R, W: Watcher> Session<R, W> {
-    /// A server has pushed an event.
+    /// Processes an event that a server has pushed.
     pub(in crate::session) fn event(
         &mut self,
         now: Time,
@@ -53,7 +53,7 @@ impl<R, W: Watcher> Session<R, W> {
         Ok(())
     }
 
-    /// Passes an event to everybody whom it concerns.
+    /// Delivers an event to all watchers concerned.
     fn fire(&mut self, now: Time, event: &NodeEvent) {
         if event.zxid.is_some() {
             self.server_watches.event_had_zxid();

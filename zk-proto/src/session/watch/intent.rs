@@ -1,4 +1,4 @@
-//! What requests ask the server to watch, and who waits for it.
+//! The watches that requests ask for, and their watchers.
 
 use alloc::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::{data::AddWatchMode, frame::RequestFrame, op::OpCode};
 pub struct WatchIntent<W> {
     /// The node, as the server knows it.
     pub path: Arc<str>,
-    /// Which request arms it.
+    /// The request that arms it.
     pub by: WatchBy,
-    /// Comes back with each notice.
+    /// Returned with each notice.
     pub watcher: W,
 }
 
-/// The requests that arm watches. They differ in when a watch is armed, and in what restores it.
+/// The requests that arm watches. They differ in when a watch is armed, and in how it is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WatchBy {
     /// `getData`: only if the node exists.
@@ -37,7 +37,7 @@ impl WatchBy {
         matches!(self, Self::Persistent | Self::Recursive)
     }
 
-    /// What a request asks the server to watch, if anything: of every read that can, the last byte says so.
+    /// The watch that a request asks for, if any: in every read that can ask for one, the last byte is the flag.
     #[inline(always)]
     pub(crate) fn asked_by(frame: &RequestFrame) -> Option<Self> {
         let by = match frame.op() {

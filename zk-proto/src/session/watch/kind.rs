@@ -1,9 +1,9 @@
-//! Kinds of watches that servers tell apart.
+//! The kinds of watches that servers distinguish.
 
 use super::intent::WatchBy;
 use crate::code::ErrorCode;
 
-/// What a server keeps a watch as, and so what it must be told to arm it again.
+/// The kind that a server stores a watch as, which determines how to arm it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// On the data of a node that existed.
@@ -19,7 +19,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// What requests can register. Equal for those that share one watch of the server.
+    /// The kinds that a request can register. Equal for requests that share one watch of the
+    /// server.
     pub(crate) const fn registered_by(by: WatchBy) -> &'static [Self] {
         match by {
             WatchBy::Data | WatchBy::Exists => &[Self::Data, Self::Exist],
@@ -29,7 +30,7 @@ impl Kind {
         }
     }
 
-    /// What a request registers if it is answered with `code`; `None` if nothing.
+    /// The kind that a request registers if it is answered with `code`; `None` if none.
     pub(crate) const fn registered(by: WatchBy, code: ErrorCode) -> Option<Self> {
         match (by, code) {
             (WatchBy::Data | WatchBy::Exists, ErrorCode::OK) => Some(Self::Data),
@@ -42,7 +43,7 @@ impl Kind {
     }
 }
 
-/// One of something for each kind, in the order in which servers are told of them.
+/// A value for each kind, in the order in which watches are restored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ByKind<T> {
     pub(crate) data: T,

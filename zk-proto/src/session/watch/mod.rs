@@ -1,12 +1,12 @@
-//! Watches: from what a request asks for to what its subscribers are told.
+//! Watches: from the request that asks for one to the notices of its subscribers.
 //!
-//! A request that asks for a watch brings a [`WatchIntent`] along. Until it is answered, that is a pending
-//! registration ([`pending`]). The answer decides whether the server has a watch now, and of which [`kind`]; if so,
-//! whoever waits for it is a subscriber in the [`registry`], and is told of [events](event) from there.
+//! A request that asks for a watch has a [`WatchIntent`]. Until it is answered, that is a pending registration
+//! ([`pending`]). The answer determines whether the server has a watch now, and of which [`kind`]; if so, the watcher
+//! becomes a subscriber in the [`registry`], and is notified of [events](event) from there.
 //!
-//! What the server has is not always what was asked for ([`server_side`]). The two are kept in line ([`reconcile`])
-//! while a connection lasts. A new one is told of all that is registered ([`restore`]), by `SetWatches`
-//! ([`set_watches`]).
+//! The server's watches may differ from those asked for ([`server_side`]). The session keeps the two consistent
+//! ([`reconcile`]) while a connection lasts. On a new one it restores all registered watches ([`restore`]), by
+//! `SetWatches` ([`set_watches`]).
 
 mod event;
 mod intent;

@@ -1,4 +1,4 @@
-//! What is told to those who wait for a watch.
+//! Notices for watchers.
 
 use alloc::sync::Arc;
 
@@ -7,29 +7,29 @@ use crate::{
     session::fault::Over,
 };
 
-/// News for a watch.
+/// A notice for a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WatchNotice {
-    /// Something happened to a node.
+    /// A node has changed.
     Event(NodeEvent),
-    /// Persistent watches only: the watch was armed again on a new connection. Servers do not say what
-    /// happened in between.
+    /// Persistent watches only: the watch was armed again on a new connection. Servers do not report the changes in
+    /// between.
     Gap,
-    /// Persistent watches only: the server that the session lives on now has no such watches. Last.
+    /// Persistent watches only: the session's present server has no such watches. Last.
     Unsupported,
     /// The session is over. Last.
     Over(Over),
 }
 
-/// Something happened to a node.
+/// A change of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeEvent {
-    /// What.
+    /// The kind of change.
     pub kind: EventType,
-    /// To which node, as the server knows it.
+    /// The node's path, as the server knows it.
     pub path: Arc<str>,
-    /// The transaction that did it. Servers before 3.9 do not say, and none does for an event that was
-    /// missed while disconnected.
+    /// The transaction of the change. Servers before 3.9 do not report it, and none does for an event that was missed
+    /// while disconnected.
     pub zxid: Option<Zxid>,
 }

@@ -1,4 +1,4 @@
-//! Pending registrations: what unanswered requests will have the server watch, and whom they will register.
+//! Pending registrations: the watches and subscribers that unanswered requests will add.
 
 use alloc::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::session::{
 };
 
 impl<R, W> Slot<R, W> {
-    /// What it makes the server watch for good.
+    /// The persistent watch that it asks the server for.
     pub(crate) fn asks(&self) -> Option<&(WatchBy, Arc<str>)> {
         self.rare()?.asks.as_ref()
     }
 
-    /// Whom it is to register, if anybody.
+    /// The watcher that it is to register, if any.
     pub(crate) const fn pending(&self) -> Option<&WatchIntent<W>> {
         match self {
             Self::User { request: Outgoing { watch: Some(watch), .. }, .. } => Some(watch),
@@ -30,11 +30,11 @@ impl<R, W> Slot<R, W> {
 }
 
 impl<R, W: Watcher> Slot<R, W> {
-    /// Notes what a request will have the server watch. Returns whether it does without the watch that it could ask for.
+    /// Records the watch that a request asks the server for. Returns whether the request can do without it.
     pub(crate) fn note_watches(&self, server_watches: &mut ServerWatches) -> bool {
         let unwatched = self.pending().is_some_and(|watch| {
             let carried = server_watches.at(&watch.path).carry(watch.by);
-            // What nobody waits for any more is not asked of the next server.
+            // A watch without watchers is not requested from the next server.
             carried || !watch.by.is_persistent() && watch.watcher.is_gone()
         });
         if let Some((by, path)) = self.asks() {
@@ -63,7 +63,7 @@ impl<R, W: Watcher> Flight<R, W> {
         }
     }
 
-    /// Whether an unanswered request is to register anybody on a path.
+    /// Whether an unanswered request is to register a watcher on a path.
     pub(crate) fn has_pending_at(&self, path: &str) -> bool {
         let mut pending = self.slots().filter_map(Slot::pending);
         pending.any(|watch| *watch.path == *path)

@@ -1,4 +1,4 @@
-//! Keeps what the server watches in line with what is registered, while subscribers come and go.
+//! Keeps the server's watches consistent with the registered ones, while subscribers are added and removed.
 
 use alloc::{boxed::Box, sync::Arc};
 
@@ -27,8 +27,8 @@ use crate::{
 impl<R, W: Watcher> Session<R, W> {
     /// Forgets the watches that requests of kind `by` arm on `path`, or have armed, and that `gone` picks.
     ///
-    /// The server's are removed as soon as nobody waits for anything on that path, behind whatever has been
-    /// submitted: what is armed by requests submitted later stays.
+    /// The session removes the server's watches as soon as the path has no watchers left, behind all requests submitted
+    /// so far: watches armed by later requests stay.
     pub fn unwatch(
         &mut self,
         now: Time,
@@ -50,7 +50,7 @@ impl<R, W: Watcher> Session<R, W> {
         self.check();
     }
 
-    /// A request that was to register a subscriber has been answered. Returns where that was.
+    /// Registers the watcher of a request that was answered. Returns the path.
     #[inline(always)]
     pub(in crate::session) fn register(
         &mut self,
@@ -65,7 +65,7 @@ impl<R, W: Watcher> Session<R, W> {
         Some(path)
     }
 
-    /// A server has answered an `addWatch`.
+    /// Processes the answer to an `addWatch`.
     pub(in crate::session) fn add_watch_answered(
         &mut self,
         now: Time,
@@ -86,7 +86,7 @@ impl<R, W: Watcher> Session<R, W> {
         self.add_watch_refused(&path, err)
     }
 
-    /// A server has not carried an `addWatch` out.
+    /// Processes the refusal of an `addWatch`.
     pub(in crate::session) fn add_watch_refused(
         &mut self,
         path: &Arc<str>,
@@ -96,13 +96,13 @@ impl<R, W: Watcher> Session<R, W> {
         self.server_watches.set(path, modes);
         let leant_on = self.flight.has_pending_at(path);
         if leant_on && !modes.carry(WatchBy::Data) {
-            // Reads behind it have been sent as if it stood. On the next connection they ask for themselves.
+            // Later reads have been sent as if it were armed. On the next connection they ask for watches themselves.
             return Err(Broken::Link(LinkError::Unrestored(err)));
         }
         Ok(())
     }
 
-    /// A server has answered that a recursive watch stands again. What happened below it meanwhile may have been kept back.
+    /// Processes the answer that a recursive watch is armed again. Events below it may have been missed meanwhile.
     pub(in crate::session) fn rearmed(&mut self, path: &str, err: ErrorCode) -> Result<(), Broken> {
         if !err.is_ok() {
             return Err(Broken::Link(LinkError::Unrestored(err)));
@@ -116,26 +116,26 @@ impl<R, W: Watcher> Session<R, W> {
         Ok(())
     }
 
-    /// Has the server forget a path on which a persistent watch stands that nobody waits for any more.
+    /// Makes the server forget a path with a persistent watch that has no watchers left.
     pub(in crate::session) fn remove_unwatched(&mut self, now: Time, path: &str) {
         if self.server_watches.is_any_at(path) && !self.is_watched(path) {
             self.remove_all(now, path);
         }
     }
 
-    /// Whether anybody waits for anything on a path, or is about to.
+    /// Whether a path has watchers, or is about to.
     fn is_watched(&mut self, path: &str) -> bool {
         self.registry.is_any_at(path) || self.flight.has_pending_at(path)
     }
 
-    /// Has the server remove whatever it watches on a path.
+    /// Makes the server remove all its watches on a path.
     fn remove_all(&mut self, now: Time, path: &str) {
         let kind = WatcherType::ANY;
         let remove = RemoveWatchesRequest(CheckWatchesRequest { path: Str::from(path), kind });
         self.submit_own(now, RequestFrame::of(&remove), Purpose::Unwatch(Arc::from(path)));
     }
 
-    /// Only a connection has anything that would have to be told. Nothing follows the end of a session.
+    /// Without a connection there is nothing to change. Nothing follows the close of a session.
     fn submit_own(&mut self, now: Time, frame: RequestFrame, purpose: Purpose) {
         if matches!(self.phase, Phase::Up(_)) && !self.closing {
             self.flight.push(Slot::own(frame, purpose));

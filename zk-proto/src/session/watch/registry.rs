@@ -1,5 +1,5 @@
-//! Who waits for what, as far as this session knows: registered by replies, told of events, and listed when a new
-//! connection has to be told.
+//! The watchers of this session: registered by replies, notified of events, and listed to restore watches on a new
+//! connection.
 
 use alloc::{collections::BTreeMap, sync::Arc};
 
@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{data::EventType, path};
 
-/// Paths are those of the server, without regard to any chroot. Ordered, so that what is sent after a
-/// reconnect does not depend on chance.
+/// Paths are those of the server, without regard to any chroot. Ordered, so that the requests after a reconnect are
+/// deterministic.
 #[derive(Clone, Debug)]
 pub(crate) struct Registry<W>(ByKind<BTreeMap<Arc<str>, Subscribers<W>>>);
 
@@ -27,12 +27,12 @@ impl<W: Watcher> Registry<W> {
     /// Registers a subscriber of a watch that the server has.
     pub(crate) fn register(&mut self, kind: Kind, path: Arc<str>, watcher: W) {
         let subscribers = self.0.of_mut(kind).entry(path).or_default();
-        // They come and go on nodes that never change; nothing else would ever forget them.
+        // Watchers are added and dropped on nodes that never change; nothing else would ever forget them.
         subscribers.retain(|watcher| !watcher.is_gone());
         subscribers.push(watcher);
     }
 
-    /// Passes an event to everybody whom it concerns. One-shot watches are gone afterwards.
+    /// Delivers an event to all watchers concerned. One-shot watches are gone afterwards.
     pub(crate) fn fire(&mut self, event: &NodeEvent, mut notify: impl FnMut(W, WatchNotice)) {
         let one_shot: &[Kind] = match event.kind {
             EventType::NODE_CREATED | EventType::NODE_DATA_CHANGED => &[Kind::Data, Kind::Exist],
@@ -68,8 +68,8 @@ impl<W: Watcher> Registry<W> {
         self.0.of(kind).get(path).map(Subscribers::as_slice).unwrap_or_default()
     }
 
-    /// Shows every path that a new connection must be told of, with the kind of its watch, in order. Forgets those that
-    /// nobody waits for any more.
+    /// Visits every path that a new connection must restore, with the kind of its watch, in order. Forgets paths
+    /// without watchers.
     pub(crate) fn each(&mut self, mut show: impl FnMut(Kind, &str)) {
         for (kind, paths) in self.0.each_mut() {
             let mut any_gone = false;
@@ -80,20 +80,20 @@ impl<W: Watcher> Registry<W> {
                     any_gone = true;
                 }
             }
-            // Only now: a walk that may remove takes longer, and mostly there is nothing to be removed.
+            // Only now: a removing walk takes longer, and mostly there is nothing to remove.
             if any_gone {
                 paths.retain(|_, subscribers| !subscribers.as_slice().is_empty());
             }
         }
     }
 
-    /// What persistent watches were asked for by, and where.
+    /// The persistent watches: the requests that armed them, and their paths.
     pub(crate) fn persistent(&self) -> impl Iterator<Item = (WatchBy, &Arc<str>)> {
         let persistent = self.0.persistent.keys().map(|path| (WatchBy::Persistent, path));
         persistent.chain(self.0.recursive.keys().map(|path| (WatchBy::Recursive, path)))
     }
 
-    /// Tells every persistent watch something.
+    /// Notifies every persistent watch.
     pub(crate) fn tell_persistent(
         &self,
         notice: &WatchNotice,
@@ -118,7 +118,7 @@ impl<W: Watcher> Registry<W> {
         }
     }
 
-    /// Whether anybody waits for anything on a path.
+    /// Whether a path has watchers.
     pub(crate) fn is_any_at(&mut self, path: &str) -> bool {
         let mut any = false;
         for (_, paths) in self.0.each_mut() {
@@ -135,7 +135,7 @@ impl<W: Watcher> Registry<W> {
         }
     }
 
-    /// Tells all watches of a kind on a path something.
+    /// Notifies all watches of a kind on a path.
     pub(crate) fn tell(
         &self,
         kind: Kind,
@@ -148,7 +148,7 @@ impl<W: Watcher> Registry<W> {
         }
     }
 
-    /// Takes everybody, in order, to be told the last news.
+    /// Takes all watchers, in order, for a last notice.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = W> + use<W> {
         core::mem::take(&mut self.0).into_iter().flat_map(BTreeMap::into_values).flatten()
     }

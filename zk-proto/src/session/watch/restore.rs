@@ -1,4 +1,4 @@
-//! What a new connection is told of watches, and what its answers mean.
+//! Restoring watches on a new connection.
 
 use super::{
     notice::WatchNotice,
@@ -19,11 +19,11 @@ use crate::{
     time::Time,
 };
 
-/// Such batches are not made smaller: no server is known to be set to less.
+/// Batches are not made smaller than this: no server is known to have a lower limit.
 const BATCH_LEN_MIN: usize = 4 << 10;
 
 impl<R, W: Watcher> Session<R, W> {
-    /// Has the server of a new connection keep all that is registered.
+    /// Makes the server of a new connection arm all registered watches.
     pub(in crate::session) fn restore(&mut self, now: Time) {
         let (since, len_max) = (self.identity.watches_since(), self.batch_len_max);
         let since = if planted!(RestoredSinceEver) { Zxid(0) } else { since };
@@ -46,12 +46,12 @@ impl<R, W: Watcher> Session<R, W> {
         }
     }
 
-    /// All watches are armed.
+    /// Records that all watches are armed.
     const fn settled(&mut self) {
         self.identity.thaw_watches();
     }
 
-    /// One frame of watch restoration has been answered.
+    /// Processes the answer to one frame of watch restoration.
     pub(in crate::session) fn restored(
         &mut self,
         op: OpCode,
@@ -84,8 +84,8 @@ impl<R, W: Watcher> Session<R, W> {
         });
     }
 
-    /// A connection is gone. If a server has ended it when it was told of watches, and had not taken any batch of them,
-    /// that may have been too much at once (`jute.maxbuffer`): the next one is told in batches half as long.
+    /// Halves the batches if a server has ended a connection during restoration, and had not accepted any batch: it may
+    /// have been too much at once (`jute.maxbuffer`).
     pub(in crate::session) fn shorten_batches(&mut self, why: &LinkError) {
         let restoring = matches!(self.phase, Phase::Up(up) if up.restoring > 0);
         let is_ended = matches!(why, LinkError::Closed | LinkError::Reset);

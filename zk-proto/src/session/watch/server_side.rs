@@ -1,21 +1,21 @@
-//! What the server at the other end keeps of persistent watches, as far as was asked for on this connection.
+//! The persistent watches of the server at the other end, as requested on this connection.
 //!
-//! Servers before 3.9 keep one watch for each path and connection, and the last request decides of which kind it
-//! is: a read that arms a one-shot watch turns a persistent one into that (ZOOKEEPER-4466), without a word. No
-//! version is ever told, so what follows holds for all servers:
+//! Servers before 3.9 keep one watch for each path and connection, and the last request decides its kind: a read that
+//! arms a one-shot watch silently replaces a persistent one by that (ZOOKEEPER-4466). The session does not know the
+//! server's version, so the following rules apply to all:
 //!
-//! * Where a persistent watch stands, a one-shot watch *leans* on it: the read is sent without asking for a
-//!   watch, since the events come anyway.
-//! * Nothing is taken away from a path as long as anybody here waits for anything there; then everything is.
-//!   Removing one kind takes others along before 3.9 (ZOOKEEPER-4471).
-//! * Of a persistent and a recursive watch on one path the recursive one must be asked for last. What it lacks of
-//!   the other, news of the set of children, follows from what it tells.
+//! * Where there is a persistent watch, a one-shot watch *leans* on it: the read is sent without asking for a watch,
+//!   since the events arrive anyway.
+//! * No watch is removed from a path as long as the path has watchers here; then all are. Removing one kind removes
+//!   others too before 3.9 (ZOOKEEPER-4471).
+//! * Of a persistent and a recursive watch on one path the recursive one must be requested last. What it lacks of the
+//!   other, events of the set of children, follows from its own events.
 
 use alloc::{collections::BTreeMap, sync::Arc};
 
 use super::intent::WatchBy;
 
-/// The persistent watches that stand on a path, or will when the server has read everything that was sent.
+/// The persistent watches on a path, once the server has read everything that was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Modes {
     pub(crate) persistent: bool,
@@ -23,11 +23,11 @@ pub(crate) struct Modes {
 }
 
 impl Modes {
-    /// Whether events of a one-shot watch come without asking for it.
+    /// Whether events of a one-shot watch arrive without asking for it.
     pub(crate) const fn carry(self, by: WatchBy) -> bool {
         match by {
             WatchBy::Data | WatchBy::Exists => self.persistent || self.recursive,
-            // A recursive watch says nothing of sets of children, wherever it replaces the other.
+            // A recursive watch does not report sets of children, wherever it replaces the other.
             WatchBy::Children => self.persistent && !self.recursive,
             WatchBy::Persistent | WatchBy::Recursive => false,
         }
@@ -38,11 +38,11 @@ impl Modes {
     }
 }
 
-/// Which persistent watches stand where, on one connection.
+/// The persistent watches of one connection, by path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServerWatches {
     paths: BTreeMap<Arc<str>, Modes>,
-    /// Whether the server has shown to be one that keeps kinds apart: events have zxids since the same release.
+    /// Whether the server has proved to keep kinds apart: events have zxids since the same release.
     keeps_kinds_apart: bool,
 }
 
@@ -55,7 +55,7 @@ impl ServerWatches {
         self.paths.contains_key(path)
     }
 
-    /// A watch has been asked for.
+    /// Records a request for a watch.
     pub(crate) fn asked(&mut self, by: WatchBy, path: &Arc<str>) {
         match by {
             WatchBy::Persistent => self.paths.entry(path.clone()).or_default().persistent = true,
@@ -64,7 +64,7 @@ impl ServerWatches {
         }
     }
 
-    /// Only these are there after all.
+    /// Corrects the watches on a path.
     pub(crate) fn set(&mut self, path: &Arc<str>, modes: Modes) {
         if modes == Modes::default() {
             self.paths.remove(path);
@@ -73,7 +73,7 @@ impl ServerWatches {
         }
     }
 
-    /// The server has been asked to remove all watches on a path.
+    /// Records a request to remove all watches on a path.
     pub(crate) fn removed(&mut self, path: &str) {
         self.paths.remove(path);
     }
@@ -86,7 +86,7 @@ impl ServerWatches {
         self.keeps_kinds_apart = true;
     }
 
-    /// The connection is gone, and with it everything that the server kept of it.
+    /// Resets the state: the server drops all watches of a lost connection.
     pub(crate) fn link_lost(&mut self) {
         *self = Self::default();
     }

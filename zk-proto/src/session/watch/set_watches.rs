@@ -1,4 +1,4 @@
-//! How a new connection is told of watches: `SetWatches`, in batches.
+//! The requests that restore watches: `SetWatches`, in batches.
 
 use super::{kind::ByKind, registry::Registry, subscribers::Watcher};
 use crate::{
@@ -21,7 +21,7 @@ const BATCH_OVERHEAD: usize = 8 + 8 + 5 * 4;
 
 /// Makes the frames that arm all watches again, one at a time, in batches that fit into frames of `len_max` bytes.
 ///
-/// A batch without persistent watches uses the operation that servers of all versions have.
+/// A batch without persistent watches uses the operation that servers of all versions know.
 pub(crate) fn set_watches<W: Watcher>(
     registry: &mut Registry<W>,
     since: Zxid,
@@ -44,7 +44,7 @@ pub(crate) fn set_watches<W: Watcher>(
     }
 }
 
-/// Paths, encoded as they come: each is looked at once, wherever it is in memory.
+/// Paths, encoded in the order of iteration: each is read once, wherever it is in memory.
 #[derive(Default)]
 struct Batch {
     len: usize,
@@ -88,7 +88,7 @@ mod tests {
         session::watch::kind::Kind,
     };
 
-    /// What a request of that type is told by a frame of restoration.
+    /// The request in a frame of restoration.
     fn told<R: Request + for<'a> Decode<'a>>(frame: &RequestFrame) -> R {
         assert_eq!(frame.op(), R::OP);
         let mut out = BytesMut::new();

@@ -1,5 +1,4 @@
-//! The subscribers of one watch: nearly always one, for whom nothing is allocated, and who is found where the watch
-//! is.
+//! The subscribers of one watch: nearly always a single one, which is stored inline without an allocation.
 
 use alloc::{
     string::String,
@@ -7,20 +6,20 @@ use alloc::{
 };
 use core::{iter::Chain, mem, option, slice};
 
-/// Whatever waits for a watch. The session only carries it.
+/// The receiver of a watch's notices. The session only carries it.
 pub trait Watcher: Clone {
-    /// Whether nobody listens any more, so that the session may forget it.
+    /// Whether the receiver is gone, so that the session may forget the watcher.
     fn is_gone(&self) -> bool {
         false
     }
 }
 
-/// Plain values, as used by simulators and tests, are always listening.
+/// Plain values, as used by simulators and tests, are never gone.
 impl Watcher for u64 {}
 impl Watcher for String {}
 impl Watcher for () {}
 
-/// Those who wait for one watch.
+/// The watchers of one watch.
 #[derive(Clone, Debug)]
 pub(crate) enum Subscribers<W> {
     One(W),
@@ -45,7 +44,7 @@ impl<W> Subscribers<W> {
         };
     }
 
-    /// Forgets all but those that `stays` picks. Returns whether there are any.
+    /// Forgets all but those that `stays` picks. Returns whether there are any left.
     pub(crate) fn retain(&mut self, mut stays: impl FnMut(&W) -> bool) -> bool {
         match self {
             Self::One(watcher) if !stays(watcher) => *self = Self::default(),
