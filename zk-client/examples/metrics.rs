@@ -1,5 +1,5 @@
-//! What a session does, as a metrics system reads it: counters of [`Client::stats`], and counts of what only an
-//! observer hears. The text is that of Prometheus; a bridge to another system has the same two halves.
+//! A session's metrics: the counters of [`Client::stats`], and counts that only an observer can keep. The text format
+//! is that of Prometheus; a bridge to another system has the same two halves.
 //!
 //! ```sh
 //! cargo run -p zk-client --example metrics -- 127.0.0.1:2181
@@ -14,7 +14,7 @@ use std::{
 
 use zk_client::{Answered, Client, ConnectOptions, Ending, SessionObserver};
 
-/// Counts requests by operation and by what came of them.
+/// Counts requests by operation and outcome.
 #[derive(Debug, Default)]
 pub struct Requests(Mutex<BTreeMap<(String, &'static str), u64>>);
 
@@ -70,7 +70,7 @@ fn is_connected(zk: &Client) -> bool {
     matches!(zk.session().state(), zk_client::SessionState::Connected { .. })
 }
 
-/// The program, for servers of one's choice.
+/// The program, run against the given servers.
 pub async fn run(servers: &str) -> Result<String, Box<dyn Error>> {
     let requests = Arc::new(Requests::default());
     let zk = ConnectOptions::new(servers)?.observer(requests.clone()).connect().await?;

@@ -1,10 +1,10 @@
-//! A client's root somewhere below the servers' root: prefix on, prefix off, and nowhere else.
+//! A client's chroot: adds the prefix to paths, and removes it, in one place.
 
 use std::{borrow::Cow, sync::Arc};
 
 use zk_proto::path::{self, PathError, ZkPath};
 
-/// What all paths of a client are relative to.
+/// The path that all paths of a client are relative to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chroot(Option<Arc<str>>);
 
@@ -19,7 +19,7 @@ impl Chroot {
         Ok(Self::new(&self.absolute(&path).parse()?))
     }
 
-    /// The path as servers know it.
+    /// The absolute path, as servers know it.
     pub(crate) fn absolute<'a>(&self, path: &'a str) -> Cow<'a, str> {
         match &self.0 {
             None => Cow::Borrowed(path),
@@ -28,19 +28,19 @@ impl Chroot {
         }
     }
 
-    /// A prefix of paths as servers know it.
+    /// A prefix of absolute paths.
     pub(crate) fn prefix(&self, prefix: &str) -> String {
         [self.0.as_deref().unwrap_or_default(), prefix].concat()
     }
 
-    /// Whether a path of the servers is inside.
+    /// Whether an absolute path is inside the chroot.
     pub(crate) fn contains(&self, path: &str) -> bool {
         let Some(root) = &self.0 else { return true };
         let below = path.strip_prefix(&**root);
         below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
     }
 
-    /// The path as this client knows it; unchanged if it is outside.
+    /// The path relative to the chroot; unchanged if it is outside.
     pub(crate) fn relative<'a>(&self, path: &'a str) -> &'a str {
         let Some(root) = &self.0 else { return path };
         match path.strip_prefix(&**root) {
@@ -50,7 +50,7 @@ impl Chroot {
         }
     }
 
-    /// Checks a user's path and makes it absolute.
+    /// Checks a caller's path and makes it absolute.
     pub(crate) fn resolve<'a>(
         &self,
         path: &'a str,

@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-/// A clock for sessions: how long ago was some fixed moment?
+/// A clock for sessions: the time since some fixed moment.
 ///
-/// It must never go back, and should go on while the machine sleeps: a session expires on the servers'
-/// clocks meanwhile, and whoever holds a lock through it must find out on waking.
+/// It must never go back, and should advance while the machine sleeps: a session expires on the servers' clocks
+/// meanwhile, and a lock holder must notice on waking.
 ///
 /// ```
 /// use std::{
@@ -17,7 +17,7 @@ use std::{sync::Arc, time::Duration};
 /// };
 /// use zk_client::{Clock, ConnectOptions};
 ///
-/// /// For tests: the machine sleeps when it is told to.
+/// /// For tests: the machine sleeps when the test says so.
 /// #[derive(Clone, Default)]
 /// struct ByHand(Arc<AtomicU64>);
 ///
@@ -34,13 +34,13 @@ use std::{sync::Arc, time::Duration};
 /// # Ok::<(), zk_client::ServersError>(())
 /// ```
 pub trait Clock: Send + Sync + 'static {
-    /// Time since a moment of the clock's own choice.
+    /// Time since a moment of the clock's choice.
     fn now(&self) -> Duration;
 }
 
-/// The clock for production: `CLOCK_BOOTTIME` on Linux, elsewhere the monotonic clock of tokio.
+/// The production clock: `CLOCK_BOOTTIME` on Linux, elsewhere tokio's monotonic clock.
 ///
-/// Under a paused tokio runtime choose [`TokioClock`] instead, with which time stands still.
+/// Under a paused tokio runtime use [`TokioClock`], which pauses too.
 pub(crate) fn production() -> Arc<dyn Clock> {
     #[cfg(target_os = "linux")]
     {
@@ -70,7 +70,7 @@ pub struct TokioClock {
 }
 
 impl TokioClock {
-    /// A clock that begins now.
+    /// A clock that starts now.
     #[must_use]
     pub fn new() -> Self {
         Self { epoch: tokio::time::Instant::now() }

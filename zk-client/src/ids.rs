@@ -1,21 +1,21 @@
-//! Ids that nobody else has: lost creates are found by them.
+//! Unique ids, by which lost creates are found.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Cause;
 
-/// Where ids come from.
+/// The source of ids.
 #[derive(Debug)]
 pub(crate) enum Ids {
     /// The system: unique across processes and machines.
     Random,
-    /// A seed, for simulations: unique as far as seeds are.
+    /// A seed, for simulations: as unique as the seeds are.
     Seeded(AtomicU64),
 }
 
 impl Ids {
     pub(crate) const fn seeded(seed: u64) -> Self {
-        // Not the numbers that the session draws from the same seed.
+        // Different from the numbers that the session draws from the same seed.
         Self::Seeded(AtomicU64::new(mixed(!seed)))
     }
 

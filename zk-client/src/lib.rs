@@ -1,4 +1,4 @@
-//! A ZooKeeper client for tokio that says what it knows and what it does not.
+//! A ZooKeeper client for tokio whose results distinguish what is known from what is in doubt.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), zk_client::Error> {
@@ -8,12 +8,12 @@
 //!
 //! // Every operation is a builder. Await it...
 //! let ((config, _stat), changed) = zk.get("/config").watch().await?;
-//! // ...or have it under way now, in this order, and await the results later.
+//! // ...or submit it now, in this order, and await the results later.
 //! let a = zk.get("/a").submit();
 //! let b = zk.get("/b").submit();
 //! let (a, b) = (a.await?, b.await?);
 //!
-//! // Writes tell apart: rejected, certainly not applied, and in doubt.
+//! // Errors of writes distinguish: rejected, certainly not applied, and in doubt.
 //! match zk.create("/jobs/1", b"payload").mode(CreateMode::Ephemeral).await {
 //!     Ok(_) | Err(WriteError::Rejected(Rejection::NodeExists)) => {}
 //!     Err(WriteError::InDoubt(_)) => {
@@ -28,15 +28,15 @@
 //! # }
 //! ```
 //!
-//! Changes are heard of by watches that fire [once](Get::watch), by [streams](Client::watch) of those that go on, or by a
-//! [`Cache`] that keeps a local copy and always converges. Requests wait for connections and for room unless
-//! [told](CallOptions) not to, and in the order of their submission.
+//! Changes are reported by watches that fire [once](Get::watch), by persistent [streams](Client::watch), or by a
+//! [`Cache`], a local copy that always converges. Requests wait for connections and for room unless
+//! [configured](CallOptions) otherwise, in the order of their submission.
 //!
-//! A [`Client`] is one session. When the session is over, the client is too: it never slips a new session
-//! under its users, whose ephemeral nodes and locks went with the old one. Connections, on the other
-//! hand, come and go: reads are sent again, requests that were not sent wait, watches are armed again.
+//! A [`Client`] is one session. When the session ends, the client does too: it never replaces the session behind the
+//! application's back, since ephemeral nodes and locks went with the old one. Connections may be lost and
+//! re-established: the client repeats reads, keeps unsent requests, and re-arms watches.
 //!
-//! `docs/client.md` of the repository is a guide to all of this, in the order in which one meets it.
+//! `docs/client.md` in the repository is a step-by-step guide.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

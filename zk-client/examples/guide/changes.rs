@@ -1,4 +1,4 @@
-//! Hearing of what others do.
+//! Following the changes of other clients.
 
 use std::error::Error;
 

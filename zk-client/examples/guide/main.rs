@@ -1,4 +1,4 @@
-//! What `docs/client.md` shows, as a program.
+//! The code of `docs/client.md`, as a program.
 //!
 //! ```sh
 //! cargo run -p zk-client --example guide -- 127.0.0.1:2181
@@ -12,7 +12,7 @@ use std::error::Error;
 
 use zk_client::CreateMode;
 
-/// The program, for servers of one's choice.
+/// The program, run against the given servers.
 pub async fn run(servers: &str) -> Result<(), Box<dyn Error>> {
     let zk = sessions::connect(&format!("{servers}/guide")).await?;
     let told = tokio::spawn(sessions::follow(zk.session()));
@@ -29,7 +29,7 @@ pub async fn run(servers: &str) -> Result<(), Box<dyn Error>> {
 
     changes::once(&zk).await?;
     let worker = zk.create("/workers/1", b"").mode(CreateMode::Ephemeral).protected().await?;
-    // First the watch, then the delete, which is under way as soon as it is called.
+    // The watch is armed before the delete, which is submitted as soon as it is called.
     let deleting = async { worker.delete().await };
     let (followed, deleted) = tokio::join!(changes::follow(&zk), deleting);
     deleted?;

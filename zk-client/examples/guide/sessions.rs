@@ -1,4 +1,4 @@
-//! Connecting, and what becomes of the session.
+//! Connecting, and the life of the session.
 
 use std::{error::Error, sync::Arc, time::Duration};
 

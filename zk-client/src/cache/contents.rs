@@ -1,4 +1,4 @@
-//! The copy, and what changes it.
+//! The local copy and the operations that change it.
 
 use std::{
     any::Any,
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::error::SessionEnd;
 
-/// The nodes, and whoever listens. One lock for both: nobody hears of a change that is not there, or twice.
+/// The nodes and the listeners, under one lock: no listener is notified of a change before it is visible, or twice.
 #[derive(Debug)]
 pub(super) struct Contents {
     inner: Mutex<Inner>,
@@ -26,9 +26,9 @@ pub(super) struct Contents {
 struct Inner {
     nodes: BTreeMap<Arc<str>, CachedNode>,
     feeds: Vec<Feed>,
-    /// Whether nothing changes any more.
+    /// Whether no further changes follow.
     ended: bool,
-    /// Listeners to be woken when the lock is free again.
+    /// Listeners to wake once the lock has been released.
     woken: Vec<Waker>,
 }
 
@@ -93,12 +93,12 @@ impl Contents {
         events
     }
 
-    /// A node is like this.
+    /// Inserts or updates a node.
     pub(super) fn put(&self, node: CachedNode) {
         self.change(|inner| inner.put(node));
     }
 
-    /// A node is not there, nor anything below it.
+    /// Removes a node and everything below it.
     pub(super) fn remove(&self, path: &str) {
         self.change(|inner| inner.remove(path));
     }
@@ -107,7 +107,7 @@ impl Contents {
         self.change(|inner| inner.tell(event));
     }
 
-    /// Nothing follows, if `is_over` says so.
+    /// Ends the streams of all listeners, if `is_over` returns true.
     pub(super) fn end(&self, end: SessionEnd, is_over: impl FnOnce() -> bool) {
         self.change(|inner| {
             if is_over() {
@@ -117,7 +117,7 @@ impl Contents {
         });
     }
 
-    /// More follows after all.
+    /// Resumes the streams: the cache has been moved to another client.
     pub(super) fn goes_on(&self) {
         let mut inner = self.lock();
         inner.ended = false;
@@ -136,7 +136,7 @@ impl Inner {
 
     fn put(&mut self, node: CachedNode) {
         let event = match self.nodes.get(&node.path) {
-            // Answers of one connection do not go back in time, those of another may.
+            // Replies of one connection never go back in time; those of another connection may.
             Some(old) if old.stat.mzxid > node.stat.mzxid => return,
             Some(old) if old.stat.czxid != node.stat.czxid => {
                 let old = old.clone();
@@ -145,7 +145,7 @@ impl Inner {
             }
             Some(old) if *old == node => return,
             Some(old) if old.stat.mzxid == node.stat.mzxid && old.data == node.data => {
-                // Children or permissions, which are nobody's news here.
+                // Only the children or the ACL changed, which is not an event of this cache.
                 self.nodes.insert(node.path.clone(), node);
                 return;
             }

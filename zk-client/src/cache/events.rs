@@ -1,4 +1,4 @@
-//! Telling whoever listens to a cache, without waiting for anybody.
+//! Notifies listeners of a cache without waiting for any of them.
 
 use std::{
     any::Any,
@@ -18,33 +18,33 @@ use crate::error::SessionEnd;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CacheEvent {
-    /// A node came.
+    /// A node was created.
     Created(CachedNode),
     /// A node's data was written.
     Changed {
-        /// As it was.
+        /// The node before the write.
         old: CachedNode,
-        /// As it is.
+        /// The node after the write.
         new: CachedNode,
     },
-    /// A node went. This is how it was last.
+    /// A node was deleted. This is its last known state.
     Deleted(CachedNode),
-    /// Everything has been read: for the first time, or anew after something may have been missed.
+    /// Everything has been read: for the first time, or again after changes may have been missed.
     Loaded,
-    /// More has changed than is kept for a slow listener. Whoever keeps something in step with the cache looks at
-    /// [all of it](super::Cache::nodes) anew; what changes after this is told.
+    /// More changes than are kept for a slow listener. A listener that mirrors the cache reads [all of
+    /// it](super::Cache::nodes) again; changes after this one are reported.
     Lagged,
-    /// The session is over. Nothing changes any more, and the stream ends behind this, unless the cache is
+    /// The session is over. Nothing changes any more, and the stream ends after this, unless the cache is
     /// [moved](super::Cache::move_to) to another client.
     Ended(SessionEnd),
 }
 
-/// What changes in a [`Cache`](super::Cache), in the order in which it does: see [`Cache::events`](super::Cache::events).
+/// The changes of a [`Cache`](super::Cache), in order: see [`Cache::events`](super::Cache::events).
 ///
-/// Bounded: see [`CacheEvent::Lagged`]. Keeps the cache going.
+/// Bounded: see [`CacheEvent::Lagged`]. Keeps the cache running.
 ///
-/// Ends when the session does, behind [`CacheEvent::Ended`]. If the cache is then [moved](super::Cache::move_to) to another
-/// client, the same stream goes on with what is different there.
+/// Ends with the session, after [`CacheEvent::Ended`]. If the cache is then [moved](super::Cache::move_to) to another
+/// client, the same stream continues with the differences found there.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -56,7 +56,7 @@ pub enum CacheEvent {
 ///
 /// zk.create("/shards/1", b"zk-17").parents().await?;
 /// let cache = Cache::children(&zk, "/shards").start()?;
-/// // Something of our own that is kept in step: what is there comes first, as if it had just been created.
+/// // A structure of our own, kept in step: existing nodes are reported first, as if just created.
 /// let mut shards = BTreeMap::new();
 /// let mut changes = cache.events_from_the_start();
 /// while let Some(change) = changes.next().await {
@@ -80,7 +80,7 @@ pub enum CacheEvent {
 #[must_use = "it is only of use to whoever reads it"]
 pub struct CacheEvents {
     queue: Arc<Mutex<Queue>>,
-    /// Keeps it going.
+    /// Keeps the cache running.
     _cache: Arc<dyn Any + Send + Sync>,
 }
 
@@ -88,12 +88,12 @@ pub struct CacheEvents {
 struct Queue {
     events: VecDeque<CacheEvent>,
     events_max: usize,
-    /// Whether nothing follows.
+    /// Whether no further events follow.
     ended: bool,
     waker: Option<Waker>,
 }
 
-/// The cache's end of it.
+/// The cache's end of a listener's queue.
 #[derive(Debug)]
 pub(super) struct Feed(Weak<Mutex<Queue>>);
 
@@ -109,20 +109,21 @@ impl CacheEvents {
         (Feed(Arc::downgrade(&queue)), Self { queue, _cache: cache })
     }
 
-    /// The next change; `None` when nothing follows, since the session is over: [`Cache::state`](super::Cache::state) says why.
+    /// Returns the next change; `None` once the session is over and nothing follows:
+    /// [`Cache::state`](super::Cache::state) has the reason.
     ///
     /// Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<CacheEvent> {
         poll_fn(|cx| self.poll(cx)).await
     }
 
-    /// A change that is there already; never waits.
+    /// Returns a change that is already queued; never waits.
     pub fn try_next(&mut self) -> Option<CacheEvent> {
         lock(&self.queue).events.pop_front()
     }
 
     fn poll(&self, cx: &Context<'_>) -> Poll<Option<CacheEvent>> {
-        // Wakers run code of others, as they are cloned and dropped too.
+        // Cloning and dropping a waker runs foreign code too.
         let waker = cx.waker().clone();
         let mut queue = lock(&self.queue);
         match queue.events.pop_front() {
@@ -158,7 +159,7 @@ impl Stream for CacheEvents {
 }
 
 impl Feed {
-    /// Returns whether anybody listens. Whom that wakes is left to the caller.
+    /// Returns whether the listener still exists. The caller wakes the tasks in `woken`.
     pub(super) fn tell(&self, event: &CacheEvent, woken: &mut Vec<Waker>) -> bool {
         let Some(queue) = self.0.upgrade() else { return false };
         let mut queue = lock(&queue);
@@ -175,7 +176,7 @@ impl Feed {
         true
     }
 
-    /// What there is at first does not count: it is in memory already.
+    /// The initial contents do not count against the limit: they are in memory already.
     pub(super) fn tell_at_first(&self, event: &CacheEvent) {
         if let Some(queue) = self.0.upgrade() {
             let mut queue = lock(&queue);
@@ -184,7 +185,7 @@ impl Feed {
         }
     }
 
-    /// Returns whether anybody listens.
+    /// Returns whether the listener still exists.
     pub(super) fn goes_on(&self) -> bool {
         let Some(queue) = self.0.upgrade() else { return false };
         lock(&queue).ended = false;

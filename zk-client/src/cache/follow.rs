@@ -1,4 +1,4 @@
-//! Following one client after the other, and saying where the copy stands.
+//! Follows one client after the other, and publishes the cache's state.
 
 use std::{
     future::{Future, poll_fn},
@@ -23,7 +23,7 @@ use crate::{
 pub(super) struct Follower {
     pub(super) standing: Standing,
     pub(super) clear_at_end: bool,
-    /// Whom to ask. Closed when nobody has the cache any more.
+    /// The client to read from. Closed when the last handle of the cache has been dropped.
     pub(super) clients: watch::Receiver<Client>,
 }
 
@@ -46,7 +46,7 @@ impl Follower {
         }
     }
 
-    /// Until there is a reason to stop, in whatever it is just waiting.
+    /// Follows one client until there is a reason to stop, whatever it is waiting for.
     async fn follow(&self, client: Client) -> Stop {
         let mut clients = self.clients.clone();
         let mut left = pin!(async move {
@@ -64,7 +64,7 @@ impl Follower {
         .await
     }
 
-    /// Says so when a connection is lost on which watches stood, whatever is being read meanwhile.
+    /// Publishes the loss of a connection on which watches were armed, even while a read is in progress.
     async fn notice_losses(&self, mut session: Session) -> Stop {
         let mut state = session.state();
         loop {
@@ -78,7 +78,7 @@ impl Follower {
         }
     }
 
-    /// Nothing follows, unless there is another client already: see [`Cache::move_to`](super::Cache::move_to).
+    /// Ends the copy, unless another client has been set already: see [`Cache::move_to`](super::Cache::move_to).
     fn end(&self, end: SessionEnd, clear: bool) {
         let is_over = || !self.clients.has_changed().unwrap_or(false);
         if clear && is_over() {
@@ -97,7 +97,7 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        // With its runtime, on which the session's own task lives too.
+        // Dropped together with its runtime, on which the session's task runs too.
         if !matches!(*self.standing.state.borrow(), CacheState::Ended(_)) {
             self.end(SessionEnd::Closed, false);
         }

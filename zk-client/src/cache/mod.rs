@@ -1,15 +1,15 @@
-//! Local copies of nodes that follow the servers'.
+//! Local copies of nodes, kept in step with the servers.
 //!
 //! | module | concern |
 //! |---|---|
 //! | `scope` | which nodes are copied |
-//! | `contents` | the copy, and what changes it |
-//! | `events` | telling whoever listens, without waiting for anybody |
-//! | `node` | what a copy holds, and where it stands |
-//! | `standing` | one copy, and what is known of its standing |
+//! | `contents` | the copy, and the operations that change it |
+//! | `events` | notifying listeners without waiting for them |
+//! | `node` | a node of a copy, and the states of a cache |
+//! | `standing` | a copy and its published state |
 //! | `follow` | following one client after the other |
-//! | `work` | reading what may have changed, until it has not |
-//! | `source` | where news of changes come from: persistent watches, or others instead |
+//! | `work` | reading whatever may have changed until the copy is up to date |
+//! | `source` | the source of change events: persistent watches, or one-shot watches instead |
 
 mod contents;
 mod events;
@@ -44,16 +44,15 @@ pub use self::{
     node::{CacheState, CachedNode},
 };
 
-/// A local copy of a node, of a node's children, or of everything below a node, that follows the servers'.
+/// A local copy of a node, of its children, or of everything below it, kept in step with the servers.
 ///
-/// It converges: whatever happens to connections, servers or readers, once the servers' nodes stay as they are and the
-/// session is connected, the copy becomes equal to them, and says so ([`CacheState::Following`]). In between it may lag,
-/// and may skip states that were overwritten; single nodes never go back to an older state, and a node that is created
-/// is never there before its parent. What it shows at one moment need not have been there at one moment.
+/// The copy converges: whatever happens to connections, servers or readers, once the servers' nodes no longer change
+/// and the session is connected, the copy becomes equal to them and reports [`CacheState::Following`]. Until then it
+/// may lag, and may skip states that were overwritten; a single node never returns to an older state, and a node never
+/// appears before its parent. The contents at one moment need not have existed on the servers at one moment.
 ///
-/// Nothing is read twice without a reason: the cache reads what servers say has changed, and everything when
-/// they cannot say what ([`Resync`](crate::Resync)). On servers before 3.6, which have no persistent watches, it makes
-/// do with two watches for each node.
+/// The cache reads only what servers report as changed, and everything when they cannot report what changed
+/// ([`Resync`](crate::Resync)). Servers before 3.6 have no persistent watches; there it uses two watches for each node.
 ///
 /// ```no_run
 /// # async fn example(zk: zk_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -74,25 +73,25 @@ pub use self::{
 /// # }
 /// ```
 ///
-/// When the session is over, the copy stays as it was last, unless it is [told](CacheBuilder::clear_at_end) to be
-/// cleared. Since no client ever gets another session, it goes on only if it is [moved](Cache::move_to) to another
-/// client: then the difference is told as if it had happened just now.
+/// When the session is over, the copy keeps its last contents, unless [configured](CacheBuilder::clear_at_end) to be
+/// cleared. Since no client ever gets another session, the copy is updated again only if it is [moved](Cache::move_to)
+/// to another client: the differences are then reported as if they had just happened.
 ///
-/// What it reads waits for as long as the session lives, whatever [timeouts](crate::CallOptions) requests of its client have.
+/// Its reads wait for as long as the session lives, regardless of the client's [timeouts](crate::CallOptions).
 ///
-/// Clones are of the same copy. When the last one and all its [`CacheEvents`] have gone, the cache does too, and its
-/// watches. It keeps the session alive until then.
+/// Clones share the copy. When the last clone and all its [`CacheEvents`] have been dropped, the cache and its watches
+/// are removed. Until then it keeps the session alive.
 #[derive(Clone)]
 pub struct Cache(Arc<Inner>);
 
 struct Inner {
     contents: Arc<Contents>,
     state: Arc<watch::Sender<CacheState>>,
-    /// Where the follower is told to go on.
+    /// Hands the follower another client.
     clients: watch::Sender<Client>,
 }
 
-/// Describes a [`Cache`].
+/// Configures a [`Cache`].
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens until it is started"]
 pub struct CacheBuilder<'a> {
@@ -104,21 +103,21 @@ pub struct CacheBuilder<'a> {
     events_max: usize,
 }
 
-/// Events that are kept for a slow listener, by default.
+/// Default number of events kept for a slow listener.
 const EVENTS_MAX: usize = 4096;
 
 impl Cache {
-    /// A copy of one node, which need not exist.
+    /// Builds a copy of one node, which need not exist.
     pub const fn node<'a>(client: &'a Client, path: &'a str) -> CacheBuilder<'a> {
         CacheBuilder::new(client, path, Scope::Node)
     }
 
-    /// A copy of a node and its children.
+    /// Builds a copy of a node and its children.
     pub const fn children<'a>(client: &'a Client, path: &'a str) -> CacheBuilder<'a> {
         CacheBuilder::new(client, path, Scope::Children)
     }
 
-    /// A copy of a node and everything below it.
+    /// Builds a copy of a node and everything below it.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -138,42 +137,42 @@ impl Cache {
         CacheBuilder::new(client, path, Scope::Subtree)
     }
 
-    /// A node, if it is in the copy.
+    /// Returns a node, if it is in the copy.
     #[must_use]
     pub fn get(&self, path: &str) -> Option<CachedNode> {
         self.0.contents.get(path)
     }
 
-    /// All nodes of the copy at this moment, in the order of their paths.
+    /// Returns all nodes of the copy at this moment, ordered by path.
     #[must_use]
     pub fn nodes(&self) -> Vec<CachedNode> {
         self.0.contents.nodes()
     }
 
-    /// The children of a node at this moment, in the order of their names.
+    /// Returns the children of a node at this moment, ordered by name.
     #[must_use]
     pub fn children_of(&self, path: &str) -> Vec<CachedNode> {
         self.0.contents.children(path)
     }
 
-    /// What changes from now on, until the session ends.
+    /// Returns the changes from now on, until the session ends.
     pub fn events(&self) -> CacheEvents {
         self.0.contents.listen(self.0.clone())
     }
 
-    /// Everything there is now, as if it had just been [created](CacheEvent::Created), and what changes from
-    /// then on: for whoever keeps something of their own in step with it.
+    /// Returns all current nodes, as if just [created](CacheEvent::Created), followed by the changes from then on: for
+    /// keeping another structure in step with the cache.
     pub fn events_from_the_start(&self) -> CacheEvents {
         self.0.contents.listen_from_the_start(self.0.clone())
     }
 
-    /// Where it stands.
+    /// Returns the cache's state.
     #[must_use]
     pub fn state(&self) -> CacheState {
         self.0.state.borrow().clone()
     }
 
-    /// Waits until everything has been read and nothing is known to be missing; returns at once if that is so.
+    /// Waits until everything has been read and nothing is known to be missing; returns at once if that is the case.
     ///
     /// Dropping the future changes nothing.
     ///
@@ -192,8 +191,8 @@ impl Cache {
         }
     }
 
-    /// Goes on with another client, whose nodes are to be the same: after the session of the one before has ended, or
-    /// instead of it. What is different there is told as changes, to those who [listen](Self::events) already too.
+    /// Follows another client, whose nodes must be the same: after the previous session has ended, or in place of it.
+    /// The differences are reported as changes, to existing [listeners](Self::events) too.
     pub fn move_to(&self, client: &Client) {
         let Inner { contents, state, clients } = &*self.0;
         clients.send_replace(client.patient());
@@ -219,30 +218,30 @@ impl<'a> CacheBuilder<'a> {
         Self { client, path, scope, with_data: true, clear_at_end: false, events_max: EVENTS_MAX }
     }
 
-    /// Leaves the data out: for those who only want to know which nodes there are, and their metadata.
+    /// Leaves the data out, for applications that need only the nodes' paths and metadata.
     pub const fn without_data(mut self) -> Self {
         self.with_data = false;
         self
     }
 
-    /// Empties the copy when the session is over, for those who would rather know nothing than something old. Each
-    /// node is told as deleted. Default: it stays as it was last.
+    /// Empties the copy when the session is over, for applications that prefer no data to stale data. Each node is
+    /// reported as deleted. Default: the last contents stay.
     pub const fn clear_at_end(mut self) -> Self {
         self.clear_at_end = true;
         self
     }
 
-    /// How many events are kept for each listener that is busy; one more, and all of them are replaced by
-    /// [`CacheEvent::Lagged`]. Default 4096.
+    /// Sets how many events are kept for a busy listener; one more replaces all of them by [`CacheEvent::Lagged`].
+    /// Default 4096.
     pub const fn events_max(mut self, events: usize) -> Self {
         self.events_max = events;
         self
     }
 
-    /// Starts to read, in the background: see [`Cache::ready`].
+    /// Starts reading in the background: see [`Cache::ready`].
     ///
     /// # Errors
-    /// [`PathError`] if the path is not a valid one.
+    /// [`PathError`] if the path is invalid.
     pub fn start(self) -> Result<Cache, PathError> {
         let Self { client, path, scope, with_data, clear_at_end, events_max } = self;
         let root: Arc<str> = path.parse::<zk_proto::path::ZkPath>()?.as_str().into();

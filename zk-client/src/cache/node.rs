@@ -1,4 +1,4 @@
-//! What a copy holds, and where it stands.
+//! A node of a copy, and the states of a cache.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use zk_proto::Stat;
 
 use crate::error::{ReadError, SessionEnd};
 
-/// A node as a [`Cache`](super::Cache) has it.
+/// A node in a [`Cache`](super::Cache).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CachedNode {
@@ -15,23 +15,23 @@ pub struct CachedNode {
     pub path: Arc<str>,
     /// Its data; empty if the cache [leaves data out](super::CacheBuilder::without_data).
     pub data: Bytes,
-    /// Its metadata as of the read that gave the data. The number of children and what goes with it may be
-    /// older than the children that the cache has.
+    /// Its metadata as of the read that returned the data. The number of children and related fields may be older than
+    /// the cache's children.
     pub stat: Stat,
 }
 
-/// Where a [`Cache`](super::Cache) stands.
+/// The state of a [`Cache`](super::Cache).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CacheState {
     /// Not everything has been read yet.
     Loading,
-    /// Everything has been read, all watches stand, and nothing is known to be missing.
+    /// Everything has been read, all watches are armed, and nothing is known to be missing.
     Following,
-    /// The connection was lost, or changes came too fast: everything is being read anew.
+    /// The connection was lost, or changes came too fast: everything is being read again.
     Behind,
-    /// A server refuses to let some of the nodes be read, which are not in the copy then. It is asked again when
-    /// something happens to them that this session may hear of, and when everything is read anew.
+    /// A server refuses to let some of the nodes be read; they are missing from the copy. The cache asks again when
+    /// this session is notified of a change to them, and when it reads everything again.
     Refused(ReadError),
     /// The session is over; nothing changes any more.
     Ended(SessionEnd),

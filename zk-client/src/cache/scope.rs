@@ -4,7 +4,7 @@ use zk_proto::path;
 
 use crate::watch::WatchMode;
 
-/// How far a cache sees.
+/// Which nodes a cache covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
     Node,
@@ -13,7 +13,7 @@ pub(super) enum Scope {
 }
 
 impl Scope {
-    /// Whether a node belongs to the copy of what is at `root`.
+    /// Whether a node belongs to the copy rooted at `root`.
     pub(super) fn contains(self, root: &str, path: &str) -> bool {
         match self {
             _ if path == root => true,
@@ -23,7 +23,7 @@ impl Scope {
         }
     }
 
-    /// Whether the children of a node that belongs to the copy do too.
+    /// Whether the children of a node in the copy belong to it too.
     pub(super) fn goes_below(self, root: &str, path: &str) -> bool {
         match self {
             Self::Node => false,
@@ -32,7 +32,7 @@ impl Scope {
         }
     }
 
-    /// The watch that tells of everything. A node's own does not tell of its children's data.
+    /// The watch mode that reports every change in scope. A watch on a single node does not report its children's data.
     pub(super) const fn watch(self) -> WatchMode {
         match self {
             Self::Node => WatchMode::Node,

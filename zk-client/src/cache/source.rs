@@ -1,7 +1,7 @@
-//! Where news of changes come from.
+//! The source of change events.
 //!
-//! Servers since 3.6 have one watch for all of a subtree. Of older ones, each node is watched for itself: its data, and
-//! its set of children if those belong to the copy. Both kinds of watches bring their events to the same place.
+//! Servers since 3.6 have one watch for a whole subtree. On older ones, each node is watched individually: its data,
+//! and its set of children if those belong to the copy. Both kinds of watches deliver to the same mailbox.
 
 use std::{
     collections::BTreeMap,
@@ -37,33 +37,33 @@ use crate::{
     watch::{Letterbox, Listener, Mailbox, News, WatchEnd},
 };
 
-/// News of what belongs to a copy.
+/// Change events for the nodes of a copy.
 pub(super) enum Source {
-    /// From one watch of all.
+    /// One watch for all nodes.
     Stream(WatchStream),
-    /// From watches of single nodes.
+    /// Watches of single nodes.
     Singles(Singles),
 }
 
 /// Watches of single nodes, which fire once.
 pub(super) struct Singles {
     mailbox: Mailbox,
-    /// What the session keeps of each watch.
+    /// The session's end of each watch.
     letterbox: Arc<Letterbox>,
     armed: BTreeMap<Arc<str>, Armed>,
 }
 
-/// Which watches of a node have not fired.
+/// The watches of a node that have not fired.
 #[derive(Clone, Copy, Debug, Default)]
 struct Armed {
     node: bool,
     children: bool,
 }
 
-/// What to ask of one node.
+/// What to read of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wants {
-    /// Whether it is there at all, besides the rest: for the node that need not be.
+    /// Whether it exists at all, in addition to the rest: for the root node, which need not exist.
     pub(super) existence: bool,
     /// Its data, or only its metadata.
     pub(super) data: bool,
@@ -73,7 +73,7 @@ pub(super) struct Wants {
     pub(super) watch_children: bool,
 }
 
-/// The answers to it.
+/// The pending reads.
 pub(super) struct Reads {
     pub(super) existence: Option<Pending<Option<Stat>, ReadError>>,
     pub(super) data: Option<Pending<(Bytes, Stat), ReadError>>,
@@ -95,7 +95,7 @@ impl Source {
         Self::Singles(Singles { mailbox, letterbox, armed: BTreeMap::new() })
     }
 
-    /// Whether reads have to arm watches, for news of what follows them.
+    /// Whether reads have to arm watches in order to learn of later changes.
     pub(super) const fn is_of_singles(&self) -> bool {
         matches!(self, Self::Singles(_))
     }
@@ -119,7 +119,7 @@ impl Source {
         self.mailbox().end()
     }
 
-    /// Which watches a read has to arm, for news of what follows it: of a node, and of its set of children.
+    /// Which watches a read has to arm in order to learn of later changes: of the node, and of its set of children.
     pub(super) fn lacks(&self, path: &str) -> (bool, bool) {
         match self {
             Self::Stream(_) => (false, false),
@@ -130,7 +130,7 @@ impl Source {
         }
     }
 
-    /// A read has armed watches.
+    /// Records that a read has armed watches.
     pub(super) fn armed(&mut self, path: &Arc<str>, node: bool, children: bool) {
         if let (Self::Singles(singles), true) = (self, node || children) {
             let armed = singles.armed.entry(path.clone()).or_default();
@@ -139,7 +139,7 @@ impl Source {
         }
     }
 
-    /// An event has used up watches. That of a delete uses up both, whether or not there is another node by now.
+    /// Records the watches that an event has used up. A delete uses up both, even if the node has been recreated.
     pub(super) fn fired(&mut self, kind: EventType, path: &str) {
         let Self::Singles(singles) = self else { return };
         if let Some(armed) = singles.armed.get_mut(path) {
@@ -149,14 +149,14 @@ impl Source {
         }
     }
 
-    /// A node is not there, nor any watch of it.
+    /// Forgets the watches of a node that does not exist.
     pub(super) fn forget(&mut self, path: &str) {
         if let Self::Singles(singles) = self {
             singles.armed.remove(path);
         }
     }
 
-    /// Asks for a node, in an order in which no change falls between a watch and what is read.
+    /// Submits the reads of a node, in an order in which no change falls between arming a watch and reading.
     pub(super) fn read(&self, client: &Client, path: &str, wants: Wants) -> Reads {
         let listener = match self {
             Self::Stream(_) => None,

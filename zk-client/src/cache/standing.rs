@@ -1,4 +1,4 @@
-//! One copy, and what is known of its standing.
+//! A copy and its published state.
 
 use std::sync::{
     Arc,
@@ -14,18 +14,18 @@ use crate::{
     watch::WatchEnd,
 };
 
-/// A copy, as those know it who keep it in step.
+/// The state of a copy, shared by the parts that keep it in step.
 pub(super) struct Standing {
     pub(super) contents: Arc<Contents>,
     pub(super) root: Arc<str>,
     pub(super) scope: Scope,
     pub(super) with_data: bool,
     pub(super) state: Arc<watch::Sender<CacheState>>,
-    /// The number of the connection on which all watches are known to stand.
+    /// The epoch of the connection on which all watches are known to be armed.
     pub(super) connection: AtomicU64,
 }
 
-/// No connection has this number.
+/// A number that no connection has.
 pub(super) const NO_CONNECTION: u64 = 0;
 
 /// Why to stop following one client.
@@ -34,7 +34,7 @@ pub(super) enum Stop {
     Session(SessionEnd),
     /// There is another client.
     Moved,
-    /// Nobody has the cache any more.
+    /// The last handle of the cache has been dropped.
     Dropped,
 }
 
@@ -52,13 +52,13 @@ impl Standing {
         self.connection.store(connection, Ordering::Relaxed);
     }
 
-    /// Whether the connection there is now is one on which all watches stand.
+    /// Whether the current connection is one on which all watches are armed.
     pub(super) fn is_standing(&self, session: &Session) -> bool {
         let connected = matches!(session.state(), SessionState::Connected { .. });
         connected && session.epoch() == self.connection.load(Ordering::Relaxed)
     }
 
-    /// Everything has been read, but for what is refused.
+    /// Everything has been read, except what the server refuses.
     pub(super) fn is_up_to_date(&self, refused: Option<&ReadError>) {
         self.show(
             refused.map_or(CacheState::Following, |error| CacheState::Refused(error.clone())),
@@ -67,7 +67,7 @@ impl Standing {
 
     /// Something is known to be missing.
     pub(super) fn is_behind(&self) {
-        // What has never been there is not behind.
+        // A copy that has not been loaded cannot be behind.
         if *self.state.borrow() != CacheState::Loading {
             self.show(CacheState::Behind);
         }

@@ -1,4 +1,4 @@
-//! Reading what may have changed, until it has not.
+//! Reads whatever may have changed until the copy is up to date.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,30 +26,30 @@ use crate::{
     watch::{News, WatchEnd},
 };
 
-/// Nodes read at once: enough to fill a connection, few enough to leave room for others.
+/// Nodes read concurrently: enough to fill a connection, few enough to leave room for other requests.
 const AT_ONCE: usize = 256;
 
-/// How long to wait before asking again for a watch that a server has refused.
+/// Pause before asking again for a watch that a server has refused.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// What to read of a node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Dirty {
     node: bool,
-    /// The set of its children, if those belong to the copy.
+    /// The set of its children, if they belong to the copy.
     children: bool,
 }
 
-/// Following one client.
+/// Follows one client.
 pub(super) struct Work<'a> {
     of: &'a Standing,
     client: Client,
     dirty: BTreeMap<Arc<str>, Dirty>,
-    /// While everything is being read: what has been found.
+    /// During a full read: the nodes found so far.
     loading: Option<BTreeSet<Arc<str>>>,
-    /// What a server has refused, and where.
+    /// What a server has refused, by path.
     refused: BTreeMap<Arc<str>, ReadError>,
-    /// Whether a server has answered anything since this was last taken back.
+    /// Whether a server has answered a request since this was last reset.
     answered: bool,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Work<'a> {
             if !self.dirty.is_empty() {
                 continue;
             }
-            // What is answered on a connection comes behind what it was told of watches, and behind the events of that.
+            // A reply on a connection comes after the server has set that connection's watches and sent their events.
             if self.answered && session.epoch() == connection {
                 self.of.stands_on(connection);
             }
@@ -104,7 +104,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Has the server answer something, when there is nothing to be read.
+    /// Makes the server answer a request when there is nothing to read.
     async fn hear(&mut self) -> Result<(), Stop> {
         if let Err(error) = self.client.exists(&self.of.root).await {
             still_following(error)?;
@@ -124,14 +124,14 @@ impl<'a> Work<'a> {
         match waited {
             Some(Some(news)) => self.note(news, source),
             Some(None) => match source.end() {
-                // Older servers have joined the ensemble.
+                // The session has moved to an older server.
                 Some(WatchEnd::Unsupported) => {
                     *source = Source::singles(&self.client);
                     self.load_all();
                 }
                 end => return Err(end.unwrap_or(WatchEnd::Session(SessionEnd::Closed)).into()),
             },
-            // Something has become of the connection.
+            // The state of the connection has changed.
             None => {}
         }
         Ok(())
@@ -149,7 +149,7 @@ impl<'a> Work<'a> {
             News::Resync(_) => {
                 self.of.is_behind();
                 if source.is_of_singles() {
-                    // Nobody knows which of the watches have fired.
+                    // It is unknown which of the watches have fired.
                     *source = Source::singles(&self.client);
                 }
                 self.load_all();
@@ -162,7 +162,7 @@ impl<'a> Work<'a> {
         }
         source.fired(event.kind, &path);
         let of_children = event.kind == EventType::NODE_CHILDREN_CHANGED;
-        // A watch of all tells of children by themselves.
+        // A watch of the whole subtree reports each child itself.
         let lists =
             source.is_of_singles() && (of_children || event.kind == EventType::NODE_CREATED);
         let dirty = self.dirty.entry(path).or_default();
@@ -176,7 +176,7 @@ impl<'a> Work<'a> {
         self.dirty = BTreeMap::from([(self.of.root.clone(), Dirty { node: true, children: true })]);
     }
 
-    /// Reads what may have changed, and what turns up over it.
+    /// Reads the nodes that may have changed, and the nodes discovered by those reads.
     async fn read_dirty(&mut self, source: &mut Source) -> Result<(), Stop> {
         while !self.dirty.is_empty() {
             let mut some = std::mem::take(&mut self.dirty);
@@ -223,7 +223,7 @@ impl<'a> Work<'a> {
         self.of.scope.goes_below(&self.of.root, path)
     }
 
-    /// Awaits what was asked of a node.
+    /// Awaits the reads of a node.
     async fn finish(
         &mut self,
         source: &mut Source,
@@ -241,11 +241,12 @@ impl<'a> Work<'a> {
         }
         if let Some(data) = data {
             let answer = data.await;
-            // By whichever of the two watches.
+            // Either of the two watches.
             source.armed(&path, answer.is_ok() && wants.watch_node && !wants.existence, false);
             node = Some(match (node, there(answer)) {
                 (None, answer) => answer,
-                // What was watched decides: the other may be older, if a busy server has turned the first one away.
+                // The watched read is authoritative: the other may be older, if a busy server turned away the first
+                // one.
                 (Some(Ok(Some((_, known)))), Ok(data)) => {
                     if data.as_ref().is_none_or(|(_, stat)| stat.mzxid < known.mzxid) {
                         self.dirty.entry(path.clone()).or_default().node = true;
@@ -265,14 +266,14 @@ impl<'a> Work<'a> {
             source.armed(&path, false, answer.is_ok() && wants.watch_children);
             let answer = there(answer);
             if is_there && matches!(answer, Ok(None)) {
-                // Which of the two is older is open, if a busy server has turned one away.
+                // If a busy server turned one away, either may be the older.
                 self.dirty.insert(path, Dirty { node: true, children: true });
             } else {
                 self.listed(source, &path, answer)?;
             }
         } else if is_there && self.goes_below(&path) && (was_refused || source.lacks(&path).1) {
-            // It has come back, with children of whom nothing has been heard: it was replaced by another, whose watches
-            // went with the one before, or it could not be read until now.
+            // The node is back, and no events of its children were received: another node has replaced it, and the old
+            // watches are gone, or it was not readable until now.
             self.dirty.entry(path).or_default().children = true;
         }
         Ok(())
@@ -291,7 +292,7 @@ impl<'a> Work<'a> {
                 self.refused.remove(path);
                 let is_root = *path == self.of.root;
                 if !is_root && !path::parent(path).is_some_and(|it| self.of.contents.has(it)) {
-                    // Its parent has come only since that was read, of which there is news, or may not be read.
+                    // Its parent was created only after that read, of which there will be an event, or may not be read.
                     return Ok(false);
                 }
                 if let Some(found) = &mut self.loading {
@@ -348,7 +349,7 @@ impl<'a> Work<'a> {
     fn gone(&mut self, source: &mut Source, path: &Arc<str>) {
         self.answered = true;
         for path in self.of.contents.paths_from(path).iter().chain([path]) {
-            // The watch of the copy's own root waits for it to come back.
+            // The watch on the copy's own root waits for the node to be created again.
             if *path != self.of.root {
                 source.forget(path);
             }
@@ -362,7 +363,7 @@ fn is_connected(session: &Session) -> bool {
     matches!(session.state(), SessionState::Connected { .. })
 }
 
-/// An error is the end only if the session has one.
+/// Treats an error as final only if the session is over.
 fn still_following(error: ReadError) -> Result<ReadError, Stop> {
     match error.session_end() {
         Some(end) => Err(Stop::Session(end)),
@@ -370,7 +371,7 @@ fn still_following(error: ReadError) -> Result<ReadError, Stop> {
     }
 }
 
-/// A node that is not there is an answer too.
+/// Treats a missing node as an answer.
 fn there<T>(answer: Result<T, ReadError>) -> Result<Option<T>, ReadError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),

@@ -1,4 +1,4 @@
-//! Until when the servers are sure to keep the session, and who relies on it.
+//! Until when the servers are sure to keep the session, and whether anything relies on it.
 
 use std::{
     sync::{
@@ -10,12 +10,12 @@ use std::{
 
 use zk_proto::Time;
 
-/// Until when the servers are sure to keep the session, written by the driver and read by anyone.
+/// Until when the servers are sure to keep the session; written by the driver, read by any task.
 #[derive(Debug, Default)]
 pub(crate) struct Lease {
-    /// As far as the server at the other end can tell.
+    /// By the replies of the connected server.
     answered: AtomicU64,
-    /// As far as whoever has to confirm it does.
+    /// By the replies that the lease mode requires.
     confirmed: AtomicU64,
     keepers: AtomicUsize,
 }
@@ -28,7 +28,7 @@ impl Lease {
         }
     }
 
-    /// Whether anybody holds something in the session.
+    /// Whether anything is held in the session.
     pub(crate) fn is_kept(&self) -> bool {
         self.keepers.load(Ordering::Acquire) > 0
     }
@@ -39,7 +39,7 @@ impl Lease {
     }
 }
 
-/// Has the session's lease [confirmed](crate::ConnectOptions::lease) as long as it is there: see
+/// Has the session's lease [confirmed](crate::ConnectOptions::lease) for as long as this value exists: see
 /// [`Client::keep_lease`](crate::Client::keep_lease). Does not keep the session alive.
 #[derive(Debug)]
 #[must_use = "dropping it is not to rely on the session any more"]

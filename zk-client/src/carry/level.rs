@@ -1,11 +1,11 @@
-//! What the servers of a session have turned out not to know.
+//! Operations that the session's servers turned out not to support.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use zk_proto::{ErrorCode, OpCode, SessionId, Stat, Zxid};
 
-/// Learned from refusals, by whoever meets the first one. There is no other way: the protocol has no
-/// version, and a server that does not know an operation refuses it and drops the connection.
+/// Learned from the first refusal of each operation. There is no other way: the protocol has no version, and a server
+/// that does not know an operation refuses it and drops the connection.
 #[derive(Debug, Default)]
 pub(crate) struct Level {
     without_create2: AtomicBool,
@@ -15,7 +15,7 @@ pub(crate) struct Level {
 }
 
 impl Level {
-    /// Whether the answer to such a request tells any of this.
+    /// Whether the reply to such a request shows what the server supports.
     pub(crate) const fn is_told_by(op: OpCode) -> bool {
         matches!(op, OpCode::CREATE2 | OpCode::CREATE_CONTAINER | OpCode::MULTI | OpCode::ADD_WATCH)
     }
@@ -52,7 +52,7 @@ impl Level {
         self.without_add_watch.load(Ordering::Relaxed)
     }
 
-    /// A server has answered to the wish for a persistent watch.
+    /// Records a server's reply to a request for a persistent watch.
     pub(crate) fn note_add_watch(&self, code: ErrorCode) {
         if code == ErrorCode::UNIMPLEMENTED {
             self.without_add_watch.store(true, Ordering::Relaxed);
@@ -60,8 +60,8 @@ impl Level {
     }
 }
 
-/// As much of a new node's metadata as is certain without the server's word: the transaction of the reply to
-/// a create is the create's own.
+/// The part of a new node's metadata that is certain without the server's reply: the zxid of the reply to a create is
+/// that of the create.
 pub(crate) fn stat_at_birth(czxid: Zxid, ephemeral_owner: SessionId, data_len: usize) -> Stat {
     let data_length = i32::try_from(data_len).unwrap_or(i32::MAX);
     Stat { czxid, mzxid: czxid, pzxid: czxid, ephemeral_owner, data_length, ..Stat::default() }

@@ -1,15 +1,15 @@
-//! Carrying through: what outlives a connection, a refusal, and whoever asked for it.
+//! Work that outlives a connection, a refusal, or its caller.
 //!
-//! All of this is told what has happened and says what to submit; it sends nothing itself.
+//! These types are given events and return what to submit; they send nothing themselves.
 //!
 //! | module | concern |
 //! |---|---|
 //! | `attempt` | creates that are carried through a lost reply |
-//! | `sweep`, `unconfirmed` | deletes that happen whether or not anybody waits; how many are left |
-//! | `node` | nodes that go with their owner |
-//! | `level` | what the servers have turned out not to know |
-//! | `published`, `lease`, `session` | where the session stands, until when it is sure, and views of both |
-//! | `version` | versions of data, as operations insist on them |
+//! | `sweep`, `unconfirmed` | deletes that happen whether or not a caller waits; how many are left |
+//! | `node` | nodes that are deleted with their owner |
+//! | `level` | operations that the servers turned out not to support |
+//! | `published`, `lease`, `session` | the session's state, its lease, and views of both |
+//! | `version` | versions of data that operations require |
 
 pub(crate) mod attempt;
 pub(crate) mod lease;

@@ -1,4 +1,4 @@
-//! Nodes that go when their owner goes.
+//! Nodes that are deleted when their owner is dropped.
 
 use std::{fmt, sync::Arc};
 
@@ -15,11 +15,10 @@ use crate::{
     error::{Cause, WriteError},
 };
 
-/// An ephemeral node made by a protected create: it is deleted when this value goes.
+/// An ephemeral node made by a protected create; it is deleted when this value is dropped.
 ///
-/// The delete is carried out by the session: nobody need wait for it, it is repeated over lost
-/// connections, and it is given up only with the session, which takes the node with it. The value keeps
-/// the session alive.
+/// The session carries out the delete: no caller has to wait for it, it is repeated over lost connections, and it is
+/// given up only with the session, whose end removes the node. The value keeps the session alive.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -31,7 +30,7 @@ use crate::{
 /// let here = zk.create("/here", b"").mode(CreateMode::Ephemeral).protected().await?;
 /// assert!(zk.exists(here.path()).await?.is_some());
 ///
-/// // To be sure that it is gone; dropping it does the same in the background.
+/// // Waits until the node is gone; dropping it deletes the node in the background.
 /// let path = here.path().to_owned();
 /// here.delete().await?;
 /// assert!(zk.exists(&path).await?.is_none());
@@ -43,17 +42,17 @@ pub struct OwnedNode {
     pub(crate) absolute: Arc<str>,
     pub(crate) stat: Stat,
     pub(crate) sequence: Option<i32>,
-    /// Whether others have nodes of this name too, one at a time.
+    /// Whether other clients have nodes of this name too, one at a time.
     pub(crate) is_shared: bool,
     pub(crate) chroot: Chroot,
     /// `None` once the delete has been submitted.
     pub(crate) sweeper: Option<Arc<dyn Sweeper>>,
     pub(crate) published: watch::Receiver<Published>,
-    /// Whoever owns a node relies on its being there.
+    /// An owned node needs a confirmed lease.
     pub(crate) _lease: LeaseKeeper,
 }
 
-/// A node that is somebody's without being deleted when this goes.
+/// A node that is not deleted when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Disowned {
     pub(crate) absolute: Arc<str>,
@@ -63,51 +62,51 @@ pub(crate) struct Disowned {
 }
 
 impl OwnedNode {
-    /// The node's path, relative to the client's chroot.
+    /// Returns the node's path, relative to the client's chroot.
     #[must_use]
     pub fn path(&self) -> &str {
         self.chroot.relative(&self.absolute)
     }
 
-    /// The last component of the path, with its sequence number.
+    /// Returns the last component of the path, with its sequence number.
     #[must_use]
     pub fn name(&self) -> &str {
         path::name(&self.absolute)
     }
 
-    /// The node as it was when it was created or, after a lost reply, found. From servers before 3.5 only
-    /// the transactions, the owner and the length are known.
+    /// Returns the node's metadata as of its creation or, after a lost reply, of when it was found. From servers before
+    /// 3.5 only the transactions, the owner and the length are known.
     #[must_use]
     pub const fn stat(&self) -> &Stat {
         &self.stat
     }
 
-    /// The number that the server has put behind the name, if it was asked to.
+    /// Returns the sequence number that the server has appended to the name, if it was asked to.
     #[must_use]
     pub const fn sequence(&self) -> Option<i32> {
         self.sequence
     }
 
-    /// Deletes the node and waits until it is certainly gone. It is also fine if it was gone already.
+    /// Deletes the node and waits until it is certainly gone. Succeeds if it was gone already.
     ///
-    /// The delete is under way when this returns the future: dropping the future does not stop it.
+    /// The delete is submitted before this returns the future: dropping the future does not stop it.
     ///
     /// # Errors
-    /// [`WriteError::Rejected`] if the server refuses. The session tries again when permissions may have changed, and
-    /// now and then; [`Session::orphans`](crate::Session::orphans) counts the node until it is gone. Otherwise the
+    /// [`WriteError::Rejected`] if the server refuses. The session retries when permissions may have changed, and
+    /// periodically; [`Session::orphans`](crate::Session::orphans) counts the node until it is gone. Otherwise the
     /// session has ended, and the node goes when the servers notice.
     pub fn delete(mut self) -> impl Future<Output = Result<(), WriteError>> + Send + 'static {
         let (done, deleted) = oneshot::channel();
         self.sweep(Some(done));
         let published = self.published.clone();
         async move {
-            // Without a driver nobody answers.
+            // Without a driver there is no reply.
             let over = || Cause::SessionEnded(published.borrow().end());
             deleted.await.unwrap_or_else(|_| Err(WriteError::NotApplied(over())))
         }
     }
 
-    /// Leaves the delete to somebody else.
+    /// Leaves the delete to the caller.
     pub(crate) fn disown(mut self) -> Disowned {
         self.sweeper = None;
         let Self { ref absolute, stat, sequence, is_shared, .. } = self;

@@ -1,4 +1,4 @@
-//! Where a session stands, as the driver publishes it.
+//! The session's state, as the driver publishes it.
 
 use std::time::Duration;
 
@@ -6,30 +6,30 @@ use zk_proto::SessionId;
 
 use crate::error::SessionEnd;
 
-/// Where a session stands.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionState {
-    /// Never connected so far.
+    /// No connection has been made so far.
     Connecting,
     /// A server serves the session.
     Connected {
         /// Whether that server is cut off from the quorum.
         read_only: bool,
     },
-    /// No server does. The session lives on for a while, and with it its ephemeral nodes and watches.
+    /// No server serves the session. The session lives on for a while, with its ephemeral nodes and watches.
     Disconnected,
-    /// Its user has told it to end. Its ephemeral nodes may be gone at any moment.
+    /// The application has closed it. Its ephemeral nodes may be gone at any moment.
     Closing,
     /// It is over, for good.
     Ended(SessionEnd),
 }
 
-/// What the driver publishes.
+/// The state that the driver publishes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Published {
     pub(crate) state: SessionState,
-    /// Connections so far.
+    /// Number of connections so far.
     pub(crate) epoch: u64,
     pub(crate) id: SessionId,
     pub(crate) timeout: Duration,
@@ -51,7 +51,7 @@ impl Published {
         is_later
     }
 
-    /// Why there is no driver any more.
+    /// Returns why the driver has ended.
     pub(crate) const fn end(&self) -> SessionEnd {
         match self.state {
             SessionState::Ended(end) => end,

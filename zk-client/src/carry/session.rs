@@ -1,4 +1,4 @@
-//! A view of the session: where it stands, and how long it is sure to last.
+//! A view of the session: its state, and how long it is sure to last.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ use crate::{
 ///
 /// let mut session = zk.session();
 /// assert_eq!(session.state(), SessionState::Connected { read_only: false });
-/// // Ephemeral nodes are there for at least so long, whatever happens to the connection.
+/// // Ephemeral nodes exist for at least this long, whatever happens to the connection.
 /// assert!(session.lease_left() <= session.timeout());
 ///
 /// server.expire(session.id()); // as if it had been out of reach for too long
@@ -40,7 +40,7 @@ use crate::{
 #[derive(Clone)]
 pub struct Session {
     published: watch::Receiver<Published>,
-    /// What [`changed`](Session::changed) has told last, and of which connection.
+    /// The state, and the connection's epoch, that [`changed`](Session::changed) returned last.
     told: (SessionState, u64),
     lease: Arc<Lease>,
     sweeps: Arc<Unconfirmed>,
@@ -73,7 +73,7 @@ impl Session {
         self.clock.clone()
     }
 
-    /// The same view, for which everything so far is past.
+    /// Returns the same view, with every change so far marked as seen.
     pub(crate) fn renewed(&self) -> Self {
         let mut view = self.clone();
         let Published { state, epoch, .. } = *view.published.borrow_and_update();
@@ -81,40 +81,39 @@ impl Session {
         view
     }
 
-    /// The session's number, as servers know it.
+    /// Returns the session's id.
     #[must_use]
     pub fn id(&self) -> SessionId {
         self.published.borrow().id
     }
 
-    /// Where the session stands.
+    /// Returns the session's current state.
     #[must_use]
     pub fn state(&self) -> SessionState {
         self.published.borrow().state
     }
 
-    /// Number of connections that the session has had. Whoever remembers it can tell later whether there
-    /// was a reconnect in between, across which watches may report several events out of order.
+    /// Returns the number of connections that the session has had. By comparing it, the caller detects a reconnect in
+    /// between, across which watches may report several events out of order.
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.published.borrow().epoch
     }
 
-    /// Negotiated session timeout: how long servers keep the session without hearing from it.
+    /// Returns the negotiated session timeout: how long servers keep the session without hearing from it.
     #[must_use]
     pub fn timeout(&self) -> Duration {
         self.published.borrow().timeout
     }
 
-    /// How long the session is sure to last even if nothing more is heard: counted from when the newest
-    /// message was *sent* that has been answered. Zero once it is not sure any more; a connection that
-    /// comes back in time raises it again.
+    /// Returns how long the session is sure to last even if nothing more is received: counted from when the newest
+    /// answered message was *sent*. Zero once it is not sure any more; a connection made in time raises it again.
     ///
     /// As long as anything is held in the session, be it an [`OwnedNode`](crate::OwnedNode), a lock or a
-    /// [`LeaseKeeper`](crate::LeaseKeeper), only those answers count that the leader has taken part in, and a margin is taken off: see
-    /// [`ConnectOptions::lease`](crate::ConnectOptions::lease). Otherwise every answer counts in full. That is sound
-    /// against a standalone server or a leader; but a member that is cut off from its leader goes on answering
-    /// for a while after the leader has given the session up (`syncLimit` ticks at most).
+    /// [`LeaseKeeper`](crate::LeaseKeeper), only replies that involved the leader count, and a margin is subtracted:
+    /// see [`ConnectOptions::lease`](crate::ConnectOptions::lease). Otherwise every reply counts in full. That is sound
+    /// against a standalone server or a leader; but a member that is cut off from its leader keeps answering for a
+    /// while after the leader has expired the session (`syncLimit` ticks at most).
     #[must_use]
     pub fn lease_left(&self) -> Duration {
         match self.state() {
@@ -123,9 +122,9 @@ impl Session {
         }
     }
 
-    /// How many nodes of the session nobody owns any more although no server has confirmed that they are gone:
-    /// it goes on deleting them. Above 0 for longer than an answer takes, while servers are out of reach or
-    /// refuse. 0 once the session is over: they go with it.
+    /// Returns how many nodes of the session have lost their owner while no server has confirmed their delete; the
+    /// session keeps deleting them. Above 0 for longer than a reply takes only while servers are out of reach or
+    /// refuse. 0 once the session is over: the nodes go with it.
     #[must_use]
     pub fn orphans(&self) -> usize {
         match self.state() {
@@ -134,9 +133,9 @@ impl Session {
         }
     }
 
-    /// Waits until the state is another than this has told last (or than when this value was made), and returns the
-    /// newest. No state comes twice in a row, but for the end, which comes as often as it is asked for. Of states that
-    /// have passed meanwhile one is told: that there was no connection, if there is another one now.
+    /// Waits until the state differs from the one returned last (or from that of when this value was made), and returns
+    /// the newest. No state is returned twice in a row, except the end, which every call returns. Of the states passed
+    /// in between, one is returned: a disconnection, if there is another connection now.
     ///
     /// Dropping the future loses nothing.
     pub async fn changed(&mut self) -> SessionState {
@@ -168,15 +167,15 @@ impl Session {
             if let SessionState::Ended(end) = state {
                 return end;
             }
-            // Without a driver: it publishes an end before it goes, unless its runtime went first, and
-            // then nobody keeps the session alive.
+            // The driver publishes an end before it ends, unless its runtime ended first; then no task keeps the
+            // session alive.
             if published.changed().await.is_err() {
                 return self.end().unwrap_or(SessionEnd::Closed);
             }
         }
     }
 
-    /// Why the session has ended, if it has.
+    /// Returns why the session has ended, if it has.
     pub(crate) fn end(&self) -> Option<SessionEnd> {
         match self.state() {
             SessionState::Ended(end) => Some(end),

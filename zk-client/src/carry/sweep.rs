@@ -1,4 +1,4 @@
-//! Deletes that the session carries out whether or not anybody waits for them.
+//! Deletes that the session carries out whether or not a caller waits for them.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -18,14 +18,14 @@ use crate::{
     watch::Listener,
 };
 
-/// Pause before a delete that was refused is tried again, if nothing has happened that could have changed that; it grows
-/// up to the longest one.
+/// Initial pause before a refused delete is retried, if nothing has happened that could change the result, and the
+/// maximum it grows to.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 const REFUSED_PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// A node to be deleted, by whoever has gone or still waits.
+/// A node to delete, whose owner has been dropped or is waiting.
 ///
-/// It dies with the session, as the (ephemeral) node does; it never moves to another session.
+/// The sweep ends with the session, as the (ephemeral) node does; it never moves to another session.
 #[derive(Debug)]
 pub(crate) struct Sweep {
     /// Absolute.
@@ -36,30 +36,29 @@ pub(crate) struct Sweep {
     pause: Duration,
 }
 
-/// Which node is to be deleted.
+/// Which node to delete.
 #[derive(Clone, Copy, Debug)]
 enum Aim {
-    /// Whichever has the name, which nobody else will ever use: so the delete may be repeated until there is an
-    /// answer.
+    /// Any node of this name, which no other client will ever use: so the delete may be repeated until it is answered.
     Name,
-    /// The one that was made in this transaction. Others use the name too, so that before each delete the session has
-    /// to look.
+    /// The node created in this transaction. Other clients use the name too, so the session reads the node before each
+    /// delete.
     Node(Zxid),
-    /// It was there, in this version of its data.
+    /// The node exists, with this version of its data.
     Seen(Zxid, i32),
-    /// The same, but a delete of it may still be on its way: a look would not be the last word before that has arrived.
+    /// As `Node`, but an earlier delete may still be on its way: until it has arrived, a read is not conclusive.
     Doubted(Zxid),
 }
 
-/// What has come of one request of a sweep.
+/// The result of one request of a sweep.
 pub(crate) enum Swept {
-    /// The node is gone, or the session is, which takes it along. Whoever waited has been told.
+    /// The node is gone, or the session is, and the node with it. The caller, if any, has been notified.
     Concluded(Arc<str>),
-    /// To be submitted again.
+    /// Submit again now.
     Now(Sweep),
-    /// The same, but a little later.
+    /// Submit again after a pause.
     Later(Sweep),
-    /// The same, but after this pause, or when permissions may have changed: it was refused.
+    /// Refused: submit again after this pause, or when permissions may have changed.
     Refused(Sweep, Duration),
 }
 
@@ -71,7 +70,7 @@ impl Sweep {
         Self { path, done, aim: Aim::Name, pause: Duration::ZERO }
     }
 
-    /// The same, of no other node than the one that was made in this transaction.
+    /// Restricts the sweep to the node created in this transaction.
     pub(crate) fn only(mut self, czxid: Zxid) -> Self {
         if !planted!(DeletesUnlooked) {
             self.aim = Aim::Node(czxid);
@@ -89,14 +88,14 @@ impl Sweep {
         };
         let (on_loss, patience) = match self.aim {
             Aim::Name if planted!(DeleteNotRepeated) => (OnLoss::Report, Patience::Throttling),
-            // Not without another look.
+            // Not without another read.
             Aim::Seen(..) => (OnLoss::Report, Patience::Connections),
             Aim::Name | Aim::Node(_) | Aim::Doubted(_) => (OnLoss::Resend, Patience::Throttling),
         };
         Outgoing { frame, token: self, watch: None, patience, on_loss }
     }
 
-    /// What comes of an outcome. Whoever waits is told of a refusal, after which it goes on.
+    /// Processes an outcome. A waiting caller is notified of a refusal; the sweep then continues.
     pub(crate) fn heard(mut self, outcome: Outcome, unconfirmed: &Unconfirmed) -> Swept {
         let aim = self.aim;
         if let Aim::Seen(czxid, _) | Aim::Doubted(czxid) = aim {
@@ -117,12 +116,12 @@ impl Sweep {
                         self.aim = Aim::Seen(czxid, stat.version);
                         return Swept::Now(self);
                     }
-                    // Somebody else's.
+                    // Another client's node.
                     Ok(_) => Ok(()),
                     Err(_) => return Swept::Later(self),
                 },
                 (_, ErrorCode::OK) => Ok(()),
-                // Somebody has written it, or it is another one by now.
+                // Another client has written the node, or has replaced it.
                 (Aim::Seen(..), ErrorCode::BAD_VERSION) => return Swept::Now(self),
                 (_, code) => {
                     unconfirmed.refused(&self.path, code);
@@ -139,11 +138,11 @@ impl Sweep {
                 if let Aim::Seen(czxid, _) | Aim::Doubted(czxid) = aim {
                     self.aim = Aim::Doubted(czxid);
                 }
-                // Its reply was lost, or could not be read. The next one can be.
+                // The reply was lost or unreadable. The next one may not be.
                 return Swept::Later(self);
             }
         };
-        // Whoever waited may have gone.
+        // The caller may have gone.
         let _ = self.done.map(|done| done.send(result));
         Swept::Concluded(self.path)
     }
@@ -153,7 +152,7 @@ impl Sweep {
             tracing::warn!(path = &*self.path, %code, "cannot delete own node");
         }
         let error = WriteError::answered(OpCode::DELETE, code);
-        // Whoever waited may have gone.
+        // The caller may have gone.
         let _ = self.done.take().map(|done| done.send(Err(error)));
         self.pause = (2 * self.pause).clamp(REFUSED_PAUSE, REFUSED_PAUSE_MAX);
         let pause = self.pause;
@@ -165,7 +164,7 @@ fn delete(path: Str<'_>, version: i32) -> RequestFrame {
     RequestFrame::of(&DeleteRequest { path, version })
 }
 
-/// Who carries sweeps out, and keeps the session alive for that.
+/// Carries out sweeps, and keeps the session alive for them.
 pub(crate) trait Sweeper: fmt::Debug + Send + Sync {
     fn sweep(&self, sweep: Sweep);
 }

@@ -11,11 +11,11 @@ use std::{
 use tokio::sync::watch;
 use zk_proto::ErrorCode;
 
-/// How many deletes have not been confirmed: counted by the driver, read by anyone.
+/// How many deletes are unconfirmed: counted by the driver, read by any task.
 #[derive(Debug)]
 pub(crate) struct Unconfirmed {
     count: AtomicUsize,
-    /// Those of them that servers refuse, by absolute path. They are tried again all the same.
+    /// The ones that servers refuse, by absolute path. They are retried nevertheless.
     refused: watch::Sender<BTreeMap<Arc<str>, ErrorCode>>,
 }
 
@@ -43,12 +43,12 @@ impl Unconfirmed {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// How many it makes sense to wait for: those that are not refused.
+    /// How many are worth waiting for: those that are not refused.
     pub(crate) fn hopeful(&self) -> usize {
         self.count().saturating_sub(self.refused.borrow().len())
     }
 
-    /// Waits until the delete of a node is refused. `absolute`: its path.
+    /// Waits until the delete of the node at the path `absolute` is refused.
     pub(crate) async fn until_refused(&self, absolute: &str) -> ErrorCode {
         let mut refused = self.refused.subscribe();
         loop {
@@ -56,7 +56,7 @@ impl Unconfirmed {
             if let Some(code) = code {
                 return code;
             }
-            // It is open as long as this is there.
+            // The sender lives as long as `self`.
             let _ = refused.changed().await;
         }
     }

@@ -1,11 +1,11 @@
-//! Versions of a node's data, as operations insist on them.
+//! Versions of a node's data that operations require.
 
 use crate::error::Cause;
 
-/// What servers take for "whatever the version is".
+/// The version that servers take as "any version".
 pub(crate) const ANY_VERSION: i32 = -1;
 
-/// The version to send, if one was asked for: one that was computed may happen to be what servers take for any.
+/// Returns the version to send, unless the requested one is the special value: a computed version may happen to be it.
 pub(crate) const fn expected(version: Option<i32>) -> Result<i32, Cause> {
     match version {
         None => Ok(ANY_VERSION),

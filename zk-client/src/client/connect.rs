@@ -1,4 +1,4 @@
-//! Connecting: a session, the task that owns it, and its first client.
+//! Connecting: creates a session, the task that owns it, and its first client.
 
 use std::sync::Arc;
 
@@ -32,8 +32,8 @@ use crate::{
 impl ConnectOptions {
     /// Connects, and waits for the session.
     ///
-    /// Must be called within a tokio runtime, where the session's task is spawned. Dropping the future
-    /// gives up and leaves nothing behind.
+    /// Must be called within a tokio runtime, on which the session's task is spawned. Dropping the future gives up and
+    /// leaves nothing behind.
     ///
     /// # Errors
     /// [`ConnectError`] if there is no session by the [deadline](Self::connect_deadline), or if the
@@ -47,7 +47,7 @@ impl Client {
     /// Connects with default options: see [`ConnectOptions`].
     ///
     /// # Errors
-    /// [`ConnectError`] if the string makes no sense or if no session can be had.
+    /// [`ConnectError`] if the string is invalid or if no session can be established.
     pub async fn connect(servers: &str) -> Result<Self, ConnectError> {
         ConnectOptions::new(servers)?.connect().await
     }

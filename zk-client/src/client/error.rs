@@ -1,4 +1,4 @@
-//! Any failure, and those of what is made of several requests.
+//! Any failure, and the failures of operations made of several requests.
 
 use zk_proto::path::PathError;
 
@@ -9,7 +9,7 @@ use crate::{
     watch::WatchEnd,
 };
 
-/// Any failure of an operation, for callers that treat them alike.
+/// Any failure of an operation, for callers that treat all alike.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -35,34 +35,34 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Of a read.
+    /// A read failed.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// Of a write.
+    /// A write failed.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// Of a transaction: a server has refused one of its operations.
+    /// A transaction failed: a server refused one of its operations.
     #[error(transparent)]
     Multi(#[from] MultiError),
-    /// Of deleting a node and everything below it.
+    /// Deleting a node and everything below it failed.
     #[error(transparent)]
     DeleteRecursive(#[from] Box<DeleteRecursiveError>),
-    /// Of making a session.
+    /// No session could be established.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// Of a session: it is over, and with it what was waited for.
+    /// The session is over, and with it whatever was awaited.
     #[error(transparent)]
     Session(#[from] SessionEnd),
-    /// Of a watch that goes on.
+    /// A persistent watch has ended.
     #[error(transparent)]
     Watch(#[from] WatchEnd),
-    /// Of closing a session.
+    /// Closing a session failed.
     #[error(transparent)]
     Close(#[from] CloseError),
-    /// Of a path that is none.
+    /// A path is invalid.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// Of something that needs no answer.
+    /// An operation that needs no reply failed.
     #[error(transparent)]
     Cause(#[from] Cause),
 }
@@ -80,7 +80,7 @@ impl From<DeleteRecursiveError> for Error {
 }
 
 impl Error {
-    /// Whether something may have been written although no server said so.
+    /// Whether something may have been written although no server confirmed it.
     #[must_use]
     pub fn is_in_doubt(&self) -> bool {
         match self {
@@ -90,7 +90,7 @@ impl Error {
         }
     }
 
-    /// What a server said no with, if one did.
+    /// The error a server answered with, if one did.
     #[must_use]
     pub fn rejection(&self) -> Option<Rejection> {
         match self {
@@ -123,11 +123,11 @@ impl Error {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{deleted} nodes deleted before {path}: {error}")]
 pub struct DeleteRecursiveError {
-    /// How many nodes were certainly deleted.
+    /// Number of nodes that were certainly deleted.
     pub deleted: usize,
-    /// The node that could not be.
+    /// The node that could not be deleted.
     pub path: String,
-    /// Why.
+    /// The reason.
     pub error: Error,
 }
 
@@ -135,10 +135,10 @@ pub struct DeleteRecursiveError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CloseError {
-    /// The session had ended otherwise.
+    /// The session had ended for another reason.
     #[error("{0}")]
     Ended(SessionEnd),
-    /// No server has confirmed; the session ends when it expires, if it has not been closed before.
+    /// No server has confirmed the close; unless it was carried out, the session ends when it expires.
     #[error("no server has confirmed the close")]
     Unconfirmed,
 }
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
     use crate::error::InDoubt;
 
-    /// What stands in a log is `{}`: it says the cause, and nothing is said again by those who print sources.
+    /// `{}` is what logs show: it includes the cause, and programs that print sources do not repeat it.
     #[test]
     fn errors_say_their_causes_once() {
         let cause = || Cause::SessionEnded(SessionEnd::Expired);

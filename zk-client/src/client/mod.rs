@@ -1,15 +1,15 @@
-//! What users call.
+//! The methods of clients.
 //!
 //! | module | concern |
 //! |---|---|
-//! | `options`, `connect` | what a client is told; connecting |
-//! | `views` | clients of the same session that are told something else |
+//! | `options`, `connect` | a client's options; connecting |
+//! | `views` | clients of the same session with other options |
 //! | `session` | the session: views of it, and its end |
-//! | `nodes` | what can be done with nodes |
-//! | `servers` | watches for good; what servers know of the session and of themselves |
-//! | `error` | any failure, and those of what is made of several requests |
+//! | `nodes` | operations on nodes |
+//! | `servers` | persistent watches; what servers know of the session and of themselves |
+//! | `error` | any failure, and the failures of operations made of several requests |
 //! | `tree` | deleting what is below a node |
-//! | `retry` | trying again what is safe to be tried again |
+//! | `retry` | retrying what is safe to retry |
 //! | `supervise` | running a service under one session after the other |
 
 mod connect;

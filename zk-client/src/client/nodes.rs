@@ -1,4 +1,4 @@
-//! What can be done with nodes.
+//! Operations on nodes.
 
 use zk_proto::AclList;
 
@@ -41,7 +41,7 @@ impl Client {
         Exists::new(self.target(), path)
     }
 
-    /// The names of a node's children, in no order, and the node's own [`Stat`](crate::Stat).
+    /// The names of a node's children, unordered, and the node's own [`Stat`](crate::Stat).
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
@@ -56,7 +56,7 @@ impl Client {
     }
 
     /// Several reads in one request, answered from one state of the nodes; each succeeds or fails on its own. The
-    /// results come in the order of the reads. Since 3.6.
+    /// results are in the order of the reads. Since 3.6.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
@@ -74,9 +74,8 @@ impl Client {
         MultiRead::new(self.target())
     }
 
-    /// Who may do what with a node, and the node's [`Stat`](crate::Stat), of which
-    /// [`aversion`](crate::Stat::aversion) is the list's version. Digests are masked for those who may not change the
-    /// list.
+    /// A node's access control list and its [`Stat`](crate::Stat), of which [`aversion`](crate::Stat::aversion) is the
+    /// list's version. Servers mask digests if the session may not change the list.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::Error> {
@@ -92,7 +91,7 @@ impl Client {
         GetAcl::new(self.target(), path)
     }
 
-    /// Replaces who may do what with a node: see [`acl`](Self::acl). No watch fires over it.
+    /// Replaces a node's access control list: see [`acl`](Self::acl). Fires no watch.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -107,12 +106,12 @@ impl Client {
         SetAcl::new(self.target(), path, acl)
     }
 
-    /// Waits until this server has caught up with what the leader had committed when it was asked. A read
-    /// submitted after it, even before its answer, sees at least that.
+    /// Waits until this server has caught up with what the leader had committed when asked. A read submitted after it,
+    /// even before its reply, sees at least that state.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
-    /// // As new as can be: both leave at once, in this order.
+    /// // As fresh as possible: both are sent at once, in this order.
     /// let synced = zk.sync("/config").submit();
     /// let (config, _) = zk.get("/config").await?;
     /// synced.await?;
@@ -124,7 +123,7 @@ impl Client {
         LeaderSync::new(self.target(), path)
     }
 
-    /// Creates a node. What kind of node, see [`CreateMode`](crate::CreateMode).
+    /// Creates a node; its kind is a [`CreateMode`](crate::CreateMode).
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::WriteError> {
@@ -139,15 +138,15 @@ impl Client {
         Create::new(self, path, data)
     }
 
-    /// Creates several ephemeral nodes together or not at all, whatever happens to replies: each as a
+    /// Creates several ephemeral nodes together or not at all, even if replies are lost: each is a
     /// [protected](Create::protected) create of this client, all in one transaction.
     ///
-    /// Resolves to the nodes in that order. As with [`multi`](Client::multi), a refusal is an [`Err`] inside
-    /// of `Ok` that tells which create was refused. [`NoNode`](crate::Rejection::NoNode) is a parent that is
-    /// missing, or, if the reply was lost, a node that somebody has deleted before it was found again; nothing
-    /// is left of the others then.
+    /// Resolves to the nodes in that order. As with [`multi`](Client::multi), a refusal is an [`Err`] inside of `Ok`
+    /// with the index of the refused create. [`NoNode`](crate::Rejection::NoNode) means a missing parent or, if the
+    /// reply was lost, a node that another client deleted before the session found it again; none of the others remains
+    /// then.
     ///
-    /// Of the nodes' [`Stat`](crate::Stat) only the transaction, the owner and the length are known.
+    /// Only the transaction, the owner and the length of the nodes' [`Stat`](crate::Stat) are known.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -156,7 +155,7 @@ impl Client {
     /// let queues = ["/a/seat-", "/b/seat-"];
     /// let seat = |path| zk.create(path, b"").mode(CreateMode::EphemeralSequential).protected();
     /// let seats = zk.create_all_protected(queues.map(seat)).await??;
-    /// // One transaction: one number for both.
+    /// // One transaction: both get the same zxid.
     /// assert_eq!(seats[0].stat().czxid, seats[1].stat().czxid);
     /// # Ok(())
     /// # }
@@ -174,7 +173,7 @@ impl Client {
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::Error> {
     /// let (data, stat) = zk.get("/counter").await?;
     /// let next = [&data[..], b"+1"].concat();
-    /// // Only if nobody was faster.
+    /// // Only if no other client has written it in between.
     /// zk.set("/counter", &next).version(stat.version).await?;
     /// # Ok(())
     /// # }
@@ -197,7 +196,7 @@ impl Client {
         Delete::new(self.target(), path)
     }
 
-    /// Deletes a node and everything below it, from the bottom up: not in one step.
+    /// Deletes a node and everything below it, from the bottom up; not atomically.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::DeleteRecursiveError> {
@@ -209,7 +208,7 @@ impl Client {
         DeleteRecursive::new(self.target(), path)
     }
 
-    /// Several writes and checks, all or nothing.
+    /// Several writes and checks, carried out together or not at all.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::WriteError> {

@@ -1,4 +1,4 @@
-//! What a client can be told before it connects.
+//! The options of a client.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ use crate::{
     request::{call_options::CallOptions, handle::SessionTask},
 };
 
-/// What a client can be told before it connects.
+/// Options of a client, set before it connects.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), zk_client::ConnectError> {
@@ -53,12 +53,12 @@ pub struct ConnectOptions {
     pub(crate) spawn: Option<Arc<dyn Fn(SessionTask) + Send + Sync>>,
 }
 
-/// Enough for a busy subtree while its reader reads a few nodes; with short paths about 100 KiB.
+/// Enough for a busy subtree while its reader reads a few nodes; about 100 KiB with short paths.
 const WATCH_ITEMS_MAX: usize = 1024;
 
 impl ConnectOptions {
-    /// Options for a connection string `host:port,host:port/chroot`. The port defaults to 2181, IPv6
-    /// addresses stand in brackets, and without a chroot paths are the servers' own.
+    /// Options for a connection string `host:port,host:port/chroot`. The port defaults to 2181, IPv6 addresses are in
+    /// brackets, and without a chroot paths are absolute.
     ///
     /// # Errors
     /// [`ServersError`] if the string is anything else.
@@ -85,31 +85,31 @@ impl ConnectOptions {
         self.config.servers.iter().map(|server| &**server)
     }
 
-    /// Wished session timeout: how long servers keep the session, its ephemeral nodes and its locks
-    /// without hearing from it. Servers clamp it, by default to 2 to 20 of their ticks. Default 10 s.
+    /// Sets the requested session timeout: how long servers keep the session, its ephemeral nodes and its locks without
+    /// hearing from it. Servers clamp it, by default to 2 to 20 of their ticks. Default 10 s.
     pub const fn session_timeout(mut self, timeout: Duration) -> Self {
         self.config.session_timeout = timeout;
         self
     }
 
-    /// Bound on one connection attempt, handshake included. Default: the session timeout divided by the
-    /// number of servers, and by three once there is a session to lose, so that every server gets several
-    /// turns within its life; at least 1 s or a third of the session timeout.
+    /// Bounds one connection attempt, handshake included. Default: the session timeout divided by the number of
+    /// servers, and by three once a session exists, so that every server is tried several times before it expires; at
+    /// least 1 s or a third of the session timeout.
     pub const fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.config.connect_timeout = Some(timeout);
         self
     }
 
-    /// What the session's [lease](crate::Session::lease_left) is counted by, and with it whether locks and whatever
-    /// else is held still are. Default: by what the leader has confirmed.
+    /// Sets how the session's [lease](crate::Session::lease_left) is measured, and with it whether locks and other
+    /// holdings are still valid. Default: by the leader's confirmations.
     ///
-    /// A member that is cut off from its leader goes on answering for a while after the leader has ended the session
-    /// and given its locks away. So as long as anything is held in the session, or waited for in a queue, it sends a
-    /// `sync` where it would have sent a ping, unless writes or `sync`s are under way anyway: those pass the leader.
-    /// A session that holds nothing sends pings.
+    /// A member that is cut off from its leader keeps answering for a while after the leader has expired the session
+    /// and released its locks. So while anything is held in the session, or waited for in a queue, it sends a `sync`
+    /// instead of a ping, unless writes or `sync`s are in flight anyway: those pass through the leader. A session that
+    /// holds nothing sends pings.
     ///
-    /// [`Lease::Connection`] is for a standalone server, and for those who do not mind: the whole session timeout, by
-    /// any answer.
+    /// [`Lease::Connection`] is for standalone servers, and for applications that accept the risk: any reply renews the
+    /// whole session timeout.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), zk_client::ConnectError> {
@@ -124,40 +124,40 @@ impl ConnectOptions {
         self
     }
 
-    /// Short for [`lease`](Self::lease) by [`Lease::Margin`]: how much earlier than by its timeout a session may end,
-    /// whatever the leader has confirmed. It is for what lies between a server's answer and the leader's hearing of
-    /// the session: half a tick, and what networks and schedulers add.
+    /// Short for [`lease`](Self::lease) with [`Lease::Margin`]: how much earlier than its timeout a session may end,
+    /// whatever the leader has confirmed. It covers the time between a server's reply and the leader's hearing of the
+    /// session: half a tick, plus delays of networks and schedulers.
     ///
-    /// One that leaves nothing of the session timeout is refused when it is [connected](Self::connect). If it is the
-    /// servers that grant less than was wished for, a third of that is taken off instead, with a warning.
+    /// [Connecting](Self::connect) fails with a margin that leaves nothing of the session timeout. If servers grant so
+    /// short a timeout, a third of it is used as the margin instead, with a warning.
     pub const fn lease_margin(self, margin: Duration) -> Self {
         self.lease(Lease::Margin(margin))
     }
 
-    /// How long [`connect`](Self::connect) tries before it gives up; `None` for ever. Default 30 s.
+    /// Sets how long [`connect`](Self::connect) tries before it gives up; `None` means forever. Default 30 s.
     pub const fn connect_deadline(mut self, deadline: Option<Duration>) -> Self {
         self.connect_deadline = deadline;
         self
     }
 
-    /// Whether a server that is cut off from the quorum will do until a better one is found. Reads may
-    /// then be stale, and writes are rejected with [`ReadOnly`](crate::Rejection::ReadOnly).
+    /// Sets whether to accept a server that is cut off from the quorum until a better one is found. Reads may then be
+    /// stale, and writes are rejected with [`ReadOnly`](crate::Rejection::ReadOnly).
     pub const fn read_only(mut self, allowed: bool) -> Self {
         self.config.read_only = allowed;
         self
     }
 
-    /// An identity to be proved on every connection, before anything else. For the scheme `digest` the
-    /// bytes are `user:password`; they go over the network as they are.
+    /// Adds an identity to prove on every connection, before anything else. For the scheme `digest` the bytes are
+    /// `user:password`; they are sent in plain text.
     pub fn auth(mut self, scheme: &str, auth: impl Into<Bytes>) -> Self {
         self.config.auth.push(Auth { scheme: scheme.into(), auth: Secret(auth.into()) });
         self
     }
 
-    /// Who may do what with nodes that are created without a [list](crate::Create::acl) of their own, the levels above
-    /// them and the nodes of locks included. Lists of parents are not inherited.
+    /// Sets the access control list of nodes created without a [list](crate::Create::acl) of their own, created parents
+    /// and the nodes of locks included. Nodes do not inherit their parents' lists.
     ///
-    /// Default: [`Acl::open_unsafe`], everybody may do everything, as with all other clients.
+    /// Default: [`Acl::open_unsafe`], all permissions for all clients, as in all other client libraries.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), zk_client::ConnectError> {
@@ -176,114 +176,114 @@ impl ConnectOptions {
         self
     }
 
-    /// Who to be, and to be sure of, by SASL: on every connection, before identities of [`auth`](Self::auth), before
-    /// watches, before anything else.
+    /// Sets the SASL mechanism by which client and server authenticate each other: on every connection, before the
+    /// identities of [`auth`](Self::auth), before watches, before anything else.
     ///
-    /// Servers that refuse, and servers without SASL, end the session: see
-    /// [`SessionEnd::AuthFailed`](crate::SessionEnd::AuthFailed). Servers that cannot prove who they are, if the
-    /// mechanism asks for that, are left for the next one.
+    /// A server that refuses, or has no SASL, ends the session: see
+    /// [`SessionEnd::AuthFailed`](crate::SessionEnd::AuthFailed). If the mechanism requires the server to prove its
+    /// identity and it cannot, the next server is tried.
     pub fn sasl(mut self, mechanism: impl SaslMechanism) -> Self {
         self.sasl = Some(Arc::new(mechanism));
         self.config.sasl = true;
         self
     }
 
-    /// Goes on with a session that another client has left, instead of making a new one.
+    /// Resumes a session that another client has left, instead of creating a new one.
     pub fn resume(mut self, credentials: Credentials) -> Self {
         self.config.resume = Some(credentials);
         self
     }
 
-    /// How long requests are waited for, unless a client or a call has it otherwise: see
+    /// Sets how long to wait for replies, unless a client or a call overrides it: see
     /// [`Get::timeout`](crate::Get::timeout). Default: as long as the session lives.
     pub const fn request_timeout(mut self, timeout: Duration) -> Self {
         self.call.timeout = Some(timeout);
         self
     }
 
-    /// Requests that may wait or be in flight. Awaiting one more waits for room, behind all who wait already;
-    /// submitting it fails with [`QueueFull`](crate::Cause::QueueFull). Default 65 536.
+    /// Limits the requests that are pending or in flight. Awaiting one more waits for room, behind all that already
+    /// wait; submitting it fails with [`QueueFull`](crate::Cause::QueueFull). Default 65 536.
     pub const fn requests_max(mut self, requests: usize) -> Self {
         self.config.requests_max = requests;
         self
     }
 
-    /// Bytes of all those requests together, as with [`requests_max`](Self::requests_max). Default 64 MiB.
+    /// Limits the bytes of all those requests together, as with [`requests_max`](Self::requests_max). Default 64 MiB.
     pub const fn request_bytes_max(mut self, bytes: usize) -> Self {
         self.config.request_bytes_max = bytes;
         self
     }
 
-    /// Events that are kept for a [`WatchStream`](crate::WatchStream) that nobody reads; one more, and all of them are
-    /// replaced by one [`Resync::Lagged`](crate::Resync::Lagged). Default 1024.
+    /// Sets how many events are kept for a [`WatchStream`](crate::WatchStream) that is not being read; one more
+    /// replaces all of them by one [`Resync::Lagged`](crate::Resync::Lagged). Default 1024.
     pub const fn watch_items_max(mut self, items: usize) -> Self {
         self.watch_items_max = items;
         self
     }
 
-    /// Longest reply that is accepted, in bytes; a request that is answered with a longer one fails with
-    /// [`ReplyTooLarge`](crate::Cause::ReplyTooLarge), and costs the connection. Default 64 MiB, a listing of a
-    /// million locks: servers do not limit their listings.
+    /// Limits the length of replies, in bytes; a request with a longer reply fails with
+    /// [`ReplyTooLarge`](crate::Cause::ReplyTooLarge), and costs the connection. Default 64 MiB, a listing of a million
+    /// locks: servers do not limit their listings.
     pub const fn reply_len_max(mut self, len: usize) -> Self {
         self.config.reply_len_max = len;
         self
     }
 
-    /// Longest request that is sent, in bytes; longer ones fail with [`TooLarge`](crate::Cause::TooLarge).
-    /// Default 1 MiB less one: what servers accept unless `jute.maxbuffer` says otherwise.
+    /// Limits the length of requests, in bytes; longer ones fail with [`TooLarge`](crate::Cause::TooLarge). Default 1
+    /// MiB less one: the servers' limit unless `jute.maxbuffer` is set.
     pub const fn request_len_max(mut self, len: usize) -> Self {
         self.config.request_len_max = len;
         self
     }
 
-    /// Secures all connections by TLS, with the server's name checked against the one in the connection string.
-    /// There is no way back to plain connections: where TLS fails, so does the attempt.
+    /// Secures all connections by TLS, and checks the server's name against the one in the connection string. There is
+    /// no fallback to plain connections: if TLS fails, the attempt fails.
     ///
-    /// Short for a [`connector`](Self::connector) made of [`TlsConnect::new`](crate::TlsConnect::new), which see for
-    /// certificates that change.
+    /// Short for a [`connector`](Self::connector) made of [`TlsConnect::new`](crate::TlsConnect::new), which also
+    /// supports certificates that change.
     ///
     /// # Errors
-    /// [`TlsError`](crate::TlsError) if the certificates cannot be read, or make no sense.
+    /// [`TlsError`](crate::TlsError) if the certificates cannot be read or are invalid.
     #[cfg(feature = "tls")]
     pub fn tls(self, options: crate::TlsOptions) -> Result<Self, crate::TlsError> {
         Ok(self.connector(crate::TlsConnect::new(options)?))
     }
 
-    /// How names of servers become addresses. Default: by the system. Short for a [`connector`](Self::connector) made
-    /// of [`ResolvedConnect`].
+    /// Sets how server names are resolved. Default: by the system. Short for a [`connector`](Self::connector) made of
+    /// [`ResolvedConnect`].
     pub fn resolver(self, resolver: impl Resolve) -> Self {
         self.connector(ResolvedConnect::new(resolver))
     }
 
-    /// Who is to hear what happens with the session. Default: nobody.
+    /// Sets an observer of the session. Default: none.
     pub fn observer(mut self, observer: Arc<dyn SessionObserver>) -> Self {
         self.observer = Some(observer);
         self
     }
 
-    /// How connections are made. Default: TCP, with names resolved at each attempt.
+    /// Sets how connections are made. Default: TCP, with names resolved at each attempt.
     pub fn connector(mut self, connector: impl Connect) -> Self {
         self.connector = Arc::new(connector);
         self
     }
 
-    /// The clock that leases are measured with. Default: one that goes on while the machine sleeps.
+    /// Sets the clock that measures leases. Default: one that advances while the machine sleeps.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Where chance comes from: order of servers, jitter, and the ids of [protected
-    /// creates](crate::Create::protected). Default: the system.
+    /// Seeds all random choices: order of servers, jitter, and the ids of [protected
+    /// creates](crate::Create::protected). Default: the system's randomness.
     ///
-    /// For simulations only: two sessions of the same seed take each other's nodes for their own.
+    /// For simulations only: two sessions with the same seed take each other's nodes for their own.
     pub const fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Who runs the session's task: it must be polled, on a tokio runtime with time, until it has ended.
-    /// Default: `tokio::spawn`. For task trackers, runtimes of one's own, simulations.
+    /// Sets how the session's task is spawned: it must be polled, on a tokio runtime with time, until it has ended.
+    /// Default: `tokio::spawn`. For task trackers, custom runtimes, simulations.
     pub fn spawn_with(mut self, spawn: impl Fn(SessionTask) + Send + Sync + 'static) -> Self {
         self.spawn = Some(Arc::new(spawn));
         self

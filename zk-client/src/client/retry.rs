@@ -1,16 +1,16 @@
-//! Trying again what is safe to be tried again.
+//! Retrying what is safe to retry.
 
 use std::{future::IntoFuture, time::Duration};
 
 use super::error::Error;
 use crate::error::{Cause, ReadError, Rejection, WriteError};
 
-/// How often, and how long, to try again what has certainly not been done.
+/// A policy for retrying requests that were certainly not carried out.
 ///
 /// The client itself repeats what is harmless as long as the session lives: reads over lost connections, and writes
-/// that have not been sent. This is for what it reports instead: a server that throttles, a full queue, a server
-/// that is cut off from the quorum, a deadline or a lost connection of a request that was not to wait. A write in
-/// doubt is never tried again, nor is what a server has rejected for what it is.
+/// that have not been sent. This is for the errors it reports: a throttling server, a full queue, a server that is cut
+/// off from the quorum, a deadline, or a lost connection for a request that was not to wait. It never retries a write
+/// in doubt, nor a request that a server has rejected for its content.
 ///
 /// ```no_run
 /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::WriteError> {
@@ -43,30 +43,29 @@ impl Retry {
         Self { attempts: 3, pause, pause_max }
     }
 
-    /// How often to try in all, at least once.
+    /// Sets the maximum number of attempts; at least one is made.
     pub const fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
         self
     }
 
-    /// How long to wait behind the first attempt; twice as long behind each further one, up to
-    /// [`pause_max`](Self::pause_max).
+    /// Sets the pause after the first attempt; it doubles after each further one, up to [`pause_max`](Self::pause_max).
     pub const fn pause(mut self, pause: Duration) -> Self {
         self.pause = pause;
         self
     }
 
-    /// The longest wait between two attempts. Default 5 s.
+    /// Sets the longest pause between two attempts. Default 5 s.
     pub const fn pause_max(mut self, pause: Duration) -> Self {
         self.pause_max = pause;
         self
     }
 
-    /// Tries until it succeeds, fails in a way that is not safe to be tried again, or has been tried often enough; then
-    /// that is the result. Dropping the future ends it, between attempts or in one.
+    /// Runs the request until it succeeds, fails in a way that is not safe to retry, or the attempts are used up;
+    /// returns the last result. Dropping the future stops it, between attempts or during one.
     ///
     /// # Errors
-    /// That of the last attempt.
+    /// The error of the last attempt.
     pub async fn run<T, E: SafeToRetry, R: IntoFuture<Output = Result<T, E>>>(
         self,
         mut request: impl FnMut() -> R,
@@ -84,12 +83,12 @@ impl Retry {
     }
 }
 
-/// Errors that tell whether to try again may help and cannot hurt.
+/// Errors that know whether a retry may help and cannot hurt.
 ///
 /// ```
 /// use zk_client::{Cause, ReadError, Retry, SafeToRetry};
 ///
-/// /// What our own operations fail with.
+/// /// The error of our own operations.
 /// enum AppError {
 ///     Zk(ReadError),
 ///     NotANumber,
@@ -105,7 +104,7 @@ impl Retry {
 /// assert!(!AppError::NotANumber.is_safe_to_retry());
 /// ```
 pub trait SafeToRetry {
-    /// Whether nothing has been done, for a reason that may pass.
+    /// Whether the request was not carried out, for a reason that may pass.
     fn is_safe_to_retry(&self) -> bool;
 }
 
@@ -145,13 +144,13 @@ impl SafeToRetry for Error {
     }
 }
 
-/// A server that is cut off from the quorum now.
+/// The server is cut off from the quorum at present.
 fn may_pass(rejection: Rejection) -> bool {
     rejection == Rejection::ReadOnly
 }
 
 impl Cause {
-    /// Whether the next try may go better.
+    /// Whether the next attempt may succeed.
     const fn may_pass(&self) -> bool {
         matches!(
             self,

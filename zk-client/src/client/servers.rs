@@ -1,4 +1,4 @@
-//! Watches for good, and what servers know of this session and of themselves.
+//! Persistent watches, and what servers know of this session and of themselves.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Client {
-    /// The number of all nodes below a node. Costs the server a walk over its whole tree. Since 3.6.
+    /// The number of all nodes below a node. The server walks its whole tree for it. Since 3.6.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
@@ -32,8 +32,9 @@ impl Client {
         DescendantCount::new(self.target(), path)
     }
 
-    /// The paths of this session's ephemeral nodes that begin with `prefix`, in no order. Not only below a node:
-    /// `/a` is also the beginning of `/ab`. All of them for `/`; of a client with a chroot only those inside. Since 3.6.
+    /// The paths of this session's ephemeral nodes that begin with `prefix`, unordered. The prefix is not limited to
+    /// whole components: `/a` matches `/ab` too. `/` matches all; a client with a chroot sees only those inside. Since
+    /// 3.6.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
@@ -47,7 +48,7 @@ impl Client {
         Ephemerals::new(self.target(), prefix)
     }
 
-    /// Who this session is to its server: one entry for each identity, in no order. Since 3.7.
+    /// The identities of this session as its server knows them, one entry each, unordered. Since 3.7.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
@@ -61,10 +62,10 @@ impl Client {
         WhoAmI::new(self.target())
     }
 
-    /// Proves another identity, on this connection and every later one. What was submitted before is judged without it,
-    /// what is submitted after with it. Under way when this returns; dropping what it returns does not take it back.
+    /// Proves another identity, on this connection and every later one. Servers check earlier requests without it,
+    /// later ones with it. Submitted when this returns; dropping the returned future does not undo it.
     ///
-    /// For the scheme `digest` the bytes are `user:password`; they go over the network as they are.
+    /// For the scheme `digest` the bytes are `user:password`; they are sent in plain text.
     ///
     /// A server that refuses ends the session, with [`SessionEnd::AuthFailed`](crate::SessionEnd::AuthFailed), as with
     /// [`ConnectOptions::auth`](crate::ConnectOptions::auth).
@@ -79,7 +80,7 @@ impl Client {
         AddAuth::start(self.target(), scheme, auth.into())
     }
 
-    /// The ensemble's configuration. No chroot applies to it. Since 3.5; of servers before that
+    /// The ensemble's configuration. The chroot does not apply. Since 3.5; earlier servers answer
     /// [`NoNode`](crate::Rejection::NoNode).
     ///
     /// ```no_run
@@ -99,12 +100,12 @@ impl Client {
         Config::new(self.target())
     }
 
-    /// Goes on with other servers, `host:port,host:port`, without ending the session: for ensembles that grow, shrink or
-    /// move. The clients of a fleet stay spread evenly over all servers, each by chance: some move to servers that are
-    /// new, those of servers that are gone move, and nobody else does. A connection is left when everything has been
-    /// answered that was sent over it; what is submitted meanwhile waits for the next one.
+    /// Switches to other servers, `host:port,host:port`, without ending the session: for ensembles that grow, shrink or
+    /// move. The clients of a fleet stay spread evenly over all servers, each by a random choice: some move to new
+    /// servers, those of removed servers move, and no others do. A connection is left once every request sent over it
+    /// has been answered; later requests wait for the next connection.
     ///
-    /// The chroot is the client's own; the string must not have one.
+    /// The client keeps its chroot; the string must not have one.
     ///
     /// ```no_run
     /// # fn example(zk: zk_client::Client) -> Result<(), zk_client::ServersError> {
@@ -124,9 +125,9 @@ impl Client {
         Ok(())
     }
 
-    /// Changes the ensemble's members; resolves to the new configuration. Servers must allow it
-    /// (`reconfigEnabled`), and the session must be allowed to write the configuration, which by default only the
-    /// super user is. Since 3.5.
+    /// Changes the ensemble's members; resolves to the new configuration. Servers must allow it (`reconfigEnabled`),
+    /// and the session must have permission to write the configuration, which by default only the super user has. Since
+    /// 3.5.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::Error> {
@@ -144,13 +145,12 @@ impl Client {
         Reconfig::new(self.target())
     }
 
-    /// Watches a node for good, or it and everything below it: see [`WatchStream`](crate::WatchStream). The node need
-    /// not exist. Since 3.6; of servers before that [`Unimplemented`](crate::Rejection::Unimplemented), and the first
-    /// time in a session that costs the connection.
+    /// Watches a node, or a node and everything below it, persistently: see [`WatchStream`](crate::WatchStream). The
+    /// node need not exist. Since 3.6; earlier servers answer [`Unimplemented`](crate::Rejection::Unimplemented), the
+    /// first time in a session at the cost of the connection.
     ///
-    /// Other watches on the same path do not get in the way of it, nor it in theirs, although servers before 3.9 keep
-    /// one watch for each path and session: where they would let the later one replace the earlier one, the client
-    /// makes do with the one that is there.
+    /// It does not interfere with other watches on the same path, although servers before 3.9 keep one watch per path
+    /// and session: where the later one would replace the earlier one, the client uses the existing watch for both.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -172,11 +172,11 @@ impl Client {
         AddWatch::new(self.target(), path, mode)
     }
 
-    /// Whether the server keeps a watch of this kind for this session on exactly this path. Since 3.5.
+    /// Whether the server has a watch of this kind for this session on exactly this path. Since 3.5.
     ///
-    /// Servers before 3.9 cannot tell kinds apart: they count persistent ones among the others, and those of other sessions
-    /// since 3.6; they do not look for [`WatchKind::Node`] and [`WatchKind::Recursive`], which is
-    /// [`Unimplemented`](crate::Rejection::Unimplemented) there. And where one watch does for two, the server has only one.
+    /// Servers before 3.9 cannot distinguish kinds: they count persistent watches among the others and, since 3.6,
+    /// those of other sessions; they do not support [`WatchKind::Node`] and [`WatchKind::Recursive`], and answer
+    /// [`Unimplemented`](crate::Rejection::Unimplemented). Where one watch serves two, the server has only one.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
@@ -192,13 +192,13 @@ impl Client {
         CheckWatches::new(self.target(), path, kind)
     }
 
-    /// Takes away all watches of this kind that this session has on exactly this path, whoever listens. Those that fire
-    /// once tell so by an event ([`DATA_WATCH_REMOVED`](crate::EventType::DATA_WATCH_REMOVED) and the like), streams
-    /// by their [end](crate::WatchEnd::Removed). What is submitted after this arms watches anew.
+    /// Removes all of this session's watches of this kind on exactly this path, for all listeners. One-shot watches
+    /// resolve with an event ([`DATA_WATCH_REMOVED`](crate::EventType::DATA_WATCH_REMOVED) and the like), streams with
+    /// their [end](crate::WatchEnd::Removed). Requests submitted after this arm new watches.
     ///
-    /// The server forgets them as soon as nothing else is watched on that path: before 3.9 removing one kind would take
-    /// others along. Since 3.5. There is rarely a need: dropping a stream has it removed, and a watch that fires once
-    /// costs nobody anything.
+    /// The server's watch is removed as soon as nothing else is watched on that path: before 3.9 removing one kind
+    /// would remove others too. Since 3.5. Rarely needed: dropping a stream removes its watch, and an unused one-shot
+    /// watch costs nothing.
     ///
     /// # Errors
     /// [`PathError`] if `path` is not a valid path.

@@ -1,4 +1,4 @@
-//! The session of a client: views of it, waiting for what is under way, and its end.
+//! The session of a client: views of it, waiting for requests in flight, and its end.
 
 use super::error::CloseError;
 use std::time::Duration;
@@ -14,18 +14,17 @@ use crate::{
 };
 
 impl Client {
-    /// A view of the session: where it stands, and how long it is sure to last.
+    /// A view of the session: its state, and how long it is sure to last.
     #[must_use]
     pub fn session(&self) -> Session {
         self.handle.shared.session.renewed()
     }
 
     /// Has the session's [lease](Session::lease_left) confirmed by the leader until the returned value is dropped: for
-    /// those who hold something that is none of this crate's [nodes](crate::OwnedNode), which see to it
-    /// themselves.
+    /// applications that hold something other than this crate's [nodes](crate::OwnedNode), which do this themselves.
     ///
-    /// What has been confirmed so far counts, such as by the answer to a create. It is 0 if that was too long ago, until
-    /// the leader is heard of.
+    /// Earlier confirmations count, such as the reply to a create. If they are too old, the lease is 0 until the leader
+    /// is heard from.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -36,7 +35,7 @@ impl Client {
     ///
     /// zk.create("/seat", b"").mode(CreateMode::Ephemeral).await?;
     /// let kept = zk.keep_lease();
-    /// // Nobody else can have the seat for so long, whatever happens.
+    /// // No other client can take the seat within this time, whatever happens.
     /// assert!(!zk.session().lease_left().is_zero());
     /// drop(kept);
     /// # Ok(())
@@ -46,42 +45,40 @@ impl Client {
         LeaseKeeper::new(self.handle.shared.session.lease())
     }
 
-    /// Waits until servers refuse to delete a node of this session that nobody owns any more; resolves at once if they do
-    /// already. It stays until they let it go: see [`Session::orphans`].
+    /// Waits until a server refuses to delete a node of this session that has lost its owner; resolves at once if that
+    /// has happened already. The node stays until the servers permit the delete: see [`Session::orphans`].
     pub async fn orphaned(&self, path: &str) -> Rejection {
         match self.handle.chroot.resolve(path, Naming::Exact) {
             Ok(absolute) => {
                 self.handle.shared.session.sweeps().until_refused(&absolute).await.into()
             }
-            // There is none.
+            // No such node exists.
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// Waits until no write of this session that is in doubt can happen any more: until the same session
-    /// is connected (again) and a `sync` sent after that has been answered. A read submitted after this has
-    /// returned is conclusive about them.
+    /// Waits until no write in doubt of this session can be applied any more: until the same session is connected
+    /// (again) and a `sync` sent after that has been answered. A read submitted after this returns is conclusive about
+    /// them.
     ///
     /// # Errors
-    /// [`ReadError`] if the session ends before that, or if the server does not do `sync` (a read-only one
-    /// does not).
+    /// [`ReadError`] if the session ends first, or if the server does not support `sync` (a read-only one does not).
     pub async fn settle(&self) -> Result<Zxid, ReadError> {
         LeaderSync::new(self.target(), "/").for_zxid().await
     }
 
-    /// Ends the session: its ephemeral nodes go, its watches resolve with [`SessionEnd::Closed`], and
-    /// nothing can be submitted any more, by any clone. Requests submitted before are sent first. Before a
-    /// server hears of it the state is [`Closing`](crate::SessionState::Closing), and no lock of the session counts
-    /// as held any more.
+    /// Ends the session: its ephemeral nodes are deleted, its watches resolve with [`SessionEnd::Closed`], and no clone
+    /// accepts requests any more. Requests submitted before are sent first. Before a server is informed, the state
+    /// becomes [`Closing`](crate::SessionState::Closing), and no lock of the session counts as held any more.
     ///
-    /// This is what to wait for at the end of a program: it takes along all that is under way in the background. Locks whose
-    /// guards have been dropped are free when it returns, as are nodes whose [owners](crate::OwnedNode) have gone, and
-    /// those are waited for who [give something back](Client::for_cleanup). Where a program just ends, nothing of that
-    /// may have left it, and locks stay until the session expires.
+    /// Await this at the end of a program: it completes the work in the background. When it returns, locks whose guards
+    /// were dropped are free, nodes whose [owners](crate::OwnedNode) were dropped are gone, and tasks that [give
+    /// something back](Client::for_cleanup) have finished. If a program just exits, none of that may have been sent,
+    /// and locks remain until the session expires.
     ///
-    /// Returns once a server has confirmed, or after two seconds if none can be reached; the session then
-    /// ends by itself when it expires. A connection that is lost meanwhile is made again. Closing twice is fine.
-    /// Dropping the future does not stop it once it has been polled.
+    /// Returns once a server has confirmed, or after two seconds if none can be reached; the session then ends when it
+    /// expires. A connection lost in the meantime is re-established. Closing twice is harmless. Dropping the future
+    /// after the first poll does not stop the close.
     ///
     /// # Errors
     /// [`CloseError`] if no server has confirmed.
@@ -89,8 +86,8 @@ impl Client {
         self.end(None).await
     }
 
-    /// As [`close`](Client::close), for as long as this if no server can be reached. After the
-    /// [session timeout](Session::timeout) there is nothing left to be closed.
+    /// As [`close`](Client::close), but waits up to `limit` if no server can be reached. After the [session
+    /// timeout](Session::timeout) there is nothing left to close.
     ///
     /// # Errors
     /// [`CloseError`] if no server has confirmed.
@@ -101,7 +98,7 @@ impl Client {
     async fn end(&self, limit: Option<Duration>) -> Result<(), CloseError> {
         let (done, closed) = oneshot::channel();
         if self.handle.shared.commands.send(Command::Close(done, limit)).is_ok() {
-            // Whatever it says, the session ends.
+            // Whatever the outcome, the session ends.
             let _ = closed.await;
         }
         match self.handle.shared.session.ended().await {
@@ -111,19 +108,19 @@ impl Client {
         }
     }
 
-    /// Leaves the session without ending it, for another client to [resume](crate::ConnectOptions::resume): its
-    /// ephemeral nodes stay as long as servers keep it. `None` if there is no session to leave.
+    /// Leaves the session without ending it, for another client to [resume](crate::ConnectOptions::resume): servers
+    /// keep its ephemeral nodes until it times out. `None` if there is no session.
     ///
-    /// Ends all clones: what is submitted from now on is refused, and what is under way ends as if the session
-    /// were closed, though what was sent may still be carried out. Only what must not be left to nobody is
-    /// done first, however long that takes: [protected creates](crate::Create::protected) come to their end,
-    /// and nodes whose [owners](crate::OwnedNode) have gone are deleted, such as those of locks that were
-    /// dropped (unless servers refuse to), and whoever has something to [give back](Client::for_cleanup) does so.
+    /// Ends all clones: later requests are refused, and requests in flight end as if the session were closed, though
+    /// those already sent may still be carried out. Work that must not be abandoned is completed first, however long
+    /// that takes: [protected creates](crate::Create::protected) finish, nodes whose [owners](crate::OwnedNode) have
+    /// been dropped are deleted, such as those of dropped locks (unless servers refuse), and tasks that [give something
+    /// back](Client::for_cleanup) do so.
     ///
-    /// Dropping the future before it is ready is dropping the client: the session is closed.
+    /// Dropping the future before it completes drops the client: the session is closed.
     pub async fn detach(mut self) -> Option<Credentials> {
         let (credentials, left) = oneshot::channel();
-        // It does not wait for itself.
+        // A cleanup client must not wait for itself.
         self.handle.change(|view| view.cleanup = None);
         self.handle.shared.commands.send(Command::Detach(credentials)).ok()?;
         left.await.ok().flatten()

@@ -1,4 +1,4 @@
-//! Running a service under a session, and again under a new one when it ends.
+//! Running a service under a session, and again under a new one when the session ends.
 
 use std::{
     future::{Future, poll_fn},
@@ -17,17 +17,17 @@ use crate::{
     request::client::Client,
 };
 
-/// The pause behind a first failure: long enough for a fleet that lost its sessions together to come back spread out.
+/// The pause after a first failure: long enough to spread out a fleet that lost its sessions together.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The longest pause, and how long a session must have lasted for the pauses to begin anew.
+/// The longest pause, and how long a session must have lasted for the pauses to start over.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Runs `service` under a session, and again under a new one when the session ends, with default settings: see
 /// [`Supervise`].
 ///
 /// # Errors
-/// [`Interruption`], of those that do not go away by themselves.
+/// An [`Interruption`] that is not transient.
 pub async fn supervise<F, T, E>(
     options: ConnectOptions,
     service: impl FnMut(Client) -> F,
@@ -38,12 +38,12 @@ where
     Supervise::new(options).run(service).await
 }
 
-/// Runs a service under a session, and again under a new one when that ends.
+/// Runs a service under a session, and again under a new one when the session ends.
 ///
-/// A client never gets another session, because what was in the old one is gone: ephemeral nodes, locks, memberships,
-/// watches. So a service that is to outlive its session is written as a function of the session: it is handed a
-/// connected [`Client`], registers with it whatever it needs, and works until it is done or the session ends. With
-/// the next session it is called again, and registers everything anew.
+/// A client never gets another session, because the contents of the old one are gone: ephemeral nodes, locks,
+/// memberships, watches. So a service that must outlive its session is written as a function of the session: it is
+/// given a connected [`Client`], registers whatever it needs, and works until it is done or the session ends. It is
+/// called again with the next session, and registers everything again.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -65,36 +65,36 @@ where
 /// # }
 /// ```
 ///
-/// # What ends a run, and what comes then
+/// # What ends a run, and what follows
 ///
-/// | what happens | what comes of it |
+/// | event | result |
 /// |---|---|
 /// | the service returns `Ok` | the session is closed, and [`run`](Self::run) returns the value |
-/// | it returns `Err` | the session is closed, and the service is run again behind a pause |
-/// | the session expires | the service is dropped, or given a [`grace`](Self::grace) first, and is run again behind a pause. What it returns late counts if it is `Ok` |
-/// | no session is to be had in time | another attempt behind a pause |
+/// | it returns `Err` | the session is closed, and the service is run again after a pause |
+/// | the session expires | the service is dropped, or given a [`grace`](Self::grace) first, and is run again after a pause. A late result counts if it is `Ok` |
+/// | no session can be established in time | another attempt after a pause |
 /// | the credentials are refused, or a clone of the client was closed | `run` returns that |
 /// | the service panics | so does `run`; the session is closed in the background |
 ///
-/// [`stop_if`](Self::stop_if) decides otherwise.
+/// [`stop_if`](Self::stop_if) overrides this.
 ///
-/// The service is dropped at an `await`: work that never comes to one, such as a long computation, goes on without
-/// its session, like any other future that is dropped. A lost *connection* ends nothing; locks tell for themselves
-/// when they are not certain any more.
+/// The service is dropped at an `await`: work without one, such as a long computation, continues without its session,
+/// as in any dropped future. A lost *connection* ends nothing; locks report for themselves when they are not certain
+/// any more.
 ///
 /// # Between two sessions
 ///
-/// A session that the service leaves is closed before the next one is made, so that fixed names are free again. An
-/// expired one has taken its nodes along by the servers' account. But a client that is cut off counts it as over by its own
-/// clock; then servers may show the old nodes for a moment longer. Names that are unique, as those of protected
-/// creates and recipes, never meet that.
+/// A session that the service leaves is closed before the next one is created, so that fixed names are free again. When
+/// the servers expire a session, they delete its nodes. But a client that is cut off considers its session over by its
+/// own clock; then servers may show the old nodes for a moment longer. Unique names, as those of protected creates and
+/// recipes, never collide with them.
 ///
-/// Pauses grow from [`pause`](Self::pause) to [`pause_max`](Self::pause_max), twice as long each time, and each is
-/// shortened by chance by up to a half. They begin anew behind a session that has lasted longer than the longest pause.
+/// Pauses double from [`pause`](Self::pause) to [`pause_max`](Self::pause_max), and each is shortened at random by up
+/// to a half. They start over after a session that has lasted longer than the longest pause.
 ///
 /// # Dropping
 ///
-/// It all happens in the future that `run` returns, in the task that awaits it. Dropping the future drops the service,
+/// Everything runs in the future that `run` returns, in the task that awaits it. Dropping the future drops the service,
 /// and then the session, which is closed in the background; [`run_until`](Self::run_until) waits for the close.
 #[must_use = "nothing happens until it is run"]
 pub struct Supervise<E> {
@@ -102,14 +102,14 @@ pub struct Supervise<E> {
     pause: Duration,
     pause_max: Duration,
     grace: Duration,
-    /// In place of [`Interruption::is_lasting`].
+    /// Replaces [`Interruption::is_lasting`].
     stop_if: Option<StopIf<E>>,
 }
 
-/// Decides what ends it all.
+/// Decides which interruptions end the run.
 type StopIf<E> = Box<dyn FnMut(&Interruption<E>) -> bool + Send>;
 
-/// Why a service does not run, or does not run any more: what [`Supervise::stop_if`] is asked about.
+/// Why a service is not running: the argument of [`Supervise::stop_if`].
 ///
 /// ```
 /// use zk_client::{Interruption, SessionEnd};
@@ -122,43 +122,43 @@ type StopIf<E> = Box<dyn FnMut(&Interruption<E>) -> bool + Send>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Interruption<E> {
-    /// There was no session to run it under.
+    /// No session could be established.
     #[error("no session: {0}")]
     NoSession(ConnectError),
-    /// Its session has ended. What the service itself returned because of that is not kept.
+    /// The session has ended. The service's own result, if any, is discarded.
     #[error("{0}")]
     SessionEnded(SessionEnd),
-    /// It returned an error although its session had not ended.
+    /// The service returned an error although its session had not ended.
     #[error("service failed: {0}")]
     Failed(E),
 }
 
 impl<E> Supervise<E> {
-    /// Sessions are made with these options. [Credentials](ConnectOptions::resume) are used for the first one only.
+    /// Creates sessions with these options. [Credentials](ConnectOptions::resume) are used for the first one only.
     pub fn new(options: ConnectOptions) -> Self {
         Self { options, pause: PAUSE, pause_max: PAUSE_MAX, grace: Duration::ZERO, stop_if: None }
     }
 
-    /// How long to wait behind a first failure. Default 200 ms.
+    /// Sets the pause after a first failure. Default 200 ms.
     pub const fn pause(mut self, pause: Duration) -> Self {
         self.pause = pause;
         self
     }
 
-    /// The longest wait between two runs. Default 30 s.
+    /// Sets the longest pause between two runs. Default 30 s.
     pub const fn pause_max(mut self, pause: Duration) -> Self {
         self.pause_max = pause;
         self
     }
 
-    /// How long the service may go on when its session has ended, to write down where it was, for example. Default:
+    /// Sets how long the service may continue after its session has ended, for example to save its progress. Default:
     /// not at all.
     pub const fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// What ends it all: asked about every interruption, in place of [`Interruption::is_lasting`].
+    /// Decides which interruptions end the run, in place of [`Interruption::is_lasting`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -167,7 +167,7 @@ impl<E> Supervise<E> {
     /// # let options = zk_client::ConnectOptions::new(&server.connect_string())?;
     /// use zk_client::{Interruption, Supervise};
     ///
-    /// // An error of the service is final, as behind `?` in `main`.
+    /// // An error of the service is final, as after `?` in `main`.
     /// let ended = Supervise::new(options)
     ///     .stop_if(|why| why.is_lasting() || matches!(why, Interruption::Failed(_)))
     ///     .run(|zk| async move { zk.get("/config").await.map(|(config, _)| config) })
@@ -192,8 +192,8 @@ impl<E> Supervise<E> {
         self.rounds(service, &Mutex::new(None)).await
     }
 
-    /// The same until something else has happened, such as a signal to stop: then the service is dropped, wherever it
-    /// is, and the session [closed](Client::close). `None` if it came to that.
+    /// As [`run`](Self::run), until `stopped` completes, such as a signal to stop: then the service is dropped, at
+    /// whichever `await` it is, and the session [closed](Client::close). Resolves to `None` in that case.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -244,7 +244,7 @@ impl<E> Supervise<E> {
         }
     }
 
-    /// Keeps in `current` the client whose session is to be closed if this is dropped.
+    /// Stores in `current` the client whose session is to be closed if this is dropped.
     async fn rounds<F, T>(
         mut self,
         mut service: impl FnMut(Client) -> F,
@@ -288,24 +288,24 @@ impl<E> Supervise<E> {
         }
     }
 
-    /// A session of its own for each run.
+    /// Connects with a session of its own for each run.
     async fn connect(&mut self, failures: u32) -> Result<Client, ConnectError> {
         let connected = self.options.clone().connect().await;
         if !matches!(connected, Err(ConnectError::TimedOut { .. })) {
             self.options.config.resume = None;
         }
-        // Sessions of one seed would take each other's nodes for their own.
+        // Sessions with the same seed would take each other's nodes for their own.
         self.options.seed = self.options.seed.map(|seed| mixed(seed ^ u64::from(failures)));
         connected
     }
 
-    /// Twice as long for each failure in a row, and between a half and all of that.
+    /// Doubles for each failure in a row; a random half to all of that.
     fn pause_behind(&self, failures: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);
         let pause = self.pause.saturating_mul(1 << doublings).min(self.pause_max);
         let chance = match self.options.seed {
             Some(seed) => mixed(seed),
-            // Without randomness all wait for as long as they may.
+            // Without randomness every client waits for the maximum.
             None => getrandom::u64().unwrap_or(0),
         };
         let sixteenths = u32::try_from(chance % 16).unwrap_or(0);
@@ -314,8 +314,7 @@ impl<E> Supervise<E> {
 }
 
 impl<E> Interruption<E> {
-    /// Whether it is of those that another try does not mend: refused credentials, a client that was closed, options
-    /// that make no sense.
+    /// Whether a retry cannot help: refused credentials, a closed client, invalid options.
     pub const fn is_lasting(&self) -> bool {
         match self {
             Self::NoSession(ConnectError::TimedOut { .. }) | Self::Failed(_) => false,
@@ -326,7 +325,7 @@ impl<E> Interruption<E> {
         }
     }
 
-    /// For logs, whatever the service's errors are.
+    /// A description for logs, whatever the service's error type is.
     fn kind(&self) -> String {
         match self {
             Self::NoSession(error) => error.to_string(),
@@ -336,7 +335,7 @@ impl<E> Interruption<E> {
     }
 }
 
-/// Runs the service until it is done, or has been dropped because its session has ended.
+/// Runs the service until it is done, or is dropped because its session has ended.
 async fn round<F, T, E>(client: &Client, service: F, grace: Duration) -> Result<T, Interruption<E>>
 where
     F: Future<Output = Result<T, E>>,
@@ -352,12 +351,12 @@ where
         (Some(Ok(done)), _) => Ok(done),
         (_, Some(end)) => Err(Interruption::SessionEnded(end)),
         (Some(Err(error)), None) => Err(Interruption::Failed(error)),
-        // There is an end where nothing was returned.
+        // Neither result exists only if the session has ended.
         (None, None) => Err(Interruption::SessionEnded(SessionEnd::Closed)),
     }
 }
 
-/// Runs `work` until it is done or `end` is, whichever comes first. At each step the end is looked at first.
+/// Runs `work` until it or `end` completes. Each step polls `end` first.
 async fn unless<E, F: Future>(
     end: impl Future<Output = E>,
     mut work: Pin<&mut F>,
@@ -370,7 +369,7 @@ async fn unless<E, F: Future>(
     .await
 }
 
-/// Ends a session if it has not ended. Whether that is confirmed changes nothing.
+/// Ends a session if it has not ended, whether or not a server confirms it.
 async fn close(client: &Client) {
     if client.close().await.is_err() {
         tracing::debug!("the session was not closed, or had ended");

@@ -20,18 +20,18 @@ use crate::{
     },
 };
 
-/// Requests under way at once: enough to fill a connection, few enough to leave room for others.
+/// Concurrent requests: enough to fill a connection, few enough to leave room for other requests.
 const AT_ONCE: usize = 256;
 
 /// Deletes a node and everything below it: see [`Client::delete_recursive`](crate::Client::delete_recursive).
 ///
-/// Resolves to the number of nodes that it has deleted; 0 if there was no such node.
+/// Resolves to the number of nodes it has deleted; 0 if there was no such node.
 ///
-/// This is many requests, each of which others can see the result of: nodes go one by one, from the bottom up, and if
-/// it fails or is dropped midway, what has gone is gone. Nodes that others create meanwhile are deleted too, so that it
-/// goes on as long as somebody keeps creating them; whoever has a limit puts it
-/// [around](https://docs.rs/tokio/latest/tokio/time/fn.timeout.html). Nodes that somebody else deletes meanwhile are
-/// no error.
+/// This takes many requests, and other clients see the result of each: nodes are deleted one by one, from the bottom
+/// up, and if it fails or is dropped midway, the deleted nodes are gone. Nodes that other clients create in the
+/// meantime are deleted too, so it continues as long as another client keeps creating them; to limit it, wrap it in a
+/// [timeout](https://docs.rs/tokio/latest/tokio/time/fn.timeout.html). Nodes that another client deletes in the
+/// meantime are no error.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "nothing happens until it is awaited"]
 pub struct DeleteRecursive<'a> {
@@ -39,7 +39,7 @@ pub struct DeleteRecursive<'a> {
     path: &'a str,
 }
 
-/// A node and everything below it being deleted. Dropping it leaves what has not been deleted yet.
+/// A recursive delete in progress. Dropping it leaves whatever has not been deleted yet.
 #[must_use = "nothing happens until it is awaited"]
 pub struct PendingDelete(Pin<Box<dyn Future<Output = Result<usize, DeleteRecursiveError>> + Send>>);
 
@@ -55,7 +55,7 @@ impl IntoFuture for DeleteRecursive<'_> {
     fn into_future(self) -> PendingDelete {
         let Self { target: Target { handle, options }, path } = self;
         let mut handle = handle.clone();
-        // It waits for its own answers.
+        // It waits for its own replies.
         handle.change(|view| view.held = None);
         let work = Work { handle, options, deleted: 0 };
         PendingDelete(Box::pin(work.run(path.to_owned())))
@@ -108,7 +108,7 @@ impl Work {
         }
     }
 
-    /// The node, its children, their children, and so on, as far as they are there.
+    /// The node, its children, their children, and so on, as far as they exist.
     async fn levels(&self, root: &str) -> Result<Vec<Vec<String>>, DeleteRecursiveError> {
         let mut levels = vec![vec![root.to_owned()]];
         while let Some(level) = levels.last().filter(|level| !level.is_empty()) {

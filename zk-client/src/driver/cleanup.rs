@@ -1,11 +1,11 @@
-//! What must be done before a session is left: the part of it that is done by tasks.
+//! Work by tasks that must be done before a session is left.
 
 use std::sync::Arc;
 
 use crate::driver::command::{Command, Commands};
 
-/// Keeps the session from being left until it goes. The driver counts these; beginning and end are commands like
-/// others, so that whoever begins one and then leaves the session is sure to be heard in this order.
+/// Keeps the session from being left until dropped. The driver counts these; beginning and end are ordinary commands,
+/// so that a task that begins one and then leaves the session is handled in this order.
 #[derive(Debug)]
 pub(crate) struct Cleanup {
     commands: Commands,
@@ -13,7 +13,7 @@ pub(crate) struct Cleanup {
 
 impl Cleanup {
     pub(crate) fn begin(commands: &Commands) -> Arc<Self> {
-        // Without a driver there is no session to be left.
+        // Without a driver there is no session to leave.
         let _ = commands.send(Command::CleanupBegins);
         Arc::new(Self { commands: commands.clone() })
     }

@@ -1,4 +1,4 @@
-//! What callers ask the driver for.
+//! The commands that callers send to the driver.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,35 +16,35 @@ use crate::{
     watch::Listener,
 };
 
-/// What callers send to the driver.
+/// A command to the driver.
 #[derive(Debug)]
 pub(crate) enum Command {
     Submit(Purpose, Submission),
-    /// To leave in one write.
+    /// To be sent in one write.
     Batch(Purpose, Vec<Submission>),
     CleanupBegins,
     CleanupEnds,
-    /// Its caller waits no longer.
+    /// The caller has stopped waiting.
     Withdraw(Arc<Ticket>),
     AddAuth(Auth, Token),
-    /// Some listeners on an absolute path have gone.
+    /// Some listeners on an absolute path have been dropped.
     Unwatch {
         by: WatchBy,
         path: Arc<str>,
     },
-    /// All listeners of some kinds on an absolute path are to go.
+    /// Remove all listeners of some kinds on an absolute path.
     RemoveWatches {
         kinds: &'static [WatchBy],
         path: Arc<str>,
     },
-    /// Go on with these, each `host:port`.
+    /// Switch to these servers, each `host:port`.
     UpdateServers(Vec<Arc<str>>),
-    /// Within so long, or in the usual time.
+    /// Within this time, or the default.
     Close(oneshot::Sender<()>, Option<Duration>),
     Detach(oneshot::Sender<Option<Credentials>>),
 }
 
-/// Something that ends up as a request, or as several.
+/// A submission, carried out by one or several requests.
 #[derive(Debug)]
 pub(crate) enum Submission {
     Request(Outgoing<Token, Listener>),
@@ -53,7 +53,7 @@ pub(crate) enum Submission {
 }
 
 impl Command {
-    /// Answers what has found no driver any more.
+    /// Answers a command that was sent when the driver had ended.
     pub(crate) fn refuse(self, end: SessionEnd) {
         match self {
             Self::Submit(_, submission) => submission.refuse(end),
@@ -62,7 +62,7 @@ impl Command {
             }
             Self::CleanupBegins | Self::CleanupEnds => {}
             Self::AddAuth(_, token) => token.refuse(end),
-            // Whoever waits for these looks at the session itself.
+            // Callers that wait for these watch the session itself.
             Self::Close(..)
             | Self::Detach(_)
             | Self::Withdraw(_)
@@ -94,7 +94,7 @@ impl Charged for Submission {
 }
 
 impl Submission {
-    /// The room that it takes up.
+    /// The permit that it holds.
     pub(crate) const fn cost(&self) -> Option<Cost> {
         match self {
             Self::Request(Outgoing { token: Token::Caller(caller), .. }) => caller.cost,
@@ -108,7 +108,7 @@ impl Submission {
             Self::Request(Outgoing { token, .. }) => token.refuse(end),
             Self::Create(create, _) => {
                 let nodes = Err(WriteError::NotApplied(Cause::SessionEnded(end)));
-                // Whoever waited may have gone.
+                // The caller may have gone.
                 let _ = create.done.send(Concluded::new(nodes, None));
             }
             Self::Sweep(_) => {}
@@ -116,22 +116,22 @@ impl Submission {
     }
 }
 
-/// What a submission is for.
+/// The purpose of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Something that nobody needs any more who leaves the session.
+    /// Ordinary use: refused once the session is being left.
     Use,
-    /// Giving back what nobody would know of: taken as long as there is a session.
+    /// Giving back what no other client would know of: accepted as long as there is a session.
     Cleanup,
 }
 
-/// A way to the driver.
+/// A sender of commands to the driver.
 pub(crate) type Commands = queue::Commands<Command>;
 
-/// The driver hears of what has lost its owner.
+/// Passes nodes without an owner to the driver.
 impl Sweeper for Sender<Command> {
     fn sweep(&self, sweep: Sweep) {
-        // Without a driver there is no session any more, and the node has gone with it or will.
+        // Without a driver there is no session any more, and the node is gone or will be.
         let _ = self.send(Command::Submit(Purpose::Cleanup, Submission::Sweep(sweep)));
     }
 }

@@ -1,4 +1,4 @@
-//! What clients want of the session.
+//! Carries out the commands of clients.
 
 use std::{
     sync::Arc,
@@ -23,19 +23,19 @@ use crate::{
     watch::Listener,
 };
 
-/// Commands taken per turn: enough to fill a write, few enough for replies not to wait long.
+/// Commands taken per turn: enough to fill a write, few enough not to delay replies.
 const COMMANDS_PER_TURN: usize = 1024;
 
 impl Driver {
     pub(super) fn take_commands(&mut self, cx: &Context<'_>) -> bool {
-        // How much there may be is decided where it is submitted: see `room`.
+        // The number is limited at submission: see `room`.
         if self.abandoned {
             return false;
         }
         let Poll::Ready(is_any) = self.parts.inbox.poll(cx) else { return false };
         let now = self.now();
         if !is_any {
-            // Nobody can submit anything any more: all clients are gone.
+            // No task can submit anything any more: all clients are gone.
             self.abandoned = true;
             if !planted!(AbandonedLivesOn) {
                 self.close(now, None, Token::Nobody);
@@ -99,7 +99,7 @@ impl Driver {
         caller.since = now.since_epoch();
         let ticket = caller.ticket.clone();
         if ticket.as_ref().is_some_and(|ticket| !ticket.take()) {
-            // Its caller has waited long enough already.
+            // Its caller has given up already.
             self.parts.inbox.free(caller.cost);
             return;
         }
@@ -109,7 +109,7 @@ impl Driver {
         }
     }
 
-    /// A caller waits no longer: it is told what is known.
+    /// Answers a caller that has given up with what is known.
     fn withdraw(&mut self, now: Time, ticket: &Ticket) {
         let withdrawn = ticket.place().and_then(|place| self.parts.session.withdraw(place));
         match withdrawn {
@@ -124,7 +124,7 @@ impl Driver {
                 self.parts.counters.concluded(now, (caller.op, caller.since), &outcome);
                 caller.answer(outcome);
             }
-            // It has been told already.
+            // The caller has been answered already.
             _ => {}
         }
     }
@@ -134,7 +134,7 @@ impl Driver {
             caller.since = now.since_epoch();
         }
         self.parts.session.add_auth(now, auth, token);
-        // Behind it.
+        // After it.
         self.later.hurry_refused(now);
     }
 
@@ -147,8 +147,8 @@ impl Driver {
         self.parts.session.submit(now, Token::of(sweep.request()));
     }
 
-    /// Leaves the session if somebody wants to and nothing is left to do: whoever resumes it would not know of
-    /// nodes that nobody wants.
+    /// Leaves the session once a caller has asked for it and nothing is left to do: the client that resumes it would
+    /// not know of unwanted nodes.
     pub(super) fn detach_when_done(&mut self) -> bool {
         if self.detaching.is_none() {
             return false;
@@ -156,19 +156,18 @@ impl Driver {
         let swept = self.parts.sweeps.hopeful() == 0 && self.cleanups == 0;
         let done = self.attempts.is_empty() && swept && self.parts.inbox.is_empty();
         let Some(credentials) = self.detaching.take_if(|_| done) else { return false };
-        // Whoever asked may have gone; the session is left all the same.
+        // The caller may have gone; the session is left all the same.
         let _ = credentials.send(self.parts.session.credentials());
         self.parts.session.detach();
         true
     }
 
-    /// Ends the session, once those have come to their end who give something back in it, or three quarters of the time
-    /// are over.
+    /// Ends the session, once the cleanup tasks have finished or three quarters of the time are over.
     fn close(&mut self, now: Time, limit: Option<Duration>, token: Token) {
         if !planted!(ClosingNotAnnounced) {
             self.announce_closing();
         }
-        // What is promised in time is measured from here.
+        // The promised limit counts from here.
         self.alarm.forget();
         let limit = limit.unwrap_or(self.parts.close_timeout);
         if self.cleanups == 0 || self.closing.is_some() {
@@ -190,12 +189,12 @@ impl Driver {
         }
     }
 
-    /// Before any server can hear of it: nobody must count on the session's nodes any more.
+    /// Publishes the state before any server is informed: no task may rely on the session's nodes any more.
     fn announce_closing(&self) {
         self.parts.published.send_if_modified(|published| published.enter(SessionState::Closing));
     }
 
-    /// Answers what was submitted when the session was over already.
+    /// Answers whatever was submitted after the end of the session.
     pub(super) fn refuse_the_rest(&mut self) {
         let now = self.now();
         for command in self.parts.inbox.close() {

@@ -1,24 +1,24 @@
-//! Where requests are encoded: one behind the other, in buffers that they share.
+//! The shared buffer in which requests are encoded.
 
 use std::sync::Mutex;
 
 use bytes::BytesMut;
 use zk_proto::{frame::RequestFrame, request::Request};
 
-/// The buffer that requests of one session are encoded in. They leave it in about the order in which they came, so
-/// that its memory is used again and again, and none lasts because of a few that wait for another server.
+/// The buffer that requests of one session are encoded in. They leave it in roughly the order of their submission, so
+/// its memory is reused, and a few requests that wait for another server do not keep all of it.
 #[derive(Debug, Default)]
 pub(crate) struct Frames(Mutex<BytesMut>);
 
 impl Frames {
     /// Encodes a request.
     pub(crate) fn of<R: Request>(&self, request: &R) -> RequestFrame {
-        // Whoever finds somebody else at it is better off alone than waiting.
+        // If another task is encoding, a separate buffer is better than waiting.
         let Ok(mut buffer) = self.0.try_lock() else { return RequestFrame::of(request) };
         RequestFrame::within(&mut buffer, request)
     }
 
-    /// Gives the buffer back.
+    /// Releases the buffer.
     pub(crate) fn clear(&self) {
         if let Ok(mut buffer) = self.0.try_lock() {
             *buffer = BytesMut::new();

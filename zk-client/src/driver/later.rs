@@ -1,4 +1,4 @@
-//! What is to be done at some time, and the wait for it.
+//! Delayed tasks of the driver, and the timer for them.
 
 use std::{
     pin::Pin,
@@ -11,25 +11,25 @@ use zk_proto::{Time, planted};
 
 use crate::carry::{attempt::AttemptId, sweep::Sweep};
 
-/// How long to wait before asking a server again that could not be bothered.
+/// Pause before asking a busy server again.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
-/// Longest sleep. Nothing else is due that late, and what is far beyond has no [`Instant`].
+/// Longest sleep. Nothing else is due that late, and times far beyond have no [`Instant`].
 const SLEEP_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// Something to be done later.
+/// A delayed task.
 pub(super) enum Task {
-    /// Ask again for what a server would not do just now.
+    /// Submit again what a server was too busy for.
     Sweep(Sweep),
-    /// The same for what it refused.
+    /// Submit again what a server refused.
     Refused(Sweep),
-    /// The same for an attempt to create a node.
+    /// Retry an attempt to create a node.
     Attempt(AttemptId),
-    /// End the session, whoever still has something to do in it.
+    /// End the session, even if cleanup tasks are unfinished.
     Close,
 }
 
-/// What is to be done, and when. There is never much of it.
+/// The delayed tasks and their times. There are never many.
 #[derive(Default)]
 pub(super) struct Later(Vec<(Time, Task)>);
 
@@ -38,7 +38,7 @@ impl Later {
         self.0.push((at, task));
     }
 
-    /// What was refused is to be asked for again now: permissions may have changed.
+    /// Makes refused deletes due now: permissions may have changed.
     pub(super) fn hurry_refused(&mut self, now: Time) {
         for (at, task) in &mut self.0 {
             if let Task::Refused(_) = task {
@@ -47,7 +47,7 @@ impl Later {
         }
     }
 
-    /// Takes what is due.
+    /// Takes the tasks that are due.
     pub(super) fn due(&mut self, now: Time) -> Vec<Task> {
         let (due, later) = std::mem::take(&mut self.0).into_iter().partition(|(at, _)| *at <= now);
         self.0 = later;
@@ -55,7 +55,7 @@ impl Later {
         due.into_iter().map(|(_, task)| task).collect()
     }
 
-    /// Takes everything.
+    /// Takes all tasks.
     pub(super) fn all(&mut self) -> impl Iterator<Item = Task> + use<> {
         std::mem::take(&mut self.0).into_iter().map(|(_, task)| task)
     }
@@ -68,7 +68,7 @@ impl Later {
 /// Wakes the driver at a time of its clock.
 pub(super) struct Alarm {
     sleep: Pin<Box<Sleep>>,
-    /// What `sleep` is set to.
+    /// The time that `sleep` is set to.
     at: Option<Time>,
 }
 
@@ -77,13 +77,13 @@ impl Alarm {
         Self { sleep: Box::pin(tokio::time::sleep(Duration::ZERO)), at: None }
     }
 
-    /// Measures the wait anew: one that has begun goes by what the clock said then.
+    /// Measures the wait again: a running timer is based on an earlier reading of the clock.
     pub(super) const fn forget(&mut self) {
         self.at = None;
     }
 
-    /// Ready at `at`, or too early: each request puts the deadline off a little, and to set a timer costs more than to be
-    /// woken once in vain when it would have been due without them.
+    /// Ready at `at`, or too early: each request postpones the deadline a little, and resetting the timer each time
+    /// costs more than one early wake-up.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,

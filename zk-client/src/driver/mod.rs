@@ -1,13 +1,13 @@
-//! The task that owns the session, and what it is asked for.
+//! The task that owns the session, and its commands.
 //!
 //! | module | concern |
 //! |---|---|
-//! | `command`, `token` | what clients ask for; what waits for a reply |
-//! | `cleanup` | what keeps the session from being left |
+//! | `command`, `token` | commands of clients; recipients of replies |
+//! | `cleanup` | work that must be done before the session is left |
 //! | `task` | the task: it moves bytes, time and tokens, and decides nothing |
-//! | `commands`, `outputs` | commands obeyed; what the session wants carried out |
-//! | `later`, `timers` | what has its time; the wait for it |
-//! | `proof`, `proving` | the SASL exchange under way; its steps |
+//! | `commands`, `outputs` | carrying out commands; carrying out the session's outputs |
+//! | `later`, `timers` | delayed tasks; waiting for deadlines |
+//! | `proof`, `proving` | state of the SASL exchange; its steps |
 //! | `frames` | where requests are encoded |
 
 pub(crate) mod cleanup;

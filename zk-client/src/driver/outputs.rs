@@ -1,4 +1,4 @@
-//! What the session wants done, and whom it answers.
+//! Carries out the session's outputs and delivers its replies.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ impl Driver {
             Output::State(state) => {
                 if let State::Connected(negotiated) = &state {
                     self.judge_margin(negotiated.timeout);
-                    // Another member may know of other permissions.
+                    // Another member may have other permissions.
                     self.later.hurry_refused(now);
                 }
                 self.publish(now, state);
@@ -93,8 +93,7 @@ impl Driver {
         }
     }
 
-    /// A caller's request has no place any more: the caller hears of it, if it has not been told, and there is room for
-    /// another.
+    /// Concludes a caller's request: answers the caller, unless that has been done, and frees the permit.
     pub(super) fn conclude(&mut self, now: Time, mut caller: Caller, outcome: Outcome) {
         if caller.reply.is_some() {
             self.parts.counters.concluded(now, (caller.op, caller.since), &outcome);
@@ -122,7 +121,7 @@ impl Driver {
         self.parts.lease.publish(session.lease(), session.confirmed_lease());
     }
 
-    /// Servers grant what timeout they like: complains if it leaves nothing of the lease that was wished for.
+    /// Warns if the granted timeout is too short for the requested margin: servers may grant less than requested.
     fn judge_margin(&self, timeout: Duration) {
         if let Lease::Margin(wished) = self.parts.lease_by {
             let margin = self.parts.lease_by.margin(timeout);
@@ -137,7 +136,7 @@ impl Driver {
         }
     }
 
-    /// Counts a change of state, and tells it to whoever observes, before anybody else hears of it.
+    /// Counts a change of state, and reports it to the observer before any other task sees it.
     fn observe(&self, state: &State) {
         let counters = &self.parts.counters;
         match state {
@@ -157,7 +156,7 @@ impl Driver {
         let comes_or_goes = matches!(state, State::Connected(_) | State::Disconnected(_));
         let shown = comes_or_goes && self.complaints.changed(now);
         self.observe(&state);
-        // Before the state, so that nobody sees a fresh connection with a stale lease.
+        // Before the state, so that no task sees a new connection with a stale lease.
         self.publish_lease();
         self.parts.published.send_modify(|published| match state {
             State::Connected(negotiated) => {

@@ -1,4 +1,4 @@
-//! SASL exchanges: which step is under way.
+//! State of the SASL exchange.
 
 use std::{fmt, future::Future, pin::Pin};
 
@@ -6,15 +6,15 @@ use zk_proto::session::SaslStep;
 
 use crate::net::sasl::SaslExchange;
 
-/// What there is of the exchange on this connection.
+/// State of the SASL exchange on this connection.
 #[derive(Default)]
 pub(super) enum Proof {
-    /// None.
+    /// No exchange.
     #[default]
     None,
-    /// The server's answer is due.
+    /// Waiting for the server's reply.
     Waiting(Box<dyn SaslExchange>),
-    /// The mechanism thinks.
+    /// The mechanism is computing the next step.
     Thinking(Thought),
 }
 

@@ -1,4 +1,4 @@
-//! Proving to a server who one is, and hearing who it is.
+//! Runs the SASL exchange, by which client and server authenticate each other.
 
 use std::task::{Context, Poll};
 
@@ -7,7 +7,7 @@ use zk_proto::{Time, session::SaslSaid};
 use super::{Driver, proof::Proof};
 
 impl Driver {
-    /// Begins the next step of an exchange.
+    /// Starts the next step of an exchange.
     pub(super) fn prove(&mut self, server: &str, said: SaslSaid) {
         let exchange = match (std::mem::take(&mut self.proof), &said) {
             (Proof::Waiting(exchange), SaslSaid::Answer(_)) => Some(exchange),

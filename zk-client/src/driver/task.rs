@@ -39,11 +39,11 @@ use crate::{
     watch::Listener,
 };
 
-/// Turns without going to sleep before other tasks get a chance.
+/// Turns per poll before the driver yields to other tasks.
 const TURNS_PER_POLL: usize = 16;
 
-/// Answers to give, however few requests are under way, before those who wait for them get a chance: fewer are not worth
-/// a write of their own.
+/// Replies to deliver, however few requests are in flight, before the driver yields to their callers: fewer are not
+/// worth a separate write.
 const ANSWERS_MIN: usize = 20;
 
 /// Everything that a driver is made of and reports to.
@@ -52,7 +52,7 @@ pub(crate) struct Parts {
     pub(crate) lease_by: LeaseBy,
     pub(crate) close_timeout: Duration,
     pub(crate) inbox: Inbox<Command>,
-    /// Of what has lost its owner.
+    /// Deletes nodes without an owner.
     pub(crate) sweeper: Weak<dyn Sweeper>,
     pub(crate) connector: Arc<dyn Connect>,
     pub(crate) sasl: Option<Arc<dyn SaslMechanism>>,
@@ -77,16 +77,16 @@ pub(crate) struct Driver {
     /// Whether all clients are gone.
     pub(super) abandoned: bool,
     pub(super) later: Later,
-    /// How many have something to give back, for which they need the session.
+    /// Number of cleanup tasks that still need the session.
     pub(super) cleanups: usize,
-    /// Who wants to leave the session alive, as soon as nothing is left to do in it.
+    /// The caller that wants to leave the session alive, once nothing is left to do in it.
     pub(super) detaching: Option<oneshot::Sender<Option<Credentials>>>,
-    /// Who wants to end it, and until when, as soon as nothing is left to do in it.
+    /// The caller that wants to end the session, and its deadline, once nothing is left to do in it.
     pub(super) closing: Option<(Time, Token)>,
     pub(super) complaints: Complaints,
-    /// How many requests were under way when some were last written.
+    /// Number of requests in flight at the last write.
     pub(super) under_way: usize,
-    /// How many answers to give before a pause.
+    /// Number of replies to deliver before a pause.
     pub(super) answers: usize,
 }
 
@@ -118,19 +118,19 @@ impl Driver {
         }
     }
 
-    /// Drives the session to its end.
+    /// Drives the session until it ends.
     pub(crate) async fn run(mut self) {
         poll_fn(|cx| self.poll(cx)).await;
         self.refuse_the_rest();
     }
 
-    /// Turns until there is nothing to do but wait, or until others should get a chance.
+    /// Takes turns until there is nothing to do but wait, or until other tasks should run.
     ///
-    /// Others should get it when half of the answers that are due have been given: if all were, and followed by other
-    /// requests only then, client and server would take turns instead of working both.
+    /// Other tasks run once half of the due replies have been delivered: if all were, and only then followed by new
+    /// requests, client and server would alternate instead of working concurrently.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.answers == 0 {
-            // What was asked for in the pause goes out before the rest is looked at.
+            // Requests submitted during the pause are sent before anything else is handled.
             self.take_commands(cx);
             self.write(cx);
         }
@@ -150,14 +150,14 @@ impl Driver {
         if self.answers == 0 {
             cx.waker().wake_by_ref();
         } else {
-            // There is always more than anybody has asked for: to be woken at once would leave timers and other
-            // connections of this thread no turn for a long time.
+            // There is always more to do than callers have asked for: an immediate wake-up would starve timers and
+            // other connections of this thread.
             let _ = pin!(yield_now()).poll(cx);
         }
         Poll::Pending
     }
 
-    /// Polls every source once, in a fixed order. Returns whether any had something.
+    /// Polls every source once, in a fixed order. Returns whether any was ready.
     fn turn(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = self.take_commands(cx);
         let now = self.now();
@@ -168,7 +168,7 @@ impl Driver {
         self.parts.session.rely(self.parts.lease.is_kept());
         if self.parts.session.deadline().is_some_and(|deadline| deadline <= now) {
             if self.parts.session.load().0 == 0 {
-                // Nobody has asked for anything for so long that a ping is due.
+                // No request has been sent for so long that a ping is due.
                 self.parts.frames.clear();
                 self.parts.inbox.shrink();
                 self.parts.session.shrink();
@@ -182,7 +182,7 @@ impl Driver {
             self.answers -= usize::from(matches!(output, Output::Reply { .. }));
             self.carry_out(now, output);
         }
-        // Before those who have been answered get a chance to ask for something else.
+        // Before the answered callers run and submit more.
         self.parts.inbox.give_back();
         self.publish_lease();
         let (requests, bytes) = self.parts.session.load();
@@ -218,7 +218,7 @@ impl Driver {
         true
     }
 
-    /// Writes what there is to write. Returns whether the connection was lost over it.
+    /// Writes the outbound bytes. Returns whether that lost the connection.
     fn write(&mut self, cx: &mut Context<'_>) -> bool {
         let (under_way, _) = self.parts.session.load();
         let outbound = self.parts.session.outbound();
@@ -236,8 +236,8 @@ impl Driver {
     }
 }
 
-/// A driver that goes without having reached the session's end was dropped with its runtime: nobody
-/// keeps the session alive any more, and nobody must believe otherwise.
+/// A driver that is dropped before the session's end was dropped with its runtime: no task keeps the session alive any
+/// more, and no task may believe otherwise.
 impl Drop for Driver {
     fn drop(&mut self) {
         let gone = SessionState::Ended(SessionEnd::Closed);

@@ -1,4 +1,4 @@
-//! The wait for what has its time.
+//! Waits for deadlines and carries out what is due.
 
 use std::task::Context;
 
@@ -8,7 +8,7 @@ use super::{Driver, later::Task};
 use crate::driver::token::Token;
 
 impl Driver {
-    /// Arranges to be woken at the next deadline. Returns whether that is still to come.
+    /// Arranges a wake-up at the next deadline. Returns whether that is still in the future.
     pub(super) fn wait(&mut self, cx: &mut Context<'_>) -> bool {
         let deadline = self.parts.session.deadline().into_iter().chain(self.later.next()).min();
         let Some(deadline) = deadline else { return true };
@@ -16,7 +16,7 @@ impl Driver {
         self.alarm.poll(cx, deadline, || Time::new(clock.now())).is_pending()
     }
 
-    /// Does what is due. Returns whether anything was.
+    /// Carries out the tasks that are due. Returns whether there were any.
     pub(super) fn do_due(&mut self, now: Time) -> bool {
         let due = self.later.due(now);
         let any = !due.is_empty();

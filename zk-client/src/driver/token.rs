@@ -1,4 +1,4 @@
-//! What waits for the reply to a request.
+//! Recipients of replies.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,13 +15,13 @@ use crate::{
     watch::Listener,
 };
 
-/// What waits for a reply.
+/// The recipient of a reply.
 #[derive(Debug)]
 pub(crate) enum Token {
     Caller(Caller),
     Closer(oneshot::Sender<()>),
     Attempt(AttemptId),
-    /// Apart, since it is larger than all others.
+    /// Boxed, since it is larger than all others.
     Sweep(Box<Sweep>),
     Nobody,
 }
@@ -31,12 +31,12 @@ pub(crate) enum Token {
 pub(crate) struct Caller {
     /// `None` once it has been answered, while its request still has its place.
     pub(crate) reply: Option<oneshot::Sender<Outcome>>,
-    /// Of a caller that does not wait for ever.
+    /// Present if the caller has a timeout.
     pub(crate) ticket: Option<Arc<Ticket>>,
     pub(crate) op: OpCode,
-    /// When the driver has heard of it.
+    /// When the driver received the request.
     pub(crate) since: Duration,
-    /// The room that it takes up, until its request has no place any more.
+    /// The permit it holds until its request has left its place.
     pub(crate) cost: Option<Cost>,
 }
 
@@ -53,13 +53,13 @@ impl From<AttemptId> for Token {
 }
 
 impl Token {
-    /// A request with something else to wait for its reply.
+    /// Converts the recipient of a request's reply.
     pub(crate) fn of<T: Into<Self>>(request: Outgoing<T, Listener>) -> Outgoing<Self, Listener> {
         let Outgoing { frame, token, watch, on_loss, patience } = request;
         Outgoing { frame, token: token.into(), watch, on_loss, patience }
     }
 
-    /// Whoever waited may have gone.
+    /// The caller may have gone.
     pub(super) fn refuse(self, end: SessionEnd) {
         if let Self::Caller(mut caller) = self {
             caller.answer(Outcome::NotSent(session::Cause::SessionOver(end.into())));
@@ -76,10 +76,10 @@ impl Caller {
         Self { reply: Some(reply), ticket, op, since: Duration::ZERO, cost: None }
     }
 
-    /// Tells the caller, unless that has been done.
+    /// Answers the caller, unless that has been done.
     pub(crate) fn answer(&mut self, outcome: Outcome) {
         if let Some(reply) = self.reply.take() {
-            // It may have gone; the answer goes with it.
+            // The caller may have gone; the reply is dropped then.
             let _ = reply.send(outcome);
         }
     }

@@ -1,10 +1,10 @@
-//! What comes of a request that has failed: whether it was applied.
+//! Errors of failed requests: whether they were applied.
 
 use zk_proto::OpCode;
 
 use super::cause::{Cause, Rejection, SessionEnd};
 
-/// Why a read gave nothing. Reads change nothing, so there is no doubt to report.
+/// Why a read failed. Reads change nothing, so there is no doubt to report.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -25,10 +25,10 @@ use super::cause::{Cause, Rejection, SessionEnd};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// A server answered, and the answer is no.
+    /// A server answered with an error.
     #[error("{0}")]
     Rejected(Rejection),
-    /// There was no answer.
+    /// There was no reply.
     #[error("read not answered: {0}")]
     Unavailable(Cause),
 }
@@ -56,19 +56,19 @@ pub enum ReadError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// A server answered, and the answer is no. Nothing was written.
+    /// A server answered with an error. Nothing was written.
     #[error("{0}")]
     Rejected(Rejection),
-    /// The request never reached a server, or was turned away unread. Nothing was written.
+    /// The request never reached a server, or was rejected unread. Nothing was written.
     #[error("write not applied: {0}")]
     NotApplied(Cause),
-    /// The request was sent and not answered. It may or may not have been written, now or a little
-    /// later; [`Client::settle`](crate::Client::settle) tells when a read is conclusive.
+    /// The request was sent and not answered. It may or may not be applied, now or a little later;
+    /// [`Client::settle`](crate::Client::settle) returns once a read is conclusive.
     #[error("{0}")]
     InDoubt(InDoubt),
 }
 
-/// A write of which nobody knows whether it happened.
+/// A write whose outcome is unknown.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -97,12 +97,12 @@ pub enum WriteError {
 pub struct InDoubt {
     /// The operation.
     pub op: OpCode,
-    /// Why there was no answer.
+    /// Why there was no reply.
     pub cause: Cause,
 }
 
 impl ReadError {
-    /// What a server said no with, if one did.
+    /// Returns the error a server answered with, if one did.
     #[must_use]
     pub const fn rejection(&self) -> Option<Rejection> {
         match self {
@@ -122,7 +122,7 @@ impl ReadError {
 }
 
 impl WriteError {
-    /// What a server said no with, if one did.
+    /// Returns the error a server answered with, if one did.
     #[must_use]
     pub const fn rejection(&self) -> Option<Rejection> {
         match self {

@@ -1,4 +1,4 @@
-//! Reasons: what a server refuses, why there is no answer, how sessions end.
+//! Reasons: refusals of servers, missing replies, ends of sessions.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub enum Cause {
         /// The limit in bytes.
         len_max: usize,
     },
-    /// The answer is longer than this client takes. The connection was lost over it.
+    /// The reply is longer than this client accepts. It cost the connection.
     #[error(
         "reply of {len} bytes exceeds the limit of {len_max}: see ConnectOptions::reply_len_max"
     )]
@@ -37,19 +37,19 @@ pub enum Cause {
         /// The [limit](crate::ConnectOptions::reply_len_max) in bytes.
         len_max: usize,
     },
-    /// Servers end the connection over the request, one after the other, though connections live without it: it is longer
-    /// than they take (`jute.maxbuffer`), or there is something in it that they fail over. It is not sent again, so that
-    /// everybody else's requests can be answered. Only of requests that are harmless to repeat; others are in doubt over the
-    /// first connection that they cost.
+    /// Servers close one connection after another over this request, though connections without it live: it is longer
+    /// than they accept (`jute.maxbuffer`), or something in it makes them fail. It is not sent again, so that all other
+    /// requests can be answered. Only for requests that are harmless to repeat; others are in doubt after the first
+    /// lost connection.
     #[error("{0}")]
     CostsConnection(Box<Costly>),
     /// There was no connection, and the request was [not to wait](crate::Get::fail_fast) for one.
     #[error("not connected")]
     NotConnected,
-    /// There was no answer in the [time allowed](crate::Get::timeout).
+    /// There was no reply in the [time allowed](crate::Get::timeout).
     #[error("deadline exceeded")]
     DeadlineExceeded,
-    /// Too many requests are waiting or in flight already, or too many bytes of them: see
+    /// Too many requests, or bytes of requests, are pending or in flight: see
     /// [`ConnectOptions::requests_max`](crate::ConnectOptions::requests_max) and
     /// [`request_bytes_max`](crate::ConnectOptions::request_bytes_max).
     #[error("queue is full")]
@@ -57,16 +57,16 @@ pub enum Cause {
     /// An argument that no server would accept.
     #[error("{0}")]
     InvalidPath(#[from] PathError),
-    /// Arguments that do not go together.
+    /// Arguments that cannot be combined.
     #[error("{0}")]
     InvalidArgument(&'static str),
-    /// The server is throttling and has not looked at the request.
+    /// The server is throttling and has not processed the request.
     #[error("server is throttling")]
     Throttled,
-    /// The answer does not make sense.
+    /// The reply cannot be decoded.
     #[error("answer not understood: {0}")]
     Undecodable(DecodeError),
-    /// The answer is one to something else than what was asked for.
+    /// The reply belongs to a different request.
     #[error("answer does not fit the request: {0}")]
     Mismatch(&'static str),
 }
@@ -75,18 +75,18 @@ pub enum Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionEnd {
-    /// The servers have forgotten it, or must have by now.
+    /// The servers have expired it, or must have by now.
     #[error("session expired")]
     Expired,
     /// The servers refuse the credentials.
     #[error("authentication failed")]
     AuthFailed,
-    /// It was closed by its user.
+    /// The application closed it.
     #[error("session closed")]
     Closed,
 }
 
-/// What a server said no with.
+/// The error code of a server's reply.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -127,7 +127,7 @@ pub enum Rejection {
     Unimplemented,
     /// The server does not accept the arguments.
     BadArguments,
-    /// Ephemeral nodes are not to be had in this (local) session.
+    /// Ephemeral nodes are not available in this (local) session.
     EphemeralOnLocalSession,
     /// Any other code, known to [`ErrorCode`] or not.
     Other(ErrorCode),

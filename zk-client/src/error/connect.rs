@@ -1,4 +1,4 @@
-//! Why there is no session.
+//! Why no session could be established.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -6,17 +6,17 @@ use zk_proto::{path::PathError, session::LinkError};
 
 use super::cause::SessionEnd;
 
-/// Why there is no session.
+/// Why no session could be established.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The connection string makes no sense.
+    /// The connection string is invalid.
     #[error("connection string: {0}")]
     InvalidServers(#[from] ServersError),
-    /// No server made a session in time. Some may be reachable but not part of a quorum.
+    /// No server created a session in time. Some may be reachable but not part of a quorum.
     #[error("no session within the time allowed; last attempt: {}", LastAttempt(last))]
     TimedOut {
-        /// The last attempt that failed: server and reason.
+        /// The last failed attempt: server and reason.
         last: Option<(Arc<str>, LinkError)>,
     },
     /// The servers refused.
@@ -27,15 +27,15 @@ pub enum ConnectError {
     LeaseMargin {
         /// The margin.
         margin: Duration,
-        /// The session timeout that was wished for.
+        /// The requested session timeout.
         timeout: Duration,
     },
-    /// The system gave no random numbers.
+    /// The system provided no random numbers.
     #[error("no randomness: {0}")]
     Entropy(String),
 }
 
-/// How [`ConnectError::TimedOut`] tells of the last attempt.
+/// Formats the last attempt for [`ConnectError::TimedOut`].
 struct LastAttempt<'a>(&'a Option<(Arc<str>, LinkError)>);
 
 impl fmt::Display for LastAttempt<'_> {
@@ -54,10 +54,10 @@ pub enum ServersError {
     /// It names no server.
     #[error("no server named")]
     Empty,
-    /// A server's address makes no sense.
+    /// A server's address is invalid.
     #[error("{0:?} is not HOST, HOST:PORT or [IPV6]:PORT")]
     Address(String),
-    /// A list of other servers for a client that has its chroot already.
+    /// A list of servers for a client that has its chroot already contains another.
     #[error("a chroot where only servers are to be named")]
     UnexpectedChroot,
     /// What follows the servers is not a path.

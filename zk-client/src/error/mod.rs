@@ -1,12 +1,12 @@
-//! Errors that answer the one question that matters: was it applied?
+//! Errors that answer the one question that matters: was the request applied?
 //!
 //! | module | concern |
 //! |---|---|
-//! | `call` | what comes of a request that has failed |
+//! | `call` | errors of failed requests |
 //! | `multi` | why a transaction was not carried out |
-//! | `cause` | reasons: refusals, why there is no answer, how sessions end |
-//! | `connect` | why there is no session |
-//! | `verdict` | what an outcome is to a caller |
+//! | `cause` | reasons: refusals, missing replies, ends of sessions |
+//! | `connect` | why no session could be established |
+//! | `verdict` | an outcome as a caller's error |
 
 mod call;
 mod cause;

@@ -7,17 +7,17 @@ use zk_proto::{
 
 use super::cause::Rejection;
 
-/// Which operation has stopped a transaction, and how.
+/// The operation that failed a transaction, and its error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("operation {index} {rejection}")]
 pub struct MultiError {
-    /// Its place among the operations, from 0.
+    /// Its index among the operations, from 0.
     pub index: usize,
-    /// What the server said.
+    /// The server's error.
     pub rejection: Rejection,
 }
 
-/// What has stopped a transaction, if anything has.
+/// Returns the operation that failed a transaction, if one did.
 pub(crate) fn failure(response: &MultiResponse) -> Option<MultiError> {
     response.iter().enumerate().find_map(|(index, (_, result))| match result {
         MultiResult::Error(code) => failed(index, code),
@@ -25,7 +25,7 @@ pub(crate) fn failure(response: &MultiResponse) -> Option<MultiError> {
     })
 }
 
-/// Whether it is this operation that has stopped a transaction: others have codes of no meaning.
+/// Returns the error if this operation failed the transaction: the codes of the others mean nothing.
 pub(crate) fn failed(index: usize, code: ErrorCode) -> Option<MultiError> {
     let has_failed = !code.is_ok() && code != ErrorCode::RUNTIME_INCONSISTENCY;
     has_failed.then(|| MultiError { index, rejection: code.into() })

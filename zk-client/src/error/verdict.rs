@@ -1,4 +1,4 @@
-//! What an outcome is to a caller, in the words of its error.
+//! An outcome as a caller's error.
 
 use zk_proto::{ErrorCode, OpCode, session::LinkError};
 
@@ -7,7 +7,7 @@ use super::{
     cause::{Cause, Rejection, SessionEnd},
 };
 
-/// How the two kinds of errors tell an outcome.
+/// Builds either kind of error from an outcome.
 pub(crate) trait CallError: Sized {
     fn answered(op: OpCode, code: ErrorCode) -> Self;
     fn not_sent(cause: Cause) -> Self;
@@ -45,7 +45,7 @@ impl CallError for WriteError {
     }
 }
 
-/// What an error code of a server means for the request.
+/// The meaning of a server's error code for the request.
 pub(crate) enum Verdict {
     Rejected,
     NotApplied(Cause),
@@ -61,7 +61,7 @@ impl Verdict {
                 Self::NotApplied(Cause::SessionEnded(SessionEnd::Expired))
             }
             ErrorCode::AUTH_FAILED => Self::NotApplied(Cause::SessionEnded(SessionEnd::AuthFailed)),
-            // Made by clients; what a proxy in between may mean by them is open.
+            // Clients use these codes; what a proxy in between means by them is unknown.
             ErrorCode::CONNECTION_LOSS
             | ErrorCode::OPERATION_TIMEOUT
             | ErrorCode::REQUEST_TIMEOUT => Self::InDoubt(lost()),

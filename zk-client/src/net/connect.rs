@@ -1,10 +1,10 @@
-//! How connections are made: what users can bring along.
+//! How connections are made; applications can provide their own.
 
 use std::{future::Future, io, pin::Pin};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Any stream of bytes that a session can be carried over.
+/// Any byte stream that can carry a session.
 pub trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Transport for T {}
@@ -12,7 +12,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Transport for T {}
 /// A connection being made. Dropping it gives up.
 pub type Dial = Pin<Box<dyn Future<Output = io::Result<Box<dyn Transport>>> + Send>>;
 
-/// How connections are made: over TCP, unless [`ConnectOptions::connector`] says otherwise.
+/// Makes connections: over TCP, unless [`ConnectOptions::connector`] is set.
 ///
 /// [`ConnectOptions::connector`]: crate::ConnectOptions::connector
 ///
@@ -21,7 +21,7 @@ pub type Dial = Pin<Box<dyn Future<Output = io::Result<Box<dyn Transport>>> + Se
 /// use tokio::net::UnixStream;
 /// use zk_client::{Connect, ConnectOptions, Dial, Transport};
 ///
-/// /// Over a proxy on this machine that listens on a socket for each server.
+/// /// Connects over a proxy on this machine that listens on a socket for each server.
 /// struct Sidecar;
 ///
 /// impl Connect for Sidecar {
@@ -40,7 +40,7 @@ pub type Dial = Pin<Box<dyn Future<Output = io::Result<Box<dyn Transport>>> + Se
 /// # }
 /// ```
 pub trait Connect: Send + Sync + 'static {
-    /// Begins to connect to `server`, given as `host:port` as in the connection string. Called anew for
-    /// each attempt, so that names are resolved anew each time. The session bounds the time.
+    /// Starts to connect to `server`, given as `host:port` as in the connection string. Called again for each attempt,
+    /// so that names are resolved each time. The session bounds the time.
     fn connect(&self, server: &str) -> Dial;
 }

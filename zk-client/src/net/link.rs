@@ -13,7 +13,7 @@ use zk_proto::session::{LinkError, ProbeAnswer};
 
 use super::connect::{Dial, Transport};
 
-/// What the driver has of a connection.
+/// The driver's connection.
 pub(crate) enum Link {
     Down,
     Dialing(Dial),
@@ -31,7 +31,7 @@ impl fmt::Debug for Link {
 }
 
 impl Link {
-    /// Whether the dial has ended; pending if there is none.
+    /// Polls the dial in progress; pending if there is none.
     pub(crate) fn poll_dial(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         let Self::Dialing(dial) = self else { return Poll::Pending };
         match ready!(dial.as_mut().poll(cx)) {
@@ -46,7 +46,7 @@ impl Link {
         }
     }
 
-    /// Appends what has come to `inbound`, as far as there is room; pending without a connection.
+    /// Appends received bytes to `inbound`, as far as there is room; pending without a connection.
     pub(crate) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -62,7 +62,7 @@ impl Link {
         Poll::Ready(outcome)
     }
 
-    /// Writes as much of `outbound` as the connection takes, and takes it off.
+    /// Writes as much of `outbound` as the connection accepts, and removes it.
     pub(crate) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -90,7 +90,7 @@ impl Link {
     }
 }
 
-/// Errors of the operating system, and of TLS, in the session's words.
+/// Converts errors of the operating system, and of TLS.
 fn link_error(error: &io::Error) -> LinkError {
     use io::ErrorKind as Kind;
     #[cfg(feature = "tls")]
@@ -110,13 +110,13 @@ fn link_error(error: &io::Error) -> LinkError {
 /// Longest time to wait for the answer to a probe, as in the Java client.
 const PROBE_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Asks a server over a connection of its own whether it takes writes.
+/// Asks a server over a separate connection whether it accepts writes.
 pub(crate) async fn probe(dial: Dial) -> ProbeAnswer {
     let ask = async {
         let mut stream = dial.await?;
         stream.write_all(b"isro").await?;
         let mut answer = Vec::new();
-        // Longer than any of the answers; a refusal in words is cut off, and means nothing either way.
+        // Longer than any of the answers; a refusal in words is cut off, and means neither.
         stream.take(8).read_to_end(&mut answer).await?;
         io::Result::Ok(answer)
     };
@@ -134,7 +134,7 @@ pub(crate) async fn probe(dial: Dial) -> ProbeAnswer {
 mod tests {
     use super::*;
 
-    /// What a probe makes of a server that answers with these bytes and closes.
+    /// Returns a probe's result for a server that answers with these bytes and closes.
     fn probed(answer: Option<&'static [u8]>) -> ProbeAnswer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let dial: Dial = Box::pin(async move {
@@ -144,7 +144,7 @@ mod tests {
                 let mut question = [0; 4];
                 far.read_exact(&mut question).await.unwrap();
                 assert_eq!(&question, b"isro");
-                // Who has heard enough may be gone by now.
+                // The client may have read enough and closed.
                 let _ = far.write_all(answer).await;
             });
             Ok(Box::new(near) as Box<dyn Transport>)

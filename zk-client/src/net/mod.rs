@@ -1,4 +1,4 @@
-//! Connections to servers: names, sockets, TLS, and proving who one is.
+//! Connections to servers: names, sockets, TLS, and authentication.
 
 pub(crate) mod connect;
 pub(crate) mod link;

@@ -1,4 +1,4 @@
-//! From names to connections: every address of a server is tried, and names are looked up anew each time.
+//! From names to connections: tries every address of a server, and resolves names at each attempt.
 
 use std::{
     fmt,
@@ -19,21 +19,21 @@ use tokio::net::{TcpStream, lookup_host};
 
 use super::connect::{Connect, Dial, Transport};
 
-/// How long one address has before the next one is tried as well, as RFC 8305 recommends.
+/// How long one address is tried before the next one is tried as well, as RFC 8305 recommends.
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// Addresses being looked up. Dropping it gives up.
+/// A lookup in progress. Dropping it gives up.
 pub type Lookup = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 
-/// How names of servers become addresses: by the system, unless
-/// [`ConnectOptions::resolver`](crate::ConnectOptions::resolver) says otherwise.
+/// Resolves the names of servers: by the system, unless [`ConnectOptions::resolver`](crate::ConnectOptions::resolver)
+/// is set.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::{future::ready, net::SocketAddr};
 /// use zk_client::{ConnectOptions, Lookup, Resolve};
 ///
-/// /// Servers whose names nobody else knows.
+/// /// Servers whose names are in no other directory.
 /// struct Table(Vec<(&'static str, SocketAddr)>);
 ///
 /// impl Resolve for Table {
@@ -50,12 +50,12 @@ pub type Lookup = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Sen
 /// # }
 /// ```
 pub trait Resolve: Send + Sync + 'static {
-    /// Looks up `server`, given as `host:port` as in the connection string. Called anew for each attempt to connect, so
-    /// that servers may change their addresses. The session bounds the time.
+    /// Resolves `server`, given as `host:port` as in the connection string. Called again for each connection attempt,
+    /// so that servers may change their addresses. The session bounds the time.
     fn resolve(&self, server: &str) -> Lookup;
 }
 
-/// The system's way to look up names.
+/// The system's resolver.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
@@ -66,13 +66,13 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Connections over TCP to addresses that a resolver finds: to whichever of a server's addresses answers first. Clones
-/// take turns with each other.
+/// Connects over TCP to addresses that a resolver finds: to the server's first address that answers. Clones share one
+/// rotation over the addresses.
 ///
 /// ```
 /// use zk_client::{Connect, Dial, ResolvedConnect};
 ///
-/// /// Says whom it connects to, and leaves the rest to others.
+/// /// Prints the server it connects to, and delegates the rest.
 /// struct Loud(ResolvedConnect);
 ///
 /// impl Connect for Loud {
@@ -88,20 +88,20 @@ impl Resolve for SystemResolver {
 #[derive(Clone)]
 pub struct ResolvedConnect {
     resolver: Arc<dyn Resolve>,
-    /// Counts attempts, so that each begins with another one of a name's addresses. Begins anywhere, so that processes
-    /// that start together do not all go to the first one.
+    /// Counts attempts, so that each starts with another of a name's addresses. Starts at random, so that processes
+    /// started together do not all connect to the first one.
     attempts: Arc<AtomicUsize>,
 }
 
 impl ResolvedConnect {
-    /// With this resolver.
+    /// Uses this resolver.
     pub fn new(resolver: impl Resolve) -> Self {
         let any = RandomState::new().hash_one(()) as usize;
         Self { resolver: Arc::new(resolver), attempts: Arc::new(AtomicUsize::new(any)) }
     }
 }
 
-/// With the system's resolver.
+/// Uses the system's resolver.
 impl Default for ResolvedConnect {
     fn default() -> Self {
         Self::new(SystemResolver)
@@ -121,7 +121,7 @@ impl Connect for ResolvedConnect {
     }
 }
 
-/// Connects to whichever of a server's addresses answers first.
+/// Connects to the server's first address that answers.
 fn dial(lookup: Lookup, attempt: usize) -> Dial {
     Box::pin(async move {
         let addresses = in_turn(lookup.await?, attempt);
@@ -131,8 +131,8 @@ fn dial(lookup: Lookup, attempt: usize) -> Dial {
     })
 }
 
-/// The order in which to try addresses: the kinds alternate, beginning with the one that the resolver put first, and
-/// among those of a kind each attempt begins with another one.
+/// The order in which to try addresses: the address families alternate, starting with the one that the resolver put
+/// first, and within a family each attempt starts with another address.
 fn in_turn(addresses: Vec<SocketAddr>, attempt: usize) -> Vec<SocketAddr> {
     let first_is_v6 = addresses.first().is_some_and(SocketAddr::is_ipv6);
     let (mut first, mut second): (Vec<_>, Vec<_>) =
@@ -153,7 +153,8 @@ fn in_turn(addresses: Vec<SocketAddr>, attempt: usize) -> Vec<SocketAddr> {
     }
 }
 
-/// An address that does not answer keeps the others waiting only for a moment, one that refuses not at all.
+/// Tries the addresses in order: one that does not answer delays the next only for a moment, one that refuses not at
+/// all.
 async fn first_of(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
     type Attempt = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
     let mut left = addresses.into_iter();

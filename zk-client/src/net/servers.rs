@@ -6,10 +6,10 @@ use zk_proto::path::ZkPath;
 
 use crate::error::ServersError;
 
-/// Where ZooKeeper listens unless told otherwise.
+/// ZooKeeper's default port.
 const PORT_DEFAULT: u16 = 2181;
 
-/// Servers and, behind them, the node that all paths are relative to.
+/// Servers and the chroot after them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Servers {
     /// Each `host:port`.
@@ -38,7 +38,7 @@ impl FromStr for Servers {
     }
 }
 
-/// `host:port`, with brackets around an IPv6 address and the default port filled in.
+/// Returns `host:port`, with brackets around an IPv6 address and the default port filled in.
 fn with_port(server: &str) -> Option<Arc<str>> {
     let is_ipv6 = |host: &str| host.parse::<std::net::Ipv6Addr>().is_ok();
     let (host, port) = match server.strip_prefix('[') {

@@ -1,4 +1,4 @@
-//! All creates under way.
+//! All creates in progress.
 
 use std::{
     collections::BTreeMap,
@@ -29,16 +29,16 @@ use crate::{
     watch::Listener,
 };
 
-/// All creates under way.
+/// All creates in progress.
 #[derive(Debug)]
 pub(crate) struct Attempts {
     running: BTreeMap<u64, Attempt>,
     next: u64,
-    /// For the nodes that come of it. Weak, or the driver would keep itself alive.
+    /// Deletes unneeded nodes. Weak, or the driver would keep itself alive.
     sweeper: Weak<dyn Sweeper>,
     level: Arc<Level>,
     published: watch::Receiver<Published>,
-    /// The room that the last one to end took up.
+    /// The permit of the last create to end.
     freed: Option<Cost>,
     lease: Arc<Lease>,
 }
@@ -54,7 +54,7 @@ impl Attempts {
         Self { running, next: 0, sweeper, level, published, lease, freed: None }
     }
 
-    /// Whether all have come to their end.
+    /// Whether no create is in progress.
     pub(crate) fn is_empty(&self) -> bool {
         self.running.is_empty()
     }
@@ -81,7 +81,7 @@ impl Attempts {
         request
     }
 
-    /// A server was not able to resolve the doubt when it was asked; ask again.
+    /// Searches again, after a server was unable to resolve the doubt.
     pub(crate) fn retry(&mut self, AttemptId(id): AttemptId) -> Vec<Next> {
         match self.running.get_mut(&id) {
             Some(attempt) => attempt.search(id),
@@ -89,7 +89,7 @@ impl Attempts {
         }
     }
 
-    /// One of an attempt's requests has come to its end.
+    /// Processes the outcome of one of an attempt's requests.
     pub(crate) fn advance(
         &mut self,
         AttemptId(id): AttemptId,
@@ -108,8 +108,8 @@ impl Attempts {
                 Vec::new()
             }
             Progress::Incomplete { index, left } => {
-                // As if the creates had been too late: whoever tries again asks for new names. But they have
-                // happened, and the node that they replaced is gone.
+                // Reported as if the creates had been too late: a caller that retries asks for new names. But they were
+                // applied, and the node they replaced is gone.
                 attempt.create.replaced = None;
                 self.freed = attempt.cost;
                 let missing = MultiError { index, rejection: Rejection::NoNode };
@@ -119,7 +119,7 @@ impl Attempts {
         }
     }
 
-    /// The room that has become free, once.
+    /// Returns the freed permit, once.
     pub(crate) const fn take_freed(&mut self) -> Option<Cost> {
         self.freed.take()
     }
@@ -131,7 +131,7 @@ impl Attempts {
         may_lack_parents: bool,
     ) {
         let ProtectedCreate { nodes: wanted, replaced, chroot, done, .. } = create;
-        // Without a client the session is being closed, and takes the nodes along.
+        // Without a client the session is being closed, and its nodes go with it.
         let Some(sweeper) = self.sweeper.upgrade() else { return };
         let own = |Disowned { absolute, stat, sequence, is_shared }| OwnedNode {
             absolute,
@@ -150,7 +150,7 @@ impl Attempts {
             pairs.map(|pairs| pairs.map(|(wanted, found)| own(found.of(&wanted))).collect())
         });
         let kept = replaced.filter(|_| !created).map(own);
-        // If nobody waits any more, the nodes delete themselves in being dropped.
+        // If no caller waits any more, dropping the nodes deletes them.
         let unwanted = done.send(Concluded { nodes, kept, creates });
         if planted!(CancelLeavesNode) {
             std::mem::forget(unwanted);

@@ -1,19 +1,18 @@
-//! Creates that are carried through a lost reply, by the session and not by their caller.
+//! Creates that the session, not the caller, carries through a lost reply.
 //!
-//! The node's name begins with an id that nobody else has. If the reply is lost, the session, once it is
-//! back, asks for a `sync` and then for the siblings: if a node with that id is among them, that is the
-//! one; if none is, none will ever appear, and the node is created again. The `sync` is not optional: a
-//! create that the leader has accepted but not committed is invisible to a client that reconnects, and
-//! without waiting for it a second node would be made.
+//! The node's name begins with a unique id. If the reply is lost, the session, once connected again, sends a `sync` and
+//! then lists the siblings: a node with that id is the one that was created; if there is none, none will ever appear,
+//! and the session creates the node again. The `sync` is not optional: a create that the leader has accepted but not
+//! committed is invisible to a client that reconnects, and without the `sync` a second node would be created.
 //!
-//! Several nodes can be created together, in one transaction: then all are found, or none.
+//! Several nodes can be created in one transaction: then either all are found, or none.
 //!
 //! | module | concern |
 //! |---|---|
-//! | `wanted` | a node to create, and what it is known by |
-//! | `search` | what the answers to a search mean |
-//! | `protected` | creates that are to be carried through, and what comes of them |
-//! | `one`, `all` | one create under way; all of them |
+//! | `wanted` | a node to create, and how it is recognised |
+//! | `search` | interpreting the replies of a search |
+//! | `protected` | a protected create and its result |
+//! | `one`, `all` | one create in progress; all of them |
 
 mod all;
 mod one;

@@ -1,4 +1,4 @@
-//! One create under way: what it waits for, and what it does next.
+//! One create in progress: the replies it waits for, and its next step.
 
 use std::sync::Arc;
 
@@ -35,45 +35,45 @@ use crate::{
 pub(super) enum Step {
     /// The reply to the create.
     Create,
-    /// The replies to the `sync`, and to the listings or the look behind it.
+    /// The replies to the `sync`, and to the listings or the read behind it.
     Search,
-    /// The [`Stat`](zk_proto::Stat)s of the nodes that were found, and the data where that has to tell.
+    /// The [`Stat`](zk_proto::Stat)s of the nodes that were found, and the data where that identifies the node.
     Check { candidates: Vec<Candidate> },
 }
 
 #[derive(Debug)]
 pub(super) struct Attempt {
     pub(super) create: ProtectedCreate,
-    /// The room that it takes up, whatever it is just waiting for.
+    /// The permit it holds throughout, whatever it is waiting for.
     pub(super) cost: Option<Cost>,
     pub(super) step: Step,
-    /// Replies of this step that are still to come, and those that have; they come in order.
+    /// Outstanding replies of this step, and those received; they arrive in order.
     pub(super) missing: usize,
     pub(super) outcomes: Vec<Outcome>,
-    /// Which of the two creates was sent last.
+    /// Whether the last create sent was the legacy one.
     pub(super) legacy: bool,
-    /// How many replies of the search could not be read.
+    /// How many replies of the search were unreadable.
     pub(super) unread: u32,
     pub(super) level: Arc<Level>,
 }
 
-/// Which of the creates under way.
+/// Identifies a create in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AttemptId(pub(super) u64);
 
-/// What an attempt wants next.
+/// The next action of an attempt.
 #[derive(Debug)]
 pub(crate) enum Next {
     Submit(Outgoing<AttemptId, Listener>),
     Sweep(Sweep),
-    /// Call [`Attempts::retry`](super::Attempts::retry) with this a little later.
+    /// Call [`Attempts::retry`](super::Attempts::retry) with this after a pause.
     Later(AttemptId),
 }
 
 pub(super) enum Progress {
     Go(Vec<Next>),
     Done(Result<Result<Vec<Found>, MultiError>, WriteError>),
-    /// Somebody has deleted this one of several nodes meanwhile.
+    /// Another client has deleted this one of several nodes in the meantime.
     Incomplete {
         index: usize,
         left: Vec<Next>,
@@ -86,19 +86,19 @@ pub(super) fn harmless<R: Request>(id: u64, request: &R) -> Next {
         token: AttemptId(id),
         watch: None,
         on_loss: OnLoss::Resend,
-        // What stands behind it would be answered before it.
+        // A resent request would be answered after those behind it.
         patience: Patience::Connections,
     })
 }
 
 impl Attempt {
-    /// Whether this is one plain create, and not a transaction.
+    /// Whether this is one plain create rather than a transaction.
     pub(super) fn is_plain(&self) -> bool {
         let ProtectedCreate { nodes, replaced, checked, .. } = &self.create;
         nodes.len() == 1 && replaced.is_none() && checked.is_empty() && !self.is_shared()
     }
 
-    /// Whether others use the name of the (only) node too.
+    /// Whether other clients use the name of the (only) node too.
     pub(super) fn is_shared(&self) -> bool {
         self.create.nodes.iter().any(Wanted::shares_its_name)
     }
@@ -120,7 +120,7 @@ impl Attempt {
                 }
             }
             nodes => {
-                // The plain create: every server knows it, and not every one can tell the stat here.
+                // The plain create: every server knows it, and some cannot return the stat here.
                 let paths: Vec<String> = nodes.iter().map(Wanted::path).collect();
                 let creates = nodes.iter().zip(&paths).map(|(node, path)| node.request(path));
                 let checks = self.create.checked.iter().map(|(path, version)| {
@@ -131,7 +131,7 @@ impl Attempt {
                     let path = Str::from(&*node.absolute);
                     MultiOp::Delete(DeleteRequest { path, version: ANY_VERSION })
                 });
-                // Written once before anybody can see it: see `protected_by_its_data`.
+                // Written once before it is visible to any client: see `protected_by_its_data`.
                 let sets =
                     nodes.iter().zip(&paths).filter(|_| self.is_shared()).map(|(node, path)| {
                         let (path, data) = (Str::from(&**path), Some(&*node.data));
@@ -146,7 +146,7 @@ impl Attempt {
         Outgoing { frame, token, watch: None, on_loss, patience: Patience::Throttling }
     }
 
-    /// One of the replies that this step waits for.
+    /// Processes one of the replies this step waits for.
     pub(super) fn heard(&mut self, id: u64, session: SessionId, outcome: Outcome) -> Progress {
         self.outcomes.push(outcome);
         self.missing -= 1;
@@ -172,14 +172,14 @@ impl Attempt {
 
     pub(super) fn again(&mut self, id: u64) -> Progress {
         if self.create.done.is_closed() {
-            // Nobody waits for the nodes, and there are none.
+            // No caller waits for the nodes, and there are none.
             return failed(over());
         }
         self.wait_for(Step::Create, 1);
         Progress::Go(vec![Next::Submit(self.create_request(id))])
     }
 
-    /// The parents, each once.
+    /// The parents, without duplicates.
     pub(super) fn parents(&self) -> Vec<Arc<str>> {
         let mut parents: Vec<Arc<str>> = Vec::new();
         for node in &self.create.nodes {
@@ -237,7 +237,7 @@ impl Attempt {
             code => match Verdict::of(code) {
                 Verdict::InDoubt(_) => Progress::Go(self.search(id)),
                 _ => Progress::Done(match WriteError::answered(self.op(), code) {
-                    // One or several: what was refused is one of the nodes.
+                    // As in a transaction: the refused operation is the create of a node.
                     WriteError::Rejected(rejection) if self.is_plain() => {
                         Ok(Err(MultiError { index: 0, rejection }))
                     }
@@ -247,7 +247,7 @@ impl Attempt {
         }
     }
 
-    /// The nodes that a create has answered with, or what has stopped the transaction; `None` if the answer
+    /// Returns the nodes that a create has returned, or the operation that failed the transaction; `None` if the reply
     /// makes no sense.
     pub(super) fn read_created(
         &self,
@@ -291,7 +291,7 @@ pub(super) const fn over() -> Lost {
     Lost::SessionOver(zk_proto::session::Over::Closed)
 }
 
-/// Without its session the node cannot outlive the doubt.
+/// Fails without doubt: without its session the node cannot exist.
 pub(super) fn failed(cause: Lost) -> Progress {
     Progress::Done(Err(WriteError::NotApplied(Cause::from(cause))))
 }

@@ -1,4 +1,4 @@
-//! Creates that are to be carried through, and what comes of them.
+//! A protected create and its result.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     error::{MultiError, Rejection, WriteError},
 };
 
-/// Creates with ids in their names, all or nothing, and who waits for the nodes.
+/// Creates with ids in their names, all or nothing, and the channel to their caller.
 #[derive(Debug)]
 pub(crate) struct ProtectedCreate {
     /// At least one.
@@ -25,7 +25,7 @@ pub(crate) struct ProtectedCreate {
 }
 
 impl ProtectedCreate {
-    /// Bytes that it takes up: about as many as its request.
+    /// Its size in bytes: about that of its request.
     pub(crate) fn len(&self) -> usize {
         let nodes = self.nodes.iter().map(Wanted::len);
         let checked = self.checked.iter().map(|(path, _)| path.len());
@@ -33,13 +33,13 @@ impl ProtectedCreate {
     }
 }
 
-/// What has come of creates.
+/// The result of a protected create.
 #[derive(Debug)]
 pub(crate) struct Concluded {
     pub(crate) nodes: CreatedNodes,
-    /// The node that was to be replaced, if it was not.
+    /// The node to be replaced, if it was not replaced.
     pub(crate) kept: Option<OwnedNode>,
-    /// How many of the operations, from the first one on, may have lacked nothing but a node above.
+    /// How many of the operations, counted from the first, can have failed for want of a parent.
     pub(crate) creates: usize,
 }
 
@@ -48,12 +48,12 @@ impl Concluded {
         Self { nodes, kept, creates: 0 }
     }
 
-    /// As if it had been tried.
+    /// Reports a missing parent without having tried.
     pub(crate) const fn lacking(kept: Option<OwnedNode>) -> Self {
         let lacking = MultiError { index: 0, rejection: Rejection::NoNode };
         Self { nodes: Ok(Err(lacking)), kept, creates: 1 }
     }
 }
 
-/// What comes of creates: all the nodes, in order, or none of them.
+/// The result of creates: all the nodes, in order, or none of them.
 pub(crate) type CreatedNodes = Result<Result<Vec<OwnedNode>, MultiError>, WriteError>;

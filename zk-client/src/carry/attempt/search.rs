@@ -1,4 +1,4 @@
-//! What became of creates that were not answered: what the answers to the questions mean.
+//! Determines the fate of creates whose reply was lost, from the replies of the search.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
@@ -17,11 +17,11 @@ use super::{
 };
 use crate::error::{CallError as _, Cause, MultiError, Rejection, WriteError};
 
-/// How many replies of a search may break the connection before it is given up: each costs a new one.
+/// How many unreadable replies a search tolerates before it is given up: each one costs a connection.
 const UNREAD_MAX: u32 = 8;
 
 impl Attempt {
-    /// The siblings of the nodes, or there is not enough to go by.
+    /// Processes the listings of the siblings, unless they are incomplete.
     pub(super) fn searched(&mut self, id: u64, outcomes: Vec<Outcome>) -> Progress {
         let mut outcomes = outcomes.into_iter();
         // If it was lost, the listings behind it share its fate, and report it.
@@ -36,7 +36,7 @@ impl Attempt {
                 _ if !synced => return Progress::Go(vec![Next::Later(AttemptId(id))]),
                 ErrorCode::THROTTLED_OP => return Progress::Go(vec![Next::Later(AttemptId(id))]),
                 ErrorCode::OK => decode_prefix::<GetChildrenResponse>(&answer.body),
-                // No parent, no node; the next create will say so.
+                // No parent, no node; the next create will report it.
                 ErrorCode::NO_NODE => continue,
                 code => return self.unresolved(code),
             };
@@ -48,7 +48,7 @@ impl Attempt {
         self.look_among(id, &siblings)
     }
 
-    /// What is there by the name that others use too: our node, somebody else's, or none.
+    /// Processes the read of a name that other clients use too: it is our node, another client's, or missing.
     pub(super) fn looked(
         &mut self,
         id: u64,
@@ -85,7 +85,7 @@ impl Attempt {
         }
     }
 
-    /// Looks for the nodes: all are there, or none, unless somebody has deleted some.
+    /// Looks for the nodes: all exist, or none, unless another client has deleted some.
     fn look_among(&mut self, id: u64, siblings: &BTreeMap<Arc<str>, Vec<String>>) -> Progress {
         let nodes = &self.create.nodes;
         let found = nodes.iter().map(|node| {
@@ -115,7 +115,7 @@ impl Attempt {
         Progress::Go(next)
     }
 
-    /// Somebody has deleted this one of several nodes: the others go too.
+    /// Another client has deleted this one of several nodes: the others are deleted too.
     fn incomplete(&self, index: usize, siblings: &BTreeMap<Arc<str>, Vec<String>>) -> Progress {
         let nodes = self.create.nodes.iter().filter(|node| node.known_by != KnownBy::Data);
         let left = nodes.flat_map(|node| {
@@ -125,8 +125,8 @@ impl Attempt {
         Progress::Incomplete { index, left: left.collect() }
     }
 
-    /// A question of the search has no answer: the session is over, or the reply could not be read and broke
-    /// the connection. It may have been spoilt on its way; if it is always so, the search has to end.
+    /// Handles a request of the search that has no reply: the session is over, or the reply was unreadable and broke
+    /// the connection. It may have been corrupted in transit; if every reply is, the search has to end.
     fn unread(&mut self, id: u64, cause: Lost) -> Progress {
         if matches!(cause, Lost::SessionOver(_)) {
             return failed(cause);
@@ -157,7 +157,7 @@ impl Attempt {
                     nodes[index].get_or_insert(Found { name, stat, sequence });
                 }
                 (ErrorCode::OK, Some(Seen::AnothersOfTheName)) => {}
-                // Somebody has deleted it between listing and look.
+                // Another client has deleted it between listing and read.
                 (ErrorCode::NO_NODE, _) => {}
                 (code @ ErrorCode::NO_AUTH, _) => return self.unresolved(code),
                 _ => return Progress::Go(vec![Next::Later(AttemptId(id))]),
@@ -176,22 +176,22 @@ impl Attempt {
         Progress::Incomplete { index: missing, left: left.collect() }
     }
 
-    /// The servers do not let us look for our own nodes.
+    /// Fails the attempt: the servers refuse to let us look for our own nodes.
     fn unresolved(&self, code: ErrorCode) -> Progress {
         let refused = LinkError::Other(format!("search for the node refused: {code}"));
         Progress::Done(Err(WriteError::unknown(self.op(), Cause::Disconnected(refused))))
     }
 }
 
-/// What a look at a candidate has shown.
+/// The result of reading a candidate.
 enum Seen {
     Ours(Stat),
-    /// A node of somebody else's who uses the same name, or of another attempt of ours.
+    /// Another client's node of the same name, or another attempt's.
     AnothersOfTheName,
 }
 
 impl Wanted {
-    /// Looks at a candidate: whose it is and, where the name does not say that, at what it says.
+    /// Reads a candidate: its owner and, where the name does not identify the node, its data.
     fn look(&self, id: u64, path: &str) -> Next {
         let path = Str::from(path);
         match self.known_by {
@@ -200,7 +200,7 @@ impl Wanted {
         }
     }
 
-    /// What such a look has shown; `None` if that is not to be believed.
+    /// Interprets such a read; `None` if the reply cannot be trusted.
     fn seen(&self, session: SessionId, answer: &Answer) -> Option<Seen> {
         if self.known_by == KnownBy::Data {
             let GetDataView { data, stat } = decode_prefix(&answer.body).ok()?;
@@ -209,7 +209,7 @@ impl Wanted {
             return Some(if is_ours { Seen::Ours(stat) } else { Seen::AnothersOfTheName });
         }
         let ExistsResponse { stat } = decode_prefix(&answer.body).ok()?;
-        // An older session's node of the name cannot be, so that this is old news.
+        // An older session's node of that name is impossible: this reply is stale.
         let is_ours = stat.ephemeral_owner == session || planted!(AdoptsOldNode);
         is_ours.then_some(Seen::Ours(stat))
     }

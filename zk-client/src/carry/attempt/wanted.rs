@@ -1,4 +1,4 @@
-//! A node to create, and what it is known by.
+//! A node to create, and how it is recognised.
 
 use std::sync::Arc;
 
@@ -28,35 +28,35 @@ pub(crate) struct Wanted {
     pub(crate) known_by: KnownBy,
 }
 
-/// What the node of a protected create is found again by.
+/// How the node of a protected create is found again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KnownBy {
     /// An id in front of its name.
     Prefix,
-    /// Its name, which nobody else uses.
+    /// Its name, which no other client uses.
     Name,
-    /// Its data and its session: others use the name too, one at a time, or each with a number behind it.
+    /// Its data and its session: other clients use the name too, one at a time, or each with a number appended.
     Data,
 }
 
-/// The node of an attempt.
+/// The node created by an attempt.
 pub(super) struct Found {
     pub(super) name: String,
     pub(super) stat: Stat,
     pub(super) sequence: Option<i32>,
 }
 
-/// A sibling that may be the node of an attempt.
+/// A sibling that may be the node created by an attempt.
 #[derive(Debug)]
 pub(super) struct Candidate {
-    /// Which of the nodes of the attempt.
+    /// Index among the nodes of the attempt.
     pub(super) index: usize,
     pub(super) name: String,
     pub(super) sequence: Option<i32>,
 }
 
 impl Found {
-    /// The node itself, of the attempt that wanted this.
+    /// Converts this into the node of the attempt that wanted it.
     pub(super) fn of(self, wanted: &Wanted) -> Disowned {
         let Self { name, stat, sequence } = self;
         let is_shared = wanted.known_by == KnownBy::Data;
@@ -65,7 +65,7 @@ impl Found {
 }
 
 impl Wanted {
-    /// Bytes that it takes up: about as many as its request.
+    /// Its size in bytes: about that of its request.
     pub(super) fn len(&self) -> usize {
         let named = self.parent.len().saturating_add(self.name.len());
         named.saturating_add(self.data.len()).saturating_add(LEN_REST)
@@ -84,7 +84,7 @@ impl Wanted {
         }
     }
 
-    /// The node that a create has answered with, unless it is another one.
+    /// Returns the node that a create has returned, unless it is a different one.
     pub(super) fn found(&self, path: &str, stat: Stat) -> Option<Found> {
         let name = name(path).to_owned();
         let sequence = self.sequence(&name);
@@ -93,18 +93,17 @@ impl Wanted {
         (is_wanted && is_there).then_some(Found { name, stat, sequence })
     }
 
-    /// The number that a server has put behind the name that was asked for.
+    /// Returns the number that a server has appended to the requested name.
     pub(super) fn sequence(&self, name: &str) -> Option<i32> {
         name.strip_prefix(&*self.name).and_then(parse_sequence)
     }
 
-    /// Whether others have nodes of this very name, and not only of the same one with another number.
+    /// Whether other clients have nodes of this exact name, not only of the same name with another number.
     pub(crate) fn shares_its_name(&self) -> bool {
         self.known_by == KnownBy::Data && self.flags == CreateFlags::EPHEMERAL
     }
 
-    /// Those among the siblings that are this node: one, or none; or that may be, if its data has to tell. The lowest
-    /// first.
+    /// Returns the siblings that are this node (one or none) or, if its data decides, that may be it. The lowest first.
     pub(super) fn among(&self, siblings: &[String]) -> Vec<(Option<i32>, String)> {
         let ours = if planted!(FindsAnyNode) { "_c_" } else { &*self.name };
         let mut found: Vec<(Option<i32>, String)> = siblings

@@ -1,4 +1,4 @@
-//! Proving who one is, and having servers prove who they are: mechanisms of SASL.
+//! SASL mechanisms, by which client and server authenticate each other.
 
 #[cfg(feature = "sasl-digest")]
 mod digest_md5;
@@ -17,14 +17,14 @@ pub use self::digest_md5::DigestMd5;
 #[cfg(feature = "sasl-gssapi")]
 pub use self::gssapi::Gssapi;
 
-/// A way to prove who one is, such as `DigestMd5` of the feature `sasl-digest` and `Gssapi` of `sasl-gssapi`.
-/// For mechanisms of one's own.
+/// A SASL mechanism, such as `DigestMd5` of the feature `sasl-digest` and `Gssapi` of `sasl-gssapi`. Applications can
+/// implement their own.
 ///
 /// ```
 /// use std::future::ready;
 /// use zk_client::{ConnectOptions, SaslExchange, SaslMechanism, SaslSaid, SaslStep, SaslThought, Secret};
 ///
-/// /// Shows a token, to servers behind something that knows what to make of it.
+/// /// Sends a token, to servers behind a gateway that understands it.
 /// #[derive(Debug)]
 /// struct Bearer(Secret<String>);
 ///
@@ -50,20 +50,20 @@ pub use self::gssapi::Gssapi;
 /// # Ok::<(), zk_client::ServersError>(())
 /// ```
 pub trait SaslMechanism: fmt::Debug + Send + Sync + 'static {
-    /// An exchange with a server, given as `host:port` as in the connection string. Each connection has its own.
+    /// Starts an exchange with a server, given as `host:port` as in the connection string. Each connection has its own.
     fn begin(&self, server: &str) -> Box<dyn SaslExchange>;
 }
 
-/// One exchange.
+/// One exchange of a mechanism with a server.
 pub trait SaslExchange: Send + 'static {
-    /// What to do now that this has been said: nothing yet, at the start, later the server's answers.
+    /// Computes the next step: from nothing at the start, later from the server's reply.
     ///
     /// The future runs within the session's task, and must not block. It is dropped with the connection. The session
-    /// bounds the time, together with the connection attempt, and the number of steps.
+    /// bounds the number of steps and, together with the connection attempt, the time.
     fn step(&mut self, said: SaslSaid) -> SaslThought<'_>;
 }
 
-/// A step being thought about.
+/// A step being computed.
 pub type SaslThought<'a> = Pin<Box<dyn Future<Output = SaslStep> + Send + 'a>>;
 
 #[cfg(any(feature = "sasl-digest", feature = "sasl-gssapi"))]

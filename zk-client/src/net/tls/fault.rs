@@ -1,4 +1,4 @@
-//! What goes wrong with TLS, in the session's words.
+//! Converts TLS errors for the session.
 
 use std::{fmt, io};
 
@@ -10,7 +10,7 @@ use zk_proto::session::TlsFault;
 pub(super) struct CutOff;
 
 impl CutOff {
-    /// Tells a loss in the middle of the handshake from any other: ports without TLS answer it by hanging up.
+    /// Marks a loss in the middle of the handshake: ports without TLS answer it by closing the connection.
     pub(super) fn tell(error: io::Error) -> io::Error {
         use io::ErrorKind as Kind;
         match error.kind() {
@@ -31,8 +31,8 @@ impl fmt::Display for CutOff {
 
 impl std::error::Error for CutOff {}
 
-/// What TLS has to say about an error, if it has. Not only of handshakes: in TLS 1.3 a server's opinion of our
-/// certificate comes behind ours of its own, with the first bytes that are read.
+/// Returns the TLS fault in an error, if there is one. Not only for handshakes: in TLS 1.3 the server's verdict on our
+/// certificate arrives after ours on its own, with the first bytes read.
 pub(crate) fn fault(error: &io::Error) -> Option<TlsFault> {
     let inner = error.get_ref()?;
     if inner.is::<CutOff>() {

@@ -1,4 +1,4 @@
-//! Connections over TLS: whom to trust, who we are, and what goes wrong.
+//! Connections over TLS: trusted authorities, the client's identity, and faults.
 
 mod fault;
 mod options;
@@ -22,12 +22,12 @@ pub use self::options::{TlsError, TlsOptions};
 
 /// Connections over TLS. Clones share their certificates.
 ///
-/// The name of the server in the connection string is the one that its certificate must be for, and the one that is
-/// sent along (SNI); what it resolves to does not matter. Versions are 1.3 and 1.2.
+/// The server's certificate must be for the name in the connection string, which is also the name sent (SNI); the
+/// address it resolves to does not matter. Versions are 1.3 and 1.2.
 ///
 /// # New certificates
 ///
-/// Certificates expire, and services live long. Keep a clone, and tell it when there are new ones:
+/// Certificates expire while services run. Keep a clone, and reload it when there are new ones:
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -37,8 +37,8 @@ pub use self::options::{TlsError, TlsOptions};
 /// let tls = TlsConnect::new(options)?;
 /// let zk = ConnectOptions::new("zk1.example:2281")?.connector(tls.clone()).connect().await?;
 ///
-/// // Later, now and then, or when told that the files have changed. A half-written file does no harm: what was
-/// // read before stays in use.
+/// // Later, periodically or when notified that the files have changed. A half-written file does no harm:
+/// // the previous certificates stay in use.
 /// if let Err(error) = tls.reload() {
 ///     eprintln!("certificates: {error}");
 /// }
@@ -47,11 +47,11 @@ pub use self::options::{TlsError, TlsOptions};
 /// # }
 /// ```
 ///
-/// They are used from the next connection on; those that exist are not broken.
+/// The new certificates are used from the next connection on; existing connections stay open.
 #[derive(Clone)]
 pub struct TlsConnect {
     config: Arc<RwLock<Arc<ClientConfig>>>,
-    /// Where `config` comes from, unless from the user as it is.
+    /// The source of `config`, unless the application provided it.
     options: Option<Arc<TlsOptions>>,
     inner: Arc<dyn Connect>,
 }
@@ -60,13 +60,13 @@ impl TlsConnect {
     /// TLS over TCP. Reads the certificates now.
     ///
     /// # Errors
-    /// [`TlsError`] if they cannot be read, or make no sense.
+    /// [`TlsError`] if they cannot be read or are invalid.
     pub fn new(options: TlsOptions) -> Result<Self, TlsError> {
         let config = options.config()?;
         Ok(Self { options: Some(Arc::new(options)), ..Self::with_config(config) })
     }
 
-    /// TLS over TCP, as the configuration says: for smart cards, other verifiers, other cryptography.
+    /// TLS over TCP with this configuration: for smart cards, other verifiers, other cryptography.
     #[must_use]
     pub fn with_config(config: Arc<ClientConfig>) -> Self {
         Self {
@@ -76,24 +76,24 @@ impl TlsConnect {
         }
     }
 
-    /// The same over other connections than TCP's: through a proxy, in a simulation.
+    /// Uses other connections than TCP's: through a proxy, in a simulation.
     #[must_use]
     pub fn over(self, connector: impl Connect) -> Self {
         Self { inner: Arc::new(connector), ..self }
     }
 
-    /// Reads the certificates again, for the connections to come, of all clones. Blocks while it reads files.
+    /// Reads the certificates again, for future connections of all clones. Blocks while it reads files.
     ///
     /// # Errors
-    /// [`TlsError`] if they cannot be read, or make no sense; what was read before stays in use. Certificates that
-    /// were not given as [`TlsOptions`] are [`replace`](Self::replace)d instead.
+    /// [`TlsError`] if they cannot be read or are invalid; the previous ones stay in use. Certificates that were not
+    /// given as [`TlsOptions`] must be [`replace`](Self::replace)d instead.
     pub fn reload(&self) -> Result<(), TlsError> {
         let options = self.options.as_ref().ok_or(TlsError::NothingToReload)?;
         self.replace(options.config()?);
         Ok(())
     }
 
-    /// Uses another configuration for the connections to come, of all clones.
+    /// Uses another configuration for future connections of all clones.
     pub fn replace(&self, config: Arc<ClientConfig>) {
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
     }
@@ -117,7 +117,7 @@ impl Connect for TlsConnect {
     }
 }
 
-/// The name that the certificate must be for: what the user wrote, without the port.
+/// The name that the certificate must be for: as in the connection string, without the port.
 fn server_name(server: &str) -> io::Result<ServerName<'static>> {
     let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);

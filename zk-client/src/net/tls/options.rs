@@ -1,4 +1,4 @@
-//! Whom to trust, and who we are.
+//! Trusted authorities and the client's identity.
 
 use std::{fmt, fs, io, path::PathBuf, sync::Arc};
 
@@ -13,7 +13,7 @@ use rustls::{
 };
 use zeroize::Zeroizing;
 
-/// What TLS needs to know: whom to trust, and who we are. All in PEM, from files or from memory.
+/// TLS options: trusted authorities and the client's identity. All in PEM, from files or from memory.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -28,7 +28,7 @@ use zeroize::Zeroizing;
 /// # }
 /// ```
 ///
-/// Nobody is trusted by default: not the system's authorities either, since those of ensembles are their own.
+/// No authority is trusted by default, not even the system's, since ensembles have their own.
 #[derive(Clone, Default)]
 #[must_use = "options do nothing until connections are made with them"]
 pub struct TlsOptions {
@@ -44,7 +44,7 @@ struct Identity {
     key: Source,
 }
 
-/// Where PEM comes from.
+/// A source of PEM.
 #[derive(Clone)]
 enum Source {
     File(PathBuf),
@@ -52,7 +52,7 @@ enum Source {
 }
 
 impl TlsOptions {
-    /// Trusts nobody, and is nobody.
+    /// Creates options without trusted authorities or an identity.
     pub fn new() -> Self {
         Self::default()
     }
@@ -69,42 +69,43 @@ impl TlsOptions {
         self
     }
 
-    /// Lists of certificates that are not to be trusted any more, of all authorities: a server of whose certificate no
-    /// list knows anything is not trusted then. Default: none, and revocation is not checked.
+    /// Adds lists of revoked certificates, of all authorities: a server whose certificate no list covers is not trusted
+    /// then. Default: none, and revocation is not checked.
     pub fn revoked_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.revoked.push(Source::File(path.into()));
         self
     }
 
-    /// The same from memory.
+    /// As `revoked_file`, from memory.
     pub fn revoked_pem(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.revoked.push(Source::memory(pem));
         self
     }
 
-    /// Who we are: a certificate, with those behind it up to an authority that servers know, and its private key. May
-    /// be the same file. Servers ask for one unless told otherwise, and know us by its subject under the scheme `x509`.
+    /// Sets the client's identity: a certificate, with its chain up to an authority that servers know, and its private
+    /// key. May be the same file. Servers require one by default, and identify the client by its subject under the
+    /// scheme `x509`.
     pub fn identity_files(mut self, chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         let (chain, key) = (Source::File(chain.into()), Source::File(key.into()));
         self.identity = Some(Identity { chain, key });
         self
     }
 
-    /// The same from memory. The key is overwritten when the last copy of the options is dropped.
+    /// As `identity_files`, from memory. The key is overwritten when the last copy of the options is dropped.
     pub fn identity_pem(mut self, chain: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
         let (chain, key) = (Source::memory(chain), Source::memory(key));
         self.identity = Some(Identity { chain, key });
         self
     }
 
-    /// Whose cryptography to use. Default: that of the process
-    /// ([`CryptoProvider::install_default`]), or else ring with the feature `tls-ring`.
+    /// Sets the cryptography to use. Default: that of the process ([`CryptoProvider::install_default`]), or else ring
+    /// with the feature `tls-ring`.
     pub fn provider(mut self, provider: Arc<CryptoProvider>) -> Self {
         self.provider = Some(provider);
         self
     }
 
-    /// Reads everything.
+    /// Reads all files and builds the configuration.
     pub(super) fn config(&self) -> Result<Arc<ClientConfig>, TlsError> {
         let provider = self.provider.clone().or_else(default_provider);
         let provider = provider.ok_or(TlsError::NoCryptography)?;
@@ -215,11 +216,11 @@ impl fmt::Debug for TlsOptions {
     }
 }
 
-/// Why TLS cannot even be tried.
+/// Why TLS cannot be set up.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// No authority was named, so that no server could be trusted.
+    /// No authority was given, so no server could be trusted.
     #[error("no authority to trust was named")]
     NobodyTrusted,
     /// No cryptography was chosen: not in the options, not for the process, and not by the feature `tls-ring`.
@@ -233,15 +234,15 @@ pub enum TlsError {
         /// Why.
         error: Arc<io::Error>,
     },
-    /// There is something missing.
+    /// An item is missing.
     #[error("{from} has not {what}")]
     Lacking {
-        /// Where it should be.
+        /// Where it was expected.
         from: String,
-        /// What.
+        /// The missing item.
         what: &'static str,
     },
-    /// There is something that cannot be understood.
+    /// The input is malformed.
     #[error("{from}: {why}")]
     Malformed {
         /// Where.
@@ -249,7 +250,7 @@ pub enum TlsError {
         /// What is wrong with it.
         why: String,
     },
-    /// All can be understood, but not used together.
+    /// The items are valid, but cannot be used together.
     #[error("certificates cannot be used: {0}")]
     Unusable(rustls::Error),
     /// The configuration did not come from [`TlsOptions`].

@@ -1,10 +1,10 @@
-//! What a server opens with: `realm="zk-sasl-md5",nonce="…",charset=utf-8,algorithm=md5-sess`.
+//! The server's challenge: `realm="zk-sasl-md5",nonce="…",charset=utf-8,algorithm=md5-sess`.
 
 use zk_proto::session::SaslFault;
 
 use crate::net::sasl::malformed;
 
-/// What a server opens with.
+/// The server's challenge.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Challenge {
     pub(super) realm: Option<String>,
@@ -24,13 +24,13 @@ impl Challenge {
                 Some(_) => Err(malformed("something is said twice")),
             };
             match &*name.to_ascii_lowercase() {
-                // There may be several, to choose from.
+                // There may be several to choose from; the first is used.
                 "realm" => drop(challenge.realm.get_or_insert(value)),
                 "nonce" => once(&mut nonce, value)?,
                 "algorithm" => once(&mut algorithm, value)?,
                 "qop" => once(&mut qop, value)?,
                 "charset" => challenge.is_utf8 = value.eq_ignore_ascii_case("utf-8"),
-                // Others are to be ignored.
+                // Unknown directives must be ignored.
                 _ => {}
             }
         }
@@ -46,7 +46,7 @@ impl Challenge {
     }
 }
 
-/// Takes the next `name=value` off the front, with its quotes resolved.
+/// Takes the next `name=value` from the front, unquoted.
 fn directive<'a>(rest: &mut &'a str) -> Result<Option<(&'a str, String)>, SaslFault> {
     let text = rest.trim_start_matches([',', ' ', '\t', '\r', '\n']);
     if text.is_empty() {
@@ -64,7 +64,7 @@ fn directive<'a>(rest: &mut &'a str) -> Result<Option<(&'a str, String)>, SaslFa
     Ok(Some((name.trim(), value)))
 }
 
-/// What stands before the closing quote, and what behind it.
+/// Returns the text before the closing quote and the text after it.
 fn unquoted(text: &str) -> Result<(String, &str), SaslFault> {
     let mut value = String::new();
     let mut chars = text.char_indices();

@@ -1,4 +1,4 @@
-//! `DIGEST-MD5` (RFC 2831), as far as ZooKeeper has it.
+//! `DIGEST-MD5` (RFC 2831), as ZooKeeper implements it.
 
 mod challenge;
 
@@ -15,16 +15,16 @@ use zk_proto::{
 use self::challenge::Challenge;
 use super::{SaslExchange, SaslMechanism, SaslThought, malformed};
 
-/// What all servers answer to, whatever their names are.
+/// The URI that all servers accept, whatever their names are.
 const DIGEST_URI: &str = "zookeeper/zk-sasl-md5";
 
-/// How often this nonce has been used: exchanges are never taken up again.
+/// How often this nonce has been used: exchanges are never resumed.
 const NONCE_COUNT: &str = "00000001";
 
-/// A user and a password, neither of which travels, checked on both sides.
+/// Authentication by user and password. The password is not sent; each side proves that it knows it.
 ///
-/// MD5 has been broken long since, and whoever listens can try passwords at leisure: use it within TLS. From 3.9 on
-/// servers may have it switched off (`zookeeper.fips-mode`).
+/// MD5 is broken, and an eavesdropper can guess passwords offline: use it within TLS. Servers from 3.9 on may have it
+/// disabled (`zookeeper.fips-mode`).
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -38,7 +38,7 @@ const NONCE_COUNT: &str = "00000001";
 /// # }
 /// ```
 ///
-/// The user is known to servers by `sasl:` and the name. The password is overwritten when this is dropped.
+/// Servers know the user as `sasl:` and the name. The password is overwritten when this is dropped.
 #[derive(Clone)]
 pub struct DigestMd5 {
     user: String,
@@ -46,7 +46,7 @@ pub struct DigestMd5 {
 }
 
 impl DigestMd5 {
-    /// A user and a password.
+    /// Creates the mechanism from a user and a password.
     #[must_use]
     pub fn new(user: impl Into<String>, password: impl Into<String>) -> Self {
         Self { user: user.into(), password: Zeroizing::new(password.into()) }
@@ -74,7 +74,7 @@ enum Stage {
     Start,
     /// The empty opening has been sent.
     Opened,
-    /// Our proof has been sent; this is the server's, if it is genuine.
+    /// Our proof has been sent; `expected` is the proof of a genuine server.
     Answered {
         expected: String,
     },
@@ -94,7 +94,7 @@ impl Exchange {
                 self.stage = Stage::Opened;
                 return Ok(SaslStep::Say(Secret(Bytes::new())));
             }
-            // All answers of this mechanism have something in them.
+            // No reply of this mechanism is empty.
             SaslSaid::Answer(Secret(None)) => return Err(SaslFault::Unavailable),
             SaslSaid::Answer(Secret(Some(answer))) => answer,
         };
@@ -129,7 +129,7 @@ fn cnonce() -> Result<String, SaslFault> {
     Ok(hex(&random))
 }
 
-/// What each side shows to know the password.
+/// The proofs by which each side shows that it knows the password.
 struct Proofs {
     ours: String,
     theirs: String,
@@ -178,7 +178,7 @@ impl DigestMd5 {
     }
 }
 
-/// What of a name goes into the hash: Latin-1 if it can be written in that, even if the exchange is in UTF-8.
+/// The bytes of a name to hash: Latin-1 if the name can be encoded in it, even if the exchange is in UTF-8.
 fn hashed(text: &str, is_utf8: bool) -> Result<Zeroizing<Vec<u8>>, SaslFault> {
     let latin: Result<Vec<u8>, _> = text.chars().map(u8::try_from).collect();
     match latin {

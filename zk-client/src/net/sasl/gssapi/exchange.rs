@@ -1,4 +1,4 @@
-//! One exchange: a context in two steps, then what is to be put around what follows, which is nothing.
+//! One exchange: a context in two steps, then the choice of a security layer, which is none.
 
 use std::{mem, sync::Arc};
 
@@ -21,13 +21,14 @@ use super::{
 };
 use crate::net::sasl::{SaslExchange, SaslThought, malformed};
 
-/// The server has to prove who it is, and nobody may change what the two say to each other.
+/// The server must prove its identity, and no third party may alter the exchange.
 const WISHES: CtxFlags = CtxFlags::GSS_C_MUTUAL_FLAG.union(CtxFlags::GSS_C_INTEG_FLAG);
 
-/// The one security layer that ZooKeeper has: none. A bit of the first byte of an offer, and the first byte of a choice.
+/// The one security layer that ZooKeeper supports: none. A bit of the first byte of an offer, and the first byte of a
+/// choice.
 const NO_LAYER: u8 = 1;
 
-/// The layers, and how much fits into one of their messages.
+/// The layers, and their maximum message size.
 const OFFER_LEN: usize = 4;
 
 pub(super) struct Exchange {
@@ -39,13 +40,13 @@ pub(super) struct Exchange {
 
 enum Stage {
     Start,
-    /// Our ticket has been sent; the server has to show that it can use it.
+    /// Our ticket has been sent; the server must prove that it can use it.
     Shown(ClientCtx),
-    /// Both have proved who they are; layers are about to be offered.
+    /// Both sides are authenticated; the server is about to offer layers.
     Proved(ClientCtx),
-    /// None has been chosen, and who we want to be has been said.
+    /// No layer has been chosen, and our authorization identity sent.
     Chosen,
-    /// Whatever comes is too much.
+    /// Any further message is an error.
     Over,
 }
 
@@ -82,7 +83,7 @@ impl SaslExchange for Exchange {
     }
 }
 
-/// Shows a ticket, after having got one. Only this asks others; everything else takes microseconds.
+/// Sends a ticket, after obtaining one. Only this step contacts other hosts; all others take microseconds.
 async fn show(
     client: Option<String>,
     server: String,
@@ -111,14 +112,14 @@ fn context(client: Option<&str>, server: &str) -> Result<ClientCtx, Error> {
     Ok(ClientCtx::new(credentials, principal(server)?, WISHES, Some(GSS_MECH_KRB5)))
 }
 
-/// Goes on with what is between the two until both have proved who they are.
+/// Continues the context until both sides are authenticated.
 fn prove(
     mut context: ClientCtx,
     heard: Option<&[u8]>,
     fault: fn(Error) -> SaslFault,
 ) -> Result<(SaslStep, Stage), SaslFault> {
     let token = context.step(heard, None).map_err(fault)?;
-    // Java's servers want to hear something before they make their offer, even if there is nothing to say.
+    // Java's servers expect a message before they make their offer, even an empty one.
     let token = token.map_or_else(Bytes::new, |token| Bytes::copy_from_slice(&token));
     let stage = if !context.is_complete() {
         Stage::Shown(context)
@@ -130,13 +131,13 @@ fn prove(
     Ok((SaslStep::Say(Secret(token)), stage))
 }
 
-/// Chooses no layer, and says who we want to be: who we are, as Java's client does.
+/// Chooses no layer, and sends our authorization identity: our own principal, as Java's client does.
 fn choose(mut context: ClientCtx, offer: &[u8]) -> Result<(SaslStep, Stage), SaslFault> {
     let offer = context.unwrap(offer).map_err(unproved)?;
     check_offer(&offer)?;
     let local = |error: Error| SaslFault::Local(error.to_string());
     let name = context.source_name().and_then(|name| name.display_name()).map_err(local)?;
-    // The largest message that we could take in a layer: none.
+    // The largest message that we accept in a layer: none.
     let mut choice = vec![NO_LAYER, 0, 0, 0];
     choice.extend_from_slice(&name);
     let choice = context.wrap(false, &choice).map_err(local)?;

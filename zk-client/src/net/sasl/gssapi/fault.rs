@@ -1,11 +1,11 @@
-//! What the library's errors mean.
+//! Interprets the library's errors.
 
 use libgssapi::error::{Error, MajorFlags};
 use zk_proto::session::{SaslFault, TicketFault};
 
-/// Error numbers of MIT's library (`krb5.h`), which other libraries for Kerberos 5 have taken over.
+/// Error numbers of MIT's library (`krb5.h`), which other Kerberos 5 libraries have adopted.
 mod code {
-    /// The first of them; the others count from here.
+    /// The base from which the others count.
     const BASE: u32 = 0x96C7_3A00;
 
     pub(super) const UNKNOWN_CLIENT: u32 = BASE + 6;
@@ -22,10 +22,10 @@ mod code {
     pub(super) const NO_DEFAULT_REALM: u32 = BASE + 224;
 }
 
-/// Where in a status the number of an error is; what else is in it is more detailed.
+/// The bits of a status that hold the error number; the rest is more detailed.
 const ROUTINE: u32 = 0x00FF_0000;
 
-/// Why there is no ticket. To be asked in the thread where the error occurred: the library keeps its texts there.
+/// Why there is no ticket. Must be called in the thread where the error occurred: the library keeps its texts there.
 pub(super) fn no_ticket(error: Error) -> SaslFault {
     let text = text(error);
     SaslFault::Ticket(match error.minor {
@@ -42,7 +42,7 @@ pub(super) fn no_ticket(error: Error) -> SaslFault {
     })
 }
 
-/// What the server said is not what it would have said with the ticket's key; or that ticket has expired meanwhile.
+/// The server's message was not made with the ticket's key, or that ticket has expired in the meantime.
 pub(super) fn unproved(error: Error) -> SaslFault {
     if is_expired(error) {
         return SaslFault::Ticket(TicketFault::Expired);
@@ -55,12 +55,12 @@ fn is_expired(error: Error) -> bool {
     is(error, MajorFlags::GSS_S_CREDENTIALS_EXPIRED) || is(error, MajorFlags::GSS_S_CONTEXT_EXPIRED)
 }
 
-/// Whether this is it. These are numbers, although the library has them as flags.
+/// Whether a status is this error. These are numbers, although the library declares them as flags.
 fn is(error: Error, routine: MajorFlags) -> bool {
     error.major.bits() & ROUTINE == routine.bits()
 }
 
-/// What Kerberos says; before that stands, in other words, that it is Kerberos who says it.
+/// Kerberos' own message; the generic text before it only names Kerberos as its source.
 fn text(error: Error) -> String {
     let both = error.to_string();
     let minor = both.split_once(" (").and_then(|(_, minor)| minor.strip_suffix(')'));

@@ -1,4 +1,4 @@
-//! What servers are called.
+//! The principals of servers.
 
 /// The principal of the service on a server that is given as `host:port`.
 ///
@@ -6,13 +6,13 @@
 pub(super) fn of_server(service: &str, address: &str, realm: Option<&str>) -> String {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    // A name that is already complete is none that anybody has put into a key table.
+    // Key tables do not contain fully qualified names with a trailing dot.
     let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     let realm = realm.unwrap_or_default();
     format!("{}/{}@{}", literal(service), literal(&host), literal(realm))
 }
 
-/// With nothing in it that would divide the name.
+/// Escapes the characters that would divide the name.
 fn literal(part: &str) -> String {
     let mut literal = String::with_capacity(part.len());
     for c in part.chars() {

@@ -1,4 +1,4 @@
-//! Work that blocks, in threads of its own.
+//! Blocking work, in dedicated threads.
 
 use std::{
     collections::HashMap,
@@ -9,21 +9,21 @@ use std::{
 use tokio::sync::{Mutex, oneshot};
 use zk_proto::session::SaslFault;
 
-/// Who is at work for which server: one at a time.
+/// The servers for which a thread is at work: one at a time each.
 ///
-/// Connection attempts are given up sooner than the library gives up a key distribution centre that is silent. Without
-/// turns each would leave one more thread behind; and with turns for all servers together, one that has its ticket
-/// already would have to wait for one that does not get any.
+/// Connection attempts time out before the library gives up on a silent key distribution centre. Without turns each
+/// attempt would leave one more thread behind; with one turn for all servers, a server whose ticket is available would
+/// wait for one whose ticket is not.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    /// As many as there are servers in the connection string, at most.
+    /// At most as many as there are servers in the connection string.
     servers: std::sync::Mutex<HashMap<String, Arc<Mutex<()>>>>,
 }
 
 impl Turns {
-    /// Does it when it is this server's turn. Dropping the future gives up the turn, but not work that has begun.
+    /// Runs `work` when it is this server's turn. Dropping the future gives up the turn, but not work that has started.
     ///
-    /// A thread, and none of the runtime's: those would keep the runtime from being shut down.
+    /// Uses its own thread, since a blocking thread of the runtime would delay its shutdown.
     pub(super) async fn work<T: Send + 'static>(
         &self,
         server: &str,
@@ -34,7 +34,7 @@ impl Turns {
         let thread = thread::Builder::new().name("zk-gssapi".to_owned()).spawn(move || {
             let outcome = work();
             drop(turn);
-            // Nobody waits any more if the attempt has been given up.
+            // If the attempt has been given up, no task waits any more.
             let _ = done.send(outcome);
         });
         thread.map_err(|error| SaslFault::Local(format!("no thread for Kerberos: {error}")))?;
@@ -63,7 +63,7 @@ mod tests {
         let mut cx = Context::from_waker(Waker::noop());
         let mut first = Box::pin(turns.work("a", move || wait.recv()));
         assert!(first.as_mut().poll(&mut cx).is_pending());
-        // Given up, as by a connection attempt; its work goes on.
+        // Dropped, as by a connection attempt that timed out; its work continues.
         drop(first);
         let mut second = Box::pin(turns.work("a", || 2));
         assert!(second.as_mut().poll(&mut cx).is_pending());
