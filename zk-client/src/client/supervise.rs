@@ -208,7 +208,7 @@ impl<E> Supervise<E> {
     ///     let stop = stop.take();
     ///     async move {
     ///         zk.create("/here", b"").mode(CreateMode::Ephemeral).await?;
-    ///         drop(stop); // In earnest this is done by whoever handles signals.
+    ///         drop(stop); // In a real program the signal handler does this.
     ///         std::future::pending::<Result<(), zk_client::Error>>().await
     ///     }
     /// };

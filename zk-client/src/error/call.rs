@@ -46,7 +46,7 @@ pub enum ReadError {
 /// let error = zk.create("/a", b"").await.unwrap_err();
 /// assert_eq!(error.rejection(), Some(Rejection::NodeExists));
 ///
-/// server.pause(); // not even the end of the session is heard of
+/// server.pause(); // not even the end of the session is reported
 /// let error = zk.create("/b", b"").timeout(std::time::Duration::from_millis(10)).await.unwrap_err();
 /// assert!(matches!(error, WriteError::InDoubt(_)), "it was sent");
 /// # server.resume();

@@ -1,7 +1,7 @@
-//! A queue of commands for one task, in the order in which they were sent, with room for so many of them.
+//! A bounded queue of commands for one task, in the order of their submission.
 //!
-//! A lock instead of a channel, because the task takes all that has come in one step: two buffers change places, and
-//! what waits in them is as long as what waits. Sending is one push, if there is room for what is sent: see `room`.
+//! It uses a lock instead of a channel, because the task takes all commands in one step: two buffers are swapped, and
+//! both are only as long as the queue. Sending is one push, if a permit is available: see `room`.
 
 mod room;
 mod ticket;
@@ -19,14 +19,14 @@ pub(crate) use self::{
     room::{Charged, Cost, Number},
     ticket::Ticket,
 };
-/// Commands that a buffer keeps room for while nothing is going on.
+/// Capacity that a buffer keeps while the queue is idle.
 const KEPT: usize = 4;
 
-/// A way to the driver. The driver hears of it when the last one has gone.
+/// A sender of commands. The driver is informed when the last one has been dropped.
 #[derive(Debug)]
 pub(crate) struct Commands<C>(Arc<Sender<C>>);
 
-/// The same, which the driver does not wait for.
+/// A sender that the driver does not wait for.
 #[derive(Debug)]
 pub(crate) struct WeakCommands<C>(Weak<Sender<C>>);
 
@@ -34,49 +34,49 @@ pub(crate) struct WeakCommands<C>(Weak<Sender<C>>);
 #[derive(Debug)]
 pub(crate) struct Inbox<C> {
     shared: Arc<Shared<C>>,
-    /// What the driver has taken and not yet obeyed.
+    /// Commands that the driver has taken and not yet carried out.
     taken: VecDeque<C>,
-    /// Room that is to be given back.
+    /// Permits to be given back.
     freed: Amount,
 }
 
-/// Why a command comes back.
+/// Why a command is returned to its sender.
 #[derive(Debug)]
 pub(crate) enum Unsent<C> {
     NoRoom(C),
-    /// There is no driver any more.
+    /// The driver has ended.
     Closed(C),
 }
 
-/// A place in the line for room. What waits there is taken back when this is dropped; nothing happens if it has been
-/// sent.
+/// A place in the line for a permit. Dropping it withdraws the command that waits there; if that has been sent, nothing
+/// happens.
 #[derive(Debug)]
 pub(crate) struct InLine<C: Charged> {
     commands: Commands<C>,
     number: Number,
 }
 
-/// Every way to the driver leads through this; the last one to go drops it.
+/// The shared sender behind all `Commands`, dropped with the last of them.
 #[derive(Debug)]
 pub(crate) struct Sender<C>(Arc<Shared<C>>);
 
 #[derive(Debug)]
 struct Shared<C>(Mutex<State<C>>);
 
-/// Nothing that is dropped while it is locked sends commands itself: neither these nor wakers.
+/// Values dropped while it is locked, commands and wakers included, must not send commands.
 #[derive(Debug)]
 struct State<C> {
     commands: VecDeque<C>,
-    /// Of a driver that waits.
+    /// The waker of a waiting driver.
     waker: Option<Waker>,
-    /// Whether nobody can send anything any more.
+    /// Whether all senders have been dropped.
     abandoned: bool,
-    /// Whether nobody would take it.
+    /// Whether the driver accepts no more.
     closed: bool,
     room: Room<C>,
 }
 
-/// A new inbox, with room for so many requests and so many bytes of them, and the first way to it.
+/// Creates an inbox with permits for `requests_max` requests and `bytes_max` bytes, and its first sender.
 pub(crate) fn inbox<C>(requests_max: usize, bytes_max: usize) -> (Commands<C>, Inbox<C>) {
     let shared = Arc::new(Shared::new(requests_max, bytes_max));
     let sender = Sender(shared.clone());
@@ -97,7 +97,7 @@ impl<C> Clone for WeakCommands<C> {
 }
 
 impl<C> Sender<C> {
-    /// Sends a command, unless there is no driver any more: then it comes back.
+    /// Sends a command; returns it if the driver has ended.
     pub(crate) fn send(&self, command: C) -> Result<(), C> {
         let state = self.0.lock();
         if state.closed {
@@ -109,7 +109,7 @@ impl<C> Sender<C> {
 }
 
 impl<C: Charged> Commands<C> {
-    /// Sends a command of `len` bytes, if there is room for it.
+    /// Sends a command of `len` bytes, if a permit is available.
     pub(crate) fn submit(&self, mut command: C, len: usize) -> Result<(), Unsent<C>> {
         let mut state = self.0.0.lock();
         if state.closed {
@@ -121,8 +121,8 @@ impl<C: Charged> Commands<C> {
         Ok(())
     }
 
-    /// Sends a command of `len` bytes as soon as there is room for it, behind all that wait for some. Returns its place
-    /// among them, if it waits.
+    /// Sends a command of `len` bytes as soon as a permit is available, behind all that wait for one. Returns its
+    /// number in the line, if it waits.
     pub(crate) fn submit_in_turn(&self, mut command: C, len: usize) -> Result<Option<Number>, C> {
         let mut state = self.0.0.lock();
         if state.closed {
@@ -136,19 +136,19 @@ impl<C: Charged> Commands<C> {
         Ok(None)
     }
 
-    /// Has what waits at this place depend on somebody who wants it.
+    /// Ties the command that waits at this place to the caller that wants it.
     pub(crate) fn in_line(&self, number: Number) -> InLine<C> {
         InLine { commands: self.clone(), number }
     }
 }
 
 impl<C> Commands<C> {
-    /// Sends a command, unless there is no driver any more: then it comes back.
+    /// Sends a command; returns it if the driver has ended.
     pub(crate) fn send(&self, command: C) -> Result<(), C> {
         self.0.send(command)
     }
 
-    /// Room for `len` bytes, if there is some, for a command that is sent later.
+    /// Takes a permit for `len` bytes, if available, for a command that is sent later.
     pub(crate) fn take_room(&self, len: usize) -> Option<Cost> {
         self.0.0.lock().room.take_now(len)
     }
@@ -157,22 +157,22 @@ impl<C> Commands<C> {
         WeakCommands(Arc::downgrade(&self.0))
     }
 
-    /// What all of them lead through, without keeping it.
+    /// Returns the shared sender, without keeping it alive.
     pub(crate) fn sender(&self) -> Weak<Sender<C>> {
         Arc::downgrade(&self.0)
     }
 }
 
 impl<C> WeakCommands<C> {
-    /// `None` if nobody else can send anything any more.
+    /// `None` if all other senders have been dropped.
     pub(crate) fn upgrade(&self) -> Option<Commands<C>> {
         self.0.upgrade().map(Commands)
     }
 }
 
 impl<C: Charged> Inbox<C> {
-    /// Looks for new commands, if all that were taken have been obeyed: whether there is one for [`Inbox::next`]. Pending
-    /// if there is none yet, false if there will never be.
+    /// Takes new commands, if all taken before have been carried out: whether [`Inbox::next`] has one. Pending if there
+    /// is none yet, false if there will never be.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<bool> {
         if !self.taken.is_empty() {
             return Poll::Ready(true);
@@ -191,17 +191,17 @@ impl<C: Charged> Inbox<C> {
         Poll::Pending
     }
 
-    /// The oldest of the commands that have been taken.
+    /// Returns the oldest of the commands taken.
     pub(crate) fn next(&mut self) -> Option<C> {
         self.taken.pop_front()
     }
 
-    /// What takes up so much is over: there is room for something else with the next [`Inbox::give_back`].
+    /// Marks a permit as free: it is available with the next [`Inbox::give_back`].
     pub(crate) fn free(&mut self, cost: Option<Cost>) {
         cost.into_iter().for_each(|cost| self.freed.add(cost));
     }
 
-    /// Gives all room back that has become free: in one step, which costs as much as that for a single request.
+    /// Gives all freed permits back in one step, which costs as much as giving back a single one.
     pub(crate) fn give_back(&mut self) {
         let freed = mem::take(&mut self.freed);
         if !freed.is_none() {
@@ -211,12 +211,12 @@ impl<C: Charged> Inbox<C> {
         }
     }
 
-    /// Whether nothing has been sent that has not been obeyed.
+    /// Whether every command sent has been carried out.
     pub(crate) fn is_empty(&self) -> bool {
         self.taken.is_empty() && self.shared.lock().commands.is_empty()
     }
 
-    /// Takes no more, and returns what has come so far.
+    /// Closes the queue, and returns the remaining commands.
     pub(crate) fn close(&mut self) -> impl Iterator<Item = C> + use<C> {
         let mut rest = mem::take(&mut self.taken);
         let mut state = self.shared.lock();
@@ -228,14 +228,14 @@ impl<C: Charged> Inbox<C> {
         rest.into_iter()
     }
 
-    /// Gives memory back while nothing is going on.
+    /// Releases memory while the queue is idle.
     pub(crate) fn shrink(&mut self) {
         self.taken.shrink_to(KEPT);
         self.shared.lock().commands.shrink_to(KEPT);
     }
 }
 
-/// Takes no more: what waits is dropped, and with it the ends that somebody may be waiting at.
+/// Closes the queue and drops the commands, and with them the reply channels that callers may be waiting on.
 impl<C> Drop for Inbox<C> {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
@@ -262,7 +262,7 @@ impl<C> Shared<C> {
     }
 }
 
-/// Sends a command, and wakes a driver that waits.
+/// Sends a command, and wakes a waiting driver.
 fn push<C>(mut state: MutexGuard<'_, State<C>>, command: C) {
     state.commands.push_back(command);
     let waker = state.waker.take();
@@ -270,7 +270,7 @@ fn push<C>(mut state: MutexGuard<'_, State<C>>, command: C) {
     waker.into_iter().for_each(Waker::wake);
 }
 
-/// Sends everything that waits in line and that there is room for, and wakes a driver that waits.
+/// Sends every waiting command for which there is a permit, and wakes a waiting driver.
 fn serve<C: Charged>(mut state: MutexGuard<'_, State<C>>) {
     let before = state.commands.len();
     while let Some(command) = state.room.serve() {
@@ -286,7 +286,7 @@ impl<C: Charged> Drop for InLine<C> {
         let mut state = self.commands.0.0.lock();
         let left = state.room.leave(self.number);
         if left.is_some() {
-            // There may be room for those behind.
+            // There may be permits for those behind.
             serve(state);
         }
     }

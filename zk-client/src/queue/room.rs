@@ -1,17 +1,17 @@
-//! Room for requests: so many, and so many bytes. What finds none waits behind all that came before.
+//! Permits for requests: a limited number of requests and of their bytes. A request without one waits in line.
 //!
-//! It is the submissions that wait, and not their callers: room that were kept for a caller who is busy elsewhere would be
-//! missing to whatever that one is waiting for.
+//! The submissions wait, not their callers: a permit reserved for a caller that is busy elsewhere would be missing for
+//! the request that this caller is waiting for.
 
 use std::{collections::BTreeMap, num::NonZeroU32};
 
-/// What is sent: something that takes up room tells how much it was given.
+/// Commands that may need a permit, and keep it.
 pub(crate) trait Charged {
-    /// It has room.
+    /// Stores the permit that was granted.
     fn charge(&mut self, cost: Cost);
 }
 
-/// What is left for requests of one session.
+/// The permits left for requests of one session.
 #[derive(Debug)]
 pub(super) struct Room<C> {
     left: Amount,
@@ -30,19 +30,19 @@ pub(super) struct Amount {
     bytes: u64,
 }
 
-/// Something that is to be sent as soon as there is room for it.
+/// A command that is sent as soon as there is a permit for it.
 #[derive(Debug)]
 struct Waiter<C> {
     cost: Cost,
     command: C,
 }
 
-/// Bytes that a request takes up, besides a place among the requests. To be given back when it is over.
+/// A permit: the bytes of a request, besides its place among the requests. Given back when the request is over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost(NonZeroU32);
 
 impl Amount {
-    /// More than is ever taken; with what is given back it still can be counted.
+    /// More than is ever taken, with headroom for what is given back.
     const ENDLESS: Self = Self { requests: u64::MAX / 2, bytes: u64::MAX / 2 };
 
     pub(super) const fn add(&mut self, Cost(bytes): Cost) {
@@ -62,18 +62,18 @@ impl<C> Room<C> {
         Self { left, bytes_max, line: BTreeMap::new(), next: 0 }
     }
 
-    /// Takes all back that waits.
+    /// Withdraws all waiting commands.
     pub(super) fn clear(&mut self) -> impl Sized + use<C> {
         std::mem::take(&mut self.line)
     }
 
-    /// One that is longer than everything there is room for gets all of it.
+    /// A request longer than the total limit is charged the total limit.
     fn cost(&self, len: usize) -> Cost {
         let bytes = (len as u64).clamp(1, self.bytes_max);
         Cost(u32::try_from(bytes).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MAX))
     }
 
-    /// Room for a request of `len` bytes, if there is some and nobody waits for it.
+    /// Takes a permit for a request of `len` bytes, if one is available and no request waits.
     pub(super) fn take_now(&mut self, len: usize) -> Option<Cost> {
         let cost = self.cost(len);
         (self.line.is_empty() && self.take(cost)).then_some(cost)
@@ -89,7 +89,7 @@ impl<C> Room<C> {
         is_enough
     }
 
-    /// A place in the line for a command of `len` bytes. There is no room for it now.
+    /// Adds a command of `len` bytes to the line. There is no permit for it now.
     pub(super) fn wait(&mut self, len: usize, command: C) -> Number {
         let number = self.next;
         self.next += 1;
@@ -97,25 +97,25 @@ impl<C> Room<C> {
         number
     }
 
-    /// Takes back what still waits.
+    /// Withdraws a command that still waits.
     pub(super) fn leave(&mut self, number: Number) -> Option<C> {
         self.line.remove(&number).map(|waiter| waiter.command)
     }
 
-    /// Room is given back.
+    /// Gives permits back.
     pub(super) const fn give_back(&mut self, amount: Amount) {
         self.left.requests += amount.requests;
         self.left.bytes += amount.bytes;
     }
 
-    /// Lets everybody in: what they want is refused elsewhere.
+    /// Lifts the limits: the commands are refused elsewhere.
     pub(super) const fn open(&mut self) {
         self.left = Amount::ENDLESS;
     }
 }
 
 impl<C: Charged> Room<C> {
-    /// What comes next in the line, if there is room for it.
+    /// Returns the first command in the line, if there is a permit for it.
     pub(super) fn serve(&mut self) -> Option<C> {
         let (_, first) = self.line.first_key_value()?;
         if !self.take(first.cost) {
@@ -169,7 +169,7 @@ mod tests {
         place.map(|place| commands.in_line(place))
     }
 
-    /// What has been sent since, and its room.
+    /// The commands sent since, and their permits.
     fn sent(inbox: &mut Inbox) -> (Vec<&'static str>, Vec<Cost>) {
         let mut commands = Vec::new();
         while inbox.poll(&Context::from_waker(Waker::noop())) == Poll::Ready(true) {

@@ -1,4 +1,4 @@
-//! What a caller and the driver agree by who of them has a request, when the caller does not wait for ever.
+//! Arbitrates between the driver and a caller with a timeout: which of them has the request.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -11,21 +11,21 @@ const OPEN: u8 = 0;
 const TAKEN: u8 = 1;
 const WITHDRAWN: u8 = 2;
 
-/// A request that can be withdrawn: certainly, as long as the driver has not taken it.
+/// A request that can be withdrawn: with certainty as long as the driver has not taken it.
 #[derive(Debug, Default)]
 pub(crate) struct Ticket {
     state: AtomicU8,
-    /// Where the session has it.
+    /// The request's place in the session.
     place: Mutex<Option<Place>>,
 }
 
 impl Ticket {
-    /// The driver has got as far as this request. Returns whether anybody still wants it.
+    /// Called when the driver reaches this request. Returns whether the caller still wants it.
     pub(crate) fn take(&self) -> bool {
         self.move_on(TAKEN)
     }
 
-    /// The caller gives it up. Returns whether nobody will ever carry it out.
+    /// Called when the caller gives up. Returns whether the request will certainly not be carried out.
     pub(crate) fn withdraw(&self) -> bool {
         self.move_on(WITHDRAWN)
     }

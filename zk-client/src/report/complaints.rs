@@ -1,21 +1,21 @@
-//! What a log is told, and how often: a session in trouble must not fill it.
+//! Limits what is logged: a session in trouble must not fill the log.
 
 use std::time::Duration;
 
 use zk_proto::{Time, session::LinkError};
 
-/// Time between two lines about failed attempts, and time in which changes of state are counted.
+/// Time between two log lines about failed attempts, and period in which changes of state are counted.
 const APART: Duration = Duration::from_secs(1);
 
-/// Changes of state that are shown within that time: disconnected, and connected again.
+/// Changes of state that are logged per period: disconnected, and connected again.
 const CHANGES_MAX: u32 = 2;
 
-/// Failed attempts to connect, and connections that come and go. With five servers that refuse there are
-/// twenty attempts within the first second, and a server that resets what it has accepted is dialed ten
-/// times a second by a short session: too many to be lines.
+/// Failed connection attempts and short-lived connections. With five servers that refuse there are twenty attempts
+/// within the first second, and a server that resets what it has accepted is dialed ten times a second by a short
+/// session: too many to log each.
 #[derive(Debug, Default)]
 pub(crate) struct Complaints {
-    /// When a failed attempt was shown last.
+    /// When a failed attempt was last logged.
     last: Option<Time>,
     /// Failed attempts since.
     unmentioned: u32,
@@ -25,7 +25,7 @@ pub(crate) struct Complaints {
 }
 
 impl Complaints {
-    /// An attempt to connect has failed.
+    /// Logs a failed connection attempt, or counts it.
     pub(crate) fn failed(&mut self, now: Time, server: &str, error: &LinkError) {
         let Self { last, unmentioned, .. } = self;
         if last.is_none_or(|last| now.since(last) >= APART) {
@@ -37,7 +37,7 @@ impl Complaints {
         }
     }
 
-    /// The session is connected now, or no longer. Returns whether that is to be shown.
+    /// Records that the session has connected or disconnected. Returns whether to log it.
     pub(crate) fn changed(&mut self, now: Time) -> bool {
         if self.since.is_none_or(|since| now.since(since) >= APART) {
             (self.since, self.changes) = (Some(now), 0);

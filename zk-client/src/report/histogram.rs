@@ -1,4 +1,4 @@
-//! How long things take, counted.
+//! Histograms of durations.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
@@ -8,7 +8,8 @@ use std::{
 /// How many buckets a [`Histogram`] has.
 const BUCKETS: usize = 40;
 
-/// Durations, by powers of two of a microsecond: from below 1 us to above 6 days, in 320 bytes, without a lock.
+/// Durations in buckets by powers of two of a microsecond: from below 1 us to above 6 days, in 320 bytes, without a
+/// lock.
 ///
 /// ```
 /// use std::time::Duration;
@@ -19,7 +20,7 @@ const BUCKETS: usize = 40;
 ///     waits.add(Duration::from_millis(millis));
 /// }
 /// assert_eq!((waits.count(), waits.sum()), (4, Duration::from_millis(906)));
-/// // At most twice what it really was.
+/// // At most twice the actual value.
 /// assert!(waits.quantile(0.75).is_some_and(|most| most < Duration::from_millis(6)));
 /// ```
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub struct Histogram {
     sum: AtomicU64,
 }
 
-/// Adds to a count that nobody else writes at the same time: for no more than reading and writing cost.
+/// Adds to a count with a single writer: at no more than the cost of a load and a store.
 pub(crate) fn raise_alone(count: &AtomicU64, by: u64) {
     count.store(count.load(Relaxed).wrapping_add(by), Relaxed);
 }
@@ -41,28 +42,28 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts one more.
+    /// Counts one duration.
     pub fn add(&self, duration: Duration) {
         let (count, micros) = self.place(duration);
         count.fetch_add(1, Relaxed);
         self.sum.fetch_add(micros, Relaxed);
     }
 
-    /// The same for less, where nobody else counts at the same time.
+    /// As `add`, but cheaper, for a single writer.
     pub(crate) fn add_alone(&self, duration: Duration) {
         let (count, micros) = self.place(duration);
         raise_alone(count, 1);
         raise_alone(&self.sum, micros);
     }
 
-    /// Where a duration is counted, and what it is in microseconds.
+    /// Returns the bucket of a duration, and its microseconds.
     fn place(&self, duration: Duration) -> (&AtomicU64, u64) {
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let bucket = (u64::BITS - micros.leading_zeros()) as usize;
         (&self.counts[bucket.min(BUCKETS - 1)], micros)
     }
 
-    /// How many there are of at most each duration: what a metrics library calls buckets. The last one has no
+    /// Returns the number of durations up to each limit: what metrics libraries call buckets. The last one has no
     /// limit.
     pub fn buckets(&self) -> impl Iterator<Item = (Option<Duration>, u64)> + '_ {
         self.counts.iter().enumerate().map(|(bucket, count)| {
@@ -71,20 +72,20 @@ impl Histogram {
         })
     }
 
-    /// How many there are.
+    /// Returns the number of durations.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets().map(|(_, count)| count).sum()
     }
 
-    /// All together.
+    /// Returns the sum of all durations.
     #[must_use]
     pub fn sum(&self) -> Duration {
         Duration::from_micros(self.sum.load(Relaxed))
     }
 
-    /// A duration that this share of all do not exceed; at most twice the smallest such. `None` if there are
-    /// none, or if it is beyond all limits.
+    /// Returns a duration that this share of all durations does not exceed; at most twice the smallest such. `None` if
+    /// there are none, or if it is beyond all limits.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         let counts: Vec<_> = self.buckets().collect();

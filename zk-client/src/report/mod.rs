@@ -1,4 +1,4 @@
-//! What is told of the session: numbers, calls, lines in a log.
+//! Reporting on the session: statistics, observer calls, log lines.
 
 pub(crate) mod complaints;
 pub(crate) mod histogram;

@@ -1,4 +1,4 @@
-//! Telling what happens with a session: to metrics, to logs.
+//! Reports the events of a session: to metrics, to logs.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use zk_proto::{ErrorCode, OpCode, SessionId, session::LinkError};
 
 use crate::error::SessionEnd;
 
-/// Hears what happens with the session that it is [set](crate::ConnectOptions::observer) for. What happens with locks
-/// has an observer of its own, in `zk-locks`.
+/// Receives the events of the session that it is [set](crate::ConnectOptions::observer) for. Locks have an observer of
+/// their own, in `zk-locks`.
 ///
-/// The methods are called by the session's own task, in the order in which things happen, and before users hear of
-/// them: they should be quick, and must not wait for the session. Nothing is computed for an observer that is not there.
+/// The session's own task calls the methods, in the order of the events, and before callers learn of them: they should
+/// be quick, and must not wait for the session. Nothing is computed for an absent observer.
 ///
-/// The example `metrics` makes of it, and of [`Client::stats`](crate::Client::stats), what a metrics system reads.
+/// The example `metrics` turns it, and [`Client::stats`](crate::Client::stats), into what a metrics system reads.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -47,32 +47,32 @@ use crate::error::SessionEnd;
 /// # }
 /// ```
 pub trait SessionObserver: Send + Sync + 'static {
-    /// A server serves the session.
+    /// Called when a server serves the session.
     fn connected(&self, connected: &Connected<'_>) {
         let _ = connected;
     }
 
-    /// It does not any more. Nothing is told of attempts here.
+    /// Called when it no longer does. Connection attempts are not reported here.
     fn disconnected(&self, why: &LinkError) {
         let _ = why;
     }
 
-    /// An attempt to connect has failed.
+    /// Called when a connection attempt has failed.
     fn attempt_failed(&self, server: &str, why: &LinkError) {
         let _ = (server, why);
     }
 
-    /// The session is over.
+    /// Called when the session is over.
     fn ended(&self, end: SessionEnd) {
         let _ = end;
     }
 
-    /// A request has come to its end.
+    /// Called when a request has ended.
     fn answered(&self, answered: &Answered) {
         let _ = answered;
     }
 
-    /// A [`WatchStream`](crate::WatchStream)'s reader was too slow.
+    /// Called when the reader of a [`WatchStream`](crate::WatchStream) was too slow.
     fn lagged(&self) {}
 }
 
@@ -80,31 +80,31 @@ pub trait SessionObserver: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Connected<'a> {
-    /// To which server, as `host:port`.
+    /// The server, as `host:port`.
     pub server: &'a str,
-    /// Of which session.
+    /// The session.
     pub session: SessionId,
     /// How long servers keep the session without hearing from it.
     pub timeout: Duration,
     /// Whether the server is cut off from the quorum.
     pub read_only: bool,
-    /// Number of connections that the session has had, with this one.
+    /// Number of connections that the session has had, including this one.
     pub epoch: u64,
 }
 
-/// A request that has come to its end.
+/// A request that has ended.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Answered {
-    /// What was asked for.
+    /// The operation.
     pub op: OpCode,
-    /// Since the session had it.
+    /// Time since the session received it.
     pub took: Duration,
-    /// What came of it.
+    /// Its outcome.
     pub ending: Ending,
 }
 
-/// What has come of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ending {
@@ -114,6 +114,6 @@ pub enum Ending {
     Rejected(ErrorCode),
     /// It was certainly not carried out.
     NotSent,
-    /// It was sent, and there is no answer.
+    /// It was sent, and there is no reply.
     Unknown,
 }

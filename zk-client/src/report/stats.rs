@@ -1,4 +1,4 @@
-//! Counting what a client does.
+//! Statistics of a client.
 
 use std::{
     fmt,
@@ -22,9 +22,9 @@ use crate::{
     },
 };
 
-/// What a session's clients have done so far, all of them together: see [`Client::stats`](crate::Client::stats).
+/// Counters of a session's clients together: see [`Client::stats`](crate::Client::stats).
 ///
-/// Numbers of one moment, taken one after the other: they need not fit exactly.
+/// The counters are read one after the other: they need not be consistent with each other.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -44,25 +44,25 @@ use crate::{
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Requests that servers have answered, whatever the answer.
+    /// Requests that servers have answered, whatever the reply.
     pub answered: u64,
     /// Of those, how many were answered with an error.
     pub rejected: u64,
-    /// Requests that were certainly not carried out: never sent, or given up before.
+    /// Requests that were certainly not carried out: never sent, or withdrawn before.
     pub not_sent: u64,
-    /// Requests that were sent, and of which nobody knows what became.
+    /// Requests that were sent and whose outcome is unknown.
     pub unknown: u64,
-    /// Requests that wait for a connection or for their answer, with those that the session makes for itself.
+    /// Requests that wait for a connection or for their reply, including the session's own.
     pub in_flight: usize,
-    /// Bytes of those.
+    /// Bytes of those requests.
     pub in_flight_bytes: usize,
     /// Connections so far.
     pub connects: u64,
     /// How many of them were lost.
     pub disconnects: u64,
-    /// Attempts to connect that have failed.
+    /// Failed connection attempts.
     pub failed_attempts: u64,
-    /// News passed on to watches.
+    /// Events passed on to watches.
     pub watch_events: u64,
     /// How often a stream's reader was too slow: see [`Resync::Lagged`](crate::Resync::Lagged).
     pub lagged: u64,
@@ -70,15 +70,15 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// How long answers took, from when the session had the request: with the wait for a connection, if there
-    /// was one, and without that for [room](crate::ConnectOptions::requests_max). Goes on being counted.
+    /// Latency of replies, from when the session had the request: including the wait for a connection, but not the wait
+    /// for [room](crate::ConnectOptions::requests_max). Continues to be updated.
     #[must_use]
     pub fn latency(&self) -> &Histogram {
         &self.latency.latency
     }
 }
 
-/// The same, written by the driver and read by anyone; and whoever wants to hear of it.
+/// The live counters, written by the driver and read by any task; and the observer.
 #[derive(Default)]
 pub(crate) struct Counters {
     answered: AtomicU64,
@@ -102,7 +102,7 @@ impl fmt::Debug for Counters {
     }
 }
 
-/// Counts where the driver does, who is the only one who writes.
+/// Increments a counter; the driver is its only writer.
 fn one_more(count: &AtomicU64) {
     raise_alone(count, 1);
 }
@@ -140,7 +140,7 @@ impl Counters {
         self.in_flight_bytes.store(bytes, Relaxed);
     }
 
-    /// A caller's request has come to its end.
+    /// Counts a caller's request that has ended.
     pub(crate) fn concluded(&self, now: Time, (op, since): (OpCode, Duration), outcome: &Outcome) {
         let took = now.since_epoch().saturating_sub(since);
         let ending = match outcome {

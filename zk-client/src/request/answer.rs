@@ -1,4 +1,4 @@
-//! What to make of an answer.
+//! Interprets replies.
 
 use std::sync::Arc;
 
@@ -18,24 +18,24 @@ use crate::{
     },
 };
 
-/// Makes a typed result of an answer.
+/// Turns a reply into a typed result.
 pub(crate) type ReadAnswer<T> = fn(Answer, ReplyContext) -> Result<T, Unread>;
 
-/// What is known about a request when its answer comes.
+/// What the client knows about a request when its reply arrives.
 #[derive(Debug)]
 pub(crate) struct ReplyContext {
     pub(crate) op: OpCode,
     pub(crate) chroot: Chroot,
-    /// Of requests that tell something of the servers.
+    /// Present for requests whose reply shows what the server supports.
     pub(crate) level: Option<Arc<Level>>,
     pub(crate) watch: Attached,
-    /// Whether there is something else to ask for.
+    /// Whether there is an alternative request.
     pub(crate) has_alternative: bool,
     pub(crate) asked: Asked,
 }
 
 impl ReplyContext {
-    /// Notes what the answer tells of the servers.
+    /// Records what the reply shows of the servers.
     pub(crate) fn learn(&self, note: impl FnOnce(&Level)) {
         if let Some(level) = &self.level {
             note(level);
@@ -43,13 +43,13 @@ impl ReplyContext {
     }
 }
 
-/// An answer that gives no result.
+/// A reply without a result.
 pub(crate) enum Unread {
     Code(ErrorCode),
     Decode(DecodeError),
-    /// It is the answer to something else.
+    /// The reply belongs to a different request.
     Mismatch(&'static str),
-    /// The server does not know what it was asked for, and has certainly not done it. There is an older way to ask.
+    /// The server does not know the operation, and has certainly not carried it out. There is an older alternative.
     Again(ReplyContext),
 }
 
@@ -65,7 +65,7 @@ impl From<DecodeError> for Unread {
     }
 }
 
-/// Decodes the body of an answer without error.
+/// Decodes the body of a reply without error.
 pub(crate) fn body<'a, T: Decode<'a>>(answer: &'a Answer) -> Result<T, Unread> {
     if answer.code.is_ok() {
         decode_prefix(&answer.body).map_err(Unread::Decode)
@@ -74,11 +74,10 @@ pub(crate) fn body<'a, T: Decode<'a>>(answer: &'a Answer) -> Result<T, Unread> {
     }
 }
 
-/// Data up to this long is copied out of the buffer that it was read into, which it would otherwise keep
-/// from being reused.
+/// Data up to this length is copied out of the read buffer, which it would otherwise keep from being reused.
 const COPY_LEN_MAX: usize = 4 << 10;
 
-/// A part of an answer's body, as something that does not keep more memory than it needs.
+/// Returns a part of a reply's body, without keeping more memory than needed.
 pub(crate) fn detached(body: &Bytes, part: &[u8]) -> Bytes {
     if part.len() <= COPY_LEN_MAX { Bytes::copy_from_slice(part) } else { body.slice_ref(part) }
 }

@@ -1,4 +1,4 @@
-//! What was asked for, as far as answers are held against it: servers may be confused, and so may what is in between.
+//! The part of a request that its reply is checked against: servers, and anything in between, may be faulty.
 
 use std::iter;
 
@@ -8,8 +8,8 @@ use zk_proto::{
     request::{MultiResponse, MultiResult},
 };
 
-/// What an answer has to fit, besides being of its kind, which decoding sees to. Most have to fit nothing else, and are
-/// moved about: so the rest stands apart.
+/// What a reply must match, beyond its type, which decoding checks. Most requests need nothing else, and are moved
+/// often: so the rest is boxed.
 #[derive(Debug, Default)]
 pub(crate) struct Asked(Option<Box<Exactly>>);
 
@@ -17,7 +17,7 @@ pub(crate) struct Asked(Option<Box<Exactly>>);
 enum Exactly {
     /// A new node.
     Node(Node),
-    /// So many results, of these kinds.
+    /// Results of these kinds, one for each.
     Several(Vec<Part>),
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum Part {
     Children,
 }
 
-/// An answer is one to something else.
+/// A reply belongs to a different request.
 pub(crate) struct Mismatch(pub(crate) &'static str);
 
 impl Node {
@@ -57,13 +57,13 @@ impl Node {
     }
 }
 
-/// Whether a server may have made the one path of the other, by putting a number behind it.
+/// Whether a server may have made `created` by appending a number to `requested`.
 fn is_numbered(requested: &str, created: &str) -> bool {
     created.strip_prefix(requested).is_some_and(|digits| parse_sequence(digits).is_some())
 }
 
 impl Asked {
-    /// What a write of a single node asks for.
+    /// For a write of a single node.
     pub(crate) fn of_write(op: OpCode, path: &str, naming: Naming) -> Self {
         match op {
             OpCode::CREATE | OpCode::CREATE2 | OpCode::CREATE_CONTAINER | OpCode::CREATE_TTL => {
@@ -73,12 +73,12 @@ impl Asked {
         }
     }
 
-    /// What several operations ask for.
+    /// For several operations.
     pub(crate) fn several(parts: impl Iterator<Item = Part>) -> Self {
         Self::exactly(Exactly::Several(parts.collect()))
     }
 
-    /// How many results there are to be.
+    /// The number of results to expect.
     pub(crate) fn len(&self) -> usize {
         match self.0.as_deref() {
             Some(Exactly::Several(parts)) => parts.len(),
@@ -90,7 +90,7 @@ impl Asked {
         Self(Some(Box::new(what)))
     }
 
-    /// Holds the path of a new node against this.
+    /// Checks the path of a new node.
     pub(crate) fn check_created(&self, created: &str) -> Result<(), Mismatch> {
         match self.0.as_deref() {
             Some(Exactly::Node(node)) if !node.is_at(created) => {
@@ -100,7 +100,7 @@ impl Asked {
         }
     }
 
-    /// All results, each held against this before it is kept. There is no more to be had behind the first mismatch.
+    /// Returns the results, each checked before it is kept. Nothing follows the first mismatch.
     pub(crate) fn results<'r>(
         &'r self,
         response: &'r MultiResponse,

@@ -1,4 +1,4 @@
-//! The way of a request: from its builder to what awaits its answer.
+//! The way of a request: from its builder to the future that awaits its reply.
 
 use zk_proto::{
     frame::RequestFrame,
@@ -19,18 +19,18 @@ use crate::{
     watch::Listener,
 };
 
-/// A request and what to make of its answer.
+/// A request and how to interpret its reply.
 pub(crate) struct Call<T> {
     pub(crate) frame: RequestFrame,
     pub(crate) on_loss: OnLoss,
     pub(crate) watch: Option<(Box<WatchIntent<Listener>>, Attached)>,
-    /// What to ask for if a server does not know this: see [`Unread::Again`](super::answer::Unread::Again).
+    /// The alternative if a server does not know this request: see [`Unread::Again`](super::answer::Unread::Again).
     pub(crate) instead: Option<RequestFrame>,
     pub(crate) read: ReadAnswer<T>,
 }
 
 impl Target<'_> {
-    /// Submits a request. Never blocks, never fails: what goes wrong comes out of the [`Pending`].
+    /// Submits a request. Never blocks, never fails: errors are returned by the [`Pending`].
     pub(crate) fn call<T, E: CallError>(
         self,
         call: Call<T>,
@@ -39,7 +39,7 @@ impl Target<'_> {
         self.call_asking(call, Asked::default(), admission)
     }
 
-    /// The same, of a request whose answer is held against what it asks for.
+    /// As `call`, for a request whose reply is checked against it.
     #[inline(always)]
     pub(crate) fn call_asking<T, E: CallError>(
         self,

@@ -1,11 +1,10 @@
-//! How requests are made: what clients and single calls can choose.
+//! Options of requests, set by clients and single calls.
 
 use std::time::Duration;
 
 use zk_proto::session::Patience;
 
-/// How the requests of a client are made, unless a single call chooses otherwise: see
-/// [`Client::with`](crate::Client::with).
+/// Options of a client's requests, unless a single call overrides them: see [`Client::with`](crate::Client::with).
 ///
 /// ```no_run
 /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
@@ -23,36 +22,36 @@ use zk_proto::session::Patience;
 pub struct CallOptions {
     pub(crate) timeout: Option<Duration>,
     pub(crate) patience: Patience,
-    /// Whether what is submitted waits for room in turn, where it would fail otherwise.
+    /// Whether submitting waits in line for room, where it would fail otherwise.
     pub(crate) in_turn: bool,
 }
 
 impl CallOptions {
-    /// No bound in time, and patience with lost connections.
+    /// No timeout; requests survive lost connections.
     pub const fn new() -> Self {
         Self { timeout: None, patience: Patience::Connections, in_turn: false }
     }
 
-    /// No end but an answer or that of the session.
+    /// No timeout; requests end only with a reply or with the session.
     pub(crate) const fn patient() -> Self {
         Self { timeout: None, patience: Patience::Throttling, in_turn: true }
     }
 
-    /// Bound on each request, from its submission: see [`Get::timeout`](crate::Get::timeout).
+    /// Bounds each request, from its submission: see [`Get::timeout`](crate::Get::timeout).
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// No waiting for connections: see [`Get::fail_fast`](crate::Get::fail_fast).
+    /// Fails instead of waiting for connections: see [`Get::fail_fast`](crate::Get::fail_fast).
     pub const fn fail_fast(mut self) -> Self {
         self.patience = Patience::FailFast;
         self
     }
 
-    /// Asks again, after a pause that grows, when a server answers that it has too much to do, instead of failing with
-    /// [`Throttled`](crate::Cause::Throttled). Such a request has not been carried out; the next one is behind
-    /// everything that has been submitted meanwhile, so this is not for writes whose order matters.
+    /// Retries with backoff when a server replies that it is overloaded, instead of failing with
+    /// [`Throttled`](crate::Cause::Throttled). Such a request has not been carried out; the retry comes after
+    /// everything submitted in the meantime, so this is not for writes whose order matters.
     ///
     /// Requests that [fail fast](Self::fail_fast) do not wait for this either.
     pub const fn retry_throttled(mut self) -> Self {
@@ -63,11 +62,11 @@ impl CallOptions {
     }
 }
 
-/// What to do if there are too many requests already.
+/// What to do if there is no room for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// Fail.
     Now,
-    /// Wait behind all who wait.
+    /// Wait in line.
     Waiting,
 }

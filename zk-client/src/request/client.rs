@@ -1,4 +1,4 @@
-//! The client as requests see it: its session, and how they are made.
+//! The client as requests use it: its session and options.
 
 use std::{
     ops::Deref,
@@ -12,12 +12,12 @@ use crate::{
 
 /// A client of one session. Cheap to clone; all clones share the session.
 ///
-/// Requests are carried out in the order of their submission, each client's and across clones as far as
-/// they are ordered at all. Every operation is a builder: await it, or
-/// [`submit`](crate::Get::submit) it to have it under way now and await the result later.
+/// Requests are carried out in the order of their submission: each client's, and across clones as far as their
+/// submissions are ordered. Every operation is a builder: await it, or [`submit`](crate::Get::submit) it to send it now
+/// and await the result later.
 ///
-/// When the last clone is dropped, and with it all [`OwnedNode`](crate::OwnedNode)s, the session is closed
-/// in the background; [`close`](Client::close) waits for that.
+/// When the last clone and all [`OwnedNode`](crate::OwnedNode)s have been dropped, the session is closed in the
+/// background; [`close`](Client::close) waits for that.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -47,7 +47,7 @@ impl Client {
         Target::new(&self.handle)
     }
 
-    /// A client of the same session whose requests are made like this unless a single one chooses otherwise.
+    /// A client of the same session whose requests have these options unless a single call overrides them.
     pub fn with(&self, options: CallOptions) -> Self {
         let mut client = self.clone();
         client.handle.options = options;
@@ -55,12 +55,12 @@ impl Client {
         client
     }
 
-    /// A client of the same session whose requests end only when they are answered or the session ends: whatever
-    /// this one was told, they have no timeout, do not fail fast, are not held back by a [cork](Client::cork), are
-    /// asked again when a server [throttles](CallOptions::retry_throttled) them, and wait in turn for
-    /// [room](crate::ConnectOptions::requests_max) also where they are submitted.
+    /// A client of the same session whose requests end only when they are answered or the session ends: whatever this
+    /// client's options, they have no timeout, do not fail fast, are not held back by a [cork](Client::cork), are
+    /// retried when a server [throttles](CallOptions::retry_throttled) them, and wait in line for
+    /// [room](crate::ConnectOptions::requests_max) even when submitted.
     ///
-    /// For recipes and other work that goes on for as long as the session lives, and is bounded as a whole, as by
+    /// For recipes and other work that lasts as long as the session, and is bounded as a whole, as by
     /// `tokio::time::timeout`.
     pub fn patient(&self) -> Self {
         let mut client = self.clone();
@@ -69,13 +69,12 @@ impl Client {
         client
     }
 
-    /// A client of the same session for giving back what nobody but its user knows of, such as a node that was
-    /// made by other means than a [protected create](crate::Create::protected). Until it and all its clones have
-    /// gone, nobody [leaves](Client::detach) the session, and what is submitted by it is carried out although
-    /// somebody wants to.
+    /// A client of the same session for giving back what no other client knows of, such as a node that was not made by
+    /// a [protected create](crate::Create::protected). Until it and all its clones have been dropped, the session is
+    /// not [left](Client::detach), and its requests are carried out even after `detach` was called.
     ///
-    /// For [tasks](Client::spawn) that give something back when its owner has gone: made where the owner goes, and
-    /// handed to the task, it leaves no moment in between.
+    /// For [tasks](Client::spawn) that clean up after a dropped owner: made where the owner is dropped, and handed to
+    /// the task, it leaves no gap in between.
     #[must_use = "it is dropped when all is given back"]
     pub fn for_cleanup(&self) -> Self {
         let mut client = self.clone();
@@ -84,8 +83,8 @@ impl Client {
         client
     }
 
-    /// A client of the same session that holds its submissions back until it is dropped, for them to
-    /// leave together in one write: with nobody else's in between, and with one wake-up for all.
+    /// A client of the same session that holds its submissions back until it is dropped, and then sends them in one
+    /// write: with no other client's in between, and with one wake-up for all.
     #[must_use = "dropping it lets go"]
     pub fn cork(&self) -> Cork {
         let mut client = self.clone();
@@ -94,10 +93,10 @@ impl Client {
         Cork(client)
     }
 
-    /// The value of this type that all clients of the session share, made when it is first asked for: where those
-    /// who build on a session, such as recipes, keep what they have to know of all of it.
+    /// The value of this type that all clients of the session share, created on first use: where libraries built on a
+    /// session, such as recipes, keep their per-session state.
     ///
-    /// It goes with the last of the clients. One that keeps a client keeps the session alive.
+    /// It is dropped with the last of the clients. A value that keeps a client keeps the session alive.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -118,7 +117,7 @@ impl Client {
     pub fn extension<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         let extensions = &self.handle.shared.extensions;
         let mut known = extensions.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A clone of the one that is asked for alone: it costs an update of its count.
+        // Clones only the requested one: each clone updates a reference count.
         let found = known.iter().find(|value| value.is::<T>()).cloned();
         if let Some(found) = found.and_then(|value| value.downcast().ok()) {
             return found;
@@ -128,9 +127,8 @@ impl Client {
         made
     }
 
-    /// Has a task run where the session's own task runs: by default on the runtime on which the client was
-    /// connected, from wherever this is called. For what goes on beside the work with a session, such as
-    /// watching over something.
+    /// Spawns a task where the session's own task runs: by default on the runtime on which the client was connected,
+    /// whichever thread calls this. For background work of a session, such as monitoring.
     ///
     /// A task that keeps a client keeps the session alive.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {

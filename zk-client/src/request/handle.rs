@@ -1,4 +1,4 @@
-//! A caller's end of the way to the driver.
+//! A caller's connection to the driver.
 
 use std::{
     any::Any,
@@ -25,29 +25,29 @@ use crate::{
     request::call_options::CallOptions,
 };
 
-/// A caller's end of the way to the driver. A clone copies one pointer.
+/// A caller's connection to the driver. A clone copies one pointer.
 #[derive(Clone, Debug)]
 pub(crate) struct Handle {
     pub(crate) options: CallOptions,
     view: Arc<View>,
 }
 
-/// What clients of one session may differ in.
+/// The state in which clients of one session may differ.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     pub(crate) shared: Arc<Shared>,
     pub(crate) chroot: Chroot,
-    /// Whether all of this is for cleaning up.
+    /// Present if the client is for cleaning up.
     pub(crate) cleanup: Option<Arc<Cleanup>>,
     /// The options as they were before the client was made patient.
     pub(crate) told: CallOptions,
-    /// Of nodes that are created without a list of their own.
+    /// The access control list of nodes created without their own.
     pub(crate) acl: AclList,
-    /// Where submissions are held back, while they are.
+    /// The submissions held back, if any.
     pub(crate) held: Option<Arc<Held>>,
 }
 
-/// What all clients of one session have in common.
+/// The state shared by all clients of one session.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) commands: Commands,
@@ -57,13 +57,13 @@ pub(crate) struct Shared {
     pub(crate) ids: Ids,
     pub(crate) counters: Arc<Counters>,
     pub(crate) frames: Arc<Frames>,
-    /// Events kept for a listener, unless it wants otherwise.
+    /// Events kept for a listener, by default.
     pub(crate) watch_items_max: usize,
     pub(crate) spawn: Spawn,
     pub(crate) extensions: Extensions,
 }
 
-/// Submissions that are held back; none once they have been let go.
+/// Submissions that are held back; `None` once they have been sent.
 pub(crate) type Held = Mutex<Option<Vec<Submission>>>;
 
 impl Deref for Handle {
@@ -78,13 +78,12 @@ impl Handle {
         Self { options, view: Arc::new(view) }
     }
 
-    /// A client of the same session that differs from this one.
+    /// Changes this client without affecting others of the same session.
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut View)) {
         change(Arc::make_mut(&mut self.view));
     }
 
-    /// Passes a submission on, or holds it back. If there is no driver any more, whoever waits for it is
-    /// told so.
+    /// Passes a submission on, or holds it back. If the driver has ended, its caller gets an error.
     pub(crate) fn send(&self, submission: Submission) {
         if let Some(held) = &self.held {
             if let Some(held) = &mut *held.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -95,7 +94,7 @@ impl Handle {
         self.command(Command::Submit(self.purpose(), submission));
     }
 
-    /// The same, of one of `len` bytes. It comes back if there is no room for it.
+    /// As `send`, for a submission of `len` bytes. Returns it if there is no room.
     pub(crate) fn submit(&self, mut submission: Submission, len: usize) -> Result<(), Command> {
         if self.held.is_some() {
             let Some(cost) = self.shared.commands.take_room(len) else {
@@ -128,8 +127,8 @@ impl Handle {
         self.submit_in_turn(Command::Submit(self.purpose(), submission), len);
     }
 
-    /// Passes on a command of `len` bytes as soon as there is room for it, behind all that wait for some. Returns its
-    /// place among them, if it waits.
+    /// Passes on a command of `len` bytes as soon as there is room for it, behind all that wait. Returns its number in
+    /// the line, if it waits.
     pub(crate) fn submit_in_turn(&self, command: Command, len: usize) -> Option<Number> {
         self.shared.commands.submit_in_turn(command, len).unwrap_or_else(|refused| {
             refused.refuse(self.shared.published.borrow().end());
@@ -137,7 +136,7 @@ impl Handle {
         })
     }
 
-    /// Passes on all that was held back, to leave in one write.
+    /// Sends all submissions held back, in one write.
     pub(crate) fn send_held(&self) {
         let Some(held) = &self.held else { return };
         let batch = held.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -160,7 +159,7 @@ impl Handle {
 /// The task that drives a session: see [`ConnectOptions::spawn_with`](crate::ConnectOptions::spawn_with).
 pub type SessionTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What is kept for those who build on the session: one value of a type.
+/// Values of libraries built on the session: one per type.
 #[derive(Default)]
 pub(crate) struct Extensions(pub(crate) Mutex<Vec<Arc<dyn Any + Send + Sync>>>);
 
@@ -170,7 +169,7 @@ impl fmt::Debug for Extensions {
     }
 }
 
-/// Who runs tasks.
+/// Spawns tasks.
 pub(crate) struct Spawn(Arc<dyn Fn(SessionTask) + Send + Sync>);
 
 impl Spawn {

@@ -1,14 +1,14 @@
-//! Typed requests and their answers.
+//! Typed requests and their replies.
 //!
 //! | module | concern |
 //! |---|---|
 //! | `operations`, `create`, `multi` | the builders |
-//! | `call`, `target` | from a builder to a request under way |
-//! | `pending` | a request under way, as its caller has it |
-//! | `answer`, `asked` | what to make of an answer; what it is held against |
-//! | `watch_stream` | watches that go on |
-//! | `client`, `handle` | the client as requests see it; the way to the driver |
-//! | `call_options` | how requests are made |
+//! | `call`, `target` | from a builder to a request in flight |
+//! | `pending` | a request in flight, as its caller has it |
+//! | `answer`, `asked` | interpreting a reply; checking it against its request |
+//! | `watch_stream` | persistent watches |
+//! | `client`, `handle` | the client as requests use it; the connection to the driver |
+//! | `call_options`, `frames` | options of requests; the buffer they are encoded in |
 
 pub(crate) mod answer;
 pub(crate) mod asked;

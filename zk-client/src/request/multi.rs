@@ -26,12 +26,12 @@ use crate::{
     },
 };
 
-/// Collects operations that happen together or not at all; resolves to their results, in order.
+/// Collects operations that are applied together or not at all; resolves to their results, in order.
 ///
-/// A failed transaction resolves to [`Err`] inside of `Ok`: a server has answered, and nothing was written.
-/// An empty one succeeds. One with an operation that the server does not know, such as the creation of a container before
-/// 3.5, is refused as a whole with [`Unimplemented`](crate::Rejection::Unimplemented). One that asks for version -1, by which
-/// servers understand any, is not sent.
+/// A failed transaction resolves to [`Err`] inside of `Ok`: a server has answered, and nothing was written. An empty
+/// one succeeds. One with an operation that the server does not support, such as the creation of a container before
+/// 3.5, is refused as a whole with [`Unimplemented`](crate::Rejection::Unimplemented). One that requires version -1,
+/// which servers take as any, is not sent.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -47,7 +47,7 @@ use crate::{
 ///     .create("/done", b"a job", CreateMode::Persistent)
 ///     .delete("/inbox");
 /// assert_eq!(moved.clone().await?.map(|results| results.len()), Ok(3));
-/// // All or nothing: it is there no more.
+/// // All or nothing: it no longer exists.
 /// assert_eq!(moved.await?, Err(MultiError { index: 0, rejection: Rejection::NoNode }));
 /// # Ok(())
 /// # }
@@ -67,15 +67,15 @@ enum Op<'a> {
     Check { path: &'a str, version: Option<i32> },
 }
 
-/// What one operation of a transaction has done.
+/// The result of one operation of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpResult {
-    /// A node was created. Servers before 3.7.2, 3.8.2 and 3.9.0 do not tell its [`Stat`].
+    /// A node was created. Servers before 3.7.2, 3.8.2 and 3.9.0 do not return its [`Stat`].
     Created {
         /// Its path, with its sequence number, relative to the client's chroot.
         path: String,
-        /// Its metadata at birth.
+        /// Its metadata at creation.
         stat: Option<Stat>,
     },
     /// Data was written.
@@ -86,7 +86,7 @@ pub enum OpResult {
     Checked,
 }
 
-/// What becomes of a transaction that a server has answered.
+/// The outcome of a transaction that a server has answered.
 pub type MultiOutcome = Result<Vec<OpResult>, MultiError>;
 
 impl<'a> Multi<'a> {
@@ -99,20 +99,20 @@ impl<'a> Multi<'a> {
         self
     }
 
-    /// Made as the client was [told](crate::Client::with) before it was made [patient](crate::Client::patient): for transactions
-    /// that a patient client lends to somebody else.
+    /// Uses the options that the client was [given](crate::Client::with) before it was made
+    /// [patient](crate::Client::patient): for transactions that a patient client lends to its caller.
     pub fn as_told(mut self) -> Self {
         self.target.options = self.target.handle.told;
         self
     }
 
-    /// Creates a node, for those whom the [connection](crate::ConnectOptions::default_acl) was told.
+    /// Creates a node with the [connection's](crate::ConnectOptions::default_acl) access control list.
     pub fn create(self, path: &'a str, data: &'a [u8], mode: CreateMode) -> Self {
         let acl = self.target.handle.acl.clone();
         self.with(Op::Create { path, data, mode, acl })
     }
 
-    /// Creates a node.
+    /// Creates a node with this access control list.
     pub fn create_with_acl(
         self,
         path: &'a str,
@@ -143,12 +143,12 @@ impl<'a> Multi<'a> {
         self.with(Op::Delete { path, version: Some(version) })
     }
 
-    /// Insists that a node exists.
+    /// Requires that a node exists.
     pub fn check(self, path: &'a str) -> Self {
         self.with(Op::Check { path, version: None })
     }
 
-    /// Insists that a node exists and that its data has this version.
+    /// Requires that a node exists and that its data has this version.
     pub fn check_version(self, path: &'a str, version: i32) -> Self {
         self.with(Op::Check { path, version: Some(version) })
     }
@@ -186,7 +186,7 @@ impl<'a> Multi<'a> {
 }
 
 impl Op<'_> {
-    /// What its result is held against.
+    /// What its result is checked against.
     fn asked(&self, chroot: &Chroot) -> Part {
         match self {
             Self::Create { path, mode, .. } => {
@@ -215,7 +215,7 @@ impl Op<'_> {
         }
     }
 
-    /// `with_stat` is whether servers know how to tell a new node's metadata.
+    /// `with_stat` is whether servers can return a new node's metadata.
     fn encode<'a>(&'a self, path: Str<'a>, with_stat: bool) -> Result<MultiOp<'a>, Cause> {
         Ok(match self {
             Self::Create { data, mode, acl, .. } => match mode.operation(path, data, acl.clone()) {
@@ -242,10 +242,10 @@ awaitable! {
     Multi: MultiOutcome, WriteError;
 }
 
-/// Reads the results. The header of a failed transaction carries no error; the results do: 0 in front of
-/// the operation that failed, and "runtime inconsistency" behind it.
+/// Reads the results. The header of a failed transaction carries no error; the results do: 0 before the operation that
+/// failed, and "runtime inconsistency" after it.
 fn read(answer: Answer, context: ReplyContext) -> Result<MultiOutcome, Unread> {
-    // Servers before 3.5 do not understand what they do not know inside of a transaction.
+    // Servers before 3.5 cannot parse unknown operations inside of a transaction.
     if answer.code == ErrorCode::MARSHALLING_ERROR {
         return Err(match context.has_alternative {
             true => Unread::Again(context),

@@ -1,4 +1,4 @@
-//! A request under way, as its caller has it.
+//! A request in flight, as its caller has it.
 
 use std::{
     fmt,
@@ -34,10 +34,10 @@ use crate::{
     watch::Listener,
 };
 
-/// A request under way; resolves to its result.
+/// A request in flight; resolves to its result.
 ///
-/// Does not borrow anything. Dropping it does not take a request back that has been submitted: the answer, when it
-/// comes, is discarded. A builder that was awaited and waits for room has not submitted anything yet.
+/// Does not borrow anything. Dropping it does not withdraw a submitted request: the reply is discarded on arrival. A
+/// builder that was awaited and waits for room has not submitted anything yet.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -45,7 +45,7 @@ use crate::{
 /// # let server = zk_testkit::TestServer::start().await?;
 /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
 /// zk.create("/a", b"1").await?;
-/// // All three are on their way, in this order.
+/// // All three are in flight, in this order.
 /// let before = zk.get("/a").submit();
 /// let write = zk.set("/a", b"2").submit();
 /// let after = zk.get("/a").submit();
@@ -58,10 +58,10 @@ use crate::{
 #[must_use = "a request that fails is only noticed here"]
 pub struct Pending<T, E> {
     state: State<T, E>,
-    /// Where it waits for room, if it does; not if it was submitted, come what may.
+    /// Its place in the line, if it waits for room; `None` if it was submitted regardless of the caller.
     line: Option<Box<InLine<Command>>>,
     deadline: Option<Box<Deadline>>,
-    /// What to ask for if the server does not know the request.
+    /// The alternative if the server does not know the request.
     instead: Option<Box<Instead>>,
 }
 
@@ -71,7 +71,7 @@ enum State<T, E> {
     Finished,
 }
 
-/// What a request is made of, before it is one.
+/// The parts of a request to be submitted.
 pub(crate) struct Start {
     pub(crate) frame: RequestFrame,
     pub(crate) on_loss: OnLoss,
@@ -79,18 +79,18 @@ pub(crate) struct Start {
     pub(crate) instead: Option<RequestFrame>,
 }
 
-/// When a caller gives up.
+/// A caller's timeout.
 struct Deadline {
     at: Instant,
-    /// Made when it is first waited for: requests can be submitted outside of a runtime.
+    /// Created on the first wait: requests can be submitted outside of a runtime.
     sleep: Option<Pin<Box<Sleep>>>,
     ticket: Arc<Ticket>,
     handle: Handle,
-    /// Whether the driver has been told, and will say what is known.
+    /// Whether the driver has been notified, and will answer with what is known.
     told: bool,
 }
 
-/// The older way to ask.
+/// The older alternative.
 struct Instead {
     handle: Handle,
     options: CallOptions,
@@ -100,7 +100,7 @@ struct Instead {
 
 #[expect(private_bounds, reason = "only this crate makes requests")]
 impl<T, E: CallError> Pending<T, E> {
-    /// A request that never got as far as the driver.
+    /// A request that never reached the driver.
     pub(crate) const fn failed(error: E) -> Self {
         Self { state: State::Failed(error), line: None, deadline: None, instead: None }
     }
@@ -116,7 +116,7 @@ impl<T, E: CallError> Pending<T, E> {
         let Start { frame, on_loss, intent, instead } = start;
         let instead = instead
             .map(|frame| Box::new(Instead { handle: handle.clone(), options, frame, on_loss }));
-        // What ends after all that clocks can say does not end.
+        // A timeout beyond the range of clocks never expires.
         let end = options.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let deadline = end.map(|at| {
             Box::new(Deadline {
@@ -185,7 +185,7 @@ impl<T, E: CallError> Future for Pending<T, E> {
 
 #[expect(private_bounds, reason = "only this crate makes requests")]
 impl<T, E: CallError> Pending<T, E> {
-    /// One step further: the result, or nothing yet.
+    /// Advances by one step: returns the result, or nothing yet.
     fn step(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, E>>> {
         let outcome = match &mut self.state {
             State::Submitted(outcome, ..) => match Pin::new(outcome).poll(cx) {
@@ -201,8 +201,8 @@ impl<T, E: CallError> Pending<T, E> {
         })
     }
 
-    /// Whether the caller's patience has ended, and nobody will carry the request out. If somebody may, the driver
-    /// is asked what is known.
+    /// Whether the timeout has passed and the request will certainly not be carried out. If it may be, asks the driver
+    /// what is known.
     fn gives_up(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(deadline) = &mut self.deadline else { return false };
         if deadline.told {
@@ -221,8 +221,8 @@ impl<T, E: CallError> Pending<T, E> {
         false
     }
 
-    /// Turns an outcome into a result, unless there is another way to ask. No outcome at all means that the driver
-    /// has gone with its runtime.
+    /// Turns an outcome into a result, unless there is an alternative request. No outcome means that the driver was
+    /// dropped with its runtime.
     fn finish(
         &mut self,
         outcome: Option<Outcome>,

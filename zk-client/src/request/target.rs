@@ -1,10 +1,10 @@
-//! Where a request goes, and how.
+//! The destination and options of a request.
 
 use zk_proto::{frame::RequestFrame, request::Request};
 
 use crate::request::{call_options::CallOptions, handle::Handle};
 
-/// Where a request goes, and how.
+/// The destination and options of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target<'a> {
     pub(crate) handle: &'a Handle,

@@ -1,4 +1,4 @@
-//! Watches that go on until they are dropped.
+//! Persistent watches.
 
 use std::{
     future::poll_fn,
@@ -17,7 +17,7 @@ use crate::{
     watch::{Letterbox, Listener, Mailbox, News, Watch, WatchEnd, WatchItem, read_event},
 };
 
-/// A watch that comes with the answer to a request.
+/// A watch that is armed with the reply to a request.
 #[derive(Debug)]
 pub(crate) enum Attached {
     Nothing,
@@ -34,17 +34,17 @@ impl Attached {
     }
 }
 
-/// Events of one node, or of a node and everything below it, as long as it is kept.
+/// Events of one node, or of a node and everything below it, until dropped.
 ///
-/// Bounded, and explicit about what it cannot tell: after a [`WatchItem::Resync`] everything has to be read anew.
-/// The server tells of a change before it shows it: what is read after an event reflects the change, or a later one.
+/// The stream is bounded, and marks gaps explicitly: after a [`WatchItem::Resync`] everything has to be read again. The
+/// server sends the event before it serves the change: a read after an event reflects the change, or a later one.
 ///
 /// ```no_run
 /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
 /// use zk_client::{WatchItem, WatchMode};
 ///
 /// let mut changes = zk.watch("/members", WatchMode::Recursive).await?;
-/// // Set first, read then: nothing falls in between.
+/// // Watch first, then read: no change falls in between.
 /// let (mut members, _) = zk.children("/members").await?;
 /// while let Some(item) = changes.next().await {
 ///     match item {
@@ -59,8 +59,8 @@ impl Attached {
 /// # }
 /// ```
 ///
-/// Dropping it takes the watch away, on the server as well as soon as nothing else of the session needs it there. It
-/// does not keep the session alive.
+/// Dropping it removes the watch, also on the server once nothing else of the session needs it there. It does not keep
+/// the session alive.
 #[derive(Debug)]
 #[must_use = "dropping it takes the watch away"]
 pub struct WatchStream {
@@ -69,12 +69,12 @@ pub struct WatchStream {
     /// Absolute.
     path: Arc<str>,
     chroot: Chroot,
-    /// `None` when there is nothing to be taken away.
+    /// `None` when there is nothing to remove.
     commands: Option<WeakCommands<Command>>,
 }
 
 impl WatchStream {
-    /// A stream, and what the session keeps of it.
+    /// Creates a stream, and the session's end of it.
     pub(crate) fn new(
         items_max: usize,
         by: WatchBy,
@@ -94,19 +94,19 @@ impl WatchStream {
         self.chroot.relative(&self.path)
     }
 
-    /// The next item, in the order in which the server told; `None` when the stream has [ended](Self::end).
+    /// Returns the next item, in the server's order; `None` when the stream has [ended](Self::end).
     ///
     /// Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<WatchItem> {
         poll_fn(|cx| self.poll_item(cx)).await
     }
 
-    /// An item that is there already; never waits.
+    /// Returns an item that is already queued; never waits.
     pub fn try_next(&mut self) -> Option<WatchItem> {
         self.mailbox.try_next().map(|item| self.read(item))
     }
 
-    /// Why the stream has ended, once [`next`](Self::next) has nothing more to give.
+    /// Returns why the stream has ended, once [`next`](Self::next) has returned all items.
     #[must_use]
     pub fn end(&self) -> Option<WatchEnd> {
         self.mailbox.end()
@@ -116,7 +116,7 @@ impl WatchStream {
         &self.mailbox
     }
 
-    /// There was never a watch.
+    /// Marks that the watch was never set.
     pub(crate) fn forget(&mut self) {
         self.commands = None;
     }
@@ -144,7 +144,7 @@ impl Stream for WatchStream {
 impl Drop for WatchStream {
     fn drop(&mut self) {
         self.mailbox.close();
-        // Without a driver, or after the end, there is nothing on any server.
+        // Without a driver, or after the end, no server has the watch.
         let commands = self.commands.take().filter(|_| !self.mailbox.is_over());
         if let Some(commands) = commands.and_then(|commands| commands.upgrade()) {
             let (by, path) = (self.by, self.path.clone());

@@ -1,4 +1,4 @@
-//! What watches tell.
+//! Events and items of watches.
 
 use zk_proto::{
     AddWatchMode, EventType, Zxid,
@@ -13,31 +13,31 @@ pub(crate) type Event = session::NodeEvent;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeEvent {
-    /// What.
+    /// The kind of change.
     pub kind: EventType,
-    /// To which node, relative to the client's chroot.
+    /// The node, relative to the client's chroot.
     pub path: String,
-    /// The transaction that did it. Servers before 3.9 do not say, and none does for an event that was
-    /// missed while disconnected.
+    /// The transaction of the change. Servers before 3.9 do not report it, and none does for an event that was missed
+    /// while disconnected.
     pub zxid: Option<Zxid>,
 }
 
-/// What has become of news.
+/// What happened to an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     Kept,
-    /// There was no room, and what had been kept has gone too.
+    /// There was no room, and the queued events were dropped too.
     Lagged,
 }
 
-/// How far a persistent watch sees.
+/// The nodes that a persistent watch covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WatchMode {
     /// The node itself: created, written, deleted; and its set of children.
     Node,
-    /// The node and everything below it: created, written, deleted. What it says of a child it does not say of the
-    /// set of children again.
+    /// The node and everything below it: created, written, deleted. A change of a child is not reported again as a
+    /// change of the set of children.
     Recursive,
 }
 
@@ -57,14 +57,14 @@ impl WatchMode {
     }
 }
 
-/// What a [`WatchStream`](crate::WatchStream) has to say.
+/// An item of a [`WatchStream`](crate::WatchStream).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WatchItem {
     /// Something happened to a node.
     Event(NodeEvent),
-    /// Something may have happened that nobody will tell: whoever keeps a picture of the nodes reads all of them
-    /// anew. What happens after this is told.
+    /// Events may be missing: a reader that keeps a copy of the nodes reads all of them again. Later events are
+    /// reported.
     Resync(Resync),
 }
 
@@ -72,10 +72,10 @@ pub enum WatchItem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Resync {
-    /// The connection was lost, and there is a new one. Servers do not tell what happened in between. (Also after
-    /// both kinds of watches were set on one path of a server before 3.9, which cannot keep them apart.)
+    /// The connection was lost, and there is a new one. Servers do not report what happened in between. (Also after
+    /// both kinds of watches were set on one path of a server before 3.9, which cannot distinguish them.)
     Reconnected,
-    /// More events came than are kept for a slow reader: see [`AddWatch::capacity`](crate::AddWatch::capacity).
+    /// More events arrived than are kept for a slow reader: see [`AddWatch::capacity`](crate::AddWatch::capacity).
     Lagged,
 }
 
@@ -86,10 +86,10 @@ pub enum WatchEnd {
     /// The session is over.
     #[error("{0}")]
     Session(SessionEnd),
-    /// The session has moved to a server of before 3.6, which has no such watches.
+    /// The session has moved to a server before 3.6, which has no persistent watches.
     #[error("the server has no persistent watches")]
     Unsupported,
-    /// Somebody has [removed](crate::Client::remove_watches) it.
+    /// The watch was [removed](crate::Client::remove_watches).
     #[error("the watch was removed")]
     Removed,
 }

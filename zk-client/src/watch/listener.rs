@@ -1,4 +1,4 @@
-//! What the session keeps of a watch.
+//! The session's end of a watch.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use super::{
     once,
 };
 
-/// What the session keeps of a watch.
+/// The session's end of a watch.
 #[derive(Clone, Debug)]
 pub(crate) enum Listener {
-    /// For one event.
+    /// For a one-shot watch.
     Once(once::Sender),
-    /// For as many as there are.
+    /// For a persistent watch.
     Many(Arc<Letterbox>),
 }
 
 impl Listener {
-    /// Tells whoever listens that this watch, armed by such a request on this path, has been taken away.
+    /// Notifies the listener that its watch, armed by such a request on this path, has been removed.
     pub(crate) fn remove(&self, by: WatchBy, path: &Arc<str>) {
         let kind = match by {
             WatchBy::Data | WatchBy::Exists => EventType::DATA_WATCH_REMOVED,

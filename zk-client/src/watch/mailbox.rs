@@ -1,4 +1,4 @@
-//! Events on their way from the session to whoever listens: bounded, and never blocking the session.
+//! The queue of events between the session and a listener: bounded, and never blocking the session.
 
 use std::{
     collections::VecDeque,
@@ -10,15 +10,16 @@ use zk_proto::session::{Over, WatchNotice};
 
 use super::event::{Delivery, Event, Resync, WatchEnd};
 
-/// Bytes of paths that may wait for one listener: no server can make more of a client's memory than this and a
+/// Limit on the bytes of paths queued for one listener: no server can make a client use more memory than this and a
 /// frame, however long its paths are.
 const BYTES_MAX: usize = 1 << 20;
 
-/// News of one listener. Clones are of the same.
+/// The queue of one listener. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Mailbox(Arc<Mutex<News>>);
 
-/// The session's end of a [`Mailbox`]. If the session is dropped without an end, with its runtime, this is one.
+/// The session's end of a [`Mailbox`]. If the session is dropped before its end, with its runtime, dropping this is the
+/// end.
 #[derive(Debug)]
 pub(crate) struct Letterbox(pub(crate) Mailbox);
 
@@ -28,21 +29,21 @@ impl Drop for Letterbox {
     }
 }
 
-/// What waits to be read.
+/// The queued items.
 #[derive(Debug)]
 struct News {
     items: VecDeque<Item>,
-    /// Of the paths of all events in `items`.
+    /// Total length of the paths in `items`.
     bytes: usize,
     items_max: usize,
-    /// Why nothing follows.
+    /// Why nothing follows, if nothing does.
     end: Option<WatchEnd>,
-    /// Whether nobody reads any more.
+    /// Whether the listener has been dropped.
     closed: bool,
     waker: Option<Waker>,
 }
 
-/// One piece of news, as the session told it.
+/// One queued item, as the session reported it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
     Event(Event),
@@ -50,7 +51,7 @@ pub(crate) enum Item {
 }
 
 impl Mailbox {
-    /// Room for so many items, of which one is always left for a [`Resync`].
+    /// Creates a mailbox for `items_max` items, besides which there is always room for a [`Resync`].
     pub(crate) fn new(items_max: usize) -> Self {
         let news = News {
             items: VecDeque::new(),
@@ -67,9 +68,9 @@ impl Mailbox {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next item; `None` when there will be none.
+    /// Returns the next item; `None` when nothing follows.
     pub(crate) fn poll_next(&self, cx: &Context<'_>) -> Poll<Option<Item>> {
-        // Wakers run code of others, as they are cloned and dropped too.
+        // Cloning and dropping a waker runs foreign code too.
         let waker = cx.waker().clone();
         let mut news = self.lock();
         if let Some(item) = news.take() {
@@ -84,18 +85,18 @@ impl Mailbox {
         Poll::Pending
     }
 
-    /// An item that is there already.
+    /// Returns an item that is already queued.
     pub(crate) fn try_next(&self) -> Option<Item> {
         self.lock().take()
     }
 
-    /// Why nothing follows, once everything has been read.
+    /// Returns why nothing follows, once all items have been read.
     pub(crate) fn end(&self) -> Option<WatchEnd> {
         let news = self.lock();
         news.end.filter(|_| news.items.is_empty())
     }
 
-    /// Nobody reads any more.
+    /// Called when the listener is dropped.
     pub(crate) fn close(&self) {
         let mut news = self.lock();
         news.closed = true;
@@ -110,12 +111,12 @@ impl Mailbox {
         self.lock().closed
     }
 
-    /// Whether nothing more will come.
+    /// Whether no further items will arrive.
     pub(crate) fn is_over(&self) -> bool {
         self.lock().end.is_some()
     }
 
-    /// Somebody has taken the watch away.
+    /// Called when the watch has been removed.
     pub(super) fn remove(&self) {
         let mut news = self.lock();
         news.end.get_or_insert(WatchEnd::Removed);
@@ -126,7 +127,7 @@ impl Mailbox {
         }
     }
 
-    /// The session has something to say, or is gone.
+    /// Queues a notice of the session or of its end.
     pub(crate) fn notify(&self, notice: WatchNotice) -> Delivery {
         let mut news = self.lock();
         if news.closed {
@@ -173,15 +174,14 @@ impl News {
             self.items.push_back(item);
             return Delivery::Kept;
         }
-        // Whoever is told to read everything anew needs none of these.
+        // A listener that has to read everything again needs none of these.
         self.items.clear();
         self.bytes = 0;
         self.resync(Resync::Lagged);
         Delivery::Lagged
     }
 
-    /// Everything in front of it is worth nothing any more but for what it says of single nodes: one of them in a
-    /// row is enough.
+    /// Queues a gap. The items before it matter only as events of single nodes: one gap in a row is enough.
     fn resync(&mut self, resync: Resync) {
         match self.items.back_mut() {
             Some(Item::Resync(last)) => *last = resync,
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(say(&mailbox, &long), Delivery::Kept);
     }
 
-    /// Looks into the mailbox as it is woken and dropped, as a waker of a user's own executor may.
+    /// Inspects the mailbox when woken and dropped, as a waker of a custom executor may.
     struct Looks(Mailbox);
 
     impl Wake for Looks {

@@ -1,11 +1,11 @@
-//! Watches: those that fire once, and what the session keeps of all.
+//! Watches: one-shot watches, and the session's end of all watches.
 //!
 //! | module | concern |
 //! |---|---|
-//! | `event` | what watches tell |
+//! | `event` | events and items of watches |
 //! | `once` | a watch as a future of one event |
-//! | `mailbox` | events on their way to whoever listens, bounded |
-//! | `listener` | what the session keeps of a watch |
+//! | `mailbox` | the bounded queue of events for a listener |
+//! | `listener` | the session's end of a watch |
 
 mod event;
 mod listener;

@@ -15,9 +15,9 @@ use crate::{chroot::Chroot, error::SessionEnd};
 
 /// Resolves when the watched node changes, once.
 ///
-/// The server tells of a change before it shows it: a read answered later reflects the change. After a
-/// reconnect the event may stand for several changes. Dropping the watch means not to listen; the
-/// server keeps its part until it fires.
+/// The server sends the event before it serves the change: a read answered later reflects the change. After a reconnect
+/// the event may stand for several changes. Dropping the watch only stops listening; the server keeps its watch until
+/// it fires.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -43,14 +43,14 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// A watch, and what the session keeps of it.
+    /// Creates a watch, and the session's end of it.
     pub(crate) fn new(chroot: Chroot) -> (Self, Sender) {
         let (sender, notice) = oneshot::channel();
         let sender = Sender(Arc::new(Mutex::new(Some(sender))));
         (Self { notice, chroot }, sender)
     }
 
-    /// The event, if there has been one: never waits. `None` also for a watch that has resolved.
+    /// Returns the event, if there has been one; never waits. `None` also for a watch that has resolved.
     pub fn try_event(&mut self) -> Option<Result<NodeEvent, SessionEnd>> {
         let notice = self.notice.try_recv().ok()?;
         Some(self.read(notice))
@@ -76,7 +76,7 @@ impl Future for Watch {
     }
 }
 
-/// An event as the users of a client see it.
+/// Converts an event for the client: its path is relative to the chroot.
 pub(crate) fn read_event(chroot: &Chroot, event: &Event) -> NodeEvent {
     let mut path = chroot.relative(&event.path);
     if planted!(ChrootLeftOn) {
@@ -88,14 +88,14 @@ pub(crate) fn read_event(chroot: &Chroot, event: &Event) -> NodeEvent {
     NodeEvent { kind: event.kind, path: path.to_owned(), zxid: event.zxid }
 }
 
-/// What the session keeps of a watch that fires once.
+/// The session's end of a one-shot watch.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender(Arc<Mutex<Option<oneshot::Sender<WatchNotice>>>>);
 
 impl Sender {
     pub(super) fn notify(&self, notice: WatchNotice) {
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Nobody may be listening any more.
+        // The watch may have been dropped.
         let _ = sender.map(|sender| sender.send(notice));
     }
 

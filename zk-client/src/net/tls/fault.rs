@@ -32,7 +32,7 @@ impl fmt::Display for CutOff {
 impl std::error::Error for CutOff {}
 
 /// Returns the TLS fault in an error, if there is one. Not only for handshakes: in TLS 1.3 the server's verdict on our
-/// certificate arrives after ours on its own, with the first bytes read.
+/// certificate arrives after we have verified its own, with the first bytes read.
 pub(crate) fn fault(error: &io::Error) -> Option<TlsFault> {
     let inner = error.get_ref()?;
     if inner.is::<CutOff>() {

@@ -24,10 +24,9 @@ use crate::{
     },
 };
 
-/// Several protected creates that happen together or not at all: see
-/// [`Client::create_all_protected`].
+/// Several protected creates that are applied together or not at all: see [`Client::create_all_protected`].
 ///
-/// Of those that are to have [parents](crate::Create::parents) the nodes above are created first where some are missing.
+/// For creates with [parents](crate::Create::parents), missing parents are created first.
 #[derive(Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
 pub struct CreateAllProtected<'a> {
@@ -47,33 +46,34 @@ impl<'a> CreateAllProtected<'a> {
         Self { client, creates, replaced: None, checked: Vec::new(), parents_first: false }
     }
 
-    /// Insists that a node exists. Checks count behind the creates.
+    /// Requires that a node exists. Checks come after the creates.
     pub fn check(mut self, path: &str) -> Self {
         self.checked.push((path.to_owned(), None));
         self
     }
 
-    /// Insists that a node exists and that its data has this version. Nothing is sent if it is -1, by which servers
-    /// understand any.
+    /// Requires that a node exists and that its data has this version. Nothing is sent if it is -1, which servers take
+    /// as any.
     pub fn check_version(mut self, path: &str, version: i32) -> Self {
         self.checked.push((path.to_owned(), Some(version)));
         self
     }
 
-    /// Deletes this node in the same transaction, as its last operation. If nothing comes of the
-    /// transaction, the node goes as it would have without, or is [taken back](PendingNodes::take_back).
+    /// Deletes this node in the same transaction, as its last operation. If the transaction fails, the node is dropped
+    /// as usual, or [taken back](PendingNodes::take_back).
     pub fn replacing(mut self, node: OwnedNode) -> Self {
         self.replaced = Some(node);
         self
     }
 
-    /// Does not try without the nodes above, for whoever knows that some of them are missing: saves a round trip.
+    /// Creates parents first instead of trying without them, for callers that know some are missing: saves a round
+    /// trip.
     pub const fn parents_first(mut self) -> Self {
         self.parents_first = true;
         self
     }
 
-    /// Submits the creates now. That something is missing above them is noticed when this is awaited.
+    /// Submits the creates now. Missing parents are noticed when this is awaited.
     pub fn submit(self) -> PendingNodes {
         let above = self.above();
         let Self { client, creates, replaced, checked, parents_first } = self;
@@ -112,7 +112,7 @@ impl<'a> CreateAllProtected<'a> {
     /// As [`Create::followed_by`](crate::Create::followed_by).
     ///
     /// # Errors
-    /// As without.
+    /// As without it.
     pub fn followed_by<B>(
         self,
         behind: impl Fn(&Client) -> B,
@@ -154,9 +154,9 @@ impl IntoFuture for CreateAllProtected<'_> {
     }
 }
 
-/// Protected creates under way; resolves to the nodes, in the order of the creates.
+/// Protected creates in progress; resolves to the nodes, in the order of the creates.
 ///
-/// Dropping it leaves no node: the session finds out what became of the creates and deletes what they made.
+/// Dropping it leaves no node: the session determines the outcome of the creates and deletes the nodes.
 #[must_use = "dropping it deletes the nodes"]
 pub struct PendingNodes {
     under: Under,
@@ -169,11 +169,10 @@ enum Under {
 }
 
 impl PendingNodes {
-    /// The node that was to be [replaced](CreateAllProtected::replacing) and was not, for whoever wants to try
-    /// again: once this has resolved to an error, unless the session has ended. It may be that the node is
-    /// gone, and that this is the error.
+    /// Returns the node that was to be [replaced](CreateAllProtected::replacing) and was not, for another attempt: once
+    /// this has resolved to an error, unless the session has ended. The error may be that this node is gone.
     ///
-    /// Left here, it is deleted when this goes.
+    /// If it is not taken back, it is deleted when this is dropped.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -184,7 +183,7 @@ impl PendingNodes {
     ///
     /// let seat = |path| zk.create(path, b"").mode(CreateMode::Ephemeral).protected();
     /// let old = seat("/old").await?;
-    /// // Moves, unless somebody has closed the gate.
+    /// // Moves, unless another client has closed the gate.
     /// let mut moving = zk.create_all_protected([seat("/new")]).check("/gate").replacing(old).submit();
     /// let refused = (&mut moving).await?.is_err();
     /// let kept = moving.take_back().ok_or("it has moved")?;

@@ -28,16 +28,15 @@ use crate::{
     },
 };
 
-/// Creates a node; resolves to what was made: [`Created`] unless it is told otherwise. See [`CreateMode`] for what can
-/// be created.
+/// Creates a node; resolves to the [`Created`] node, by default. See [`CreateMode`] for the kinds of nodes.
 ///
-/// What it is told can be told in any order, and combined.
+/// The options can be set in any order, and combined.
 ///
-/// Who may do what with the node is what the [connection](crate::ConnectOptions::default_acl) was made with, unless
-/// [`acl`](Create::acl) says otherwise.
+/// The node gets the [connection's](crate::ConnectOptions::default_acl) access control list, unless
+/// [`acl`](Create::acl) is set.
 ///
-/// Servers before 3.5 do not know how to tell metadata with a create, refuse the first one of a session and drop the
-/// connection: that create is then asked for anew in the way they know, behind whatever was submitted meanwhile.
+/// Servers before 3.5 cannot return metadata with a create, refuse the first one of a session and drop the connection:
+/// the client then sends that create again in the older form, after whatever was submitted in the meantime.
 #[derive(Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
 pub struct Create<'a, T = Created> {
@@ -45,13 +44,13 @@ pub struct Create<'a, T = Created> {
     begin: Begin<T>,
 }
 
-/// A [`Create`] that is content with a node that is there already: see [`Create::or_exists`].
+/// A [`Create`] that succeeds if the node exists already: see [`Create::or_exists`].
 pub type CreateOrExists<'a> = Create<'a, Option<Created>>;
 
 /// A create that survives a lost reply: see [`Create::protected`].
 pub type CreateProtected<'a> = Create<'a, OwnedNode>;
 
-/// How a create is begun that resolves to this.
+/// Starts a create that resolves to `T`.
 type Begin<T> = fn(Wish<'_>, Admission) -> PendingCreate<T>;
 
 impl<T> Clone for Create<'_, T> {
@@ -66,9 +65,9 @@ impl<'a> Create<'a> {
         Self { wish, begin: |wish, admission| wish.create(admission) }
     }
 
-    /// Is content if there is such a node already: resolves to `None` then. In return it is never in doubt while the
-    /// session lives: if the answer is lost, the create is sent again, and `None` may then mean that the first one has
-    /// done it. Not for sequential modes.
+    /// Succeeds if the node exists already: resolves to `None` then. In return it is never in doubt while the session
+    /// lives: if the reply is lost, the create is sent again, and `None` may then mean that the first one succeeded.
+    /// Not for sequential modes.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::WriteError> {
@@ -82,15 +81,14 @@ impl<'a> Create<'a> {
         Create { wish: self.wish, begin: |wish, admission| wish.create_or_exists(admission) }
     }
 
-    /// Lets the session see to it that there is exactly one node, whatever happens to replies, and no node
-    /// once the returned [`OwnedNode`] is gone. Only for ephemeral modes.
+    /// Makes the session ensure that there is exactly one node, even if replies are lost, and no node once the returned
+    /// [`OwnedNode`] has been dropped. Only for ephemeral modes.
     ///
     /// The last component of the path gets the prefix `_c_<uuid>-`, by which the node is found again.
     ///
-    /// It goes on until it is known what became of it, or until the session ends, over lost connections and busy
-    /// servers; [`CallOptions`](crate::CallOptions) have no say in that. When it is to be asked again it is behind whatever was submitted
-    /// meanwhile. Who wants to wait no longer drops it, as `tokio::time::timeout` does: the session then sees to it
-    /// that no node is left.
+    /// The create continues until its outcome is known or the session ends, over lost connections and busy servers;
+    /// [`CallOptions`](crate::CallOptions) do not apply. A retry comes after whatever was submitted in the meantime. To
+    /// stop waiting, drop the future, as `tokio::time::timeout` does: the session then ensures that no node is left.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -109,27 +107,27 @@ impl<'a> Create<'a> {
         self.known_by(KnownBy::Prefix)
     }
 
-    /// The same, for a path whose last component nobody else has ever asked for and nobody will: it contains a
-    /// [`unique_id`](Client::unique_id). For names in the manner of other implementations.
+    /// As [`protected`](Self::protected), for a path whose last component no other client has used or ever will: it
+    /// contains a [`unique_id`](Client::unique_id). For the naming schemes of other implementations.
     ///
-    /// With a name that is not unique, somebody else's node may be taken for the one created, and deleted.
+    /// With a name that is not unique, another client's node may be taken for the one created, and deleted.
     pub fn protected_by_its_name(self) -> CreateProtected<'a> {
         self.known_by(KnownBy::Name)
     }
 
-    /// The same, for a name that others use as well, each in its turn or each with a number behind it: the node is
-    /// found again by its data, which nobody else has ever written and nobody will, as it contains a
-    /// [`unique_id`](Client::unique_id), and by its session. [`NodeExists`](crate::Rejection::NodeExists) is a node of
-    /// somebody else's.
+    /// As [`protected`](Self::protected), for a name that other clients use too, one at a time or each with a number
+    /// appended: the node is found again by its session and its data, which no other client has written or ever will,
+    /// as it contains a [`unique_id`](Client::unique_id). [`NodeExists`](crate::Rejection::NodeExists) means another
+    /// client's node.
     ///
-    /// Nobody else's node is deleted in place of this one, whatever has become of it meanwhile: before each delete
-    /// the session looks whether the node is still the one, and deletes only the version that it has seen. A node
-    /// without a number is written once in the transaction that creates it, so that it never has the version of a node
-    /// that was merely created. What remains is a node of the same kind that takes the name between the look and the
-    /// delete, after a third party has deleted this one; and with a number, the path as well.
+    /// No other client's node is deleted in place of this one: before each delete the session checks that the node is
+    /// still its own, and deletes only the version that it has read. A node without a number is written once in the
+    /// transaction that creates it, so that its version is never that of a node that was merely created. The remaining
+    /// risk is a node of the same kind that takes the name between the read and the delete, after a third party has
+    /// deleted this one; and with a number, the path as well.
     ///
-    /// To find one with a number after a lost reply costs a read of each sibling of the name. Whoever writes it before it
-    /// is found makes it a stranger's.
+    /// Finding a node with a number after a lost reply costs a read of each sibling of the name. A client that writes
+    /// the node before it is found makes it unrecognisable.
     pub fn protected_by_its_data(self) -> CreateProtected<'a> {
         self.known_by(KnownBy::Data)
     }
@@ -141,24 +139,24 @@ impl<'a> Create<'a> {
 }
 
 impl<'a, T> Create<'a, T> {
-    /// What kind of node. Default: persistent.
+    /// Sets the kind of node. Default: persistent.
     pub const fn mode(mut self, mode: CreateMode) -> Self {
         self.wish.mode = mode;
         self
     }
 
-    /// Who may do what with the node.
+    /// Sets the node's access control list.
     pub fn acl(mut self, acl: &AclList) -> Self {
         self.wish.acl = acl.clone();
         self
     }
 
-    /// Also creates the nodes above it that are missing, those of the client's chroot included.
+    /// Also creates missing parents, those of the client's chroot included.
     ///
-    /// If none is missing this is one create. If some are, all of them are asked for at once, behind each other and in
-    /// front of the node: one more round trip, for which the create has to be awaited. They have no data, and the
-    /// node's own access control list; they stay if the node cannot be created. If somebody keeps deleting them, the
-    /// error is [`NoNode`](crate::Rejection::NoNode) in the end; if they are refused, it is that refusal.
+    /// If none is missing, this is one create. Otherwise all of them are requested at once, in order and before the
+    /// node: one more round trip, for which the create has to be awaited. They have no data, and the node's own access
+    /// control list; they stay if the node cannot be created. If another client keeps deleting them, the error is
+    /// [`NoNode`](crate::Rejection::NoNode) in the end; if they are refused, it is that refusal.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::WriteError> {
@@ -173,15 +171,15 @@ impl<'a, T> Create<'a, T> {
         self
     }
 
-    /// The same, and makes what is missing containers, which servers delete some time after their last child: as
-    /// persistent nodes where servers do not know containers, before 3.5.1.
+    /// As [`parents`](Self::parents), but creates containers, which servers delete some time after their last child;
+    /// persistent nodes where servers do not support containers, before 3.5.1.
     pub const fn containers(mut self) -> Self {
         self.wish.above = Some(CreateMode::Container);
         self
     }
 
-    /// Of what is missing above, creates only what is below this node: that one must be there, and neither it nor what
-    /// is above it is created.
+    /// As [`parents`](Self::parents), but only below this node: it must exist, and neither it nor its parents are
+    /// created.
     pub const fn parents_below(self, path: &'a str) -> Self {
         let mut create = self.parents();
         create.wish.floor = Some(path);
@@ -190,9 +188,9 @@ impl<'a, T> Create<'a, T> {
 }
 
 impl<T: Send + 'static> Create<'_, T> {
-    /// Submits the request now, behind everything that has been submitted before: it is on its way whatever
-    /// becomes of what this returns. Where awaiting the builder would wait for room, this fails with
-    /// [`QueueFull`](crate::Cause::QueueFull). That something is missing above the node is noticed when it is awaited.
+    /// Submits the request now, behind all earlier submissions: dropping the returned future does not stop it. Where
+    /// awaiting the builder would wait for room, this fails with [`QueueFull`](crate::Cause::QueueFull). Missing
+    /// parents are noticed when it is awaited.
     pub fn submit(self) -> PendingCreate<T> {
         self.start(Admission::Now)
     }
@@ -210,10 +208,10 @@ impl<T: Send + 'static> Create<'_, T> {
 }
 
 impl<'a> CreateProtected<'a> {
-    /// Has this submit something behind the create, in the same write: and once more with every try, if nodes
-    /// [above](Create::parents) have to be created first. Resolves to the node and to what was submitted behind it.
+    /// Submits something behind the create, in the same write: again with every attempt, if [parents](Create::parents)
+    /// have to be created first. Resolves to the node and to what was submitted behind it.
     ///
-    /// For questions whose answers say more because the node is there already.
+    /// For requests whose replies are more useful once the node exists.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -231,7 +229,7 @@ impl<'a> CreateProtected<'a> {
     /// ```
     ///
     /// # Errors
-    /// As without.
+    /// As without it.
     pub fn followed_by<B>(
         self,
         behind: impl Fn(&Client) -> B,
@@ -269,11 +267,11 @@ impl<T: Send + 'static> IntoFuture for Create<'_, T> {
     }
 }
 
-/// Creates that are requests like others can be told how to go about it.
+/// Options of creates that are plain requests.
 macro_rules! by_request {
     ($($made:ty),*) => {$(
         impl Create<'_, $made> {
-            /// Bounds how long each answer is waited for: see [`Get::timeout`](crate::Get::timeout).
+            /// Bounds the wait for each reply: see [`Get::timeout`](crate::Get::timeout).
             pub const fn timeout(mut self, timeout: Duration) -> Self {
                 self.wish.options.timeout = Some(timeout);
                 self
@@ -290,22 +288,22 @@ macro_rules! by_request {
 }
 by_request!(Created, Option<Created>);
 
-/// A create under way; resolves to what was made.
+/// A create in progress; resolves to the created node.
 ///
-/// Dropping it does not take the create back. One that is [protected](Create::protected) leaves no node all the same:
-/// the session finds out what became of it and deletes what it made. Of one with [parents](Create::parents) those
-/// stay that have been created so far.
+/// Dropping it does not undo the create. A [protected](Create::protected) one leaves no node nevertheless: the session
+/// determines its outcome and deletes the node. Of one with [parents](Create::parents), the parents created so far
+/// stay.
 #[must_use = "what becomes of a create is only known here"]
 pub struct PendingCreate<T>(State<T>);
 
 enum State<T> {
     Request(Pending<T, WriteError>),
-    /// Carried by the session.
+    /// Carried out by the session.
     Protected(Started, fn(OwnedNode) -> T),
     WithParents(Pin<Box<dyn Future<Output = Result<T, WriteError>> + Send>>),
 }
 
-// Nothing in it is pinned that is not boxed.
+// Everything pinned in it is boxed.
 impl<T> Unpin for PendingCreate<T> {}
 
 impl<T> Future for PendingCreate<T> {

@@ -2,9 +2,9 @@
 //!
 //! | module | concern |
 //! |---|---|
-//! | `mode` | kinds of nodes, and what servers are asked for to make them |
-//! | `wish` | what is to be created, and what comes of it |
-//! | `parents` | creating what is missing above |
+//! | `mode` | kinds of nodes, and the operations that create them |
+//! | `wish` | a requested node and the created node |
+//! | `parents` | creating missing parents |
 //! | `started` | creates that are carried through a lost reply |
 //! | `builder`, `all` | the builders: one node, several together |
 

@@ -1,4 +1,4 @@
-//! What kinds of nodes there are, and what servers are asked for to make them.
+//! Kinds of nodes, and the operations that create them.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use zk_proto::{
 
 use crate::request::target::Target;
 
-/// What kind of node to create.
+/// The kind of node to create.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -26,7 +26,7 @@ use crate::request::target::Target;
 /// assert_eq!(first.path, "/jobs/job-0000000000");
 /// let worker = zk.create("/worker", b"").mode(CreateMode::Ephemeral).await?;
 /// assert_eq!(worker.stat.ephemeral_owner, zk.session().id());
-/// // Servers refuse it unless they have been told to allow it.
+/// // Servers refuse it unless configured to allow it.
 /// let hint = CreateMode::PersistentTtl(Duration::from_secs(60));
 /// if let Err(error) = zk.create("/hint", b"").mode(hint).await {
 ///     println!("{error}");
@@ -52,7 +52,7 @@ pub enum CreateMode {
     /// Deleted by the servers once it has had no children and no write for this long, 1 ms to about 34
     /// years. Since 3.5.4, and only if the servers allow it (`extendedTypesEnabled`).
     PersistentTtl(Duration),
-    /// The same, with a sequence number appended to its name.
+    /// As `PersistentTtl`, with a sequence number appended to its name.
     PersistentSequentialTtl(Duration),
 }
 
@@ -84,7 +84,7 @@ impl CreateMode {
         matches!(self, Self::Ephemeral | Self::EphemeralSequential)
     }
 
-    /// The operation that servers demand for the mode, and its arguments. Nothing else decides on it.
+    /// Returns the operation for the mode, and its arguments. Nothing else selects it.
     pub(crate) fn operation<'a>(
         self,
         path: Str<'a>,
@@ -116,8 +116,8 @@ pub(crate) enum CreateOperation<'a> {
 }
 
 impl CreateOperation<'_> {
-    /// What to ask for, and what instead if the server does not know that. Nothing is in doubt over it: servers
-    /// refuse what they do not know.
+    /// Returns the request, and the alternative if the server does not know it. This leaves no doubt: servers refuse
+    /// operations that they do not know.
     pub(crate) fn frames(self, target: Target<'_>) -> (RequestFrame, Option<RequestFrame>) {
         let level = &target.handle.shared.level;
         match self {

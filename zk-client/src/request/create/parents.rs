@@ -1,4 +1,4 @@
-//! Creating what is missing above nodes.
+//! Creates missing parents.
 
 use std::borrow::Cow;
 
@@ -24,23 +24,24 @@ use crate::{
     },
 };
 
-/// How often nodes are created again that somebody deletes under our hands, such as empty containers.
+/// How often nodes are created again when another client or the server deletes them in between, such as empty
+/// containers.
 const ROUNDS_MAX: usize = 8;
 
-/// What there has to be above nodes.
+/// The parents that nodes need.
 #[derive(Debug, Default)]
 pub(crate) struct Above {
-    /// The nodes, each behind the one above it, with their paths from the servers' root.
+    /// The nodes, each after its parent, with absolute paths.
     levels: Vec<(String, CreateMode, AclList)>,
-    /// How they are asked for.
+    /// The options of their requests.
     options: CallOptions,
 }
 
-/// What comes of a create, as far as it matters here.
+/// The outcome of a create.
 pub(crate) trait Outcome {
-    /// Whether it has failed for want of a node above.
+    /// Whether it failed for want of a parent.
     fn is_missing(&self) -> bool;
-    /// The same with the reason for that.
+    /// The same outcome with this error as the reason.
     fn because(self, error: WriteError) -> Self;
 }
 
@@ -55,7 +56,7 @@ impl<T> Outcome for Result<T, WriteError> {
 
 impl Outcome for Concluded {
     fn is_missing(&self) -> bool {
-        // Checks and deletes are behind the creates.
+        // Checks and deletes come after the creates.
         matches!(self.nodes, Ok(Err(MultiError { index, rejection: Rejection::NoNode }))
             if index < self.creates)
     }
@@ -75,8 +76,7 @@ impl<B> Outcome for (Concluded, B) {
 }
 
 impl Above {
-    /// What there has to be above these nodes; `None` if nothing is to be done about it. With a path that is none
-    /// there will be no node.
+    /// The parents of these nodes; `None` if none are to be created. Without a valid path there will be no node.
     pub(crate) fn of<'a>(wishes: impl IntoIterator<Item = &'a Wish<'a>>) -> Option<Self> {
         let mut above = Self::default();
         for Wish { client, options, path, mode, acl, above: wanted, floor, .. } in wishes {
@@ -95,8 +95,8 @@ impl Above {
         (!above.levels.is_empty()).then_some(above)
     }
 
-    /// Goes on from the outcome of a first try: as long as that is for want of a node above, asks for all of them and
-    /// for the node once more, in one write. So whatever is submitted with a try is behind it.
+    /// Continues from the outcome of a first attempt: while it fails for want of a parent, requests all parents and the
+    /// node again, in one write. So anything submitted with an attempt comes after it.
     pub(crate) async fn climb<F: Future<Output: Outcome>>(
         &self,
         client: &Client,
@@ -123,7 +123,7 @@ impl Above {
         outcome
     }
 
-    /// None of them is sent again if its reply is lost: the node is, and tells whether they are needed.
+    /// None of them is sent again if its reply is lost: the node is, and its reply shows whether they are needed.
     fn submit(&self, client: &Client) -> Vec<Pending<Created, WriteError>> {
         let mut root = client.clone();
         root.handle.change(|view| view.chroot = Chroot::default());
@@ -139,12 +139,12 @@ impl Above {
     }
 }
 
-/// Why there is no node, if it was refused for what it is.
+/// Returns the error if the parent was refused for its content.
 fn refused(level: Result<Created, WriteError>) -> Option<WriteError> {
     use Rejection::{NoNode, NodeExists, Unimplemented};
     let error = level.err()?;
     match error {
-        // There is one, or the next try will tell: another kind of node is asked for then.
+        // The parent exists, or the next attempt decides: it asks for another kind of node then.
         WriteError::Rejected(NodeExists | NoNode | Unimplemented) => None,
         WriteError::Rejected(_) => Some(error),
         _ => None,

@@ -1,4 +1,4 @@
-//! Creates that the session carries through a lost reply, once they are under way.
+//! Protected creates in progress.
 
 use std::{
     future::Future,
@@ -21,12 +21,12 @@ use crate::{
     request::{create::wish::Wish, handle::Handle},
 };
 
-/// Nodes to be, or why there will be none; `None` when that has been told.
+/// The pending nodes, or the error; `None` once the error has been returned.
 #[derive(Debug)]
 pub(crate) struct Started(Result<oneshot::Receiver<Concluded>, Option<WriteError>>);
 
 impl Started {
-    /// A create of its own.
+    /// Starts a single create.
     pub(crate) fn one(wish: Wish<'_>) -> Self {
         let handle = &wish.client.handle;
         Self::all(handle, [wish].into_iter(), None, &[])
@@ -54,7 +54,7 @@ impl Started {
             Ok(ProtectedCreate { nodes, replaced: None, checked, chroot, done })
         });
         match create {
-            // Nothing to ask anybody for; a node that is to be replaced by nothing goes in being dropped.
+            // There is nothing to request; a node to be replaced by nothing is deleted when it is dropped.
             Ok(create) if create.nodes.is_empty() => {
                 let _ = create.done.send(Concluded::new(Ok(Ok(Vec::new())), replaced));
             }
@@ -67,7 +67,7 @@ impl Started {
         Self(Ok(nodes))
     }
 
-    /// The only one of the nodes.
+    /// Polls for the only node.
     pub(crate) fn poll_one(&mut self, cx: &mut Context<'_>) -> Poll<Result<OwnedNode, WriteError>> {
         Pin::new(self).poll(cx).map(|created| match created.nodes? {
             Ok(mut nodes) => nodes.pop().ok_or(CLOSED),
@@ -90,7 +90,7 @@ impl Future for Started {
     }
 }
 
-/// Without a driver nobody answers.
+/// Without a driver there is no reply.
 const CLOSED: WriteError = WriteError::NotApplied(Cause::SessionEnded(SessionEnd::Closed));
 
 impl Wish<'_> {
@@ -113,5 +113,5 @@ impl Wish<'_> {
     }
 }
 
-/// A node that must be there, and the version of its data if that matters.
+/// A node that must exist, and the required version of its data, if any.
 pub(crate) type Check = (String, Option<i32>);

@@ -1,4 +1,4 @@
-//! What is to be created, and what comes of it.
+//! A requested node and the created node.
 
 use zk_proto::{
     AclList, ErrorCode, OpCode, SessionId, Stat, Str,
@@ -30,12 +30,12 @@ use crate::{
 pub struct Created {
     /// Its path, with its sequence number, relative to the client's chroot.
     pub path: String,
-    /// Its metadata at birth. From servers before 3.5 only the transactions are known, and the rest is 0.
+    /// Its metadata at creation. From servers before 3.5 only the transactions are known, and the rest is 0.
     pub stat: Stat,
 }
 
 impl Created {
-    /// The number that the server has put behind the `requested` path.
+    /// Returns the number that the server has appended to the `requested` path.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -55,7 +55,7 @@ impl Created {
     }
 }
 
-/// What is to be created.
+/// A requested node.
 #[derive(Clone, Debug)]
 pub(crate) struct Wish<'a> {
     pub(crate) client: &'a Client,
@@ -64,16 +64,16 @@ pub(crate) struct Wish<'a> {
     pub(crate) data: &'a [u8],
     pub(crate) mode: CreateMode,
     pub(crate) acl: AclList,
-    /// What kind of nodes to create where some are missing above it, if any.
+    /// The kind of missing parents to create, if any.
     pub(crate) above: Option<CreateMode>,
-    /// The node that must be there, with everything above it, if one must.
+    /// The node that must exist with its parents, if any.
     pub(crate) floor: Option<&'a str>,
-    /// What the node of a protected create is found again by.
+    /// How the node of a protected create is found again.
     pub(crate) known_by: KnownBy,
 }
 
 impl<'a> Wish<'a> {
-    /// A persistent node, as the client makes them.
+    /// A persistent node with the client's options.
     pub(crate) fn new(client: &'a Client, path: &'a str, data: &'a [u8]) -> Self {
         let (options, acl) = (client.handle.options, client.handle.acl.clone());
         let (mode, above, floor) = (CreateMode::Persistent, None, None);
@@ -94,7 +94,7 @@ impl<'a> Wish<'a> {
     }
 }
 
-/// Reads the answer to any of the creates.
+/// Reads the reply to any of the create operations.
 pub(crate) fn read_created(answer: Answer, context: ReplyContext) -> Result<Created, Unread> {
     match (context.op, answer.code) {
         (OpCode::CREATE_CONTAINER, ErrorCode::UNIMPLEMENTED) => {
@@ -127,7 +127,7 @@ pub(crate) fn read_created(answer: Answer, context: ReplyContext) -> Result<Crea
     })
 }
 
-/// What is to be created, on its own feet.
+/// A requested node that borrows nothing.
 pub(crate) struct OwnedWish {
     pub(crate) client: Client,
     options: CallOptions,
@@ -146,14 +146,14 @@ impl OwnedWish {
         Self { client, options, path, data, mode, acl, known_by }
     }
 
-    /// What goes on later is not to wait for a cork.
+    /// Later attempts must not be held back by a cork.
     pub(crate) fn uncorked(client: &Client) -> Client {
         let mut client = client.clone();
         client.handle.change(|view| view.held = None);
         client
     }
 
-    /// The same once more.
+    /// The request for another attempt.
     pub(crate) fn wish<'a>(&'a self, client: &'a Client) -> Wish<'a> {
         let Self { options, path, data, mode, acl, known_by, .. } = self;
         let (options, mode, known_by) = (*options, *mode, *known_by);

@@ -1,4 +1,4 @@
-//! Setting watches that go on.
+//! Sets persistent watches.
 
 use zk_proto::{
     Str,
@@ -20,7 +20,7 @@ use crate::{
     watch::WatchMode,
 };
 
-/// Sets a watch that goes on: see [`Client::watch`](crate::Client::watch).
+/// Sets a persistent watch: see [`Client::watch`](crate::Client::watch).
 #[derive(Clone, Copy, Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
 pub struct AddWatch<'a> {
@@ -39,9 +39,9 @@ impl<'a> AddWatch<'a> {
         Self { target, path, mode, capacity: None }
     }
 
-    /// How many events are kept for a reader that is busy, at least 1; one more, and all of them are replaced by
-    /// one [`Resync::Lagged`](crate::Resync::Lagged). Independent of that, of all their paths no more than 1 MiB is kept. Default:
-    /// [`ConnectOptions::watch_items_max`](crate::ConnectOptions::watch_items_max).
+    /// Sets how many events are kept for a busy reader, at least 1; one more replaces all of them by one
+    /// [`Resync::Lagged`](crate::Resync::Lagged). In addition, the paths of the events kept are limited to 1 MiB.
+    /// Default: [`ConnectOptions::watch_items_max`](crate::ConnectOptions::watch_items_max).
     pub const fn capacity(mut self, items: usize) -> Self {
         self.capacity = Some(items);
         self

@@ -1,4 +1,4 @@
-//! What the builders of requests have in common.
+//! The common parts of request builders.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::{
     watch::{Listener, Watch},
 };
 
-/// What all builders have in common: they can be awaited and submitted, and told how to go about it.
+/// The common methods of all builders: awaiting, submitting, and options.
 macro_rules! awaitable {
     ($($builder:ident: $output:ty, $error:ty;)*) => {$(
         impl std::future::IntoFuture for $builder<'_> {
@@ -35,18 +35,17 @@ macro_rules! awaitable {
         }
 
         impl $builder<'_> {
-            /// Submits the request now, behind everything that has been submitted before: it is on its way whatever
-            /// becomes of what this returns. Where awaiting the builder would wait for room, this fails with
-            /// [`QueueFull`](crate::Cause::QueueFull).
+            /// Submits the request now, behind all earlier submissions: dropping the returned future does not stop it.
+            /// Where awaiting the builder would wait for room, this fails with [`QueueFull`](crate::Cause::QueueFull).
             pub fn submit(self) -> crate::request::pending::Pending<$output, $error> {
                 self.start(crate::request::call_options::Admission::Now)
             }
 
-            /// Bounds how long the answer is waited for, from now on. A request that has not been sent by then will not
-            /// be; of one that has, the answer is awaited by nobody, and what it has done is not known. Either way it
-            /// fails with [`DeadlineExceeded`](crate::Cause::DeadlineExceeded), and the connection stays as it is.
+            /// Bounds the wait for the reply, from now on. A request that has not been sent by then never will be; if
+            /// it has been sent, the reply is discarded, and its effect is unknown. Either way it fails with
+            /// [`DeadlineExceeded`](crate::Cause::DeadlineExceeded), and the connection stays as it is.
             ///
-            /// Noticed when the result is awaited. Default: what the client [has been told](crate::Client::with), or no
+            /// Takes effect when the result is awaited. Default: the client's [option](crate::Client::with), or no
             /// bound but the session's end.
             pub const fn timeout(mut self, timeout: std::time::Duration) -> Self {
                 self.target.options.timeout = Some(timeout);
@@ -55,8 +54,8 @@ macro_rules! awaitable {
 
             /// Fails wherever the request would have to wait for a connection or for room, with
             /// [`NotConnected`](crate::Cause::NotConnected), [`Disconnected`](crate::Cause::Disconnected) or
-            /// [`QueueFull`](crate::Cause::QueueFull). Otherwise requests outlive connections: what was not sent waits
-            /// for the next one, and reads are asked again.
+            /// [`QueueFull`](crate::Cause::QueueFull). Otherwise requests outlive connections: unsent requests wait for
+            /// the next one, and reads are sent again.
             pub const fn fail_fast(mut self) -> Self {
                 self.target.options = self.target.options.fail_fast();
                 self
@@ -66,10 +65,10 @@ macro_rules! awaitable {
 }
 pub(crate) use awaitable;
 
-/// Makes the watch that comes with the answer, for this absolute path.
+/// Makes the watch that is armed with the reply, for this absolute path.
 pub(crate) type Attach<'a> = &'a dyn Fn(&str) -> (Attached, WatchBy, Listener);
 
-/// Submits a read. Reads are sent again if their connection is lost before the answer.
+/// Submits a read. Reads are sent again if the connection is lost before the reply.
 pub(crate) fn read_with<T>(
     target: Target<'_>,
     path: &str,
@@ -93,7 +92,7 @@ pub(crate) fn read_with<T>(
     }
 }
 
-/// Submits a read, and has it arm a watch that fires once if there is a kind of watch that it can arm.
+/// Submits a read, which arms a one-shot watch of the kind `watch`, if given.
 pub(crate) fn read<T>(
     target: Target<'_>,
     path: &str,
@@ -114,7 +113,7 @@ pub(crate) fn read<T>(
     read_with(target, path, Naming::Exact, attach, frame, admission, read)
 }
 
-/// Submits a write. Writes are never sent twice unless that is `on_loss` what they want.
+/// Submits a write. Writes are never sent twice unless `on_loss` asks for it.
 pub(crate) fn write<T>(
     target: Target<'_>,
     (path, naming): (&str, Naming),
@@ -134,7 +133,7 @@ pub(crate) fn write<T>(
     }
 }
 
-/// What a watched read must have: the watch was made when the request was submitted.
+/// Joins a watched read's result with its watch, which was made when the request was submitted.
 pub(crate) fn armed<T>(result: T, watch: Attached) -> Result<(T, Watch), Unread> {
     watch.once().map(|watch| (result, watch)).ok_or(Unread::Code(ErrorCode::NO_WATCHER))
 }

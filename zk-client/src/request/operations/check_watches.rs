@@ -1,4 +1,4 @@
-//! Asking for watches and taking them away, by path and kind.
+//! Checks for watches and removes them, by path and kind.
 
 use zk_proto::{
     ErrorCode, Str, WatcherType, frame::RequestFrame, path::Naming, request::CheckWatchesRequest,
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Which watches on a path.
+/// A kind of watches on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WatchKind {
@@ -81,7 +81,7 @@ impl<'a> CheckWatches<'a> {
             match body(&answer) {
                 Ok(()) => Ok(true),
                 Err(Unread::Code(ErrorCode::NO_WATCHER)) => Ok(false),
-                // The kind is all that servers may not know: the rest has the form of any request.
+                // The kind is the only part that servers may not know: the rest has the form of any request.
                 Err(Unread::Code(ErrorCode::MARSHALLING_ERROR)) => {
                     Err(Unread::Code(ErrorCode::UNIMPLEMENTED))
                 }

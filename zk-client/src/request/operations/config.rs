@@ -1,4 +1,4 @@
-//! The ensemble's members: who they are, and changing them.
+//! The ensemble's members, and changing them.
 
 use bytes::Bytes;
 use zk_proto::{
@@ -22,7 +22,7 @@ use crate::{
     watch::{Listener, Watch},
 };
 
-/// Where servers keep it. No chroot applies to it.
+/// The node where servers keep the configuration. The chroot does not apply to it.
 const CONFIG_NODE: &str = "/zookeeper/config";
 
 awaitable! {
@@ -51,7 +51,7 @@ awaitable! {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EnsembleConfig {
-    /// The whole text.
+    /// The entire text.
     pub text: String,
     /// The members, in the order of the text. None of a standalone server.
     pub members: Vec<EnsembleMember>,
@@ -59,18 +59,18 @@ pub struct EnsembleConfig {
     pub version: Option<Zxid>,
 }
 
-/// A member of an ensemble, as its configuration has it.
+/// A member of an ensemble, as listed in its configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EnsembleMember {
     /// Its number.
     pub id: i64,
-    /// Everything behind the equals sign: `host:quorumPort:electionPort[:role];[[clientHost]:clientPort]`.
+    /// Everything after the equals sign: `host:quorumPort:electionPort[:role];[[clientHost]:clientPort]`.
     pub spec: String,
     /// Whether it votes; observers do not.
     pub votes: bool,
-    /// Where clients connect without TLS, as `host:port`, if it says so. Where it says "any address", the host is that
-    /// of the quorum.
+    /// Where clients connect without TLS, as `host:port`, if given. If the configuration has "any address", the host is
+    /// that of the quorum.
     pub client_addr: Option<String>,
 }
 
@@ -119,7 +119,7 @@ impl EnsembleMember {
     }
 }
 
-/// What stands in front of the first port; brackets belong to it.
+/// The part before the first port; brackets belong to it.
 fn host_of(address: &str) -> &str {
     let end = match address.find(']') {
         Some(bracket) => bracket + 1,
@@ -155,7 +155,7 @@ impl<'a> Config<'a> {
         Self { target }
     }
 
-    /// Also arms a watch, which fires when the configuration changes. Its event names the servers' own path.
+    /// Also arms a watch, which fires when the configuration changes. Its event has the servers' absolute path.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -206,7 +206,7 @@ fn text(list: Option<&String>) -> Str<'_> {
 ///
 /// ```no_run
 /// # async fn example(zk: zk_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-/// // Replaces member 1 by member 4, unless somebody else changes the members meanwhile.
+/// // Replaces member 1 by member 4, unless another client changes the members in the meantime.
 /// let (before, _) = zk.config().await?;
 /// let version = before.version.ok_or("a single server has no members")?;
 /// let change = zk.reconfig().leave(1).join(4, "zk4:2888:3888;2181").version(version);
@@ -249,7 +249,7 @@ impl<'a> Reconfig<'a> {
         self
     }
 
-    /// Only if the configuration has this [version](EnsembleConfig::version); otherwise
+    /// Requires that the configuration has this [version](EnsembleConfig::version); otherwise fails with
     /// [`BadVersion`](crate::Rejection::BadVersion).
     pub const fn version(mut self, version: Zxid) -> Self {
         self.version = Some(version);

@@ -8,8 +8,8 @@
 //! | `session` | what servers know of this session: its nodes, its identities |
 //! | `config` | the ensemble's members |
 //! | `several` | several reads in one request |
-//! | `add_watch`, `check_watches` | asking for watches that go on; asking for watches and taking them away |
-//! | `builder` | what all of them have in common |
+//! | `add_watch`, `check_watches` | setting persistent watches; checking for watches and removing them |
+//! | `builder` | the common parts of all of them |
 
 mod add_watch;
 pub(crate) mod builder;

@@ -117,8 +117,8 @@ read_of_path! {
 }
 
 impl<'a> Children<'a> {
-    /// Leaves the names where they came, in one piece of memory, instead of making a string of each: for those who list
-    /// often, or many, and keep few.
+    /// Leaves the names in the reply's memory, instead of making a string of each: for callers that list often, or
+    /// many, and keep few.
     ///
     /// ```no_run
     /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
@@ -132,7 +132,7 @@ impl<'a> Children<'a> {
     }
 }
 
-/// Names of children, in no order, as they came: see [`Children::packed`].
+/// Names of children, unordered, in the reply's memory: see [`Children::packed`].
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -149,12 +149,12 @@ impl<'a> Children<'a> {
 pub struct ChildNames(List<Text>);
 
 impl ChildNames {
-    /// The names. One that is not UTF-8, which servers do not let in, is shown with replacements.
+    /// Returns the names. One that is not UTF-8, which servers do not accept, is shown with replacement characters.
     pub fn iter(&self) -> impl Iterator<Item = Cow<'_, str>> {
         self.0.strs()
     }
 
-    /// How many there are.
+    /// Returns the number of names.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -174,7 +174,7 @@ impl fmt::Debug for ChildNames {
 }
 
 read_of_path! {
-    /// Reads who may do what with a node: see [`Client::acl`](crate::Client::acl).
+    /// Reads a node's access control list: see [`Client::acl`](crate::Client::acl).
     GetAcl
 }
 

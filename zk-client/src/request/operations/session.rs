@@ -61,7 +61,7 @@ impl<'a> Ephemerals<'a> {
     }
 }
 
-/// Asks who this session is to its server: see [`Client::who_am_i`](crate::Client::who_am_i).
+/// Asks for the session's identities: see [`Client::who_am_i`](crate::Client::who_am_i).
 #[derive(Clone, Copy, Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
 pub struct WhoAmI<'a> {

@@ -42,7 +42,7 @@ enum Read<'a> {
     Children(&'a str),
 }
 
-/// What one of several reads has found.
+/// The result of one of several reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadResult {

@@ -1,4 +1,4 @@
-//! Writes of nodes that are there.
+//! Writes of existing nodes.
 
 use zk_proto::{
     AclList, ErrorCode, Stat, Str,
@@ -42,8 +42,8 @@ impl<'a> Set<'a> {
         Self { target, path, data, version: None }
     }
 
-    /// Only if the data has this version; otherwise [`BadVersion`](crate::Rejection::BadVersion). No data has
-    /// version -1, by which servers understand any: nothing is sent then, and the error is
+    /// Requires that the data has this version; otherwise fails with [`BadVersion`](crate::Rejection::BadVersion). No
+    /// data has version -1, which servers take as any: nothing is sent then, and the error is
     /// [`InvalidArgument`](crate::Cause::InvalidArgument).
     pub const fn version(mut self, version: i32) -> Self {
         self.version = Some(version);
@@ -61,7 +61,7 @@ impl<'a> Set<'a> {
     }
 }
 
-/// Replaces who may do what with a node: see [`Client::set_acl`](crate::Client::set_acl).
+/// Replaces a node's access control list: see [`Client::set_acl`](crate::Client::set_acl).
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
 pub struct SetAcl<'a> {
@@ -76,7 +76,7 @@ impl<'a> SetAcl<'a> {
         Self { target, path, acl: acl.clone(), version: None }
     }
 
-    /// Only if the list has this version ([`Stat::aversion`]); otherwise
+    /// Requires that the list has this version ([`Stat::aversion`]); otherwise fails with
     /// [`BadVersion`](crate::Rejection::BadVersion). Nothing is sent for -1, as with [`Set::version`].
     pub const fn version(mut self, aversion: i32) -> Self {
         self.version = Some(aversion);
@@ -106,19 +106,19 @@ impl<'a> Delete<'a> {
         Self { target, path, version: None }
     }
 
-    /// Only if the data has this version; otherwise [`BadVersion`](crate::Rejection::BadVersion). No data has
-    /// version -1, by which servers understand any: nothing is sent then, and the error is
+    /// Requires that the data has this version; otherwise fails with [`BadVersion`](crate::Rejection::BadVersion). No
+    /// data has version -1, which servers take as any: nothing is sent then, and the error is
     /// [`InvalidArgument`](crate::Cause::InvalidArgument).
     pub const fn version(mut self, version: i32) -> Self {
         self.version = Some(version);
         self
     }
 
-    /// Has it no matter whether there was such a node: resolves to `false` if there was none. In return it is never
-    /// in doubt while the session lives: if the answer is lost, the delete is sent again.
+    /// Succeeds even if there is no such node: resolves to `false` then. In return it is never in doubt while the
+    /// session lives: if the reply is lost, the delete is sent again.
     ///
-    /// Should somebody create the node anew just between the two, that one is deleted too, unless it has another
-    /// [version](Self::version). And `false` may then mean that the first one has done it.
+    /// If another client creates the node again between the two, that node is deleted too, unless it has another
+    /// [version](Self::version). And `false` may then mean that the first delete succeeded.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -143,7 +143,7 @@ impl<'a> Delete<'a> {
     }
 }
 
-/// A [`Delete`] that is content if there is nothing to delete: see [`Delete::if_exists`].
+/// A [`Delete`] that succeeds if there is nothing to delete: see [`Delete::if_exists`].
 #[derive(Clone, Copy, Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
 pub struct DeleteIfExists<'a> {
@@ -170,7 +170,7 @@ fn delete(target: Target<'_>) -> impl FnOnce(Str<'_>, i32) -> RequestFrame {
     move |path, version| target.frame(&DeleteRequest { path, version })
 }
 
-/// Submits a write to a node, which insists on a version if there is one.
+/// Submits a write to a node, which requires a version if one is given.
 fn versioned<T>(
     target: Target<'_>,
     (path, version): (&str, Option<i32>),
