@@ -93,7 +93,7 @@ impl ConnectOptions {
     }
 
     /// Bounds one connection attempt, handshake included. Default: the session timeout divided by the number of
-    /// servers, and by three once a session exists, so that every server is tried several times before it expires; at
+    /// servers, and by three once a session exists, so that every server is tried several times within its life; at
     /// least 1 s or a third of the session timeout.
     pub const fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.config.connect_timeout = Some(timeout);
@@ -128,8 +128,8 @@ impl ConnectOptions {
     /// whatever the leader has confirmed. It covers the time between a server's reply and the leader's hearing of the
     /// session: half a tick, plus delays of networks and schedulers.
     ///
-    /// [Connecting](Self::connect) fails with a margin that leaves nothing of the session timeout. If servers grant so
-    /// short a timeout, a third of it is used as the margin instead, with a warning.
+    /// [Connecting](Self::connect) fails with a margin that leaves nothing of the session timeout. If servers grant a
+    /// timeout that short, a third of it is used as the margin instead, with a warning.
     pub const fn lease_margin(self, margin: Duration) -> Self {
         self.lease(Lease::Margin(margin))
     }

@@ -119,7 +119,7 @@ impl Submission {
 /// The purpose of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Ordinary use: refused once the session is being left.
+    /// Ordinary use: refused while the session is being left or closed.
     Use,
     /// Giving back what no other client would know of: accepted as long as there is a session.
     Cleanup,

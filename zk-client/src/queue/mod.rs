@@ -63,7 +63,7 @@ pub(crate) struct Sender<C>(Arc<Shared<C>>);
 #[derive(Debug)]
 struct Shared<C>(Mutex<State<C>>);
 
-/// Values dropped while it is locked, commands and wakers included, must not send commands.
+/// Nothing that is dropped while it is locked sends commands: neither commands nor wakers do.
 #[derive(Debug)]
 struct State<C> {
     commands: VecDeque<C>,

@@ -83,7 +83,7 @@ impl TlsOptions {
     }
 
     /// Sets the client's identity: a certificate, with its chain up to an authority that servers know, and its private
-    /// key. May be the same file. Servers require one by default, and identify the client by its subject under the
+    /// key. May be the same file. Servers ask for one by default, and identify the client by its subject under the
     /// scheme `x509`.
     pub fn identity_files(mut self, chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         let (chain, key) = (Source::File(chain.into()), Source::File(key.into()));

@@ -127,7 +127,7 @@ impl<'a> Create<'a> {
     /// deleted this one; and with a number, the path as well.
     ///
     /// Finding a node with a number after a lost reply costs a read of each sibling of the name. A client that writes
-    /// the node before it is found makes it unrecognisable.
+    /// the node before it is found makes it count as another client's.
     pub fn protected_by_its_data(self) -> CreateProtected<'a> {
         self.known_by(KnownBy::Data)
     }
@@ -188,8 +188,8 @@ impl<'a, T> Create<'a, T> {
 }
 
 impl<T: Send + 'static> Create<'_, T> {
-    /// Submits the request now, behind all earlier submissions: dropping the returned future does not stop it. Where
-    /// awaiting the builder would wait for room, this fails with [`QueueFull`](crate::Cause::QueueFull). Missing
+    /// Submits the request now, behind all earlier submissions: it is sent even if the returned future is dropped.
+    /// Where awaiting the builder would wait for room, this fails with [`QueueFull`](crate::Cause::QueueFull). Missing
     /// parents are noticed when it is awaited.
     pub fn submit(self) -> PendingCreate<T> {
         self.start(Admission::Now)

@@ -35,8 +35,9 @@ macro_rules! awaitable {
         }
 
         impl $builder<'_> {
-            /// Submits the request now, behind all earlier submissions: dropping the returned future does not stop it.
-            /// Where awaiting the builder would wait for room, this fails with [`QueueFull`](crate::Cause::QueueFull).
+            /// Submits the request now, behind all earlier submissions: it is sent even if the returned future is
+            /// dropped. Where awaiting the builder would wait for room, this fails with
+            /// [`QueueFull`](crate::Cause::QueueFull).
             pub fn submit(self) -> crate::request::pending::Pending<$output, $error> {
                 self.start(crate::request::call_options::Admission::Now)
             }
