@@ -8,7 +8,7 @@
 //! | `answer`, `asked` | interpreting a reply; checking it against its request |
 //! | `watch_stream` | persistent watches |
 //! | `client`, `handle` | the client as requests use it; the connection to the driver |
-//! | `call_options`, `frames` | options of requests; the buffer they are encoded in |
+//! | `call_options` | options of requests |
 
 pub(crate) mod answer;
 pub(crate) mod asked;

@@ -178,8 +178,7 @@ impl<'a, T> Create<'a, T> {
         self
     }
 
-    /// As [`parents`](Self::parents), but only below this node: it must exist, and neither it nor its parents are
-    /// created.
+    /// As [`parents`](Self::parents), but creates only parents below the node `path`, which must exist.
     pub const fn parents_below(self, path: &'a str) -> Self {
         let mut create = self.parents();
         create.wish.floor = Some(path);
