@@ -104,8 +104,7 @@ impl Client {
 
         let shared = Shared {
             commands,
-            session: Session::new(published.clone(), lease, sweeps, clock),
-            published,
+            session: Session::new(published, lease, sweeps, clock),
             level,
             ids,
             counters,

@@ -200,17 +200,9 @@ impl Driver {
         for command in self.parts.inbox.close() {
             self.obey(now, command);
         }
-        for task in self.later.all() {
-            match task {
-                Task::Sweep(sweep) | Task::Refused(sweep) => {
-                    self.parts.session.submit(now, Token::of(sweep.request()));
-                }
-                Task::Attempt(id) => {
-                    let next = self.attempts.retry(id);
-                    self.go_on(now, next);
-                }
-                Task::Close => {}
-            }
+        // There is nothing left to be closed.
+        for task in self.later.all().filter(|task| !matches!(task, Task::Close)) {
+            self.carry_on(now, task);
         }
         while let Some(output) = self.parts.session.poll() {
             self.carry_out(now, output);

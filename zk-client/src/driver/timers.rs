@@ -20,18 +20,21 @@ impl Driver {
     pub(super) fn do_due(&mut self, now: Time) -> bool {
         let due = self.later.due(now);
         let any = !due.is_empty();
-        for task in due {
-            match task {
-                Task::Sweep(sweep) | Task::Refused(sweep) => {
-                    self.parts.session.submit(now, Token::of(sweep.request()));
-                }
-                Task::Attempt(id) => {
-                    let next = self.attempts.retry(id);
-                    self.go_on(now, next);
-                }
-                Task::Close => self.close_now(now),
-            }
-        }
+        due.into_iter().for_each(|task| self.carry_on(now, task));
         any
+    }
+
+    /// Carries out a task, due or not.
+    pub(super) fn carry_on(&mut self, now: Time, task: Task) {
+        match task {
+            Task::Sweep(sweep) | Task::Refused(sweep) => {
+                self.parts.session.submit(now, Token::of(sweep.request()));
+            }
+            Task::Attempt(id) => {
+                let next = self.attempts.retry(id);
+                self.go_on(now, next);
+            }
+            Task::Close => self.close_now(now),
+        }
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct WeakCommands<C>(Weak<Sender<C>>);
 
 /// The driver's end.
 #[derive(Debug)]
-pub(crate) struct Inbox<C> {
+pub(crate) struct Inbox<C: Charged> {
     shared: Arc<Shared<C>>,
     /// Commands that the driver has taken and not yet carried out.
     taken: VecDeque<C>,
@@ -77,7 +77,7 @@ struct State<C> {
 }
 
 /// Creates an inbox with permits for `requests_max` requests and `bytes_max` bytes, and its first sender.
-pub(crate) fn inbox<C>(requests_max: usize, bytes_max: usize) -> (Commands<C>, Inbox<C>) {
+pub(crate) fn inbox<C: Charged>(requests_max: usize, bytes_max: usize) -> (Commands<C>, Inbox<C>) {
     let shared = Arc::new(Shared::new(requests_max, bytes_max));
     let sender = Sender(shared.clone());
     let inbox = Inbox { shared, taken: VecDeque::new(), freed: Amount::default() };
@@ -236,13 +236,9 @@ impl<C: Charged> Inbox<C> {
 }
 
 /// Closes the queue and drops the commands, and with them the reply channels that callers may be waiting on.
-impl<C> Drop for Inbox<C> {
+impl<C: Charged> Drop for Inbox<C> {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        state.closed = true;
-        let rest = (mem::take(&mut state.commands), state.room.clear());
-        drop(state);
-        drop(rest);
+        drop(self.close());
     }
 }
 

@@ -62,11 +62,6 @@ impl<C> Room<C> {
         Self { left, bytes_max, line: BTreeMap::new(), next: 0 }
     }
 
-    /// Withdraws all waiting commands.
-    pub(super) fn clear(&mut self) -> impl Sized + use<C> {
-        std::mem::take(&mut self.line)
-    }
-
     /// A request longer than the total limit is charged the total limit.
     fn cost(&self, len: usize) -> Cost {
         let bytes = (len as u64).clamp(1, self.bytes_max);

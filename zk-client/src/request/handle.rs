@@ -8,17 +8,17 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use tokio::sync::watch;
 use zk_proto::AclList;
 
 use crate::{
-    carry::{attempt::ProtectedCreate, level::Level, published::Published, session::Session},
+    carry::{attempt::ProtectedCreate, level::Level, session::Session},
     chroot::Chroot,
     driver::{
         cleanup::Cleanup,
         command::{Command, Commands, Purpose, Submission},
         frames::Frames,
     },
+    error::SessionEnd,
     ids::Ids,
     queue::{Charged as _, Number, Unsent},
     report::stats::Counters,
@@ -51,7 +51,6 @@ pub(crate) struct View {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) commands: Commands,
-    pub(crate) published: watch::Receiver<Published>,
     pub(crate) session: Session,
     pub(crate) level: Arc<Level>,
     pub(crate) ids: Ids,
@@ -108,7 +107,7 @@ impl Handle {
             Ok(()) => Ok(()),
             Err(Unsent::NoRoom(command)) => Err(command),
             Err(Unsent::Closed(command)) => {
-                command.refuse(self.shared.published.borrow().end());
+                command.refuse(self.end());
                 Ok(())
             }
         }
@@ -117,21 +116,16 @@ impl Handle {
     /// Passes on a protected create, as soon as there is room for it.
     pub(crate) fn create(&self, create: Box<ProtectedCreate>) {
         let len = create.len();
-        let mut submission = Submission::Create(create, None);
-        if self.held.is_some() {
-            if let Some(cost) = self.shared.commands.take_room(len) {
-                submission.charge(cost);
-                return self.send(submission);
-            }
+        if let Err(command) = self.submit(Submission::Create(create, None), len) {
+            self.submit_in_turn(command, len);
         }
-        self.submit_in_turn(Command::Submit(self.purpose(), submission), len);
     }
 
     /// Passes on a command of `len` bytes as soon as there is room for it, behind all that wait. Returns its number in
     /// the line, if it waits.
     pub(crate) fn submit_in_turn(&self, command: Command, len: usize) -> Option<Number> {
         self.shared.commands.submit_in_turn(command, len).unwrap_or_else(|refused| {
-            refused.refuse(self.shared.published.borrow().end());
+            refused.refuse(self.end());
             None
         })
     }
@@ -145,13 +139,18 @@ impl Handle {
         }
     }
 
+    /// Why the driver has ended.
+    fn end(&self) -> SessionEnd {
+        self.shared.session.end().unwrap_or(SessionEnd::Closed)
+    }
+
     fn purpose(&self) -> Purpose {
         if self.cleanup.is_some() { Purpose::Cleanup } else { Purpose::Use }
     }
 
     pub(crate) fn command(&self, command: Command) {
         if let Err(refused) = self.shared.commands.send(command) {
-            refused.refuse(self.shared.published.borrow().end());
+            refused.refuse(self.end());
         }
     }
 }
