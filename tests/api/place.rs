@@ -4,11 +4,13 @@ use std::{
     net::SocketAddr,
     sync::atomic::{AtomicU64, Ordering},
     thread,
+    time::Duration,
 };
 
 use tokio::{
     runtime,
     sync::{Mutex, MutexGuard},
+    time::timeout,
 };
 use zk_client::{Client, ConnectOptions, OpCode, SessionState, Stat};
 use zk_testkit::proxy::Proxy;
@@ -20,6 +22,10 @@ use zk_tests::{
 /// A server of each kind for the tests that restart theirs, one after the other.
 static RESTARTED: [Mutex<Option<Site>>; Site::ALL.len()] =
     [const { Mutex::const_new(None) }; Site::ALL.len()];
+
+/// Far longer than any test takes on a busy machine, its turn at a server that tests restart included: one that waits for
+/// what never comes fails by its name.
+const TEST_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// How many places there have been.
 static PLACES: AtomicU64 = AtomicU64::new(0);
@@ -63,7 +69,11 @@ fn on_each(kinds: &[Kind], test: impl AsyncFn(Kind) + Sync) {
             let test = &test;
             let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let thread = thread::Builder::new().name(kind.to_string());
-            thread.spawn_scoped(scope, move || runtime.block_on(test(kind))).unwrap();
+            let run = move || {
+                let ended = runtime.block_on(async { timeout(TEST_TIME_MAX, test(kind)).await });
+                ended.expect("the test waits for what does not come");
+            };
+            thread.spawn_scoped(scope, run).unwrap();
         }
     });
 }
