@@ -7,10 +7,6 @@ mod pages;
 mod quick_start;
 
 #[expect(dead_code, unreachable_pub, reason = "a program, of which only the inner half runs here")]
-#[path = "../../zk-locks/examples/recipes.rs"]
-mod recipes;
-
-#[expect(dead_code, unreachable_pub, reason = "a program, of which only the inner half runs here")]
 #[path = "../../zk-locks/examples/fenced_store/main.rs"]
 mod fenced_store;
 
@@ -21,10 +17,6 @@ mod metrics;
 #[expect(dead_code, unreachable_pub, reason = "a program, of which only the inner half runs here")]
 #[path = "../../zk-client/examples/first.rs"]
 mod first;
-
-#[expect(dead_code, unreachable_pub, reason = "a program, of which only the inner half runs here")]
-#[path = "../../zk-client/examples/guide/main.rs"]
-mod guide;
 
 #[expect(dead_code, unreachable_pub, reason = "a program, of which only the inner half runs here")]
 #[path = "../../zk-proto/examples/list.rs"]
@@ -42,12 +34,6 @@ async fn the_quick_start_runs() {
 async fn the_first_program_of_the_client_runs() {
     let server = Server::start(Wanted::Any).await.unwrap();
     first::run(&server.connect_string()).await.unwrap();
-}
-
-#[tokio::test]
-async fn what_the_guide_of_the_client_shows_runs() {
-    let server = Server::start(Wanted::Any).await.unwrap();
-    guide::run(&server.connect_string()).await.unwrap();
 }
 
 #[tokio::test]
@@ -73,12 +59,6 @@ async fn the_metrics_are_those_of_what_was_done() {
     ] {
         assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
     }
-}
-
-#[tokio::test]
-async fn the_recipes_run() {
-    let server = Server::start(Wanted::Any).await.unwrap();
-    recipes::run(&server.connect_string()).await.unwrap();
 }
 
 #[tokio::test]

@@ -36,7 +36,7 @@
 //! application's back, since ephemeral nodes and locks went with the old one. Connections may be lost and
 //! re-established: the client repeats reads, keeps unsent requests, and re-arms watches.
 //!
-//! `docs/client.md` in the repository is a step-by-step guide.
+//! The [`guide`] goes step by step from connecting to observing.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -55,6 +55,9 @@ mod queue;
 mod report;
 mod request;
 mod watch;
+
+#[doc = include_str!("guide.md")]
+pub mod guide {}
 
 pub use bytes;
 #[cfg(feature = "tls")]

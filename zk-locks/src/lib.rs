@@ -26,6 +26,8 @@
 //! What no lock promises: that a process stopped at the wrong moment does not act on a lock that it has lost meanwhile.
 //! Only the resource can refuse it, by the token.
 //!
+//! The [`guide`] shows how to use the recipes.
+//!
 //! # Sharing locks with other implementations
 //!
 //! Contenders of other implementations can share locks on one path: [`Layout`] lists which, and which names are seen,
@@ -65,6 +67,9 @@ mod simple_lock;
 mod ticket;
 mod together;
 mod token;
+
+#[doc = include_str!("guide.md")]
+pub mod guide {}
 
 pub use zk_client::{
     self, Acl, AclList, CallOptions, Cause, Client, ConnectError, ConnectOptions, Error, Histogram,
