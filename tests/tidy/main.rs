@@ -7,6 +7,8 @@ use std::{
 
 mod floors;
 mod imports;
+mod messages;
+mod pages;
 mod tables;
 
 /// Lines of a source file from which on it hides a module that wants out.
