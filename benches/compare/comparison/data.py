@@ -6,23 +6,30 @@ import re
 
 from comparison.clients import FLOORS
 
-# Sections that a reader of the page wants: the others are data.
-SHOWN = ("What is aimed at", "Growth", "Not measured")
 NAME = "performance.csv"
 
 
 def parted(text):
-    """The page with a line for each row in place of its tables, and the tables as data."""
+    """The page, with what matters of the tables, and all of the tables as data."""
     head, *sections = re.split(r"^(?=## )", text, flags=re.M)
-    titled = [(section[3:].partition("\n")[0], section) for section in sections]
-    kept = {title: section for title, section in titled if title in SHOWN}
-    figures = [row for title, section in titled for row in cells(title, section)]
-    page = head + kept["What is aimed at"] + summary(figures) + "".join(kept.get(title, "") for title in SHOWN[1:])
+    titled = {section[3:].partition("\n")[0]: section for section in sections}
+    figures = [row for title, section in titled.items() for row in cells(title, section)]
+    growth = "".join(line for line in titled.get("Growth", "").splitlines(keepends=True) if not line.startswith("|"))
+    page = head + summary(figures) + missed(titled["What is aimed at"]) + growth + titled.get("Not measured", "")
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow(("row", "client", "figure", "value"))
     writer.writerows(figures)
-    return page, lines.getvalue()
+    return page.rstrip("\n") + "\n", lines.getvalue()
+
+
+def missed(section):
+    """The aims that are not reached."""
+    table = [line for line in section.splitlines() if line.startswith("|")]
+    header, rows = table[:2], table[2:]
+    met = [line for line in rows if "| yes |" in line]
+    text = f"{len(met)} of {len(rows)} aims are met; [{NAME}]({NAME}) has all. These are not:"
+    return "\n".join(["## Aims", "", text, "", *header, *(line for line in rows if line not in met), "", ""])
 
 
 def cells(title, section):
@@ -51,13 +58,15 @@ def summary(figures):
             ratios.setdefault(row, {})[client.split(" (")[0]] = float(value.rstrip(" x"))
     values = {(row, client.split(" (")[0]): f"{value} {figure}" for row, client, figure, value in figures
               if figure in ("ops/s", "µs", "KiB")}
-    lines = ["## All rows", "",
-             f"Above 1 is in our favour. The whole of it is in [{NAME}]({NAME}): every client, ranges, latency, processor's time, memory.", "",
+    lines = ["## Beside other clients", "",
+             f"Above 1 is in our favour. [{NAME}]({NAME}) has every client, ranges, latency, processor time and memory.", "",
              "| row | ours | to the best peer | to null |", "|---|---|---|---|"]
     for row, by_client in ratios.items():
         peers = {client: ratio for client, ratio in by_client.items() if client not in (*FLOORS, "ours")}
         best = min(peers, key=peers.get, default=None)
-        peer = f"{peers[best]:.2f} x ({best})" if best else ""
+        if not best:
+            continue
+        peer = f"{peers[best]:.2f} x ({best})"
         null = f"{by_client['null']:.2f} x" if "null" in by_client else ""
         lines.append(f"| {row} | {values[row, 'ours']} | {peer} | {null} |")
     return "\n".join([*lines, "", ""])

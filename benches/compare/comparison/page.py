@@ -18,7 +18,7 @@ def page(options, results):
     """The page, its data, and the plot that it shows."""
     grown, plot = growth.section(results)
     aims = targets.targets(results, codec.targets(), growth.targets(results))
-    lines = ["# Performance", "", "Made by `benches/compare/run.py`, which says how; do not edit.", "", *about(options), "",
+    lines = ["# Performance", "", "Written by `benches/compare/run.py`; do not edit.", "", *about(options), "",
              "## What is aimed at", "", *targets.table(aims), *codec.section(), *grown, "", "## Throughput, latency, memory", *tables(results),
              *system_calls(results.calls)]
     if MISSING:
@@ -34,13 +34,9 @@ def about(options):
     yield (f"* client pinned to one core, server to the other, unless it says otherwise; medians of {options.runs} interleaved runs of "
            f"{options.seconds} s each")
     yield "* real servers: `forceSync=no`, data on a RAM disk, `nio.numWorkerThreads=0` unless it says otherwise"
-    yield "* *ours is*: how many times better than that client; above 1 is in our favour"
-    yield "* *ring* and *tasks*: one task that has all requests under way, or a task for each; the better one is shown"
-    yield (f"* ratios in the table of aims: medians of those of each round, the least and the most; {MORE} rounds more of null and ours "
-           "where a few percent matter")
-    yield "* null writes requests that were encoded once and counts replies: what is possible. null-tokio does that on tokio"
-    yield "* allocations and heap are counted in runs of their own, since counting takes time"
-    yield from (f"* {name}: {version}" for name, version in VERSIONS.items())
+    yield (f"* ratios of aims: median, least and most of the rounds; {MORE} more rounds of null and ours where a few percent matter")
+    yield "* null writes requests that were encoded once and counts replies: the upper bound. null-tokio does that on tokio"
+    yield "* " + "; ".join(f"{name}: {version}" for name, version in VERSIONS.items() if name != "ours")
     if options.load > BUSY:
         yield ""
         yield ("**The machine was busy with other things.** Operations per second and the 99th percentile are the scheduler's, "
