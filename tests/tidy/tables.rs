@@ -15,7 +15,7 @@ const TABLES: [Tables; 4] = [
     Tables { file: "docs/migrating.md", rows: &[("A", 11), ("C", 14), ("K", 7), ("Z", 2)] },
     Tables { file: "docs/scenarios.md", rows: &[("", 68), ("S", 9), ("L", 3), ("N", 3), ("R", 2)] },
     Tables { file: "docs/traps.md", rows: &[("", 68)] },
-    Tables { file: "docs/peers.md", rows: &[("K", 13), ("T", 6), ("A", 10), ("P", 12)] },
+    Tables { file: "docs/peers.md", rows: &[("K", 13), ("T", 6), ("A", 10)] },
 ];
 
 impl Tables {

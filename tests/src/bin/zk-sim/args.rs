@@ -59,7 +59,7 @@ pub(crate) enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Sessions against an ensemble, without a runtime: see docs/simulation-core.md.
+    /// Sessions against an ensemble, without a runtime: see docs/simulation.md.
     ///
     /// Exits with 1 if a promise is broken.
     #[command(subcommand)]
