@@ -177,24 +177,12 @@ async fn drop_once(scene: &Scene, state: State, when: When, place: Where) -> Fat
 
 /// Runs on a runtime of its own, whose clock moves on when everybody sleeps.
 fn run<T>(future: impl Future<Output = T>) -> T {
-    #[cfg(zk_bank)]
-    plant();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .expect("a runtime without I/O");
     runtime.block_on(future)
-}
-
-/// Makes a mistake on purpose: the one that the environment names. This sweep must notice some of them.
-#[cfg(zk_bank)]
-fn plant() {
-    use zk_proto::planted::Bug;
-
-    let name = std::env::var("ZK_PLANTED").unwrap_or_default();
-    let named = Bug::ALL.iter().find(|bug| format!("{bug:?}") == name);
-    zk_proto::planted::plant(named.copied());
 }
 
 /// Drops a future everywhere in one state. Returns how often it was dropped.

@@ -62,8 +62,6 @@ pub mod guide {}
 pub use bytes;
 #[cfg(feature = "tls")]
 pub use rustls;
-#[doc(hidden)]
-pub use zk_proto::planted;
 pub use zk_proto::{
     Acl, AclList, ClientInfo, ErrorCode, EventType, Id, OpCode, Perms, Secret, SessionId, Stat,
     Text, Xid, Zxid,

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use zk_client::{parse_sequence, planted};
+use zk_client::parse_sequence;
 
 /// Sequence numbers from here on are refused: near the end of the counter servers repeat numbers (3.6 and
 /// later) or begin again with negative ones (3.4), and order is lost. The margin is for creates under way.
@@ -72,26 +72,20 @@ impl<N: AsRef<str>> Entry<N> {
     /// living nodes are close together. Equal numbers are legitimate only where a Curator writer has taken
     /// a read lock under its write lock: the write counts as the earlier one.
     pub(crate) fn order<M: AsRef<str>>(&self, other: &Entry<M>) -> Ordering {
-        let by_name = || self.name.as_ref().cmp(other.name.as_ref());
-        if planted!(OrderedByName) {
-            return by_name();
-        }
         let distance = self.sequence.wrapping_sub(other.sequence);
         distance
             .cmp(&0)
             .then_with(|| (self.kind == Kind::Read).cmp(&(other.kind == Kind::Read)))
-            .then_with(by_name)
+            .then_with(|| self.name.as_ref().cmp(other.name.as_ref()))
     }
 
     pub(crate) fn is_ahead_of<M: AsRef<str>>(&self, other: &Entry<M>) -> bool {
-        let order = self.order(other);
-        order == Ordering::Less || planted!(WatchesItself) && order == Ordering::Equal
+        self.order(other) == Ordering::Less
     }
 
     /// Whether `other` has to wait for this one: it is behind, and they are not both readers.
     pub(crate) fn blocks<M: AsRef<str>>(&self, other: &Entry<M>) -> bool {
-        let beside_readers = other.kind == Kind::Read || planted!(WritersPassReaders);
-        self.is_ahead_of(other) && !(self.kind == Kind::Read && beside_readers)
+        self.is_ahead_of(other) && !(self.kind == Kind::Read && other.kind == Kind::Read)
     }
 }
 
@@ -112,14 +106,12 @@ fn numbered(name: &str) -> Option<(i32, Kind)> {
         let (_, kind) = MARKERS.iter().find(|(marker, _)| before.ends_with(marker))?;
         Some((number, *kind))
     });
-    let numbered = marked.or_else(|| {
+    marked.or_else(|| {
         let digits = name.get(name.len().checked_sub(10)?..)?;
         let is_recipe = name.starts_with("x-") && name[..name.len() - 10].ends_with('-');
         let kind = if is_recipe { Kind::Exclusive } else { Kind::Unknown };
         Some((parse_sequence(digits).filter(|_| !digits.starts_with('-'))?, kind))
-    });
-    let stranger = || planted!(StrangersCount).then_some((0, Kind::Unknown));
-    numbered.or_else(stranger)
+    })
 }
 
 #[cfg(test)]

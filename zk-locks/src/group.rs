@@ -4,7 +4,6 @@ use std::{fmt, ops::Deref, sync::Arc};
 
 use zk_client::{
     Cause, Client, CreateMode, ReadError, Rejection, SessionId, Watch, Zxid, bytes::Bytes, join,
-    planted,
 };
 
 use crate::{
@@ -207,9 +206,6 @@ impl Members {
         loop {
             if let Some(watch) = &mut self.watch {
                 let heard = watch.await;
-                if planted!(FollowsOnce) && self.told.is_some() {
-                    std::future::pending::<()>().await;
-                }
                 self.watch = None;
                 heard.map_err(|end| ReadError::Unavailable(Cause::SessionEnded(end)))?;
             }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
-use zk_client::{Cause, Client, Rejection, planted};
+use zk_client::{Cause, Client, Rejection};
 
 use crate::{
     error::AcquireError,
@@ -85,7 +85,7 @@ impl MultiLock {
     /// # Errors
     /// [`AcquireError`] of the lock that failed first; nothing is held or waited for then.
     pub async fn acquire(&self) -> Result<Guards, AcquireError> {
-        if planted!(OneByOne) || !self.is_of_one_client() {
+        if !self.is_of_one_client() {
             return self.acquire_in_order().await;
         }
         let lines: Vec<&Line> = self.lines.iter().map(|line| &**line).collect();
@@ -152,9 +152,7 @@ impl MultiLock {
     fn in_order(&self) -> Vec<(usize, &Line)> {
         let mut lines: Vec<(usize, &Line)> =
             self.lines.iter().enumerate().map(|(index, line)| (index, &**line)).collect();
-        if !planted!(OneByOne) {
-            lines.sort_by(|(_, one), (_, other)| one.place().cmp(&other.place()));
-        }
+        lines.sort_by(|(_, one), (_, other)| one.place().cmp(&other.place()));
         lines
     }
 

@@ -6,7 +6,7 @@ use tokio::{sync::watch, time::sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use zk_client::{
     AclList, Client, ConnectError, ConnectOptions, CreateMode, EventType, ReadError, Rejection,
-    SessionEnd, SessionId, WriteError, Zxid, bytes::Bytes, planted,
+    SessionEnd, SessionId, WriteError, Zxid, bytes::Bytes,
 };
 
 use crate::{builder::Builder, error::AcquireError, line::Line};
@@ -270,9 +270,6 @@ impl Keeper {
             event = watch => {
                 let event = event.map_err(AcquireError::SessionEnded)?;
                 if event.kind == EventType::NODE_DELETED {
-                    if planted!(NodeNotRemade) {
-                        std::future::pending::<()>().await;
-                    }
                     *is_there = false;
                     self.publisher.send_replace(NodeState::Absent);
                 }

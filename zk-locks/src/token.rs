@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use zk_client::{Zxid, planted};
+use zk_client::Zxid;
 
 /// A number that grows with every grant of a lock.
 ///
@@ -58,8 +58,7 @@ impl FencingToken {
 
     /// The token of the next holder within the process.
     pub(crate) fn passed_on(self) -> Self {
-        let step = if planted!(LocalTokensRepeat) { 0 } else { 1 };
-        Self { czxid: self.czxid, local: self.local.saturating_add(step) }
+        Self { czxid: self.czxid, local: self.local.saturating_add(1) }
     }
 
     /// Returns the number, which is positive.

@@ -21,10 +21,6 @@
 
 extern crate alloc;
 
-#[macro_use]
-#[doc(hidden)]
-pub mod planted;
-
 mod code;
 mod data;
 pub mod frame;

@@ -12,14 +12,13 @@
 //! | `lines` | how much is logged |
 //! | `report` | what comes out of a run, and of many |
 //! | `shrink` | fewer faults for the same failure |
-//! | `bank` | mistakes that are made on purpose, to see whether they are noticed |
+//! | `mutants` | the search for a seed that tells a mutant from the product |
 
-#[cfg(zk_bank)]
-pub mod bank;
 mod check;
 mod coverage;
 mod life;
 mod lines;
+pub mod mutants;
 mod options;
 mod recipe;
 mod report;

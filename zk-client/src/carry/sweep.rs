@@ -7,7 +7,6 @@ use zk_proto::{
     ErrorCode, OpCode, Str, Zxid,
     frame::RequestFrame,
     jute::decode_prefix,
-    planted,
     request::{DeleteRequest, ExistsRequest, ExistsResponse, SyncRequest},
     session::{Cause as Lost, OnLoss, Outcome, Outgoing, Patience},
 };
@@ -72,9 +71,7 @@ impl Sweep {
 
     /// Restricts the sweep to the node created in this transaction.
     pub(crate) fn only(mut self, czxid: Zxid) -> Self {
-        if !planted!(DeletesUnlooked) {
-            self.aim = Aim::Node(czxid);
-        }
+        self.aim = Aim::Node(czxid);
         self
     }
 
@@ -87,7 +84,6 @@ impl Sweep {
             Aim::Doubted(_) => RequestFrame::of(&SyncRequest { path }),
         };
         let (on_loss, patience) = match self.aim {
-            Aim::Name if planted!(DeleteNotRepeated) => (OnLoss::Report, Patience::Throttling),
             // Not without another read.
             Aim::Seen(..) => (OnLoss::Report, Patience::Connections),
             Aim::Name | Aim::Node(_) | Aim::Doubted(_) => (OnLoss::Resend, Patience::Throttling),
@@ -129,9 +125,7 @@ impl Sweep {
                 }
             },
             Outcome::NotSent(cause) => Err(WriteError::not_sent(cause.into())),
-            Outcome::Unknown(cause)
-                if planted!(DeleteNotRepeated) || matches!(cause, Lost::SessionOver(_)) =>
-            {
+            Outcome::Unknown(cause @ Lost::SessionOver(_)) => {
                 Err(WriteError::unknown(OpCode::DELETE, cause.into()))
             }
             Outcome::Unknown(_) => {

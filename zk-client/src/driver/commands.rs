@@ -7,7 +7,7 @@ use std::{
 };
 
 use zk_proto::{
-    Time, planted,
+    Time,
     session::{Auth, Cause, Outcome, Outgoing, WatchBy, Watcher as _, Withdrawn},
 };
 
@@ -37,9 +37,7 @@ impl Driver {
         if !is_any {
             // No task can submit anything any more: all clients are gone.
             self.abandoned = true;
-            if !planted!(AbandonedLivesOn) {
-                self.close(now, None, Token::Nobody);
-            }
+            self.close(now, None, Token::Nobody);
         }
         for _ in 0..COMMANDS_PER_TURN {
             let Some(command) = self.parts.inbox.next() else { break };
@@ -164,9 +162,7 @@ impl Driver {
 
     /// Ends the session, once the cleanup tasks have finished or three quarters of the time are over.
     fn close(&mut self, now: Time, limit: Option<Duration>, token: Token) {
-        if !planted!(ClosingNotAnnounced) {
-            self.announce_closing();
-        }
+        self.announce_closing();
         // The promised limit counts from here.
         self.alarm.forget();
         let limit = limit.unwrap_or(self.parts.close_timeout);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use tokio::time::{Instant, Sleep};
-use zk_proto::{Time, planted};
+use zk_proto::Time;
 
 use crate::carry::{attempt::AttemptId, sweep::Sweep};
 
@@ -90,8 +90,7 @@ impl Alarm {
         at: Time,
         now: impl FnOnce() -> Time,
     ) -> Poll<()> {
-        let oversleeps = planted!(DeadlineOverslept) && self.at.is_some();
-        if self.at.is_none_or(|set| set > at) && !oversleeps {
+        if self.at.is_none_or(|set| set > at) {
             self.sleep.as_mut().reset(Instant::now() + at.since(now()).min(SLEEP_MAX));
             self.at = Some(at);
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zk_proto::{
-    Time, planted,
+    Time,
     session::{Lease, Outcome, Output, State, WatchNotice},
 };
 
@@ -173,7 +173,6 @@ impl Driver {
                     );
                 }
             }
-            State::Disconnected(_) if planted!(LossNotPublished) => {}
             State::Disconnected(why) => {
                 published.enter(SessionState::Disconnected);
                 if shown {

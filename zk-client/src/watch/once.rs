@@ -8,7 +8,7 @@ use std::{
 };
 
 use tokio::sync::oneshot;
-use zk_proto::{planted, session::WatchNotice};
+use zk_proto::session::WatchNotice;
 
 use super::event::{Event, NodeEvent};
 use crate::{chroot::Chroot, error::SessionEnd};
@@ -78,14 +78,8 @@ impl Future for Watch {
 
 /// Converts an event for the client: its path is relative to the chroot.
 pub(crate) fn read_event(chroot: &Chroot, event: &Event) -> NodeEvent {
-    let mut path = chroot.relative(&event.path);
-    if planted!(ChrootLeftOn) {
-        path = &event.path;
-    }
-    if planted!(ChrootTakenOffTwice) {
-        path = chroot.relative(path);
-    }
-    NodeEvent { kind: event.kind, path: path.to_owned(), zxid: event.zxid }
+    let path = chroot.relative(&event.path).to_owned();
+    NodeEvent { kind: event.kind, path, zxid: event.zxid }
 }
 
 /// The session's end of a one-shot watch.

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
-use zk_client::{Client, CreateMode, EventType, ReadError, Rejection, Watch, Zxid, planted};
+use zk_client::{Client, CreateMode, EventType, ReadError, Rejection, Watch, Zxid};
 
 use crate::{builder::Builder, error::AcquireError, line::Line};
 
@@ -114,10 +114,6 @@ impl Barrier {
             let Some((czxid, watch)) = self.look().await? else { return Ok(()) };
             // Several events that were missed while disconnected may arrive as one.
             if *first.get_or_insert(czxid) != czxid {
-                return Ok(());
-            }
-            if planted!(BarrierHalfOpen) {
-                let _ = timeout(Duration::from_secs(1), watch).await;
                 return Ok(());
             }
             let event = watch.await.map_err(AcquireError::SessionEnded)?;

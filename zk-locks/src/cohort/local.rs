@@ -9,7 +9,7 @@ use tokio::{
     sync::{Notify, oneshot},
     time::Instant,
 };
-use zk_client::{Client, planted};
+use zk_client::Client;
 
 use super::Passing;
 use crate::{
@@ -108,7 +108,7 @@ impl Turn {
     /// Whether the turn must end in favour of other contenders.
     fn is_spent(&self, passing: &Passing) -> bool {
         let spent = self.sections >= passing.most || self.since.elapsed() >= passing.time;
-        self.contended && spent && !planted!(CohortKeepsLock) || self.sections == u32::MAX
+        self.contended && spent || self.sections == u32::MAX
     }
 
     /// Whether it matters if there is a contender behind us.

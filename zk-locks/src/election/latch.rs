@@ -7,7 +7,7 @@ use std::{
 };
 
 use tokio::{sync::watch, time::sleep};
-use zk_client::{Client, planted};
+use zk_client::Client;
 
 use super::Leadership;
 use crate::{
@@ -148,7 +148,7 @@ impl LeaderLatch {
         let held = self.held.get()?;
         match held.status() {
             Status::Held | Status::Suspect { .. } => Some(held.token),
-            Status::Lost(_) => planted!(LatchKeepsLead).then_some(held.token),
+            Status::Lost(_) => None,
         }
     }
 
@@ -244,7 +244,7 @@ impl Standing {
         tokio::select! {
             biased;
             () = self.stopped() => {}
-            () = leadership.held().gone(), if !planted!(LatchKeepsLead) => {}
+            () = leadership.held().gone() => {}
         }
         self.held.set(None);
         self.publisher.send_replace(LatchState::Waiting);

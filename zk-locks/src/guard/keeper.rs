@@ -6,7 +6,7 @@ use std::{
 };
 
 use tokio::{sync::watch, time::timeout};
-use zk_client::{Cause, ReadError, Rejection, Watch, planted};
+use zk_client::{Cause, ReadError, Rejection, Watch};
 
 use super::node::{HeldNode, Known};
 use crate::{contender::REVOKE, error::Lost};
@@ -78,9 +78,6 @@ async fn watch(node: &HeldNode) {
             pause = PAUSE_MAX.min(pause * 2);
             continue;
         };
-        if event.is_some() && planted!(DeletionUnheard) {
-            std::future::pending().await
-        }
         (pause, again) = (PAUSE, false);
         event.into_iter().for_each(|event| node.hear(event));
         if node.loss().is_some() {

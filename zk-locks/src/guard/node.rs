@@ -11,9 +11,7 @@ use tokio::{
     sync::{OnceCell, watch},
     time::sleep,
 };
-use zk_client::{
-    Client, EventType, LeaseKeeper, NodeEvent, SessionEnd, SessionState, Stat, Watch, planted,
-};
+use zk_client::{Client, EventType, LeaseKeeper, NodeEvent, SessionEnd, SessionState, Stat, Watch};
 
 use super::Status;
 use crate::error::Lost;
@@ -75,9 +73,7 @@ impl HeldNode {
             SessionState::Closing => {
                 Status::Lost(self.lose(Lost::SessionEnded(SessionEnd::Closed)))
             }
-            _ if lease_left.is_zero() && !planted!(LeaseIgnored) => {
-                Status::Lost(self.lose(Lost::LeaseRanOut))
-            }
+            _ if lease_left.is_zero() => Status::Lost(self.lose(Lost::LeaseRanOut)),
             SessionState::Connected { read_only: false } => Status::Held,
             _ => Status::Suspect { lease_left },
         }
@@ -90,9 +86,6 @@ impl HeldNode {
     }
 
     pub(super) fn lose(&self, lost: Lost) -> Lost {
-        if planted!(LossForgotten) {
-            return lost;
-        }
         if !self.known.borrow().is_lost {
             // Fails if a faster caller has set the reason.
             let _ = self.reason.set(lost);
@@ -103,7 +96,7 @@ impl HeldNode {
 
     fn is_lost(&self) {
         self.known.send_if_modified(|known| {
-            let is_news = !known.is_lost && !known.is_put_away && !planted!(LossForgotten);
+            let is_news = !known.is_lost && !known.is_put_away;
             if is_news {
                 let lost = self.reason.get().copied().unwrap_or(Lost::NodeDeleted);
                 tracing::warn!(path = self.path, %lost);
@@ -156,7 +149,6 @@ impl HeldNode {
 
     pub(super) fn hear(&self, event: Result<NodeEvent, SessionEnd>) {
         match event {
-            Ok(_) if planted!(DeletionUnheard) => {}
             Ok(event) if event.kind == EventType::NODE_DELETED => self.is_lost(),
             Ok(_) => {}
             Err(end) => {
@@ -197,7 +189,7 @@ impl HeldNode {
                 // The sender lives as long as `self`.
                 _ = known.changed() => {}
                 // The lease grows with every answer; look again when it would have run out.
-                () = sleep(lease_left), if !planted!(LossHeardLate) => {}
+                () = sleep(lease_left) => {}
             }
         }
     }

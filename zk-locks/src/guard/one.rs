@@ -3,7 +3,7 @@
 use std::{fmt, future::Future, pin::pin, sync::OnceLock, time::Duration};
 
 use tokio_util::sync::CancellationToken;
-use zk_client::{Multi, OwnedNode, Watch, Zxid, planted};
+use zk_client::{Multi, OwnedNode, Watch};
 
 use super::{Held, Keeping, Status, hold::Hold};
 use crate::{
@@ -85,11 +85,7 @@ impl Guard {
         (own_watch, revoked): (Option<Watch>, bool),
         waited: Waited,
     ) -> Result<Self, Lost> {
-        let token = match node.sequence() {
-            Some(sequence) if planted!(TokenFromSuffix) => Zxid(sequence.into()),
-            _ => node.stat().czxid,
-        };
-        let token = FencingToken::new(token);
+        let token = FencingToken::new(node.stat().czxid);
         let held = match line.settings.filter.has_ids() {
             true => Held::new(line.client.clone(), node.path().to_owned(), token),
             false => Held::of_shared_name(line.client.clone(), node.path().to_owned(), token),

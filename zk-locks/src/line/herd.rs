@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use zk_client::{ReadError, Rejection, planted};
+use zk_client::{ReadError, Rejection};
 
 use super::{Line, Place, wait::jitter};
 use crate::error::AcquireError;
@@ -31,9 +31,6 @@ impl Line {
                 self.settings.recheck.map_or(Duration::MAX, |pause| jitter(&place.node, pause));
             if let Ok(event) = timeout(pause, changed).await {
                 event.map_err(AcquireError::SessionEnded)?;
-                if planted!(HerdHeardOnce) {
-                    std::future::pending::<()>().await;
-                }
             }
         }
     }

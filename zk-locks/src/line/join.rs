@@ -2,9 +2,7 @@
 
 use std::borrow::Cow;
 
-use zk_client::{
-    Cause, Client, Create, CreateMode, CreateProtected, ReadError, Rejection, join, planted,
-};
+use zk_client::{Cause, Client, Create, CreateMode, CreateProtected, ReadError, Rejection, join};
 
 use super::{IN_PLACE, Line, Place, Settings};
 use crate::{
@@ -124,12 +122,9 @@ impl Line {
     pub(crate) fn node_path(&self, role: Role) -> Result<String, AcquireError> {
         self.check_path()?;
         self.settings.filter.check()?;
-        let Settings { description, layout, .. } = &self.settings;
-        let id = match planted!(AdoptsOldNode) {
-            true => description.clone(),
-            false => self.client.unique_id()?,
-        };
-        let name = self.node_name(role, &id).ok_or(AcquireError::NoSuchName { layout: *layout })?;
+        let id = self.client.unique_id()?;
+        let Settings { layout, .. } = self.settings;
+        let name = self.node_name(role, &id).ok_or(AcquireError::NoSuchName { layout })?;
         Ok(join(&self.path, &name))
     }
 

@@ -7,8 +7,6 @@ use crate::{
     line::Downgrades,
 };
 
-use zk_client::planted;
-
 /// How many predecessors are remembered: the one to watch, and its own predecessor.
 pub(super) const SIGHT: usize = 2;
 
@@ -89,7 +87,7 @@ impl Listing {
             }
         }
         listing.nearest = nearest.into_iter().map(Entry::into_owned).collect();
-        Ok((is_there || planted!(OwnNodeNotMissed)).then_some(listing))
+        Ok(is_there.then_some(listing))
     }
 
     /// The number of contenders ahead that we have to wait for.
@@ -144,15 +142,14 @@ impl Listing {
     ///   events of the others may arrive first. (A node without a known owner was missed by a read, and our own was
     ///   read after it.)
     pub(super) fn proves_grant(&self, epoch: u64, own_is_there: bool) -> bool {
-        planted!(GrantNotRechecked)
-            || self.ahead() == 0 && self.closed && self.epoch == epoch && own_is_there
+        self.ahead() == 0 && self.closed && self.epoch == epoch && own_is_there
     }
 }
 
 /// Adds a contender to the nearest. Returns whether that pushes one out.
 fn add<N: AsRef<str>>(nearest: &mut Vec<Entry<N>>, entry: Entry<N>) -> bool {
     let place = nearest.partition_point(|nearer| entry.is_ahead_of(nearer));
-    nearest.insert(if planted!(WakesAll) { nearest.len() - place } else { place }, entry);
+    nearest.insert(place, entry);
     nearest.len() > SIGHT && nearest.pop().is_some()
 }
 
@@ -163,9 +160,9 @@ fn cannot_be_joined_in_front(own: Kind, other: Kind, downgrades: Downgrades) -> 
         (_, Kind::Unknown | Kind::Lease, _) => false,
         // A node that appears in front of a reader is that of a writer that downgrades.
         (Kind::Read, _, _) | (_, _, Downgrades::Never) => true,
-        (_, _, Downgrades::Possible) => planted!(DowngradeUnseen),
+        (_, _, Downgrades::Possible) => false,
         (_, Kind::Exclusive | Kind::Lead, Downgrades::AsNamed) => true,
         // `own` is among them, if it wants to write.
-        (_, Kind::Read | Kind::Write, Downgrades::AsNamed) => planted!(DowngradeUnseen),
+        (_, Kind::Read | Kind::Write, Downgrades::AsNamed) => false,
     }
 }

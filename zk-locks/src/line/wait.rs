@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
-use zk_client::{OwnedNode, ReadError, Rejection, join, planted};
+use tokio::time::Instant;
+use zk_client::{OwnedNode, ReadError, Rejection, join};
 
 use super::{
     Line, Listing, Place,
@@ -143,10 +143,6 @@ impl Line {
                     let owner = stat.ephemeral_owner;
                     place.watched.push(Watched { name, owner, watch });
                 }
-                Err(ReadError::Rejected(Rejection::NoNode)) if planted!(WakeUpLost) => {
-                    pause(self.settings.recheck).await;
-                    arming.wake = Some(Wake::LookAgain);
-                }
                 Err(ReadError::Rejected(Rejection::NoNode)) => {
                     arming.wake = Some(Wake::Gone { name, was_of: None });
                 }
@@ -204,11 +200,4 @@ impl Line {
 pub(super) fn jitter(node: &OwnedNode, pause: Duration) -> Duration {
     let sixteenths = u32::try_from(node.stat().czxid.0.rem_euclid(16)).unwrap_or_default();
     pause - pause / 48 * sixteenths
-}
-
-async fn pause(duration: Option<Duration>) {
-    match duration {
-        Some(duration) => sleep(duration).await,
-        None => std::future::pending().await,
-    }
 }

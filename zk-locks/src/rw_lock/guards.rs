@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use zk_client::{CreateMode, MultiError, Rejection, planted};
+use zk_client::{CreateMode, MultiError, Rejection};
 
 use crate::{
     error::{AcquireError, Lost, ReleaseError},
@@ -10,7 +10,6 @@ use crate::{
     layout::Role,
     line::{Downgrades, Line},
     ticket::Ticket,
-    token::FencingToken,
 };
 
 /// A read lock that is held. It dereferences to [`Guard`].
@@ -128,7 +127,7 @@ impl ReadGuard {
     async fn upgraded(&self) -> Result<Option<Guard>, AcquireError> {
         let mut place = self.line.join(Role::Write, Some(zk_client::name(self.path()))).await?;
         let would_deadlock = self.line.look(&mut place).await?.is_behind_writer();
-        if would_deadlock && !planted!(UpgradesTogether) {
+        if would_deadlock {
             return Ok(None);
         }
         Ticket::new(self.line.clone(), place).wait().await.map(Some)
@@ -197,10 +196,6 @@ async fn downgraded(line: &Line, guard: Guard) -> Result<Guard, (Guard, AcquireE
     };
     match traded {
         Ok(node) => {
-            let token = match planted!(DowngradeWithNewToken) {
-                true => FencingToken::new(node.stat().czxid),
-                false => token,
-            };
             let held = Held::new(client.clone(), node.path().to_owned(), token);
             Guard::of(held, node).map_err(|lost| (rest(None), lost.into()))
         }

@@ -1,6 +1,6 @@
 //! From a place in the queue to permits.
 
-use zk_client::{CreateMode, PendingNodes, Rejection, planted};
+use zk_client::{CreateMode, PendingNodes, Rejection};
 
 use super::{Semaphore, permits::Look};
 use crate::{
@@ -95,9 +95,7 @@ impl Semaphore {
             create = create.parents_first();
         }
         if let (Some(path), Some(version)) = (&self.count, look.version) {
-            if !planted!(CountNotChecked) {
-                create = create.check_version(path, version);
-            }
+            create = create.check_version(path, version);
         }
         let mut nodes = create.submit();
         let failed = match (&mut nodes).await {

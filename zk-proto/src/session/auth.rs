@@ -6,7 +6,7 @@ use super::{
     config::Auth,
     credential::Credential,
     fate::Fate,
-    fault::{Broken, Cause, LinkError, Over},
+    fault::{Broken, Cause, Over},
     output::{Answer, Outcome},
     phase::Phase,
     state::Session,
@@ -73,7 +73,6 @@ impl<R, W: Watcher> Session<R, W> {
         }
         match err {
             ErrorCode::OK => Ok(()),
-            _ if planted!(AuthFailureRetried) => Err(Broken::Link(LinkError::NotServed)),
             _ => Err(Broken::Session(Over::AuthFailed)),
         }
     }

@@ -41,9 +41,7 @@ impl<R, W: Watcher> Session<R, W> {
         self.closing = true;
         // No other connection is needed.
         self.leaving = false;
-        if !planted!(CloseWaitsForServer) {
-            self.timers.set(Timer::Close, now.after(limit));
-        }
+        self.timers.set(Timer::Close, now.after(limit));
         match self.phase {
             Phase::Up(_) => self.send_waiting(now),
             // No reachable server knows the session.
@@ -100,9 +98,7 @@ impl<R, W: Watcher> Session<R, W> {
             }
         }
         for watcher in self.registry.take_all() {
-            if !planted!(WatchersLeftWaiting) {
-                self.outputs.push_back(Output::Watch { watcher, notice: WatchNotice::Over(over) });
-            }
+            self.outputs.push_back(Output::Watch { watcher, notice: WatchNotice::Over(over) });
         }
         self.link.close();
         self.outputs.push_back(Output::State(State::Over(over)));

@@ -4,8 +4,7 @@ use alloc::{sync::Arc, vec::Vec};
 use core::time::Duration;
 
 use super::{
-    fate::Fate,
-    fault::{Cause, LinkError, Over},
+    fault::{Cause, LinkError},
     output::{Output, ProbeAnswer, State},
     phase::Phase,
     state::Session,
@@ -13,7 +12,6 @@ use super::{
     watch::Watcher,
 };
 use crate::{
-    data::Zxid,
     frame::encode_frame,
     request::{ConnectRequest, TrailingFlag},
     text::Secret,
@@ -44,9 +42,7 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Reports that the connection is gone. Ignored if there is none any more.
     pub fn hung_up(&mut self, now: Time, why: LinkError) {
-        if matches!(self.phase, Phase::Greeting { .. }) && planted!(LossTakenForExpiry) {
-            self.finish(Over::Expired);
-        } else if self.phase.has_stream() {
+        if self.phase.has_stream() {
             self.lose_link(now, why);
         }
         self.check();
@@ -143,18 +139,15 @@ impl<R, W: Watcher> Session<R, W> {
         let timeout = self.config.session_timeout.as_millis();
         let request = ConnectRequest {
             protocol_version: 0,
-            last_zxid_seen: if planted!(ZxidNotShown) { Zxid(0) } else { shown.last_zxid },
+            last_zxid_seen: shown.last_zxid,
             time_out: i32::try_from(timeout).unwrap_or(i32::MAX),
             session_id: shown.id,
             passwd: Secret(Some(&shown.password.0)),
-            read_only: TrailingFlag(Some(self.config.read_only || planted!(ReadOnlyUnasked))),
+            read_only: TrailingFlag(Some(self.config.read_only)),
         };
         let len = shown.password.0.len();
         self.link.write_secret(len, |out| encode_frame(&request, out));
         self.phase = Phase::Greeting { sent: now };
-        if planted!(HandshakeNotTimed) {
-            self.timers.stop(Timer::Dial);
-        }
     }
 
     /// Leaves a connection that the driver still has.
@@ -181,9 +174,6 @@ impl<R, W: Watcher> Session<R, W> {
         {
             self.timers.stop(timer);
         }
-        if planted!(ExpiryNotTimed) {
-            self.timers.stop(Timer::Expiry);
-        }
         if matches!(self.phase, Phase::Up(up) if up.doubts == 0) {
             // The loss has another reason, and the next server may be another, or a newer one.
             self.unknown.clear();
@@ -192,9 +182,7 @@ impl<R, W: Watcher> Session<R, W> {
         self.server_watches.link_lost();
         self.leaving = false;
         if was_up {
-            if !planted!(ZxidFromEarlyBatch) {
-                self.identity.freeze_watches();
-            }
+            self.identity.freeze_watches();
             self.outputs.push_back(Output::State(State::Disconnected(why.clone())));
         } else {
             let server = self.link.server.take().unwrap_or_else(|| Arc::from(""));
@@ -212,10 +200,7 @@ impl<R, W: Watcher> Session<R, W> {
         // The server may have closed the session, and then the connection. The next one knows.
         self.close_is_in_doubt |= self.flight.close_was_sent(written);
         for (slot, fate) in self.flight.link_lost(written, is_ended) {
-            let fate = if planted!(SentReportedUnsent) { Fate::NotSent } else { fate };
-            if !planted!(PendingForgottenOnLoss) {
-                self.report(slot, fate, &cause);
-            }
+            self.report(slot, fate, &cause);
         }
         if !self.unknown.is_empty() {
             for token in self.flight.take_waiting(&self.unknown) {

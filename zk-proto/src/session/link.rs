@@ -138,9 +138,7 @@ impl Link {
 
     /// Resets everything but the memory of the buffers.
     pub(super) fn reset(&mut self) {
-        if !planted!(OldBytesKept) {
-            self.inbound.clear();
-        }
+        self.inbound.clear();
         self.outbound.clear();
         self.forget_secrets();
         self.appended = 0;

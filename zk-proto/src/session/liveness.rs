@@ -81,9 +81,7 @@ impl Liveness {
     /// Records the answer to a handshake that was sent at `sent`. Members ask the leader about sessions, unless they
     /// serve without one.
     pub(crate) fn greeted(&mut self, now: Time, sent: Time, timeout: Duration, source: Source) {
-        if !planted!(WishedTimeoutKept) {
-            self.timeout = timeout;
-        }
+        self.timeout = timeout;
         self.pings.clear();
         self.heard(now);
         self.frame = Some(now);
@@ -213,9 +211,6 @@ impl Liveness {
     /// limit counts from the last progress of that data, even at [a kibibyte a second](RATE_MIN). The same holds for
     /// output ahead of the ping itself.
     pub(crate) fn silence(&self) -> Time {
-        if planted!(SilenceNotTimed) {
-            return Time::new(Duration::MAX);
-        }
         let limit = self.patience();
         let moved = self.moved.max(self.drained);
         let ping = self.pings.front().map(|&ping| ping.max(moved).after(limit));
@@ -235,9 +230,7 @@ impl Liveness {
 
     /// Until when the servers must keep the session. None if they have not confirmed it.
     pub(crate) fn lease(&self) -> Option<Time> {
-        let proof =
-            if planted!(LeaseFromReceipt) { self.proof.and(self.frame) } else { self.proof };
-        proof.map(|proof| proof.after(self.timeout))
+        self.proof.map(|proof| proof.after(self.timeout))
     }
 
     /// As [`lease`](Self::lease), by the rule of the configured lease: as confirmed by the leader, or by any server.

@@ -160,9 +160,7 @@ impl Identity {
     /// Records the session that a server serves.
     pub(crate) fn adopt(&mut self, negotiated: Negotiated, password: Option<Password>) {
         self.id = negotiated.id;
-        if !planted!(OldPasswordKept) {
-            self.password = password.unwrap_or_default();
-        }
+        self.password = password.unwrap_or_default();
         self.is_global |= !negotiated.read_only;
     }
 

@@ -50,12 +50,7 @@ impl<R, W: Watcher> Session<R, W> {
                     self.secret_frame(now, frame)
                 }
                 Ok(Some(frame)) => self.frame(now, frame.freeze()),
-                Ok(None) => {
-                    if planted!(PartialFrameDropped) {
-                        self.link.inbound.clear();
-                    }
-                    break;
-                }
+                Ok(None) => break,
                 Err(error) if self.is_greeted_by_tls(error) => {
                     Err(Broken::Link(LinkError::Tls(TlsFault::Required)))
                 }
@@ -158,9 +153,7 @@ impl<R, W: Watcher> Session<R, W> {
         let resuming = shown.0 != 0;
         let timeout = u64::try_from(response.time_out).unwrap_or_default();
         match timeout {
-            0 if resuming && !planted!(ExpiryTakenForLoss) => {
-                return Err(Broken::Session(Over::Expired));
-            }
+            0 if resuming => return Err(Broken::Session(Over::Expired)),
             0 => return Err(Broken::Link(LinkError::NotServed)),
             // Some servers create another session instead of reporting that ours is gone.
             _ if resuming && response.session_id != shown => {
@@ -211,13 +204,8 @@ impl<R, W: Watcher> Session<R, W> {
     /// Sends everything that a new connection needs, in the order that servers require: credentials, watches, and only
     /// then users' requests.
     fn catch_up(&mut self, now: Time) {
-        if planted!(RequestsBeforeWatches) {
-            self.send_waiting(now);
-        }
         for index in 0..self.credentials.len() {
-            if !(planted!(AuthNotReplayed) && self.identity.watches_since() > Zxid(0)) {
-                self.present(now, index);
-            }
+            self.present(now, index);
         }
         self.restore(now);
         self.send_waiting(now);

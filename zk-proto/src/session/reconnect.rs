@@ -45,10 +45,7 @@ impl Rotation {
     /// Returns the next server; starts over after the last.
     pub(crate) fn advance(&mut self) -> Arc<str> {
         let server = self.servers.get(self.next).cloned().unwrap_or_else(|| Arc::from(""));
-        if !planted!(AlwaysTheFirst) {
-            self.next =
-                self.next.saturating_add(1).checked_rem(self.servers.len()).unwrap_or_default();
-        }
+        self.next = self.next.saturating_add(1).checked_rem(self.servers.len()).unwrap_or_default();
         server
     }
 
@@ -134,8 +131,7 @@ impl Rotation {
 
     /// A backoff that grows each time, half of it random.
     fn backoff(&self, life: Duration, times: u32, rng: &mut Rng) -> Duration {
-        let doublings_max = if planted!(BackoffOverflows) { u32::MAX } else { 16 };
-        let doublings = times.saturating_sub(1).min(doublings_max);
+        let doublings = times.saturating_sub(1).min(16);
         let share = u32::try_from(self.servers.len().max(2)).unwrap_or(u32::MAX);
         let cap = life.min(PAUSE_MAX.saturating_mul(2).saturating_mul(ROUND_SHARE));
         let cap = cap.checked_div(share.saturating_mul(ROUND_SHARE)).unwrap_or_default();

@@ -182,12 +182,7 @@ impl<R, W: Watcher> Session<R, W> {
     }
 
     pub(super) fn reply(&mut self, token: R, outcome: Outcome) {
-        let reply = Output::Reply { token, outcome };
-        if planted!(AnswersInReverse) {
-            self.outputs.push_front(reply);
-        } else {
-            self.outputs.push_back(reply);
-        }
+        self.outputs.push_back(Output::Reply { token, outcome });
     }
 
     /// Reports a request that will not be answered to its submitter.

@@ -61,7 +61,7 @@ impl<R, W: Watcher> Flight<R, W> {
         let mut failed = VecDeque::new();
         let mut again = VecDeque::new();
         for Sent { mut slot, start, .. } in core::mem::take(&mut self.sent) {
-            let unwritten = start >= written && !planted!(UnsentReportedLost);
+            let unwritten = start >= written;
             let mut fate = if unwritten { Fate::NotSent } else { Fate::Unknown };
             let wait_again = match &mut slot {
                 Slot::Own { .. } => {
@@ -77,7 +77,7 @@ impl<R, W: Watcher> Flight<R, W> {
                         fate = Fate::Unknown;
                     }
                     let harmless = unwritten || request.on_loss == OnLoss::Resend;
-                    (harmless && request.patience != Patience::FailFast) || planted!(BlindRetry)
+                    harmless && request.patience != Patience::FailFast
                 }
                 Slot::Close { .. } => true,
             };
@@ -86,12 +86,6 @@ impl<R, W: Watcher> Flight<R, W> {
             } else {
                 self.forget(&slot);
                 failed.push_back((slot, fate));
-            }
-        }
-        if planted!(UnsentReportedLost) {
-            for slot in core::mem::take(&mut self.waiting) {
-                self.forget(&slot);
-                failed.push_back((slot, Fate::Unknown));
             }
         }
         for slot in core::mem::take(&mut self.waiting) {

@@ -49,16 +49,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         seeds: Seeds,
     },
-    /// Plants mistakes that have to be noticed.
-    #[cfg(zk_bank)]
-    Bank(zk_tests::sim::bank::Arguments),
-    /// Plants mistakes that have to be noticed; built by `cargo bank`.
-    #[cfg(not(zk_bank))]
-    #[command(disable_help_flag = true)]
-    Bank {
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<String>,
-    },
+    Search(zk_tests::sim::mutants::Arguments),
     /// Sessions against an ensemble, without a runtime: see docs/simulation.md.
     ///
     /// Exits with 1 if a promise is broken.
@@ -122,7 +113,7 @@ mod tests {
             "run --seeds 60000 --minutes 10 --seed 1000000 --json --show 1 --jobs 2",
             "replay 42 --minutes 10 --trace --shrink --schedule file",
             "hash --seeds 100 --minutes 2 --jobs 1",
-            "bank --bug WakesAll --core-seconds 60",
+            "search --core-seconds 60 --minutes 5 --seed 7 --without-fault N15",
             "core events 10000000",
             "core events 10000000 7",
             "core exhaust 2 12",

@@ -14,7 +14,7 @@ use std::{
 };
 
 use clap::Parser as _;
-use zk_tests::sim::{Options, Report, SEEDS_FOR_ALL, Totals, commit, run, shrink};
+use zk_tests::sim::{Options, Report, SEEDS_FOR_ALL, Totals, commit, mutants, run, shrink};
 
 use self::args::{Cli, Command, Seeds};
 
@@ -42,10 +42,10 @@ fn execute(command: Command) -> Result<ExitCode, String> {
             }
             Ok(replay(&options, shrink, trace))
         }
-        #[cfg(zk_bank)]
-        Command::Bank(arguments) => zk_tests::sim::bank::command(arguments),
-        #[cfg(not(zk_bank))]
-        Command::Bank { .. } => Err("no mistakes are built in: say `cargo bank`".to_owned()),
+        Command::Search(arguments) => {
+            println!("{}", mutants::search(&arguments));
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Core(command) => Ok(sessions::run(&command)),
     }
 }

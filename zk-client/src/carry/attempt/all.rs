@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::watch;
 use zk_proto::{
-    SessionId, planted,
+    SessionId,
     session::{Outcome, Outgoing},
 };
 
@@ -151,9 +151,6 @@ impl Attempts {
         });
         let kept = replaced.filter(|_| !created).map(own);
         // If no caller waits any more, dropping the nodes deletes them.
-        let unwanted = done.send(Concluded { nodes, kept, creates });
-        if planted!(CancelLeavesNode) {
-            std::mem::forget(unwanted);
-        }
+        let _ = done.send(Concluded { nodes, kept, creates });
     }
 }

@@ -6,7 +6,6 @@ use zk_proto::{
     ErrorCode, OpCode, Request, SessionId, Str,
     frame::RequestFrame,
     jute::decode_prefix,
-    planted,
     request::{
         CheckVersionRequest, Create2Request, Create2Response, CreateResponse, DeleteRequest,
         GetChildrenRequest, GetDataRequest, MultiOp, MultiRequest, MultiResponse, MultiResult,
@@ -192,8 +191,8 @@ impl Attempt {
 
     pub(super) fn search(&mut self, id: u64) -> Vec<Next> {
         let parents = self.parents();
-        let sync = parents.first().filter(|_| !planted!(ListsWithoutSync));
-        let sync = sync.map(|path| harmless(id, &SyncRequest { path: Str::from(&**path) }));
+        let sync =
+            parents.first().map(|path| harmless(id, &SyncRequest { path: Str::from(&**path) }));
         if self.is_shared() {
             let look = |node: &Wanted| {
                 let path = node.path();
@@ -219,9 +218,6 @@ impl Attempt {
             Outcome::Unknown(cause @ Lost::SessionOver(_)) => return failed(cause),
             Outcome::Unknown(cause) => {
                 tracing::debug!(name = self.create.nodes[0].name, %cause, "create in doubt");
-                if planted!(CreatesAgain) {
-                    return self.again(id);
-                }
                 return Progress::Go(self.search(id));
             }
         };

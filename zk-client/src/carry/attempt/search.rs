@@ -6,7 +6,6 @@ use zk_proto::{
     ErrorCode, SessionId, Stat, Str,
     jute::decode_prefix,
     path::join,
-    planted,
     request::{ExistsRequest, ExistsResponse, GetChildrenResponse, GetDataRequest, GetDataView},
     session::{Answer, Cause as Lost, LinkError, Outcome},
 };
@@ -25,7 +24,7 @@ impl Attempt {
     pub(super) fn searched(&mut self, id: u64, outcomes: Vec<Outcome>) -> Progress {
         let mut outcomes = outcomes.into_iter();
         // If it was lost, the listings behind it share its fate, and report it.
-        let synced = planted!(ListsWithoutSync) || is_ok(outcomes.next().as_ref());
+        let synced = is_ok(outcomes.next().as_ref());
         let mut siblings = BTreeMap::new();
         for (parent, outcome) in self.parents().into_iter().zip(outcomes) {
             let answer = match outcome {
@@ -55,7 +54,7 @@ impl Attempt {
         session: SessionId,
         outcomes: Vec<Outcome>,
     ) -> Progress {
-        let synced = planted!(ListsWithoutSync) || is_ok(outcomes.first());
+        let synced = is_ok(outcomes.first());
         let answer = match outcomes.into_iter().next_back() {
             Some(Outcome::Answered(answer)) => answer,
             Some(Outcome::NotSent(cause) | Outcome::Unknown(cause)) => {
@@ -204,14 +203,13 @@ impl Wanted {
     fn seen(&self, session: SessionId, answer: &Answer) -> Option<Seen> {
         if self.known_by == KnownBy::Data {
             let GetDataView { data, stat } = decode_prefix(&answer.body).ok()?;
-            let is_ours = planted!(TakesAnyForOurs)
-                || *data.unwrap_or_default() == *self.data && stat.ephemeral_owner == session;
+            let is_ours =
+                *data.unwrap_or_default() == *self.data && stat.ephemeral_owner == session;
             return Some(if is_ours { Seen::Ours(stat) } else { Seen::AnothersOfTheName });
         }
         let ExistsResponse { stat } = decode_prefix(&answer.body).ok()?;
         // An older session's node of that name is impossible: this reply is stale.
-        let is_ours = stat.ephemeral_owner == session || planted!(AdoptsOldNode);
-        is_ours.then_some(Seen::Ours(stat))
+        (stat.ephemeral_owner == session).then_some(Seen::Ours(stat))
     }
 }
 

@@ -6,7 +6,6 @@ use bytes::Bytes;
 use zk_proto::{
     AclList, CreateFlags, Stat, Str,
     path::{join, name, parent, parse_sequence},
-    planted,
     request::CreateRequest,
 };
 
@@ -105,10 +104,9 @@ impl Wanted {
 
     /// Returns the siblings that are this node (one or none) or, if its data decides, that may be it. The lowest first.
     pub(super) fn among(&self, siblings: &[String]) -> Vec<(Option<i32>, String)> {
-        let ours = if planted!(FindsAnyNode) { "_c_" } else { &*self.name };
         let mut found: Vec<(Option<i32>, String)> = siblings
             .iter()
-            .filter(|name| name.starts_with(ours))
+            .filter(|name| name.starts_with(&*self.name))
             .map(|name| (self.sequence(name), name.clone()))
             .filter(|(sequence, _)| self.known_by != KnownBy::Data || sequence.is_some())
             .collect();

@@ -47,9 +47,6 @@ impl<R, W: Watcher> Session<R, W> {
             zxid: (zxid.0 > 0).then_some(zxid),
         };
         self.fire(now, &event);
-        if planted!(ZxidFromEvents) {
-            self.note_zxid(zxid);
-        }
         Ok(())
     }
 

@@ -58,8 +58,7 @@ impl<R, W: Watcher> Session<R, W> {
         err: ErrorCode,
     ) -> Option<Arc<str>> {
         let WatchIntent { path, by, watcher } = *pending?;
-        let code = if planted!(ExistWatchAsData) { ErrorCode::OK } else { err };
-        if let Some(kind) = Kind::registered(by, code) {
+        if let Some(kind) = Kind::registered(by, err) {
             self.registry.register(kind, path.clone(), watcher);
         }
         Some(path)

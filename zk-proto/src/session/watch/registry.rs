@@ -36,9 +36,6 @@ impl<W: Watcher> Registry<W> {
     pub(crate) fn fire(&mut self, event: &NodeEvent, mut notify: impl FnMut(W, WatchNotice)) {
         let one_shot: &[Kind] = match event.kind {
             EventType::NODE_CREATED | EventType::NODE_DATA_CHANGED => &[Kind::Data, Kind::Exist],
-            EventType::NODE_DELETED if planted!(ChildWatchOutlivesNode) => {
-                &[Kind::Data, Kind::Exist]
-            }
             EventType::NODE_DELETED => &[Kind::Data, Kind::Exist, Kind::Child],
             EventType::NODE_CHILDREN_CHANGED => &[Kind::Child],
             _ => return,

@@ -7,7 +7,6 @@ use super::{
 };
 use crate::{
     code::ErrorCode,
-    data::Zxid,
     op::OpCode,
     session::{
         fault::{Broken, LinkError},
@@ -26,14 +25,11 @@ impl<R, W: Watcher> Session<R, W> {
     /// Makes the server of a new connection arm all registered watches.
     pub(in crate::session) fn restore(&mut self, now: Time) {
         let (since, len_max) = (self.identity.watches_since(), self.batch_len_max);
-        let since = if planted!(RestoredSinceEver) { Zxid(0) } else { since };
         let mut restoring: usize = 0;
         set_watches(&mut self.registry, since, len_max, |frame| {
-            if !planted!(WatchesNotRestored) {
-                restoring = restoring.saturating_add(1);
-                let restore = Slot::own(frame, Purpose::Restore);
-                self.flight.send_first(now, restore, &mut self.link);
-            }
+            restoring = restoring.saturating_add(1);
+            let restore = Slot::own(frame, Purpose::Restore);
+            self.flight.send_first(now, restore, &mut self.link);
         });
         if let Phase::Up(up) = &mut self.phase {
             up.restoring = restoring;

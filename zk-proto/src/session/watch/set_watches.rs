@@ -32,7 +32,7 @@ pub(crate) fn set_watches<W: Watcher>(
     let mut batch = Batch::default();
     registry.each(|kind, path| {
         let len = path.len().saturating_add(PATH_OVERHEAD);
-        let fits = batch.len.saturating_add(len) <= batch_len_max || planted!(RestoreNotSplit);
+        let fits = batch.len.saturating_add(len) <= batch_len_max;
         if batch.len > 0 && !fits {
             send(core::mem::take(&mut batch).frame(since));
         }

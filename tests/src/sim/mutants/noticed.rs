@@ -1,10 +1,8 @@
-//! One run with a mistake in it: does it violate what it would not violate otherwise?
+//! One run of a mutant: does it violate what the product does not?
 
 use std::collections::BTreeSet;
 
-use zk_proto::planted::Bug;
-
-use super::{Args, plant};
+use super::{Arguments, without_mutant};
 use crate::{
     core_sim::{self, Plan},
     sim::{Options, run},
@@ -13,7 +11,7 @@ use crate::{
 /// What is said of a run that was given up.
 pub(super) const UNENDING: &str = "a run does not end";
 
-/// How a mistake was noticed.
+/// How a mutant was noticed.
 #[derive(Default)]
 pub(super) struct Noticed {
     /// By which simulator.
@@ -28,14 +26,14 @@ pub(super) struct Noticed {
 
 impl Noticed {
     /// A run of clients and locks.
-    pub(super) fn by_clients(args: &Args, bug: Option<Bug>, seed: u64) -> Option<Self> {
+    pub(super) fn by_clients(args: &Arguments, seed: u64) -> Option<Self> {
         let mut options = Options::new(seed, args.minutes);
-        options.schedule.0.retain(|incident| !args.without.contains(incident.fault.name()));
+        options.schedule.0.retain(|incident| !args.without.contains(&incident.fault.name()));
         let report = run(&options, false);
         if report.violations.is_empty() {
             return None;
         }
-        let innocent = unplanted(bug, || run(&options, false).rules().collect());
+        let innocent = without_mutant(|| run(&options, false).rules().collect());
         let guilty = report.violations.iter().filter(|it| !innocent.contains(it.rule));
         let rules: BTreeSet<String> = guilty.clone().map(|it| it.rule.to_owned()).collect();
         let first = guilty.map(ToString::to_string).next()?;
@@ -44,7 +42,7 @@ impl Noticed {
     }
 
     /// One of the runs of a seed has not come to its end.
-    pub(super) fn by_not_ending(args: &Args, seed: u64) -> Self {
+    pub(super) fn by_not_ending(args: &Arguments, seed: u64) -> Self {
         let rules = BTreeSet::from(["R3".to_owned()]);
         let first = UNENDING.to_owned();
         let schedule = Options::new(seed, args.minutes).schedule.0;
@@ -55,31 +53,20 @@ impl Noticed {
     }
 
     /// A run of sessions alone.
-    pub(super) fn by_sessions(args: &Args, bug: Option<Bug>, seed: u64) -> Option<Self> {
+    pub(super) fn by_sessions(args: &Arguments, seed: u64) -> Option<Self> {
         let mut plan = Plan::of_seed(seed);
-        plan.faults.retain(|planned| !args.without.contains(planned.fault.class()));
+        plan.faults.retain(|timed| !args.without.contains(&timed.fault.class()));
         let failure = core_sim::attempt(&plan).err()?;
-        let innocent = unplanted(bug, || match core_sim::attempt(&plan) {
+        let innocent = without_mutant(|| match core_sim::attempt(&plan) {
             Ok(_) => BTreeSet::new(),
             Err(failure) => failure.violations.iter().map(|it| rule(it)).collect(),
         });
         let guilty = failure.violations.iter().filter(|it| !innocent.contains(&rule(it)));
         let rules: BTreeSet<String> = guilty.clone().map(|it| rule(it)).collect();
         let first = guilty.cloned().next()?;
-        let classes = plan.faults.iter().map(|planned| planned.fault.class()).collect();
+        let classes = plan.faults.iter().map(|timed| timed.fault.class()).collect();
         Some(Self { by: "zk-sim core", seed, rules, first, classes })
     }
-}
-
-/// What the same run violates without the mistake, which has nothing to do with it then.
-fn unplanted<T>(bug: Option<Bug>, run: impl FnOnce() -> BTreeSet<T>) -> BTreeSet<T> {
-    if bug.is_none() {
-        return BTreeSet::new();
-    }
-    plant(None);
-    let rules = run();
-    plant(bug);
-    rules
 }
 
 /// The rule that a text about a violation begins with. What has no rule is a run that cannot go on.
