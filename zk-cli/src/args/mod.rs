@@ -14,7 +14,7 @@ mod servers;
 
 use std::time::Duration;
 
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, Parser};
 
 pub(crate) use self::{
     locks::{ContenderArgs, HoldersArgs},
@@ -30,7 +30,7 @@ pub(crate) use self::{
     nodes::WatchArgs,
     servers::{DemoArgs, ServeArgs},
 };
-use crate::{duration, exit::Exit, security::SecurityArgs};
+use crate::{commands::Command, duration, exit::Exit, security::SecurityArgs};
 
 /// ZooKeeper, and locks on it, from the shell.
 #[derive(Debug, Parser)]
@@ -39,47 +39,6 @@ use crate::{duration, exit::Exit, security::SecurityArgs};
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    #[cfg(unix)]
-    Lock(LockArgs),
-    #[cfg(unix)]
-    Elect(ElectArgs),
-    Holders(HoldersArgs),
-    /// Ask somebody to give a lock back
-    ///
-    /// Whether it does is up to the holder: `zk lock --revocable` does, and so do Curator's revocable locks
-    /// and programs that wait for `Guard::revoked`.
-    Revoke(ContenderArgs),
-    /// Take somebody's place in the queue of a lock away, or the lock
-    ///
-    /// For those who cannot give it back. They may go on for a while without knowing: what the lock protects is
-    /// safe from them only if it checks tokens. The token sees to it that nobody else is met.
-    Break(ContenderArgs),
-    Ls(LsArgs),
-    Get(GetArgs),
-    Set(SetArgs),
-    Create(CreateArgs),
-    Delete(DeleteArgs),
-    Stat(StatArgs),
-    Acl(AclArgs),
-    #[cfg(unix)]
-    Watch(WatchArgs),
-    Multi(MultiArgs),
-    Export(ExportArgs),
-    Import(ImportArgs),
-    /// Show who the servers take this client for
-    Whoami(CommonArgs),
-    /// Show the members of the ensemble, as it is configured
-    Config(CommonArgs),
-    Health(HealthArgs),
-    #[cfg(unix)]
-    Demo(DemoArgs),
-    #[cfg(unix)]
-    Serve(ServeArgs),
-    Completion(CompletionArgs),
 }
 
 /// Which servers, and how. What neither the command line nor the environment says, a profile can.

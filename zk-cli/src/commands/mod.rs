@@ -1,4 +1,4 @@
-//! One module for each command.
+//! One module for each command; the list of them, for the command line and for carrying them out.
 
 mod acl;
 mod completion;
@@ -34,10 +34,59 @@ use std::{
     path::Path,
 };
 
+use clap::Subcommand;
+
+#[cfg(unix)]
+use crate::args::{DemoArgs, ElectArgs, LockArgs, ServeArgs, WatchArgs};
 use crate::{
-    args::Command,
+    args::{
+        AclArgs, CommonArgs, CompletionArgs, ContenderArgs, CreateArgs, DeleteArgs, ExportArgs,
+        GetArgs, HealthArgs, HoldersArgs, ImportArgs, LsArgs, MultiArgs, SetArgs, StatArgs,
+    },
     exit::{Exit, Failure},
 };
+
+/// What the command line asks for, in the order of the help text.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    #[cfg(unix)]
+    Lock(LockArgs),
+    #[cfg(unix)]
+    Elect(ElectArgs),
+    Holders(HoldersArgs),
+    /// Ask somebody to give a lock back
+    ///
+    /// Whether it does is up to the holder: `zk lock --revocable` does, and so do Curator's revocable locks
+    /// and programs that wait for `Guard::revoked`.
+    Revoke(ContenderArgs),
+    /// Take somebody's place in the queue of a lock away, or the lock
+    ///
+    /// For those who cannot give it back. They may go on for a while without knowing: what the lock protects is
+    /// safe from them only if it checks tokens. The token sees to it that nobody else is met.
+    Break(ContenderArgs),
+    Ls(LsArgs),
+    Get(GetArgs),
+    Set(SetArgs),
+    Create(CreateArgs),
+    Delete(DeleteArgs),
+    Stat(StatArgs),
+    Acl(AclArgs),
+    #[cfg(unix)]
+    Watch(WatchArgs),
+    Multi(MultiArgs),
+    Export(ExportArgs),
+    Import(ImportArgs),
+    /// Show who the servers take this client for
+    Whoami(CommonArgs),
+    /// Show the members of the ensemble, as it is configured
+    Config(CommonArgs),
+    Health(HealthArgs),
+    #[cfg(unix)]
+    Demo(DemoArgs),
+    #[cfg(unix)]
+    Serve(ServeArgs),
+    Completion(CompletionArgs),
+}
 
 /// Does what the command line says.
 pub(crate) async fn run(command: Command) -> Result<Exit, Failure> {
