@@ -73,10 +73,6 @@ pub use zk_proto::{
 
 #[cfg(feature = "digest-id")]
 pub use self::identity::digest_id;
-#[cfg(feature = "sasl-digest")]
-pub use self::net::sasl::DigestMd5;
-#[cfg(feature = "sasl-gssapi")]
-pub use self::net::sasl::Gssapi;
 #[cfg(feature = "tls")]
 pub use self::net::tls::{TlsConnect, TlsError, TlsOptions};
 pub use self::{
@@ -94,7 +90,7 @@ pub use self::{
     net::{
         connect::{Connect, Dial, Transport},
         resolve::{Lookup, Resolve, ResolvedConnect, SystemResolver},
-        sasl::{SaslExchange, SaslMechanism, SaslThought},
+        sasl::*,
     },
     report::{
         histogram::Histogram,
