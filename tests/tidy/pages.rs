@@ -1,6 +1,7 @@
 //! What pages name: files, folders, and items in files.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
@@ -41,9 +42,38 @@ fn is_there(path: &str, item: Option<&str>) -> bool {
     path.exists() && item.is_none_or(has)
 }
 
+/// Targets and packages that commands name, each with its option.
+fn targets(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let commands = text.lines().filter_map(|line| line.split_once("cargo "));
+    commands.flat_map(|(_, command)| {
+        let words: Vec<&str> = command.split([' ', '`', ')']).collect();
+        let named = words.windows(2).map(|pair| (pair[0], pair[1])).collect::<Vec<_>>();
+        named.into_iter().filter(|(option, _)| {
+            ["-p", "--bin", "--example", "--test", "--bench"].contains(option)
+        })
+    })
+}
+
+/// The names of all packages and their targets.
+fn all_targets() -> BTreeSet<String> {
+    let manifests = files(root(), "Cargo.toml").into_iter();
+    let texts = manifests.map(|path| fs::read_to_string(path).unwrap());
+    let named = texts.flat_map(|text| {
+        let names = text.split("\nname = \"").skip(1);
+        names.filter_map(|rest| rest.split('"').next().map(str::to_owned)).collect::<Vec<_>>()
+    });
+    let found = files(root(), ".rs").into_iter().filter_map(|path| {
+        let path = if path.ends_with("main.rs") { path.parent()?.to_owned() } else { path };
+        let folder = path.parent()?.file_name()?.to_str()?;
+        let is_target = ["bin", "examples", "tests", "benches"].contains(&folder);
+        is_target.then_some(path.file_stem()?.to_str()?.to_owned())
+    });
+    named.chain(found).collect()
+}
+
 #[test]
 fn what_pages_name_is_there() {
-    let mut wrong = Vec::new();
+    let (mut wrong, all) = (Vec::new(), all_targets());
     for (page, text) in pages() {
         let folder = page.parent().unwrap();
         let name = page.strip_prefix(root()).unwrap_or(Path::new("")).display();
@@ -53,6 +83,8 @@ fn what_pages_name_is_there() {
         if !page.ends_with("CHANGELOG.md") {
             let gone = paths(&text).filter(|(path, item)| !is_there(path, *item));
             wrong.extend(gone.map(|(path, item)| format!("{name}: {path} {item:?}")));
+            let gone = targets(&text).filter(|(_, target)| !all.contains(*target));
+            wrong.extend(gone.map(|(option, target)| format!("{name}: {option} {target}")));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -67,4 +99,8 @@ fn a_name_of_nothing_is_noticed() {
     assert!(is_there("tests/tidy/pages.rs", Some("links")));
     assert!(!is_there("tests/tidy/pages.rs", Some(concat!("no", "where"))));
     assert!(!is_there("tests/tidy/page.rs", None));
+    let text = "`cargo test -p zk-tests --test tidy -- x`";
+    assert!(targets(text).eq([("-p", "zk-tests"), ("--test", "tidy")]));
+    let all = all_targets();
+    assert!(all.contains("zk-tests") && all.contains("list") && !all.contains("lists"));
 }
