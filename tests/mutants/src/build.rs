@@ -1,0 +1,98 @@
+//! What is built of the copy. Once: which mutant it is, a process learns from its environment.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use serde_json::Value;
+
+use crate::{
+    copy,
+    mutant::{Judge, Mutant},
+};
+
+/// Programs with all mutants in them.
+#[derive(Debug)]
+pub(crate) struct Built {
+    /// The copy of the workspace.
+    source: PathBuf,
+    target: PathBuf,
+    /// By judge: a program, and the folder that it runs in.
+    programs: BTreeMap<Judge, (PathBuf, PathBuf)>,
+}
+
+impl Built {
+    /// Makes the copy, and builds what has to judge these mutants.
+    pub(crate) fn new(
+        root: &Path,
+        mutated: &BTreeMap<String, String>,
+        subjects: &[Option<&Mutant>],
+    ) -> Result<Self, String> {
+        let folder = root.join("target/mutation");
+        let (source, target) = (folder.join("source"), folder.join("build"));
+        copy::refresh(root, &source, mutated).map_err(|error| error.to_string())?;
+        let mut built = Self { source, target, programs: BTreeMap::new() };
+        for subject in subjects {
+            let judge = subject.map_or(&Judge::Simulator, |mutant| &mutant.judge);
+            if !built.programs.contains_key(judge) {
+                let program = built.program(judge)?;
+                built.programs.insert(judge.clone(), program);
+            }
+        }
+        Ok(built)
+    }
+
+    fn program(&self, judge: &Judge) -> Result<(PathBuf, PathBuf), String> {
+        let mut cargo = Command::new(env!("CARGO"));
+        match judge {
+            Judge::Simulator => {
+                cargo.args(["build", "--package", "zk-tests", "--bin", "zk-sim"]);
+            }
+            Judge::Test { package, target, .. } => {
+                cargo.args(["test", "--no-run", "--package", package]);
+                match &**target {
+                    "lib" => cargo.arg("--lib"),
+                    target => cargo.args(["--test", target]),
+                };
+            }
+        }
+        cargo.args([
+            "--release",
+            "--quiet",
+            "--locked",
+            "--message-format",
+            "json-render-diagnostics",
+        ]);
+        for check in ["debug-assertions", "overflow-checks"] {
+            cargo.args(["--config", &format!("profile.release.{check}=true")]);
+        }
+        cargo.arg("--target-dir").arg(&self.target).current_dir(&self.source);
+        // Mutants need not be tidy.
+        cargo.env("RUSTFLAGS", "--cap-lints allow").stderr(Stdio::inherit());
+        let output = cargo.output().map_err(|error| error.to_string())?;
+        if !output.status.success() {
+            return Err("the mutants do not compile".to_owned());
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let path = |value: &Value| value.as_str().map(PathBuf::from);
+        let mut programs = messages.filter_map(|message| {
+            let folder = path(&message["manifest_path"])?.parent()?.to_owned();
+            Some((path(&message["executable"])?, folder))
+        });
+        programs.next().ok_or_else(|| "nothing was built".to_owned())
+    }
+
+    /// The program that judges a mutant, in a process that is this mutant, or the product.
+    pub(crate) fn command(&self, judge: &Judge, mutant: Option<&Mutant>) -> Command {
+        let (program, folder) = &self.programs[judge];
+        let mut command = Command::new(program);
+        command.current_dir(folder).env_remove("ZK_MUTANT");
+        if let Some(mutant) = mutant {
+            command.env("ZK_MUTANT", &mutant.name);
+        }
+        command
+    }
+}
