@@ -8,7 +8,7 @@ use zk_client::{
     WatchKind, WatchMode, WatchStream,
 };
 use zk_testkit::proxy::{Match, Proxy};
-use zk_tests::{busy::too_busy_for, feature::Feature};
+use zk_tests::{busy::too_busy_for, feature::Feature, patience::within, test_with};
 
 use crate::{Place, behind_proxy, client, on_each_release};
 
@@ -46,10 +46,6 @@ enum Between {
 enum Armed {
     Once(Watch),
     Stream(WatchStream),
-}
-
-async fn within<T>(what: impl IntoFuture<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), what).await.expect("it took too long")
 }
 
 impl Kind {
@@ -249,53 +245,49 @@ async fn cell(server: &Place, other: &Client, (kind, arm, between): (Kind, Arm, 
     zk.close().await.unwrap();
 }
 
-#[test]
-fn a_promised_watch_fires_once_and_none_is_left() {
-    on_each_release(async |server| {
-        let other = client(server).await;
-        for kind in Kind::ALL {
-            if kind.goes_on() && !server.has(Feature::PersistentWatches) {
-                continue;
-            }
-            for arm in [Arm::Plain, Arm::TurnedAway, Arm::LostToReset] {
-                for between in [Between::Nothing, Between::Reset, Between::Away] {
-                    cell(server, &other, (kind, arm, between)).await;
-                }
-            }
-            cell(server, &other, (kind, Arm::Withdrawn, Between::Nothing)).await;
+#[test_with(on_each_release)]
+async fn a_promised_watch_fires_once_and_none_is_left(server: &Place) {
+    let other = client(server).await;
+    for kind in Kind::ALL {
+        if kind.goes_on() && !server.has(Feature::PersistentWatches) {
+            continue;
         }
-    });
+        for arm in [Arm::Plain, Arm::TurnedAway, Arm::LostToReset] {
+            for between in [Between::Nothing, Between::Reset, Between::Away] {
+                cell(server, &other, (kind, arm, between)).await;
+            }
+        }
+        cell(server, &other, (kind, Arm::Withdrawn, Between::Nothing)).await;
+    }
 }
 
 /// Servers before 3.9 keep one watch for each path. Both have to be there after a reconnect all the same.
-#[test]
-fn both_kinds_on_one_path_are_restored() {
-    on_each_release(async |server| {
-        if !server.has(Feature::PersistentWatches) {
-            return;
+#[test_with(on_each_release)]
+async fn both_kinds_on_one_path_are_restored(server: &Place) {
+    if !server.has(Feature::PersistentWatches) {
+        return;
+    }
+    let (proxy, zk) = behind_proxy(server).await;
+    let other = client(server).await;
+    other.create("/w", b"").await.unwrap();
+    let mut node = zk.watch("/w", WatchMode::Node).await.unwrap();
+    let mut tree = zk.watch("/w", WatchMode::Recursive).await.unwrap();
+    for round in 0..3 {
+        broken(&zk, &proxy, async || {}).await;
+        for stream in [&mut node, &mut tree] {
+            let gap = told(stream, &zk).await;
+            assert_eq!(gap, [WatchItem::Resync(Resync::Reconnected)], "round {round}");
         }
-        let (proxy, zk) = behind_proxy(server).await;
-        let other = client(server).await;
-        other.create("/w", b"").await.unwrap();
-        let mut node = zk.watch("/w", WatchMode::Node).await.unwrap();
-        let mut tree = zk.watch("/w", WatchMode::Recursive).await.unwrap();
-        for round in 0..3 {
-            broken(&zk, &proxy, async || {}).await;
-            for stream in [&mut node, &mut tree] {
-                let gap = told(stream, &zk).await;
-                assert_eq!(gap, [WatchItem::Resync(Resync::Reconnected)], "round {round}");
-            }
-            for _ in 0..2 {
-                use EventType as Type;
-                other.set("/w", b"x").await.unwrap();
-                other.create("/w/c", b"").await.unwrap();
-                other.delete("/w/c").await.unwrap();
-                let seen = kinds(&told(&mut node, &zk).await);
-                let children = Type::NODE_CHILDREN_CHANGED;
-                assert_eq!(seen, [Type::NODE_DATA_CHANGED, children, children]);
-                let seen = kinds(&told(&mut tree, &zk).await);
-                assert_eq!(seen, [Type::NODE_DATA_CHANGED, Type::NODE_CREATED, Type::NODE_DELETED]);
-            }
+        for _ in 0..2 {
+            use EventType as Type;
+            other.set("/w", b"x").await.unwrap();
+            other.create("/w/c", b"").await.unwrap();
+            other.delete("/w/c").await.unwrap();
+            let seen = kinds(&told(&mut node, &zk).await);
+            let children = Type::NODE_CHILDREN_CHANGED;
+            assert_eq!(seen, [Type::NODE_DATA_CHANGED, children, children]);
+            let seen = kinds(&told(&mut tree, &zk).await);
+            assert_eq!(seen, [Type::NODE_DATA_CHANGED, Type::NODE_CREATED, Type::NODE_DELETED]);
         }
-    });
+    }
 }

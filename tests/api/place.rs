@@ -3,29 +3,19 @@
 use std::{
     net::SocketAddr,
     sync::atomic::{AtomicU64, Ordering},
-    thread,
-    time::Duration,
 };
 
-use tokio::{
-    runtime,
-    sync::{Mutex, MutexGuard},
-    time::timeout,
-};
+use tokio::sync::{Mutex, MutexGuard};
 use zk_client::{Client, ConnectOptions, OpCode, SessionState, Stat};
 use zk_testkit::proxy::Proxy;
 use zk_tests::{
     feature::Feature,
-    site::{Kind, SESSION_TIMEOUT_MAX, Site},
+    site::{Kind, SESSION_TIMEOUT_MAX, Site, on_each},
 };
 
 /// A server of each kind for the tests that restart theirs, one after the other.
 static RESTARTED: [Mutex<Option<Site>>; Site::ALL.len()] =
     [const { Mutex::const_new(None) }; Site::ALL.len()];
-
-/// Far longer than any test takes on a busy machine, its turn at a server that tests restart included: one that waits for
-/// what never comes fails by its name.
-const TEST_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// How many places there have been.
 static PLACES: AtomicU64 = AtomicU64::new(0);
@@ -61,21 +51,6 @@ pub(crate) fn on_each_of(kinds: &[Kind], test: impl AsyncFn(&Place) + Sync) {
 /// The same for a test that restarts its server, and has it to itself for that.
 pub(crate) fn on_each_release_to_restart(test: impl AsyncFn(&Place) + Sync) {
     on_each(&Site::ALL, async |kind| test(&Place::alone(kind).await).await);
-}
-
-fn on_each(kinds: &[Kind], test: impl AsyncFn(Kind) + Sync) {
-    thread::scope(|scope| {
-        for &kind in kinds {
-            let test = &test;
-            let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let thread = thread::Builder::new().name(kind.to_string());
-            let run = move || {
-                let ended = runtime.block_on(async { timeout(TEST_TIME_MAX, test(kind)).await });
-                ended.expect("the test waits for what does not come");
-            };
-            thread.spawn_scoped(scope, run).unwrap();
-        }
-    });
 }
 
 impl Place {

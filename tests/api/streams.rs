@@ -6,7 +6,7 @@ use zk_client::{
     Client, EventType, ReadError, Rejection, Resync, SessionEnd, WatchEnd, WatchItem, WatchKind,
     WatchMode, WatchStream,
 };
-use zk_tests::feature::Feature;
+use zk_tests::{feature::Feature, test_with};
 
 use crate::{Place, client, on_each_release, on_each_release_to_restart};
 
@@ -39,48 +39,46 @@ fn events(list: &[(EventType, &str)]) -> Vec<(EventType, String)> {
     list.iter().map(|(kind, path)| (*kind, (*path).to_owned())).collect()
 }
 
-#[test]
-fn a_stream_tells_everything_that_its_mode_sees_in_order() {
-    on_each_release(async |server| {
-        if are_lacking(server).await {
-            return;
-        }
-        let (zk, other) = (client(server).await, client(server).await);
-        let mut node = zk.watch("/w", WatchMode::Node).await.unwrap();
-        let mut tree = zk.watch("/", WatchMode::Recursive).await.unwrap();
-        assert_eq!((node.path(), tree.path()), ("/w", "/"));
-        for round in 0..3 {
-            other.create("/w", b"").await.unwrap();
-            other.create("/w/c", b"").await.unwrap();
-            other.set("/w/c", b"x").await.unwrap();
-            other.set("/w", b"x").await.unwrap();
-            other.delete("/w/c").await.unwrap();
-            other.delete("/w").await.unwrap();
-            other.create("/end", b"").await.unwrap();
-            other.delete("/end").await.unwrap();
-            use EventType as Type;
-            let seen = [
-                (Type::NODE_CREATED, "/w"),
-                (Type::NODE_CREATED, "/w/c"),
-                (Type::NODE_DATA_CHANGED, "/w/c"),
-                (Type::NODE_DATA_CHANGED, "/w"),
-                (Type::NODE_DELETED, "/w/c"),
-                (Type::NODE_DELETED, "/w"),
-                (Type::NODE_CREATED, "/end"),
-            ];
-            assert_eq!(up_to(&mut tree, "/end").await, events(&seen), "round {round}");
-            assert_eq!(tree.next().await.map(kind), Some(Type::NODE_DELETED));
-            let seen = [
-                (Type::NODE_CREATED, "/w"),
-                (Type::NODE_CHILDREN_CHANGED, "/w"),
-                (Type::NODE_DATA_CHANGED, "/w"),
-                (Type::NODE_CHILDREN_CHANGED, "/w"),
-                (Type::NODE_DELETED, "/w"),
-            ];
-            let told: Vec<_> = std::iter::from_fn(|| node.try_next()).map(kind).collect();
-            assert_eq!(told, seen.map(|(kind, _)| kind), "round {round}");
-        }
-    });
+#[test_with(on_each_release)]
+async fn a_stream_tells_everything_that_its_mode_sees_in_order(server: &Place) {
+    if are_lacking(server).await {
+        return;
+    }
+    let (zk, other) = (client(server).await, client(server).await);
+    let mut node = zk.watch("/w", WatchMode::Node).await.unwrap();
+    let mut tree = zk.watch("/", WatchMode::Recursive).await.unwrap();
+    assert_eq!((node.path(), tree.path()), ("/w", "/"));
+    for round in 0..3 {
+        other.create("/w", b"").await.unwrap();
+        other.create("/w/c", b"").await.unwrap();
+        other.set("/w/c", b"x").await.unwrap();
+        other.set("/w", b"x").await.unwrap();
+        other.delete("/w/c").await.unwrap();
+        other.delete("/w").await.unwrap();
+        other.create("/end", b"").await.unwrap();
+        other.delete("/end").await.unwrap();
+        use EventType as Type;
+        let seen = [
+            (Type::NODE_CREATED, "/w"),
+            (Type::NODE_CREATED, "/w/c"),
+            (Type::NODE_DATA_CHANGED, "/w/c"),
+            (Type::NODE_DATA_CHANGED, "/w"),
+            (Type::NODE_DELETED, "/w/c"),
+            (Type::NODE_DELETED, "/w"),
+            (Type::NODE_CREATED, "/end"),
+        ];
+        assert_eq!(up_to(&mut tree, "/end").await, events(&seen), "round {round}");
+        assert_eq!(tree.next().await.map(kind), Some(Type::NODE_DELETED));
+        let seen = [
+            (Type::NODE_CREATED, "/w"),
+            (Type::NODE_CHILDREN_CHANGED, "/w"),
+            (Type::NODE_DATA_CHANGED, "/w"),
+            (Type::NODE_CHILDREN_CHANGED, "/w"),
+            (Type::NODE_DELETED, "/w"),
+        ];
+        let told: Vec<_> = std::iter::from_fn(|| node.try_next()).map(kind).collect();
+        assert_eq!(told, seen.map(|(kind, _)| kind), "round {round}");
+    }
 }
 
 fn kind(item: WatchItem) -> EventType {
@@ -91,183 +89,171 @@ fn kind(item: WatchItem) -> EventType {
 }
 
 /// Servers before 3.9 keep one watch for each path: without care, the later one replaces the earlier one.
-#[test]
-fn watches_of_several_kinds_on_one_path_do_not_get_in_each_others_way() {
-    on_each_release(async |server| {
-        if are_lacking(server).await {
-            return;
-        }
-        let (zk, other) = (client(server).await, client(server).await);
-        other.create("/w", b"").await.unwrap();
-        let mut node = zk.watch("/w", WatchMode::Node).await.unwrap();
-        for version in 1..4 {
-            let (_, mut data) = zk.get("/w").watch().await.unwrap();
-            let (_, mut children) = zk.children("/w").watch().await.unwrap();
-            other.set("/w", b"x").await.unwrap();
-            let child = format!("/w/{version}");
-            other.create(&child, b"").await.unwrap();
-            zk.sync("/").await.unwrap();
-            assert!(data.try_event().is_some() && children.try_event().is_some());
-            let told: Vec<_> = std::iter::from_fn(|| node.try_next()).map(kind).collect();
+#[test_with(on_each_release)]
+async fn watches_of_several_kinds_on_one_path_do_not_get_in_each_others_way(server: &Place) {
+    if are_lacking(server).await {
+        return;
+    }
+    let (zk, other) = (client(server).await, client(server).await);
+    other.create("/w", b"").await.unwrap();
+    let mut node = zk.watch("/w", WatchMode::Node).await.unwrap();
+    for version in 1..4 {
+        let (_, mut data) = zk.get("/w").watch().await.unwrap();
+        let (_, mut children) = zk.children("/w").watch().await.unwrap();
+        other.set("/w", b"x").await.unwrap();
+        let child = format!("/w/{version}");
+        other.create(&child, b"").await.unwrap();
+        zk.sync("/").await.unwrap();
+        assert!(data.try_event().is_some() && children.try_event().is_some());
+        let told: Vec<_> = std::iter::from_fn(|| node.try_next()).map(kind).collect();
+        let seen = [EventType::NODE_DATA_CHANGED, EventType::NODE_CHILDREN_CHANGED];
+        assert_eq!(told, seen, "version {version}");
+    }
+
+    let mut tree = zk.watch("/w", WatchMode::Recursive).await.unwrap();
+    let mut again = zk.watch("/w", WatchMode::Node).await.unwrap();
+    // Whatever had to be asked for again stands now; a gap may have been told over it.
+    zk.sync("/").await.unwrap();
+    while tree.try_next().is_some() {}
+    for version in 4..7 {
+        let (_, mut data) = zk.get("/w").watch().await.unwrap();
+        other.set("/w", b"x").await.unwrap();
+        other.create(&format!("/w/{version}"), b"").await.unwrap();
+        zk.sync("/").await.unwrap();
+        assert!(data.try_event().is_some());
+        let told: Vec<_> = std::iter::from_fn(|| tree.try_next()).map(kind).collect();
+        assert_eq!(told, [EventType::NODE_DATA_CHANGED, EventType::NODE_CREATED]);
+        for stream in [&mut node, &mut again] {
+            let told: Vec<_> = std::iter::from_fn(|| stream.try_next()).map(kind).collect();
             let seen = [EventType::NODE_DATA_CHANGED, EventType::NODE_CHILDREN_CHANGED];
             assert_eq!(told, seen, "version {version}");
         }
+    }
 
-        let mut tree = zk.watch("/w", WatchMode::Recursive).await.unwrap();
-        let mut again = zk.watch("/w", WatchMode::Node).await.unwrap();
-        // Whatever had to be asked for again stands now; a gap may have been told over it.
-        zk.sync("/").await.unwrap();
-        while tree.try_next().is_some() {}
-        for version in 4..7 {
-            let (_, mut data) = zk.get("/w").watch().await.unwrap();
-            other.set("/w", b"x").await.unwrap();
-            other.create(&format!("/w/{version}"), b"").await.unwrap();
-            zk.sync("/").await.unwrap();
-            assert!(data.try_event().is_some());
-            let told: Vec<_> = std::iter::from_fn(|| tree.try_next()).map(kind).collect();
-            assert_eq!(told, [EventType::NODE_DATA_CHANGED, EventType::NODE_CREATED]);
-            for stream in [&mut node, &mut again] {
-                let told: Vec<_> = std::iter::from_fn(|| stream.try_next()).map(kind).collect();
-                let seen = [EventType::NODE_DATA_CHANGED, EventType::NODE_CHILDREN_CHANGED];
-                assert_eq!(told, seen, "version {version}");
-            }
-        }
-
-        // With one kind gone, the other goes on.
-        drop(tree);
-        let (_, mut data) = zk.get("/w").watch().await.unwrap();
-        drop(node);
-        drop(again);
-        other.set("/w", b"y").await.unwrap();
-        zk.sync("/").await.unwrap();
-        assert!(data.try_event().is_some());
-        zk.sync("/").await.unwrap();
-        assert!(!zk.check_watches("/w", WatchKind::Any).await.unwrap());
-    });
+    // With one kind gone, the other goes on.
+    drop(tree);
+    let (_, mut data) = zk.get("/w").watch().await.unwrap();
+    drop(node);
+    drop(again);
+    other.set("/w", b"y").await.unwrap();
+    zk.sync("/").await.unwrap();
+    assert!(data.try_event().is_some());
+    zk.sync("/").await.unwrap();
+    assert!(!zk.check_watches("/w", WatchKind::Any).await.unwrap());
 }
 
-#[test]
-fn a_dropped_stream_is_removed_but_not_what_others_watch() {
-    on_each_release(async |server| {
-        if are_lacking(server).await {
-            return;
-        }
-        let zk = client(server).await;
-        zk.create("/w", b"").await.unwrap();
-        let has = async |zk: &Client| zk.check_watches("/w", WatchKind::Any).await.unwrap();
-        let first = zk.watch("/w", WatchMode::Recursive).await.unwrap();
-        let mut second = zk.watch("/w", WatchMode::Recursive).await.unwrap();
-        drop(first);
-        assert!(has(&zk).await);
+#[test_with(on_each_release)]
+async fn a_dropped_stream_is_removed_but_not_what_others_watch(server: &Place) {
+    if are_lacking(server).await {
+        return;
+    }
+    let zk = client(server).await;
+    zk.create("/w", b"").await.unwrap();
+    let has = async |zk: &Client| zk.check_watches("/w", WatchKind::Any).await.unwrap();
+    let first = zk.watch("/w", WatchMode::Recursive).await.unwrap();
+    let mut second = zk.watch("/w", WatchMode::Recursive).await.unwrap();
+    drop(first);
+    assert!(has(&zk).await);
+    zk.set("/w", b"x").await.unwrap();
+    assert_eq!(second.next().await.map(kind), Some(EventType::NODE_DATA_CHANGED));
+
+    // A new one behind the removal of the old one.
+    drop(second);
+    let mut third = zk.watch("/w", WatchMode::Recursive).await.unwrap();
+    assert!(has(&zk).await);
+    zk.set("/w", b"y").await.unwrap();
+    assert_eq!(third.next().await.map(kind), Some(EventType::NODE_DATA_CHANGED));
+    drop(third);
+    assert!(!has(&zk).await);
+
+    // Dropped before the answer.
+    drop(zk.watch("/w", WatchMode::Node).submit());
+    assert!(!has(&zk).await);
+}
+
+#[test_with(on_each_release)]
+async fn watches_can_be_taken_away_from_whoever_listens(server: &Place) {
+    if are_lacking(server).await {
+        return;
+    }
+    let zk = client(server).await;
+    zk.create("/w", b"").await.unwrap();
+    let (_, data) = zk.get("/w").watch().await.unwrap();
+    let (_, children) = zk.children("/w").watch().await.unwrap();
+    let mut stream = zk.watch("/w", WatchMode::Node).await.unwrap();
+    zk.remove_watches("/w", WatchKind::Data).unwrap();
+    assert_eq!(data.await.unwrap().kind, EventType::DATA_WATCH_REMOVED);
+    zk.set("/w", b"x").await.unwrap();
+    assert_eq!(stream.next().await.map(kind), Some(EventType::NODE_DATA_CHANGED));
+    zk.remove_watches("/w", WatchKind::Any).unwrap();
+    assert_eq!(children.await.unwrap().kind, EventType::CHILD_WATCH_REMOVED);
+    assert_eq!((stream.next().await, stream.end()), (None, Some(WatchEnd::Removed)));
+    assert!(!zk.check_watches("/w", WatchKind::Any).await.unwrap());
+    assert!(zk.remove_watches("w", WatchKind::Any).is_err());
+}
+
+#[test_with(on_each_release_to_restart)]
+async fn a_stream_says_that_it_may_have_missed_something_while_disconnected(server: &Place) {
+    if are_lacking(server).await {
+        return;
+    }
+    let zk = client(server).await;
+    let mut stream = zk.watch("/w", WatchMode::Recursive).await.unwrap();
+    server.restart_under(&zk).await;
+    assert_eq!(stream.next().await, Some(WatchItem::Resync(Resync::Reconnected)));
+    zk.create("/w", b"").await.unwrap();
+    assert_eq!(stream.next().await.map(kind), Some(EventType::NODE_CREATED));
+    zk.close().await.unwrap();
+    assert_eq!(stream.next().await, None);
+    assert_eq!(stream.end(), Some(WatchEnd::Session(SessionEnd::Closed)));
+}
+
+#[test_with(on_each_release)]
+async fn a_reader_that_is_too_slow_is_told_so_and_hears_what_follows(server: &Place) {
+    if are_lacking(server).await {
+        return;
+    }
+    let zk = client(server).await;
+    let mut stream = zk.watch("/w", WatchMode::Recursive).capacity(10).await.unwrap();
+    zk.create("/w", b"").await.unwrap();
+    for _ in 0..10 {
         zk.set("/w", b"x").await.unwrap();
-        assert_eq!(second.next().await.map(kind), Some(EventType::NODE_DATA_CHANGED));
-
-        // A new one behind the removal of the old one.
-        drop(second);
-        let mut third = zk.watch("/w", WatchMode::Recursive).await.unwrap();
-        assert!(has(&zk).await);
-        zk.set("/w", b"y").await.unwrap();
-        assert_eq!(third.next().await.map(kind), Some(EventType::NODE_DATA_CHANGED));
-        drop(third);
-        assert!(!has(&zk).await);
-
-        // Dropped before the answer.
-        drop(zk.watch("/w", WatchMode::Node).submit());
-        assert!(!has(&zk).await);
-    });
+    }
+    assert_eq!(stream.next().await, Some(WatchItem::Resync(Resync::Lagged)));
+    assert_eq!(stream.try_next(), None);
+    zk.delete("/w").await.unwrap();
+    assert_eq!(stream.next().await.map(kind), Some(EventType::NODE_DELETED));
 }
 
-#[test]
-fn watches_can_be_taken_away_from_whoever_listens() {
-    on_each_release(async |server| {
-        if are_lacking(server).await {
-            return;
-        }
-        let zk = client(server).await;
-        zk.create("/w", b"").await.unwrap();
-        let (_, data) = zk.get("/w").watch().await.unwrap();
-        let (_, children) = zk.children("/w").watch().await.unwrap();
-        let mut stream = zk.watch("/w", WatchMode::Node).await.unwrap();
-        zk.remove_watches("/w", WatchKind::Data).unwrap();
-        assert_eq!(data.await.unwrap().kind, EventType::DATA_WATCH_REMOVED);
-        zk.set("/w", b"x").await.unwrap();
-        assert_eq!(stream.next().await.map(kind), Some(EventType::NODE_DATA_CHANGED));
-        zk.remove_watches("/w", WatchKind::Any).unwrap();
-        assert_eq!(children.await.unwrap().kind, EventType::CHILD_WATCH_REMOVED);
-        assert_eq!((stream.next().await, stream.end()), (None, Some(WatchEnd::Removed)));
-        assert!(!zk.check_watches("/w", WatchKind::Any).await.unwrap());
-        assert!(zk.remove_watches("w", WatchKind::Any).is_err());
-    });
+#[test_with(on_each_release)]
+async fn events_carry_their_transaction_where_servers_tell_it_and_paths_are_the_clients_own(
+    server: &Place,
+) {
+    if are_lacking(server).await {
+        return;
+    }
+    let root = client(server).await;
+    root.create("/app", b"").await.unwrap();
+    let zk = root.chrooted("/app").unwrap();
+    let mut stream = zk.watch("/", WatchMode::Recursive).await.unwrap();
+    let created = root.create("/app/a", b"").await.unwrap();
+    let Some(WatchItem::Event(event)) = stream.next().await else { panic!("no event") };
+    assert_eq!(event.path, "/a");
+    assert!(event.zxid.is_none_or(|zxid| zxid == created.stat.czxid), "{event:?}");
+    assert_eq!(event.zxid.is_some(), server.has(Feature::EventZxid));
 }
 
-#[test]
-fn a_stream_says_that_it_may_have_missed_something_while_disconnected() {
-    on_each_release_to_restart(async |server| {
-        if are_lacking(server).await {
-            return;
-        }
-        let zk = client(server).await;
-        let mut stream = zk.watch("/w", WatchMode::Recursive).await.unwrap();
-        server.restart_under(&zk).await;
-        assert_eq!(stream.next().await, Some(WatchItem::Resync(Resync::Reconnected)));
-        zk.create("/w", b"").await.unwrap();
-        assert_eq!(stream.next().await.map(kind), Some(EventType::NODE_CREATED));
-        zk.close().await.unwrap();
-        assert_eq!(stream.next().await, None);
-        assert_eq!(stream.end(), Some(WatchEnd::Session(SessionEnd::Closed)));
-    });
-}
-
-#[test]
-fn a_reader_that_is_too_slow_is_told_so_and_hears_what_follows() {
-    on_each_release(async |server| {
-        if are_lacking(server).await {
-            return;
-        }
-        let zk = client(server).await;
-        let mut stream = zk.watch("/w", WatchMode::Recursive).capacity(10).await.unwrap();
-        zk.create("/w", b"").await.unwrap();
-        for _ in 0..10 {
-            zk.set("/w", b"x").await.unwrap();
-        }
-        assert_eq!(stream.next().await, Some(WatchItem::Resync(Resync::Lagged)));
-        assert_eq!(stream.try_next(), None);
-        zk.delete("/w").await.unwrap();
-        assert_eq!(stream.next().await.map(kind), Some(EventType::NODE_DELETED));
-    });
-}
-
-#[test]
-fn events_carry_their_transaction_where_servers_tell_it_and_paths_are_the_clients_own() {
-    on_each_release(async |server| {
-        if are_lacking(server).await {
-            return;
-        }
-        let root = client(server).await;
-        root.create("/app", b"").await.unwrap();
-        let zk = root.chrooted("/app").unwrap();
-        let mut stream = zk.watch("/", WatchMode::Recursive).await.unwrap();
-        let created = root.create("/app/a", b"").await.unwrap();
-        let Some(WatchItem::Event(event)) = stream.next().await else { panic!("no event") };
-        assert_eq!(event.path, "/a");
-        assert!(event.zxid.is_none_or(|zxid| zxid == created.stat.czxid), "{event:?}");
-        assert_eq!(event.zxid.is_some(), server.has(Feature::EventZxid));
-    });
-}
-
-#[test]
-fn servers_before_3_6_have_no_such_watches_and_everything_else_goes_on() {
-    on_each_release(async |server| {
-        if server.has(Feature::PersistentWatches) {
-            return;
-        }
-        let zk = server.options().session_timeout(Duration::from_secs(2)).connect().await.unwrap();
-        for _ in 0..2 {
-            let refused = zk.watch("/w", WatchMode::Node).await.unwrap_err();
-            assert_eq!(refused, ReadError::Rejected(Rejection::Unimplemented));
-        }
-        zk.get("/").await.unwrap();
-        // The first attempt costs the connection, and only that one.
-        assert_eq!(zk.session().epoch(), 2);
-    });
+#[test_with(on_each_release)]
+async fn servers_before_3_6_have_no_such_watches_and_everything_else_goes_on(server: &Place) {
+    if server.has(Feature::PersistentWatches) {
+        return;
+    }
+    let zk = server.options().session_timeout(Duration::from_secs(2)).connect().await.unwrap();
+    for _ in 0..2 {
+        let refused = zk.watch("/w", WatchMode::Node).await.unwrap_err();
+        assert_eq!(refused, ReadError::Rejected(Rejection::Unimplemented));
+    }
+    zk.get("/").await.unwrap();
+    // The first attempt costs the connection, and only that one.
+    assert_eq!(zk.session().epoch(), 2);
 }

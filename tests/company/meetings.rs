@@ -1,31 +1,14 @@
 //! Recipes without a queue of locks, and locks that are more than their nodes, beside theirs.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use tokio::{sync::Mutex, time::timeout};
+use tokio::sync::Mutex;
 use zk_client::{Client, CreateMode, EventType, join};
 use zk_locks::{Barrier, DoubleBarrier, Election, Layout, Lock, Names};
 use zk_testkit::TestServer;
+use zk_tests::patience::{joined, within};
 
 use crate::theirs::{Class, Mode};
-
-/// What has to happen does so within this time, or never.
-async fn within<F: Future>(future: F) -> F::Output {
-    timeout(Duration::from_secs(20), future).await.expect("it did not happen in time")
-}
-
-async fn children(zk: &Client, path: &str, count: usize) {
-    within(async {
-        loop {
-            let ((names, _), changed) = zk.children(path).watch().await.unwrap();
-            if names.len() == count {
-                return;
-            }
-            changed.await.unwrap();
-        }
-    })
-    .await;
-}
 
 async fn clients() -> (TestServer, Client, Client) {
     let server = TestServer::start().await.unwrap();
@@ -80,7 +63,7 @@ async fn theirs_and_ours_enter_a_double_barrier_together_and_wait_for_each_other
             };
             let entered = if ours_is_first {
                 let entering = entering();
-                children(&theirs, &path, 1).await;
+                joined(&theirs, &path, 1).await;
                 join_them.await;
                 theirs.create(&ready, b"").await.unwrap();
                 entering
@@ -117,12 +100,12 @@ async fn an_election_with_names_of_a_leader_selector_has_one_leader_of_both() {
     let waiting = tokio::spawn(async move {
         Class::InterProcessMutex.acquire(&theirs, "/election", Mode::Write).await
     });
-    children(&ours, "/election", 2).await;
+    joined(&ours, "/election", 2).await;
     assert!(!waiting.is_finished());
     within(led.resign()).await.unwrap();
     let their_lead = within(waiting).await.unwrap();
     let campaign = tokio::spawn(async move { election.campaign(b"us").await });
-    children(&ours, "/election", 2).await;
+    joined(&ours, "/election", 2).await;
     assert!(!campaign.is_finished());
     their_lead.release().await;
     within(within(campaign).await.unwrap().unwrap().resign()).await.unwrap();
@@ -145,13 +128,13 @@ async fn threads_of_a_process_of_theirs_let_ours_have_its_turn() {
     let (first, first_local) = within(thread()).await;
     let second = tokio::spawn(thread());
     let between = tokio::spawn(async move { Lock::new(&ours, "/lock").acquire().await });
-    children(&theirs, "/lock", 2).await;
+    joined(&theirs, "/lock", 2).await;
     assert!(!second.is_finished() && !between.is_finished());
     // The lock of the process last.
     first.release().await;
     drop(first_local);
     let guard = within(between).await.unwrap().unwrap();
-    children(&theirs, "/lock", 2).await;
+    joined(&theirs, "/lock", 2).await;
     assert!(!second.is_finished());
     within(guard.release()).await.unwrap();
     within(second).await.unwrap().0.release().await;

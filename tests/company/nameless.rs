@@ -1,17 +1,11 @@
 //! Nodes of ours that have no id in their names: found again after a lost reply, told from each other, and no others
 //! deleted in their place.
 
-use std::time::Duration;
-
-use tokio::time::timeout;
 use zk_client::{Client, CreateMode};
 use zk_locks::{AcquireError, Layout, Lock, LockBuilder, Lost, MultiLock, RwLock};
 use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match};
-
-async fn within<F: Future>(future: F) -> F::Output {
-    timeout(Duration::from_secs(20), future).await.expect("it did not happen in time")
-}
+use zk_tests::patience::within;
 
 async fn stage() -> (TestServer, Client) {
     let server = TestServer::start().await.unwrap();

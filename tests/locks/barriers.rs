@@ -7,83 +7,79 @@ use zk_client::CreateMode;
 use zk_locks::{AcquireError, Barrier, Client, DoubleBarrier, Layout, Participation, SessionEnd};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
+use zk_tests::test_with;
 
 use crate::support::{Stage, emptied, joined, on_each_release, ops, within};
 
-#[tokio::test]
-async fn those_who_wait_at_a_barrier_go_on_when_it_is_removed_and_others_need_not_wait() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("missing/barrier");
-        let (proxy, zk) = stage.proxied().await;
-        let (ours, theirs) = (Barrier::new(&zk, &path), Barrier::new(&stage.outsider, &path));
-        assert!(!ours.is_set().await.unwrap());
-        within(ours.wait()).await.unwrap();
-        assert!(within(theirs.set()).await.unwrap());
-        assert!(!within(theirs.set()).await.unwrap());
-        let late = ours.wait_timeout(Duration::from_millis(20)).await;
-        assert_eq!(late, Err(AcquireError::TimedOut));
+#[test_with(on_each_release)]
+async fn those_who_wait_at_a_barrier_go_on_when_it_is_removed_and_others_need_not_wait(
+    stage: Stage,
+) {
+    let path = stage.path("missing/barrier");
+    let (proxy, zk) = stage.proxied().await;
+    let (ours, theirs) = (Barrier::new(&zk, &path), Barrier::new(&stage.outsider, &path));
+    assert!(!ours.is_set().await.unwrap());
+    within(ours.wait()).await.unwrap();
+    assert!(within(theirs.set()).await.unwrap());
+    assert!(!within(theirs.set()).await.unwrap());
+    let late = ours.wait_timeout(Duration::from_millis(20)).await;
+    assert_eq!(late, Err(AcquireError::TimedOut));
 
-        let mark = proxy.mark();
-        let read = proxy.on(Match::reply(OpCode::GET_DATA)).watch();
-        let remove = async {
-            within(read.fired()).await;
-            within(theirs.remove()).await.unwrap();
-        };
-        let (waited, ()) = within(async { tokio::join!(ours.wait(), remove) }).await;
-        waited.unwrap();
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::GET_DATA], "{frames}");
+    let mark = proxy.mark();
+    let read = proxy.on(Match::reply(OpCode::GET_DATA)).watch();
+    let remove = async {
+        within(read.fired()).await;
         within(theirs.remove()).await.unwrap();
-        zk.close().await.unwrap();
-        let ended = AcquireError::SessionEnded(SessionEnd::Closed);
-        assert_eq!(ours.wait().await.unwrap_err(), ended);
-    })
-    .await;
+    };
+    let (waited, ()) = within(async { tokio::join!(ours.wait(), remove) }).await;
+    waited.unwrap();
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), [OpCode::GET_DATA], "{frames}");
+    within(theirs.remove()).await.unwrap();
+    zk.close().await.unwrap();
+    let ended = AcquireError::SessionEnded(SessionEnd::Closed);
+    assert_eq!(ours.wait().await.unwrap_err(), ended);
 }
 
 /// What was between is not seen by who is away, but that something was.
-#[tokio::test]
-async fn whoever_waits_goes_on_even_if_the_barrier_is_set_again_while_the_connection_is_lost() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("again");
-        let (proxy, zk) = stage.proxied().await;
-        let theirs = Barrier::new(&stage.outsider, &path);
-        theirs.set().await.unwrap();
-        let read = proxy.on(Match::reply(OpCode::GET_DATA)).watch();
-        let waiting = tokio::spawn(async move { Barrier::new(&zk, &path).wait().await });
-        within(read.fired()).await;
-        let away = proxy.on(Match::connect_request()).hold();
-        proxy.cut_all();
-        within(away.fired()).await;
-        theirs.remove().await.unwrap();
-        theirs.set().await.unwrap();
-        away.release();
-        within(waiting).await.unwrap().unwrap();
-        assert!(theirs.is_set().await.unwrap());
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn whoever_waits_goes_on_even_if_the_barrier_is_set_again_while_the_connection_is_lost(
+    stage: Stage,
+) {
+    let path = stage.path("again");
+    let (proxy, zk) = stage.proxied().await;
+    let theirs = Barrier::new(&stage.outsider, &path);
+    theirs.set().await.unwrap();
+    let read = proxy.on(Match::reply(OpCode::GET_DATA)).watch();
+    let waiting = tokio::spawn(async move { Barrier::new(&zk, &path).wait().await });
+    within(read.fired()).await;
+    let away = proxy.on(Match::connect_request()).hold();
+    proxy.cut_all();
+    within(away.fired()).await;
+    theirs.remove().await.unwrap();
+    theirs.set().await.unwrap();
+    away.release();
+    within(waiting).await.unwrap().unwrap();
+    assert!(theirs.is_set().await.unwrap());
 }
 
-#[tokio::test]
-async fn a_removal_whose_reply_is_lost_does_not_remove_what_was_set_since() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("lost-reply");
-        let (proxy, zk) = stage.proxied().await;
-        let (ours, theirs) = (Barrier::new(&zk, &path), Barrier::new(&stage.outsider, &path));
-        theirs.set().await.unwrap();
-        let _cut = proxy.on(Match::reply(OpCode::DELETE).once()).cut();
-        let away = proxy.on(Match::connect_request()).hold();
-        let set_again = async {
-            within(away.fired()).await;
-            assert!(within(theirs.set()).await.unwrap());
-            away.release();
-        };
-        let (removed, ()) = within(async { tokio::join!(ours.remove(), set_again) }).await;
-        removed.unwrap();
-        assert!(theirs.is_set().await.unwrap());
-        assert_eq!(proxy.counts().requests(OpCode::DELETE), 1);
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_removal_whose_reply_is_lost_does_not_remove_what_was_set_since(stage: Stage) {
+    let path = stage.path("lost-reply");
+    let (proxy, zk) = stage.proxied().await;
+    let (ours, theirs) = (Barrier::new(&zk, &path), Barrier::new(&stage.outsider, &path));
+    theirs.set().await.unwrap();
+    let _cut = proxy.on(Match::reply(OpCode::DELETE).once()).cut();
+    let away = proxy.on(Match::connect_request()).hold();
+    let set_again = async {
+        within(away.fired()).await;
+        assert!(within(theirs.set()).await.unwrap());
+        away.release();
+    };
+    let (removed, ()) = within(async { tokio::join!(ours.remove(), set_again) }).await;
+    removed.unwrap();
+    assert!(theirs.is_set().await.unwrap());
+    assert_eq!(proxy.counts().requests(OpCode::DELETE), 1);
 }
 
 /// Enters a barrier on a task of its own, and is there when this returns.
@@ -110,175 +106,160 @@ async fn still_wait<T>(clients: &[Client], waiting: &[JoinHandle<T>]) -> bool {
     waiting.iter().all(|waiting| !waiting.is_finished())
 }
 
-#[tokio::test]
-async fn entering_costs_three_requests_in_one_round_trip_and_one_more_for_all_but_the_last() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("counts").await;
-        let (proxy, zk) = stage.proxied().await;
-        let first = DoubleBarrier::new(&zk, &path, 2);
-        let armed = proxy.on(Match::reply(OpCode::GET_DATA)).watch();
-        let mark = proxy.mark();
-        let first = entering(&stage, &first, &path, 1).await;
-        within(armed.fired()).await;
-        let (their_proxy, theirs) = stage.proxied().await;
-        let their_mark = their_proxy.mark();
-        let second = within(DoubleBarrier::new(&theirs, &path, 2).enter()).await.unwrap();
-        let first = within(first).await.unwrap().unwrap();
-        let expected = [OpCode::CREATE2, OpCode::EXISTS, OpCode::GET_CHILDREN2, OpCode::GET_DATA];
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), expected, "{frames}");
-        assert_eq!(frames.round_trips(), 2, "{frames}");
-        let frames = their_proxy.frames_since(their_mark);
-        let expected = [OpCode::CREATE2, OpCode::EXISTS, OpCode::GET_CHILDREN2, OpCode::CREATE2];
-        assert_eq!(ops(&frames), expected, "{frames}");
-        let (first, second) = within(async { tokio::join!(first.leave(), second.leave()) }).await;
-        assert_eq!((first, second), (Ok(()), Ok(())));
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn entering_costs_three_requests_in_one_round_trip_and_one_more_for_all_but_the_last(
+    stage: Stage,
+) {
+    let path = stage.existing("counts").await;
+    let (proxy, zk) = stage.proxied().await;
+    let first = DoubleBarrier::new(&zk, &path, 2);
+    let armed = proxy.on(Match::reply(OpCode::GET_DATA)).watch();
+    let mark = proxy.mark();
+    let first = entering(&stage, &first, &path, 1).await;
+    within(armed.fired()).await;
+    let (their_proxy, theirs) = stage.proxied().await;
+    let their_mark = their_proxy.mark();
+    let second = within(DoubleBarrier::new(&theirs, &path, 2).enter()).await.unwrap();
+    let first = within(first).await.unwrap().unwrap();
+    let expected = [OpCode::CREATE2, OpCode::EXISTS, OpCode::GET_CHILDREN2, OpCode::GET_DATA];
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), expected, "{frames}");
+    assert_eq!(frames.round_trips(), 2, "{frames}");
+    let frames = their_proxy.frames_since(their_mark);
+    let expected = [OpCode::CREATE2, OpCode::EXISTS, OpCode::GET_CHILDREN2, OpCode::CREATE2];
+    assert_eq!(ops(&frames), expected, "{frames}");
+    let (first, second) = within(async { tokio::join!(first.leave(), second.leave()) }).await;
+    assert_eq!((first, second), (Ok(()), Ok(())));
+    emptied(&stage.outsider, &path).await;
 }
 
 /// Scenario 67: lost connections, changes that mean nothing, and the sign of a round whose participants have
 /// died.
-#[tokio::test]
-async fn nobody_enters_before_all_are_there_whatever_happens_while_they_wait() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("early").await;
-        let ready = format!("{path}/ready");
-        stage.outsider.create(&ready, b"").await.unwrap();
-        let mut proxies = Vec::new();
-        let mut clients = Vec::new();
-        let mut waiting = Vec::new();
-        for number in 0..2 {
-            let (proxy, zk) = stage.proxied().await;
-            let barrier = DoubleBarrier::new(&zk, &path, 3);
-            let read = proxy.on(Match::reply(OpCode::GET_DATA)).watch();
-            waiting.push(entering(&stage, &barrier, &path, 2 + number).await);
-            within(read.fired()).await;
-            proxies.push(proxy);
-            clients.push(zk);
-        }
-        assert!(still_wait(&clients, &waiting).await, "by an old sign");
-        stage.outsider.delete(&ready).await.unwrap();
-        assert!(still_wait(&clients, &waiting).await, "when the old sign has gone");
-        for proxy in &proxies {
-            proxy.cut_all();
-        }
-        assert!(still_wait(&clients, &waiting).await, "by a reconnect");
-        let passer_by = format!("{path}/passer-by");
-        stage.outsider.create(&passer_by, b"").mode(CreateMode::Ephemeral).await.unwrap();
-        stage.outsider.delete(&passer_by).await.unwrap();
-        assert!(still_wait(&clients, &waiting).await, "by somebody who has gone");
+#[test_with(on_each_release)]
+async fn nobody_enters_before_all_are_there_whatever_happens_while_they_wait(stage: Stage) {
+    let path = stage.existing("early").await;
+    let ready = format!("{path}/ready");
+    stage.outsider.create(&ready, b"").await.unwrap();
+    let mut proxies = Vec::new();
+    let mut clients = Vec::new();
+    let mut waiting = Vec::new();
+    for number in 0..2 {
+        let (proxy, zk) = stage.proxied().await;
+        let barrier = DoubleBarrier::new(&zk, &path, 3);
+        let read = proxy.on(Match::reply(OpCode::GET_DATA)).watch();
+        waiting.push(entering(&stage, &barrier, &path, 2 + number).await);
+        within(read.fired()).await;
+        proxies.push(proxy);
+        clients.push(zk);
+    }
+    assert!(still_wait(&clients, &waiting).await, "by an old sign");
+    stage.outsider.delete(&ready).await.unwrap();
+    assert!(still_wait(&clients, &waiting).await, "when the old sign has gone");
+    for proxy in &proxies {
+        proxy.cut_all();
+    }
+    assert!(still_wait(&clients, &waiting).await, "by a reconnect");
+    let passer_by = format!("{path}/passer-by");
+    stage.outsider.create(&passer_by, b"").mode(CreateMode::Ephemeral).await.unwrap();
+    stage.outsider.delete(&passer_by).await.unwrap();
+    assert!(still_wait(&clients, &waiting).await, "by somebody who has gone");
 
-        let third = DoubleBarrier::new(&stage.outsider, &path, 3);
-        let third = within(third.enter()).await.unwrap();
-        for waiting in waiting {
-            drop(within(waiting).await.unwrap().unwrap());
-        }
-        within(third.leave()).await.unwrap();
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+    let third = DoubleBarrier::new(&stage.outsider, &path, 3);
+    let third = within(third.enter()).await.unwrap();
+    for waiting in waiting {
+        drop(within(waiting).await.unwrap().unwrap());
+    }
+    within(third.leave()).await.unwrap();
+    emptied(&stage.outsider, &path).await;
 }
 
 /// The sign of a dead round stands while the next one comes together.
-#[tokio::test]
-async fn all_enter_by_an_old_sign_that_is_given_anew() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("anew").await;
-        stage.outsider.create(&format!("{path}/ready"), b"").await.unwrap();
-        let zk = stage.client().await;
-        let barrier = DoubleBarrier::new(&zk, &path, 2);
-        let first = entering(&stage, &barrier, &path, 2).await;
-        let second = within(DoubleBarrier::new(&stage.outsider, &path, 2).enter()).await.unwrap();
-        let first = within(first).await.unwrap().unwrap();
-        let (first, second) = within(async { tokio::join!(first.leave(), second.leave()) }).await;
-        assert_eq!((first, second), (Ok(()), Ok(())));
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn all_enter_by_an_old_sign_that_is_given_anew(stage: Stage) {
+    let path = stage.existing("anew").await;
+    stage.outsider.create(&format!("{path}/ready"), b"").await.unwrap();
+    let zk = stage.client().await;
+    let barrier = DoubleBarrier::new(&zk, &path, 2);
+    let first = entering(&stage, &barrier, &path, 2).await;
+    let second = within(DoubleBarrier::new(&stage.outsider, &path, 2).enter()).await.unwrap();
+    let first = within(first).await.unwrap().unwrap();
+    let (first, second) = within(async { tokio::join!(first.leave(), second.leave()) }).await;
+    assert_eq!((first, second), (Ok(()), Ok(())));
+    emptied(&stage.outsider, &path).await;
 }
 
 /// Scenario 67.
-#[tokio::test]
-async fn whoever_does_not_wait_any_longer_leaves_no_node_and_whoever_is_removed_hears_of_it() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("timeout").await;
-        let zk = stage.client().await;
-        let barrier = DoubleBarrier::builder(&zk, &path).layout(Layout::Kazoo).build().of(2);
-        let late = barrier.enter_timeout(Duration::from_millis(30)).await;
-        assert_eq!(late.unwrap_err(), AcquireError::TimedOut);
-        emptied(&stage.outsider, &path).await;
+#[test_with(on_each_release)]
+async fn whoever_does_not_wait_any_longer_leaves_no_node_and_whoever_is_removed_hears_of_it(
+    stage: Stage,
+) {
+    let path = stage.existing("timeout").await;
+    let zk = stage.client().await;
+    let barrier = DoubleBarrier::builder(&zk, &path).layout(Layout::Kazoo).build().of(2);
+    let late = barrier.enter_timeout(Duration::from_millis(30)).await;
+    assert_eq!(late.unwrap_err(), AcquireError::TimedOut);
+    emptied(&stage.outsider, &path).await;
 
-        let removed = entering(&stage, &barrier, &path, 1).await;
-        let (names, _) = stage.outsider.children(&path).await.unwrap();
-        assert!(names[0].len() == 32 && !names[0].contains('-'), "{names:?}");
-        stage.outsider.delete(&format!("{path}/{}", names[0])).await.unwrap();
-        assert_eq!(within(removed).await.unwrap().unwrap_err(), AcquireError::NodeDeleted);
+    let removed = entering(&stage, &barrier, &path, 1).await;
+    let (names, _) = stage.outsider.children(&path).await.unwrap();
+    assert!(names[0].len() == 32 && !names[0].contains('-'), "{names:?}");
+    stage.outsider.delete(&format!("{path}/{}", names[0])).await.unwrap();
+    assert_eq!(within(removed).await.unwrap().unwrap_err(), AcquireError::NodeDeleted);
 
-        let ended = entering(&stage, &barrier, &path, 1).await;
-        zk.close().await.unwrap();
-        let expected = AcquireError::SessionEnded(SessionEnd::Closed);
-        assert_eq!(within(ended).await.unwrap().unwrap_err(), expected);
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+    let ended = entering(&stage, &barrier, &path, 1).await;
+    zk.close().await.unwrap();
+    let expected = AcquireError::SessionEnded(SessionEnd::Closed);
+    assert_eq!(within(ended).await.unwrap().unwrap_err(), expected);
+    emptied(&stage.outsider, &path).await;
 }
 
 /// In every order of leaving; one dies instead, and the first one of all enters the next round at once.
-#[tokio::test]
-async fn nobody_has_left_before_all_have_and_the_next_round_keeps_nobody() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("leaving").await;
-        let mut clients = Vec::new();
-        let mut waiting = Vec::new();
-        for count in 1..=4 {
-            clients.push(stage.client().await);
-            let barrier = DoubleBarrier::new(&clients[count - 1], &path, 4);
-            // With the last one comes the sign.
-            waiting.push(entering(&stage, &barrier, &path, count + count / 4).await);
-        }
-        let mut inside = Vec::new();
-        for waiting in waiting {
-            inside.push(within(waiting).await.unwrap().unwrap());
-        }
-        inside.sort_by(|a, b| a.path().cmp(b.path()));
-        let last = inside.remove(1);
-        let dies = inside.remove(1);
-        let leaving: Vec<_> =
-            inside.into_iter().map(|inside| tokio::spawn(inside.leave())).collect();
-        assert!(still_wait(&clients, &leaving).await, "before all have left");
-        drop(dies);
-        assert!(still_wait(&clients, &leaving).await, "before the last one has left");
+#[test_with(on_each_release)]
+async fn nobody_has_left_before_all_have_and_the_next_round_keeps_nobody(stage: Stage) {
+    let path = stage.existing("leaving").await;
+    let mut clients = Vec::new();
+    let mut waiting = Vec::new();
+    for count in 1..=4 {
+        clients.push(stage.client().await);
+        let barrier = DoubleBarrier::new(&clients[count - 1], &path, 4);
+        // With the last one comes the sign.
+        waiting.push(entering(&stage, &barrier, &path, count + count / 4).await);
+    }
+    let mut inside = Vec::new();
+    for waiting in waiting {
+        inside.push(within(waiting).await.unwrap().unwrap());
+    }
+    inside.sort_by(|a, b| a.path().cmp(b.path()));
+    let last = inside.remove(1);
+    let dies = inside.remove(1);
+    let leaving: Vec<_> = inside.into_iter().map(|inside| tokio::spawn(inside.leave())).collect();
+    assert!(still_wait(&clients, &leaving).await, "before all have left");
+    drop(dies);
+    assert!(still_wait(&clients, &leaving).await, "before the last one has left");
 
-        // It need not wait for itself in the next round, nor do the others.
-        let next = DoubleBarrier::new(&stage.outsider, &path, 4);
-        let next = tokio::spawn(async move { next.enter().await });
-        within(last.leave()).await.unwrap();
-        for left in leaving {
-            within(left).await.unwrap().unwrap();
-        }
-        joined(&stage.outsider, &path, 1).await;
-        next.abort();
-        assert!(within(next).await.is_err_and(|error| error.is_cancelled()));
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+    // It need not wait for itself in the next round, nor do the others.
+    let next = DoubleBarrier::new(&stage.outsider, &path, 4);
+    let next = tokio::spawn(async move { next.enter().await });
+    within(last.leave()).await.unwrap();
+    for left in leaving {
+        within(left).await.unwrap().unwrap();
+    }
+    joined(&stage.outsider, &path, 1).await;
+    next.abort();
+    assert!(within(next).await.is_err_and(|error| error.is_cancelled()));
+    emptied(&stage.outsider, &path).await;
 }
 
-#[tokio::test]
-async fn one_that_does_not_wait_for_the_others_has_left() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("impatient").await;
-        let first = DoubleBarrier::new(&stage.outsider, &path, 2);
-        let first = entering(&stage, &first, &path, 1).await;
-        let zk = stage.client().await;
-        let second = within(DoubleBarrier::new(&zk, &path, 2).enter()).await.unwrap();
-        let first = within(first).await.unwrap().unwrap();
-        let late = first.leave_timeout(Duration::from_millis(30)).await;
-        assert_eq!(late, Err(AcquireError::TimedOut));
-        within(second.leave()).await.unwrap();
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn one_that_does_not_wait_for_the_others_has_left(stage: Stage) {
+    let path = stage.existing("impatient").await;
+    let first = DoubleBarrier::new(&stage.outsider, &path, 2);
+    let first = entering(&stage, &first, &path, 1).await;
+    let zk = stage.client().await;
+    let second = within(DoubleBarrier::new(&zk, &path, 2).enter()).await.unwrap();
+    let first = within(first).await.unwrap().unwrap();
+    let late = first.leave_timeout(Duration::from_millis(30)).await;
+    assert_eq!(late, Err(AcquireError::TimedOut));
+    within(second.leave()).await.unwrap();
+    emptied(&stage.outsider, &path).await;
 }

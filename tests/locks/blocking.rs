@@ -15,6 +15,7 @@ use zk_locks::{
     HerdLock, Lock, Lost, MultiLock, Queue, RwLock, Semaphore, SemaphoreMutex, SimpleLock,
     blocking::{Blocking, BlockingSession},
 };
+use zk_tests::test_with;
 
 use crate::support::{Stage, emptied, on_each_release, within};
 
@@ -22,53 +23,47 @@ fn connect(servers: &str) -> BlockingSession {
     BlockingSession::connect(ConnectOptions::new(servers).unwrap()).unwrap()
 }
 
-#[tokio::test]
-async fn threads_exclude_each_other_and_leave_nothing_behind() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("threads").await;
-        let busy = Arc::new(AtomicBool::new(false));
-        let threads: Vec<_> = (0..8)
-            .map(|_| {
-                let (servers, path, busy) = (stage.servers(), path.clone(), busy.clone());
-                spawn_blocking(move || {
-                    let session = connect(&servers);
-                    for _ in 0..5 {
-                        let guard = session.lock(&path).acquire().unwrap();
-                        assert!(!busy.swap(true, Ordering::SeqCst));
-                        guard.check().unwrap();
-                        assert!(busy.swap(false, Ordering::SeqCst));
-                        guard.release().unwrap();
-                    }
-                })
+#[test_with(on_each_release)]
+async fn threads_exclude_each_other_and_leave_nothing_behind(stage: Stage) {
+    let path = stage.existing("threads").await;
+    let busy = Arc::new(AtomicBool::new(false));
+    let threads: Vec<_> = (0..8)
+        .map(|_| {
+            let (servers, path, busy) = (stage.servers(), path.clone(), busy.clone());
+            spawn_blocking(move || {
+                let session = connect(&servers);
+                for _ in 0..5 {
+                    let guard = session.lock(&path).acquire().unwrap();
+                    assert!(!busy.swap(true, Ordering::SeqCst));
+                    guard.check().unwrap();
+                    assert!(busy.swap(false, Ordering::SeqCst));
+                    guard.release().unwrap();
+                }
             })
-            .collect();
-        for thread in threads {
-            within(thread).await.unwrap();
-        }
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+        })
+        .collect();
+    for thread in threads {
+        within(thread).await.unwrap();
+    }
+    emptied(&stage.outsider, &path).await;
 }
 
-#[tokio::test]
-async fn a_guard_can_be_dropped_last_and_anywhere_and_its_node_goes() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("last").await;
-        let (servers, of) = (stage.servers(), path.clone());
-        let acquired = spawn_blocking(move || {
-            let session = connect(&servers);
-            let lock = session.lock(&of);
-            let guard = lock.acquire().unwrap();
-            assert!(lock.try_acquire().unwrap().is_none());
-            let late = lock.acquire_timeout(Duration::from_millis(1)).unwrap_err();
-            assert_eq!(late, AcquireError::TimedOut);
-            assert_eq!(guard.lost_within(Duration::from_millis(1)), None);
-            guard
-        });
-        drop(within(acquired).await.unwrap());
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_guard_can_be_dropped_last_and_anywhere_and_its_node_goes(stage: Stage) {
+    let path = stage.existing("last").await;
+    let (servers, of) = (stage.servers(), path.clone());
+    let acquired = spawn_blocking(move || {
+        let session = connect(&servers);
+        let lock = session.lock(&of);
+        let guard = lock.acquire().unwrap();
+        assert!(lock.try_acquire().unwrap().is_none());
+        let late = lock.acquire_timeout(Duration::from_millis(1)).unwrap_err();
+        assert_eq!(late, AcquireError::TimedOut);
+        assert_eq!(guard.lost_within(Duration::from_millis(1)), None);
+        guard
+    });
+    drop(within(acquired).await.unwrap());
+    emptied(&stage.outsider, &path).await;
 }
 
 /// What every lock can: one holder, a second one that waits, a third one that does not.
@@ -89,121 +84,111 @@ macro_rules! excludes {
     }};
 }
 
-#[tokio::test]
-async fn every_lock_is_waited_for_in_threads_as_in_tasks() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("recipes").await;
-        let servers = stage.servers();
-        let done = spawn_blocking(move || {
-            let (session, other) = (connect(&servers), connect(&servers));
-            let at = |name: &str| format!("{path}/{name}");
-            excludes!(&session, &other, |zk| Lock::new(zk, &at("lock")));
-            excludes!(&session, &other, |zk| HerdLock::new(zk, &at("herd")));
-            excludes!(&session, &other, |zk| SemaphoreMutex::new(zk, &at("mutex")));
-            excludes!(&session, &other, |zk| SimpleLock::new(zk, &at("simple")));
-            excludes!(&session, &other, |zk| CohortLock::new(zk, &at("cohort")));
-            excludes!(&session, &other, |zk| Semaphore::new(zk, &at("semaphore"), 1));
-            excludes!(&session, &other, |zk| MultiLock::new(zk, [at("a"), at("b")]));
-            let names = std::sync::atomic::AtomicUsize::new(0);
-            excludes!(&session, &other, |zk| {
-                let owner = names.fetch_add(1, Ordering::Relaxed).to_string();
-                DurableLock::new(zk, &at("durable"), &owner)
-            });
-            session.run(session.client().delete_recursive(&path).into_future()).unwrap();
+#[test_with(on_each_release)]
+async fn every_lock_is_waited_for_in_threads_as_in_tasks(stage: Stage) {
+    let path = stage.existing("recipes").await;
+    let servers = stage.servers();
+    let done = spawn_blocking(move || {
+        let (session, other) = (connect(&servers), connect(&servers));
+        let at = |name: &str| format!("{path}/{name}");
+        excludes!(&session, &other, |zk| Lock::new(zk, &at("lock")));
+        excludes!(&session, &other, |zk| HerdLock::new(zk, &at("herd")));
+        excludes!(&session, &other, |zk| SemaphoreMutex::new(zk, &at("mutex")));
+        excludes!(&session, &other, |zk| SimpleLock::new(zk, &at("simple")));
+        excludes!(&session, &other, |zk| CohortLock::new(zk, &at("cohort")));
+        excludes!(&session, &other, |zk| Semaphore::new(zk, &at("semaphore"), 1));
+        excludes!(&session, &other, |zk| MultiLock::new(zk, [at("a"), at("b")]));
+        let names = std::sync::atomic::AtomicUsize::new(0);
+        excludes!(&session, &other, |zk| {
+            let owner = names.fetch_add(1, Ordering::Relaxed).to_string();
+            DurableLock::new(zk, &at("durable"), &owner)
         });
-        within(done).await.unwrap();
-    })
-    .await;
+        session.run(session.client().delete_recursive(&path).into_future()).unwrap();
+    });
+    within(done).await.unwrap();
 }
 
-#[tokio::test]
-async fn readers_permits_and_barriers_are_waited_for_in_threads() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("sides").await;
-        let servers = stage.servers();
-        let done = spawn_blocking(move || {
-            let (session, other) = (connect(&servers), connect(&servers));
-            let at = |name: &str| format!("{path}/{name}");
+#[test_with(on_each_release)]
+async fn readers_permits_and_barriers_are_waited_for_in_threads(stage: Stage) {
+    let path = stage.existing("sides").await;
+    let servers = stage.servers();
+    let done = spawn_blocking(move || {
+        let (session, other) = (connect(&servers), connect(&servers));
+        let at = |name: &str| format!("{path}/{name}");
 
-            let lock = session.adopt(RwLock::new(session.client(), &at("rw")));
-            let (one, two) = (lock.read().unwrap(), lock.try_read().unwrap().unwrap());
-            assert!(lock.try_write().unwrap().is_none());
-            one.release().unwrap();
-            let writing = two.try_upgrade().unwrap();
-            assert!(lock.try_read().unwrap().is_none());
-            let late = lock.read_timeout(Duration::from_millis(1)).map(drop).unwrap_err();
-            assert_eq!(late, AcquireError::TimedOut);
-            let reading = writing.downgrade().unwrap();
-            reading.check().unwrap();
-            reading.release().unwrap();
-            lock.write().unwrap().release().unwrap();
+        let lock = session.adopt(RwLock::new(session.client(), &at("rw")));
+        let (one, two) = (lock.read().unwrap(), lock.try_read().unwrap().unwrap());
+        assert!(lock.try_write().unwrap().is_none());
+        one.release().unwrap();
+        let writing = two.try_upgrade().unwrap();
+        assert!(lock.try_read().unwrap().is_none());
+        let late = lock.read_timeout(Duration::from_millis(1)).map(drop).unwrap_err();
+        assert_eq!(late, AcquireError::TimedOut);
+        let reading = writing.downgrade().unwrap();
+        reading.check().unwrap();
+        reading.release().unwrap();
+        lock.write().unwrap().release().unwrap();
 
-            let permits = session.adopt(Semaphore::new(session.client(), &at("permits"), 3));
-            let two = permits.acquire_many(2).unwrap();
-            assert!(permits.try_acquire_many(2).unwrap().is_none());
-            assert_eq!(permits.holders().unwrap().len(), 2);
-            two.release().unwrap();
+        let permits = session.adopt(Semaphore::new(session.client(), &at("permits"), 3));
+        let two = permits.acquire_many(2).unwrap();
+        assert!(permits.try_acquire_many(2).unwrap().is_none());
+        assert_eq!(permits.holders().unwrap().len(), 2);
+        two.release().unwrap();
 
-            let barrier = session.adopt(Barrier::new(session.client(), &at("barrier")));
-            assert!(barrier.set().unwrap());
-            let late = barrier.wait_timeout(Duration::from_millis(1)).unwrap_err();
-            assert_eq!(late, AcquireError::TimedOut);
-            barrier.remove().unwrap();
-            barrier.wait().unwrap();
+        let barrier = session.adopt(Barrier::new(session.client(), &at("barrier")));
+        assert!(barrier.set().unwrap());
+        let late = barrier.wait_timeout(Duration::from_millis(1)).unwrap_err();
+        assert_eq!(late, AcquireError::TimedOut);
+        barrier.remove().unwrap();
+        barrier.wait().unwrap();
 
-            let meet = |session: &BlockingSession| {
-                session.adopt(DoubleBarrier::new(session.client(), &at("meet"), 2))
-            };
-            let (here, there) = (meet(&session), meet(&other));
-            let both = thread::spawn(move || there.enter().unwrap().leave().unwrap());
-            here.enter().unwrap().leave().unwrap();
-            both.join().unwrap();
-        });
-        within(done).await.unwrap();
-    })
-    .await;
+        let meet = |session: &BlockingSession| {
+            session.adopt(DoubleBarrier::new(session.client(), &at("meet"), 2))
+        };
+        let (here, there) = (meet(&session), meet(&other));
+        let both = thread::spawn(move || there.enter().unwrap().leave().unwrap());
+        here.enter().unwrap().leave().unwrap();
+        both.join().unwrap();
+    });
+    within(done).await.unwrap();
 }
 
-#[tokio::test]
-async fn leaders_members_and_holders_are_followed_in_threads() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("followed").await;
-        let servers = stage.servers();
-        let done = spawn_blocking(move || {
-            let (session, other) = (connect(&servers), connect(&servers));
-            let at = |name: &str| format!("{path}/{name}");
+#[test_with(on_each_release)]
+async fn leaders_members_and_holders_are_followed_in_threads(stage: Stage) {
+    let path = stage.existing("followed").await;
+    let servers = stage.servers();
+    let done = spawn_blocking(move || {
+        let (session, other) = (connect(&servers), connect(&servers));
+        let at = |name: &str| format!("{path}/{name}");
 
-            let election = session.adopt(Election::new(session.client(), &at("election")));
-            let mut leaders = session.adopt(election.observe());
-            assert!(leaders.next().unwrap().is_none());
-            let leadership = election.campaign(b"first").unwrap();
-            let latch =
-                other.adopt(Election::new(other.client(), &at("election"))).latch(b"second");
-            assert_eq!(leaders.next().unwrap().unwrap().data, "first");
-            leadership.proclaim(b"still first").unwrap();
-            assert_eq!(leaders.next().unwrap().unwrap().data, "still first");
-            assert!(!latch.leads_within(Duration::from_millis(1)));
-            leadership.release().unwrap();
-            assert!(latch.leads_within(Duration::from_secs(20)));
-            latch.resign();
+        let election = session.adopt(Election::new(session.client(), &at("election")));
+        let mut leaders = session.adopt(election.observe());
+        assert!(leaders.next().unwrap().is_none());
+        let leadership = election.campaign(b"first").unwrap();
+        let latch = other.adopt(Election::new(other.client(), &at("election"))).latch(b"second");
+        assert_eq!(leaders.next().unwrap().unwrap().data, "first");
+        leadership.proclaim(b"still first").unwrap();
+        assert_eq!(leaders.next().unwrap().unwrap().data, "still first");
+        assert!(!latch.leads_within(Duration::from_millis(1)));
+        leadership.release().unwrap();
+        assert!(latch.leads_within(Duration::from_secs(20)));
+        latch.resign();
 
-            let group = session.adopt(Group::new(session.client(), &at("group")));
-            let mut members: Blocking<zk_locks::Members> = session.adopt(group.follow());
-            assert_eq!(members.next().unwrap().len(), 0);
-            let member = group.join(b"here").unwrap();
-            assert_eq!(members.next().unwrap()[0].data, "here");
-            assert_eq!(group.members().unwrap().len(), 1);
-            member.release().unwrap();
+        let group = session.adopt(Group::new(session.client(), &at("group")));
+        let mut members: Blocking<zk_locks::Members> = session.adopt(group.follow());
+        assert_eq!(members.next().unwrap().len(), 0);
+        let member = group.join(b"here").unwrap();
+        assert_eq!(members.next().unwrap()[0].data, "here");
+        assert_eq!(group.members().unwrap().len(), 1);
+        member.release().unwrap();
 
-            let guard = session.lock(&at("lock")).acquire().unwrap();
-            let queue = other.adopt(Queue::new(other.client(), &at("lock")));
-            let mut holders = other.adopt(queue.follow());
-            let holder = holders.next().unwrap().remove(0);
-            assert_eq!(holder.token, guard.token().get());
-            assert!(queue.evict(&holder).unwrap());
-            assert_eq!(guard.lost_within(Duration::from_secs(20)), Some(Lost::NodeDeleted));
-        });
-        within(done).await.unwrap();
-    })
-    .await;
+        let guard = session.lock(&at("lock")).acquire().unwrap();
+        let queue = other.adopt(Queue::new(other.client(), &at("lock")));
+        let mut holders = other.adopt(queue.follow());
+        let holder = holders.next().unwrap().remove(0);
+        assert_eq!(holder.token, guard.token().get());
+        assert!(queue.evict(&holder).unwrap());
+        assert_eq!(guard.lost_within(Duration::from_secs(20)), Some(Lost::NodeDeleted));
+    });
+    within(done).await.unwrap();
 }

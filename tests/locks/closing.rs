@@ -6,95 +6,84 @@ use tokio::{sync::oneshot, task::yield_now, time::sleep};
 use zk_locks::{Lock, SimpleLock};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
+use zk_tests::test_with;
 
 use crate::support::{Stage, emptied, on_each_release, options_for, within};
 
-#[tokio::test]
-async fn locks_whose_guards_were_dropped_are_free_when_close_has_returned() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("dropped").await;
-        let simple = stage.path("simple");
-        let zk = stage.client().await;
-        drop(within(Lock::new(&zk, &path).acquire()).await.unwrap());
-        drop(within(SimpleLock::new(&zk, &simple).acquire()).await.unwrap());
-        within(zk.close()).await.unwrap();
-        stage.outsider.sync("/").await.unwrap();
-        assert_eq!(stage.outsider.children(&path).await.unwrap().0, [""; 0]);
-        assert_eq!(stage.outsider.exists(&simple).await.unwrap(), None);
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn locks_whose_guards_were_dropped_are_free_when_close_has_returned(stage: Stage) {
+    let path = stage.existing("dropped").await;
+    let simple = stage.path("simple");
+    let zk = stage.client().await;
+    drop(within(Lock::new(&zk, &path).acquire()).await.unwrap());
+    drop(within(SimpleLock::new(&zk, &simple).acquire()).await.unwrap());
+    within(zk.close()).await.unwrap();
+    stage.outsider.sync("/").await.unwrap();
+    assert_eq!(stage.outsider.children(&path).await.unwrap().0, [""; 0]);
+    assert_eq!(stage.outsider.exists(&simple).await.unwrap(), None);
 }
 
-#[tokio::test]
-async fn close_waits_for_those_who_give_something_back() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("given-back");
-        let zk = stage.client().await;
-        let cleanup = zk.for_cleanup();
-        let (begin, begun) = oneshot::channel();
-        zk.spawn({
-            let path = path.clone();
-            async move {
-                begun.await.unwrap();
-                cleanup.create(&path, b"").await.unwrap();
-            }
-        });
-        let closing = async {
-            // The close is polled first, and has every chance to go ahead.
-            for _ in 0..100 {
-                yield_now().await;
-            }
-            begin.send(()).unwrap();
-        };
-        let (closed, ()) = within(async { tokio::join!(zk.close(), closing) }).await;
-        closed.unwrap();
-        stage.outsider.sync("/").await.unwrap();
-        assert!(stage.outsider.exists(&path).await.unwrap().is_some());
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn close_waits_for_those_who_give_something_back(stage: Stage) {
+    let path = stage.path("given-back");
+    let zk = stage.client().await;
+    let cleanup = zk.for_cleanup();
+    let (begin, begun) = oneshot::channel();
+    zk.spawn({
+        let path = path.clone();
+        async move {
+            begun.await.unwrap();
+            cleanup.create(&path, b"").await.unwrap();
+        }
+    });
+    let closing = async {
+        // The close is polled first, and has every chance to go ahead.
+        for _ in 0..100 {
+            yield_now().await;
+        }
+        begin.send(()).unwrap();
+    };
+    let (closed, ()) = within(async { tokio::join!(zk.close(), closing) }).await;
+    closed.unwrap();
+    stage.outsider.sync("/").await.unwrap();
+    assert!(stage.outsider.exists(&path).await.unwrap().is_some());
 }
 
 /// Whether the server has closed it or not.
-#[tokio::test]
-async fn a_close_whose_connection_is_lost_is_made_up_for_on_the_next_one() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("lost").await;
-        let (request, reply) =
-            (Match::request(OpCode::CLOSE_SESSION), Match::reply(OpCode::CLOSE_SESSION));
-        for lost in [request, reply] {
-            let (proxy, zk) = stage.proxied().await;
-            let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-            let reset = proxy.on(lost.once()).reset();
-            assert_eq!(within(zk.close()).await, Ok(()));
-            assert_eq!(reset.times_fired(), 1);
-            emptied(&stage.outsider, &path).await;
-            drop(guard);
-        }
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_close_whose_connection_is_lost_is_made_up_for_on_the_next_one(stage: Stage) {
+    let path = stage.existing("lost").await;
+    let (request, reply) =
+        (Match::request(OpCode::CLOSE_SESSION), Match::reply(OpCode::CLOSE_SESSION));
+    for lost in [request, reply] {
+        let (proxy, zk) = stage.proxied().await;
+        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+        let reset = proxy.on(lost.once()).reset();
+        assert_eq!(within(zk.close()).await, Ok(()));
+        assert_eq!(reset.times_fired(), 1);
+        emptied(&stage.outsider, &path).await;
+        drop(guard);
+    }
 }
 
 /// Longer than a close takes that was not told otherwise.
-#[tokio::test]
-async fn servers_that_are_away_are_waited_for_as_long_as_one_likes() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("away").await;
-        let proxy = stage.proxy().await;
-        let zk = options_for(&proxy).connect().await.unwrap();
-        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-        proxy.refuse_connections().await;
-        drop(guard);
-        let back = async {
-            let refused = Instant::now();
-            while refused.elapsed() < Duration::from_secs(3) {
-                sleep(Duration::from_millis(50)).await;
-            }
-            proxy.accept_connections().await;
-        };
-        let timeout = zk.session().timeout();
-        let (closed, ()) = within(async { tokio::join!(zk.close_within(3 * timeout), back) }).await;
-        assert_eq!(closed, Ok(()));
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn servers_that_are_away_are_waited_for_as_long_as_one_likes(stage: Stage) {
+    let path = stage.existing("away").await;
+    let proxy = stage.proxy().await;
+    let zk = options_for(&proxy).connect().await.unwrap();
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    proxy.refuse_connections().await;
+    drop(guard);
+    let back = async {
+        let refused = Instant::now();
+        while refused.elapsed() < Duration::from_secs(3) {
+            sleep(Duration::from_millis(50)).await;
+        }
+        proxy.accept_connections().await;
+    };
+    let timeout = zk.session().timeout();
+    let (closed, ()) = within(async { tokio::join!(zk.close_within(3 * timeout), back) }).await;
+    assert_eq!(closed, Ok(()));
+    emptied(&stage.outsider, &path).await;
 }

@@ -21,8 +21,12 @@ use zk_testkit::{
     TestServer,
     proxy::{Kind, Match},
 };
+use zk_tests::test_with;
 
-use crate::support::{Stage, dropped_on_waking, emptied, joined, on_each_release, ops, within};
+use crate::support::{
+    Stage, dropped_on_waking, emptied, joined, on_each_release, on_each_release_threaded, ops,
+    within,
+};
 
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(600);
@@ -37,119 +41,108 @@ async fn waiting(lock: &CohortLock, count: usize) {
     within(reached).await;
 }
 
-#[tokio::test]
-async fn a_lock_that_nobody_else_wants_costs_what_any_lock_costs() {
-    on_each_release(async |stage: Stage| {
-        let (proxy, zk) = stage.proxied().await;
-        let lock = CohortLock::new(&zk, &stage.existing("alone").await);
-        let mark = proxy.mark();
-        within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
-        let frames = proxy.frames_since(mark);
-        assert_eq!(
-            ops(&frames),
-            [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::DELETE],
-            "{frames}"
-        );
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_lock_that_nobody_else_wants_costs_what_any_lock_costs(stage: Stage) {
+    let (proxy, zk) = stage.proxied().await;
+    let lock = CohortLock::new(&zk, &stage.existing("alone").await);
+    let mark = proxy.mark();
+    within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::DELETE], "{frames}");
 }
 
-#[tokio::test]
-async fn sixty_four_tasks_pass_the_lock_on_in_the_order_of_asking_for_four_requests_in_all() {
-    on_each_release(async |stage: Stage| {
-        let (proxy, zk) = stage.proxied().await;
-        let path = stage.existing("tasks").await;
-        let lock = CohortLock::new(&zk, &path);
-        let order = Arc::new(Mutex::new(Vec::new()));
-        let mark = proxy.mark();
-        let mut tasks = JoinSet::new();
-        for number in 0..64 {
-            let (lock, order) = (lock.clone(), order.clone());
-            tasks.spawn(async move {
-                let guard = lock.acquire().await.unwrap();
-                order.lock().unwrap().push((number, guard.token()));
-                tokio::task::yield_now().await;
-                assert_eq!(guard.status(), Status::Held);
-                guard.release().await.unwrap();
-            });
-        }
-        within(tasks.join_all()).await;
-        zk.sync("/").await.unwrap();
-        let frames = proxy.frames_since(mark);
-        let expected = [
-            OpCode::CREATE2,
-            OpCode::GET_CHILDREN2,
-            OpCode::GET_CHILDREN2, // With a watch, for others.
-            OpCode::DELETE,
-            OpCode::SYNC,
-        ];
-        assert_eq!(ops(&frames), expected, "{frames}");
-        let events = frames.iter().filter(|frame| frame.kind == Kind::Notification).count();
-        assert_eq!(events, 1, "{frames}");
-        let order = order.lock().unwrap().clone();
-        assert!(order.windows(2).all(|pair| pair[0] < pair[1] && pair[0].1 < pair[1].1));
-        let tokens: Vec<_> = order.iter().map(|(_, token)| (token.get(), token.local())).collect();
-        assert_eq!(tokens, (0..64).map(|local| (tokens[0].0, local)).collect::<Vec<_>>());
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn sixty_four_tasks_pass_the_lock_on_in_the_order_of_asking_for_four_requests_in_all(
+    stage: Stage,
+) {
+    let (proxy, zk) = stage.proxied().await;
+    let path = stage.existing("tasks").await;
+    let lock = CohortLock::new(&zk, &path);
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let mark = proxy.mark();
+    let mut tasks = JoinSet::new();
+    for number in 0..64 {
+        let (lock, order) = (lock.clone(), order.clone());
+        tasks.spawn(async move {
+            let guard = lock.acquire().await.unwrap();
+            order.lock().unwrap().push((number, guard.token()));
+            tokio::task::yield_now().await;
+            assert_eq!(guard.status(), Status::Held);
+            guard.release().await.unwrap();
+        });
+    }
+    within(tasks.join_all()).await;
+    zk.sync("/").await.unwrap();
+    let frames = proxy.frames_since(mark);
+    let expected = [
+        OpCode::CREATE2,
+        OpCode::GET_CHILDREN2,
+        OpCode::GET_CHILDREN2, // With a watch, for others.
+        OpCode::DELETE,
+        OpCode::SYNC,
+    ];
+    assert_eq!(ops(&frames), expected, "{frames}");
+    let events = frames.iter().filter(|frame| frame.kind == Kind::Notification).count();
+    assert_eq!(events, 1, "{frames}");
+    let order = order.lock().unwrap().clone();
+    assert!(order.windows(2).all(|pair| pair[0] < pair[1] && pair[0].1 < pair[1].1));
+    let tokens: Vec<_> = order.iter().map(|(_, token)| (token.get(), token.local())).collect();
+    assert_eq!(tokens, (0..64).map(|local| (tokens[0].0, local)).collect::<Vec<_>>());
+    emptied(&stage.outsider, &path).await;
 }
 
 /// Scenario 52: the resource is told of every section, and refuses a smaller token.
-#[tokio::test]
-async fn no_cohort_has_the_lock_for_longer_than_its_turn_while_others_wait() {
+#[test_with(on_each_release)]
+async fn no_cohort_has_the_lock_for_longer_than_its_turn_while_others_wait(stage: Stage) {
     const PROCESSES: usize = 4;
     const TASKS: usize = 16;
     const MOST: usize = 8;
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("turns").await;
-        let sections: Mutex<Vec<(usize, FencingToken)>> = Mutex::default();
-        let sections = Arc::new(sections);
-        let most_nodes = Arc::new(AtomicUsize::new(0));
-        let mut tasks = JoinSet::new();
-        for process in 0..PROCESSES {
-            let zk = stage.client().await;
-            let terms = Passing::default().most(8).time(LONG);
-            let lock = CohortLock::new(&zk, &path).passing(terms);
-            for _ in 0..TASKS {
-                let (zk, lock, path) = (zk.clone(), lock.clone(), path.clone());
-                let (sections, most_nodes) = (sections.clone(), most_nodes.clone());
-                let outsider = stage.outsider.clone();
-                tasks.spawn(async move {
-                    let guard = lock.acquire().await.unwrap();
-                    let is_first = sections.lock().unwrap().is_empty();
-                    sections.lock().unwrap().push((process, guard.token()));
-                    if is_first {
-                        joined(&outsider, &path, PROCESSES).await;
-                    }
-                    let (names, _) = zk.children(&path).await.unwrap();
-                    most_nodes.fetch_max(names.len(), Ordering::Relaxed);
-                    guard.check().await.unwrap();
-                    drop(guard);
-                });
-            }
+    let path = stage.existing("turns").await;
+    let sections: Mutex<Vec<(usize, FencingToken)>> = Mutex::default();
+    let sections = Arc::new(sections);
+    let most_nodes = Arc::new(AtomicUsize::new(0));
+    let mut tasks = JoinSet::new();
+    for process in 0..PROCESSES {
+        let zk = stage.client().await;
+        let terms = Passing::default().most(8).time(LONG);
+        let lock = CohortLock::new(&zk, &path).passing(terms);
+        for _ in 0..TASKS {
+            let (zk, lock, path) = (zk.clone(), lock.clone(), path.clone());
+            let (sections, most_nodes) = (sections.clone(), most_nodes.clone());
+            let outsider = stage.outsider.clone();
+            tasks.spawn(async move {
+                let guard = lock.acquire().await.unwrap();
+                let is_first = sections.lock().unwrap().is_empty();
+                sections.lock().unwrap().push((process, guard.token()));
+                if is_first {
+                    joined(&outsider, &path, PROCESSES).await;
+                }
+                let (names, _) = zk.children(&path).await.unwrap();
+                most_nodes.fetch_max(names.len(), Ordering::Relaxed);
+                guard.check().await.unwrap();
+                drop(guard);
+            });
         }
-        within(tasks.join_all()).await;
-        let sections = sections.lock().unwrap().clone();
-        assert_eq!(sections.len(), PROCESSES * TASKS);
-        assert!(sections.windows(2).all(|pair| pair[0].1 < pair[1].1), "{sections:?}");
-        let mut turns: Vec<(usize, usize)> = Vec::new();
-        for turn in sections.chunk_by(|a, b| a.1.get() == b.1.get()) {
-            turns.push((turn[0].0, turn.len()));
-        }
-        for (index, &(process, sections)) in turns.iter().enumerate() {
-            let wanted = turns[index..].iter().any(|(other, _)| *other != process);
-            assert!(sections <= MOST || !wanted, "{turns:?}");
-        }
-        // Between two turns of a cohort every other one has had at most one.
-        for process in 0..PROCESSES {
-            let own: Vec<_> = (0..turns.len()).filter(|&turn| turns[turn].0 == process).collect();
-            assert!(own.windows(2).all(|pair| pair[1] - pair[0] <= PROCESSES), "{turns:?}");
-        }
-        assert!(most_nodes.load(Ordering::Relaxed) <= PROCESSES);
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+    }
+    within(tasks.join_all()).await;
+    let sections = sections.lock().unwrap().clone();
+    assert_eq!(sections.len(), PROCESSES * TASKS);
+    assert!(sections.windows(2).all(|pair| pair[0].1 < pair[1].1), "{sections:?}");
+    let mut turns: Vec<(usize, usize)> = Vec::new();
+    for turn in sections.chunk_by(|a, b| a.1.get() == b.1.get()) {
+        turns.push((turn[0].0, turn.len()));
+    }
+    for (index, &(process, sections)) in turns.iter().enumerate() {
+        let wanted = turns[index..].iter().any(|(other, _)| *other != process);
+        assert!(sections <= MOST || !wanted, "{turns:?}");
+    }
+    // Between two turns of a cohort every other one has had at most one.
+    for process in 0..PROCESSES {
+        let own: Vec<_> = (0..turns.len()).filter(|&turn| turns[turn].0 == process).collect();
+        assert!(own.windows(2).all(|pair| pair[1] - pair[0] <= PROCESSES), "{turns:?}");
+    }
+    assert!(most_nodes.load(Ordering::Relaxed) <= PROCESSES);
+    emptied(&stage.outsider, &path).await;
 }
 
 /// The first of a cohort gives the lock back, whoever is no part of it has it, and then the second in a turn of its
@@ -170,276 +163,251 @@ async fn comes_between(
 }
 
 /// A contender that comes later is heard of by one notification.
-#[tokio::test]
-async fn whoever_comes_while_a_cohort_has_the_lock_waits_for_one_turn_at_most() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("later").await;
-        let (proxy, zk) = stage.proxied().await;
-        let lock = CohortLock::new(&zk, &path).passing(Passing::default().most(1).time(LONG));
-        let mark = proxy.mark();
-        let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2)).watch();
-        let first = within(lock.acquire()).await.unwrap();
-        let mut second = Box::pin(lock.acquire());
-        tokio::select! {
-            biased;
-            _ = &mut second => panic!("two holders"),
-            () = waiting(&lock, 1) => {}
-        }
-        // In joining, and with a watch.
-        within(listed.fired_times(2)).await;
-        let theirs = Lock::new(&stage.outsider, &path);
-        let mut ticket = within(theirs.enqueue()).await.unwrap();
-        within(proxy.wait_for_since(mark, |frame| frame.kind == Kind::Notification)).await;
-        // By now it has asked who it is.
-        for _ in 0..3 {
-            zk.sync("/").await.unwrap();
-        }
-        comes_between(first, &mut ticket, async { second.await.unwrap() }).await;
-        let frames = proxy.frames_since(mark);
-        let children = EventType::NODE_CHILDREN_CHANGED;
-        let heard = frames.iter().filter(|frame| frame.event == Some(children)).count();
-        assert_eq!(heard, 1, "{frames}");
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn whoever_comes_while_a_cohort_has_the_lock_waits_for_one_turn_at_most(stage: Stage) {
+    let path = stage.existing("later").await;
+    let (proxy, zk) = stage.proxied().await;
+    let lock = CohortLock::new(&zk, &path).passing(Passing::default().most(1).time(LONG));
+    let mark = proxy.mark();
+    let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2)).watch();
+    let first = within(lock.acquire()).await.unwrap();
+    let mut second = Box::pin(lock.acquire());
+    tokio::select! {
+        biased;
+        _ = &mut second => panic!("two holders"),
+        () = waiting(&lock, 1) => {}
+    }
+    // In joining, and with a watch.
+    within(listed.fired_times(2)).await;
+    let theirs = Lock::new(&stage.outsider, &path);
+    let mut ticket = within(theirs.enqueue()).await.unwrap();
+    within(proxy.wait_for_since(mark, |frame| frame.kind == Kind::Notification)).await;
+    // By now it has asked who it is.
+    for _ in 0..3 {
+        zk.sync("/").await.unwrap();
+    }
+    comes_between(first, &mut ticket, async { second.await.unwrap() }).await;
+    let frames = proxy.frames_since(mark);
+    let children = EventType::NODE_CHILDREN_CHANGED;
+    let heard = frames.iter().filter(|frame| frame.event == Some(children)).count();
+    assert_eq!(heard, 1, "{frames}");
 }
 
 /// One task tries, another one asks meanwhile and queues up for the cohort, and the try succeeds: nobody watched over
 /// that turn, which went on for as long as somebody of the cohort waited.
-#[tokio::test]
-async fn a_turn_that_began_with_a_try_is_one_turn_at_most_as_well() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("tried").await;
-        let (proxy, zk) = stage.proxied().await;
-        let lock = CohortLock::new(&zk, &path).passing(Passing::default().most(1).time(LONG));
-        let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2)).watch();
-        let created = proxy.on(Match::request(OpCode::CREATE2)).watch();
-        let held = proxy.on(Match::reply(OpCode::CREATE2)).hold();
-        let trying = lock.clone();
-        let trying = tokio::spawn(async move { trying.try_acquire().await });
-        within(held.fired()).await;
-        let asking = lock.clone();
-        let asking = tokio::spawn(async move { asking.acquire().await });
-        within(created.fired_times(2)).await;
-        let mut ticket = within(Lock::new(&stage.outsider, &path).enqueue()).await.unwrap();
-        held.release();
-        let first = within(trying).await.unwrap().unwrap().expect("nobody was in front");
-        // In the try twice, in queueing up, and to see who is behind.
-        within(listed.fired_times(4)).await;
-        zk.sync("/").await.unwrap();
-        comes_between(first, &mut ticket, async { asking.await.unwrap().unwrap() }).await;
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_turn_that_began_with_a_try_is_one_turn_at_most_as_well(stage: Stage) {
+    let path = stage.existing("tried").await;
+    let (proxy, zk) = stage.proxied().await;
+    let lock = CohortLock::new(&zk, &path).passing(Passing::default().most(1).time(LONG));
+    let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2)).watch();
+    let created = proxy.on(Match::request(OpCode::CREATE2)).watch();
+    let held = proxy.on(Match::reply(OpCode::CREATE2)).hold();
+    let trying = lock.clone();
+    let trying = tokio::spawn(async move { trying.try_acquire().await });
+    within(held.fired()).await;
+    let asking = lock.clone();
+    let asking = tokio::spawn(async move { asking.acquire().await });
+    within(created.fired_times(2)).await;
+    let mut ticket = within(Lock::new(&stage.outsider, &path).enqueue()).await.unwrap();
+    held.release();
+    let first = within(trying).await.unwrap().unwrap().expect("nobody was in front");
+    // In the try twice, in queueing up, and to see who is behind.
+    within(listed.fired_times(4)).await;
+    zk.sync("/").await.unwrap();
+    comes_between(first, &mut ticket, async { asking.await.unwrap().unwrap() }).await;
+    emptied(&stage.outsider, &path).await;
 }
 
-#[tokio::test]
-async fn tasks_that_give_up_cost_nothing_but_the_last_one_takes_the_node_along() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("given-up").await;
-        let theirs = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-        let (proxy, zk) = stage.proxied().await;
-        let lock = CohortLock::new(&zk, &path);
-        let mut tasks = JoinSet::new();
-        for _ in 0..8 {
-            let lock = lock.clone();
-            tasks.spawn(async move { drop(lock.acquire().await) });
-        }
-        waiting(&lock, 8).await;
-        joined(&stage.outsider, &path, 2).await;
-        assert!(lock.try_acquire().await.unwrap().is_none());
-        let timed_out = lock.acquire_timeout(Duration::from_millis(20)).await;
-        assert_eq!(timed_out.unwrap_err(), AcquireError::TimedOut);
-        assert_eq!(lock.waiting(), 8);
-        tasks.shutdown().await;
-        assert_eq!(lock.waiting(), 0);
-        joined(&stage.outsider, &path, 1).await;
-        assert_eq!(proxy.counts().requests(OpCode::CREATE2), 1);
-        assert_eq!(proxy.counts().requests(OpCode::DELETE), 1);
-        within(theirs.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn tasks_that_give_up_cost_nothing_but_the_last_one_takes_the_node_along(stage: Stage) {
+    let path = stage.existing("given-up").await;
+    let theirs = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    let (proxy, zk) = stage.proxied().await;
+    let lock = CohortLock::new(&zk, &path);
+    let mut tasks = JoinSet::new();
+    for _ in 0..8 {
+        let lock = lock.clone();
+        tasks.spawn(async move { drop(lock.acquire().await) });
+    }
+    waiting(&lock, 8).await;
+    joined(&stage.outsider, &path, 2).await;
+    assert!(lock.try_acquire().await.unwrap().is_none());
+    let timed_out = lock.acquire_timeout(Duration::from_millis(20)).await;
+    assert_eq!(timed_out.unwrap_err(), AcquireError::TimedOut);
+    assert_eq!(lock.waiting(), 8);
+    tasks.shutdown().await;
+    assert_eq!(lock.waiting(), 0);
+    joined(&stage.outsider, &path, 1).await;
+    assert_eq!(proxy.counts().requests(OpCode::CREATE2), 1);
+    assert_eq!(proxy.counts().requests(OpCode::DELETE), 1);
+    within(theirs.release()).await.unwrap();
 }
 
 /// As scenario 14: it is given up in the very moment in which it would be granted.
-#[tokio::test]
-async fn a_task_that_goes_without_taking_what_it_was_passed_passes_it_on() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("moment").await;
-        let lock = CohortLock::new(&stage.outsider, &path);
-        let first = within(lock.acquire()).await.unwrap();
-        let mut third = None;
-        let asleep = async {
-            waiting(&lock, 1).await;
-            let lock = lock.clone();
-            third = Some(tokio::spawn(async move { lock.acquire().await }));
-        };
-        dropped_on_waking(lock.acquire(), asleep, async {
-            waiting(&lock, 2).await;
-            drop(first);
-        })
-        .await;
-        let third = within(third.unwrap()).await.unwrap().unwrap();
-        assert_eq!(third.token().local(), 2);
-        within(third.release()).await.unwrap();
-        emptied(&stage.outsider, &path).await;
+#[test_with(on_each_release)]
+async fn a_task_that_goes_without_taking_what_it_was_passed_passes_it_on(stage: Stage) {
+    let path = stage.existing("moment").await;
+    let lock = CohortLock::new(&stage.outsider, &path);
+    let first = within(lock.acquire()).await.unwrap();
+    let mut third = None;
+    let asleep = async {
+        waiting(&lock, 1).await;
+        let lock = lock.clone();
+        third = Some(tokio::spawn(async move { lock.acquire().await }));
+    };
+    dropped_on_waking(lock.acquire(), asleep, async {
+        waiting(&lock, 2).await;
+        drop(first);
     })
     .await;
+    let third = within(third.unwrap()).await.unwrap().unwrap();
+    assert_eq!(third.token().local(), 2);
+    within(third.release()).await.unwrap();
+    emptied(&stage.outsider, &path).await;
 }
 
 /// Scenario 53, where the session is still there: none is granted on the node that is gone.
-#[tokio::test]
-async fn those_who_wait_when_the_node_is_lost_queue_up_again_or_fail_as_they_are_told_to() {
-    on_each_release(async |stage: Stage| {
-        for policy in [OnLoss::Requeue, OnLoss::Fail] {
-            let path = stage.existing(&format!("lost-{policy:?}")).await;
-            let zk = stage.client().await;
-            let lock = CohortLock::new(&zk, &path).passing(Passing::default().on_loss(policy));
-            let first = within(lock.acquire()).await.unwrap();
-            let mut tasks = JoinSet::new();
-            for _ in 0..3 {
-                let lock = lock.clone();
-                tasks.spawn(async move {
-                    let guard = lock.acquire().await?;
-                    let token = guard.token();
-                    guard.release().await.unwrap();
-                    Ok::<_, AcquireError>(token)
-                });
-            }
-            waiting(&lock, 3).await;
-            stage.outsider.delete(first.path()).await.unwrap();
-            // While the first one still works, and has not asked for anything.
-            for outcome in within(tasks.join_all()).await {
-                match policy {
-                    OnLoss::Fail => assert_eq!(outcome, Err(AcquireError::NodeDeleted)),
-                    _ => assert!(outcome.unwrap().get() > first.token().get()),
-                }
-            }
-            assert_eq!(first.status(), Status::Lost(Lost::NodeDeleted));
-            within(first.release()).await.unwrap();
-            within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
-            emptied(&stage.outsider, &path).await;
+#[test_with(on_each_release)]
+async fn those_who_wait_when_the_node_is_lost_queue_up_again_or_fail_as_they_are_told_to(
+    stage: Stage,
+) {
+    for policy in [OnLoss::Requeue, OnLoss::Fail] {
+        let path = stage.existing(&format!("lost-{policy:?}")).await;
+        let zk = stage.client().await;
+        let lock = CohortLock::new(&zk, &path).passing(Passing::default().on_loss(policy));
+        let first = within(lock.acquire()).await.unwrap();
+        let mut tasks = JoinSet::new();
+        for _ in 0..3 {
+            let lock = lock.clone();
+            tasks.spawn(async move {
+                let guard = lock.acquire().await?;
+                let token = guard.token();
+                guard.release().await.unwrap();
+                Ok::<_, AcquireError>(token)
+            });
         }
-    })
-    .await;
+        waiting(&lock, 3).await;
+        stage.outsider.delete(first.path()).await.unwrap();
+        // While the first one still works, and has not asked for anything.
+        for outcome in within(tasks.join_all()).await {
+            match policy {
+                OnLoss::Fail => assert_eq!(outcome, Err(AcquireError::NodeDeleted)),
+                _ => assert!(outcome.unwrap().get() > first.token().get()),
+            }
+        }
+        assert_eq!(first.status(), Status::Lost(Lost::NodeDeleted));
+        within(first.release()).await.unwrap();
+        within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
+        emptied(&stage.outsider, &path).await;
+    }
 }
 
 /// Scenario 53.
-#[tokio::test]
-async fn those_who_wait_when_the_session_ends_fail() {
-    on_each_release(async |stage: Stage| {
-        for policy in [OnLoss::Requeue, OnLoss::Fail] {
-            let path = stage.existing(&format!("ended-{policy:?}")).await;
-            let zk = stage.client().await;
-            let lock = CohortLock::new(&zk, &path).passing(Passing::default().on_loss(policy));
-            let first = within(lock.acquire()).await.unwrap();
-            let waiter = lock.clone();
-            let waiter = tokio::spawn(async move { waiter.acquire().await });
-            waiting(&lock, 1).await;
-            zk.close().await.unwrap();
-            let ended = AcquireError::SessionEnded(SessionEnd::Closed);
-            assert_eq!(within(waiter).await.unwrap().unwrap_err(), ended);
-            assert_eq!(first.status(), Status::Lost(Lost::SessionEnded(SessionEnd::Closed)));
-            drop(first);
-            assert_eq!(within(lock.acquire()).await.unwrap_err(), ended);
-            emptied(&stage.outsider, &path).await;
-        }
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn those_who_wait_when_the_session_ends_fail(stage: Stage) {
+    for policy in [OnLoss::Requeue, OnLoss::Fail] {
+        let path = stage.existing(&format!("ended-{policy:?}")).await;
+        let zk = stage.client().await;
+        let lock = CohortLock::new(&zk, &path).passing(Passing::default().on_loss(policy));
+        let first = within(lock.acquire()).await.unwrap();
+        let waiter = lock.clone();
+        let waiter = tokio::spawn(async move { waiter.acquire().await });
+        waiting(&lock, 1).await;
+        zk.close().await.unwrap();
+        let ended = AcquireError::SessionEnded(SessionEnd::Closed);
+        assert_eq!(within(waiter).await.unwrap().unwrap_err(), ended);
+        assert_eq!(first.status(), Status::Lost(Lost::SessionEnded(SessionEnd::Closed)));
+        drop(first);
+        assert_eq!(within(lock.acquire()).await.unwrap_err(), ended);
+        emptied(&stage.outsider, &path).await;
+    }
 }
 
-#[tokio::test]
-async fn a_lock_that_lingers_is_taken_without_a_request_and_goes_when_somebody_comes() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("linger").await;
-        let (proxy, zk) = stage.proxied().await;
-        let lock = CohortLock::new(&zk, &path).passing(Passing::default().linger(LONG));
-        let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2)).watch();
-        let first = within(lock.acquire()).await.unwrap();
-        let token = first.token();
-        drop(first);
-        // In joining, and with a watch.
-        within(listed.fired_times(2)).await;
-        let mark = proxy.mark();
-        for local in 1..4 {
-            let again = within(lock.try_acquire()).await.unwrap().expect("it is at hand");
-            assert_eq!((again.token().get(), again.token().local()), (token.get(), local));
-            within(again.release()).await.unwrap();
-        }
-        zk.sync("/").await.unwrap();
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::SYNC], "{frames}");
-        let theirs = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-        assert!(theirs.token() > token);
-        within(theirs.release()).await.unwrap();
+#[test_with(on_each_release)]
+async fn a_lock_that_lingers_is_taken_without_a_request_and_goes_when_somebody_comes(stage: Stage) {
+    let path = stage.existing("linger").await;
+    let (proxy, zk) = stage.proxied().await;
+    let lock = CohortLock::new(&zk, &path).passing(Passing::default().linger(LONG));
+    let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2)).watch();
+    let first = within(lock.acquire()).await.unwrap();
+    let token = first.token();
+    drop(first);
+    // In joining, and with a watch.
+    within(listed.fired_times(2)).await;
+    let mark = proxy.mark();
+    for local in 1..4 {
+        let again = within(lock.try_acquire()).await.unwrap().expect("it is at hand");
+        assert_eq!((again.token().get(), again.token().local()), (token.get(), local));
+        within(again.release()).await.unwrap();
+    }
+    zk.sync("/").await.unwrap();
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), [OpCode::SYNC], "{frames}");
+    let theirs = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    assert!(theirs.token() > token);
+    within(theirs.release()).await.unwrap();
 
-        let short = CohortLock::new(&zk, &path);
-        let short = short.passing(Passing::default().linger(Duration::from_millis(20)));
-        drop(within(short.acquire()).await.unwrap());
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+    let short = CohortLock::new(&zk, &path);
+    let short = short.passing(Passing::default().linger(Duration::from_millis(20)));
+    drop(within(short.acquire()).await.unwrap());
+    emptied(&stage.outsider, &path).await;
 }
 
 /// Nobody can want it any more, however long it would linger.
-#[tokio::test]
-async fn a_lock_that_lingers_goes_with_the_last_one_of_its_cohort() {
-    on_each_release(async |stage: Stage| {
-        let (path, zk) = (stage.existing("deserted").await, stage.client().await);
-        let lock = CohortLock::new(&zk, &path).passing(Passing::default().linger(LONG));
-        let clone = lock.clone();
-        drop(within(lock.acquire()).await.unwrap());
-        drop(lock);
-        let again = within(clone.try_acquire()).await.unwrap().expect("it is at hand");
-        assert_eq!(again.token().local(), 1);
-        drop(again);
-        drop(clone);
-        emptied(&stage.outsider, &path).await;
-        // Whoever still holds it is the last to want it.
-        let lock = CohortLock::new(&zk, &path).passing(Passing::default().linger(LONG));
-        let last = within(lock.acquire()).await.unwrap();
-        drop(lock);
-        assert_eq!(last.status(), Status::Held);
-        drop(last);
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_lock_that_lingers_goes_with_the_last_one_of_its_cohort(stage: Stage) {
+    let (path, zk) = (stage.existing("deserted").await, stage.client().await);
+    let lock = CohortLock::new(&zk, &path).passing(Passing::default().linger(LONG));
+    let clone = lock.clone();
+    drop(within(lock.acquire()).await.unwrap());
+    drop(lock);
+    let again = within(clone.try_acquire()).await.unwrap().expect("it is at hand");
+    assert_eq!(again.token().local(), 1);
+    drop(again);
+    drop(clone);
+    emptied(&stage.outsider, &path).await;
+    // Whoever still holds it is the last to want it.
+    let lock = CohortLock::new(&zk, &path).passing(Passing::default().linger(LONG));
+    let last = within(lock.acquire()).await.unwrap();
+    drop(lock);
+    assert_eq!(last.status(), Status::Held);
+    drop(last);
+    emptied(&stage.outsider, &path).await;
 }
 
 /// Not one after the other on one thread but all at once: nobody is forgotten, and nobody is granted twice.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tasks_on_several_threads_that_come_and_go_lose_nothing() {
+#[test_with(on_each_release_threaded)]
+async fn tasks_on_several_threads_that_come_and_go_lose_nothing(stage: Stage) {
     const TASKS: usize = 24;
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("threads").await;
-        let inside = Arc::new(AtomicUsize::new(0));
-        let start = Arc::new(Barrier::new(2 * TASKS));
-        let mut tasks = JoinSet::new();
-        for process in 0..2 {
-            let zk = stage.client().await;
-            let terms = Passing::default().most(3).linger(Duration::from_millis(process));
-            let lock = CohortLock::new(&zk, &path).passing(terms);
-            for number in 0..TASKS {
-                let (lock, inside, start) = (lock.clone(), inside.clone(), start.clone());
-                tasks.spawn(async move {
-                    start.wait().await;
-                    for round in 0..10 {
-                        let guard = match (number + round) % 3 {
-                            0 => lock.acquire_timeout(Duration::from_micros(300)).await.ok(),
-                            _ => Some(lock.acquire().await.unwrap()),
-                        };
-                        let Some(guard) = guard else { continue };
-                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two holders");
-                        tokio::task::yield_now().await;
-                        inside.fetch_sub(1, Ordering::SeqCst);
-                        drop(guard);
-                    }
-                });
-            }
+    let path = stage.existing("threads").await;
+    let inside = Arc::new(AtomicUsize::new(0));
+    let start = Arc::new(Barrier::new(2 * TASKS));
+    let mut tasks = JoinSet::new();
+    for process in 0..2 {
+        let zk = stage.client().await;
+        let terms = Passing::default().most(3).linger(Duration::from_millis(process));
+        let lock = CohortLock::new(&zk, &path).passing(terms);
+        for number in 0..TASKS {
+            let (lock, inside, start) = (lock.clone(), inside.clone(), start.clone());
+            tasks.spawn(async move {
+                start.wait().await;
+                for round in 0..10 {
+                    let guard = match (number + round) % 3 {
+                        0 => lock.acquire_timeout(Duration::from_micros(300)).await.ok(),
+                        _ => Some(lock.acquire().await.unwrap()),
+                    };
+                    let Some(guard) = guard else { continue };
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two holders");
+                    tokio::task::yield_now().await;
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    drop(guard);
+                }
+            });
         }
-        within(tasks.join_all()).await;
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+    }
+    within(tasks.join_all()).await;
+    emptied(&stage.outsider, &path).await;
 }
 
 /// A task that asks in the very moment in which another one puts the lock down has it, or is passed it: it

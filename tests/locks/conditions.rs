@@ -9,6 +9,7 @@ use zk_client::CreateMode;
 use zk_locks::{Acl, AclList, AcquireError, Client, Lock, Lost, Perms, SessionEnd};
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Kind, Match};
+use zk_tests::test_with;
 
 use crate::support::{Stage, Waiter, emptied, joined, on_each_release, ops, within};
 
@@ -25,366 +26,321 @@ fn since_asleep(waiter: &Waiter, by: usize) -> Vec<OpCode> {
 }
 
 /// Nothing keeps it from being sure: the measure of all others.
-#[tokio::test]
-async fn the_end_of_the_only_one_in_front_is_proof() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("proof").await;
-        let ahead = contend(&stage.outsider, &path, "lock-").await;
-        let mut waiter = Waiter::asleep(&stage, &path).await;
-        stage.outsider.delete(&ahead).await.unwrap();
-        let guard = waiter.outcome().await.unwrap();
-        assert_eq!(since_asleep(&waiter, 4), []);
-        within(guard.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn the_end_of_the_only_one_in_front_is_proof(stage: Stage) {
+    let path = stage.existing("proof").await;
+    let ahead = contend(&stage.outsider, &path, "lock-").await;
+    let mut waiter = Waiter::asleep(&stage, &path).await;
+    stage.outsider.delete(&ahead).await.unwrap();
+    let guard = waiter.outcome().await.unwrap();
+    assert_eq!(since_asleep(&waiter, 4), []);
+    within(guard.release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn the_end_of_the_nearest_of_several_is_no_proof() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("several").await;
-        let holder = contend(&stage.outsider, &path, "lock-").await;
-        let nearest = contend(&stage.outsider, &path, "lock-").await;
-        let mut waiter = Waiter::asleep(&stage, &path).await;
-        stage.outsider.delete(&nearest).await.unwrap();
-        waiter.has_read(3).await;
-        assert!(waiter.still_waits().await);
-        assert_eq!(since_asleep(&waiter, 4), [OpCode::GET_CHILDREN2, OpCode::GET_DATA]);
-        stage.outsider.delete(&holder).await.unwrap();
-        within(waiter.outcome().await.unwrap().release()).await.unwrap();
-        // The second time there was only one in front.
-        let expected = [OpCode::GET_CHILDREN2, OpCode::GET_DATA, OpCode::DELETE];
-        assert_eq!(since_asleep(&waiter, 4), expected);
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn the_end_of_the_nearest_of_several_is_no_proof(stage: Stage) {
+    let path = stage.existing("several").await;
+    let holder = contend(&stage.outsider, &path, "lock-").await;
+    let nearest = contend(&stage.outsider, &path, "lock-").await;
+    let mut waiter = Waiter::asleep(&stage, &path).await;
+    stage.outsider.delete(&nearest).await.unwrap();
+    waiter.has_read(3).await;
+    assert!(waiter.still_waits().await);
+    assert_eq!(since_asleep(&waiter, 4), [OpCode::GET_CHILDREN2, OpCode::GET_DATA]);
+    stage.outsider.delete(&holder).await.unwrap();
+    within(waiter.outcome().await.unwrap().release()).await.unwrap();
+    // The second time there was only one in front.
+    let expected = [OpCode::GET_CHILDREN2, OpCode::GET_DATA, OpCode::DELETE];
+    assert_eq!(since_asleep(&waiter, 4), expected);
 }
 
 /// All those in front may go at once; the order of the events says nothing.
-#[tokio::test]
-async fn the_end_of_all_in_front_at_once_is_found_by_listing() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("all").await;
-        let first = contend(&stage.outsider, &path, "lock-").await;
-        let second = contend(&stage.outsider, &path, "lock-").await;
-        let mut waiter = Waiter::asleep(&stage, &path).await;
-        stage.outsider.multi().delete(&second).delete(&first).await.unwrap().unwrap();
-        let guard = waiter.outcome().await.unwrap();
-        assert_eq!(since_asleep(&waiter, 4), [OpCode::GET_CHILDREN2]);
-        within(guard.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn the_end_of_all_in_front_at_once_is_found_by_listing(stage: Stage) {
+    let path = stage.existing("all").await;
+    let first = contend(&stage.outsider, &path, "lock-").await;
+    let second = contend(&stage.outsider, &path, "lock-").await;
+    let mut waiter = Waiter::asleep(&stage, &path).await;
+    stage.outsider.multi().delete(&second).delete(&first).await.unwrap().unwrap();
+    let guard = waiter.outcome().await.unwrap();
+    assert_eq!(since_asleep(&waiter, 4), [OpCode::GET_CHILDREN2]);
+    within(guard.release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_write_to_the_node_in_front_is_no_proof() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("write").await;
-        let ahead = contend(&stage.outsider, &path, "lock-").await;
-        let mut waiter = Waiter::asleep(&stage, &path).await;
-        stage.outsider.set(&ahead, b"news").await.unwrap();
-        waiter.has_read(3).await;
-        assert!(waiter.still_waits().await);
-        stage.outsider.delete(&ahead).await.unwrap();
-        within(waiter.outcome().await.unwrap().release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_write_to_the_node_in_front_is_no_proof(stage: Stage) {
+    let path = stage.existing("write").await;
+    let ahead = contend(&stage.outsider, &path, "lock-").await;
+    let mut waiter = Waiter::asleep(&stage, &path).await;
+    stage.outsider.set(&ahead, b"news").await.unwrap();
+    waiter.has_read(3).await;
+    assert!(waiter.still_waits().await);
+    stage.outsider.delete(&ahead).await.unwrap();
+    within(waiter.outcome().await.unwrap().release()).await.unwrap();
 }
 
 /// Whoever is behind the deleted node watches the holder's by then: two would be granted at once.
-#[tokio::test]
-async fn a_waiter_whose_own_node_is_deleted_fails_and_the_next_one_alone_is_granted() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("own").await;
-        let ahead = contend(&stage.outsider, &path, "lock-").await;
-        let mut unlucky = Waiter::asleep(&stage, &path).await;
-        let mut next = Waiter::asleep(&stage, &path).await;
-        stage.outsider.delete(&unlucky.node()).await.unwrap();
-        assert_eq!(unlucky.outcome().await.map(drop), Err(AcquireError::NodeDeleted));
-        next.has_read(3).await;
-        assert!(next.still_waits().await);
-        stage.outsider.delete(&ahead).await.unwrap();
-        within(next.outcome().await.unwrap().release()).await.unwrap();
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_waiter_whose_own_node_is_deleted_fails_and_the_next_one_alone_is_granted(stage: Stage) {
+    let path = stage.existing("own").await;
+    let ahead = contend(&stage.outsider, &path, "lock-").await;
+    let mut unlucky = Waiter::asleep(&stage, &path).await;
+    let mut next = Waiter::asleep(&stage, &path).await;
+    stage.outsider.delete(&unlucky.node()).await.unwrap();
+    assert_eq!(unlucky.outcome().await.map(drop), Err(AcquireError::NodeDeleted));
+    next.has_read(3).await;
+    assert!(next.still_waits().await);
+    stage.outsider.delete(&ahead).await.unwrap();
+    within(next.outcome().await.unwrap().release()).await.unwrap();
+    emptied(&stage.outsider, &path).await;
 }
 
 /// Behind several, a waiter does not watch its own node at first: the listing that it needs in any case shows that it is
 /// gone, and if nothing moves, the watch that it asks for after a while does.
-#[tokio::test]
-async fn a_waiter_behind_several_misses_its_own_node_though_it_did_not_watch_it() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("unwatched").await;
-        for moves in [false, true] {
-            let holder = contend(&stage.outsider, &path, "lock-").await;
-            let nearest = contend(&stage.outsider, &path, "lock-").await;
-            let proxy = stage.proxy().await;
-            // It does not get to know that it watches the one in front, so it cannot ask for more.
-            let read = proxy.on(Match::reply(OpCode::GET_DATA).once()).hold();
-            let mut unlucky = Waiter::joining(proxy, &path).await;
-            within(read.fired()).await;
-            let mut names = stage.outsider.children(&path).await.unwrap().0;
-            names.retain(|name| !holder.ends_with(name) && !nearest.ends_with(name));
-            let own = format!("{path}/{}", names.pop().unwrap());
-            assert!(names.is_empty());
-            stage.outsider.delete(&own).await.unwrap();
-            if moves {
-                stage.outsider.delete(&nearest).await.unwrap();
-            }
-            read.release();
-            assert_eq!(unlucky.outcome().await.map(drop), Err(AcquireError::NodeDeleted));
-            let last = match moves {
-                true => OpCode::GET_CHILDREN2,
-                false => OpCode::GET_DATA,
-            };
-            assert_eq!(since_asleep(&unlucky, 3), [last]);
-            for node in [&holder, &nearest] {
-                stage.outsider.delete(node).if_exists().await.unwrap();
-            }
+#[test_with(on_each_release)]
+async fn a_waiter_behind_several_misses_its_own_node_though_it_did_not_watch_it(stage: Stage) {
+    let path = stage.existing("unwatched").await;
+    for moves in [false, true] {
+        let holder = contend(&stage.outsider, &path, "lock-").await;
+        let nearest = contend(&stage.outsider, &path, "lock-").await;
+        let proxy = stage.proxy().await;
+        // It does not get to know that it watches the one in front, so it cannot ask for more.
+        let read = proxy.on(Match::reply(OpCode::GET_DATA).once()).hold();
+        let mut unlucky = Waiter::joining(proxy, &path).await;
+        within(read.fired()).await;
+        let mut names = stage.outsider.children(&path).await.unwrap().0;
+        names.retain(|name| !holder.ends_with(name) && !nearest.ends_with(name));
+        let own = format!("{path}/{}", names.pop().unwrap());
+        assert!(names.is_empty());
+        stage.outsider.delete(&own).await.unwrap();
+        if moves {
+            stage.outsider.delete(&nearest).await.unwrap();
         }
-    })
-    .await;
+        read.release();
+        assert_eq!(unlucky.outcome().await.map(drop), Err(AcquireError::NodeDeleted));
+        let last = match moves {
+            true => OpCode::GET_CHILDREN2,
+            false => OpCode::GET_DATA,
+        };
+        assert_eq!(since_asleep(&unlucky, 3), [last]);
+        for node in [&holder, &nearest] {
+            stage.outsider.delete(node).if_exists().await.unwrap();
+        }
+    }
 }
 
 /// It cannot hear of the end of its node, and so has to look.
-#[tokio::test]
-async fn a_waiter_that_may_not_read_its_own_node_is_granted_only_by_listing() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("unreadable").await;
-        let unreadable = Acl { perms: Perms::WRITE, ..Acl::open_unsafe() };
-        let acl = AclList::from_iter([unreadable]);
-        for is_deleted in [false, true] {
-            let ahead = contend(&stage.outsider, &path, "lock-").await;
-            let (proxy, zk) = stage.proxied().await;
-            let lock = Lock::builder(&zk, &path).acl(&acl).build();
-            let mut waiter = Waiter::of(proxy, zk, lock);
-            waiter.has_read(2).await;
-            if is_deleted {
-                stage.outsider.delete(&waiter.node()).await.unwrap();
-            }
-            stage.outsider.delete(&ahead).await.unwrap();
-            match waiter.outcome().await {
-                Ok(guard) if !is_deleted => within(guard.release()).await.unwrap(),
-                Err(AcquireError::NodeDeleted) if is_deleted => {}
-                outcome => panic!("{outcome:?} although it is {is_deleted} that it was deleted"),
-            }
-            assert_eq!(since_asleep(&waiter, 4)[0], OpCode::GET_CHILDREN2);
+#[test_with(on_each_release)]
+async fn a_waiter_that_may_not_read_its_own_node_is_granted_only_by_listing(stage: Stage) {
+    let path = stage.existing("unreadable").await;
+    let unreadable = Acl { perms: Perms::WRITE, ..Acl::open_unsafe() };
+    let acl = AclList::from_iter([unreadable]);
+    for is_deleted in [false, true] {
+        let ahead = contend(&stage.outsider, &path, "lock-").await;
+        let (proxy, zk) = stage.proxied().await;
+        let lock = Lock::builder(&zk, &path).acl(&acl).build();
+        let mut waiter = Waiter::of(proxy, zk, lock);
+        waiter.has_read(2).await;
+        if is_deleted {
+            stage.outsider.delete(&waiter.node()).await.unwrap();
         }
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+        stage.outsider.delete(&ahead).await.unwrap();
+        match waiter.outcome().await {
+            Ok(guard) if !is_deleted => within(guard.release()).await.unwrap(),
+            Err(AcquireError::NodeDeleted) if is_deleted => {}
+            outcome => panic!("{outcome:?} although it is {is_deleted} that it was deleted"),
+        }
+        assert_eq!(since_asleep(&waiter, 4)[0], OpCode::GET_CHILDREN2);
+    }
+    emptied(&stage.outsider, &path).await;
 }
 
 /// One transaction of an outsider takes both nodes; the events come one after the other all the same.
-#[tokio::test]
-async fn a_waiter_whose_own_node_goes_just_before_the_one_in_front_fails() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("both").await;
-        let ahead = contend(&stage.outsider, &path, "lock-").await;
-        let mut unlucky = Waiter::asleep(&stage, &path).await;
-        let mut next = Waiter::asleep(&stage, &path).await;
-        let second = unlucky.proxy.on(Match::notification().nth(2)).hold();
-        let own = unlucky.node();
-        stage.outsider.multi().delete(&own).delete(&ahead).await.unwrap().unwrap();
-        within(second.fired()).await;
-        second.release();
-        assert_eq!(unlucky.outcome().await.map(drop), Err(AcquireError::NodeDeleted));
-        within(next.outcome().await.unwrap().release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_waiter_whose_own_node_goes_just_before_the_one_in_front_fails(stage: Stage) {
+    let path = stage.existing("both").await;
+    let ahead = contend(&stage.outsider, &path, "lock-").await;
+    let mut unlucky = Waiter::asleep(&stage, &path).await;
+    let mut next = Waiter::asleep(&stage, &path).await;
+    let second = unlucky.proxy.on(Match::notification().nth(2)).hold();
+    let own = unlucky.node();
+    stage.outsider.multi().delete(&own).delete(&ahead).await.unwrap().unwrap();
+    within(second.fired()).await;
+    second.release();
+    assert_eq!(unlucky.outcome().await.map(drop), Err(AcquireError::NodeDeleted));
+    within(next.outcome().await.unwrap().release()).await.unwrap();
 }
 
 /// The other way round it cannot know better: for all it can see it had the lock for a moment, and was then
 /// deprived of it as any holder can be.
-#[tokio::test]
-async fn a_waiter_whose_own_node_goes_just_after_the_one_in_front_is_granted_and_loses_it() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("both").await;
-        let ahead = contend(&stage.outsider, &path, "lock-").await;
-        let mut unlucky = Waiter::asleep(&stage, &path).await;
-        let mut next = Waiter::asleep(&stage, &path).await;
-        let second = unlucky.proxy.on(Match::notification().nth(2)).hold();
-        let own = unlucky.node();
-        stage.outsider.multi().delete(&ahead).delete(&own).await.unwrap().unwrap();
-        let guard = unlucky.outcome().await.unwrap();
-        second.release();
-        assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
-        let next = next.outcome().await.unwrap();
-        assert!(next.token() > guard.token());
-        within(next.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_waiter_whose_own_node_goes_just_after_the_one_in_front_is_granted_and_loses_it(
+    stage: Stage,
+) {
+    let path = stage.existing("both").await;
+    let ahead = contend(&stage.outsider, &path, "lock-").await;
+    let mut unlucky = Waiter::asleep(&stage, &path).await;
+    let mut next = Waiter::asleep(&stage, &path).await;
+    let second = unlucky.proxy.on(Match::notification().nth(2)).hold();
+    let own = unlucky.node();
+    stage.outsider.multi().delete(&ahead).delete(&own).await.unwrap().unwrap();
+    let guard = unlucky.outcome().await.unwrap();
+    second.release();
+    assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
+    let next = next.outcome().await.unwrap();
+    assert!(next.token() > guard.token());
+    within(next.release()).await.unwrap();
 }
 
 /// All nodes of a session go at once when it is closed, and the events are in no order: here only one of
 /// them arrives. It goes on until it has been each of the two.
-#[tokio::test]
-async fn a_waiter_behind_its_own_session_is_not_granted_when_that_is_closed() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("session").await;
-        let mut seen = BTreeSet::new();
-        while seen.len() < 2 {
-            let mut waiter = Waiter::asleep_behind_its_own_session(&stage, &path).await;
-            let second = waiter.proxy.on(Match::notification().nth(2)).hold();
-            let zk = waiter.zk.clone();
-            let close = tokio::spawn(async move { zk.close().await });
-            let ended = AcquireError::SessionEnded(SessionEnd::Closed);
-            assert_eq!(waiter.outcome().await.map(drop), Err(ended));
-            let held = within(second.fired()).await;
-            seen.insert(held.path == Some(waiter.node()));
-            second.release();
-            within(close).await.unwrap().unwrap();
-            emptied(&stage.outsider, &path).await;
-        }
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_waiter_behind_its_own_session_is_not_granted_when_that_is_closed(stage: Stage) {
+    let path = stage.existing("session").await;
+    let mut seen = BTreeSet::new();
+    while seen.len() < 2 {
+        let mut waiter = Waiter::asleep_behind_its_own_session(&stage, &path).await;
+        let second = waiter.proxy.on(Match::notification().nth(2)).hold();
+        let zk = waiter.zk.clone();
+        let close = tokio::spawn(async move { zk.close().await });
+        let ended = AcquireError::SessionEnded(SessionEnd::Closed);
+        assert_eq!(waiter.outcome().await.map(drop), Err(ended));
+        let held = within(second.fired()).await;
+        seen.insert(held.path == Some(waiter.node()));
+        second.release();
+        within(close).await.unwrap().unwrap();
+        emptied(&stage.outsider, &path).await;
+    }
 }
 
 /// Events that were missed come in no particular order, after a reconnect.
-#[tokio::test]
-async fn the_end_of_the_one_in_front_while_disconnected_is_no_proof_but_found_by_listing() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("missed").await;
-        let ahead = contend(&stage.outsider, &path, "lock-").await;
+#[test_with(on_each_release)]
+async fn the_end_of_the_one_in_front_while_disconnected_is_no_proof_but_found_by_listing(
+    stage: Stage,
+) {
+    let path = stage.existing("missed").await;
+    let ahead = contend(&stage.outsider, &path, "lock-").await;
+    let mut waiter = Waiter::asleep(&stage, &path).await;
+    waiter.proxy.refuse_connections().await;
+    waiter.proxy.reset_all();
+    stage.outsider.delete(&ahead).await.unwrap();
+    waiter.proxy.accept_connections().await;
+    let guard = waiter.outcome().await.unwrap();
+    assert_eq!(since_asleep(&waiter, 4), [OpCode::SET_WATCHES, OpCode::GET_CHILDREN2]);
+    within(guard.release()).await.unwrap();
+}
+
+#[test_with(on_each_release)]
+async fn a_waiter_whose_own_node_and_the_one_in_front_go_while_disconnected_fails(stage: Stage) {
+    let path = stage.existing("missed-both").await;
+    // Names that sort before the waiter's own and behind it: missed events come in the order in which
+    // a client names its watches.
+    for name in ["_a-lock-", "lock-"] {
+        let ahead = contend(&stage.outsider, &path, name).await;
         let mut waiter = Waiter::asleep(&stage, &path).await;
         waiter.proxy.refuse_connections().await;
         waiter.proxy.reset_all();
         stage.outsider.delete(&ahead).await.unwrap();
+        stage.outsider.delete(&waiter.node()).await.unwrap();
         waiter.proxy.accept_connections().await;
-        let guard = waiter.outcome().await.unwrap();
-        assert_eq!(since_asleep(&waiter, 4), [OpCode::SET_WATCHES, OpCode::GET_CHILDREN2]);
-        within(guard.release()).await.unwrap();
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_waiter_whose_own_node_and_the_one_in_front_go_while_disconnected_fails() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("missed-both").await;
-        // Names that sort before the waiter's own and behind it: missed events come in the order in which
-        // a client names its watches.
-        for name in ["_a-lock-", "lock-"] {
-            let ahead = contend(&stage.outsider, &path, name).await;
-            let mut waiter = Waiter::asleep(&stage, &path).await;
-            waiter.proxy.refuse_connections().await;
-            waiter.proxy.reset_all();
-            stage.outsider.delete(&ahead).await.unwrap();
-            stage.outsider.delete(&waiter.node()).await.unwrap();
-            waiter.proxy.accept_connections().await;
-            assert_eq!(waiter.outcome().await.map(drop), Err(AcquireError::NodeDeleted));
-        }
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+        assert_eq!(waiter.outcome().await.map(drop), Err(AcquireError::NodeDeleted));
+    }
+    emptied(&stage.outsider, &path).await;
 }
 
 /// The place in the queue is kept, and the watch with it.
-#[tokio::test]
-async fn a_waiter_that_was_disconnected_for_a_while_is_woken_as_if_nothing_had_been() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("kept").await;
-        let ahead = contend(&stage.outsider, &path, "lock-").await;
-        let mut waiter = Waiter::asleep(&stage, &path).await;
-        let behind = contend(&stage.outsider, &path, "lock-").await;
-        let rearmed = waiter.proxy.on(Match::reply(OpCode::SET_WATCHES)).watch();
-        waiter.proxy.reset_all();
-        within(rearmed.fired()).await;
-        assert!(waiter.still_waits().await);
-        stage.outsider.delete(&ahead).await.unwrap();
-        let guard = waiter.outcome().await.unwrap();
-        within(guard.release()).await.unwrap();
-        stage.outsider.delete(&behind).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_waiter_that_was_disconnected_for_a_while_is_woken_as_if_nothing_had_been(stage: Stage) {
+    let path = stage.existing("kept").await;
+    let ahead = contend(&stage.outsider, &path, "lock-").await;
+    let mut waiter = Waiter::asleep(&stage, &path).await;
+    let behind = contend(&stage.outsider, &path, "lock-").await;
+    let rearmed = waiter.proxy.on(Match::reply(OpCode::SET_WATCHES)).watch();
+    waiter.proxy.reset_all();
+    within(rearmed.fired()).await;
+    assert!(waiter.still_waits().await);
+    stage.outsider.delete(&ahead).await.unwrap();
+    let guard = waiter.outcome().await.unwrap();
+    within(guard.release()).await.unwrap();
+    stage.outsider.delete(&behind).await.unwrap();
 }
 
 /// A listing that is older than the end of the one in front names it still. The read that is to watch it
 /// finds out.
-#[tokio::test]
-async fn a_listing_that_arrives_after_the_one_in_front_is_gone_does_not_bring_it_back() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("stale").await;
-        let holder = contend(&stage.outsider, &path, "lock-").await;
-        let nearest = contend(&stage.outsider, &path, "lock-").await;
-        let mut waiter = Waiter::asleep(&stage, &path).await;
-        let listing = waiter.proxy.on(Match::reply(OpCode::GET_CHILDREN2).once()).hold();
-        stage.outsider.delete(&nearest).await.unwrap();
-        within(listing.fired()).await;
-        // The listing shows the holder, who is gone when it arrives.
-        stage.outsider.delete(&holder).await.unwrap();
-        listing.release();
-        let guard = waiter.outcome().await.unwrap();
-        within(guard.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_listing_that_arrives_after_the_one_in_front_is_gone_does_not_bring_it_back(
+    stage: Stage,
+) {
+    let path = stage.existing("stale").await;
+    let holder = contend(&stage.outsider, &path, "lock-").await;
+    let nearest = contend(&stage.outsider, &path, "lock-").await;
+    let mut waiter = Waiter::asleep(&stage, &path).await;
+    let listing = waiter.proxy.on(Match::reply(OpCode::GET_CHILDREN2).once()).hold();
+    stage.outsider.delete(&nearest).await.unwrap();
+    within(listing.fired()).await;
+    // The listing shows the holder, who is gone when it arrives.
+    stage.outsider.delete(&holder).await.unwrap();
+    listing.release();
+    let guard = waiter.outcome().await.unwrap();
+    within(guard.release()).await.unwrap();
 }
 
 /// A Curator writer that goes on as a reader puts a node in front of everybody who waits, with the number
 /// that its write lock has.
-#[tokio::test]
-async fn the_end_of_a_write_lock_in_front_is_no_proof() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("downgrade").await;
-        let write = contend(&stage.outsider, &path, "_c_6e9a-__WRIT__").await;
-        let mut waiter = Waiter::asleep(&stage, &path).await;
-        let read = format!("{path}/_c_51b0-__READ__{}", &write[write.len() - 10..]);
-        stage.outsider.create(&read, b"").mode(CreateMode::Ephemeral).await.unwrap();
-        stage.outsider.delete(&write).await.unwrap();
-        waiter.has_read(3).await;
-        assert!(waiter.still_waits().await);
-        stage.outsider.delete(&read).await.unwrap();
-        within(waiter.outcome().await.unwrap().release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn the_end_of_a_write_lock_in_front_is_no_proof(stage: Stage) {
+    let path = stage.existing("downgrade").await;
+    let write = contend(&stage.outsider, &path, "_c_6e9a-__WRIT__").await;
+    let mut waiter = Waiter::asleep(&stage, &path).await;
+    let read = format!("{path}/_c_51b0-__READ__{}", &write[write.len() - 10..]);
+    stage.outsider.create(&read, b"").mode(CreateMode::Ephemeral).await.unwrap();
+    stage.outsider.delete(&write).await.unwrap();
+    waiter.has_read(3).await;
+    assert!(waiter.still_waits().await);
+    stage.outsider.delete(&read).await.unwrap();
+    within(waiter.outcome().await.unwrap().release()).await.unwrap();
 }
 
 /// Somebody new behind a waiter changes nothing for it.
-#[tokio::test]
-async fn newcomers_do_not_disturb_who_sleeps() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("newcomers").await;
-        let ahead = contend(&stage.outsider, &path, "lock-").await;
-        let mut waiter = Waiter::asleep(&stage, &path).await;
-        let mut newcomers = Vec::new();
-        for _ in 0..5 {
-            newcomers.push(contend(&stage.outsider, &path, "lock-").await);
-        }
-        joined(&stage.outsider, &path, 7).await;
-        for newcomer in &newcomers {
-            stage.outsider.delete(newcomer).await.unwrap();
-        }
-        assert!(waiter.still_waits().await);
-        assert_eq!(waiter.frames().counts().of(Kind::Notification), 0);
-        assert_eq!(since_asleep(&waiter, 4), []);
-        stage.outsider.delete(&ahead).await.unwrap();
-        within(waiter.outcome().await.unwrap().release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn newcomers_do_not_disturb_who_sleeps(stage: Stage) {
+    let path = stage.existing("newcomers").await;
+    let ahead = contend(&stage.outsider, &path, "lock-").await;
+    let mut waiter = Waiter::asleep(&stage, &path).await;
+    let mut newcomers = Vec::new();
+    for _ in 0..5 {
+        newcomers.push(contend(&stage.outsider, &path, "lock-").await);
+    }
+    joined(&stage.outsider, &path, 7).await;
+    for newcomer in &newcomers {
+        stage.outsider.delete(newcomer).await.unwrap();
+    }
+    assert!(waiter.still_waits().await);
+    assert_eq!(waiter.frames().counts().of(Kind::Notification), 0);
+    assert_eq!(since_asleep(&waiter, 4), []);
+    stage.outsider.delete(&ahead).await.unwrap();
+    within(waiter.outcome().await.unwrap().release()).await.unwrap();
 }
 
 /// Servers do not tell whoever may no longer read a node that it is gone, and the watch is gone with it.
-#[tokio::test]
-async fn a_waiter_whose_watch_came_to_nothing_looks_again() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("silence").await;
-        let ahead = contend(&stage.outsider, &path, "lock-").await;
-        let (proxy, zk) = stage.proxied().await;
-        let lock = Lock::builder(&zk, &path).recheck(Some(Duration::from_millis(100))).build();
-        let silence = proxy.on(Match::notification()).drop_frame();
-        let mut waiting = pin!(lock.acquire());
-        let asleep = async {
-            joined(&stage.outsider, &path, 2).await;
-            proxy.wait_for(|frame| frame.is_reply(OpCode::GET_DATA)).await;
-            stage.outsider.delete(&ahead).await.unwrap();
-            silence.fired().await;
-        };
-        tokio::select! {
-            biased;
-            _ = &mut waiting => panic!("granted before the one in front was gone"),
-            () = within(asleep) => {}
-        }
-        within(within(waiting).await.unwrap().release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_waiter_whose_watch_came_to_nothing_looks_again(stage: Stage) {
+    let path = stage.existing("silence").await;
+    let ahead = contend(&stage.outsider, &path, "lock-").await;
+    let (proxy, zk) = stage.proxied().await;
+    let lock = Lock::builder(&zk, &path).recheck(Some(Duration::from_millis(100))).build();
+    let silence = proxy.on(Match::notification()).drop_frame();
+    let mut waiting = pin!(lock.acquire());
+    let asleep = async {
+        joined(&stage.outsider, &path, 2).await;
+        proxy.wait_for(|frame| frame.is_reply(OpCode::GET_DATA)).await;
+        stage.outsider.delete(&ahead).await.unwrap();
+        silence.fired().await;
+    };
+    tokio::select! {
+        biased;
+        _ = &mut waiting => panic!("granted before the one in front was gone"),
+        () = within(asleep) => {}
+    }
+    within(within(waiting).await.unwrap().release()).await.unwrap();
 }

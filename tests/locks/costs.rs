@@ -8,6 +8,7 @@ use zk_locks::{
 };
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Frames, Kind, Mark, Match, Proxy};
+use zk_tests::test_with;
 
 use crate::support::{Stage, emptied, on_each_release, ops, options_for, within};
 
@@ -95,303 +96,269 @@ impl<T> Sleeper<T> {
     }
 }
 
-#[tokio::test]
-async fn a_reader_behind_a_writer_costs_what_any_waiter_does_and_its_turn_costs_nothing() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("rw").await;
-        let writing = within(RwLock::new(&stage.outsider, &path).write()).await.unwrap();
-        let meter = Meter::new(&stage).await;
-        let lock = RwLock::new(&meter.zk, &path);
-        let asleep = [JOIN, [READ; 2]].concat();
-        let reader = meter.sleeps(&asleep, 2, async move { lock.read().await }).await;
-        within(writing.release()).await.unwrap();
-        let reading = reader.wakes(&meter, &[], 1).await.unwrap();
-        meter.costs(&[OpCode::DELETE], 1, reading.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_reader_behind_a_writer_costs_what_any_waiter_does_and_its_turn_costs_nothing(
+    stage: Stage,
+) {
+    let path = stage.existing("rw").await;
+    let writing = within(RwLock::new(&stage.outsider, &path).write()).await.unwrap();
+    let meter = Meter::new(&stage).await;
+    let lock = RwLock::new(&meter.zk, &path);
+    let asleep = [JOIN, [READ; 2]].concat();
+    let reader = meter.sleeps(&asleep, 2, async move { lock.read().await }).await;
+    within(writing.release()).await.unwrap();
+    let reading = reader.wakes(&meter, &[], 1).await.unwrap();
+    meter.costs(&[OpCode::DELETE], 1, reading.release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn going_on_to_read_or_to_write_costs_one_round_trip() {
-    on_each_release(async |stage: Stage| {
-        let meter = Meter::new(&stage).await;
-        let lock = RwLock::new(&meter.zk, &stage.existing("rw").await);
-        let writing = within(lock.write()).await.unwrap();
-        let mark = meter.proxy.mark();
-        let reading = within(writing.downgrade()).await.unwrap();
-        assert_eq!(meter.proxy.frames_since(mark).round_trips(), 1);
-        let frames = meter.since(mark).await;
-        assert_eq!(ops(&frames), [OpCode::MULTI, OpCode::SYNC], "{frames}");
+#[test_with(on_each_release)]
+async fn going_on_to_read_or_to_write_costs_one_round_trip(stage: Stage) {
+    let meter = Meter::new(&stage).await;
+    let lock = RwLock::new(&meter.zk, &stage.existing("rw").await);
+    let writing = within(lock.write()).await.unwrap();
+    let mark = meter.proxy.mark();
+    let reading = within(writing.downgrade()).await.unwrap();
+    assert_eq!(meter.proxy.frames_since(mark).round_trips(), 1);
+    let frames = meter.since(mark).await;
+    assert_eq!(ops(&frames), [OpCode::MULTI, OpCode::SYNC], "{frames}");
 
-        let mark = meter.proxy.mark();
-        let writing = within(reading.try_upgrade()).await.unwrap();
-        assert_eq!(meter.proxy.frames_since(mark).round_trips(), 1);
-        let frames = meter.since(mark).await;
-        let expected = [&JOIN[..], &[OpCode::DELETE, OpCode::SYNC]].concat();
-        assert_eq!(ops(&frames), expected, "{frames}");
-        within(writing.release()).await.unwrap();
-    })
-    .await;
+    let mark = meter.proxy.mark();
+    let writing = within(reading.try_upgrade()).await.unwrap();
+    assert_eq!(meter.proxy.frames_since(mark).round_trips(), 1);
+    let frames = meter.since(mark).await;
+    let expected = [&JOIN[..], &[OpCode::DELETE, OpCode::SYNC]].concat();
+    assert_eq!(ops(&frames), expected, "{frames}");
+    within(writing.release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_permit_that_is_waited_for_costs_a_listing_more_and_its_turn_a_listing_and_a_write() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("permits");
-        let taken = within(Semaphore::new(&stage.outsider, &path, 1).acquire()).await.unwrap();
-        let meter = Meter::new(&stage).await;
-        let semaphore = Semaphore::new(&meter.zk, &path, 1);
-        let asleep = [OpCode::CREATE2, LIST, LIST, LIST];
-        let waiter = meter.sleeps(&asleep, 2, async move { semaphore.acquire().await }).await;
-        within(taken.release()).await.unwrap();
-        let permit = waiter.wakes(&meter, &[LIST, OpCode::MULTI], 2).await.unwrap();
-        // The second notification was of its own permit: it had watched once more.
-        meter.costs(&[OpCode::DELETE], 1, permit.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_permit_that_is_waited_for_costs_a_listing_more_and_its_turn_a_listing_and_a_write(
+    stage: Stage,
+) {
+    let path = stage.path("permits");
+    let taken = within(Semaphore::new(&stage.outsider, &path, 1).acquire()).await.unwrap();
+    let meter = Meter::new(&stage).await;
+    let semaphore = Semaphore::new(&meter.zk, &path, 1);
+    let asleep = [OpCode::CREATE2, LIST, LIST, LIST];
+    let waiter = meter.sleeps(&asleep, 2, async move { semaphore.acquire().await }).await;
+    within(taken.release()).await.unwrap();
+    let permit = waiter.wakes(&meter, &[LIST, OpCode::MULTI], 2).await.unwrap();
+    // The second notification was of its own permit: it had watched once more.
+    meter.costs(&[OpCode::DELETE], 1, permit.release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_semaphore_of_one_permit_costs_two_round_trips_and_a_failed_try_one() {
-    on_each_release(async |stage: Stage| {
-        let meter = Meter::new(&stage).await;
-        let mutex = SemaphoreMutex::new(&meter.zk, &stage.path("mutex"));
-        within(within(mutex.acquire()).await.unwrap().release()).await.unwrap();
-        let free = [OpCode::CREATE2, LIST, LIST, OpCode::MULTI];
-        let held = meter.costs(&free, 2, mutex.acquire()).await.unwrap();
-        assert!(meter.costs(&[LIST; 2], 1, mutex.try_acquire()).await.unwrap().is_none());
-        meter.costs(&[OpCode::DELETE], 1, held.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_semaphore_of_one_permit_costs_two_round_trips_and_a_failed_try_one(stage: Stage) {
+    let meter = Meter::new(&stage).await;
+    let mutex = SemaphoreMutex::new(&meter.zk, &stage.path("mutex"));
+    within(within(mutex.acquire()).await.unwrap().release()).await.unwrap();
+    let free = [OpCode::CREATE2, LIST, LIST, OpCode::MULTI];
+    let held = meter.costs(&free, 2, mutex.acquire()).await.unwrap();
+    assert!(meter.costs(&[LIST; 2], 1, mutex.try_acquire()).await.unwrap().is_none());
+    meter.costs(&[OpCode::DELETE], 1, held.release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn waiting_for_two_locks_costs_two_round_trips_and_their_turn_costs_nothing() {
-    on_each_release(async |stage: Stage| {
-        let paths = [stage.existing("a").await, stage.existing("b").await];
-        let held = within(MultiLock::new(&stage.outsider, &paths).acquire()).await.unwrap();
-        let meter = Meter::new(&stage).await;
-        let both = MultiLock::new(&meter.zk, &paths);
-        assert!(meter.costs(&[LIST; 2], 1, both.try_acquire()).await.unwrap().is_none());
-        let asleep = [&[OpCode::MULTI, LIST, LIST][..], &[READ; 4]].concat();
-        let waiter = meter.sleeps(&asleep, 2, async move { both.acquire().await }).await;
-        within(held.release()).await.unwrap();
-        let guards = waiter.wakes(&meter, &[], 2).await.unwrap();
-        meter.costs(&[OpCode::MULTI; 2], 1, guards.check()).await.unwrap();
-        meter.costs(&[OpCode::DELETE; 2], 1, guards.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn waiting_for_two_locks_costs_two_round_trips_and_their_turn_costs_nothing(stage: Stage) {
+    let paths = [stage.existing("a").await, stage.existing("b").await];
+    let held = within(MultiLock::new(&stage.outsider, &paths).acquire()).await.unwrap();
+    let meter = Meter::new(&stage).await;
+    let both = MultiLock::new(&meter.zk, &paths);
+    assert!(meter.costs(&[LIST; 2], 1, both.try_acquire()).await.unwrap().is_none());
+    let asleep = [&[OpCode::MULTI, LIST, LIST][..], &[READ; 4]].concat();
+    let waiter = meter.sleeps(&asleep, 2, async move { both.acquire().await }).await;
+    within(held.release()).await.unwrap();
+    let guards = waiter.wakes(&meter, &[], 2).await.unwrap();
+    meter.costs(&[OpCode::MULTI; 2], 1, guards.check()).await.unwrap();
+    meter.costs(&[OpCode::DELETE; 2], 1, guards.release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn proclaiming_costs_one_request_and_following_who_leads_two_for_each_change() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("election").await;
-        let theirs = Meter::new(&stage).await;
-        let election = Election::new(&theirs.zk, &path);
-        let lead = theirs.costs(&JOIN, 1, election.campaign(b"one")).await.unwrap();
+#[test_with(on_each_release)]
+async fn proclaiming_costs_one_request_and_following_who_leads_two_for_each_change(stage: Stage) {
+    let path = stage.existing("election").await;
+    let theirs = Meter::new(&stage).await;
+    let election = Election::new(&theirs.zk, &path);
+    let lead = theirs.costs(&JOIN, 1, election.campaign(b"one")).await.unwrap();
 
-        let meter = Meter::new(&stage).await;
-        let mut leaders = Election::new(&meter.zk, &path).observe();
-        let leader = meter.costs(&[LIST, READ], 2, leaders.next()).await.unwrap();
-        assert_eq!(leader.map(|leader| leader.token), Some(lead.token()));
-        let follower = tokio::spawn(async move { (leaders.next().await, leaders) });
-        let mark = meter.proxy.mark();
-        theirs.costs(&[OpCode::MULTI], 1, lead.proclaim(b"two")).await.unwrap();
-        let (leader, _leaders) = within(follower).await.unwrap();
-        assert_eq!(&*leader.unwrap().unwrap().data, b"two");
-        let frames = meter.proxy.frames_since(mark);
-        let heard = frames.iter().filter(|frame| frame.kind == Kind::Notification).count();
-        assert_eq!((ops(&frames), heard), (vec![LIST, READ], 1), "{frames}");
-        theirs.costs(&[OpCode::DELETE], 1, lead.resign()).await.unwrap();
-    })
-    .await;
+    let meter = Meter::new(&stage).await;
+    let mut leaders = Election::new(&meter.zk, &path).observe();
+    let leader = meter.costs(&[LIST, READ], 2, leaders.next()).await.unwrap();
+    assert_eq!(leader.map(|leader| leader.token), Some(lead.token()));
+    let follower = tokio::spawn(async move { (leaders.next().await, leaders) });
+    let mark = meter.proxy.mark();
+    theirs.costs(&[OpCode::MULTI], 1, lead.proclaim(b"two")).await.unwrap();
+    let (leader, _leaders) = within(follower).await.unwrap();
+    assert_eq!(&*leader.unwrap().unwrap().data, b"two");
+    let frames = meter.proxy.frames_since(mark);
+    let heard = frames.iter().filter(|frame| frame.kind == Kind::Notification).count();
+    assert_eq!((ops(&frames), heard), (vec![LIST, READ], 1), "{frames}");
+    theirs.costs(&[OpCode::DELETE], 1, lead.resign()).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_latch_costs_a_campaign_and_a_watch_on_its_node() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("latch").await;
-        let meter = Meter::new(&stage).await;
-        let watched = meter.proxy.on(Match::reply(READ)).watch();
-        let mark = meter.proxy.mark();
-        let latch = Election::new(&meter.zk, &path).latch(b"");
-        within(watched.fired()).await;
-        assert!(latch.is_leader());
-        let names = stage.outsider.children(&path).await.unwrap().0;
-        assert_eq!(latch.path(), Some(format!("{path}/{}", names[0])));
-        let frames = meter.since(mark).await;
-        assert_eq!(ops(&frames), [&JOIN[..], &[READ, OpCode::SYNC]].concat(), "{frames}");
+#[test_with(on_each_release)]
+async fn a_latch_costs_a_campaign_and_a_watch_on_its_node(stage: Stage) {
+    let path = stage.existing("latch").await;
+    let meter = Meter::new(&stage).await;
+    let watched = meter.proxy.on(Match::reply(READ)).watch();
+    let mark = meter.proxy.mark();
+    let latch = Election::new(&meter.zk, &path).latch(b"");
+    within(watched.fired()).await;
+    assert!(latch.is_leader());
+    let names = stage.outsider.children(&path).await.unwrap().0;
+    assert_eq!(latch.path(), Some(format!("{path}/{}", names[0])));
+    let frames = meter.since(mark).await;
+    assert_eq!(ops(&frames), [&JOIN[..], &[READ, OpCode::SYNC]].concat(), "{frames}");
 
-        // Its node is taken away: it stands again.
-        let mark = meter.proxy.mark();
-        let (names, _) = stage.outsider.children(&path).await.unwrap();
-        stage.outsider.delete(&format!("{path}/{}", names[0])).await.unwrap();
-        within(watched.fired_times(2)).await;
-        let frames = meter.since(mark).await;
-        let again = ops(&frames);
-        // That the old node is gone is asked for by who owned it.
-        let again: Vec<_> = again.into_iter().filter(|op| *op != OpCode::DELETE).collect();
-        // Whether the session has gone with it is asked first.
-        let expected = [&[OpCode::EXISTS], &JOIN[..], &[READ, OpCode::SYNC]].concat();
-        assert_eq!(again, expected, "{frames}");
-        within(latch.resign()).await;
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+    // Its node is taken away: it stands again.
+    let mark = meter.proxy.mark();
+    let (names, _) = stage.outsider.children(&path).await.unwrap();
+    stage.outsider.delete(&format!("{path}/{}", names[0])).await.unwrap();
+    within(watched.fired_times(2)).await;
+    let frames = meter.since(mark).await;
+    let again = ops(&frames);
+    // That the old node is gone is asked for by who owned it.
+    let again: Vec<_> = again.into_iter().filter(|op| *op != OpCode::DELETE).collect();
+    // Whether the session has gone with it is asked first.
+    let expected = [&[OpCode::EXISTS], &JOIN[..], &[READ, OpCode::SYNC]].concat();
+    assert_eq!(again, expected, "{frames}");
+    within(latch.resign()).await;
+    emptied(&stage.outsider, &path).await;
 }
 
-#[tokio::test]
-async fn a_barrier_costs_a_write_to_set_two_requests_to_remove_and_a_read_to_wait_at() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("barrier");
-        let (meter, theirs) = (Meter::new(&stage).await, Meter::new(&stage).await);
-        let barrier = Barrier::new(&meter.zk, &path);
-        assert!(meter.costs(&[OpCode::CREATE2], 1, barrier.set()).await.unwrap());
-        assert!(meter.costs(&[OpCode::EXISTS], 1, barrier.is_set()).await.unwrap());
-        let waiting = Barrier::new(&theirs.zk, &path);
-        let waiter = theirs.sleeps(&[READ], 1, async move { waiting.wait().await }).await;
-        meter.costs(&[OpCode::EXISTS, OpCode::DELETE], 2, barrier.remove()).await.unwrap();
-        waiter.wakes(&theirs, &[], 1).await.unwrap();
-        meter.costs(&[READ], 1, barrier.wait()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_barrier_costs_a_write_to_set_two_requests_to_remove_and_a_read_to_wait_at(stage: Stage) {
+    let path = stage.path("barrier");
+    let (meter, theirs) = (Meter::new(&stage).await, Meter::new(&stage).await);
+    let barrier = Barrier::new(&meter.zk, &path);
+    assert!(meter.costs(&[OpCode::CREATE2], 1, barrier.set()).await.unwrap());
+    assert!(meter.costs(&[OpCode::EXISTS], 1, barrier.is_set()).await.unwrap());
+    let waiting = Barrier::new(&theirs.zk, &path);
+    let waiter = theirs.sleeps(&[READ], 1, async move { waiting.wait().await }).await;
+    meter.costs(&[OpCode::EXISTS, OpCode::DELETE], 2, barrier.remove()).await.unwrap();
+    waiter.wakes(&theirs, &[], 1).await.unwrap();
+    meter.costs(&[READ], 1, barrier.wait()).await.unwrap();
 }
 
-#[tokio::test]
-async fn leaving_together_costs_five_requests_and_two_at_most_for_each_of_the_others() {
-    on_each_release(async |stage: Stage| {
-        for participants in [1, 3] {
-            let path = stage.path(&format!("leave-{participants}"));
-            let mut there = Vec::new();
-            let mut entering = Vec::new();
-            for _ in 0..participants {
-                let meter = Meter::new(&stage).await;
-                let barrier = DoubleBarrier::new(&meter.zk, &path, participants);
-                entering.push(tokio::spawn(async move { barrier.enter().await.unwrap() }));
-                there.push(meter);
-            }
-            let mut leaving = Vec::new();
-            for (meter, entered) in there.iter().zip(entering) {
-                let entered = within(entered).await.unwrap();
-                meter.zk.sync("/").await.unwrap();
-                leaving.push((meter.proxy.mark(), entered));
-            }
-            let leaving: Vec<_> = leaving
-                .into_iter()
-                .map(|(mark, entered)| (mark, tokio::spawn(entered.leave())))
-                .collect();
-            for (meter, (mark, left)) in there.iter().zip(leaving) {
-                within(left).await.unwrap().unwrap();
-                let frames = meter.proxy.frames_since(mark);
-                let expected = 5..=5 + 2 * (participants - 1);
-                assert!(expected.contains(&ops(&frames).len()), "{expected:?}: {frames}");
-            }
-            emptied(&stage.outsider, &path).await;
+#[test_with(on_each_release)]
+async fn leaving_together_costs_five_requests_and_two_at_most_for_each_of_the_others(stage: Stage) {
+    for participants in [1, 3] {
+        let path = stage.path(&format!("leave-{participants}"));
+        let mut there = Vec::new();
+        let mut entering = Vec::new();
+        for _ in 0..participants {
+            let meter = Meter::new(&stage).await;
+            let barrier = DoubleBarrier::new(&meter.zk, &path, participants);
+            entering.push(tokio::spawn(async move { barrier.enter().await.unwrap() }));
+            there.push(meter);
         }
-    })
-    .await;
+        let mut leaving = Vec::new();
+        for (meter, entered) in there.iter().zip(entering) {
+            let entered = within(entered).await.unwrap();
+            meter.zk.sync("/").await.unwrap();
+            leaving.push((meter.proxy.mark(), entered));
+        }
+        let leaving: Vec<_> = leaving
+            .into_iter()
+            .map(|(mark, entered)| (mark, tokio::spawn(entered.leave())))
+            .collect();
+        for (meter, (mark, left)) in there.iter().zip(leaving) {
+            within(left).await.unwrap().unwrap();
+            let frames = meter.proxy.frames_since(mark);
+            let expected = 5..=5 + 2 * (participants - 1);
+            assert!(expected.contains(&ops(&frames).len()), "{expected:?}: {frames}");
+        }
+        emptied(&stage.outsider, &path).await;
+    }
 }
 
-#[tokio::test]
-async fn a_simple_lock_that_is_taken_costs_a_write_and_a_read_and_its_turn_a_write() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("simple");
-        let held = within(SimpleLock::new(&stage.outsider, &path).acquire()).await.unwrap();
-        let meter = Meter::new(&stage).await;
-        let lock = SimpleLock::new(&meter.zk, &path);
-        let asleep = [OpCode::MULTI, READ];
-        let waiter = meter.sleeps(&asleep, 2, async move { lock.acquire().await }).await;
-        within(held.release()).await.unwrap();
-        let guard = waiter.wakes(&meter, &[OpCode::MULTI], 1).await.unwrap();
-        within(guard.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_simple_lock_that_is_taken_costs_a_write_and_a_read_and_its_turn_a_write(stage: Stage) {
+    let path = stage.path("simple");
+    let held = within(SimpleLock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    let meter = Meter::new(&stage).await;
+    let lock = SimpleLock::new(&meter.zk, &path);
+    let asleep = [OpCode::MULTI, READ];
+    let waiter = meter.sleeps(&asleep, 2, async move { lock.acquire().await }).await;
+    within(held.release()).await.unwrap();
+    let guard = waiter.wakes(&meter, &[OpCode::MULTI], 1).await.unwrap();
+    within(guard.release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_herd_lock_costs_what_a_lock_does_and_a_listing_for_each_change_while_waiting() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("herd").await;
-        let meter = Meter::new(&stage).await;
-        let lock = HerdLock::new(&meter.zk, &path);
-        let held = meter.costs(&JOIN, 1, lock.acquire()).await.unwrap();
-        meter.costs(&[OpCode::DELETE], 1, held.release()).await.unwrap();
+#[test_with(on_each_release)]
+async fn a_herd_lock_costs_what_a_lock_does_and_a_listing_for_each_change_while_waiting(
+    stage: Stage,
+) {
+    let path = stage.existing("herd").await;
+    let meter = Meter::new(&stage).await;
+    let lock = HerdLock::new(&meter.zk, &path);
+    let held = meter.costs(&JOIN, 1, lock.acquire()).await.unwrap();
+    meter.costs(&[OpCode::DELETE], 1, held.release()).await.unwrap();
 
-        let outside = Lock::new(&stage.outsider, &path);
-        let first = within(outside.acquire()).await.unwrap();
-        let listed = meter.proxy.on(Match::reply(LIST).nth(3)).watch();
-        let asleep = [OpCode::CREATE2, LIST, LIST];
-        let waiter = meter.sleeps(&asleep, 2, async move { lock.acquire().await }).await;
-        // Somebody behind it is none of its business, and wakes it all the same.
-        let behind = within(outside.enqueue()).await.unwrap();
-        within(listed.fired()).await;
-        meter.zk.sync("/").await.unwrap();
-        within(first.release()).await.unwrap();
-        let guard = waiter.wakes(&meter, &[LIST, OpCode::SYNC, LIST], 2).await.unwrap();
-        drop(behind);
-        within(guard.release()).await.unwrap();
-    })
-    .await;
+    let outside = Lock::new(&stage.outsider, &path);
+    let first = within(outside.acquire()).await.unwrap();
+    let listed = meter.proxy.on(Match::reply(LIST).nth(3)).watch();
+    let asleep = [OpCode::CREATE2, LIST, LIST];
+    let waiter = meter.sleeps(&asleep, 2, async move { lock.acquire().await }).await;
+    // Somebody behind it is none of its business, and wakes it all the same.
+    let behind = within(outside.enqueue()).await.unwrap();
+    within(listed.fired()).await;
+    meter.zk.sync("/").await.unwrap();
+    within(first.release()).await.unwrap();
+    let guard = waiter.wakes(&meter, &[LIST, OpCode::SYNC, LIST], 2).await.unwrap();
+    drop(behind);
+    within(guard.release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_group_costs_one_request_to_join_and_one_for_each_member_besides_the_listing_to_read() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("group").await;
-        let meter = Meter::new(&stage).await;
-        let group = Group::new(&meter.zk, &path);
-        let one = meter.costs(&[OpCode::CREATE2], 1, group.join(b"1")).await.unwrap();
-        let two = meter.costs(&[OpCode::CREATE2], 1, group.join(b"2")).await.unwrap();
-        let read = [LIST, READ, READ];
-        assert_eq!(meter.costs(&read, 2, group.members()).await.unwrap().len(), 2);
-        let mut members = group.follow();
-        assert_eq!(meter.costs(&read, 2, members.next()).await.unwrap().len(), 2);
-        meter.costs(&[OpCode::DELETE], 1, two.leave()).await.unwrap();
-        assert_eq!(meter.costs(&[LIST, READ], 2, members.next()).await.unwrap().len(), 1);
-        meter.costs(&[OpCode::DELETE], 1, one.leave()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_group_costs_one_request_to_join_and_one_for_each_member_besides_the_listing_to_read(
+    stage: Stage,
+) {
+    let path = stage.existing("group").await;
+    let meter = Meter::new(&stage).await;
+    let group = Group::new(&meter.zk, &path);
+    let one = meter.costs(&[OpCode::CREATE2], 1, group.join(b"1")).await.unwrap();
+    let two = meter.costs(&[OpCode::CREATE2], 1, group.join(b"2")).await.unwrap();
+    let read = [LIST, READ, READ];
+    assert_eq!(meter.costs(&read, 2, group.members()).await.unwrap().len(), 2);
+    let mut members = group.follow();
+    assert_eq!(meter.costs(&read, 2, members.next()).await.unwrap().len(), 2);
+    meter.costs(&[OpCode::DELETE], 1, two.leave()).await.unwrap();
+    assert_eq!(meter.costs(&[LIST, READ], 2, members.next()).await.unwrap().len(), 1);
+    meter.costs(&[OpCode::DELETE], 1, one.leave()).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_persistent_node_costs_two_requests_each_time_that_it_is_made() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("persistent");
-        let proxy = stage.proxy().await;
-        let watched = proxy.on(Match::reply(READ)).watch();
-        let mark = proxy.mark();
-        let node = PersistentNode::start(options_for(&proxy), &path, b"here").await.unwrap();
-        within(watched.fired()).await;
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::CREATE2, READ], "{frames}");
-        let mark = proxy.mark();
-        stage.outsider.delete(&path).await.unwrap();
-        within(watched.fired_times(2)).await;
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::CREATE2, READ], "{frames}");
-        let gone = frames.iter().filter(|frame| frame.event == Some(EventType::NODE_DELETED));
-        assert_eq!(gone.count(), 1, "{frames}");
-        within(node.close()).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_persistent_node_costs_two_requests_each_time_that_it_is_made(stage: Stage) {
+    let path = stage.path("persistent");
+    let proxy = stage.proxy().await;
+    let watched = proxy.on(Match::reply(READ)).watch();
+    let mark = proxy.mark();
+    let node = PersistentNode::start(options_for(&proxy), &path, b"here").await.unwrap();
+    within(watched.fired()).await;
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), [OpCode::CREATE2, READ], "{frames}");
+    let mark = proxy.mark();
+    stage.outsider.delete(&path).await.unwrap();
+    within(watched.fired_times(2)).await;
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), [OpCode::CREATE2, READ], "{frames}");
+    let gone = frames.iter().filter(|frame| frame.event == Some(EventType::NODE_DELETED));
+    assert_eq!(gone.count(), 1, "{frames}");
+    within(node.close()).await;
 }
 
-#[tokio::test]
-async fn looking_at_a_queue_costs_a_read_for_each_in_it_and_interfering_one_write() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("queue").await;
-        let lock = Lock::new(&stage.outsider, &path);
-        let held = within(lock.acquire()).await.unwrap();
-        let waiting = within(lock.enqueue()).await.unwrap();
-        let meter = Meter::new(&stage).await;
-        let queue = Lock::new(&meter.zk, &path).queue();
-        let there = meter.costs(&[LIST, READ, READ], 2, queue.contenders()).await.unwrap();
-        assert!(meter.costs(&[OpCode::SET_DATA], 1, queue.revoke(&there[0])).await.unwrap());
-        let evict = [OpCode::EXISTS, OpCode::DELETE];
-        assert!(meter.costs(&evict, 2, queue.evict(&there[1])).await.unwrap());
-        drop(waiting);
-        within(held.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn looking_at_a_queue_costs_a_read_for_each_in_it_and_interfering_one_write(stage: Stage) {
+    let path = stage.existing("queue").await;
+    let lock = Lock::new(&stage.outsider, &path);
+    let held = within(lock.acquire()).await.unwrap();
+    let waiting = within(lock.enqueue()).await.unwrap();
+    let meter = Meter::new(&stage).await;
+    let queue = Lock::new(&meter.zk, &path).queue();
+    let there = meter.costs(&[LIST, READ, READ], 2, queue.contenders()).await.unwrap();
+    assert!(meter.costs(&[OpCode::SET_DATA], 1, queue.revoke(&there[0])).await.unwrap());
+    let evict = [OpCode::EXISTS, OpCode::DELETE];
+    assert!(meter.costs(&evict, 2, queue.evict(&there[1])).await.unwrap());
+    drop(waiting);
+    within(held.release()).await.unwrap();
 }

@@ -9,6 +9,7 @@ use zk_client::EventType;
 use zk_locks::{Guard, Lock};
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Frame, Frames, Kind, Match, Proxy};
+use zk_tests::test_with;
 
 use crate::support::{Stage, client_behind, emptied, on_each_release, ops, within};
 
@@ -35,142 +36,131 @@ fn notifications(frames: &Frames) -> Vec<&Frame> {
     frames.iter().filter(|frame| frame.kind == Kind::Notification).collect()
 }
 
-#[tokio::test]
-async fn a_free_lock_is_taken_by_two_requests_in_one_round_trip_and_released_by_one_request() {
-    on_each_release(async |stage: Stage| {
-        let (proxy, zk) = stage.proxied().await;
-        let lock = Lock::new(&zk, &stage.existing("free").await);
+#[test_with(on_each_release)]
+async fn a_free_lock_is_taken_by_two_requests_in_one_round_trip_and_released_by_one_request(
+    stage: Stage,
+) {
+    let (proxy, zk) = stage.proxied().await;
+    let lock = Lock::new(&zk, &stage.existing("free").await);
 
-        let mark = proxy.mark();
-        let guard = acquire_in_one_trip(&proxy, &lock).await;
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::CREATE2, OpCode::GET_CHILDREN2], "{frames}");
-        let batches: BTreeSet<_> = frames.requests().iter().map(|frame| frame.batch).collect();
-        assert_eq!((batches.len(), frames.round_trips()), (1, 1), "{frames}");
+    let mark = proxy.mark();
+    let guard = acquire_in_one_trip(&proxy, &lock).await;
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), [OpCode::CREATE2, OpCode::GET_CHILDREN2], "{frames}");
+    let batches: BTreeSet<_> = frames.requests().iter().map(|frame| frame.batch).collect();
+    assert_eq!((batches.len(), frames.round_trips()), (1, 1), "{frames}");
 
-        let mark = proxy.mark();
-        within(guard.release()).await.unwrap();
-        zk.sync("/").await.unwrap();
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::DELETE, OpCode::SYNC], "{frames}");
-        assert_eq!(notifications(&frames).len(), 0, "{frames}");
-    })
-    .await;
+    let mark = proxy.mark();
+    within(guard.release()).await.unwrap();
+    zk.sync("/").await.unwrap();
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), [OpCode::DELETE, OpCode::SYNC], "{frames}");
+    assert_eq!(notifications(&frames).len(), 0, "{frames}");
 }
 
-#[tokio::test]
-async fn first_use_of_a_path_with_two_missing_levels_costs_one_further_round_trip() {
-    on_each_release(async |stage: Stage| {
-        let (proxy, zk) = stage.proxied().await;
-        let lock = Lock::new(&zk, &stage.path("missing/lock"));
-        let mark = proxy.mark();
-        let guard = within(lock.acquire()).await.unwrap();
-        let frames = proxy.frames_since(mark);
-        let expected = [
-            OpCode::CREATE2,
-            OpCode::GET_CHILDREN2,
-            OpCode::CREATE_CONTAINER, // The stage itself, which is there.
-            OpCode::CREATE_CONTAINER,
-            OpCode::CREATE_CONTAINER,
-            OpCode::CREATE2,
-            OpCode::GET_CHILDREN2,
-        ];
-        assert_eq!(ops(&frames), expected, "{frames}");
-        assert_eq!(frames.round_trips(), 2, "{frames}");
-        within(guard.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn first_use_of_a_path_with_two_missing_levels_costs_one_further_round_trip(stage: Stage) {
+    let (proxy, zk) = stage.proxied().await;
+    let lock = Lock::new(&zk, &stage.path("missing/lock"));
+    let mark = proxy.mark();
+    let guard = within(lock.acquire()).await.unwrap();
+    let frames = proxy.frames_since(mark);
+    let expected = [
+        OpCode::CREATE2,
+        OpCode::GET_CHILDREN2,
+        OpCode::CREATE_CONTAINER, // The stage itself, which is there.
+        OpCode::CREATE_CONTAINER,
+        OpCode::CREATE_CONTAINER,
+        OpCode::CREATE2,
+        OpCode::GET_CHILDREN2,
+    ];
+    assert_eq!(ops(&frames), expected, "{frames}");
+    assert_eq!(frames.round_trips(), 2, "{frames}");
+    within(guard.release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_waiter_sleeps_after_four_requests_in_two_round_trips_and_is_granted_without_another() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("busy").await;
-        let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
-        let (proxy, zk) = stage.proxied().await;
-        let lock = Lock::new(&zk, &path);
+#[test_with(on_each_release)]
+async fn a_waiter_sleeps_after_four_requests_in_two_round_trips_and_is_granted_without_another(
+    stage: Stage,
+) {
+    let path = stage.existing("busy").await;
+    let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
+    let (proxy, zk) = stage.proxied().await;
+    let lock = Lock::new(&zk, &path);
 
-        let mark = proxy.mark();
-        let read = Match::reply(OpCode::GET_DATA).once();
-        let both_read = Match::request(OpCode::GET_DATA).nth(2);
-        let reads = withhold(&proxy, read, both_read);
-        let armed = proxy.on(Match::reply(OpCode::GET_DATA).nth(2)).watch();
-        let release = async {
-            within(armed.fired()).await;
-            within(holder.release()).await.unwrap();
-        };
-        let (guard, (), ()) = tokio::join!(acquire_in_one_trip(&proxy, &lock), reads, release);
-        let frames = proxy.frames_since(mark);
-        let expected = [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::GET_DATA, OpCode::GET_DATA];
-        assert_eq!(ops(&frames), expected, "{frames}");
-        assert_eq!(frames.round_trips(), 2, "{frames}");
-        assert_eq!(notifications(&frames).len(), 1, "{frames}");
-
-        within(guard.release()).await.unwrap();
-        let frames = proxy.frames_since(mark);
-        let granted = notifications(&frames)[0].sequence;
-        let next = frames.requests().iter().find(|frame| frame.sequence > granted).cloned();
-        assert_eq!(next.and_then(|frame| frame.op), Some(OpCode::DELETE), "{frames}");
-        assert_eq!(frames.requests().len(), 5, "{frames}");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_failed_try_costs_one_read_and_no_write() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("tried").await;
-        let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
-        let (proxy, zk) = stage.proxied().await;
-        let lock = Lock::new(&zk, &path);
-        let mark = proxy.mark();
-        assert!(within(lock.try_acquire()).await.unwrap().is_none());
-        zk.sync("/").await.unwrap();
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::GET_CHILDREN2, OpCode::SYNC], "{frames}");
-
+    let mark = proxy.mark();
+    let read = Match::reply(OpCode::GET_DATA).once();
+    let both_read = Match::request(OpCode::GET_DATA).nth(2);
+    let reads = withhold(&proxy, read, both_read);
+    let armed = proxy.on(Match::reply(OpCode::GET_DATA).nth(2)).watch();
+    let release = async {
+        within(armed.fired()).await;
         within(holder.release()).await.unwrap();
-        let mark = proxy.mark();
-        let guard = within(lock.try_acquire()).await.unwrap().expect("the lock is free");
-        let frames = proxy.frames_since(mark);
-        let expected = [OpCode::GET_CHILDREN2, OpCode::CREATE2, OpCode::GET_CHILDREN2];
-        assert_eq!(ops(&frames), expected, "{frames}");
-        assert_eq!(frames.round_trips(), 2, "{frames}");
-        within(guard.release()).await.unwrap();
-    })
-    .await;
+    };
+    let (guard, (), ()) = tokio::join!(acquire_in_one_trip(&proxy, &lock), reads, release);
+    let frames = proxy.frames_since(mark);
+    let expected = [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::GET_DATA, OpCode::GET_DATA];
+    assert_eq!(ops(&frames), expected, "{frames}");
+    assert_eq!(frames.round_trips(), 2, "{frames}");
+    assert_eq!(notifications(&frames).len(), 1, "{frames}");
+
+    within(guard.release()).await.unwrap();
+    let frames = proxy.frames_since(mark);
+    let granted = notifications(&frames)[0].sequence;
+    let next = frames.requests().iter().find(|frame| frame.sequence > granted).cloned();
+    assert_eq!(next.and_then(|frame| frame.op), Some(OpCode::DELETE), "{frames}");
+    assert_eq!(frames.requests().len(), 5, "{frames}");
+}
+
+#[test_with(on_each_release)]
+async fn a_failed_try_costs_one_read_and_no_write(stage: Stage) {
+    let path = stage.existing("tried").await;
+    let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
+    let (proxy, zk) = stage.proxied().await;
+    let lock = Lock::new(&zk, &path);
+    let mark = proxy.mark();
+    assert!(within(lock.try_acquire()).await.unwrap().is_none());
+    zk.sync("/").await.unwrap();
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), [OpCode::GET_CHILDREN2, OpCode::SYNC], "{frames}");
+
+    within(holder.release()).await.unwrap();
+    let mark = proxy.mark();
+    let guard = within(lock.try_acquire()).await.unwrap().expect("the lock is free");
+    let frames = proxy.frames_since(mark);
+    let expected = [OpCode::GET_CHILDREN2, OpCode::CREATE2, OpCode::GET_CHILDREN2];
+    assert_eq!(ops(&frames), expected, "{frames}");
+    assert_eq!(frames.round_trips(), 2, "{frames}");
+    within(guard.release()).await.unwrap();
 }
 
 /// A holder that has waited watches its own node already; another one begins to.
-#[tokio::test]
-async fn watching_for_a_loss_costs_one_request_at_most_however_often() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("watched").await;
-        let (proxy, zk) = stage.proxied().await;
-        let first = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-        let mark = proxy.mark();
-        for _ in 0..3 {
-            first.scope(async { zk.sync("/").await }).await.unwrap().unwrap();
-        }
-        let frames = proxy.frames_since(mark);
-        let mut asked = ops(&frames);
-        asked.sort_by_key(|op| *op == OpCode::SYNC);
-        let expected = [OpCode::GET_DATA, OpCode::SYNC, OpCode::SYNC, OpCode::SYNC];
-        assert_eq!(asked, expected, "{frames}");
+#[test_with(on_each_release)]
+async fn watching_for_a_loss_costs_one_request_at_most_however_often(stage: Stage) {
+    let path = stage.existing("watched").await;
+    let (proxy, zk) = stage.proxied().await;
+    let first = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    let mark = proxy.mark();
+    for _ in 0..3 {
+        first.scope(async { zk.sync("/").await }).await.unwrap().unwrap();
+    }
+    let frames = proxy.frames_since(mark);
+    let mut asked = ops(&frames);
+    asked.sort_by_key(|op| *op == OpCode::SYNC);
+    let expected = [OpCode::GET_DATA, OpCode::SYNC, OpCode::SYNC, OpCode::SYNC];
+    assert_eq!(asked, expected, "{frames}");
 
-        let second = Lock::new(&zk, &path);
-        let armed = proxy.on(Match::reply(OpCode::GET_DATA).nth(2)).watch();
-        let release = async {
-            within(armed.fired()).await;
-            within(first.release()).await.unwrap();
-        };
-        let (second, ()) = within(async { tokio::join!(second.acquire(), release) }).await;
-        let mark = proxy.mark();
-        second.unwrap().scope(async { zk.sync("/").await }).await.unwrap().unwrap();
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames)[..1], [OpCode::SYNC], "{frames}");
-    })
-    .await;
+    let second = Lock::new(&zk, &path);
+    let armed = proxy.on(Match::reply(OpCode::GET_DATA).nth(2)).watch();
+    let release = async {
+        within(armed.fired()).await;
+        within(first.release()).await.unwrap();
+    };
+    let (second, ()) = within(async { tokio::join!(second.acquire(), release) }).await;
+    let mark = proxy.mark();
+    second.unwrap().scope(async { zk.sync("/").await }).await.unwrap().unwrap();
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames)[..1], [OpCode::SYNC], "{frames}");
 }
 
 const WAITERS: usize = 50;
@@ -232,58 +222,53 @@ impl Line {
 
 /// A release wakes the next one and nobody else. Whoever has waited or held for long watches its own node too, and so
 /// hears of its own release; that is no news to anybody, but to unwatch would cost more than the event.
-#[tokio::test]
-async fn each_release_in_a_line_of_fifty_waiters_notifies_the_next_one_and_nobody_else() {
-    on_each_release(async |stage: Stage| {
-        let Line { members, frames } = Line::pass(&stage).await;
-        let mut notified: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
-        let mut count = 0;
-        for event in notifications(&frames) {
-            assert_eq!(event.event, Some(EventType::NODE_DELETED), "{event}");
-            let path = event.path.clone().unwrap();
-            assert!(notified.entry(path).or_default().insert(event.connection), "twice: {event}");
-            count += 1;
-        }
-        for (index, (connection, node)) in members.iter().enumerate() {
-            let own = Some(*connection);
-            let next = members.get(index + 1).map(|(connection, _)| *connection);
-            let expected: BTreeSet<u64> = own.into_iter().chain(next).collect();
-            assert_eq!(notified.remove(node), Some(expected), "release number {index} of {node}");
-        }
-        assert!(notified.is_empty(), "{notified:?}");
-        assert_eq!(count, 2 * WAITERS + 1);
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn each_release_in_a_line_of_fifty_waiters_notifies_the_next_one_and_nobody_else(
+    stage: Stage,
+) {
+    let Line { members, frames } = Line::pass(&stage).await;
+    let mut notified: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+    let mut count = 0;
+    for event in notifications(&frames) {
+        assert_eq!(event.event, Some(EventType::NODE_DELETED), "{event}");
+        let path = event.path.clone().unwrap();
+        assert!(notified.entry(path).or_default().insert(event.connection), "twice: {event}");
+        count += 1;
+    }
+    for (index, (connection, node)) in members.iter().enumerate() {
+        let own = Some(*connection);
+        let next = members.get(index + 1).map(|(connection, _)| *connection);
+        let expected: BTreeSet<u64> = own.into_iter().chain(next).collect();
+        assert_eq!(notified.remove(node), Some(expected), "release number {index} of {node}");
+    }
+    assert!(notified.is_empty(), "{notified:?}");
+    assert_eq!(count, 2 * WAITERS + 1);
 }
 
-#[tokio::test]
-async fn a_hand_off_in_a_longer_line_costs_one_listing_and_a_long_wait_another_read() {
-    on_each_release(async |stage: Stage| {
-        let Line { members, frames } = Line::pass(&stage).await;
-        let join = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
-        // The one in front, and sooner or later its own node.
-        let sleep = [OpCode::GET_DATA; 2];
-        let look = [OpCode::GET_CHILDREN2];
-        let leave = [OpCode::DELETE];
-        for (index, (connection, _)) in members.iter().enumerate() {
-            let expected = match index {
-                // Held for as long as the others fell asleep.
-                0 => [&join[..], &sleep[..1], &leave].concat(),
-                1 => [&join[..], &sleep, &leave].concat(),
-                _ => [&join[..], &sleep, &look, &leave].concat(),
-            };
-            let own = frames.of_connection(*connection);
-            // Who holds or waits sends a `sync` where it would send a ping.
-            let asked: Vec<_> = ops(&own).into_iter().filter(|op| *op != OpCode::SYNC).collect();
-            assert_eq!(asked, expected, "contender {index}:\n{own}");
-            let listed = own.iter().find(|frame| frame.is_reply(OpCode::GET_CHILDREN2)).unwrap();
-            let reads: Vec<_> =
-                own.iter().filter(|frame| frame.is_request(OpCode::GET_DATA)).collect();
-            if let ([_, own_read], 2..) = (&*reads, index) {
-                let pause = own_read.at - listed.at;
-                assert!(pause >= LONG_WAIT, "contender {index}, {pause:?}:\n{own}");
-            }
+#[test_with(on_each_release)]
+async fn a_hand_off_in_a_longer_line_costs_one_listing_and_a_long_wait_another_read(stage: Stage) {
+    let Line { members, frames } = Line::pass(&stage).await;
+    let join = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
+    // The one in front, and sooner or later its own node.
+    let sleep = [OpCode::GET_DATA; 2];
+    let look = [OpCode::GET_CHILDREN2];
+    let leave = [OpCode::DELETE];
+    for (index, (connection, _)) in members.iter().enumerate() {
+        let expected = match index {
+            // Held for as long as the others fell asleep.
+            0 => [&join[..], &sleep[..1], &leave].concat(),
+            1 => [&join[..], &sleep, &leave].concat(),
+            _ => [&join[..], &sleep, &look, &leave].concat(),
+        };
+        let own = frames.of_connection(*connection);
+        // Who holds or waits sends a `sync` where it would send a ping.
+        let asked: Vec<_> = ops(&own).into_iter().filter(|op| *op != OpCode::SYNC).collect();
+        assert_eq!(asked, expected, "contender {index}:\n{own}");
+        let listed = own.iter().find(|frame| frame.is_reply(OpCode::GET_CHILDREN2)).unwrap();
+        let reads: Vec<_> = own.iter().filter(|frame| frame.is_request(OpCode::GET_DATA)).collect();
+        if let ([_, own_read], 2..) = (&*reads, index) {
+            let pause = own_read.at - listed.at;
+            assert!(pause >= LONG_WAIT, "contender {index}, {pause:?}:\n{own}");
         }
-    })
-    .await;
+    }
 }

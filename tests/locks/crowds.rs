@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
-use zk_client::CreateMode;
 use zk_locks::{FencingToken, Guard, Lock};
 use zk_proto::OpCode;
-use zk_tests::register::Register;
+use zk_tests::{register::Register, test_with};
 
-use crate::support::{Stage, dropped_after, emptied, on_each_release, within};
+use crate::support::{Stage, dropped_after, emptied, on_each_release_threaded, within};
 
 /// Works under a lock, as far as whatever checks tokens is concerned.
 async fn work(register: &Register, guard: Guard) -> FencingToken {
@@ -21,23 +20,20 @@ async fn work(register: &Register, guard: Guard) -> FencingToken {
 }
 
 /// Scenario 1, with one object for all; `queue` has it with one for each.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fifty_tasks_that_share_one_object_have_the_lock_one_after_the_other() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("shared").await;
-        let lock = Lock::new(&stage.outsider, &path);
-        let register = Arc::new(Register::default());
-        let mut tasks = JoinSet::new();
-        for _ in 0..50 {
-            let (lock, register) = (lock.clone(), register.clone());
-            tasks.spawn(async move { work(&register, lock.acquire().await.unwrap()).await });
-        }
-        within(tasks.join_all()).await;
-        register.assert_clean();
-        assert_eq!(register.entered(), 50);
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release_threaded)]
+async fn fifty_tasks_that_share_one_object_have_the_lock_one_after_the_other(stage: Stage) {
+    let path = stage.existing("shared").await;
+    let lock = Lock::new(&stage.outsider, &path);
+    let register = Arc::new(Register::default());
+    let mut tasks = JoinSet::new();
+    for _ in 0..50 {
+        let (lock, register) = (lock.clone(), register.clone());
+        tasks.spawn(async move { work(&register, lock.acquire().await.unwrap()).await });
+    }
+    within(tasks.join_all()).await;
+    register.assert_clean();
+    assert_eq!(register.entered(), 50);
+    emptied(&stage.outsider, &path).await;
 }
 
 const CONTENDERS: u64 = 200;
@@ -51,103 +47,67 @@ const fn made_up(contender: u64, round: u64) -> u64 {
 }
 
 /// Scenario 2.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_hundred_contenders_of_whom_a_fifth_gives_up_the_others_are_all_granted() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("crowd").await;
-        let register = Arc::new(Register::default());
-        let mut clients = Vec::new();
-        for _ in 0..SESSIONS {
-            clients.push(stage.client().await);
-        }
-        let mut crowd = JoinSet::new();
-        for contender in 0..CONTENDERS {
-            let zk = &clients[usize::try_from(contender).unwrap() % SESSIONS];
-            let (lock, register) = (Lock::new(zk, &path), register.clone());
-            crowd.spawn(async move {
-                let mut granted = 0;
-                for round in 0..ROUNDS {
-                    let chance = made_up(contender, round);
-                    let guard = match chance % 5 {
-                        0 => dropped_after((chance / 5 % 8) as usize, lock.acquire()).await,
-                        _ => Some(within(lock.acquire()).await),
-                    };
-                    if let Some(guard) = guard {
-                        work(&register, guard.unwrap()).await;
-                        granted += 1;
-                    }
+#[test_with(on_each_release_threaded)]
+async fn of_two_hundred_contenders_of_whom_a_fifth_gives_up_the_others_are_all_granted(
+    stage: Stage,
+) {
+    let path = stage.existing("crowd").await;
+    let register = Arc::new(Register::default());
+    let mut clients = Vec::new();
+    for _ in 0..SESSIONS {
+        clients.push(stage.client().await);
+    }
+    let mut crowd = JoinSet::new();
+    for contender in 0..CONTENDERS {
+        let zk = &clients[usize::try_from(contender).unwrap() % SESSIONS];
+        let (lock, register) = (Lock::new(zk, &path), register.clone());
+        crowd.spawn(async move {
+            let mut granted = 0;
+            for round in 0..ROUNDS {
+                let chance = made_up(contender, round);
+                let guard = match chance % 5 {
+                    0 => dropped_after((chance / 5 % 8) as usize, lock.acquire()).await,
+                    _ => Some(within(lock.acquire()).await),
+                };
+                if let Some(guard) = guard {
+                    work(&register, guard.unwrap()).await;
+                    granted += 1;
                 }
-                granted
-            });
-        }
-        let granted: usize = crowd.join_all().await.into_iter().sum();
-        register.assert_clean();
-        assert_eq!(register.entered(), granted);
-        let patient = (0..CONTENDERS)
-            .flat_map(|contender| (0..ROUNDS).map(move |round| made_up(contender, round)))
-            .filter(|chance| chance % 5 != 0);
-        assert!(granted >= patient.count());
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+            }
+            granted
+        });
+    }
+    let granted: usize = crowd.join_all().await.into_iter().sum();
+    register.assert_clean();
+    assert_eq!(register.entered(), granted);
+    let patient = (0..CONTENDERS)
+        .flat_map(|contender| (0..ROUNDS).map(move |round| made_up(contender, round)))
+        .filter(|chance| chance % 5 != 0);
+    assert!(granted >= patient.count());
+    emptied(&stage.outsider, &path).await;
 }
 
 /// Scenario 56, which other clients lose (kazoo #732).
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_tries_for_a_lock_that_is_held_write_nothing_and_leave_nothing() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("tried").await;
-        let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
-        let (proxy, zk) = stage.proxied().await;
-        let mut tasks = JoinSet::new();
-        for _ in 0..10 {
-            let lock = Lock::new(&zk, &path);
-            tasks.spawn(async move {
-                for _ in 0..1000 {
-                    assert!(lock.try_acquire().await.unwrap().is_none());
-                }
-            });
-        }
-        tasks.join_all().await;
-        let requests = proxy.counts();
-        assert_eq!(requests.requests(OpCode::GET_CHILDREN2), 10_000);
-        assert_eq!(requests.requests(OpCode::CREATE2), 0);
-        assert_eq!(stage.outsider.children(&path).await.unwrap().0.len(), 1);
-        // Who has held it for a second watches its own node.
-        assert!(stage.watched().await.iter().all(|path| path == holder.path()));
-        within(holder.release()).await.unwrap();
-    })
-    .await;
-}
-
-/// Scenario 64, as far as one listing goes: longer than the frames that Java clients take by default.
-#[tokio::test]
-async fn a_queue_whose_listing_is_longer_than_a_mebibyte_is_waited_in() {
-    const IN_FRONT: usize = 1100;
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("long").await;
-        let name = format!("{path}/{}-lock-", "n".repeat(1000));
-        let cork = stage.outsider.cork();
-        let mode = CreateMode::EphemeralSequential;
-        let creates: Vec<_> =
-            (0..IN_FRONT).map(|_| cork.create(&name, b"").mode(mode).submit()).collect();
-        drop(cork);
-        let mut in_front = Vec::new();
-        for create in creates {
-            in_front.push(create.await.unwrap().path);
-        }
-        let (proxy, zk) = stage.proxied().await;
-        let mut ticket = within(Lock::new(&zk, &path).enqueue()).await.unwrap();
-        assert_eq!(ticket.ahead(), Some(IN_FRONT));
-        let listed = proxy.wait_for(|frame| frame.is_reply(OpCode::GET_CHILDREN2)).await;
-        assert!(listed.len > 1 << 20, "{listed}");
-        let cork = stage.outsider.cork();
-        let deletes: Vec<_> = in_front.iter().map(|node| cork.delete(node).submit()).collect();
-        drop(cork);
-        for delete in deletes {
-            delete.await.unwrap();
-        }
-        within(within(ticket.wait()).await.unwrap().release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release_threaded)]
+async fn ten_thousand_tries_for_a_lock_that_is_held_write_nothing_and_leave_nothing(stage: Stage) {
+    let path = stage.existing("tried").await;
+    let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
+    let (proxy, zk) = stage.proxied().await;
+    let mut tasks = JoinSet::new();
+    for _ in 0..10 {
+        let lock = Lock::new(&zk, &path);
+        tasks.spawn(async move {
+            for _ in 0..1000 {
+                assert!(lock.try_acquire().await.unwrap().is_none());
+            }
+        });
+    }
+    tasks.join_all().await;
+    let requests = proxy.counts();
+    assert_eq!(requests.requests(OpCode::GET_CHILDREN2), 10_000);
+    assert_eq!(requests.requests(OpCode::CREATE2), 0);
+    assert_eq!(stage.outsider.children(&path).await.unwrap().0.len(), 1);
+    // Who has held it for a second watches its own node.
+    assert!(stage.watched().await.iter().all(|path| path == holder.path()));
+    within(holder.release()).await.unwrap();
 }

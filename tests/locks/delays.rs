@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use zk_locks::{AcquireError, Client, Lock, MultiLock};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
+use zk_tests::test_with;
 
 use crate::support::{Stage, emptied, joined, on_each_release, ops, within};
 
@@ -15,138 +16,122 @@ fn delayed(zk: &Client, path: &str, delay: Duration) -> Lock {
     Lock::builder(zk, path).lock_delay(delay).build()
 }
 
-#[tokio::test]
-async fn nobody_waits_after_those_who_have_released_the_lock() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("clean");
-        let lock = delayed(&stage.outsider, &path, LONG);
-        let first = within(lock.acquire()).await.unwrap();
-        let mut second = within(lock.enqueue()).await.unwrap();
-        let (token, released) = (first.token(), within(first.release()).await);
-        released.unwrap();
-        let second = within(second.wait()).await.unwrap();
-        assert!(second.token() > token);
-        within(second.release()).await.unwrap();
-        let third = within(lock.try_acquire()).await.unwrap().expect("the lock is free");
-        within(third.release()).await.unwrap();
-        let fourth = within(lock.enqueue()).await.unwrap().try_wait().await.unwrap();
-        within(fourth.expect("nobody is in front").release()).await.unwrap();
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn nobody_waits_after_those_who_have_released_the_lock(stage: Stage) {
+    let path = stage.path("clean");
+    let lock = delayed(&stage.outsider, &path, LONG);
+    let first = within(lock.acquire()).await.unwrap();
+    let mut second = within(lock.enqueue()).await.unwrap();
+    let (token, released) = (first.token(), within(first.release()).await);
+    released.unwrap();
+    let second = within(second.wait()).await.unwrap();
+    assert!(second.token() > token);
+    within(second.release()).await.unwrap();
+    let third = within(lock.try_acquire()).await.unwrap().expect("the lock is free");
+    within(third.release()).await.unwrap();
+    let fourth = within(lock.enqueue()).await.unwrap().try_wait().await.unwrap();
+    within(fourth.expect("nobody is in front").release()).await.unwrap();
+    emptied(&stage.outsider, &path).await;
 }
 
 /// In each way in which a lock can go without having been released.
-#[tokio::test]
-async fn after_an_end_that_is_no_release_the_next_one_waits_and_then_has_the_lock() {
-    on_each_release(async |stage: Stage| {
-        let delay = Duration::from_millis(300);
-        for end in ["dropped", "deleted", "expired", "of somebody without the setting"] {
-            let path = stage.path(end);
-            let zk = stage.client().await;
-            let (hasty, patient) =
-                (delayed(&stage.outsider, &path, delay), delayed(&zk, &path, LONG));
-            let gone = Instant::now();
-            match end {
-                "dropped" => drop(within(patient.acquire()).await.unwrap()),
-                "deleted" => {
-                    let guard = within(patient.acquire()).await.unwrap();
-                    stage.outsider.delete(guard.path()).await.unwrap();
-                }
-                "expired" => {
-                    let _guard = within(patient.acquire()).await.unwrap();
-                    zk.close().await.unwrap();
-                }
-                _ => {
-                    within(within(hasty.acquire()).await.unwrap().release()).await.unwrap();
-                    let plain = Lock::new(&zk, &path);
-                    within(within(plain.acquire()).await.unwrap().release()).await.unwrap();
-                }
+#[test_with(on_each_release)]
+async fn after_an_end_that_is_no_release_the_next_one_waits_and_then_has_the_lock(stage: Stage) {
+    let delay = Duration::from_millis(300);
+    for end in ["dropped", "deleted", "expired", "of somebody without the setting"] {
+        let path = stage.path(end);
+        let zk = stage.client().await;
+        let (hasty, patient) = (delayed(&stage.outsider, &path, delay), delayed(&zk, &path, LONG));
+        let gone = Instant::now();
+        match end {
+            "dropped" => drop(within(patient.acquire()).await.unwrap()),
+            "deleted" => {
+                let guard = within(patient.acquire()).await.unwrap();
+                stage.outsider.delete(guard.path()).await.unwrap();
             }
-            emptied(&stage.outsider, &path).await;
-            // Its place is in front, and it has not got the lock.
-            let mut place = within(hasty.enqueue()).await.unwrap();
-            let early = within(place.try_wait()).await.unwrap();
-            assert!(early.is_none() || gone.elapsed() >= delay, "{end}");
-            let guard = match early {
-                Some(guard) => guard,
-                None => within(place.wait()).await.unwrap(),
-            };
-            assert!(gone.elapsed() >= delay, "{end}");
-            // From here on it is as if nothing had been.
-            within(guard.release()).await.unwrap();
-            let again = delayed(&stage.outsider, &path, LONG);
-            within(within(again.acquire()).await.unwrap().release()).await.unwrap();
+            "expired" => {
+                let _guard = within(patient.acquire()).await.unwrap();
+                zk.close().await.unwrap();
+            }
+            _ => {
+                within(within(hasty.acquire()).await.unwrap().release()).await.unwrap();
+                let plain = Lock::new(&zk, &path);
+                within(within(plain.acquire()).await.unwrap().release()).await.unwrap();
+            }
         }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn whoever_sits_the_pause_out_can_give_up_and_lose_its_place_meanwhile() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("meanwhile");
-        let lock = delayed(&stage.outsider, &path, LONG);
-        drop(within(lock.acquire()).await.unwrap());
-        let short = Duration::from_millis(50);
-        assert_eq!(lock.acquire_timeout(short).await.map(drop), Err(AcquireError::TimedOut));
-        let both = MultiLock::of([lock.clone()]);
-        assert_eq!(both.acquire_timeout(short).await.map(drop), Err(AcquireError::TimedOut));
         emptied(&stage.outsider, &path).await;
-
-        let short = delayed(&stage.outsider, &path, short);
-        let mut place = within(short.enqueue()).await.unwrap();
-        let node = place.path().unwrap().to_owned();
-        assert!(within(place.try_wait()).await.unwrap().is_none());
-        stage.outsider.delete(&node).await.unwrap();
-        assert_eq!(within(place.wait()).await.map(drop), Err(AcquireError::NodeDeleted));
-    })
-    .await;
+        // Its place is in front, and it has not got the lock.
+        let mut place = within(hasty.enqueue()).await.unwrap();
+        let early = within(place.try_wait()).await.unwrap();
+        assert!(early.is_none() || gone.elapsed() >= delay, "{end}");
+        let guard = match early {
+            Some(guard) => guard,
+            None => within(place.wait()).await.unwrap(),
+        };
+        assert!(gone.elapsed() >= delay, "{end}");
+        // From here on it is as if nothing had been.
+        within(guard.release()).await.unwrap();
+        let again = delayed(&stage.outsider, &path, LONG);
+        within(within(again.acquire()).await.unwrap().release()).await.unwrap();
+    }
 }
 
-#[tokio::test]
-async fn a_delay_costs_two_reads_in_one_round_trip_and_one_request_with_the_release() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("cost");
-        let (proxy, zk) = stage.proxied().await;
-        let lock = delayed(&zk, &path, LONG);
-        within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
-        let mark = proxy.mark();
-        let guard = within(lock.acquire()).await.unwrap();
-        let frames = proxy.frames_since(mark);
-        let expected = [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::EXISTS, OpCode::GET_DATA];
-        assert_eq!((ops(&frames), frames.round_trips()), (expected.to_vec(), 2), "{frames}");
-        let mark = proxy.mark();
-        within(guard.release()).await.unwrap();
-        let frames = proxy.frames_since(mark);
-        let expected = [OpCode::MULTI, OpCode::DELETE];
-        assert_eq!((ops(&frames), frames.round_trips()), (expected.to_vec(), 1), "{frames}");
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn whoever_sits_the_pause_out_can_give_up_and_lose_its_place_meanwhile(stage: Stage) {
+    let path = stage.path("meanwhile");
+    let lock = delayed(&stage.outsider, &path, LONG);
+    drop(within(lock.acquire()).await.unwrap());
+    let short = Duration::from_millis(50);
+    assert_eq!(lock.acquire_timeout(short).await.map(drop), Err(AcquireError::TimedOut));
+    let both = MultiLock::of([lock.clone()]);
+    assert_eq!(both.acquire_timeout(short).await.map(drop), Err(AcquireError::TimedOut));
+    emptied(&stage.outsider, &path).await;
+
+    let short = delayed(&stage.outsider, &path, short);
+    let mut place = within(short.enqueue()).await.unwrap();
+    let node = place.path().unwrap().to_owned();
+    assert!(within(place.try_wait()).await.unwrap().is_none());
+    stage.outsider.delete(&node).await.unwrap();
+    assert_eq!(within(place.wait()).await.map(drop), Err(AcquireError::NodeDeleted));
+}
+
+#[test_with(on_each_release)]
+async fn a_delay_costs_two_reads_in_one_round_trip_and_one_request_with_the_release(stage: Stage) {
+    let path = stage.path("cost");
+    let (proxy, zk) = stage.proxied().await;
+    let lock = delayed(&zk, &path, LONG);
+    within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
+    let mark = proxy.mark();
+    let guard = within(lock.acquire()).await.unwrap();
+    let frames = proxy.frames_since(mark);
+    let expected = [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::EXISTS, OpCode::GET_DATA];
+    assert_eq!((ops(&frames), frames.round_trips()), (expected.to_vec(), 2), "{frames}");
+    let mark = proxy.mark();
+    within(guard.release()).await.unwrap();
+    let frames = proxy.frames_since(mark);
+    let expected = [OpCode::MULTI, OpCode::DELETE];
+    assert_eq!((ops(&frames), frames.round_trips()), (expected.to_vec(), 1), "{frames}");
 }
 
 /// The release was carried out, or was not: the node goes, and the next one is safe in both cases.
-#[tokio::test]
-async fn a_release_whose_answer_is_lost_gives_the_lock_back() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("lost");
-        for (unheard, clean) in [(true, true), (false, false)] {
-            let (proxy, zk) = stage.proxied().await;
-            let guard = within(delayed(&zk, &path, LONG).acquire()).await.unwrap();
-            let lost = match unheard {
-                true => proxy.on(Match::reply(OpCode::MULTI).once()).reset(),
-                false => proxy.on(Match::request(OpCode::MULTI).once()).reset(),
-            };
-            within(guard.release()).await.unwrap();
-            assert_eq!(lost.times_fired(), 1);
-            joined(&stage.outsider, &path, 0).await;
-            let next = within(delayed(&stage.outsider, &path, LONG).enqueue()).await;
-            let next = within(next.unwrap().try_wait()).await.unwrap();
-            assert_eq!(next.is_some(), clean);
-            if let Some(next) = next {
-                within(next.release()).await.unwrap();
-            }
+#[test_with(on_each_release)]
+async fn a_release_whose_answer_is_lost_gives_the_lock_back(stage: Stage) {
+    let path = stage.path("lost");
+    for (unheard, clean) in [(true, true), (false, false)] {
+        let (proxy, zk) = stage.proxied().await;
+        let guard = within(delayed(&zk, &path, LONG).acquire()).await.unwrap();
+        let lost = match unheard {
+            true => proxy.on(Match::reply(OpCode::MULTI).once()).reset(),
+            false => proxy.on(Match::request(OpCode::MULTI).once()).reset(),
+        };
+        within(guard.release()).await.unwrap();
+        assert_eq!(lost.times_fired(), 1);
+        joined(&stage.outsider, &path, 0).await;
+        let next = within(delayed(&stage.outsider, &path, LONG).enqueue()).await;
+        let next = within(next.unwrap().try_wait()).await.unwrap();
+        assert_eq!(next.is_some(), clean);
+        if let Some(next) = next {
+            within(next.release()).await.unwrap();
         }
-    })
-    .await;
+    }
 }

@@ -4,6 +4,7 @@ use zk_client::CreateMode;
 use zk_locks::{Client, Lock};
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Frames, Match, Proxy};
+use zk_tests::test_with;
 
 use crate::support::{
     Stage, Waiter, client_behind, emptied, on_each_release, ops, options_for, within,
@@ -35,92 +36,79 @@ fn created(frames: &Frames) -> Vec<String> {
 /// The search, by the name that nobody else can have, behind a barrier.
 const SEARCH: [OpCode; 2] = [OpCode::SYNC, OpCode::GET_CHILDREN];
 
-#[tokio::test]
-async fn a_node_whose_create_was_not_answered_is_found_and_not_made_again() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("found").await;
-        let (proxy, zk) = stage.proxied().await;
-        let _lost = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
-        let join = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
-        let again = [OpCode::GET_CHILDREN2];
-        let expected = [&join[..], &again, &SEARCH, &[OpCode::EXISTS]].concat();
-        assert_eq!(acquire(&proxy, &zk, &path).await, expected);
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_node_whose_create_was_not_answered_is_found_and_not_made_again(stage: Stage) {
+    let path = stage.existing("found").await;
+    let (proxy, zk) = stage.proxied().await;
+    let _lost = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
+    let join = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
+    let again = [OpCode::GET_CHILDREN2];
+    let expected = [&join[..], &again, &SEARCH, &[OpCode::EXISTS]].concat();
+    assert_eq!(acquire(&proxy, &zk, &path).await, expected);
 }
 
 /// The second request has the same name, by which the node of the first would have been found.
-#[tokio::test]
-async fn a_node_whose_create_never_came_to_the_server_is_made_again_under_the_same_name() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("not-found").await;
-        let (proxy, zk) = stage.proxied().await;
-        let _lost = proxy.on(Match::request(OpCode::CREATE2).once()).reset();
-        let ops = acquire(&proxy, &zk, &path).await;
-        let join = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
-        let again = [OpCode::GET_CHILDREN2];
-        // The listing that was sent again came before the node.
-        let expected = [&join[..], &again, &SEARCH, &[OpCode::CREATE2], &again].concat();
-        assert_eq!(ops, expected);
-        let names = created(&proxy.frames());
-        assert_eq!(names.len(), 2);
-        assert_eq!(names[0], names[1]);
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_node_whose_create_never_came_to_the_server_is_made_again_under_the_same_name(
+    stage: Stage,
+) {
+    let path = stage.existing("not-found").await;
+    let (proxy, zk) = stage.proxied().await;
+    let _lost = proxy.on(Match::request(OpCode::CREATE2).once()).reset();
+    let ops = acquire(&proxy, &zk, &path).await;
+    let join = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
+    let again = [OpCode::GET_CHILDREN2];
+    // The listing that was sent again came before the node.
+    let expected = [&join[..], &again, &SEARCH, &[OpCode::CREATE2], &again].concat();
+    assert_eq!(ops, expected);
+    let names = created(&proxy.frames());
+    assert_eq!(names.len(), 2);
+    assert_eq!(names[0], names[1]);
 }
 
-#[tokio::test]
-async fn a_search_that_is_interrupted_begins_again() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("interrupted").await;
-        let (proxy, zk) = stage.proxied().await;
-        for step in [OpCode::SYNC, OpCode::GET_CHILDREN, OpCode::EXISTS] {
-            let lost = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
-            let again = proxy.on(Match::reply(step).once()).reset();
-            let ops = acquire(&proxy, &zk, &path).await;
-            assert_eq!((lost.times_fired(), again.times_fired()), (1, 1));
-            assert_eq!(ops.iter().filter(|op| **op == OpCode::CREATE2).count(), 1, "{ops:?}");
-        }
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_search_that_is_interrupted_begins_again(stage: Stage) {
+    let path = stage.existing("interrupted").await;
+    let (proxy, zk) = stage.proxied().await;
+    for step in [OpCode::SYNC, OpCode::GET_CHILDREN, OpCode::EXISTS] {
+        let lost = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
+        let again = proxy.on(Match::reply(step).once()).reset();
+        let ops = acquire(&proxy, &zk, &path).await;
+        assert_eq!((lost.times_fired(), again.times_fired()), (1, 1));
+        assert_eq!(ops.iter().filter(|op| **op == OpCode::CREATE2).count(), 1, "{ops:?}");
+    }
 }
 
 /// Such a reply breaks the connection, and a request is not sent again whose reply does that: the search has
 /// to ask anew.
-#[tokio::test]
-async fn a_search_whose_answer_cannot_be_read_begins_again() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("unread").await;
-        let proxy = stage.proxy().await;
-        let zk = choosy(&proxy).await;
-        for step in [OpCode::GET_CHILDREN, OpCode::EXISTS] {
-            let lost = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
-            let spoilt = proxy.on(Match::reply(step).once()).rewrite(too_long);
-            let ops = acquire(&proxy, &zk, &path).await;
-            assert_eq!((lost.times_fired(), spoilt.times_fired()), (1, 1));
-            assert_eq!(ops.iter().filter(|op| **op == OpCode::CREATE2).count(), 1, "{ops:?}");
-        }
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_search_whose_answer_cannot_be_read_begins_again(stage: Stage) {
+    let path = stage.existing("unread").await;
+    let proxy = stage.proxy().await;
+    let zk = choosy(&proxy).await;
+    for step in [OpCode::GET_CHILDREN, OpCode::EXISTS] {
+        let lost = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
+        let spoilt = proxy.on(Match::reply(step).once()).rewrite(too_long);
+        let ops = acquire(&proxy, &zk, &path).await;
+        assert_eq!((lost.times_fired(), spoilt.times_fired()), (1, 1));
+        assert_eq!(ops.iter().filter(|op| **op == OpCode::CREATE2).count(), 1, "{ops:?}");
+    }
 }
 
-#[tokio::test]
-async fn a_release_whose_answer_cannot_be_read_is_asked_for_again() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("unread-release").await;
-        let proxy = stage.proxy().await;
-        let zk = choosy(&proxy).await;
-        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-        let never_came = proxy.on(Match::request(OpCode::DELETE).once()).rewrite(|frame| {
-            frame.truncate(8);
-            frame.extend([0; 8]);
-        });
-        let spoilt = proxy.on(Match::reply(OpCode::DELETE).once()).rewrite(too_long);
-        within(guard.release()).await.unwrap();
-        assert_eq!((never_came.times_fired(), spoilt.times_fired()), (1, 1));
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_release_whose_answer_cannot_be_read_is_asked_for_again(stage: Stage) {
+    let path = stage.existing("unread-release").await;
+    let proxy = stage.proxy().await;
+    let zk = choosy(&proxy).await;
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    let never_came = proxy.on(Match::request(OpCode::DELETE).once()).rewrite(|frame| {
+        frame.truncate(8);
+        frame.extend([0; 8]);
+    });
+    let spoilt = proxy.on(Match::reply(OpCode::DELETE).once()).rewrite(too_long);
+    within(guard.release()).await.unwrap();
+    assert_eq!((never_came.times_fired(), spoilt.times_fired()), (1, 1));
+    emptied(&stage.outsider, &path).await;
 }
 
 const REPLY_LEN_MAX: usize = 1 << 16;
@@ -135,17 +123,14 @@ fn too_long(frame: &mut Vec<u8>) {
     frame.resize(REPLY_LEN_MAX + 1, 0);
 }
 
-#[tokio::test]
-async fn a_create_can_be_in_doubt_twice() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("twice").await;
-        let (proxy, zk) = stage.proxied().await;
-        let _unseen = proxy.on(Match::request(OpCode::CREATE2).once()).reset();
-        let _unheard = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
-        let ops = acquire(&proxy, &zk, &path).await;
-        assert_eq!(ops.iter().filter(|op| **op == OpCode::CREATE2).count(), 2, "{ops:?}");
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_create_can_be_in_doubt_twice(stage: Stage) {
+    let path = stage.existing("twice").await;
+    let (proxy, zk) = stage.proxied().await;
+    let _unseen = proxy.on(Match::request(OpCode::CREATE2).once()).reset();
+    let _unheard = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
+    let ops = acquire(&proxy, &zk, &path).await;
+    assert_eq!(ops.iter().filter(|op| **op == OpCode::CREATE2).count(), 2, "{ops:?}");
 }
 
 /// Has somebody meddle with the queue while a client cannot know whether its node was made.
@@ -164,49 +149,40 @@ async fn meddle(stage: &Stage, path: &str, meddle: impl AsyncFn(&str)) -> Waiter
 }
 
 /// There should never be one. If there is, whoever is behind it would wait for nobody.
-#[tokio::test]
-async fn a_second_node_of_the_same_attempt_is_deleted() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("twin").await;
-        let twin = async |node: &str| {
-            let twin = &node[..node.len() - 10];
-            let mode = CreateMode::EphemeralSequential;
-            stage.outsider.create(twin, b"").mode(mode).await.unwrap();
-        };
-        let mut waiter = meddle(&stage, &path, twin).await;
-        let guard = waiter.outcome().await.unwrap();
-        assert!(guard.path().ends_with("-0000000000"));
-        within(guard.release()).await.unwrap();
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_second_node_of_the_same_attempt_is_deleted(stage: Stage) {
+    let path = stage.existing("twin").await;
+    let twin = async |node: &str| {
+        let twin = &node[..node.len() - 10];
+        let mode = CreateMode::EphemeralSequential;
+        stage.outsider.create(twin, b"").mode(mode).await.unwrap();
+    };
+    let mut waiter = meddle(&stage, &path, twin).await;
+    let guard = waiter.outcome().await.unwrap();
+    assert!(guard.path().ends_with("-0000000000"));
+    within(guard.release()).await.unwrap();
+    emptied(&stage.outsider, &path).await;
 }
 
-#[tokio::test]
-async fn a_node_in_doubt_that_somebody_deletes_is_made_again() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("deleted").await;
-        let delete = async |node: &str| stage.outsider.delete(node).await.unwrap();
-        let mut waiter = meddle(&stage, &path, delete).await;
-        let guard = waiter.outcome().await.unwrap();
-        assert!(guard.path().ends_with("-0000000001"), "{}", guard.path());
-        within(guard.release()).await.unwrap();
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_node_in_doubt_that_somebody_deletes_is_made_again(stage: Stage) {
+    let path = stage.existing("deleted").await;
+    let delete = async |node: &str| stage.outsider.delete(node).await.unwrap();
+    let mut waiter = meddle(&stage, &path, delete).await;
+    let guard = waiter.outcome().await.unwrap();
+    assert!(guard.path().ends_with("-0000000001"), "{}", guard.path());
+    within(guard.release()).await.unwrap();
+    emptied(&stage.outsider, &path).await;
 }
 
 /// The server has made a session by then, which nobody knows of; it expires.
-#[tokio::test]
-async fn a_client_whose_first_greeting_is_lost_connects_and_locks_all_the_same() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("greeting").await;
-        let proxy = stage.proxy().await;
-        let reset = proxy.on(Match::connect_response().once()).reset();
-        let closed = proxy.on(Match::connect_response().once()).cut();
-        let zk = client_behind(&proxy).await;
-        assert_eq!((reset.times_fired(), closed.times_fired()), (1, 1));
-        acquire(&proxy, &zk, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_client_whose_first_greeting_is_lost_connects_and_locks_all_the_same(stage: Stage) {
+    let path = stage.existing("greeting").await;
+    let proxy = stage.proxy().await;
+    let reset = proxy.on(Match::connect_response().once()).reset();
+    let closed = proxy.on(Match::connect_response().once()).cut();
+    let zk = client_behind(&proxy).await;
+    assert_eq!((reset.times_fired(), closed.times_fired()), (1, 1));
+    acquire(&proxy, &zk, &path).await;
 }

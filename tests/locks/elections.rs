@@ -8,138 +8,129 @@ use zk_locks::{
 };
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Match, Proxy};
+use zk_tests::test_with;
 
-use crate::support::{Stage, emptied, joined, on_each_release, ops, options_for, within};
+use crate::support::{
+    Stage, emptied, joined, on_each_release, on_each_release_threaded, ops, options_for, within,
+};
 
 /// Of sessions that are to expire.
 const SHORT: Duration = Duration::from_secs(2);
 
-#[tokio::test]
-async fn standing_alone_costs_two_requests_in_one_round_trip_and_resigning_one() {
-    on_each_release(async |stage: Stage| {
-        let (proxy, zk) = stage.proxied().await;
-        let path = stage.existing("alone").await;
-        let election = Election::new(&zk, &path);
-        let mark = proxy.mark();
-        let leadership = within(election.campaign(b"here")).await.unwrap();
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::CREATE2, OpCode::GET_CHILDREN2], "{frames}");
-        assert_eq!(frames.round_trips(), 1, "{frames}");
-        assert!(leadership.path().contains("-latch-0"), "{leadership:?}");
+#[test_with(on_each_release)]
+async fn standing_alone_costs_two_requests_in_one_round_trip_and_resigning_one(stage: Stage) {
+    let (proxy, zk) = stage.proxied().await;
+    let path = stage.existing("alone").await;
+    let election = Election::new(&zk, &path);
+    let mark = proxy.mark();
+    let leadership = within(election.campaign(b"here")).await.unwrap();
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), [OpCode::CREATE2, OpCode::GET_CHILDREN2], "{frames}");
+    assert_eq!(frames.round_trips(), 1, "{frames}");
+    assert!(leadership.path().contains("-latch-0"), "{leadership:?}");
 
-        let mark = proxy.mark();
-        leadership.proclaim(b"there").await.unwrap();
-        within(leadership.resign()).await.unwrap();
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::MULTI, OpCode::DELETE], "{frames}");
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+    let mark = proxy.mark();
+    leadership.proclaim(b"there").await.unwrap();
+    within(leadership.resign()).await.unwrap();
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), [OpCode::MULTI, OpCode::DELETE], "{frames}");
+    emptied(&stage.outsider, &path).await;
 }
 
-#[tokio::test]
-async fn candidates_lead_in_the_order_of_standing_behind_those_of_other_implementations() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("order").await;
-        let other = format!("{path}/_c_3b5f6a0e-0000-4000-8000-0123456789ab-latch-");
-        let mode = CreateMode::EphemeralSequential;
-        let other = stage.outsider.create(&other, b"other").mode(mode).await.unwrap();
-        let (first, second) = (stage.client().await, stage.client().await);
-        let campaign = |zk: &Client, data: &'static [u8]| {
-            let election = Election::new(zk, &path);
-            tokio::spawn(async move { election.campaign(data).await.unwrap() })
-        };
-        let a = campaign(&first, b"a");
+#[test_with(on_each_release)]
+async fn candidates_lead_in_the_order_of_standing_behind_those_of_other_implementations(
+    stage: Stage,
+) {
+    let path = stage.existing("order").await;
+    let other = format!("{path}/_c_3b5f6a0e-0000-4000-8000-0123456789ab-latch-");
+    let mode = CreateMode::EphemeralSequential;
+    let other = stage.outsider.create(&other, b"other").mode(mode).await.unwrap();
+    let (first, second) = (stage.client().await, stage.client().await);
+    let campaign = |zk: &Client, data: &'static [u8]| {
+        let election = Election::new(zk, &path);
+        tokio::spawn(async move { election.campaign(data).await.unwrap() })
+    };
+    let a = campaign(&first, b"a");
+    joined(&stage.outsider, &path, 2).await;
+    let b = campaign(&second, b"b");
+    joined(&stage.outsider, &path, 3).await;
+    let candidates = Election::new(&first, &path).candidates().await.unwrap();
+    let told: Vec<_> = candidates.iter().map(|one| (&*one.description, one.kind)).collect();
+    assert_eq!(told, [("other", Kind::Lead), ("a", Kind::Lead), ("b", Kind::Lead)]);
+    assert!(!a.is_finished());
+
+    stage.outsider.delete(&other.path).await.unwrap();
+    let a = within(a).await.unwrap();
+    assert!(!b.is_finished());
+    within(a.resign()).await.unwrap();
+    assert_eq!(within(b).await.unwrap().token().get(), candidates[2].token);
+}
+
+#[test_with(on_each_release)]
+async fn candidates_with_names_of_kazoo_stand_in_the_same_election(stage: Stage) {
+    let path = stage.existing("kazoo").await;
+    let zk = stage.client().await;
+    let kazoo = Election::builder(&zk, &path).layout(Layout::Kazoo).build();
+    let first = within(kazoo.campaign(b"")).await.unwrap();
+    assert!(first.path().contains("__lock__0"), "{first:?}");
+    let ours = Election::new(&zk, &path);
+    let refused = ours.campaign_timeout(b"", Duration::from_millis(50)).await;
+    assert_eq!(refused.unwrap_err(), AcquireError::TimedOut);
+    drop(first);
+    let second = within(ours.campaign(b"")).await.unwrap();
+    let none = Election::builder(&zk, &path).layout(Layout::Recipe).build();
+    let nameless = AcquireError::NoSuchName { layout: Layout::Recipe };
+    assert_eq!(none.campaign(b"").await.unwrap_err(), nameless);
+    within(second.resign()).await.unwrap();
+}
+
+#[test_with(on_each_release)]
+async fn an_observer_is_told_of_every_leader_what_it_proclaims_and_that_there_is_none(
+    stage: Stage,
+) {
+    let path = stage.path("observed");
+    let (proxy, zk) = stage.proxied().await;
+    let mut observer = Election::new(&zk, &path).observe();
+    assert_eq!(within(observer.next()).await.unwrap(), None);
+
+    let election = Election::new(&stage.outsider, &path);
+    let first = within(election.campaign(b"a")).await.unwrap();
+    let told = |told: Option<Leader>| told.map(|told| (told.token, told.data.to_vec()));
+    let (next, a) = (within(observer.next()).await.unwrap(), first.token());
+    assert_eq!(next.as_ref().unwrap().session, stage.outsider.session().id());
+    assert_eq!(told(next), Some((a, b"a".to_vec())));
+
+    let mark = proxy.mark();
+    first.proclaim(b"a2").await.unwrap();
+    assert_eq!(told(within(observer.next()).await.unwrap()), Some((a, b"a2".to_vec())));
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), [OpCode::GET_CHILDREN2, OpCode::GET_DATA], "{frames}");
+
+    let (second, released) = tokio::join!(election.campaign(b"b"), async {
         joined(&stage.outsider, &path, 2).await;
-        let b = campaign(&second, b"b");
-        joined(&stage.outsider, &path, 3).await;
-        let candidates = Election::new(&first, &path).candidates().await.unwrap();
-        let told: Vec<_> = candidates.iter().map(|one| (&*one.description, one.kind)).collect();
-        assert_eq!(told, [("other", Kind::Lead), ("a", Kind::Lead), ("b", Kind::Lead)]);
-        assert!(!a.is_finished());
-
-        stage.outsider.delete(&other.path).await.unwrap();
-        let a = within(a).await.unwrap();
-        assert!(!b.is_finished());
-        within(a.resign()).await.unwrap();
-        assert_eq!(within(b).await.unwrap().token().get(), candidates[2].token);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn candidates_with_names_of_kazoo_stand_in_the_same_election() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("kazoo").await;
-        let zk = stage.client().await;
-        let kazoo = Election::builder(&zk, &path).layout(Layout::Kazoo).build();
-        let first = within(kazoo.campaign(b"")).await.unwrap();
-        assert!(first.path().contains("__lock__0"), "{first:?}");
-        let ours = Election::new(&zk, &path);
-        let refused = ours.campaign_timeout(b"", Duration::from_millis(50)).await;
-        assert_eq!(refused.unwrap_err(), AcquireError::TimedOut);
-        drop(first);
-        let second = within(ours.campaign(b"")).await.unwrap();
-        let none = Election::builder(&zk, &path).layout(Layout::Recipe).build();
-        let nameless = AcquireError::NoSuchName { layout: Layout::Recipe };
-        assert_eq!(none.campaign(b"").await.unwrap_err(), nameless);
-        within(second.resign()).await.unwrap();
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn an_observer_is_told_of_every_leader_what_it_proclaims_and_that_there_is_none() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("observed");
-        let (proxy, zk) = stage.proxied().await;
-        let mut observer = Election::new(&zk, &path).observe();
-        assert_eq!(within(observer.next()).await.unwrap(), None);
-
-        let election = Election::new(&stage.outsider, &path);
-        let first = within(election.campaign(b"a")).await.unwrap();
-        let told = |told: Option<Leader>| told.map(|told| (told.token, told.data.to_vec()));
-        let (next, a) = (within(observer.next()).await.unwrap(), first.token());
-        assert_eq!(next.as_ref().unwrap().session, stage.outsider.session().id());
-        assert_eq!(told(next), Some((a, b"a".to_vec())));
-
-        let mark = proxy.mark();
-        first.proclaim(b"a2").await.unwrap();
-        assert_eq!(told(within(observer.next()).await.unwrap()), Some((a, b"a2".to_vec())));
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::GET_CHILDREN2, OpCode::GET_DATA], "{frames}");
-
-        let (second, released) = tokio::join!(election.campaign(b"b"), async {
-            joined(&stage.outsider, &path, 2).await;
-            within(first.resign()).await
-        });
-        let (second, ()) = (second.unwrap(), released.unwrap());
-        let next = told(within(observer.next()).await.unwrap());
-        assert_eq!(next, Some((second.token(), b"b".to_vec())));
-        assert!(second.token() > a);
-        within(second.resign()).await.unwrap();
-        assert_eq!(within(observer.next()).await.unwrap(), None);
-        zk.close().await.unwrap();
-        within(observer.next()).await.unwrap_err();
-    })
-    .await;
+        within(first.resign()).await
+    });
+    let (second, ()) = (second.unwrap(), released.unwrap());
+    let next = told(within(observer.next()).await.unwrap());
+    assert_eq!(next, Some((second.token(), b"b".to_vec())));
+    assert!(second.token() > a);
+    within(second.resign()).await.unwrap();
+    assert_eq!(within(observer.next()).await.unwrap(), None);
+    zk.close().await.unwrap();
+    within(observer.next()).await.unwrap_err();
 }
 
 /// Without the check in the same transaction the write would go to whatever has the path.
-#[tokio::test]
-async fn nothing_is_proclaimed_by_a_leader_whose_node_is_gone() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("proclaim").await;
-        let leadership =
-            within(Election::new(&stage.outsider, &path).campaign(b"a")).await.unwrap();
-        let outsider = stage.client().await;
-        outsider.delete(leadership.path()).await.unwrap();
-        let refused = leadership.proclaim(b"b").await.unwrap_err();
-        assert_eq!(refused, CheckError::Lost(Lost::NodeDeleted));
-        assert_eq!(leadership.proclaim(b"b").await, Err(CheckError::Lost(Lost::NodeDeleted)));
-        emptied(&outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn nothing_is_proclaimed_by_a_leader_whose_node_is_gone(stage: Stage) {
+    let path = stage.existing("proclaim").await;
+    let leadership = within(Election::new(&stage.outsider, &path).campaign(b"a")).await.unwrap();
+    let outsider = stage.client().await;
+    outsider.delete(leadership.path()).await.unwrap();
+    let refused = leadership.proclaim(b"b").await.unwrap_err();
+    assert_eq!(refused, CheckError::Lost(Lost::NodeDeleted));
+    assert_eq!(leadership.proclaim(b"b").await, Err(CheckError::Lost(Lost::NodeDeleted)));
+    emptied(&outsider, &path).await;
 }
 
 /// A latch behind a proxy of its own.
@@ -182,83 +173,78 @@ async fn leaders(candidates: &[Candidate]) -> usize {
 
 /// Scenario 66: a leader whose connection is lost, whose node is deleted, both at once, and who stands
 /// again behind the others; the next one's node goes while it waits.
-#[tokio::test]
-async fn never_do_two_latches_lead_at_one_point_of_the_servers_order() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("latches").await;
-        let mut candidates = Vec::new();
-        for count in 1..=3 {
-            candidates.push(Candidate::new(&stage, &path, Duration::from_secs(30)).await);
-            joined(&stage.outsider, &path, count).await;
-        }
-        candidates[0].leads().await;
-        assert_eq!(leaders(&candidates).await, 1);
-        let mut tokens = vec![candidates[0].token().unwrap()];
+#[test_with(on_each_release)]
+async fn never_do_two_latches_lead_at_one_point_of_the_servers_order(stage: Stage) {
+    let path = stage.existing("latches").await;
+    let mut candidates = Vec::new();
+    for count in 1..=3 {
+        candidates.push(Candidate::new(&stage, &path, Duration::from_secs(30)).await);
+        joined(&stage.outsider, &path, count).await;
+    }
+    candidates[0].leads().await;
+    assert_eq!(leaders(&candidates).await, 1);
+    let mut tokens = vec![candidates[0].token().unwrap()];
 
-        // A lost connection changes nothing: the same node, the same token.
-        candidates[0].proxy.cut_all();
-        assert_eq!(leaders(&candidates).await, 1);
-        assert_eq!(candidates[0].token(), Some(tokens[0]));
-        joined(&stage.outsider, &path, 3).await;
+    // A lost connection changes nothing: the same node, the same token.
+    candidates[0].proxy.cut_all();
+    assert_eq!(leaders(&candidates).await, 1);
+    assert_eq!(candidates[0].token(), Some(tokens[0]));
+    joined(&stage.outsider, &path, 3).await;
 
-        // Its node goes while it is away; it hears of that before anything else when it is back.
-        let contenders = Election::new(&stage.outsider, &path).candidates().await.unwrap();
-        let held = candidates[0].proxy.on(Match::connect_request()).hold();
-        candidates[0].proxy.cut_all();
-        within(held.fired()).await;
-        stage.outsider.delete(&format!("{path}/{}", contenders[0].name)).await.unwrap();
-        candidates[1].leads().await;
-        tokens.push(candidates[1].token().unwrap());
-        held.release();
-        assert_eq!(leaders(&candidates).await, 1);
-        assert_eq!(candidates[0].token(), None);
-        joined(&stage.outsider, &path, 3).await;
+    // Its node goes while it is away; it hears of that before anything else when it is back.
+    let contenders = Election::new(&stage.outsider, &path).candidates().await.unwrap();
+    let held = candidates[0].proxy.on(Match::connect_request()).hold();
+    candidates[0].proxy.cut_all();
+    within(held.fired()).await;
+    stage.outsider.delete(&format!("{path}/{}", contenders[0].name)).await.unwrap();
+    candidates[1].leads().await;
+    tokens.push(candidates[1].token().unwrap());
+    held.release();
+    assert_eq!(leaders(&candidates).await, 1);
+    assert_eq!(candidates[0].token(), None);
+    joined(&stage.outsider, &path, 3).await;
 
-        // The one that waits loses its place, and then the leader its node, time after time.
-        for _ in 0..4 {
-            for victim in [1, 0] {
-                let contenders = Election::new(&stage.outsider, &path).candidates().await.unwrap();
-                let gone = &contenders[victim].name;
-                stage.outsider.delete(&format!("{path}/{gone}")).await.unwrap();
-                assert!(leaders(&candidates).await <= 1);
-                joined(&stage.outsider, &path, 3).await;
-                assert!(leaders(&candidates).await <= 1);
-            }
+    // The one that waits loses its place, and then the leader its node, time after time.
+    for _ in 0..4 {
+        for victim in [1, 0] {
             let contenders = Election::new(&stage.outsider, &path).candidates().await.unwrap();
-            let leader = contenders[0].session;
-            let leader = candidates.iter().find(|one| one.zk.session().id() == leader).unwrap();
-            leader.leads().await;
-            tokens.push(leader.token().unwrap());
-            assert_eq!(leaders(&candidates).await, 1);
+            let gone = &contenders[victim].name;
+            stage.outsider.delete(&format!("{path}/{gone}")).await.unwrap();
+            assert!(leaders(&candidates).await <= 1);
+            joined(&stage.outsider, &path, 3).await;
+            assert!(leaders(&candidates).await <= 1);
         }
-        assert!(tokens.is_sorted() && tokens[1] > tokens[0], "{tokens:?}");
-        for candidate in candidates {
-            within(candidate.latch.resign()).await;
-        }
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+        let contenders = Election::new(&stage.outsider, &path).candidates().await.unwrap();
+        let leader = contenders[0].session;
+        let leader = candidates.iter().find(|one| one.zk.session().id() == leader).unwrap();
+        leader.leads().await;
+        tokens.push(leader.token().unwrap());
+        assert_eq!(leaders(&candidates).await, 1);
+    }
+    assert!(tokens.is_sorted() && tokens[1] > tokens[0], "{tokens:?}");
+    for candidate in candidates {
+        within(candidate.latch.resign()).await;
+    }
+    emptied(&stage.outsider, &path).await;
 }
 
 /// Scenario 66, with the clock: a leader that hears nothing says no when the next one says yes.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_partitioned_latch_does_not_lead_when_the_next_one_does_and_stands_no_more_when_expired()
-{
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("partitioned").await;
-        let first = Candidate::new(&stage, &path, SHORT).await;
-        first.leads().await;
-        let second = Candidate::new(&stage, &path, Duration::from_secs(30)).await;
-        joined(&stage.outsider, &path, 2).await;
-        let mut states = first.subscribe();
-        first.proxy.silence();
-        second.leads().await;
-        assert!(!first.is_leader() && second.is_leader());
-        first.proxy.resume();
-        let ended = within(states.wait_for(|state| matches!(state, LatchState::Ended(_)))).await;
-        assert!(matches!(&*ended.unwrap(), LatchState::Ended(AcquireError::SessionEnded(_))));
-        drop(second.latch);
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release_threaded)]
+async fn a_partitioned_latch_does_not_lead_when_the_next_one_does_and_stands_no_more_when_expired(
+    stage: Stage,
+) {
+    let path = stage.existing("partitioned").await;
+    let first = Candidate::new(&stage, &path, SHORT).await;
+    first.leads().await;
+    let second = Candidate::new(&stage, &path, Duration::from_secs(30)).await;
+    joined(&stage.outsider, &path, 2).await;
+    let mut states = first.subscribe();
+    first.proxy.silence();
+    second.leads().await;
+    assert!(!first.is_leader() && second.is_leader());
+    first.proxy.resume();
+    let ended = within(states.wait_for(|state| matches!(state, LatchState::Ended(_)))).await;
+    assert!(matches!(&*ended.unwrap(), LatchState::Ended(AcquireError::SessionEnded(_))));
+    drop(second.latch);
+    emptied(&stage.outsider, &path).await;
 }

@@ -6,8 +6,11 @@ use tokio::sync::watch;
 use zk_client::CreateMode;
 use zk_locks::{Group, GroupMember, Layout, Lost, NodeState, PersistentNode};
 use zk_proto::OpCode;
+use zk_tests::test_with;
 
-use crate::support::{Stage, emptied, joined, on_each_release, ops, options_for, within};
+use crate::support::{
+    Stage, emptied, joined, on_each_release, on_each_release_threaded, ops, options_for, within,
+};
 
 /// Of sessions that are to expire.
 const SHORT: Duration = Duration::from_secs(2);
@@ -16,69 +19,60 @@ fn data(members: &[GroupMember]) -> Vec<&[u8]> {
     members.iter().map(|member| &*member.data).collect()
 }
 
-#[tokio::test]
-async fn a_group_is_followed_through_every_coming_and_going() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("missing/group");
-        let (proxy, zk) = stage.proxied().await;
-        let group = Group::new(&stage.outsider, &path);
-        let mut follower = Group::new(&zk, &path).follow();
-        assert_eq!(within(follower.next()).await.unwrap(), []);
-        let first = within(group.join(b"first")).await.unwrap();
-        assert_eq!(data(&within(follower.next()).await.unwrap()), [b"first"]);
+#[test_with(on_each_release)]
+async fn a_group_is_followed_through_every_coming_and_going(stage: Stage) {
+    let path = stage.path("missing/group");
+    let (proxy, zk) = stage.proxied().await;
+    let group = Group::new(&stage.outsider, &path);
+    let mut follower = Group::new(&zk, &path).follow();
+    assert_eq!(within(follower.next()).await.unwrap(), []);
+    let first = within(group.join(b"first")).await.unwrap();
+    assert_eq!(data(&within(follower.next()).await.unwrap()), [b"first"]);
 
-        let mark = proxy.mark();
-        let second = within(group.join(b"second")).await.unwrap();
-        let members = within(follower.next()).await.unwrap();
-        let frames = proxy.frames_since(mark);
-        let expected = [OpCode::GET_CHILDREN2, OpCode::GET_DATA, OpCode::GET_DATA];
-        assert_eq!(ops(&frames), expected, "{frames}");
-        assert_eq!(frames.round_trips(), 2, "{frames}");
-        assert_eq!(data(&members), [&b"first"[..], b"second"]);
-        assert_eq!(members[0].session, stage.outsider.session().id());
-        assert_eq!(members[1].joined.0, second.token().get());
-        assert_eq!(group.members().await.unwrap(), members);
+    let mark = proxy.mark();
+    let second = within(group.join(b"second")).await.unwrap();
+    let members = within(follower.next()).await.unwrap();
+    let frames = proxy.frames_since(mark);
+    let expected = [OpCode::GET_CHILDREN2, OpCode::GET_DATA, OpCode::GET_DATA];
+    assert_eq!(ops(&frames), expected, "{frames}");
+    assert_eq!(frames.round_trips(), 2, "{frames}");
+    assert_eq!(data(&members), [&b"first"[..], b"second"]);
+    assert_eq!(members[0].session, stage.outsider.session().id());
+    assert_eq!(members[1].joined.0, second.token().get());
+    assert_eq!(group.members().await.unwrap(), members);
 
-        within(first.leave()).await.unwrap();
-        assert_eq!(data(&within(follower.next()).await.unwrap()), [b"second"]);
-        let operator = stage.client().await;
-        operator.delete(second.path()).await.unwrap();
-        assert_eq!(within(second.lost()).await, Lost::NodeDeleted);
-        assert_eq!(within(follower.next()).await.unwrap(), []);
-        zk.close().await.unwrap();
-        within(follower.next()).await.unwrap_err();
-    })
-    .await;
+    within(first.leave()).await.unwrap();
+    assert_eq!(data(&within(follower.next()).await.unwrap()), [b"second"]);
+    let operator = stage.client().await;
+    operator.delete(second.path()).await.unwrap();
+    assert_eq!(within(second.lost()).await, Lost::NodeDeleted);
+    assert_eq!(within(follower.next()).await.unwrap(), []);
+    zk.close().await.unwrap();
+    within(follower.next()).await.unwrap_err();
 }
 
-#[tokio::test]
-async fn joining_costs_one_request_and_dropping_is_leaving() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("cost").await;
-        let (proxy, zk) = stage.proxied().await;
-        let mark = proxy.mark();
-        let membership = within(Group::new(&zk, &path).join(b"")).await.unwrap();
-        drop(membership);
-        emptied(&stage.outsider, &path).await;
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::CREATE2, OpCode::DELETE], "{frames}");
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn joining_costs_one_request_and_dropping_is_leaving(stage: Stage) {
+    let path = stage.existing("cost").await;
+    let (proxy, zk) = stage.proxied().await;
+    let mark = proxy.mark();
+    let membership = within(Group::new(&zk, &path).join(b"")).await.unwrap();
+    drop(membership);
+    emptied(&stage.outsider, &path).await;
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), [OpCode::CREATE2, OpCode::DELETE], "{frames}");
 }
 
-#[tokio::test]
-async fn a_party_of_kazoo_has_only_its_own_members() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("party").await;
-        stage.outsider.create(&format!("{path}/other"), b"").await.unwrap();
-        let party = Group::builder(&stage.outsider, &path).layout(Layout::Kazoo).build();
-        let member = within(party.join(b"us")).await.unwrap();
-        assert!(member.path().contains("__party__0"), "{member:?}");
-        assert_eq!(data(&party.members().await.unwrap()), [b"us"]);
-        assert_eq!(Group::new(&stage.outsider, &path).members().await.unwrap().len(), 2);
-        within(member.leave()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_party_of_kazoo_has_only_its_own_members(stage: Stage) {
+    let path = stage.existing("party").await;
+    stage.outsider.create(&format!("{path}/other"), b"").await.unwrap();
+    let party = Group::builder(&stage.outsider, &path).layout(Layout::Kazoo).build();
+    let member = within(party.join(b"us")).await.unwrap();
+    assert!(member.path().contains("__party__0"), "{member:?}");
+    assert_eq!(data(&party.members().await.unwrap()), [b"us"]);
+    assert_eq!(Group::new(&stage.outsider, &path).members().await.unwrap().len(), 2);
+    within(member.leave()).await.unwrap();
 }
 
 async fn until(
@@ -88,123 +82,110 @@ async fn until(
     within(states.wait_for(|state| wanted(state))).await.unwrap().clone()
 }
 
-#[tokio::test]
-async fn a_persistent_node_comes_back_when_it_is_deleted_and_has_the_data_that_it_was_last_given() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("missing/persistent");
-        let proxy = stage.proxy().await;
-        let mark = proxy.mark();
-        let node = PersistentNode::start(options_for(&proxy), &path, b"a").await.unwrap();
-        within(node.present()).await;
-        let frames = proxy.frames_since(mark);
-        assert_eq!(*ops(&frames).last().unwrap(), OpCode::GET_DATA, "{frames}");
-        let mut states = node.subscribe();
-        let NodeState::Present { session, created } = states.borrow_and_update().clone() else {
-            panic!("{node:?}");
-        };
+#[test_with(on_each_release)]
+async fn a_persistent_node_comes_back_when_it_is_deleted_and_has_the_data_that_it_was_last_given(
+    stage: Stage,
+) {
+    let path = stage.path("missing/persistent");
+    let proxy = stage.proxy().await;
+    let mark = proxy.mark();
+    let node = PersistentNode::start(options_for(&proxy), &path, b"a").await.unwrap();
+    within(node.present()).await;
+    let frames = proxy.frames_since(mark);
+    assert_eq!(*ops(&frames).last().unwrap(), OpCode::GET_DATA, "{frames}");
+    let mut states = node.subscribe();
+    let NodeState::Present { session, created } = states.borrow_and_update().clone() else {
+        panic!("{node:?}");
+    };
 
-        let mark = proxy.mark();
-        stage.outsider.delete(&path).await.unwrap();
-        let back = until(
-            &mut states,
-            |state| matches!(state, NodeState::Present { created: again, .. } if *again > created),
-        );
-        back.await;
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::CREATE2, OpCode::GET_DATA], "{frames}");
-        let (read, stat) = stage.outsider.get(&path).await.unwrap();
-        assert_eq!((&*read, stat.ephemeral_owner), (&b"a"[..], session));
+    let mark = proxy.mark();
+    stage.outsider.delete(&path).await.unwrap();
+    let back = until(
+        &mut states,
+        |state| matches!(state, NodeState::Present { created: again, .. } if *again > created),
+    );
+    back.await;
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), [OpCode::CREATE2, OpCode::GET_DATA], "{frames}");
+    let (read, stat) = stage.outsider.get(&path).await.unwrap();
+    assert_eq!((&*read, stat.ephemeral_owner), (&b"a"[..], session));
 
-        // Somebody else's data do not stay either.
-        node.set_data(b"b");
-        stage.outsider.set(&path, b"c").await.unwrap();
-        let written = async {
-            loop {
-                let ((read, _), changed) = stage.outsider.get(&path).watch().await.unwrap();
-                if *read == *b"b" {
-                    return;
-                }
-                changed.await.unwrap();
+    // Somebody else's data do not stay either.
+    node.set_data(b"b");
+    stage.outsider.set(&path, b"c").await.unwrap();
+    let written = async {
+        loop {
+            let ((read, _), changed) = stage.outsider.get(&path).watch().await.unwrap();
+            if *read == *b"b" {
+                return;
             }
-        };
-        within(written).await;
-        within(node.close()).await;
-        assert_eq!(stage.outsider.exists(&path).await.unwrap(), None);
-    })
-    .await;
+            changed.await.unwrap();
+        }
+    };
+    within(written).await;
+    within(node.close()).await;
+    assert_eq!(stage.outsider.exists(&path).await.unwrap(), None);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_persistent_node_comes_back_in_a_new_session_when_the_old_one_has_expired() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("expired");
-        let proxy = stage.proxy().await;
-        let options = options_for(&proxy).session_timeout(SHORT);
-        let node = PersistentNode::start(options, &path, b"a").await.unwrap();
-        within(node.present()).await;
-        let mut states = node.subscribe();
-        let NodeState::Present { session, .. } = states.borrow_and_update().clone() else {
-            panic!("{node:?}");
-        };
-        proxy.silence();
-        let gone = async {
-            while let (Some(_), watch) = stage.outsider.exists(&path).watch().await.unwrap() {
-                watch.await.unwrap();
-            }
-        };
-        within(gone).await;
-        proxy.resume();
-        until(
-            &mut states,
-            |state| matches!(state, NodeState::Present { session: new, .. } if *new != session),
-        )
-        .await;
-        let stat = stage.outsider.exists(&path).await.unwrap().unwrap();
-        assert_ne!(stat.ephemeral_owner, session);
-        drop(node);
-        let root = path.rsplit_once('/').unwrap().0;
-        emptied(&stage.outsider, root).await;
-    })
+#[test_with(on_each_release_threaded)]
+async fn a_persistent_node_comes_back_in_a_new_session_when_the_old_one_has_expired(stage: Stage) {
+    let path = stage.path("expired");
+    let proxy = stage.proxy().await;
+    let options = options_for(&proxy).session_timeout(SHORT);
+    let node = PersistentNode::start(options, &path, b"a").await.unwrap();
+    within(node.present()).await;
+    let mut states = node.subscribe();
+    let NodeState::Present { session, .. } = states.borrow_and_update().clone() else {
+        panic!("{node:?}");
+    };
+    proxy.silence();
+    let gone = async {
+        while let (Some(_), watch) = stage.outsider.exists(&path).watch().await.unwrap() {
+            watch.await.unwrap();
+        }
+    };
+    within(gone).await;
+    proxy.resume();
+    until(
+        &mut states,
+        |state| matches!(state, NodeState::Present { session: new, .. } if *new != session),
+    )
     .await;
+    let stat = stage.outsider.exists(&path).await.unwrap().unwrap();
+    assert_ne!(stat.ephemeral_owner, session);
+    drop(node);
+    let root = path.rsplit_once('/').unwrap().0;
+    emptied(&stage.outsider, root).await;
 }
 
 /// As a former session of ours might, which the servers have not given up yet.
-#[tokio::test]
-async fn a_path_that_somebody_else_has_is_waited_for() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("taken");
-        stage.outsider.create(&path, b"").mode(CreateMode::Ephemeral).await.unwrap();
-        let node = PersistentNode::start(stage.options(), &path, b"a").await.unwrap();
-        let mut states = node.subscribe();
-        let by = stage.outsider.session().id();
-        until(&mut states, |state| *state == NodeState::Taken { by }).await;
-        stage.outsider.set(&path, b"still here").await.unwrap();
-        stage.outsider.delete(&path).await.unwrap();
-        within(node.present()).await;
-        let owner = stage.outsider.exists(&path).await.unwrap().unwrap().ephemeral_owner;
-        assert_ne!(owner, by);
-        within(node.close()).await;
-        assert_eq!(
-            until(&mut states, |state| *state == NodeState::Closed).await,
-            NodeState::Closed
-        );
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_path_that_somebody_else_has_is_waited_for(stage: Stage) {
+    let path = stage.path("taken");
+    stage.outsider.create(&path, b"").mode(CreateMode::Ephemeral).await.unwrap();
+    let node = PersistentNode::start(stage.options(), &path, b"a").await.unwrap();
+    let mut states = node.subscribe();
+    let by = stage.outsider.session().id();
+    until(&mut states, |state| *state == NodeState::Taken { by }).await;
+    stage.outsider.set(&path, b"still here").await.unwrap();
+    stage.outsider.delete(&path).await.unwrap();
+    within(node.present()).await;
+    let owner = stage.outsider.exists(&path).await.unwrap().unwrap().ephemeral_owner;
+    assert_ne!(owner, by);
+    within(node.close()).await;
+    assert_eq!(until(&mut states, |state| *state == NodeState::Closed).await, NodeState::Closed);
 }
 
-#[tokio::test]
-async fn a_node_that_the_servers_refuse_is_told_of_and_tried_again() {
-    on_each_release(async |stage: Stage| {
-        let parent = stage.path("parent");
-        stage.outsider.create(&parent, b"").mode(CreateMode::Ephemeral).await.unwrap();
-        let path = format!("{parent}/child");
-        let node = PersistentNode::start(stage.options(), &path, b"").await.unwrap();
-        let mut states = node.subscribe();
-        until(&mut states, |state| matches!(state, NodeState::Refused(_))).await;
-        stage.outsider.delete(&parent).await.unwrap();
-        within(node.present()).await;
-        joined(&stage.outsider, &parent, 1).await;
-        within(node.close()).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_node_that_the_servers_refuse_is_told_of_and_tried_again(stage: Stage) {
+    let parent = stage.path("parent");
+    stage.outsider.create(&parent, b"").mode(CreateMode::Ephemeral).await.unwrap();
+    let path = format!("{parent}/child");
+    let node = PersistentNode::start(stage.options(), &path, b"").await.unwrap();
+    let mut states = node.subscribe();
+    until(&mut states, |state| matches!(state, NodeState::Refused(_))).await;
+    stage.outsider.delete(&parent).await.unwrap();
+    within(node.present()).await;
+    joined(&stage.outsider, &parent, 1).await;
+    within(node.close()).await;
 }

@@ -16,14 +16,16 @@ use zk_client::{Clock, SessionState};
 use zk_locks::{CheckError, Client, Guard, Lock, Lost, SessionEnd, Status};
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Direction, Match};
+use zk_tests::test_with;
 
 use crate::support::{
-    Stage, Waiter, dropped_after, emptied, joined, on_each_release, options_for, within,
+    Stage, Waiter, dropped_after, emptied, joined, on_each_release, on_each_release_threaded,
+    options_for, within,
 };
 
 /// Gives a guard up in some way that returns at once, and looks at what happens: a waiter is granted, and
 /// nothing stays behind although the session lives.
-async fn given_up(give_up: impl Fn(Guard)) {
+fn given_up(give_up: impl Fn(Guard) + Sync) {
     on_each_release(async |stage: Stage| {
         let zk = stage.client().await;
         let path = stage.existing("given-up").await;
@@ -37,58 +39,52 @@ async fn given_up(give_up: impl Fn(Guard)) {
         let (waiter, ()) = within(async { tokio::join!(waiter.acquire(), give_up) }).await;
         within(waiter.unwrap().release()).await.unwrap();
         emptied(&zk, &path).await;
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn a_guard_dropped_in_a_runtime_gives_the_lock_back() {
-    given_up(drop).await;
+#[test]
+fn a_guard_dropped_in_a_runtime_gives_the_lock_back() {
+    given_up(drop);
 }
 
-#[tokio::test]
-async fn a_guard_dropped_outside_of_any_runtime_gives_the_lock_back() {
-    given_up(|guard| thread::spawn(|| drop(guard)).join().unwrap()).await;
+#[test]
+fn a_guard_dropped_outside_of_any_runtime_gives_the_lock_back() {
+    given_up(|guard| thread::spawn(|| drop(guard)).join().unwrap());
 }
 
-#[tokio::test]
-async fn a_guard_dropped_by_a_panic_gives_the_lock_back() {
+#[test]
+fn a_guard_dropped_by_a_panic_gives_the_lock_back() {
     given_up(|guard| {
         let unwinding = catch_unwind(AssertUnwindSafe(|| {
             let _guard = guard;
             resume_unwind(Box::new("on purpose"));
         }));
         assert!(unwinding.is_err());
-    })
-    .await;
+    });
 }
 
-#[tokio::test]
-async fn a_release_whose_future_is_dropped_at_once_gives_the_lock_back() {
-    given_up(|guard| drop(guard.release())).await;
+#[test]
+fn a_release_whose_future_is_dropped_at_once_gives_the_lock_back() {
+    given_up(|guard| drop(guard.release()));
 }
 
-#[tokio::test]
-async fn a_guard_that_outlives_its_clients_keeps_the_lock_until_it_is_dropped() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("alone").await;
-        let zk = stage.client().await;
-        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-        drop(zk);
-        assert_eq!(guard.check().await, Ok(()));
-        assert_eq!(guard.status(), Status::Held);
-        drop(guard);
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_guard_that_outlives_its_clients_keeps_the_lock_until_it_is_dropped(stage: Stage) {
+    let path = stage.existing("alone").await;
+    let zk = stage.client().await;
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    drop(zk);
+    assert_eq!(guard.check().await, Ok(()));
+    assert_eq!(guard.status(), Status::Held);
+    drop(guard);
+    emptied(&stage.outsider, &path).await;
 }
 
 /// Nobody keeps its session alive any more, and it must not believe otherwise.
 #[test]
 fn a_guard_that_outlives_its_runtime_counts_as_lost_and_can_be_dropped() {
     let runtime = || tokio::runtime::Runtime::new().unwrap();
-    let outer = runtime();
-    outer.block_on(on_each_release(async |stage: Stage| {
+    on_each_release_threaded(async |stage: Stage| {
         let path = stage.existing("orphan").await;
         let servers = stage.servers();
         let guard = thread::spawn(move || {
@@ -102,113 +98,100 @@ fn a_guard_that_outlives_its_runtime_counts_as_lost_and_can_be_dropped() {
         assert_eq!(guard.status(), Status::Lost(closed));
         assert_eq!(within(guard.lost()).await, closed);
         assert!(within(guard.release()).await.is_err());
-    }));
+    });
 }
 
-#[tokio::test]
-async fn a_holder_hears_that_its_node_was_deleted_by_an_outsider() {
-    on_each_release(async |stage: Stage| {
-        let zk = stage.client().await;
-        let path = stage.existing("deleted").await;
-        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-        let mut work = Box::pin(guard.scope(std::future::pending::<()>()));
-        assert_eq!(dropped_after(1, &mut work).await, None);
-        assert_eq!(guard.status(), Status::Held);
-        stage.outsider.delete(guard.path()).await.unwrap();
-        assert_eq!(within(work).await, Err(Lost::NodeDeleted));
-        assert_eq!(guard.status(), Status::Lost(Lost::NodeDeleted));
-        assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
-        assert_eq!(guard.check().await, Err(CheckError::Lost(Lost::NodeDeleted)));
-        // It is as gone as can be.
-        within(guard.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_holder_hears_that_its_node_was_deleted_by_an_outsider(stage: Stage) {
+    let zk = stage.client().await;
+    let path = stage.existing("deleted").await;
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    let mut work = Box::pin(guard.scope(std::future::pending::<()>()));
+    assert_eq!(dropped_after(1, &mut work).await, None);
+    assert_eq!(guard.status(), Status::Held);
+    stage.outsider.delete(guard.path()).await.unwrap();
+    assert_eq!(within(work).await, Err(Lost::NodeDeleted));
+    assert_eq!(guard.status(), Status::Lost(Lost::NodeDeleted));
+    assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
+    assert_eq!(guard.check().await, Err(CheckError::Lost(Lost::NodeDeleted)));
+    // It is as gone as can be.
+    within(guard.release()).await.unwrap();
 }
 
 /// The servers give the lock to the next one as soon as they hear of the close, and nothing that they say
 /// about it comes back.
-#[tokio::test]
-async fn a_guard_counts_as_lost_from_when_its_session_is_told_to_close() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("closing").await;
-        let (proxy, zk) = stage.proxied().await;
-        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-        let mut waiter = Waiter::asleep(&stage, &path).await;
-        let mut scope = pin!(guard.scope(std::future::pending::<()>()));
-        assert_eq!(dropped_after(1, scope.as_mut()).await, None);
-        proxy.silence_way(Direction::ToClient);
-        let close = tokio::spawn({
-            let zk = zk.clone();
-            async move { zk.close().await }
-        });
-        let next = waiter.outcome().await.unwrap();
-        let closed = Lost::SessionEnded(SessionEnd::Closed);
-        assert_eq!(guard.status(), Status::Lost(closed));
-        assert_eq!(zk.session().state(), SessionState::Closing);
-        assert_eq!(dropped_after(2, scope.as_mut()).await, Some(Err(closed)));
-        assert_eq!(dropped_after(1, guard.lost()).await, Some(closed));
-        assert_eq!(zk.session().lease_left(), Duration::ZERO);
-        proxy.resume();
-        within(close).await.unwrap().unwrap();
-        within(next.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_guard_counts_as_lost_from_when_its_session_is_told_to_close(stage: Stage) {
+    let path = stage.existing("closing").await;
+    let (proxy, zk) = stage.proxied().await;
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    let mut waiter = Waiter::asleep(&stage, &path).await;
+    let mut scope = pin!(guard.scope(std::future::pending::<()>()));
+    assert_eq!(dropped_after(1, scope.as_mut()).await, None);
+    proxy.silence_way(Direction::ToClient);
+    let close = tokio::spawn({
+        let zk = zk.clone();
+        async move { zk.close().await }
+    });
+    let next = waiter.outcome().await.unwrap();
+    let closed = Lost::SessionEnded(SessionEnd::Closed);
+    assert_eq!(guard.status(), Status::Lost(closed));
+    assert_eq!(zk.session().state(), SessionState::Closing);
+    assert_eq!(dropped_after(2, scope.as_mut()).await, Some(Err(closed)));
+    assert_eq!(dropped_after(1, guard.lost()).await, Some(closed));
+    assert_eq!(zk.session().lease_left(), Duration::ZERO);
+    proxy.resume();
+    within(close).await.unwrap().unwrap();
+    within(next.release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_check_finds_out_that_the_node_was_deleted() {
-    on_each_release(async |stage: Stage| {
-        let zk = stage.client().await;
-        let path = stage.existing("checked").await;
-        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-        assert_eq!(within(guard.check()).await, Ok(()));
-        stage.outsider.delete(guard.path()).await.unwrap();
-        // Nobody has looked yet.
-        assert_eq!(guard.status(), Status::Held);
-        assert_eq!(within(guard.check()).await, Err(CheckError::Lost(Lost::NodeDeleted)));
-        assert_eq!(guard.status(), Status::Lost(Lost::NodeDeleted));
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_check_finds_out_that_the_node_was_deleted(stage: Stage) {
+    let zk = stage.client().await;
+    let path = stage.existing("checked").await;
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    assert_eq!(within(guard.check()).await, Ok(()));
+    stage.outsider.delete(guard.path()).await.unwrap();
+    // Nobody has looked yet.
+    assert_eq!(guard.status(), Status::Held);
+    assert_eq!(within(guard.check()).await, Err(CheckError::Lost(Lost::NodeDeleted)));
+    assert_eq!(guard.status(), Status::Lost(Lost::NodeDeleted));
 }
 
-#[tokio::test]
-async fn watching_for_a_loss_can_be_dropped_after_any_number_of_polls_and_begun_again() {
-    on_each_release(async |stage: Stage| {
-        let zk = stage.client().await;
-        let path = stage.existing("again").await;
-        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-        for polls in 0..10 {
-            let lost = async {
-                tokio::select! {
-                    biased;
-                    lost = dropped_after(polls, guard.lost()) => lost,
-                    // Wakes it up, or not; either way the next one begins anew.
-                    done = guard.scope(async { zk.sync("/").await }) => {
-                        done.unwrap().unwrap();
-                        None
-                    }
+#[test_with(on_each_release)]
+async fn watching_for_a_loss_can_be_dropped_after_any_number_of_polls_and_begun_again(
+    stage: Stage,
+) {
+    let zk = stage.client().await;
+    let path = stage.existing("again").await;
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    for polls in 0..10 {
+        let lost = async {
+            tokio::select! {
+                biased;
+                lost = dropped_after(polls, guard.lost()) => lost,
+                // Wakes it up, or not; either way the next one begins anew.
+                done = guard.scope(async { zk.sync("/").await }) => {
+                    done.unwrap().unwrap();
+                    None
                 }
-            };
-            assert_eq!(within(lost).await, None);
-        }
-        stage.outsider.delete(guard.path()).await.unwrap();
-        assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
-    })
-    .await;
+            }
+        };
+        assert_eq!(within(lost).await, None);
+    }
+    stage.outsider.delete(guard.path()).await.unwrap();
+    assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
 }
 
-#[tokio::test]
-async fn all_who_watch_for_a_loss_hear_of_it() {
-    on_each_release(async |stage: Stage| {
-        let zk = stage.client().await;
-        let path = stage.existing("watched").await;
-        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-        let (first, second) = (guard.lost(), guard.scope(std::future::pending::<()>()));
-        let delete = async { stage.outsider.delete(guard.path()).await.unwrap() };
-        let (first, second, ()) = within(async { tokio::join!(first, second, delete) }).await;
-        assert_eq!((first, second), (Lost::NodeDeleted, Err(Lost::NodeDeleted)));
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn all_who_watch_for_a_loss_hear_of_it(stage: Stage) {
+    let zk = stage.client().await;
+    let path = stage.existing("watched").await;
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    let (first, second) = (guard.lost(), guard.scope(std::future::pending::<()>()));
+    let delete = async { stage.outsider.delete(guard.path()).await.unwrap() };
+    let (first, second, ()) = within(async { tokio::join!(first, second, delete) }).await;
+    assert_eq!((first, second), (Lost::NodeDeleted, Err(Lost::NodeDeleted)));
 }
 
 /// Counts how often it is read.
@@ -224,29 +207,28 @@ impl Clock for CountingClock {
 }
 
 /// The session reads its clock whenever it does anything.
-#[tokio::test]
-async fn a_client_that_is_dropped_while_disconnected_closes_its_session_without_being_busy() {
-    on_each_release(async |stage: Stage| {
-        let proxy = stage.proxy().await;
-        let clock = CountingClock::default();
-        let options = options_for(&proxy).session_timeout(Duration::from_secs(4));
-        let zk = options.clock(clock.clone()).connect().await.unwrap();
-        let session = zk.session();
-        let greeting = proxy.on(Match::connect_response().once()).hold();
-        proxy.reset_all();
-        drop(zk);
-        within(greeting.fired()).await;
-        // A driver that was busy would make thousands of turns by the end of these.
-        for _ in 0..10 {
-            stage.outsider.sync("/").await.unwrap();
-        }
-        let readings = clock.0.load(Ordering::Relaxed);
-        assert!(readings < 100, "{readings} readings of the clock");
-        greeting.release();
-        assert_eq!(within(session.ended()).await, SessionEnd::Closed);
-        assert_eq!(proxy.counts().replies(OpCode::CLOSE_SESSION), 1);
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_client_that_is_dropped_while_disconnected_closes_its_session_without_being_busy(
+    stage: Stage,
+) {
+    let proxy = stage.proxy().await;
+    let clock = CountingClock::default();
+    let options = options_for(&proxy).session_timeout(Duration::from_secs(4));
+    let zk = options.clock(clock.clone()).connect().await.unwrap();
+    let session = zk.session();
+    let greeting = proxy.on(Match::connect_response().once()).hold();
+    proxy.reset_all();
+    drop(zk);
+    within(greeting.fired()).await;
+    // A driver that was busy would make thousands of turns by the end of these.
+    for _ in 0..10 {
+        stage.outsider.sync("/").await.unwrap();
+    }
+    let readings = clock.0.load(Ordering::Relaxed);
+    assert!(readings < 100, "{readings} readings of the clock");
+    greeting.release();
+    assert_eq!(within(session.ended()).await, SessionEnd::Closed);
+    assert_eq!(proxy.counts().replies(OpCode::CLOSE_SESSION), 1);
 }
 
 /// Where guards can be cloned, dropping one of them gives back what the other one still holds.

@@ -10,6 +10,7 @@ use zk_client::SessionTask;
 use zk_locks::{Client, CohortLock, ConnectOptions, Election, Lock, SimpleLock};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
+use zk_tests::test_with;
 
 use crate::support::{Stage, dropped_when, joined, on_each_release, options_for, within};
 
@@ -50,123 +51,115 @@ async fn handed_over(zk: Client, options: ConnectOptions, path: &str) -> Vec<Str
     names
 }
 
-#[tokio::test]
-async fn an_acquire_that_is_dropped_before_its_session_is_handed_over_leaves_no_node_in_it() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("handed-over").await;
-        for lost in [OpCode::CREATE2, OpCode::DELETE] {
-            let (proxy, zk) = stage.proxied().await;
-            let unheard = proxy.on(Match::reply(lost).once()).reset();
-            if lost == OpCode::CREATE2 {
-                let lock = Lock::new(&zk, &path);
-                dropped_when(async { drop(unheard.fired().await) }, lock.acquire()).await;
-            } else {
-                drop(within(Lock::new(&zk, &path).acquire()).await.unwrap());
-            }
-            let credentials = within(zk.detach()).await.unwrap();
-            assert_eq!(unheard.times_fired(), 1);
-            let heir = within(options_for(&proxy).resume(credentials).connect()).await.unwrap();
-            let (names, _) = heir.children(&path).await.unwrap();
-            assert!(names.is_empty(), "{names:?}");
+#[test_with(on_each_release)]
+async fn an_acquire_that_is_dropped_before_its_session_is_handed_over_leaves_no_node_in_it(
+    stage: Stage,
+) {
+    let path = stage.existing("handed-over").await;
+    for lost in [OpCode::CREATE2, OpCode::DELETE] {
+        let (proxy, zk) = stage.proxied().await;
+        let unheard = proxy.on(Match::reply(lost).once()).reset();
+        if lost == OpCode::CREATE2 {
+            let lock = Lock::new(&zk, &path);
+            dropped_when(async { drop(unheard.fired().await) }, lock.acquire()).await;
+        } else {
+            drop(within(Lock::new(&zk, &path).acquire()).await.unwrap());
         }
-    })
-    .await;
+        let credentials = within(zk.detach()).await.unwrap();
+        assert_eq!(unheard.times_fired(), 1);
+        let heir = within(options_for(&proxy).resume(credentials).connect()).await.unwrap();
+        let (names, _) = heir.children(&path).await.unwrap();
+        assert!(names.is_empty(), "{names:?}");
+    }
 }
 
-#[tokio::test]
-async fn a_simple_lock_that_is_dropped_before_its_session_is_handed_over_leaves_no_node_in_it() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("simple").await;
-        let node = format!("{path}/node");
+#[test_with(on_each_release)]
+async fn a_simple_lock_that_is_dropped_before_its_session_is_handed_over_leaves_no_node_in_it(
+    stage: Stage,
+) {
+    let path = stage.existing("simple").await;
+    let node = format!("{path}/node");
+    let options = || with_tasks_that_dawdle(stage.options());
+    let zk = within(options().connect()).await.unwrap();
+    drop(within(SimpleLock::new(&zk, &node).acquire()).await.unwrap());
+    assert_eq!(handed_over(zk, options(), &path).await, [""; 0]);
+
+    // One that has not been told what became of its create.
+    let proxy = stage.proxy().await;
+    let options = || with_tasks_that_dawdle(options_for(&proxy));
+    let zk = within(options().connect()).await.unwrap();
+    let unheard = proxy.on(Match::reply(OpCode::MULTI).once()).reset();
+    let lock = SimpleLock::new(&zk, &node);
+    dropped_when(async { drop(unheard.fired().await) }, lock.acquire()).await;
+    assert_eq!(handed_over(zk, options(), &path).await, [""; 0]);
+}
+
+#[test_with(on_each_release)]
+async fn a_latch_that_is_dropped_before_its_session_is_handed_over_leaves_no_node_in_it(
+    stage: Stage,
+) {
+    let path = stage.existing("latch").await;
+    for leads in [true, false] {
+        let other = match leads {
+            true => None,
+            false => {
+                Some(within(Election::new(&stage.outsider, &path).campaign(b"")).await.unwrap())
+            }
+        };
         let options = || with_tasks_that_dawdle(stage.options());
         let zk = within(options().connect()).await.unwrap();
-        drop(within(SimpleLock::new(&zk, &node).acquire()).await.unwrap());
-        assert_eq!(handed_over(zk, options(), &path).await, [""; 0]);
-
-        // One that has not been told what became of its create.
-        let proxy = stage.proxy().await;
-        let options = || with_tasks_that_dawdle(options_for(&proxy));
-        let zk = within(options().connect()).await.unwrap();
-        let unheard = proxy.on(Match::reply(OpCode::MULTI).once()).reset();
-        let lock = SimpleLock::new(&zk, &node);
-        dropped_when(async { drop(unheard.fired().await) }, lock.acquire()).await;
-        assert_eq!(handed_over(zk, options(), &path).await, [""; 0]);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_latch_that_is_dropped_before_its_session_is_handed_over_leaves_no_node_in_it() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("latch").await;
-        for leads in [true, false] {
-            let other = match leads {
-                true => None,
-                false => {
-                    Some(within(Election::new(&stage.outsider, &path).campaign(b"")).await.unwrap())
-                }
-            };
-            let options = || with_tasks_that_dawdle(stage.options());
-            let zk = within(options().connect()).await.unwrap();
-            let latch = Election::new(&zk, &path).latch(b"");
-            if leads {
-                within(latch.subscribe().changed()).await.unwrap();
-            }
-            joined(&stage.outsider, &path, 1 + usize::from(other.is_some())).await;
-            assert_eq!(latch.is_leader(), leads);
-            drop(latch);
-            let left = handed_over(zk, options(), &path).await;
-            assert_eq!(left.len(), usize::from(other.is_some()), "{left:?}");
+        let latch = Election::new(&zk, &path).latch(b"");
+        if leads {
+            within(latch.subscribe().changed()).await.unwrap();
         }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_cohort_whose_last_waiter_gives_up_before_its_session_is_handed_over_leaves_no_node_in_it()
- {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("cohort").await;
-        let holder = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-        let options = || with_tasks_that_dawdle(stage.options());
-        let zk = within(options().connect()).await.unwrap();
-        let lock = CohortLock::new(&zk, &path);
-        dropped_when(joined(&stage.outsider, &path, 2), lock.acquire()).await;
+        joined(&stage.outsider, &path, 1 + usize::from(other.is_some())).await;
+        assert_eq!(latch.is_leader(), leads);
+        drop(latch);
         let left = handed_over(zk, options(), &path).await;
-        assert_eq!(left.len(), 1, "{left:?}");
-        holder.release().await.unwrap();
-    })
-    .await;
+        assert_eq!(left.len(), usize::from(other.is_some()), "{left:?}");
+    }
+}
+
+#[test_with(on_each_release)]
+async fn a_cohort_whose_last_waiter_gives_up_before_its_session_is_handed_over_leaves_no_node_in_it(
+    stage: Stage,
+) {
+    let path = stage.existing("cohort").await;
+    let holder = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    let options = || with_tasks_that_dawdle(stage.options());
+    let zk = within(options().connect()).await.unwrap();
+    let lock = CohortLock::new(&zk, &path);
+    dropped_when(joined(&stage.outsider, &path, 2), lock.acquire()).await;
+    let left = handed_over(zk, options(), &path).await;
+    assert_eq!(left.len(), 1, "{left:?}");
+    holder.release().await.unwrap();
 }
 
 /// What docs/decisions/0018 says can be done by hand: the node is the lock, and tells whose it is.
-#[tokio::test]
-async fn a_lock_that_is_held_goes_over_with_its_session_and_can_be_told_by_its_token() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("held").await;
-        let zk = stage.client().await;
-        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-        let (node, token) = (guard.path().to_owned(), guard.token().get());
-        let credentials = within(zk.detach()).await.unwrap();
-        // It has gone to others, as far as this process is concerned.
-        assert!(matches!(guard.status(), zk_locks::Status::Lost(_)));
-        drop(guard);
-        let options = stage.options().resume(credentials.clone());
-        let heir = within(options.connect()).await.unwrap();
-        let (_, stat) = heir.get(&node).await.unwrap();
-        assert_eq!((stat.czxid.0, stat.ephemeral_owner), (token, heir.session().id()));
-        assert!(within(Lock::new(&stage.outsider, &path).try_acquire()).await.unwrap().is_none());
-        // Held still, in one transaction with what it protects; and given back.
-        heir.multi().check(&node).await.unwrap().unwrap();
-        heir.delete(&node).if_exists().await.unwrap();
-        let next = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-        assert!(next.token().get() > token);
-        heir.close().await.unwrap();
+#[test_with(on_each_release)]
+async fn a_lock_that_is_held_goes_over_with_its_session_and_can_be_told_by_its_token(stage: Stage) {
+    let path = stage.existing("held").await;
+    let zk = stage.client().await;
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    let (node, token) = (guard.path().to_owned(), guard.token().get());
+    let credentials = within(zk.detach()).await.unwrap();
+    // It has gone to others, as far as this process is concerned.
+    assert!(matches!(guard.status(), zk_locks::Status::Lost(_)));
+    drop(guard);
+    let options = stage.options().resume(credentials.clone());
+    let heir = within(options.connect()).await.unwrap();
+    let (_, stat) = heir.get(&node).await.unwrap();
+    assert_eq!((stat.czxid.0, stat.ephemeral_owner), (token, heir.session().id()));
+    assert!(within(Lock::new(&stage.outsider, &path).try_acquire()).await.unwrap().is_none());
+    // Held still, in one transaction with what it protects; and given back.
+    heir.multi().check(&node).await.unwrap().unwrap();
+    heir.delete(&node).if_exists().await.unwrap();
+    let next = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    assert!(next.token().get() > token);
+    heir.close().await.unwrap();
 
-        // Whoever comes too late gets no session.
-        let late = within(stage.options().resume(credentials).connect()).await.map(drop);
-        let expired = zk_client::ConnectError::SessionEnded(zk_locks::SessionEnd::Expired);
-        assert_eq!(late, Err(expired));
-    })
-    .await;
+    // Whoever comes too late gets no session.
+    let late = within(stage.options().resume(credentials).connect()).await.map(drop);
+    let expired = zk_client::ConnectError::SessionEnded(zk_locks::SessionEnd::Expired);
+    assert_eq!(late, Err(expired));
 }

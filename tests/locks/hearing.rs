@@ -20,10 +20,13 @@ use zk_locks::{
 };
 use zk_proto::{ErrorCode, OpCode};
 use zk_testkit::proxy::{Match, Proxy};
+use zk_tests::test_with;
 
 use crate::{
     refusals::{answered_with, not_carried_out},
-    support::{Stage, dropped_after, on_each_release, options_for, within},
+    support::{
+        Stage, dropped_after, on_each_release, on_each_release_threaded, options_for, within,
+    },
 };
 
 /// What becomes of the first read of a holder.
@@ -71,125 +74,110 @@ impl Trouble {
     }
 }
 
-#[tokio::test]
-async fn a_loss_is_heard_of_whatever_became_of_a_read() {
-    on_each_release(async |stage: Stage| {
-        for trouble in Trouble::ALL {
-            let (proxy, _, guard) = trouble.held(&stage).await;
-            let rules = trouble.befall(&proxy);
-            let troubled = async {
-                for rule in &rules {
-                    rule.fired().await;
-                }
-                stage.outsider.delete(guard.path()).await.unwrap();
-            };
-            let scope = guard.scope(pending::<()>());
-            let (ended, revoked, ()) =
-                within(async { tokio::join!(scope, guard.revoked(), troubled) }).await;
-            assert_eq!(ended, Err(Lost::NodeDeleted), "{trouble:?}");
-            assert_eq!(revoked, Err(Lost::NodeDeleted), "{trouble:?}");
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn being_asked_for_the_lock_is_heard_of_whatever_became_of_a_read() {
-    on_each_release(async |stage: Stage| {
-        for trouble in Trouble::ALL {
-            let (proxy, path, guard) = trouble.held(&stage).await;
-            let rules = trouble.befall(&proxy);
-            let troubled = async {
-                for rule in &rules {
-                    rule.fired().await;
-                }
-                let queue = Lock::new(&stage.outsider, &path).queue();
-                let holder = queue.contenders().await.unwrap().remove(0);
-                assert!(queue.revoke(&holder).await.unwrap());
-            };
-            let (revoked, ()) = within(async { tokio::join!(guard.revoked(), troubled) }).await;
-            assert_eq!(revoked, Ok(()), "{trouble:?}");
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn of_two_latches_one_leads_whatever_became_of_a_read() {
-    on_each_release(async |stage: Stage| {
-        for trouble in Trouble::ALL {
-            let proxy = stage.proxy().await;
-            let zk = trouble.options(&proxy).connect().await.unwrap();
-            let path = stage.path(&format!("{trouble:?}"));
-            let rules = trouble.befall(&proxy);
-            let latch = Election::new(&zk, &path).latch(b"first");
+#[test_with(on_each_release)]
+async fn a_loss_is_heard_of_whatever_became_of_a_read(stage: Stage) {
+    for trouble in Trouble::ALL {
+        let (proxy, _, guard) = trouble.held(&stage).await;
+        let rules = trouble.befall(&proxy);
+        let troubled = async {
             for rule in &rules {
-                within(rule.fired()).await;
-            }
-            let mut states = latch.subscribe();
-            within(states.wait_for(|_| latch.is_leader())).await.unwrap();
-            let other = Election::new(&stage.outsider, &path);
-            // Behind it before it is taken away: it stands again at once.
-            let standing = tokio::spawn({
-                let other = other.clone();
-                async move { other.campaign(b"second").await }
-            });
-            let led = within(async {
-                loop {
-                    let mut candidates = other.candidates().await.unwrap();
-                    if candidates.len() == 2 {
-                        return candidates.remove(0);
-                    }
-                }
-            })
-            .await;
-            other.queue().evict(&led).await.unwrap();
-            let leadership = within(standing).await.unwrap().unwrap();
-            within(states.wait_for(|_| !latch.is_leader())).await.unwrap();
-            within(leadership.resign()).await.unwrap();
-        }
-    })
-    .await;
-}
-
-/// Who may not read its own node may still ask whether it is there.
-#[tokio::test]
-async fn a_loss_is_heard_of_by_who_may_not_read_the_node() {
-    on_each_release(async |stage: Stage| {
-        let zk = stage.client().await;
-        let path = stage.existing("unreadable").await;
-        let blind = Perms::CREATE | Perms::WRITE | Perms::DELETE | Perms::ADMIN;
-        let acl = AclList::from_iter([Id::anyone().may(blind)]);
-        let lock = Lock::builder(&zk, &path).acl(&acl).build();
-        let guard = within(lock.acquire()).await.unwrap();
-        let mut scope = pin!(guard.scope(pending::<()>()));
-        assert_eq!(dropped_after(1, scope.as_mut()).await, None);
-        stage.outsider.delete(guard.path()).await.unwrap();
-        assert_eq!(within(scope).await, Err(Lost::NodeDeleted));
-    })
-    .await;
-}
-
-/// Somebody has written so much into it that its holder does not take the answer.
-#[tokio::test]
-async fn a_loss_is_heard_of_if_the_node_is_too_large_to_be_read() {
-    on_each_release(async |stage: Stage| {
-        let zk = stage.options().reply_len_max(4096).connect().await.unwrap();
-        let path = stage.existing("large").await;
-        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-        stage.outsider.set(guard.path(), &[b'x'; 8192]).await.unwrap();
-        let epoch = zk.session().epoch();
-        let mut scope = pin!(guard.scope(pending::<()>()));
-        let reconnected = async {
-            while zk.session().epoch() == epoch {
-                sleep(Duration::from_millis(10)).await;
+                rule.fired().await;
             }
             stage.outsider.delete(guard.path()).await.unwrap();
         };
-        let (ended, ()) = within(async { tokio::join!(scope.as_mut(), reconnected) }).await;
-        assert_eq!(ended, Err(Lost::NodeDeleted));
-    })
-    .await;
+        let scope = guard.scope(pending::<()>());
+        let (ended, revoked, ()) =
+            within(async { tokio::join!(scope, guard.revoked(), troubled) }).await;
+        assert_eq!(ended, Err(Lost::NodeDeleted), "{trouble:?}");
+        assert_eq!(revoked, Err(Lost::NodeDeleted), "{trouble:?}");
+    }
+}
+
+#[test_with(on_each_release)]
+async fn being_asked_for_the_lock_is_heard_of_whatever_became_of_a_read(stage: Stage) {
+    for trouble in Trouble::ALL {
+        let (proxy, path, guard) = trouble.held(&stage).await;
+        let rules = trouble.befall(&proxy);
+        let troubled = async {
+            for rule in &rules {
+                rule.fired().await;
+            }
+            let queue = Lock::new(&stage.outsider, &path).queue();
+            let holder = queue.contenders().await.unwrap().remove(0);
+            assert!(queue.revoke(&holder).await.unwrap());
+        };
+        let (revoked, ()) = within(async { tokio::join!(guard.revoked(), troubled) }).await;
+        assert_eq!(revoked, Ok(()), "{trouble:?}");
+    }
+}
+
+#[test_with(on_each_release)]
+async fn of_two_latches_one_leads_whatever_became_of_a_read(stage: Stage) {
+    for trouble in Trouble::ALL {
+        let proxy = stage.proxy().await;
+        let zk = trouble.options(&proxy).connect().await.unwrap();
+        let path = stage.path(&format!("{trouble:?}"));
+        let rules = trouble.befall(&proxy);
+        let latch = Election::new(&zk, &path).latch(b"first");
+        for rule in &rules {
+            within(rule.fired()).await;
+        }
+        let mut states = latch.subscribe();
+        within(states.wait_for(|_| latch.is_leader())).await.unwrap();
+        let other = Election::new(&stage.outsider, &path);
+        // Behind it before it is taken away: it stands again at once.
+        let standing = tokio::spawn({
+            let other = other.clone();
+            async move { other.campaign(b"second").await }
+        });
+        let led = within(async {
+            loop {
+                let mut candidates = other.candidates().await.unwrap();
+                if candidates.len() == 2 {
+                    return candidates.remove(0);
+                }
+            }
+        })
+        .await;
+        other.queue().evict(&led).await.unwrap();
+        let leadership = within(standing).await.unwrap().unwrap();
+        within(states.wait_for(|_| !latch.is_leader())).await.unwrap();
+        within(leadership.resign()).await.unwrap();
+    }
+}
+
+/// Who may not read its own node may still ask whether it is there.
+#[test_with(on_each_release)]
+async fn a_loss_is_heard_of_by_who_may_not_read_the_node(stage: Stage) {
+    let zk = stage.client().await;
+    let path = stage.existing("unreadable").await;
+    let blind = Perms::CREATE | Perms::WRITE | Perms::DELETE | Perms::ADMIN;
+    let acl = AclList::from_iter([Id::anyone().may(blind)]);
+    let lock = Lock::builder(&zk, &path).acl(&acl).build();
+    let guard = within(lock.acquire()).await.unwrap();
+    let mut scope = pin!(guard.scope(pending::<()>()));
+    assert_eq!(dropped_after(1, scope.as_mut()).await, None);
+    stage.outsider.delete(guard.path()).await.unwrap();
+    assert_eq!(within(scope).await, Err(Lost::NodeDeleted));
+}
+
+/// Somebody has written so much into it that its holder does not take the answer.
+#[test_with(on_each_release)]
+async fn a_loss_is_heard_of_if_the_node_is_too_large_to_be_read(stage: Stage) {
+    let zk = stage.options().reply_len_max(4096).connect().await.unwrap();
+    let path = stage.existing("large").await;
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    stage.outsider.set(guard.path(), &[b'x'; 8192]).await.unwrap();
+    let epoch = zk.session().epoch();
+    let mut scope = pin!(guard.scope(pending::<()>()));
+    let reconnected = async {
+        while zk.session().epoch() == epoch {
+            sleep(Duration::from_millis(10)).await;
+        }
+        stage.outsider.delete(guard.path()).await.unwrap();
+    };
+    let (ended, ()) = within(async { tokio::join!(scope.as_mut(), reconnected) }).await;
+    assert_eq!(ended, Err(Lost::NodeDeleted));
 }
 
 /// Waits until a server keeps a watch on the node of a guard.
@@ -202,25 +190,22 @@ async fn watched(stage: &Stage, guard: &Guard) {
     .await;
 }
 
-#[tokio::test]
-async fn who_has_held_a_lock_for_a_second_is_told_of_its_loss_unasked() {
-    on_each_release(async |stage: Stage| {
-        let zk = stage.client().await;
-        let path = stage.existing("unasked").await;
-        let metrics = Arc::new(Metrics::default());
-        let lock = Lock::builder(&zk, &path).observer(metrics.clone()).build();
-        let guard = within(lock.acquire()).await.unwrap();
-        watched(&stage, &guard).await;
-        assert_eq!(guard.status(), Status::Held);
-        stage.outsider.delete(guard.path()).await.unwrap();
-        // Whoever is answered from behind the event has heard of it.
-        zk.sync("/").await.unwrap();
-        zk.sync("/").await.unwrap();
-        assert_eq!(guard.status(), Status::Lost(Lost::NodeDeleted));
-        drop(guard);
-        assert_eq!(metrics.losses(), 1);
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn who_has_held_a_lock_for_a_second_is_told_of_its_loss_unasked(stage: Stage) {
+    let zk = stage.client().await;
+    let path = stage.existing("unasked").await;
+    let metrics = Arc::new(Metrics::default());
+    let lock = Lock::builder(&zk, &path).observer(metrics.clone()).build();
+    let guard = within(lock.acquire()).await.unwrap();
+    watched(&stage, &guard).await;
+    assert_eq!(guard.status(), Status::Held);
+    stage.outsider.delete(guard.path()).await.unwrap();
+    // Whoever is answered from behind the event has heard of it.
+    zk.sync("/").await.unwrap();
+    zk.sync("/").await.unwrap();
+    assert_eq!(guard.status(), Status::Lost(Lost::NodeDeleted));
+    drop(guard);
+    assert_eq!(metrics.losses(), 1);
 }
 
 /// What the session has heard of is known, whether or not the future that waits for it has been polled since.
@@ -234,33 +219,30 @@ async fn deleted_unseen(stage: &Stage, zk: &Client, guard: &Guard, then: impl Fn
     then(guard);
 }
 
-#[tokio::test]
-async fn every_guard_knows_of_a_deletion_that_its_session_has_heard_of() {
-    on_each_release(async |stage: Stage| {
-        let zk = stage.client().await;
-        let gone = Status::Lost(Lost::NodeDeleted);
-        let path = |name: &str| stage.path(name);
+#[test_with(on_each_release)]
+async fn every_guard_knows_of_a_deletion_that_its_session_has_heard_of(stage: Stage) {
+    let zk = stage.client().await;
+    let gone = Status::Lost(Lost::NodeDeleted);
+    let path = |name: &str| stage.path(name);
 
-        let shared = within(Lock::new(&zk, &path("shared")).acquire()).await.unwrap().share();
-        deleted_unseen(&stage, &zk, &shared, |_| {
-            assert_eq!(shared.reenter().err(), Some(Lost::NodeDeleted));
-        })
-        .await;
-
-        let both = MultiLock::new(&zk, [path("one"), path("two")]);
-        let both = within(both.acquire()).await.unwrap();
-        let second = both.iter().nth(1).unwrap();
-        deleted_unseen(&stage, &zk, second, |_| assert_eq!(both.status(), gone)).await;
-
-        let writing = within(RwLock::new(&zk, &path("rw")).write()).await.unwrap();
-        deleted_unseen(&stage, &zk, &writing, |_| assert_eq!(writing.status(), gone)).await;
-        let refused = within(writing.downgrade()).await.unwrap_err();
-        assert_eq!(refused.cause, AcquireError::NodeDeleted);
-
-        let led = within(Election::new(&zk, &path("e")).campaign(b"")).await.unwrap();
-        deleted_unseen(&stage, &zk, &led, |_| assert_eq!(led.status(), gone)).await;
+    let shared = within(Lock::new(&zk, &path("shared")).acquire()).await.unwrap().share();
+    deleted_unseen(&stage, &zk, &shared, |_| {
+        assert_eq!(shared.reenter().err(), Some(Lost::NodeDeleted));
     })
     .await;
+
+    let both = MultiLock::new(&zk, [path("one"), path("two")]);
+    let both = within(both.acquire()).await.unwrap();
+    let second = both.iter().nth(1).unwrap();
+    deleted_unseen(&stage, &zk, second, |_| assert_eq!(both.status(), gone)).await;
+
+    let writing = within(RwLock::new(&zk, &path("rw")).write()).await.unwrap();
+    deleted_unseen(&stage, &zk, &writing, |_| assert_eq!(writing.status(), gone)).await;
+    let refused = within(writing.downgrade()).await.unwrap_err();
+    assert_eq!(refused.cause, AcquireError::NodeDeleted);
+
+    let led = within(Election::new(&zk, &path("e")).campaign(b"")).await.unwrap();
+    deleted_unseen(&stage, &zk, &led, |_| assert_eq!(led.status(), gone)).await;
 }
 
 /// Tasks that stand still while it is closed.
@@ -289,52 +271,49 @@ impl Gate {
 }
 
 /// What the session has heard of counts before any task has been told of it.
-#[tokio::test]
-async fn a_cohort_does_not_pass_on_a_lock_whose_node_is_known_to_be_deleted() {
-    on_each_release(async |stage: Stage| {
-        for somebody_listens in [true, false] {
-            let (gate, is_first) = (Gate::default(), AtomicBool::new(true));
-            let options = stage.options().spawn_with({
-                let gate = gate.clone();
-                move |task| match is_first.swap(false, Ordering::Relaxed) {
-                    // The session's own task goes on.
-                    true => drop(tokio::spawn(task)),
-                    false => gate.spawn(task),
-                }
-            });
-            let zk = options.connect().await.unwrap();
-            let lock = CohortLock::new(&zk, &stage.path(&format!("c{somebody_listens}")));
-            let guard = within(lock.acquire()).await.unwrap();
-            let next = tokio::spawn({
-                let lock = lock.clone();
-                async move { lock.acquire().await }
-            });
-            within(async {
-                while lock.waiting() == 0 {
-                    tokio::task::yield_now().await;
-                }
-            })
-            .await;
-            let old = guard.path().to_owned();
-            let mut lost = Box::pin(guard.lost());
-            assert_eq!(dropped_after(1, lost.as_mut()).await, None);
-            watched(&stage, &guard).await;
-            zk.sync("/").await.unwrap();
-            let lost = somebody_listens.then_some(lost);
-            gate.close(true);
-            stage.outsider.delete(&old).await.unwrap();
-            stage.outsider.sync("/").await.unwrap();
-            zk.sync("/").await.unwrap();
-            drop(lost);
-            drop(guard);
-            gate.close(false);
-            let next = within(next).await.unwrap().unwrap();
-            assert_ne!(next.path(), old, "on a node that is gone");
-            assert!(stage.outsider.exists(next.path()).await.unwrap().is_some());
-            within(next.release()).await.unwrap();
-        }
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_cohort_does_not_pass_on_a_lock_whose_node_is_known_to_be_deleted(stage: Stage) {
+    for somebody_listens in [true, false] {
+        let (gate, is_first) = (Gate::default(), AtomicBool::new(true));
+        let options = stage.options().spawn_with({
+            let gate = gate.clone();
+            move |task| match is_first.swap(false, Ordering::Relaxed) {
+                // The session's own task goes on.
+                true => drop(tokio::spawn(task)),
+                false => gate.spawn(task),
+            }
+        });
+        let zk = options.connect().await.unwrap();
+        let lock = CohortLock::new(&zk, &stage.path(&format!("c{somebody_listens}")));
+        let guard = within(lock.acquire()).await.unwrap();
+        let next = tokio::spawn({
+            let lock = lock.clone();
+            async move { lock.acquire().await }
+        });
+        within(async {
+            while lock.waiting() == 0 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        let old = guard.path().to_owned();
+        let mut lost = Box::pin(guard.lost());
+        assert_eq!(dropped_after(1, lost.as_mut()).await, None);
+        watched(&stage, &guard).await;
+        zk.sync("/").await.unwrap();
+        let lost = somebody_listens.then_some(lost);
+        gate.close(true);
+        stage.outsider.delete(&old).await.unwrap();
+        stage.outsider.sync("/").await.unwrap();
+        zk.sync("/").await.unwrap();
+        drop(lost);
+        drop(guard);
+        gate.close(false);
+        let next = within(next).await.unwrap().unwrap();
+        assert_ne!(next.path(), old, "on a node that is gone");
+        assert!(stage.outsider.exists(next.path()).await.unwrap().is_some());
+        within(next.release()).await.unwrap();
+    }
 }
 
 /// Woken when work is cancelled: gives a delete that is on its way already a moment, and counts it.
@@ -386,33 +365,27 @@ async fn cancels_first<G>(
     assert!(waker.deletes.lock().unwrap().iter().all(|deletes| *deletes == 0), "deleted before");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn work_is_cancelled_before_its_lock_is_given_away() {
-    on_each_release(async |stage: Stage| {
-        let lock =
-            async |zk: &Client| within(Lock::new(zk, &stage.path("l")).acquire()).await.unwrap();
-        cancels_first(&stage, lock, |guard| vec![guard], drop).await;
-        cancels_first(&stage, lock, |guard| vec![guard], |guard| drop(guard.release())).await;
-        let shared = async |zk: &Client| lock(zk).await.share();
-        cancels_first(&stage, shared, |guard| vec![&**guard], drop).await;
-        let both = async |zk: &Client| {
-            let both = MultiLock::new(zk, [stage.path("a"), stage.path("b")]);
-            within(both.acquire()).await.unwrap()
-        };
-        cancels_first(&stage, both, |both| both.iter().collect(), drop).await;
-        cancels_first(&stage, both, |both| both.iter().collect(), |both| drop(both.release()))
-            .await;
-        let write =
-            async |zk: &Client| within(RwLock::new(zk, &stage.path("rw")).write()).await.unwrap();
-        cancels_first(&stage, write, |guard| vec![&**guard], drop).await;
-        let lead = async |zk: &Client| {
-            within(Election::new(zk, &stage.path("e")).campaign(b"")).await.unwrap()
-        };
-        cancels_first(&stage, lead, |guard| vec![&**guard], drop).await;
-        let cohort = async |zk: &Client| {
-            within(CohortLock::new(zk, &stage.path("c")).acquire()).await.unwrap()
-        };
-        cancels_first(&stage, cohort, |guard| vec![&**guard], drop).await;
-    })
-    .await;
+#[test_with(on_each_release_threaded)]
+async fn work_is_cancelled_before_its_lock_is_given_away(stage: Stage) {
+    let lock = async |zk: &Client| within(Lock::new(zk, &stage.path("l")).acquire()).await.unwrap();
+    cancels_first(&stage, lock, |guard| vec![guard], drop).await;
+    cancels_first(&stage, lock, |guard| vec![guard], |guard| drop(guard.release())).await;
+    let shared = async |zk: &Client| lock(zk).await.share();
+    cancels_first(&stage, shared, |guard| vec![&**guard], drop).await;
+    let both = async |zk: &Client| {
+        let both = MultiLock::new(zk, [stage.path("a"), stage.path("b")]);
+        within(both.acquire()).await.unwrap()
+    };
+    cancels_first(&stage, both, |both| both.iter().collect(), drop).await;
+    cancels_first(&stage, both, |both| both.iter().collect(), |both| drop(both.release())).await;
+    let write =
+        async |zk: &Client| within(RwLock::new(zk, &stage.path("rw")).write()).await.unwrap();
+    cancels_first(&stage, write, |guard| vec![&**guard], drop).await;
+    let lead = async |zk: &Client| {
+        within(Election::new(zk, &stage.path("e")).campaign(b"")).await.unwrap()
+    };
+    cancels_first(&stage, lead, |guard| vec![&**guard], drop).await;
+    let cohort =
+        async |zk: &Client| within(CohortLock::new(zk, &stage.path("c")).acquire()).await.unwrap();
+    cancels_first(&stage, cohort, |guard| vec![&**guard], drop).await;
 }

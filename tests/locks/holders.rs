@@ -4,6 +4,7 @@ use zk_client::Cause;
 use zk_locks::{Contender, Holders, Kind, Lock, ReadError, RwLock, Semaphore, SessionEnd};
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Direction, Kind as Frame};
+use zk_tests::test_with;
 
 use crate::support::{Stage, end_session_behind, joined, on_each_release, within};
 
@@ -17,142 +18,124 @@ async fn until(holders: &mut Holders, wanted: &[i64]) {
     within(seen).await;
 }
 
-#[tokio::test]
-async fn an_observer_is_told_of_each_holder_and_of_none() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("none/yet");
-        let (holding, watching) = (stage.client().await, stage.client().await);
-        let lock = Lock::builder(&holding, &path).description("the one").build();
-        let mut holders = Lock::new(&watching, &path).queue().follow();
+#[test_with(on_each_release)]
+async fn an_observer_is_told_of_each_holder_and_of_none(stage: Stage) {
+    let path = stage.path("none/yet");
+    let (holding, watching) = (stage.client().await, stage.client().await);
+    let lock = Lock::builder(&holding, &path).description("the one").build();
+    let mut holders = Lock::new(&watching, &path).queue().follow();
+    until(&mut holders, &[]).await;
+    for _ in 0..5 {
+        let guard = within(lock.acquire()).await.unwrap();
+        let held = guard.token().get();
+        let told = within(holders.next()).await.unwrap();
+        assert_eq!(tokens(&told), [held]);
+        assert_eq!((&*told[0].description, told[0].kind), ("the one", Kind::Exclusive));
+        assert_eq!(told[0].session, holding.session().id());
+        let mut waiting = within(lock.enqueue()).await.unwrap();
+        within(guard.release()).await.unwrap();
+        let next = within(waiting.wait()).await.unwrap();
+        assert_eq!(tokens(&within(holders.next()).await.unwrap()), [next.token().get()]);
+        within(next.release()).await.unwrap();
         until(&mut holders, &[]).await;
-        for _ in 0..5 {
-            let guard = within(lock.acquire()).await.unwrap();
-            let held = guard.token().get();
-            let told = within(holders.next()).await.unwrap();
-            assert_eq!(tokens(&told), [held]);
-            assert_eq!((&*told[0].description, told[0].kind), ("the one", Kind::Exclusive));
-            assert_eq!(told[0].session, holding.session().id());
-            let mut waiting = within(lock.enqueue()).await.unwrap();
-            within(guard.release()).await.unwrap();
-            let next = within(waiting.wait()).await.unwrap();
-            assert_eq!(tokens(&within(holders.next()).await.unwrap()), [next.token().get()]);
-            within(next.release()).await.unwrap();
-            until(&mut holders, &[]).await;
-        }
-    })
-    .await;
+    }
 }
 
 /// Those behind the holder come and go, and nobody who looks on is told, or asks anything.
-#[tokio::test]
-async fn those_who_wait_cost_an_observer_nothing() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("quiet").await;
-        let guard = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-        let (proxy, watching) = stage.proxied().await;
-        let mut holders = Lock::new(&watching, &path).queue().follow();
-        until(&mut holders, &[guard.token().get()]).await;
-        let before = proxy.mark();
-        for _ in 0..5 {
-            drop(within(Lock::new(&stage.outsider, &path).enqueue()).await.unwrap());
-        }
-        joined(&stage.outsider, &path, 1).await;
-        // Whatever the server has to say comes before this.
-        watching.sync("/").await.unwrap();
-        let counts = proxy.frames_since(before).counts();
-        assert_eq!(counts.of(Frame::Notification), 0);
-        within(guard.release()).await.unwrap();
-        until(&mut holders, &[]).await;
-        let counts = proxy.frames_since(before).counts();
-        // A listing, and with nobody there another one that watches.
-        let reads = [OpCode::GET_CHILDREN2, OpCode::GET_DATA].map(|op| counts.requests(op));
-        assert_eq!(reads, [2, 0]);
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn those_who_wait_cost_an_observer_nothing(stage: Stage) {
+    let path = stage.existing("quiet").await;
+    let guard = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    let (proxy, watching) = stage.proxied().await;
+    let mut holders = Lock::new(&watching, &path).queue().follow();
+    until(&mut holders, &[guard.token().get()]).await;
+    let before = proxy.mark();
+    for _ in 0..5 {
+        drop(within(Lock::new(&stage.outsider, &path).enqueue()).await.unwrap());
+    }
+    joined(&stage.outsider, &path, 1).await;
+    // Whatever the server has to say comes before this.
+    watching.sync("/").await.unwrap();
+    let counts = proxy.frames_since(before).counts();
+    assert_eq!(counts.of(Frame::Notification), 0);
+    within(guard.release()).await.unwrap();
+    until(&mut holders, &[]).await;
+    let counts = proxy.frames_since(before).counts();
+    // A listing, and with nobody there another one that watches.
+    let reads = [OpCode::GET_CHILDREN2, OpCode::GET_DATA].map(|op| counts.requests(op));
+    assert_eq!(reads, [2, 0]);
 }
 
-#[tokio::test]
-async fn all_who_read_together_are_told_as_holders() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("readers").await;
-        let lock = RwLock::new(&stage.outsider, &path);
-        let mut holders = RwLock::new(&stage.client().await, &path).queue().follow();
-        until(&mut holders, &[]).await;
-        let first = within(lock.read()).await.unwrap();
-        until(&mut holders, &[first.token().get()]).await;
-        let second = within(lock.read()).await.unwrap();
-        until(&mut holders, &[first.token().get(), second.token().get()]).await;
-        // Behind a writer: not with the others.
-        let mut writer = within(lock.enqueue_write()).await.unwrap();
-        let mut third = within(lock.enqueue_read()).await.unwrap();
-        within(first.release()).await.unwrap();
-        until(&mut holders, &[second.token().get()]).await;
-        within(second.release()).await.unwrap();
-        let writer = within(writer.wait()).await.unwrap();
-        until(&mut holders, &[writer.token().get()]).await;
-        within(writer.release()).await.unwrap();
-        let third = within(third.wait()).await.unwrap();
-        until(&mut holders, &[third.token().get()]).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn all_who_read_together_are_told_as_holders(stage: Stage) {
+    let path = stage.existing("readers").await;
+    let lock = RwLock::new(&stage.outsider, &path);
+    let mut holders = RwLock::new(&stage.client().await, &path).queue().follow();
+    until(&mut holders, &[]).await;
+    let first = within(lock.read()).await.unwrap();
+    until(&mut holders, &[first.token().get()]).await;
+    let second = within(lock.read()).await.unwrap();
+    until(&mut holders, &[first.token().get(), second.token().get()]).await;
+    // Behind a writer: not with the others.
+    let mut writer = within(lock.enqueue_write()).await.unwrap();
+    let mut third = within(lock.enqueue_read()).await.unwrap();
+    within(first.release()).await.unwrap();
+    until(&mut holders, &[second.token().get()]).await;
+    within(second.release()).await.unwrap();
+    let writer = within(writer.wait()).await.unwrap();
+    until(&mut holders, &[writer.token().get()]).await;
+    within(writer.release()).await.unwrap();
+    let third = within(third.wait()).await.unwrap();
+    until(&mut holders, &[third.token().get()]).await;
 }
 
-#[tokio::test]
-async fn all_who_have_permits_are_told_as_holders() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("permits").await;
-        let semaphore = Semaphore::new(&stage.outsider, &path, 2);
-        let mut holders = Semaphore::new(&stage.client().await, &path, 2).follow();
-        let first = within(semaphore.acquire()).await.unwrap();
-        let second = within(semaphore.acquire()).await.unwrap();
-        until(&mut holders, &[first.token().get(), second.token().get()]).await;
-        within(first.release()).await.unwrap();
-        until(&mut holders, &[second.token().get()]).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn all_who_have_permits_are_told_as_holders(stage: Stage) {
+    let path = stage.existing("permits").await;
+    let semaphore = Semaphore::new(&stage.outsider, &path, 2);
+    let mut holders = Semaphore::new(&stage.client().await, &path, 2).follow();
+    let first = within(semaphore.acquire()).await.unwrap();
+    let second = within(semaphore.acquire()).await.unwrap();
+    until(&mut holders, &[first.token().get(), second.token().get()]).await;
+    within(first.release()).await.unwrap();
+    until(&mut holders, &[second.token().get()]).await;
 }
 
 /// Whatever happens to connections: the observer's breaks at each frame in turn, before or behind it.
-#[tokio::test]
-async fn an_observer_goes_on_over_broken_connections() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("broken").await;
-        let (proxy, watching) = stage.proxied().await;
-        let lock = Lock::new(&stage.outsider, &path);
-        let mut holders = Lock::new(&watching, &path).queue().follow();
-        for nth in 0..12 {
-            let guard = within(lock.acquire()).await.unwrap();
-            let way = if nth % 2 == 0 { Direction::ToClient } else { Direction::ToServer };
-            let one = zk_testkit::proxy::Match::going(way)
-                .when(|frame| !matches!(frame.kind, Frame::Ping | Frame::ConnectResponse))
-                .skip(nth / 4)
-                .once();
-            let broken = proxy.on(one).reset();
-            until(&mut holders, &[guard.token().get()]).await;
-            within(guard.release()).await.unwrap();
-            until(&mut holders, &[]).await;
-            within(broken.fired()).await;
-        }
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn an_observer_goes_on_over_broken_connections(stage: Stage) {
+    let path = stage.existing("broken").await;
+    let (proxy, watching) = stage.proxied().await;
+    let lock = Lock::new(&stage.outsider, &path);
+    let mut holders = Lock::new(&watching, &path).queue().follow();
+    for nth in 0..12 {
+        let guard = within(lock.acquire()).await.unwrap();
+        let way = if nth % 2 == 0 { Direction::ToClient } else { Direction::ToServer };
+        let one = zk_testkit::proxy::Match::going(way)
+            .when(|frame| !matches!(frame.kind, Frame::Ping | Frame::ConnectResponse))
+            .skip(nth / 4)
+            .once();
+        let broken = proxy.on(one).reset();
+        until(&mut holders, &[guard.token().get()]).await;
+        within(guard.release()).await.unwrap();
+        until(&mut holders, &[]).await;
+        within(broken.fired()).await;
+    }
 }
 
-#[tokio::test]
-async fn an_observer_hears_of_the_end_of_its_session_from_then_on() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("over").await;
-        let guard = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-        let (proxy, watching) = stage.proxied().await;
-        let mut holders = Lock::new(&watching, &path).queue().follow();
-        until(&mut holders, &[guard.token().get()]).await;
-        let waiting = tokio::spawn(async move {
-            let ended = holders.next().await;
-            (ended, holders.next().await)
-        });
-        end_session_behind(&stage, &proxy).await;
-        proxy.accept_connections().await;
-        let over = ReadError::Unavailable(Cause::SessionEnded(SessionEnd::Expired));
-        assert_eq!(within(waiting).await.unwrap(), (Err(over.clone()), Err(over)));
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn an_observer_hears_of_the_end_of_its_session_from_then_on(stage: Stage) {
+    let path = stage.existing("over").await;
+    let guard = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    let (proxy, watching) = stage.proxied().await;
+    let mut holders = Lock::new(&watching, &path).queue().follow();
+    until(&mut holders, &[guard.token().get()]).await;
+    let waiting = tokio::spawn(async move {
+        let ended = holders.next().await;
+        (ended, holders.next().await)
+    });
+    end_session_behind(&stage, &proxy).await;
+    proxy.accept_connections().await;
+    let over = ReadError::Unavailable(Cause::SessionEnded(SessionEnd::Expired));
+    assert_eq!(within(waiting).await.unwrap(), (Err(over.clone()), Err(over)));
 }

@@ -2,6 +2,7 @@
 
 use zk_client::CreateMode;
 use zk_locks::{AcquireError, Contender, Lock, Lost, Strangers, zk_client};
+use zk_tests::test_with;
 
 use crate::support::{Stage, emptied, joined, on_each_release, within};
 
@@ -10,150 +11,134 @@ async fn contender(lock: &Lock, index: usize) -> Contender {
 }
 
 /// Scenario 55.
-#[tokio::test]
-async fn a_holder_hears_that_the_lock_is_asked_for_whenever_that_was() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("revoked").await;
-        let zk = stage.client().await;
-        let lock = Lock::new(&zk, &path);
-        let queue = Lock::new(&stage.outsider, &path).queue();
+#[test_with(on_each_release)]
+async fn a_holder_hears_that_the_lock_is_asked_for_whenever_that_was(stage: Stage) {
+    let path = stage.existing("revoked").await;
+    let zk = stage.client().await;
+    let lock = Lock::new(&zk, &path);
+    let queue = Lock::new(&stage.outsider, &path).queue();
 
-        // While it is held, with somebody who waits for the loss and somebody who does not.
-        let guard = within(lock.acquire()).await.unwrap();
-        let holder = contender(&lock, 0).await;
-        let ask = async { assert!(queue.revoke(&holder).await.unwrap()) };
-        let scope = guard.scope(guard.revoked());
-        let (revoked, ()) = within(async { tokio::join!(scope, ask) }).await;
-        assert_eq!(revoked, Ok(Ok(())));
-        assert_eq!(within(guard.revoked()).await, Ok(()));
+    // While it is held, with somebody who waits for the loss and somebody who does not.
+    let guard = within(lock.acquire()).await.unwrap();
+    let holder = contender(&lock, 0).await;
+    let ask = async { assert!(queue.revoke(&holder).await.unwrap()) };
+    let scope = guard.scope(guard.revoked());
+    let (revoked, ()) = within(async { tokio::join!(scope, ask) }).await;
+    assert_eq!(revoked, Ok(Ok(())));
+    assert_eq!(within(guard.revoked()).await, Ok(()));
 
-        // While it is waited for.
-        let mut ticket = within(lock.enqueue()).await.unwrap();
-        assert!(queue.revoke(&contender(&lock, 1).await).await.unwrap());
-        within(guard.release()).await.unwrap();
-        let guard = within(ticket.wait()).await.unwrap();
-        assert_eq!(within(guard.revoked()).await, Ok(()));
+    // While it is waited for.
+    let mut ticket = within(lock.enqueue()).await.unwrap();
+    assert!(queue.revoke(&contender(&lock, 1).await).await.unwrap());
+    within(guard.release()).await.unwrap();
+    let guard = within(ticket.wait()).await.unwrap();
+    assert_eq!(within(guard.revoked()).await, Ok(()));
 
-        // When it is held no more.
-        let holder = contender(&lock, 0).await;
-        within(guard.release()).await.unwrap();
-        assert!(!queue.revoke(&holder).await.unwrap());
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+    // When it is held no more.
+    let holder = contender(&lock, 0).await;
+    within(guard.release()).await.unwrap();
+    assert!(!queue.revoke(&holder).await.unwrap());
+    emptied(&stage.outsider, &path).await;
 }
 
-#[tokio::test]
-async fn a_holder_whose_node_is_written_for_another_reason_is_not_asked_for_anything() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("written").await;
-        let guard = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-        stage.outsider.set(guard.path(), b"something else").await.unwrap();
-        stage.outsider.delete(guard.path()).await.unwrap();
-        assert_eq!(within(guard.revoked()).await, Err(Lost::NodeDeleted));
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_holder_whose_node_is_written_for_another_reason_is_not_asked_for_anything(stage: Stage) {
+    let path = stage.existing("written").await;
+    let guard = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    stage.outsider.set(guard.path(), b"something else").await.unwrap();
+    stage.outsider.delete(guard.path()).await.unwrap();
+    assert_eq!(within(guard.revoked()).await, Err(Lost::NodeDeleted));
 }
 
-#[tokio::test]
-async fn a_contender_is_evicted_only_under_the_token_that_was_seen() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("evicted").await;
-        let lock = Lock::new(&stage.outsider, &path);
-        let queue = lock.queue();
-        let guard = within(lock.acquire()).await.unwrap();
-        let mut next = within(lock.enqueue()).await.unwrap();
-        let seen = contender(&lock, 0).await;
-        let mut another = seen.clone();
-        another.token += 1;
-        assert!(!queue.evict(&another).await.unwrap());
-        assert!(queue.evict(&seen).await.unwrap());
-        assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
-        assert!(!queue.evict(&seen).await.unwrap());
-        let next = within(next.wait()).await.unwrap();
-        assert!(next.token() > guard.token());
-        drop(guard);
-        within(next.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_contender_is_evicted_only_under_the_token_that_was_seen(stage: Stage) {
+    let path = stage.existing("evicted").await;
+    let lock = Lock::new(&stage.outsider, &path);
+    let queue = lock.queue();
+    let guard = within(lock.acquire()).await.unwrap();
+    let mut next = within(lock.enqueue()).await.unwrap();
+    let seen = contender(&lock, 0).await;
+    let mut another = seen.clone();
+    another.token += 1;
+    assert!(!queue.evict(&another).await.unwrap());
+    assert!(queue.evict(&seen).await.unwrap());
+    assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
+    assert!(!queue.evict(&seen).await.unwrap());
+    let next = within(next.wait()).await.unwrap();
+    assert!(next.token() > guard.token());
+    drop(guard);
+    within(next.release()).await.unwrap();
 }
 
 /// Scenario 45, as far as it ends well.
-#[tokio::test]
-async fn a_path_whose_numbers_are_worn_is_made_anew_when_all_have_left_and_tokens_go_on_growing() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("worn").await;
-        let lock = Lock::builder(&stage.outsider, &path).rotate_at(2).build();
-        let before = stage.outsider.exists(&path).await.unwrap().unwrap();
-        let first = within(lock.acquire()).await.unwrap();
-        let mut second = within(lock.enqueue()).await.unwrap();
-        let rotating = {
-            let lock = lock.clone();
-            tokio::spawn(async move { lock.acquire().await })
-        };
-        // It has come, and left again.
-        while stage.outsider.exists(&path).await.unwrap().unwrap().cversion < 4 {
-            tokio::task::yield_now().await;
-        }
-        let old = first.token();
-        within(first.release()).await.unwrap();
-        let second = within(second.wait()).await.unwrap();
-        assert!(!rotating.is_finished());
-        within(second.release()).await.unwrap();
-        let third = within(rotating).await.unwrap().unwrap();
-        assert!(third.path().ends_with("-0000000000"), "{}", third.path());
-        assert!(third.token() > old);
-        let after = stage.outsider.exists(&path).await.unwrap().unwrap();
-        assert!(after.czxid > before.czxid);
-        within(third.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_path_whose_numbers_are_worn_is_made_anew_when_all_have_left_and_tokens_go_on_growing(
+    stage: Stage,
+) {
+    let path = stage.existing("worn").await;
+    let lock = Lock::builder(&stage.outsider, &path).rotate_at(2).build();
+    let before = stage.outsider.exists(&path).await.unwrap().unwrap();
+    let first = within(lock.acquire()).await.unwrap();
+    let mut second = within(lock.enqueue()).await.unwrap();
+    let rotating = {
+        let lock = lock.clone();
+        tokio::spawn(async move { lock.acquire().await })
+    };
+    // It has come, and left again.
+    while stage.outsider.exists(&path).await.unwrap().unwrap().cversion < 4 {
+        tokio::task::yield_now().await;
+    }
+    let old = first.token();
+    within(first.release()).await.unwrap();
+    let second = within(second.wait()).await.unwrap();
+    assert!(!rotating.is_finished());
+    within(second.release()).await.unwrap();
+    let third = within(rotating).await.unwrap().unwrap();
+    assert!(third.path().ends_with("-0000000000"), "{}", third.path());
+    assert!(third.token() > old);
+    let after = stage.outsider.exists(&path).await.unwrap().unwrap();
+    assert!(after.czxid > before.czxid);
+    within(third.release()).await.unwrap();
 }
 
 /// Scenario 44.
-#[tokio::test]
-async fn strangers_are_waited_for_ignored_or_refused_as_one_likes() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("strangers").await;
-        let zk = &stage.outsider;
-        let member = format!("{path}/member-");
-        let member = zk.create(&member, b"").mode(CreateMode::EphemeralSequential).await.unwrap();
-        zk.create(&format!("{path}/meta"), b"").await.unwrap();
-        let lock = |strangers| Lock::builder(zk, &path).strangers(strangers).build();
+#[test_with(on_each_release)]
+async fn strangers_are_waited_for_ignored_or_refused_as_one_likes(stage: Stage) {
+    let path = stage.existing("strangers").await;
+    let zk = &stage.outsider;
+    let member = format!("{path}/member-");
+    let member = zk.create(&member, b"").mode(CreateMode::EphemeralSequential).await.unwrap();
+    zk.create(&format!("{path}/meta"), b"").await.unwrap();
+    let lock = |strangers| Lock::builder(zk, &path).strangers(strangers).build();
 
-        let refused = lock(Strangers::Refuse).acquire().await;
-        assert!(matches!(refused, Err(AcquireError::Stranger { .. })), "{refused:?}");
-        joined(zk, &path, 2).await;
+    let refused = lock(Strangers::Refuse).acquire().await;
+    assert!(matches!(refused, Err(AcquireError::Stranger { .. })), "{refused:?}");
+    joined(zk, &path, 2).await;
 
-        assert!(lock(Strangers::Wait).try_acquire().await.unwrap().is_none());
-        let guard = within(lock(Strangers::Ignore).acquire()).await.unwrap();
-        within(guard.release()).await.unwrap();
-        zk.delete(&member.path).await.unwrap();
-        let guard = within(lock(Strangers::Wait).acquire()).await.unwrap();
-        within(guard.release()).await.unwrap();
-    })
-    .await;
+    assert!(lock(Strangers::Wait).try_acquire().await.unwrap().is_none());
+    let guard = within(lock(Strangers::Ignore).acquire()).await.unwrap();
+    within(guard.release()).await.unwrap();
+    zk.delete(&member.path).await.unwrap();
+    let guard = within(lock(Strangers::Wait).acquire()).await.unwrap();
+    within(guard.release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn locks_of_several_names_share_a_path_and_nothing_else() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("shared").await;
-        let lock = |name| Lock::named(&stage.outsider, &path, name).build();
-        let report = within(lock("report").acquire()).await.unwrap();
-        let backup = within(lock("backup").acquire()).await.unwrap();
-        assert!(lock("report").try_acquire().await.unwrap().is_none());
-        // As others call them.
-        let theirs = format!("{path}/restore_lock_");
-        let mode = CreateMode::EphemeralSequential;
-        let theirs = stage.outsider.create(&theirs, b"").mode(mode).await.unwrap();
-        assert!(lock("restore").try_acquire().await.unwrap().is_none());
-        stage.outsider.delete(&theirs.path).await.unwrap();
-        let restore = within(lock("restore").acquire()).await.unwrap();
-        assert_eq!(lock("report").contenders().await.unwrap().len(), 1);
-        for guard in [report, backup, restore] {
-            within(guard.release()).await.unwrap();
-        }
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn locks_of_several_names_share_a_path_and_nothing_else(stage: Stage) {
+    let path = stage.existing("shared").await;
+    let lock = |name| Lock::named(&stage.outsider, &path, name).build();
+    let report = within(lock("report").acquire()).await.unwrap();
+    let backup = within(lock("backup").acquire()).await.unwrap();
+    assert!(lock("report").try_acquire().await.unwrap().is_none());
+    // As others call them.
+    let theirs = format!("{path}/restore_lock_");
+    let mode = CreateMode::EphemeralSequential;
+    let theirs = stage.outsider.create(&theirs, b"").mode(mode).await.unwrap();
+    assert!(lock("restore").try_acquire().await.unwrap().is_none());
+    stage.outsider.delete(&theirs.path).await.unwrap();
+    let restore = within(lock("restore").acquire()).await.unwrap();
+    assert_eq!(lock("report").contenders().await.unwrap().len(), 1);
+    for guard in [report, backup, restore] {
+        within(guard.release()).await.unwrap();
+    }
 }

@@ -2,6 +2,7 @@
 
 use zk_client::{Cause, CreateMode};
 use zk_locks::{AcquireError, Client, HerdLock, Lock, Semaphore};
+use zk_tests::test_with;
 
 use crate::support::{Stage, joined, on_each_release, within};
 
@@ -37,43 +38,37 @@ fn assert_too_large(error: &AcquireError) {
 }
 
 /// Rather than tried again on each connection, for ever.
-#[tokio::test]
-async fn who_cannot_take_the_listing_of_a_queue_is_told_so_and_leaves_it() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("too-long").await;
-        crowd(&stage.outsider, &path, WAITERS, "_c_00000000-0000-0000-0000-000000000000").await;
-        let zk = stage.options().reply_len_max(REPLY_LEN_MAX).connect().await.unwrap();
-        let session = zk.session().id();
-        let (lock, herd) = (Lock::new(&zk, &path), HerdLock::new(&zk, &path));
-        assert_too_large(&within(lock.acquire()).await.unwrap_err());
-        assert_too_large(&within(lock.try_acquire()).await.unwrap_err());
-        assert_too_large(&within(herd.acquire()).await.unwrap_err());
-        joined(&stage.outsider, &path, WAITERS).await;
+#[test_with(on_each_release)]
+async fn who_cannot_take_the_listing_of_a_queue_is_told_so_and_leaves_it(stage: Stage) {
+    let path = stage.existing("too-long").await;
+    crowd(&stage.outsider, &path, WAITERS, "_c_00000000-0000-0000-0000-000000000000").await;
+    let zk = stage.options().reply_len_max(REPLY_LEN_MAX).connect().await.unwrap();
+    let session = zk.session().id();
+    let (lock, herd) = (Lock::new(&zk, &path), HerdLock::new(&zk, &path));
+    assert_too_large(&within(lock.acquire()).await.unwrap_err());
+    assert_too_large(&within(lock.try_acquire()).await.unwrap_err());
+    assert_too_large(&within(herd.acquire()).await.unwrap_err());
+    joined(&stage.outsider, &path, WAITERS).await;
 
-        // Other locks of the session are as they were.
-        let other = within(Semaphore::new(&zk, &stage.path("other"), 1).acquire()).await.unwrap();
-        within(other.check()).await.unwrap();
-        within(other.release()).await.unwrap();
-        assert_eq!(zk.session().id(), session);
-    })
-    .await;
+    // Other locks of the session are as they were.
+    let other = within(Semaphore::new(&zk, &stage.path("other"), 1).acquire()).await.unwrap();
+    within(other.check()).await.unwrap();
+    within(other.release()).await.unwrap();
+    assert_eq!(zk.session().id(), session);
 }
 
 /// Servers send what they have, whatever they would accept.
-#[tokio::test]
-async fn a_listing_beyond_what_java_clients_take_is_no_obstacle() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("a-megabyte").await;
-        let others = stage.client().await;
-        let name = "a-long-name-so-that-few-will-do-".repeat(32);
-        let waiters = JAVA_LEN_MAX / name.len();
-        crowd(&others, &path, waiters, &name).await;
-        let zk = stage.client().await;
-        let mut ticket = within(Lock::new(&zk, &path).enqueue()).await.unwrap();
-        assert_eq!(ticket.ahead(), Some(waiters));
-        within(others.close()).await.unwrap();
-        let guard = within(ticket.wait()).await.unwrap();
-        within(guard.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_listing_beyond_what_java_clients_take_is_no_obstacle(stage: Stage) {
+    let path = stage.existing("a-megabyte").await;
+    let others = stage.client().await;
+    let name = "a-long-name-so-that-few-will-do-".repeat(32);
+    let waiters = JAVA_LEN_MAX / name.len();
+    crowd(&others, &path, waiters, &name).await;
+    let zk = stage.client().await;
+    let mut ticket = within(Lock::new(&zk, &path).enqueue()).await.unwrap();
+    assert_eq!(ticket.ahead(), Some(waiters));
+    within(others.close()).await.unwrap();
+    let guard = within(ticket.wait()).await.unwrap();
+    within(guard.release()).await.unwrap();
 }

@@ -1,11 +1,10 @@
 //! Replies that never arrive, while others contend for the lock.
 //!
-//! In each run four contenders with sessions of their own take a lock once. One of them talks through a
-//! proxy that breaks its connection instead of passing on one reply: what that reply was about has happened,
-//! and the client has to find out. What must come out: everybody is granted, one after the other, with
-//! growing tokens; nothing stays behind, although no session has ended.
+//! In each run four contenders with sessions of their own take a lock once. The connection of one of them breaks
+//! instead of passing on one reply: what that reply was about has happened, and the client has to find out. All are
+//! granted, one after the other, with growing tokens; nothing stays behind, although no session has ended.
 //!
-//! `ZK_TEST_RUNS` is the number of runs of each case on each release; 200 by default.
+//! `ZK_TEST_RUNS` is the number of runs of each case on each release; 40 by default.
 
 use std::{
     env,
@@ -17,9 +16,9 @@ use tokio::task::JoinSet;
 use zk_locks::{Client, ConnectOptions, Lock};
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Forward, Match, Proxy, Reaction};
-use zk_tests::register::Register;
+use zk_tests::{register::Register, test_with};
 
-use crate::support::{Stage, emptied, on_each_release, within};
+use crate::support::{Stage, emptied, on_each_release_threaded, within};
 
 /// How many runs there are at the same time, each with its own proxy and sessions.
 const LANES: usize = 20;
@@ -31,45 +30,22 @@ const RIVALS: usize = 3;
 /// this before it comes back, so it decides how long these tests take.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// What is asked for in each acquire and release, in order.
+const OPS: [OpCode; 3] = [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::DELETE];
+
 /// Which reply is lost.
 #[derive(Clone, Copy, Debug)]
 enum Loss {
-    Create,
-    Listing,
-    Delete,
+    Of(OpCode),
     /// The server's greeting on a new connection, after a break somewhere in the acquire or release.
     Greeting,
 }
 
-/// How the client sees the connection end.
-#[derive(Clone, Copy, Debug)]
-enum End {
-    /// RST.
-    Reset,
-    /// FIN.
-    Close,
-}
-
-impl End {
-    fn instead_of_the_frame(self) -> Reaction {
-        match self {
-            Self::Reset => Reaction::Reset(Forward::Nothing),
-            Self::Close => Reaction::Cut(Forward::Nothing),
-        }
-    }
-}
-
-/// What is asked for in each acquire and release, in order.
-const OPS: [OpCode; 3] = [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::DELETE];
-
 impl Loss {
     /// The reply to lose in a run.
     fn reply(self, path: &str) -> Match {
-        let [create, list, delete] = OPS.map(|op| answer(op, path));
         match self {
-            Self::Create => create,
-            Self::Listing => list,
-            Self::Delete => delete,
+            Self::Of(op) => answer(op, path),
             Self::Greeting => Match::connect_response().once(),
         }
     }
@@ -102,9 +78,9 @@ impl Lane {
     }
 
     /// One run. Returns how often the reply was lost.
-    async fn run(&self, stage: &Stage, number: usize, loss: Loss, end: End) -> u64 {
+    async fn run(&self, stage: &Stage, number: usize, loss: Loss, end: Reaction) -> u64 {
         let path = stage.path(&format!("run-{number:06}"));
-        let lost = self.proxy.on(loss.reply(&path)).react(end.instead_of_the_frame());
+        let lost = self.proxy.on(loss.reply(&path)).react(end);
         let broken = loss.break_before(number, &path).map(|reply| self.proxy.on(reply).reset());
         let register = Arc::new(Register::default());
         let mut running = JoinSet::new();
@@ -142,72 +118,31 @@ async fn connect(servers: &str) -> Client {
 fn runs() -> usize {
     match env::var("ZK_TEST_RUNS") {
         Ok(number) => number.parse().expect("ZK_TEST_RUNS must be a number"),
-        Err(_) => 200,
+        Err(_) => 40,
     }
 }
 
-async fn lose(loss: Loss, end: End) {
-    let runs = runs();
-    on_each_release(async |stage: Stage| {
+/// The connection ends with RST, or with FIN.
+#[test_with(on_each_release_threaded)]
+async fn a_reply_that_is_lost_does_no_harm(stage: Stage) {
+    let (runs, stage) = (runs(), Arc::new(stage));
+    let ends = [Reaction::Reset(Forward::Nothing), Reaction::Cut(Forward::Nothing)];
+    let losses = OPS.map(Loss::Of).into_iter().chain([Loss::Greeting]);
+    let cases = losses.flat_map(|loss| ends.iter().map(move |end| (loss, end)));
+    for (case, (loss, end)) in cases.enumerate() {
         let begun = Instant::now();
-        let stage = Arc::new(stage);
         let mut lanes = JoinSet::new();
         for first in 0..LANES.min(runs) {
-            let stage = stage.clone();
+            let (stage, end) = (stage.clone(), end.clone());
             lanes.spawn(async move {
                 let lane = Lane::open(&stage).await;
-                let mut lost = 0;
-                for number in (first..runs).step_by(LANES) {
-                    let times = lane.run(&stage, number, loss, end).await;
-                    assert_eq!(times, 1, "run {number}");
-                    lost += times;
+                for run in (first..runs).step_by(LANES) {
+                    let lost = lane.run(&stage, case * runs + run, loss, end.clone()).await;
+                    assert_eq!(lost, 1, "{loss:?}, {end:?}, run {run}");
                 }
-                lost
             });
         }
-        let lost: u64 = lanes.join_all().await.into_iter().sum();
-        println!("{loss:?} {end:?}: lost {lost} times in {runs} runs, {:?}", begun.elapsed());
-        assert_eq!(usize::try_from(lost), Ok(runs));
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_create_reply_lost_to_a_reset_does_no_harm() {
-    lose(Loss::Create, End::Reset).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_create_reply_lost_to_a_close_does_no_harm() {
-    lose(Loss::Create, End::Close).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_listing_lost_to_a_reset_does_no_harm() {
-    lose(Loss::Listing, End::Reset).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_listing_lost_to_a_close_does_no_harm() {
-    lose(Loss::Listing, End::Close).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_delete_reply_lost_to_a_reset_does_no_harm() {
-    lose(Loss::Delete, End::Reset).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_delete_reply_lost_to_a_close_does_no_harm() {
-    lose(Loss::Delete, End::Close).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_greeting_lost_to_a_reset_does_no_harm() {
-    lose(Loss::Greeting, End::Reset).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_greeting_lost_to_a_close_does_no_harm() {
-    lose(Loss::Greeting, End::Close).await;
+        lanes.join_all().await;
+        println!("{loss:?} {end:?}: {runs} runs, {:?}", begun.elapsed());
+    }
 }

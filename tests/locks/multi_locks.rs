@@ -9,268 +9,247 @@ use zk_locks::{
 };
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
-use zk_tests::register::Register;
+use zk_tests::{register::Register, test_with};
 
-use crate::support::{Stage, emptied, joined, on_each_release, ops, within};
+use crate::support::{
+    Stage, emptied, joined, on_each_release, on_each_release_threaded, ops, within,
+};
 
 /// A contender for all of the paths, in whatever order, and what it would wait for with one lock.
 const CONTENDERS: usize = 20;
 
 /// Scenario 50.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn twenty_contenders_for_the_same_locks_in_either_order_do_not_deadlock() {
-    on_each_release(async |stage: Stage| {
-        let paths = [stage.path("a"), stage.path("b")];
-        let registers = [(); 2].map(|()| Arc::new(Register::default()));
-        let mut running = JoinSet::new();
-        for number in 0..CONTENDERS {
-            let zk = stage.client().await;
-            let (mut paths, mut registers) = (paths.clone(), registers.clone());
-            if number % 2 == 1 {
-                paths.reverse();
-                registers.reverse();
+#[test_with(on_each_release_threaded)]
+async fn twenty_contenders_for_the_same_locks_in_either_order_do_not_deadlock(stage: Stage) {
+    let paths = [stage.path("a"), stage.path("b")];
+    let registers = [(); 2].map(|()| Arc::new(Register::default()));
+    let mut running = JoinSet::new();
+    for number in 0..CONTENDERS {
+        let zk = stage.client().await;
+        let (mut paths, mut registers) = (paths.clone(), registers.clone());
+        if number % 2 == 1 {
+            paths.reverse();
+            registers.reverse();
+        }
+        running.spawn(async move {
+            let guards = MultiLock::new(&zk, &paths).acquire().await.unwrap();
+            let tokens: Vec<i64> = guards.iter().map(|guard| guard.token().get()).collect();
+            assert_eq!(tokens[0], tokens[1], "one transaction");
+            for (register, token) in registers.iter().zip(&tokens) {
+                register.enter(*token);
             }
-            running.spawn(async move {
-                let guards = MultiLock::new(&zk, &paths).acquire().await.unwrap();
-                let tokens: Vec<i64> = guards.iter().map(|guard| guard.token().get()).collect();
-                assert_eq!(tokens[0], tokens[1], "one transaction");
-                for (register, token) in registers.iter().zip(&tokens) {
-                    register.enter(*token);
-                }
-                tokio::task::yield_now().await;
-                for (register, token) in registers.iter().zip(&tokens) {
-                    register.leave(*token);
-                }
-                guards.release().await.unwrap();
-            });
-        }
-        within(running.join_all()).await;
-        for (register, path) in registers.iter().zip(&paths) {
-            register.assert_clean();
-            assert_eq!(register.entered(), CONTENDERS);
-            emptied(&stage.outsider, path).await;
-        }
-    })
-    .await;
+            tokio::task::yield_now().await;
+            for (register, token) in registers.iter().zip(&tokens) {
+                register.leave(*token);
+            }
+            guards.release().await.unwrap();
+        });
+    }
+    within(running.join_all()).await;
+    for (register, path) in registers.iter().zip(&paths) {
+        register.assert_clean();
+        assert_eq!(register.entered(), CONTENDERS);
+        emptied(&stage.outsider, path).await;
+    }
 }
 
 /// Scenario 51.
-#[tokio::test]
-async fn a_missing_path_keeps_the_others_from_being_joined_until_it_is_there() {
-    on_each_release(async |stage: Stage| {
-        let (there, missing) = (stage.existing("there").await, stage.path("missing/lock"));
-        let (proxy, zk) = stage.proxied().await;
-        let mark = proxy.mark();
-        let first = proxy.on(Match::reply(OpCode::MULTI).once()).hold();
-        let both = MultiLock::new(&zk, [&there, &missing]);
-        let look = async {
-            within(first.fired()).await;
-            let (names, _) = stage.outsider.children(&there).await.unwrap();
-            assert!(names.is_empty(), "{names:?}");
-            first.release();
-        };
-        let (guards, ()) = within(async { tokio::join!(both.acquire(), look) }).await;
-        let guards = guards.unwrap();
-        let frames = proxy.frames_since(mark);
-        let batch = [OpCode::MULTI, OpCode::GET_CHILDREN2, OpCode::GET_CHILDREN2];
-        let parents = [OpCode::CREATE_CONTAINER; 5];
-        assert_eq!(ops(&frames), [&batch[..], &parents, &batch].concat(), "{frames}");
-        assert_eq!(frames.round_trips(), 2, "{frames}");
-        within(guards.release()).await.unwrap();
-        emptied(&stage.outsider, &there).await;
-        emptied(&stage.outsider, &missing).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_missing_path_keeps_the_others_from_being_joined_until_it_is_there(stage: Stage) {
+    let (there, missing) = (stage.existing("there").await, stage.path("missing/lock"));
+    let (proxy, zk) = stage.proxied().await;
+    let mark = proxy.mark();
+    let first = proxy.on(Match::reply(OpCode::MULTI).once()).hold();
+    let both = MultiLock::new(&zk, [&there, &missing]);
+    let look = async {
+        within(first.fired()).await;
+        let (names, _) = stage.outsider.children(&there).await.unwrap();
+        assert!(names.is_empty(), "{names:?}");
+        first.release();
+    };
+    let (guards, ()) = within(async { tokio::join!(both.acquire(), look) }).await;
+    let guards = guards.unwrap();
+    let frames = proxy.frames_since(mark);
+    let batch = [OpCode::MULTI, OpCode::GET_CHILDREN2, OpCode::GET_CHILDREN2];
+    let parents = [OpCode::CREATE_CONTAINER; 5];
+    assert_eq!(ops(&frames), [&batch[..], &parents, &batch].concat(), "{frames}");
+    assert_eq!(frames.round_trips(), 2, "{frames}");
+    within(guards.release()).await.unwrap();
+    emptied(&stage.outsider, &there).await;
+    emptied(&stage.outsider, &missing).await;
 }
 
-#[tokio::test]
-async fn free_locks_are_taken_together_in_one_round_trip_and_released_in_one() {
-    on_each_release(async |stage: Stage| {
-        let paths = [stage.existing("a").await, stage.existing("b").await];
-        let (proxy, zk) = stage.proxied().await;
-        let all = MultiLock::new(&zk, [&paths[1], &paths[0], &paths[1]]);
-        let mark = proxy.mark();
-        let guards = within(all.acquire()).await.unwrap();
-        let frames = proxy.frames_since(mark);
-        let expected = [OpCode::MULTI, OpCode::GET_CHILDREN2, OpCode::GET_CHILDREN2];
-        assert_eq!((ops(&frames), frames.round_trips()), (expected.to_vec(), 1), "{frames}");
-        // In the order of asking, each path once.
-        assert_eq!(guards.len(), 2);
-        assert!(guards.iter().next().unwrap().path().starts_with(&paths[1]));
-        for path in &paths {
-            let guard: &Guard = guards.get(path).unwrap();
-            let stat = stage.outsider.exists(guard.path()).await.unwrap().unwrap();
-            assert_eq!(guard.token().get(), stat.czxid.0);
-        }
-        assert_eq!(within(guards.check()).await, Ok(()));
-        let written = guards.transaction().unwrap().set(&paths[0], b"1").await.unwrap();
-        assert_eq!(written.map(|results| results.len()), Ok(3));
+#[test_with(on_each_release)]
+async fn free_locks_are_taken_together_in_one_round_trip_and_released_in_one(stage: Stage) {
+    let paths = [stage.existing("a").await, stage.existing("b").await];
+    let (proxy, zk) = stage.proxied().await;
+    let all = MultiLock::new(&zk, [&paths[1], &paths[0], &paths[1]]);
+    let mark = proxy.mark();
+    let guards = within(all.acquire()).await.unwrap();
+    let frames = proxy.frames_since(mark);
+    let expected = [OpCode::MULTI, OpCode::GET_CHILDREN2, OpCode::GET_CHILDREN2];
+    assert_eq!((ops(&frames), frames.round_trips()), (expected.to_vec(), 1), "{frames}");
+    // In the order of asking, each path once.
+    assert_eq!(guards.len(), 2);
+    assert!(guards.iter().next().unwrap().path().starts_with(&paths[1]));
+    for path in &paths {
+        let guard: &Guard = guards.get(path).unwrap();
+        let stat = stage.outsider.exists(guard.path()).await.unwrap().unwrap();
+        assert_eq!(guard.token().get(), stat.czxid.0);
+    }
+    assert_eq!(within(guards.check()).await, Ok(()));
+    let written = guards.transaction().unwrap().set(&paths[0], b"1").await.unwrap();
+    assert_eq!(written.map(|results| results.len()), Ok(3));
 
-        let mark = proxy.mark();
-        within(guards.release()).await.unwrap();
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::DELETE; 2], "{frames}");
-        assert_eq!(frames.round_trips(), 1, "{frames}");
-    })
-    .await;
+    let mark = proxy.mark();
+    within(guards.release()).await.unwrap();
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), [OpCode::DELETE; 2], "{frames}");
+    assert_eq!(frames.round_trips(), 1, "{frames}");
 }
 
-#[tokio::test]
-async fn the_loss_of_one_lock_is_the_loss_of_all() {
-    on_each_release(async |stage: Stage| {
-        let zk = stage.client().await;
-        let paths = [stage.existing("a").await, stage.existing("b").await];
-        let guards = within(MultiLock::new(&zk, &paths).acquire()).await.unwrap();
-        assert_eq!(guards.status(), Status::Held);
-        let delete = async {
-            let node = guards.get(&paths[1]).unwrap().path();
-            stage.outsider.delete(node).await.unwrap();
-        };
-        let work = guards.scope(std::future::pending::<()>());
-        let (lost, ()) = within(async { tokio::join!(work, delete) }).await;
-        assert_eq!(lost, Err(Lost::NodeDeleted));
-        assert_eq!(guards.status(), Status::Lost(Lost::NodeDeleted));
-        drop(guards);
-        emptied(&zk, &paths[0]).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn the_loss_of_one_lock_is_the_loss_of_all(stage: Stage) {
+    let zk = stage.client().await;
+    let paths = [stage.existing("a").await, stage.existing("b").await];
+    let guards = within(MultiLock::new(&zk, &paths).acquire()).await.unwrap();
+    assert_eq!(guards.status(), Status::Held);
+    let delete = async {
+        let node = guards.get(&paths[1]).unwrap().path();
+        stage.outsider.delete(node).await.unwrap();
+    };
+    let work = guards.scope(std::future::pending::<()>());
+    let (lost, ()) = within(async { tokio::join!(work, delete) }).await;
+    assert_eq!(lost, Err(Lost::NodeDeleted));
+    assert_eq!(guards.status(), Status::Lost(Lost::NodeDeleted));
+    drop(guards);
+    emptied(&zk, &paths[0]).await;
 }
 
-#[tokio::test]
-async fn a_waiter_for_several_locks_has_its_place_in_each_queue_and_gives_all_of_them_up() {
-    on_each_release(async |stage: Stage| {
-        let paths = [stage.existing("a").await, stage.existing("b").await];
-        let holder = within(Lock::new(&stage.outsider, &paths[0]).acquire()).await.unwrap();
-        let zk = stage.client().await;
-        let both = MultiLock::new(&zk, &paths);
-        assert!(within(both.try_acquire()).await.unwrap().is_none());
-        let waiter = tokio::spawn(async move { both.acquire().await });
-        joined(&stage.outsider, &paths[1], 1).await;
-        let behind = Lock::new(&stage.outsider, &paths[1]);
-        assert!(within(behind.try_acquire()).await.unwrap().is_none());
-        waiter.abort();
-        assert!(within(waiter).await.unwrap_err().is_cancelled());
-        emptied(&zk, &paths[1]).await;
-        drop(within(behind.acquire()).await.unwrap());
-        within(holder.release()).await.unwrap();
-        emptied(&stage.outsider, &paths[0]).await;
-        let both = within(MultiLock::new(&zk, &paths).try_acquire()).await.unwrap();
-        within(both.expect("both are free").release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_waiter_for_several_locks_has_its_place_in_each_queue_and_gives_all_of_them_up(
+    stage: Stage,
+) {
+    let paths = [stage.existing("a").await, stage.existing("b").await];
+    let holder = within(Lock::new(&stage.outsider, &paths[0]).acquire()).await.unwrap();
+    let zk = stage.client().await;
+    let both = MultiLock::new(&zk, &paths);
+    assert!(within(both.try_acquire()).await.unwrap().is_none());
+    let waiter = tokio::spawn(async move { both.acquire().await });
+    joined(&stage.outsider, &paths[1], 1).await;
+    let behind = Lock::new(&stage.outsider, &paths[1]);
+    assert!(within(behind.try_acquire()).await.unwrap().is_none());
+    waiter.abort();
+    assert!(within(waiter).await.unwrap_err().is_cancelled());
+    emptied(&zk, &paths[1]).await;
+    drop(within(behind.acquire()).await.unwrap());
+    within(holder.release()).await.unwrap();
+    emptied(&stage.outsider, &paths[0]).await;
+    let both = within(MultiLock::new(&zk, &paths).try_acquire()).await.unwrap();
+    within(both.expect("both are free").release()).await.unwrap();
 }
 
 /// The nodes of one transaction are too long for one request, but not for one each.
-#[tokio::test]
-async fn locks_that_do_not_fit_into_one_transaction_are_taken_in_the_order_of_their_paths() {
-    on_each_release(async |stage: Stage| {
-        let (proxy, zk) = stage.proxied().await;
-        let mut paths = Vec::new();
-        for name in ["c", "a", "b"] {
-            paths.push(stage.existing(name).await);
-        }
-        let long = "x".repeat(400 << 10);
-        let lock = |path: &String| Lock::builder(&zk, path).description(&long).build();
-        let all = MultiLock::of(paths.iter().map(lock));
-        let mark = proxy.mark();
-        let guards = within(all.acquire()).await.unwrap();
-        let asked: Vec<_> = guards.iter().filter_map(|it| zk_client::parent(it.path())).collect();
-        assert_eq!(asked, paths);
-        let frames = proxy.frames_since(mark).requests();
-        let created = frames.iter().filter(|frame| frame.is_request(OpCode::CREATE2));
-        let created: Vec<_> = created.filter_map(|frame| frame.path.clone()).collect();
-        assert!(created.is_sorted_by_key(|path| zk_client::parent(path)), "{created:?}");
-        assert_eq!(created.len(), 3);
-        within(guards.release()).await.unwrap();
-        within(within(all.try_acquire()).await.unwrap().unwrap().release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn locks_that_do_not_fit_into_one_transaction_are_taken_in_the_order_of_their_paths(
+    stage: Stage,
+) {
+    let (proxy, zk) = stage.proxied().await;
+    let mut paths = Vec::new();
+    for name in ["c", "a", "b"] {
+        paths.push(stage.existing(name).await);
+    }
+    let long = "x".repeat(400 << 10);
+    let lock = |path: &String| Lock::builder(&zk, path).description(&long).build();
+    let all = MultiLock::of(paths.iter().map(lock));
+    let mark = proxy.mark();
+    let guards = within(all.acquire()).await.unwrap();
+    let asked: Vec<_> = guards.iter().filter_map(|it| zk_client::parent(it.path())).collect();
+    assert_eq!(asked, paths);
+    let frames = proxy.frames_since(mark).requests();
+    let created = frames.iter().filter(|frame| frame.is_request(OpCode::CREATE2));
+    let created: Vec<_> = created.filter_map(|frame| frame.path.clone()).collect();
+    assert!(created.is_sorted_by_key(|path| zk_client::parent(path)), "{created:?}");
+    assert_eq!(created.len(), 3);
+    within(guards.release()).await.unwrap();
+    within(within(all.try_acquire()).await.unwrap().unwrap().release()).await.unwrap();
 }
 
 /// Scenario 45, for several paths of which one is worn: nothing is kept while that gets empty.
-#[tokio::test]
-async fn a_path_whose_numbers_are_worn_is_made_anew_and_all_queues_are_joined_again() {
-    on_each_release(async |stage: Stage| {
-        let paths = [stage.existing("fresh").await, stage.existing("worn").await];
-        let zk = stage.client().await;
-        let worn = Lock::builder(&zk, &paths[1]).rotate_at(2).build();
-        within(within(worn.acquire()).await.unwrap().release()).await.unwrap();
-        let holder = within(worn.acquire()).await.unwrap();
-        let last = holder.token();
-        let both = MultiLock::of([Lock::new(&zk, &paths[0]), worn]);
-        let rotating = tokio::spawn(async move { both.acquire().await });
-        // It has come to both, and left both again.
-        let been = async {
-            while stage.outsider.exists(&paths[0]).await.unwrap().unwrap().cversion < 2 {
-                tokio::task::yield_now().await;
-            }
-        };
-        within(been).await;
-        joined(&stage.outsider, &paths[0], 0).await;
-        joined(&stage.outsider, &paths[1], 1).await;
-        within(holder.release()).await.unwrap();
-        let guards = within(rotating).await.unwrap().unwrap();
-        let renewed = guards.get(&paths[1]).unwrap();
-        assert!(renewed.path().ends_with("-0000000000"), "{}", renewed.path());
-        assert!(renewed.token() > last);
-        within(guards.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_path_whose_numbers_are_worn_is_made_anew_and_all_queues_are_joined_again(stage: Stage) {
+    let paths = [stage.existing("fresh").await, stage.existing("worn").await];
+    let zk = stage.client().await;
+    let worn = Lock::builder(&zk, &paths[1]).rotate_at(2).build();
+    within(within(worn.acquire()).await.unwrap().release()).await.unwrap();
+    let holder = within(worn.acquire()).await.unwrap();
+    let last = holder.token();
+    let both = MultiLock::of([Lock::new(&zk, &paths[0]), worn]);
+    let rotating = tokio::spawn(async move { both.acquire().await });
+    // It has come to both, and left both again.
+    let been = async {
+        while stage.outsider.exists(&paths[0]).await.unwrap().unwrap().cversion < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    within(been).await;
+    joined(&stage.outsider, &paths[0], 0).await;
+    joined(&stage.outsider, &paths[1], 1).await;
+    within(holder.release()).await.unwrap();
+    let guards = within(rotating).await.unwrap().unwrap();
+    let renewed = guards.get(&paths[1]).unwrap();
+    assert!(renewed.path().ends_with("-0000000000"), "{}", renewed.path());
+    assert!(renewed.token() > last);
+    within(guards.release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn locks_of_which_one_cannot_be_had_are_not_waited_for() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("a").await;
-        let node = format!("{path}/leaf");
-        stage.outsider.create(&node, b"").mode(CreateMode::Ephemeral).await.unwrap();
-        let zk = stage.client().await;
-        let refused = within(MultiLock::new(&zk, [&path, &node]).acquire()).await;
-        let childless = AcquireError::Rejected(Rejection::NoChildrenForEphemerals);
-        assert_eq!(refused.map(drop), Err(childless));
-        joined(&stage.outsider, &path, 1).await;
-        let none = within(MultiLock::new(&zk, [""; 0]).acquire()).await.unwrap();
-        assert!(none.is_empty() && none.transaction().is_none());
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn locks_of_which_one_cannot_be_had_are_not_waited_for(stage: Stage) {
+    let path = stage.existing("a").await;
+    let node = format!("{path}/leaf");
+    stage.outsider.create(&node, b"").mode(CreateMode::Ephemeral).await.unwrap();
+    let zk = stage.client().await;
+    let refused = within(MultiLock::new(&zk, [&path, &node]).acquire()).await;
+    let childless = AcquireError::Rejected(Rejection::NoChildrenForEphemerals);
+    assert_eq!(refused.map(drop), Err(childless));
+    joined(&stage.outsider, &path, 1).await;
+    let none = within(MultiLock::new(&zk, [""; 0]).acquire()).await.unwrap();
+    assert!(none.is_empty() && none.transaction().is_none());
 }
 
 /// Each lives with the session of its own client, and below that one's root.
-#[tokio::test]
-async fn locks_of_several_clients_are_each_held_by_its_own() {
-    on_each_release(async |stage: Stage| {
-        let (one, other) = (stage.client().await, stage.client().await);
-        let (root, plain) = (stage.existing("root").await, stage.path("plain"));
-        let below = one.chrooted(&root).unwrap();
-        let locks =
-            || [Lock::new(&other, &plain), Lock::new(&below, "/lock"), Lock::new(&one, "/lock")];
-        let lock = MultiLock::of(locks().into_iter().take(2));
-        let guards = within(lock.acquire()).await.unwrap();
-        let nodes: Vec<Option<SessionId>> = async {
-            let mut owners = Vec::new();
-            for (zk, guard) in [&other, &below].into_iter().zip(&guards) {
-                let stat = zk.exists(guard.path()).await.unwrap();
-                owners.push(stat.map(|stat| stat.ephemeral_owner));
-            }
-            owners
+#[test_with(on_each_release)]
+async fn locks_of_several_clients_are_each_held_by_its_own(stage: Stage) {
+    let (one, other) = (stage.client().await, stage.client().await);
+    let (root, plain) = (stage.existing("root").await, stage.path("plain"));
+    let below = one.chrooted(&root).unwrap();
+    let locks =
+        || [Lock::new(&other, &plain), Lock::new(&below, "/lock"), Lock::new(&one, "/lock")];
+    let lock = MultiLock::of(locks().into_iter().take(2));
+    let guards = within(lock.acquire()).await.unwrap();
+    let nodes: Vec<Option<SessionId>> = async {
+        let mut owners = Vec::new();
+        for (zk, guard) in [&other, &below].into_iter().zip(&guards) {
+            let stat = zk.exists(guard.path()).await.unwrap();
+            owners.push(stat.map(|stat| stat.ephemeral_owner));
         }
-        .await;
-        assert_eq!(nodes, [Some(other.session().id()), Some(one.session().id())]);
-        joined(&stage.outsider, &format!("{root}/lock"), 1).await;
-        assert!(within(lock.try_acquire()).await.unwrap().is_none());
-        // The same path below another root is another lock.
-        let all = MultiLock::of(locks());
-        other.close().await.unwrap();
-        let held: Vec<bool> = guards.iter().map(|guard| guard.status() == Status::Held).collect();
-        assert_eq!(
-            (held, within(guards.lost()).await),
-            (vec![false, true], Lost::SessionEnded(SessionEnd::Closed),)
-        );
-        emptied(&stage.outsider, &plain).await;
-        drop(guards);
-        emptied(&stage.outsider, &format!("{root}/lock")).await;
-        let error = AcquireError::SessionEnded(SessionEnd::Closed);
-        assert_eq!(within(all.acquire()).await.map(drop), Err(error));
-    })
+        owners
+    }
     .await;
+    assert_eq!(nodes, [Some(other.session().id()), Some(one.session().id())]);
+    joined(&stage.outsider, &format!("{root}/lock"), 1).await;
+    assert!(within(lock.try_acquire()).await.unwrap().is_none());
+    // The same path below another root is another lock.
+    let all = MultiLock::of(locks());
+    other.close().await.unwrap();
+    let held: Vec<bool> = guards.iter().map(|guard| guard.status() == Status::Held).collect();
+    assert_eq!(
+        (held, within(guards.lost()).await),
+        (vec![false, true], Lost::SessionEnded(SessionEnd::Closed),)
+    );
+    emptied(&stage.outsider, &plain).await;
+    drop(guards);
+    emptied(&stage.outsider, &format!("{root}/lock")).await;
+    let error = AcquireError::SessionEnded(SessionEnd::Closed);
+    assert_eq!(within(all.acquire()).await.map(drop), Err(error));
 }

@@ -6,58 +6,53 @@ use std::{
 };
 
 use zk_locks::{Grant, Lock, LockObserver, Lost, Metrics};
+use zk_tests::test_with;
 
 use crate::support::{Stage, emptied, on_each_release, within};
 
-#[tokio::test]
-async fn metrics_count_grants_waits_losses_and_those_who_give_up() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("counted").await;
-        let metrics = Arc::new(Metrics::default());
-        let lock = Lock::builder(&stage.outsider, &path).observer(metrics.clone()).build();
-        let first = within(lock.acquire()).await.unwrap();
-        let mut second = within(lock.enqueue()).await.unwrap();
-        let third = within(lock.enqueue()).await.unwrap();
-        assert_eq!((metrics.grants(), metrics.given_up()), (1, 0));
-        drop(third);
-        within(first.release()).await.unwrap();
-        let second = within(second.wait()).await.unwrap();
-        stage.outsider.delete(second.path()).await.unwrap();
-        assert_eq!(within(second.lost()).await, Lost::NodeDeleted);
-        assert_eq!(metrics.losses(), 0);
-        drop(second);
-        assert_eq!((metrics.grants(), metrics.given_up(), metrics.losses()), (2, 1, 1));
-        assert_eq!((metrics.waits().count(), metrics.holds().count()), (2, 2));
-        assert_eq!(metrics.queue_length(), 1);
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn metrics_count_grants_waits_losses_and_those_who_give_up(stage: Stage) {
+    let path = stage.existing("counted").await;
+    let metrics = Arc::new(Metrics::default());
+    let lock = Lock::builder(&stage.outsider, &path).observer(metrics.clone()).build();
+    let first = within(lock.acquire()).await.unwrap();
+    let mut second = within(lock.enqueue()).await.unwrap();
+    let third = within(lock.enqueue()).await.unwrap();
+    assert_eq!((metrics.grants(), metrics.given_up()), (1, 0));
+    drop(third);
+    within(first.release()).await.unwrap();
+    let second = within(second.wait()).await.unwrap();
+    stage.outsider.delete(second.path()).await.unwrap();
+    assert_eq!(within(second.lost()).await, Lost::NodeDeleted);
+    assert_eq!(metrics.losses(), 0);
+    drop(second);
+    assert_eq!((metrics.grants(), metrics.given_up(), metrics.losses()), (2, 1, 1));
+    assert_eq!((metrics.waits().count(), metrics.holds().count()), (2, 2));
+    assert_eq!(metrics.queue_length(), 1);
 }
 
 /// What was given up while nobody could be told is counted until it is gone.
-#[tokio::test]
-async fn metrics_count_orphans_for_as_long_as_there_are_any() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("orphans").await;
-        let metrics = Arc::new(Metrics::default());
-        let (proxy, zk) = stage.proxied().await;
-        let lock = || Lock::builder(&zk, &path).observer(metrics.clone()).build();
-        let (held, waiting) = (within(lock().acquire()).await.unwrap(), lock().enqueue().await);
-        assert_eq!(metrics.orphans(), 0);
-        proxy.refuse_connections().await;
-        proxy.reset_all();
-        drop((held, waiting));
-        let counted = async {
-            while metrics.orphans() != 2 {
-                tokio::task::yield_now().await;
-            }
-        };
-        within(counted).await;
-        proxy.accept_connections().await;
-        emptied(&stage.outsider, &path).await;
-        zk.sync("/").await.unwrap();
-        assert_eq!((metrics.orphans(), zk.session().orphans()), (0, 0));
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn metrics_count_orphans_for_as_long_as_there_are_any(stage: Stage) {
+    let path = stage.existing("orphans").await;
+    let metrics = Arc::new(Metrics::default());
+    let (proxy, zk) = stage.proxied().await;
+    let lock = || Lock::builder(&zk, &path).observer(metrics.clone()).build();
+    let (held, waiting) = (within(lock().acquire()).await.unwrap(), lock().enqueue().await);
+    assert_eq!(metrics.orphans(), 0);
+    proxy.refuse_connections().await;
+    proxy.reset_all();
+    drop((held, waiting));
+    let counted = async {
+        while metrics.orphans() != 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    within(counted).await;
+    proxy.accept_connections().await;
+    emptied(&stage.outsider, &path).await;
+    zk.sync("/").await.unwrap();
+    assert_eq!((metrics.orphans(), zk.session().orphans()), (0, 0));
 }
 
 /// Hears of one lock.
@@ -71,62 +66,52 @@ impl LockObserver for Ear {
     }
 }
 
-#[tokio::test]
-async fn a_lock_that_is_held_for_too_long_is_told_of_once_and_stays_held() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("alarm").await;
-        let ear = Arc::new(Ear::default());
-        let lock = |limit| {
-            Lock::builder(&stage.outsider, &path).max_hold(limit).observer(ear.clone()).build()
-        };
-        let short = within(lock(Duration::from_secs(3600)).acquire()).await.unwrap();
-        within(short.release()).await.unwrap();
-        let long = within(lock(Duration::from_millis(1)).acquire()).await.unwrap();
-        within(ear.1.notified()).await;
-        assert_eq!(*ear.0.lock().unwrap(), [long.path().to_owned()]);
-        within(long.check()).await.unwrap();
-        within(long.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_lock_that_is_held_for_too_long_is_told_of_once_and_stays_held(stage: Stage) {
+    let path = stage.existing("alarm").await;
+    let ear = Arc::new(Ear::default());
+    let lock =
+        |limit| Lock::builder(&stage.outsider, &path).max_hold(limit).observer(ear.clone()).build();
+    let short = within(lock(Duration::from_secs(3600)).acquire()).await.unwrap();
+    within(short.release()).await.unwrap();
+    let long = within(lock(Duration::from_millis(1)).acquire()).await.unwrap();
+    within(ear.1.notified()).await;
+    assert_eq!(*ear.0.lock().unwrap(), [long.path().to_owned()]);
+    within(long.check()).await.unwrap();
+    within(long.release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_token_is_cancelled_by_a_release_a_drop_and_a_loss() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("cancelled").await;
-        let lock = Lock::new(&stage.outsider, &path);
-        let guard = within(lock.acquire()).await.unwrap();
-        let token = guard.cancellation_token();
-        assert!(!token.is_cancelled());
-        within(guard.release()).await.unwrap();
-        assert!(token.is_cancelled());
+#[test_with(on_each_release)]
+async fn a_token_is_cancelled_by_a_release_a_drop_and_a_loss(stage: Stage) {
+    let path = stage.existing("cancelled").await;
+    let lock = Lock::new(&stage.outsider, &path);
+    let guard = within(lock.acquire()).await.unwrap();
+    let token = guard.cancellation_token();
+    assert!(!token.is_cancelled());
+    within(guard.release()).await.unwrap();
+    assert!(token.is_cancelled());
 
-        let guard = within(lock.acquire()).await.unwrap();
-        let token = guard.cancellation_token();
-        drop(guard);
-        assert!(token.is_cancelled());
+    let guard = within(lock.acquire()).await.unwrap();
+    let token = guard.cancellation_token();
+    drop(guard);
+    assert!(token.is_cancelled());
 
-        let guard = within(lock.acquire()).await.unwrap();
-        let token = guard.cancellation_token();
-        stage.outsider.delete(guard.path()).await.unwrap();
-        within(token.cancelled()).await;
-        assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
-    })
-    .await;
+    let guard = within(lock.acquire()).await.unwrap();
+    let token = guard.cancellation_token();
+    stage.outsider.delete(guard.path()).await.unwrap();
+    within(token.cancelled()).await;
+    assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
 }
 
 /// A write that the lock protects, in ZooKeeper itself: with the check in front it needs no token.
-#[tokio::test]
-async fn a_transaction_under_a_lock_fails_as_a_whole_once_that_is_lost() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("fenced").await;
-        let data = stage.existing("fenced-data").await;
-        let guard = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-        assert!(guard.transaction().set(&data, b"one").await.unwrap().is_ok());
-        stage.outsider.delete(guard.path()).await.unwrap();
-        let refused = guard.transaction().set(&data, b"two").await.unwrap().unwrap_err();
-        assert_eq!((refused.index, refused.rejection), (0, zk_locks::Rejection::NoNode));
-        assert_eq!(&*stage.outsider.get(&data).await.unwrap().0, b"one");
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_transaction_under_a_lock_fails_as_a_whole_once_that_is_lost(stage: Stage) {
+    let path = stage.existing("fenced").await;
+    let data = stage.existing("fenced-data").await;
+    let guard = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    assert!(guard.transaction().set(&data, b"one").await.unwrap().is_ok());
+    stage.outsider.delete(guard.path()).await.unwrap();
+    let refused = guard.transaction().set(&data, b"two").await.unwrap().unwrap_err();
+    assert_eq!((refused.index, refused.rejection), (0, zk_locks::Rejection::NoNode));
+    assert_eq!(&*stage.outsider.get(&data).await.unwrap().0, b"one");
 }

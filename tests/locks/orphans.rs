@@ -3,6 +3,7 @@
 use zk_client::{AclList, Id, Perms};
 use zk_locks::{AcquireError, Client, Lock, Rejection, ReleaseError};
 use zk_proto::OpCode;
+use zk_tests::test_with;
 
 use crate::support::{Stage, emptied, joined, on_each_release, within};
 
@@ -28,67 +29,58 @@ async fn orphans(zk: &Client, count: usize) {
     .await;
 }
 
-#[tokio::test]
-async fn a_refused_delete_is_counted_and_made_up_for_when_permissions_have_come() {
-    on_each_release(async |stage: Stage| {
-        let path = guarded(&stage).await;
-        let zk = stage.client().await;
+#[test_with(on_each_release)]
+async fn a_refused_delete_is_counted_and_made_up_for_when_permissions_have_come(stage: Stage) {
+    let path = guarded(&stage).await;
+    let zk = stage.client().await;
+    let lock = Lock::new(&zk, &path);
+    let guard = within(lock.acquire()).await.unwrap();
+    let own = guard.path().to_owned();
+    let refused = within(guard.release()).await.unwrap_err();
+    assert!(matches!(refused, ReleaseError::Refused(_)), "{refused:?}");
+    orphans(&zk, 1).await;
+
+    // Nobody of this session waits behind it.
+    let rejection = Rejection::NoAuth;
+    let orphan = AcquireError::Orphan { path: own, rejection };
+    assert_eq!(within(lock.acquire()).await.map(drop), Err(orphan));
+    orphans(&zk, 2).await;
+
+    zk.add_auth("digest", "ann:secret").await.unwrap();
+    orphans(&zk, 0).await;
+    emptied(&stage.outsider, &path).await;
+    within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
+    within(zk.close()).await.unwrap();
+}
+
+#[test_with(on_each_release)]
+async fn who_waits_already_hears_that_the_node_in_front_is_an_orphan(stage: Stage) {
+    let path = guarded(&stage).await;
+    let (proxy, zk) = stage.proxied().await;
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    let own = guard.path().to_owned();
+    let waiter = tokio::spawn({
         let lock = Lock::new(&zk, &path);
-        let guard = within(lock.acquire()).await.unwrap();
-        let own = guard.path().to_owned();
-        let refused = within(guard.release()).await.unwrap_err();
-        assert!(matches!(refused, ReleaseError::Refused(_)), "{refused:?}");
-        orphans(&zk, 1).await;
-
-        // Nobody of this session waits behind it.
-        let rejection = Rejection::NoAuth;
-        let orphan = AcquireError::Orphan { path: own, rejection };
-        assert_eq!(within(lock.acquire()).await.map(drop), Err(orphan));
-        orphans(&zk, 2).await;
-
-        zk.add_auth("digest", "ann:secret").await.unwrap();
-        orphans(&zk, 0).await;
-        emptied(&stage.outsider, &path).await;
-        within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
-        within(zk.close()).await.unwrap();
-    })
-    .await;
+        async move { lock.acquire().await.map(drop) }
+    });
+    joined(&stage.outsider, &path, 2).await;
+    within(proxy.wait_for(|frame| frame.is_reply(OpCode::GET_DATA))).await;
+    drop(guard);
+    let orphan = AcquireError::Orphan { path: own, rejection: Rejection::NoAuth };
+    assert_eq!(within(waiter).await.unwrap(), Err(orphan));
+    within(zk.close()).await.unwrap();
+    // The session takes it along.
+    emptied(&stage.outsider, &path).await;
 }
 
-#[tokio::test]
-async fn who_waits_already_hears_that_the_node_in_front_is_an_orphan() {
-    on_each_release(async |stage: Stage| {
-        let path = guarded(&stage).await;
-        let (proxy, zk) = stage.proxied().await;
-        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-        let own = guard.path().to_owned();
-        let waiter = tokio::spawn({
-            let lock = Lock::new(&zk, &path);
-            async move { lock.acquire().await.map(drop) }
-        });
-        joined(&stage.outsider, &path, 2).await;
-        within(proxy.wait_for(|frame| frame.is_reply(OpCode::GET_DATA))).await;
-        drop(guard);
-        let orphan = AcquireError::Orphan { path: own, rejection: Rejection::NoAuth };
-        assert_eq!(within(waiter).await.unwrap(), Err(orphan));
-        within(zk.close()).await.unwrap();
-        // The session takes it along.
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_session_can_be_left_although_servers_refuse_a_delete() {
-    on_each_release(async |stage: Stage| {
-        let path = guarded(&stage).await;
-        let zk = stage.client().await;
-        drop(within(Lock::new(&zk, &path).acquire()).await.unwrap());
-        orphans(&zk, 1).await;
-        let credentials = within(zk.detach()).await.unwrap();
-        let next = stage.options().resume(credentials).connect().await.unwrap();
-        within(next.close()).await.unwrap();
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_session_can_be_left_although_servers_refuse_a_delete(stage: Stage) {
+    let path = guarded(&stage).await;
+    let zk = stage.client().await;
+    drop(within(Lock::new(&zk, &path).acquire()).await.unwrap());
+    orphans(&zk, 1).await;
+    let credentials = within(zk.detach()).await.unwrap();
+    let next = stage.options().resume(credentials).connect().await.unwrap();
+    within(next.close()).await.unwrap();
+    emptied(&stage.outsider, &path).await;
 }

@@ -7,9 +7,11 @@ use zk_client::{CreateMode, SessionState};
 use zk_locks::{AcquireError, CheckError, HerdLock, Lock, Lost, SharedGuard, SimpleLock, Status};
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Kind, Match};
-use zk_tests::register::Register;
+use zk_tests::{register::Register, test_with};
 
-use crate::support::{Stage, emptied, joined, on_each_release, ops, within};
+use crate::support::{
+    Stage, emptied, joined, on_each_release, on_each_release_threaded, ops, within,
+};
 
 /// Waits until a node is gone.
 async fn gone(stage: &Stage, path: &str) {
@@ -18,280 +20,256 @@ async fn gone(stage: &Stage, path: &str) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn contenders_for_a_simple_lock_have_it_one_at_a_time() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("below/simple");
-        let register = Arc::new(Register::default());
-        let mut running = JoinSet::new();
-        for _ in 0..10 {
-            let zk = stage.client().await;
-            let (path, register) = (path.clone(), register.clone());
-            running.spawn(async move {
-                let guard = SimpleLock::new(&zk, &path).acquire().await.unwrap();
-                register.enter(guard.token().get());
-                tokio::task::yield_now().await;
-                register.leave(guard.token().get());
-                guard.release().await.unwrap();
-            });
-        }
-        within(running.join_all()).await;
-        register.assert_clean();
-        gone(&stage, &path).await;
-    })
-    .await;
+#[test_with(on_each_release_threaded)]
+async fn contenders_for_a_simple_lock_have_it_one_at_a_time(stage: Stage) {
+    let path = stage.path("below/simple");
+    let register = Arc::new(Register::default());
+    let mut running = JoinSet::new();
+    for _ in 0..10 {
+        let zk = stage.client().await;
+        let (path, register) = (path.clone(), register.clone());
+        running.spawn(async move {
+            let guard = SimpleLock::new(&zk, &path).acquire().await.unwrap();
+            register.enter(guard.token().get());
+            tokio::task::yield_now().await;
+            register.leave(guard.token().get());
+            guard.release().await.unwrap();
+        });
+    }
+    within(running.join_all()).await;
+    register.assert_clean();
+    gone(&stage, &path).await;
 }
 
-#[tokio::test]
-async fn a_simple_lock_costs_one_write_to_acquire_and_a_read_and_a_write_to_release() {
-    on_each_release(async |stage: Stage| {
-        let (proxy, zk) = stage.proxied().await;
-        let path = stage.path("simple");
-        let lock = SimpleLock::builder(&zk, &path).description("who").build();
-        assert_eq!(within(lock.holder()).await, Ok(None));
-        let mark = proxy.mark();
-        let guard = within(lock.acquire()).await.unwrap();
-        assert!(within(lock.try_acquire()).await.unwrap().is_none());
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::MULTI; 2], "{frames}");
-        let holder = within(lock.holder()).await.unwrap().unwrap();
-        let seen = (holder.token, holder.session, &*holder.description);
-        assert_eq!(seen, (guard.token().get(), zk.session().id(), "who"));
-        let mark = proxy.mark();
-        assert_eq!(within(guard.check()).await, Ok(()));
-        within(guard.release()).await.unwrap();
-        let frames = proxy.frames_since(mark);
-        let (check, release) =
-            ([OpCode::MULTI, OpCode::GET_DATA], [OpCode::EXISTS, OpCode::DELETE]);
-        let expected = [check, release].concat();
-        assert_eq!(ops(&frames), expected, "{frames}");
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_simple_lock_costs_one_write_to_acquire_and_a_read_and_a_write_to_release(stage: Stage) {
+    let (proxy, zk) = stage.proxied().await;
+    let path = stage.path("simple");
+    let lock = SimpleLock::builder(&zk, &path).description("who").build();
+    assert_eq!(within(lock.holder()).await, Ok(None));
+    let mark = proxy.mark();
+    let guard = within(lock.acquire()).await.unwrap();
+    assert!(within(lock.try_acquire()).await.unwrap().is_none());
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), [OpCode::MULTI; 2], "{frames}");
+    let holder = within(lock.holder()).await.unwrap().unwrap();
+    let seen = (holder.token, holder.session, &*holder.description);
+    assert_eq!(seen, (guard.token().get(), zk.session().id(), "who"));
+    let mark = proxy.mark();
+    assert_eq!(within(guard.check()).await, Ok(()));
+    within(guard.release()).await.unwrap();
+    let frames = proxy.frames_since(mark);
+    let (check, release) = ([OpCode::MULTI, OpCode::GET_DATA], [OpCode::EXISTS, OpCode::DELETE]);
+    let expected = [check, release].concat();
+    assert_eq!(ops(&frames), expected, "{frames}");
 }
 
 /// Somebody deletes the node by hand, and somebody else takes the lock: before the look, in the manner of ours, and
 /// between the look and the delete, in that of the others, who merely create a node.
-#[tokio::test]
-async fn a_simple_lock_that_another_has_by_now_is_not_taken_from_that_one_by_a_release() {
-    on_each_release(async |stage: Stage| {
-        let (proxy, zk) = stage.proxied().await;
-        let path = stage.path("window");
-        let lock = SimpleLock::new(&zk, &path);
-        let guard = within(lock.acquire()).await.unwrap();
-        let look = proxy.on(Match::request(OpCode::EXISTS).once()).hold();
-        let release = guard.release();
-        within(look.fired()).await;
-        stage.outsider.delete(&path).await.unwrap();
-        let theirs = within(SimpleLock::new(&stage.outsider, &path).acquire()).await.unwrap();
-        look.release();
-        within(release).await.unwrap();
-        assert_eq!(within(theirs.check()).await, Ok(()));
-        within(theirs.release()).await.unwrap();
+#[test_with(on_each_release)]
+async fn a_simple_lock_that_another_has_by_now_is_not_taken_from_that_one_by_a_release(
+    stage: Stage,
+) {
+    let (proxy, zk) = stage.proxied().await;
+    let path = stage.path("window");
+    let lock = SimpleLock::new(&zk, &path);
+    let guard = within(lock.acquire()).await.unwrap();
+    let look = proxy.on(Match::request(OpCode::EXISTS).once()).hold();
+    let release = guard.release();
+    within(look.fired()).await;
+    stage.outsider.delete(&path).await.unwrap();
+    let theirs = within(SimpleLock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    look.release();
+    within(release).await.unwrap();
+    assert_eq!(within(theirs.check()).await, Ok(()));
+    within(theirs.release()).await.unwrap();
 
-        let guard = within(lock.acquire()).await.unwrap();
-        let delete = proxy.on(Match::request(OpCode::DELETE).once()).hold();
-        let release = guard.release();
-        within(delete.fired()).await;
-        stage.outsider.delete(&path).await.unwrap();
-        let create = stage.outsider.create(&path, b"them").mode(CreateMode::Ephemeral);
-        let theirs = create.await.unwrap().stat;
-        delete.release();
-        within(release).await.unwrap();
-        let there = stage.outsider.exists(&path).await.unwrap();
-        assert_eq!(there.map(|there| there.czxid), Some(theirs.czxid));
-    })
-    .await;
+    let guard = within(lock.acquire()).await.unwrap();
+    let delete = proxy.on(Match::request(OpCode::DELETE).once()).hold();
+    let release = guard.release();
+    within(delete.fired()).await;
+    stage.outsider.delete(&path).await.unwrap();
+    let create = stage.outsider.create(&path, b"them").mode(CreateMode::Ephemeral);
+    let theirs = create.await.unwrap().stat;
+    delete.release();
+    within(release).await.unwrap();
+    let there = stage.outsider.exists(&path).await.unwrap();
+    assert_eq!(there.map(|there| there.czxid), Some(theirs.czxid));
 }
 
 /// A delete that was not answered may still be on its way: only behind a `sync` is a look the last word.
-#[tokio::test]
-async fn a_release_that_was_not_answered_looks_behind_a_sync() {
-    on_each_release(async |stage: Stage| {
-        let (proxy, zk) = stage.proxied().await;
-        let path = stage.path("unanswered");
-        for part in [Match::reply(OpCode::DELETE), Match::request(OpCode::DELETE)] {
-            let guard = within(SimpleLock::new(&zk, &path).acquire()).await.unwrap();
-            let lost = proxy.on(part.once()).reset();
-            let mark = proxy.mark();
-            within(guard.release()).await.unwrap();
-            assert_eq!(lost.times_fired(), 1);
-            gone(&stage, &path).await;
-            let frames = proxy.frames_since(mark);
-            let asked = ops(&frames);
-            assert_eq!(
-                asked[..4],
-                [OpCode::EXISTS, OpCode::DELETE, OpCode::SYNC, OpCode::EXISTS],
-                "{frames}"
-            );
-        }
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_release_that_was_not_answered_looks_behind_a_sync(stage: Stage) {
+    let (proxy, zk) = stage.proxied().await;
+    let path = stage.path("unanswered");
+    for part in [Match::reply(OpCode::DELETE), Match::request(OpCode::DELETE)] {
+        let guard = within(SimpleLock::new(&zk, &path).acquire()).await.unwrap();
+        let lost = proxy.on(part.once()).reset();
+        let mark = proxy.mark();
+        within(guard.release()).await.unwrap();
+        assert_eq!(lost.times_fired(), 1);
+        gone(&stage, &path).await;
+        let frames = proxy.frames_since(mark);
+        let asked = ops(&frames);
+        assert_eq!(
+            asked[..4],
+            [OpCode::EXISTS, OpCode::DELETE, OpCode::SYNC, OpCode::EXISTS],
+            "{frames}"
+        );
+    }
 }
 
 /// By its content and its owner, never by its name alone.
-#[tokio::test]
-async fn a_simple_lock_whose_create_was_not_answered_is_told_from_that_of_others() {
-    on_each_release(async |stage: Stage| {
-        let (proxy, zk) = stage.proxied().await;
-        let path = stage.path("doubt");
-        let lock = SimpleLock::new(&zk, &path);
-        for part in [Match::reply(OpCode::MULTI), Match::request(OpCode::MULTI)] {
-            let lost = proxy.on(part.once()).reset();
-            let guard = within(lock.try_acquire()).await.unwrap().expect("it is free");
-            assert_eq!(lost.times_fired(), 1);
-            let stat = stage.outsider.exists(&path).await.unwrap().unwrap();
-            assert_eq!(stat.czxid.0, guard.token().get());
-            within(guard.release()).await.unwrap();
-            gone(&stage, &path).await;
-        }
-        let theirs = within(SimpleLock::new(&stage.outsider, &path).acquire()).await.unwrap();
-        let lost = proxy.on(Match::reply(OpCode::MULTI).once()).reset();
-        assert!(within(lock.try_acquire()).await.unwrap().is_none());
+#[test_with(on_each_release)]
+async fn a_simple_lock_whose_create_was_not_answered_is_told_from_that_of_others(stage: Stage) {
+    let (proxy, zk) = stage.proxied().await;
+    let path = stage.path("doubt");
+    let lock = SimpleLock::new(&zk, &path);
+    for part in [Match::reply(OpCode::MULTI), Match::request(OpCode::MULTI)] {
+        let lost = proxy.on(part.once()).reset();
+        let guard = within(lock.try_acquire()).await.unwrap().expect("it is free");
         assert_eq!(lost.times_fired(), 1);
-        assert_eq!(within(theirs.check()).await, Ok(()));
-        within(theirs.release()).await.unwrap();
-    })
-    .await;
+        let stat = stage.outsider.exists(&path).await.unwrap().unwrap();
+        assert_eq!(stat.czxid.0, guard.token().get());
+        within(guard.release()).await.unwrap();
+        gone(&stage, &path).await;
+    }
+    let theirs = within(SimpleLock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    let lost = proxy.on(Match::reply(OpCode::MULTI).once()).reset();
+    assert!(within(lock.try_acquire()).await.unwrap().is_none());
+    assert_eq!(lost.times_fired(), 1);
+    assert_eq!(within(theirs.check()).await, Ok(()));
+    within(theirs.release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_simple_lock_that_nobody_wants_any_more_is_released_whenever_that_was() {
-    on_each_release(async |stage: Stage| {
-        let (proxy, zk) = stage.proxied().await;
-        let path = stage.path("unwanted");
-        let lock = SimpleLock::new(&zk, &path);
-        drop(within(lock.acquire()).await.unwrap());
+#[test_with(on_each_release)]
+async fn a_simple_lock_that_nobody_wants_any_more_is_released_whenever_that_was(stage: Stage) {
+    let (proxy, zk) = stage.proxied().await;
+    let path = stage.path("unwanted");
+    let lock = SimpleLock::new(&zk, &path);
+    drop(within(lock.acquire()).await.unwrap());
+    gone(&stage, &path).await;
+    for lost in [false, true] {
+        let reply = Match::reply(OpCode::MULTI).once();
+        let rule = if lost { proxy.on(reply).reset() } else { proxy.on(reply).hold() };
+        let deleted = proxy.on(Match::reply(OpCode::DELETE).once()).watch();
+        let acquire = tokio::spawn({
+            let lock = lock.clone();
+            async move { lock.acquire().await.map(drop) }
+        });
+        within(rule.fired()).await;
+        acquire.abort();
+        rule.release();
+        within(deleted.fired()).await;
         gone(&stage, &path).await;
-        for lost in [false, true] {
-            let reply = Match::reply(OpCode::MULTI).once();
-            let rule = if lost { proxy.on(reply).reset() } else { proxy.on(reply).hold() };
-            let deleted = proxy.on(Match::reply(OpCode::DELETE).once()).watch();
-            let acquire = tokio::spawn({
-                let lock = lock.clone();
-                async move { lock.acquire().await.map(drop) }
-            });
-            within(rule.fired()).await;
-            acquire.abort();
-            rule.release();
-            within(deleted.fired()).await;
-            gone(&stage, &path).await;
-        }
-        // The reply to a delete is lost, and somebody else has taken the lock before it is repeated.
-        let guard = within(lock.acquire()).await.unwrap();
-        let lost = proxy.on(Match::reply(OpCode::DELETE).once()).reset();
-        let greeting = proxy.on(Match::connect_response().once()).hold();
-        let release = guard.release();
-        within(lost.fired()).await;
-        let theirs = within(SimpleLock::new(&stage.outsider, &path).acquire()).await.unwrap();
-        greeting.release();
-        within(release).await.unwrap();
-        assert_eq!(within(theirs.check()).await, Ok(()));
-        within(theirs.release()).await.unwrap();
-    })
-    .await;
+    }
+    // The reply to a delete is lost, and somebody else has taken the lock before it is repeated.
+    let guard = within(lock.acquire()).await.unwrap();
+    let lost = proxy.on(Match::reply(OpCode::DELETE).once()).reset();
+    let greeting = proxy.on(Match::connect_response().once()).hold();
+    let release = guard.release();
+    within(lost.fired()).await;
+    let theirs = within(SimpleLock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    greeting.release();
+    within(release).await.unwrap();
+    assert_eq!(within(theirs.check()).await, Ok(()));
+    within(theirs.release()).await.unwrap();
 }
 
 /// A node of the same name is not the same node.
-#[tokio::test]
-async fn a_simple_lock_that_was_broken_and_taken_by_somebody_else_is_lost() {
-    on_each_release(async |stage: Stage| {
-        let (proxy, zk) = stage.proxied().await;
-        let path = stage.path("broken");
-        let lock = SimpleLock::new(&zk, &path);
-        let first = within(lock.acquire()).await.unwrap();
-        let waiter = tokio::spawn(async move { lock.acquire().await });
-        let replaced = || async {
-            stage.outsider.delete(&path).await.unwrap();
-            let create = stage.outsider.create(&path, b"x");
-            create.mode(CreateMode::Ephemeral).await
-        };
-        // Both while it cannot hear of it: what it hears then is not of a deletion.
-        let mut session = zk.session();
-        proxy.refuse_connections().await;
-        proxy.reset_all();
-        while session.state() != SessionState::Disconnected {
-            within(session.changed()).await;
-        }
-        replaced().await.unwrap();
-        proxy.accept_connections().await;
-        assert_eq!(within(first.lost()).await, Lost::NodeDeleted);
-        assert_eq!(first.status(), Status::Lost(Lost::NodeDeleted));
-        assert_eq!(within(first.check()).await, Err(CheckError::Lost(Lost::NodeDeleted)));
-        within(first.release()).await.unwrap();
-        assert!(stage.outsider.exists(&path).await.unwrap().is_some(), "it was not ours to delete");
+#[test_with(on_each_release)]
+async fn a_simple_lock_that_was_broken_and_taken_by_somebody_else_is_lost(stage: Stage) {
+    let (proxy, zk) = stage.proxied().await;
+    let path = stage.path("broken");
+    let lock = SimpleLock::new(&zk, &path);
+    let first = within(lock.acquire()).await.unwrap();
+    let waiter = tokio::spawn(async move { lock.acquire().await });
+    let replaced = || async {
         stage.outsider.delete(&path).await.unwrap();
-        let next = within(waiter).await.unwrap().unwrap();
-        let short = Duration::from_millis(20);
-        let behind = SimpleLock::new(&stage.outsider, &path).acquire_timeout(short).await;
-        assert!(matches!(behind, Err(AcquireError::TimedOut)));
-        zk.close().await.unwrap();
-        assert!(matches!(next.status(), Status::Lost(Lost::SessionEnded(_))));
-        assert!(within(next.release()).await.is_err());
-        gone(&stage, &path).await;
-    })
-    .await;
+        let create = stage.outsider.create(&path, b"x");
+        create.mode(CreateMode::Ephemeral).await
+    };
+    // Both while it cannot hear of it: what it hears then is not of a deletion.
+    let mut session = zk.session();
+    proxy.refuse_connections().await;
+    proxy.reset_all();
+    while session.state() != SessionState::Disconnected {
+        within(session.changed()).await;
+    }
+    replaced().await.unwrap();
+    proxy.accept_connections().await;
+    assert_eq!(within(first.lost()).await, Lost::NodeDeleted);
+    assert_eq!(first.status(), Status::Lost(Lost::NodeDeleted));
+    assert_eq!(within(first.check()).await, Err(CheckError::Lost(Lost::NodeDeleted)));
+    within(first.release()).await.unwrap();
+    assert!(stage.outsider.exists(&path).await.unwrap().is_some(), "it was not ours to delete");
+    stage.outsider.delete(&path).await.unwrap();
+    let next = within(waiter).await.unwrap().unwrap();
+    let short = Duration::from_millis(20);
+    let behind = SimpleLock::new(&stage.outsider, &path).acquire_timeout(short).await;
+    assert!(matches!(behind, Err(AcquireError::TimedOut)));
+    zk.close().await.unwrap();
+    assert!(matches!(next.status(), Status::Lost(Lost::SessionEnded(_))));
+    assert!(within(next.release()).await.is_err());
+    gone(&stage, &path).await;
 }
 
-#[tokio::test]
-async fn waiters_of_a_herd_lock_come_in_order_and_are_all_woken_by_each_release() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("herd").await;
-        let first = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-        let mut waiting = Vec::new();
-        for number in 1..=3 {
-            let (proxy, zk) = stage.proxied().await;
-            let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2).nth(2)).watch();
-            let lock = HerdLock::new(&zk, &path);
-            assert!(within(lock.try_acquire()).await.unwrap().is_none());
-            let waiter = tokio::spawn(async move { lock.acquire().await.unwrap() });
-            within(listed.fired()).await;
-            joined(&stage.outsider, &path, number + 1).await;
-            zk.sync("/").await.unwrap();
-            waiting.push((proxy, zk, waiter));
-        }
-        let marks: Vec<_> = waiting.iter().map(|(proxy, ..)| proxy.mark()).collect();
-        let mut token = first.token();
-        within(first.release()).await.unwrap();
-        for ((proxy, zk, _), mark) in waiting.iter().zip(marks) {
-            within(proxy.wait_for_since(mark, |frame| frame.kind == Kind::Notification)).await;
-            zk.sync("/").await.unwrap();
-        }
-        for (_, _, waiter) in waiting {
-            let guard = within(waiter).await.unwrap();
-            assert!(guard.token() > token);
-            token = guard.token();
-            within(guard.release()).await.unwrap();
-        }
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn waiters_of_a_herd_lock_come_in_order_and_are_all_woken_by_each_release(stage: Stage) {
+    let path = stage.existing("herd").await;
+    let first = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    let mut waiting = Vec::new();
+    for number in 1..=3 {
+        let (proxy, zk) = stage.proxied().await;
+        let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2).nth(2)).watch();
+        let lock = HerdLock::new(&zk, &path);
+        assert!(within(lock.try_acquire()).await.unwrap().is_none());
+        let waiter = tokio::spawn(async move { lock.acquire().await.unwrap() });
+        within(listed.fired()).await;
+        joined(&stage.outsider, &path, number + 1).await;
+        zk.sync("/").await.unwrap();
+        waiting.push((proxy, zk, waiter));
+    }
+    let marks: Vec<_> = waiting.iter().map(|(proxy, ..)| proxy.mark()).collect();
+    let mut token = first.token();
+    within(first.release()).await.unwrap();
+    for ((proxy, zk, _), mark) in waiting.iter().zip(marks) {
+        within(proxy.wait_for_since(mark, |frame| frame.kind == Kind::Notification)).await;
+        zk.sync("/").await.unwrap();
+    }
+    for (_, _, waiter) in waiting {
+        let guard = within(waiter).await.unwrap();
+        assert!(guard.token() > token);
+        token = guard.token();
+        within(guard.release()).await.unwrap();
+    }
+    emptied(&stage.outsider, &path).await;
 }
 
 /// Scenario 54.
-#[tokio::test]
-async fn a_lock_that_is_taken_again_is_held_until_the_last_guard_goes_and_not_taken_once_lost() {
-    on_each_release(async |stage: Stage| {
-        let (proxy, zk) = stage.proxied().await;
-        let path = stage.existing("again").await;
-        let outer: SharedGuard = within(Lock::new(&zk, &path).acquire()).await.unwrap().share();
-        let mark = proxy.mark();
-        let inner = outer.reenter().unwrap();
-        assert_eq!((inner.token(), outer.count()), (outer.token(), 2));
-        within(inner.release()).await.unwrap();
-        assert_eq!(outer.count(), 1);
-        assert_eq!(within(outer.check()).await, Ok(()));
-        let inner = outer.reenter().unwrap();
-        drop(outer);
-        assert_eq!(within(inner.check()).await, Ok(()));
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::MULTI; 2], "{frames}");
-        within(inner.release()).await.unwrap();
-        emptied(&stage.outsider, &path).await;
+#[test_with(on_each_release)]
+async fn a_lock_that_is_taken_again_is_held_until_the_last_guard_goes_and_not_taken_once_lost(
+    stage: Stage,
+) {
+    let (proxy, zk) = stage.proxied().await;
+    let path = stage.existing("again").await;
+    let outer: SharedGuard = within(Lock::new(&zk, &path).acquire()).await.unwrap().share();
+    let mark = proxy.mark();
+    let inner = outer.reenter().unwrap();
+    assert_eq!((inner.token(), outer.count()), (outer.token(), 2));
+    within(inner.release()).await.unwrap();
+    assert_eq!(outer.count(), 1);
+    assert_eq!(within(outer.check()).await, Ok(()));
+    let inner = outer.reenter().unwrap();
+    drop(outer);
+    assert_eq!(within(inner.check()).await, Ok(()));
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), [OpCode::MULTI; 2], "{frames}");
+    within(inner.release()).await.unwrap();
+    emptied(&stage.outsider, &path).await;
 
-        let outer = within(Lock::new(&zk, &path).acquire()).await.unwrap().share();
-        stage.outsider.delete(outer.path()).await.unwrap();
-        assert_eq!(within(outer.lost()).await, Lost::NodeDeleted);
-        assert_eq!(outer.reenter().map(drop), Err(Lost::NodeDeleted));
-    })
-    .await;
+    let outer = within(Lock::new(&zk, &path).acquire()).await.unwrap().share();
+    stage.outsider.delete(outer.path()).await.unwrap();
+    assert_eq!(within(outer.lost()).await, Lost::NodeDeleted);
+    assert_eq!(outer.reenter().map(drop), Err(Lost::NodeDeleted));
 }

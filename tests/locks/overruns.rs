@@ -18,8 +18,9 @@ use zk_locks::{
 };
 use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match};
+use zk_tests::test_with;
 
-use crate::support::{Stage, emptied, joined, on_each_release, within};
+use crate::support::{Stage, emptied, joined, on_each_release, on_each_release_threaded, within};
 
 /// How long is too long.
 const LIMIT: Duration = Duration::from_millis(50);
@@ -37,41 +38,38 @@ fn limited<R>(builder: Builder<R>) -> R {
     builder.release_after(LIMIT).build()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn work_in_a_scope_is_dropped_before_the_next_one_is_granted() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("scope").await;
-        let zk = stage.client().await;
-        let metrics = Arc::new(Metrics::default());
-        let lock = limited(Lock::builder(&zk, &path).observer(metrics.clone()));
-        for _ in 0..10 {
-            let guard = within(lock.acquire()).await.unwrap();
-            let (stopped, token) = (Arc::new(AtomicBool::new(false)), guard.cancellation_token());
-            let at_work = Gone(stopped.clone());
-            let work = tokio::spawn(async move {
-                let worked = guard
-                    .scope(async move {
-                        let _at_work = at_work;
-                        pending::<()>().await;
-                    })
-                    .await;
-                (worked, guard)
-            });
-            let next = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-            assert!(stopped.load(Ordering::SeqCst), "two at work");
-            let (worked, guard) = within(work).await.unwrap();
-            assert_eq!(worked, Err(Lost::HeldTooLong));
-            assert_eq!(guard.status(), Status::Lost(Lost::HeldTooLong));
-            within(token.cancelled()).await;
-            assert!(next.token() > guard.token());
-            within(guard.release()).await.unwrap();
-            next.check().await.unwrap();
-            within(next.release()).await.unwrap();
-        }
-        assert_eq!((metrics.alarms(), metrics.losses()), (10, 10));
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release_threaded)]
+async fn work_in_a_scope_is_dropped_before_the_next_one_is_granted(stage: Stage) {
+    let path = stage.existing("scope").await;
+    let zk = stage.client().await;
+    let metrics = Arc::new(Metrics::default());
+    let lock = limited(Lock::builder(&zk, &path).observer(metrics.clone()));
+    for _ in 0..10 {
+        let guard = within(lock.acquire()).await.unwrap();
+        let (stopped, token) = (Arc::new(AtomicBool::new(false)), guard.cancellation_token());
+        let at_work = Gone(stopped.clone());
+        let work = tokio::spawn(async move {
+            let worked = guard
+                .scope(async move {
+                    let _at_work = at_work;
+                    pending::<()>().await;
+                })
+                .await;
+            (worked, guard)
+        });
+        let next = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+        assert!(stopped.load(Ordering::SeqCst), "two at work");
+        let (worked, guard) = within(work).await.unwrap();
+        assert_eq!(worked, Err(Lost::HeldTooLong));
+        assert_eq!(guard.status(), Status::Lost(Lost::HeldTooLong));
+        within(token.cancelled()).await;
+        assert!(next.token() > guard.token());
+        within(guard.release()).await.unwrap();
+        next.check().await.unwrap();
+        within(next.release()).await.unwrap();
+    }
+    assert_eq!((metrics.alarms(), metrics.losses()), (10, 10));
+    emptied(&stage.outsider, &path).await;
 }
 
 /// Hears that it is too long.
@@ -105,89 +103,77 @@ async fn the_node_stays_until_the_work_has_been_dropped() {
 }
 
 /// Whatever is held through a guard, and nobody gives back.
-#[tokio::test]
-async fn whatever_is_held_for_too_long_is_lost_and_its_node_goes() {
-    on_each_release(async |stage: Stage| {
-        let zk: Client = stage.client().await;
-        macro_rules! taken_away {
-            ($name:literal, $recipe:ident, $take:expr, $nodes:literal) => {{
-                let path = stage.existing($name).await;
-                let recipe = limited($recipe::builder(&zk, &path));
-                let guard = within($take(&recipe)).await.unwrap();
-                assert_eq!(within(guard.lost()).await, Lost::HeldTooLong, $name);
-                emptied(&stage.outsider, &format!("{path}{}", $nodes)).await;
-                // Though the guard is still there.
-                drop(within($take(&recipe)).await.unwrap());
-                drop(guard);
-            }};
-        }
-        taken_away!("lock", Lock, Lock::acquire, "");
-        taken_away!("herd", HerdLock, HerdLock::acquire, "");
-        taken_away!("read", RwLock, RwLock::read, "");
-        taken_away!("write", RwLock, RwLock::write, "");
-        taken_away!("mutex", SemaphoreMutex, SemaphoreMutex::acquire, "/leases");
-        taken_away!("semaphore", Semaphore, Semaphore::acquire, "/leases");
-        taken_away!("cohort", CohortLock, CohortLock::acquire, "");
-        taken_away!("election", Election, |election| Election::campaign(election, b""), "");
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn whatever_is_held_for_too_long_is_lost_and_its_node_goes(stage: Stage) {
+    let zk: Client = stage.client().await;
+    macro_rules! taken_away {
+        ($name:literal, $recipe:ident, $take:expr, $nodes:literal) => {{
+            let path = stage.existing($name).await;
+            let recipe = limited($recipe::builder(&zk, &path));
+            let guard = within($take(&recipe)).await.unwrap();
+            assert_eq!(within(guard.lost()).await, Lost::HeldTooLong, $name);
+            emptied(&stage.outsider, &format!("{path}{}", $nodes)).await;
+            // Though the guard is still there.
+            drop(within($take(&recipe)).await.unwrap());
+            drop(guard);
+        }};
+    }
+    taken_away!("lock", Lock, Lock::acquire, "");
+    taken_away!("herd", HerdLock, HerdLock::acquire, "");
+    taken_away!("read", RwLock, RwLock::read, "");
+    taken_away!("write", RwLock, RwLock::write, "");
+    taken_away!("mutex", SemaphoreMutex, SemaphoreMutex::acquire, "/leases");
+    taken_away!("semaphore", Semaphore, Semaphore::acquire, "/leases");
+    taken_away!("cohort", CohortLock, CohortLock::acquire, "");
+    taken_away!("election", Election, |election| Election::campaign(election, b""), "");
 }
 
 /// Nobody leads for ever: who has led for long enough stands again behind the others.
-#[tokio::test]
-async fn latches_lead_in_turn_where_none_may_lead_for_long() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("turns").await;
-        let (one, other) = (stage.client().await, stage.client().await);
-        let latch = |zk| limited(Election::builder(zk, &path)).latch(b"");
-        let (first, second) = (latch(&one), latch(&other));
-        joined(&stage.outsider, &path, 2).await;
-        for _ in 0..3 {
-            for latch in [&first, &second] {
-                let mut states = latch.subscribe();
-                let leads = |state: &_| matches!(state, zk_locks::LatchState::Leading { .. });
-                within(states.wait_for(leads)).await.unwrap();
-                within(states.wait_for(|state| !leads(state))).await.unwrap();
-            }
+#[test_with(on_each_release)]
+async fn latches_lead_in_turn_where_none_may_lead_for_long(stage: Stage) {
+    let path = stage.existing("turns").await;
+    let (one, other) = (stage.client().await, stage.client().await);
+    let latch = |zk| limited(Election::builder(zk, &path)).latch(b"");
+    let (first, second) = (latch(&one), latch(&other));
+    joined(&stage.outsider, &path, 2).await;
+    for _ in 0..3 {
+        for latch in [&first, &second] {
+            let mut states = latch.subscribe();
+            let leads = |state: &_| matches!(state, zk_locks::LatchState::Leading { .. });
+            within(states.wait_for(leads)).await.unwrap();
+            within(states.wait_for(|state| !leads(state))).await.unwrap();
         }
-        drop((first, second));
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+    }
+    drop((first, second));
+    emptied(&stage.outsider, &path).await;
 }
 
-#[tokio::test]
-async fn a_lock_that_is_given_back_in_time_is_not_taken_and_costs_nothing_more() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("in-time").await;
-        let (proxy, zk) = stage.proxied().await;
-        let long = Lock::builder(&zk, &path).release_after(Duration::from_secs(3600)).build();
-        within(within(long.acquire()).await.unwrap().release()).await.unwrap();
-        zk.sync("/").await.unwrap();
-        assert_eq!(proxy.counts().requests(OpCode::DELETE), 1);
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_lock_that_is_given_back_in_time_is_not_taken_and_costs_nothing_more(stage: Stage) {
+    let path = stage.existing("in-time").await;
+    let (proxy, zk) = stage.proxied().await;
+    let long = Lock::builder(&zk, &path).release_after(Duration::from_secs(3600)).build();
+    within(within(long.acquire()).await.unwrap().release()).await.unwrap();
+    zk.sync("/").await.unwrap();
+    assert_eq!(proxy.counts().requests(OpCode::DELETE), 1);
 }
 
 /// The answer to the delete never comes: it is asked again.
-#[tokio::test]
-async fn a_lock_is_taken_away_over_a_broken_connection() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("broken").await;
-        for passes in [false, true] {
-            let (proxy, zk) = stage.proxied().await;
-            let delete = match passes {
-                true => Match::reply(OpCode::DELETE),
-                false => Match::request(OpCode::DELETE),
-            };
-            let broken = proxy.on(delete.once()).reset();
-            let guard = within(limited(Lock::builder(&zk, &path)).acquire()).await.unwrap();
-            let next = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-            within(broken.fired()).await;
-            assert_eq!(guard.status(), Status::Lost(Lost::HeldTooLong));
-            within(next.release()).await.unwrap();
-        }
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_lock_is_taken_away_over_a_broken_connection(stage: Stage) {
+    let path = stage.existing("broken").await;
+    for passes in [false, true] {
+        let (proxy, zk) = stage.proxied().await;
+        let delete = match passes {
+            true => Match::reply(OpCode::DELETE),
+            false => Match::request(OpCode::DELETE),
+        };
+        let broken = proxy.on(delete.once()).reset();
+        let guard = within(limited(Lock::builder(&zk, &path)).acquire()).await.unwrap();
+        let next = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+        within(broken.fired()).await;
+        assert_eq!(guard.status(), Status::Lost(Lost::HeldTooLong));
+        within(next.release()).await.unwrap();
+    }
+    emptied(&stage.outsider, &path).await;
 }

@@ -3,65 +3,59 @@
 use zk_locks::{AcquireError, Lock, MultiLock};
 use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
+use zk_tests::test_with;
 
 use crate::support::{Stage, emptied, on_each_release, within};
 
 /// Scenario 4. Both find that nothing is there, and each level is made by one of them.
-#[tokio::test]
-async fn two_who_meet_on_a_path_of_which_three_levels_are_missing_both_get_the_lock() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("none/of/this");
-        let (one, other) = (stage.proxied().await, stage.proxied().await);
-        let refused = |proxy: &zk_testkit::proxy::Proxy| {
-            proxy.on(Match::reply(OpCode::CREATE2).once()).hold()
-        };
-        let (first, second) = (refused(&one.0), refused(&other.0));
-        let both_refused = async {
-            within(first.fired()).await;
-            within(second.fired()).await;
-            first.release();
-            second.release();
-        };
-        let take = async |zk| within(Lock::new(zk, &path).acquire()).await.unwrap();
-        let turn = async |zk| {
-            let guard = take(zk).await;
-            let token = guard.token();
-            within(guard.release()).await.unwrap();
-            token
-        };
-        let (a, b, ()) = tokio::join!(turn(&one.1), turn(&other.1), both_refused);
-        assert_ne!(a, b);
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn two_who_meet_on_a_path_of_which_three_levels_are_missing_both_get_the_lock(stage: Stage) {
+    let path = stage.path("none/of/this");
+    let (one, other) = (stage.proxied().await, stage.proxied().await);
+    let refused =
+        |proxy: &zk_testkit::proxy::Proxy| proxy.on(Match::reply(OpCode::CREATE2).once()).hold();
+    let (first, second) = (refused(&one.0), refused(&other.0));
+    let both_refused = async {
+        within(first.fired()).await;
+        within(second.fired()).await;
+        first.release();
+        second.release();
+    };
+    let take = async |zk| within(Lock::new(zk, &path).acquire()).await.unwrap();
+    let turn = async |zk| {
+        let guard = take(zk).await;
+        let token = guard.token();
+        within(guard.release()).await.unwrap();
+        token
+    };
+    let (a, b, ()) = tokio::join!(turn(&one.1), turn(&other.1), both_refused);
+    assert_ne!(a, b);
+    emptied(&stage.outsider, &path).await;
 }
 
 /// Scenario 5: as if the server had reaped the containers for being empty.
-#[tokio::test]
-async fn a_path_that_goes_just_before_it_is_used_is_made_once_more() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("reaped");
-        let (proxy, zk) = stage.proxied().await;
-        let second_try = proxy.on(Match::request(OpCode::CREATE2).nth(2)).hold();
-        let lock = Lock::new(&zk, &path);
-        let reap = async {
-            within(second_try.fired()).await;
-            // The levels were made in front of it.
-            let made = async {
-                while stage.outsider.exists(&path).await.unwrap().is_none() {
-                    tokio::task::yield_now().await;
-                }
-            };
-            within(made).await;
-            stage.outsider.delete(&path).await.unwrap();
-            second_try.release();
+#[test_with(on_each_release)]
+async fn a_path_that_goes_just_before_it_is_used_is_made_once_more(stage: Stage) {
+    let path = stage.path("reaped");
+    let (proxy, zk) = stage.proxied().await;
+    let second_try = proxy.on(Match::request(OpCode::CREATE2).nth(2)).hold();
+    let lock = Lock::new(&zk, &path);
+    let reap = async {
+        within(second_try.fired()).await;
+        // The levels were made in front of it.
+        let made = async {
+            while stage.outsider.exists(&path).await.unwrap().is_none() {
+                tokio::task::yield_now().await;
+            }
         };
-        let (guard, ()) = tokio::join!(within(lock.acquire()), reap);
-        assert_eq!(proxy.counts().requests(OpCode::CREATE2), 3);
-        within(guard.unwrap().release()).await.unwrap();
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+        within(made).await;
+        stage.outsider.delete(&path).await.unwrap();
+        second_try.release();
+    };
+    let (guard, ()) = tokio::join!(within(lock.acquire()), reap);
+    assert_eq!(proxy.counts().requests(OpCode::CREATE2), 3);
+    within(guard.unwrap().release()).await.unwrap();
+    emptied(&stage.outsider, &path).await;
 }
 
 /// Scenario 45. Where numbers end, 3.6 and later repeat the last one, and 3.4 goes on with the smallest.

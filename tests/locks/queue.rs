@@ -7,254 +7,236 @@ use zk_client::{CreateMode, SessionState, parse_sequence};
 use zk_locks::{Acl, AclList, AcquireError, Lock, Lost, Rejection};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
-use zk_tests::register::Register;
+use zk_tests::{register::Register, test_with};
 
-use crate::support::{Stage, Waiter, emptied, joined, on_each_release, ops, within};
+use crate::support::{
+    Stage, Waiter, emptied, joined, on_each_release, on_each_release_threaded, ops, within,
+};
 
 const CONTENDERS: i32 = 50;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fifty_contenders_with_fifty_sessions_are_granted_in_the_order_of_their_numbers() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("fifo");
-        let register = Arc::new(Register::default());
-        let mut running = JoinSet::new();
-        for _ in 0..CONTENDERS {
-            let zk = stage.client().await;
-            let (path, register) = (path.clone(), register.clone());
-            running.spawn(async move {
-                let guard = Lock::new(&zk, &path).acquire().await.unwrap();
-                let token = guard.token().get();
-                register.enter(token);
-                let number = parse_sequence(&guard.path()[guard.path().len() - 10..]).unwrap();
-                register.leave(token);
-                guard.release().await.unwrap();
-                zk.close().await.unwrap();
-                (token, number)
-            });
-        }
-        let mut granted = within(running.join_all()).await;
-        // Tokens have grown from grant to grant, so their order is that of the grants.
-        register.assert_clean();
-        granted.sort_unstable();
-        let numbers: Vec<i32> = granted.into_iter().map(|(_, number)| number).collect();
-        assert!(numbers.iter().copied().eq(0..CONTENDERS), "{numbers:?}");
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release_threaded)]
+async fn fifty_contenders_with_fifty_sessions_are_granted_in_the_order_of_their_numbers(
+    stage: Stage,
+) {
+    let path = stage.path("fifo");
+    let register = Arc::new(Register::default());
+    let mut running = JoinSet::new();
+    for _ in 0..CONTENDERS {
+        let zk = stage.client().await;
+        let (path, register) = (path.clone(), register.clone());
+        running.spawn(async move {
+            let guard = Lock::new(&zk, &path).acquire().await.unwrap();
+            let token = guard.token().get();
+            register.enter(token);
+            let number = parse_sequence(&guard.path()[guard.path().len() - 10..]).unwrap();
+            register.leave(token);
+            guard.release().await.unwrap();
+            zk.close().await.unwrap();
+            (token, number)
+        });
+    }
+    let mut granted = within(running.join_all()).await;
+    // Tokens have grown from grant to grant, so their order is that of the grants.
+    register.assert_clean();
+    granted.sort_unstable();
+    let numbers: Vec<i32> = granted.into_iter().map(|(_, number)| number).collect();
+    assert!(numbers.iter().copied().eq(0..CONTENDERS), "{numbers:?}");
+    emptied(&stage.outsider, &path).await;
 }
 
-#[tokio::test]
-async fn a_waiter_whose_predecessor_gives_up_waits_for_the_holder_instead() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("gives-up").await;
-        let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
-        let mut middle = Waiter::asleep(&stage, &path).await;
-        let mut last = Waiter::asleep(&stage, &path).await;
-        middle.give_up().await;
-        // It reads the holder's node now.
-        last.has_read(3).await;
-        assert!(last.still_waits().await);
-        let frames = last.frames();
-        let last_read = frames.requests().iter().rfind(|f| f.is_request(OpCode::GET_DATA)).cloned();
-        assert_eq!(last_read.and_then(|frame| frame.path).as_deref(), Some(holder.path()));
-        let token = holder.token();
-        within(holder.release()).await.unwrap();
-        let guard = last.outcome().await.unwrap();
-        assert!(guard.token() > token);
-        within(guard.release()).await.unwrap();
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_waiter_whose_predecessor_gives_up_waits_for_the_holder_instead(stage: Stage) {
+    let path = stage.existing("gives-up").await;
+    let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
+    let mut middle = Waiter::asleep(&stage, &path).await;
+    let mut last = Waiter::asleep(&stage, &path).await;
+    middle.give_up().await;
+    // It reads the holder's node now.
+    last.has_read(3).await;
+    assert!(last.still_waits().await);
+    let frames = last.frames();
+    let last_read = frames.requests().iter().rfind(|f| f.is_request(OpCode::GET_DATA)).cloned();
+    assert_eq!(last_read.and_then(|frame| frame.path).as_deref(), Some(holder.path()));
+    let token = holder.token();
+    within(holder.release()).await.unwrap();
+    let guard = last.outcome().await.unwrap();
+    assert!(guard.token() > token);
+    within(guard.release()).await.unwrap();
+    emptied(&stage.outsider, &path).await;
 }
 
 /// The read that was to watch the predecessor finds nothing, and arms nothing.
-#[tokio::test]
-async fn a_waiter_whose_only_predecessor_goes_before_it_is_watched_is_granted_without_listing() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("vanishes").await;
-        let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
-        let proxy = stage.proxy().await;
-        let listing = proxy.on(Match::reply(OpCode::GET_CHILDREN2).once()).hold();
-        let mut waiter = Waiter::joining(proxy, &path).await;
-        within(listing.fired()).await;
-        within(holder.release()).await.unwrap();
-        listing.release();
-        let guard = waiter.outcome().await.unwrap();
-        let frames = waiter.frames();
-        let expected = [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::GET_DATA, OpCode::GET_DATA];
-        assert_eq!(ops(&frames), expected, "{frames}");
-        within(guard.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_waiter_whose_only_predecessor_goes_before_it_is_watched_is_granted_without_listing(
+    stage: Stage,
+) {
+    let path = stage.existing("vanishes").await;
+    let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
+    let proxy = stage.proxy().await;
+    let listing = proxy.on(Match::reply(OpCode::GET_CHILDREN2).once()).hold();
+    let mut waiter = Waiter::joining(proxy, &path).await;
+    within(listing.fired()).await;
+    within(holder.release()).await.unwrap();
+    listing.release();
+    let guard = waiter.outcome().await.unwrap();
+    let frames = waiter.frames();
+    let expected = [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::GET_DATA, OpCode::GET_DATA];
+    assert_eq!(ops(&frames), expected, "{frames}");
+    within(guard.release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_waiter_whose_predecessor_goes_before_it_is_watched_waits_for_the_one_before_that() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("vanishes-in-line").await;
-        let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
-        let mut middle = Waiter::asleep(&stage, &path).await;
-        let proxy = stage.proxy().await;
-        let listing = proxy.on(Match::reply(OpCode::GET_CHILDREN2).once()).hold();
-        let mut last = Waiter::joining(proxy, &path).await;
-        within(listing.fired()).await;
-        middle.give_up().await;
-        joined(&stage.outsider, &path, 2).await;
-        listing.release();
-        // The one that is gone, its own, and the holder's.
-        last.has_read(3).await;
-        assert!(last.still_waits().await);
-        within(holder.release()).await.unwrap();
-        within(last.outcome().await.unwrap().release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_waiter_whose_predecessor_goes_before_it_is_watched_waits_for_the_one_before_that(
+    stage: Stage,
+) {
+    let path = stage.existing("vanishes-in-line").await;
+    let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
+    let mut middle = Waiter::asleep(&stage, &path).await;
+    let proxy = stage.proxy().await;
+    let listing = proxy.on(Match::reply(OpCode::GET_CHILDREN2).once()).hold();
+    let mut last = Waiter::joining(proxy, &path).await;
+    within(listing.fired()).await;
+    middle.give_up().await;
+    joined(&stage.outsider, &path, 2).await;
+    listing.release();
+    // The one that is gone, its own, and the holder's.
+    last.has_read(3).await;
+    assert!(last.still_waits().await);
+    within(holder.release()).await.unwrap();
+    within(last.outcome().await.unwrap().release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn two_acquires_of_one_session_exclude_each_other_and_come_in_order() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("twice").await;
-        let (proxy, zk) = stage.proxied().await;
-        let lock = Lock::new(&zk, &path);
-        let first = within(lock.acquire()).await.unwrap();
-        let mark = proxy.mark();
-        let armed = proxy.on(Match::reply(OpCode::GET_DATA).nth(2)).watch();
-        let token = first.token();
-        let release = async {
-            within(armed.fired()).await;
-            within(first.release()).await.unwrap();
-        };
-        let (second, ()) = within(async { tokio::join!(lock.acquire(), release) }).await;
-        let second = second.unwrap();
-        assert!(second.token() > token);
-        // A session that ends takes both nodes at once: only a listing proves that ours is still there.
-        let expected = [
-            OpCode::CREATE2,
-            OpCode::GET_CHILDREN2,
-            OpCode::GET_DATA,
-            OpCode::GET_DATA,
-            OpCode::DELETE,
-            OpCode::GET_CHILDREN2,
-        ];
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), expected, "{frames}");
-        within(second.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn two_acquires_of_one_session_exclude_each_other_and_come_in_order(stage: Stage) {
+    let path = stage.existing("twice").await;
+    let (proxy, zk) = stage.proxied().await;
+    let lock = Lock::new(&zk, &path);
+    let first = within(lock.acquire()).await.unwrap();
+    let mark = proxy.mark();
+    let armed = proxy.on(Match::reply(OpCode::GET_DATA).nth(2)).watch();
+    let token = first.token();
+    let release = async {
+        within(armed.fired()).await;
+        within(first.release()).await.unwrap();
+    };
+    let (second, ()) = within(async { tokio::join!(lock.acquire(), release) }).await;
+    let second = second.unwrap();
+    assert!(second.token() > token);
+    // A session that ends takes both nodes at once: only a listing proves that ours is still there.
+    let expected = [
+        OpCode::CREATE2,
+        OpCode::GET_CHILDREN2,
+        OpCode::GET_DATA,
+        OpCode::GET_DATA,
+        OpCode::DELETE,
+        OpCode::GET_CHILDREN2,
+    ];
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), expected, "{frames}");
+    within(second.release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_release_without_a_connection_blocks_nobody_and_is_made_up_for_later() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("offline").await;
-        let (proxy, zk) = stage.proxied().await;
-        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-        let mut waiter = Waiter::asleep(&stage, &path).await;
+#[test_with(on_each_release)]
+async fn a_release_without_a_connection_blocks_nobody_and_is_made_up_for_later(stage: Stage) {
+    let path = stage.existing("offline").await;
+    let (proxy, zk) = stage.proxied().await;
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    let mut waiter = Waiter::asleep(&stage, &path).await;
 
-        let mut session = zk.session();
-        proxy.refuse_connections().await;
-        proxy.reset_all();
-        while session.state() != SessionState::Disconnected {
-            within(session.changed()).await;
-        }
-        let release = guard.release();
-        assert!(waiter.still_waits().await);
-        proxy.accept_connections().await;
-        let next = waiter.outcome().await.unwrap();
-        within(release).await.unwrap();
-        within(next.release()).await.unwrap();
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+    let mut session = zk.session();
+    proxy.refuse_connections().await;
+    proxy.reset_all();
+    while session.state() != SessionState::Disconnected {
+        within(session.changed()).await;
+    }
+    let release = guard.release();
+    assert!(waiter.still_waits().await);
+    proxy.accept_connections().await;
+    let next = waiter.outcome().await.unwrap();
+    within(release).await.unwrap();
+    within(next.release()).await.unwrap();
+    emptied(&stage.outsider, &path).await;
 }
 
 /// Numbers begin again with the path, tokens do not.
-#[tokio::test]
-async fn a_path_that_is_deleted_between_two_acquires_is_made_again_and_tokens_go_on_growing() {
-    on_each_release(async |stage: Stage| {
-        let zk = stage.client().await;
-        let path = stage.path("deleted");
-        let lock = Lock::new(&zk, &path);
-        let mut last = None;
-        for _ in 0..3 {
-            let guard = within(lock.acquire()).await.unwrap();
-            assert!(guard.path().ends_with("-0000000000"), "{}", guard.path());
-            assert!(Some(guard.token()) > last);
-            last = Some(guard.token());
-            within(guard.release()).await.unwrap();
-            stage.outsider.delete(&path).await.unwrap();
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_waiter_that_may_not_read_the_node_in_front_gets_an_error_and_leaves() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("private").await;
-        let zk = stage.options().auth("digest", "holder:secret").connect().await.unwrap();
-        let acl = AclList::from_iter([Acl::creator_all()]);
-        let lock = Lock::builder(&zk, &path).acl(&acl).build();
+#[test_with(on_each_release)]
+async fn a_path_that_is_deleted_between_two_acquires_is_made_again_and_tokens_go_on_growing(
+    stage: Stage,
+) {
+    let zk = stage.client().await;
+    let path = stage.path("deleted");
+    let lock = Lock::new(&zk, &path);
+    let mut last = None;
+    for _ in 0..3 {
         let guard = within(lock.acquire()).await.unwrap();
-        let outcome = within(Lock::new(&stage.outsider, &path).acquire()).await;
-        assert_eq!(outcome.map(drop), Err(AcquireError::Rejected(Rejection::NoAuth)));
-        joined(&stage.outsider, &path, 1).await;
-        assert_eq!(guard.check().await, Ok(()));
-        // Whoever has the holder's identity waits as usual.
-        let friend = stage.options().auth("digest", "holder:secret").connect().await.unwrap();
-        let friend = Lock::builder(&friend, &path).acl(&acl).build();
-        let release = async {
-            joined(&stage.outsider, &path, 2).await;
-            guard.release().await.unwrap();
-        };
-        let (next, ()) = within(async { tokio::join!(friend.acquire(), release) }).await;
-        within(next.unwrap().release()).await.unwrap();
-    })
-    .await;
+        assert!(guard.path().ends_with("-0000000000"), "{}", guard.path());
+        assert!(Some(guard.token()) > last);
+        last = Some(guard.token());
+        within(guard.release()).await.unwrap();
+        stage.outsider.delete(&path).await.unwrap();
+    }
 }
 
-#[tokio::test]
-async fn an_acquire_where_nothing_may_be_created_is_rejected() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("closed");
-        let readable = AclList::from_iter([Acl::world_readable()]);
-        stage.outsider.create(&path, b"").acl(&readable).await.unwrap();
-        for path in [path.clone(), format!("{path}/below")] {
-            let outcome = within(Lock::new(&stage.outsider, &path).acquire()).await;
-            assert_eq!(outcome.map(drop), Err(AcquireError::Rejected(Rejection::NoAuth)), "{path}");
-        }
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_waiter_that_may_not_read_the_node_in_front_gets_an_error_and_leaves(stage: Stage) {
+    let path = stage.existing("private").await;
+    let zk = stage.options().auth("digest", "holder:secret").connect().await.unwrap();
+    let acl = AclList::from_iter([Acl::creator_all()]);
+    let lock = Lock::builder(&zk, &path).acl(&acl).build();
+    let guard = within(lock.acquire()).await.unwrap();
+    let outcome = within(Lock::new(&stage.outsider, &path).acquire()).await;
+    assert_eq!(outcome.map(drop), Err(AcquireError::Rejected(Rejection::NoAuth)));
+    joined(&stage.outsider, &path, 1).await;
+    assert_eq!(guard.check().await, Ok(()));
+    // Whoever has the holder's identity waits as usual.
+    let friend = stage.options().auth("digest", "holder:secret").connect().await.unwrap();
+    let friend = Lock::builder(&friend, &path).acl(&acl).build();
+    let release = async {
+        joined(&stage.outsider, &path, 2).await;
+        guard.release().await.unwrap();
+    };
+    let (next, ()) = within(async { tokio::join!(friend.acquire(), release) }).await;
+    within(next.unwrap().release()).await.unwrap();
+}
+
+#[test_with(on_each_release)]
+async fn an_acquire_where_nothing_may_be_created_is_rejected(stage: Stage) {
+    let path = stage.path("closed");
+    let readable = AclList::from_iter([Acl::world_readable()]);
+    stage.outsider.create(&path, b"").acl(&readable).await.unwrap();
+    for path in [path.clone(), format!("{path}/below")] {
+        let outcome = within(Lock::new(&stage.outsider, &path).acquire()).await;
+        assert_eq!(outcome.map(drop), Err(AcquireError::Rejected(Rejection::NoAuth)), "{path}");
+    }
 }
 
 /// The watch on the own node is used up when the one in front goes, which is not to be forgotten. It takes
 /// luck for both events to come just between two looks; about one time in ten thousand it did.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_waiter_whose_node_is_written_as_the_one_in_front_goes_is_granted_and_can_be_lost() {
-    on_each_release(async |stage: Stage| {
-        let zk = stage.client().await;
-        let path = stage.existing("written").await;
-        for _ in 0..100 {
-            let name = format!("{path}/lock-");
-            let ahead = stage.outsider.create(&name, b"");
-            let ahead = ahead.mode(CreateMode::EphemeralSequential).await.unwrap().path;
-            let lock = Lock::new(&zk, &path);
-            let waiter = tokio::spawn(async move { lock.acquire().await.unwrap() });
-            joined(&stage.outsider, &path, 2).await;
-            let (names, _) = stage.outsider.children(&path).await.unwrap();
-            let own = names.into_iter().find(|name| name.starts_with("_c_")).unwrap();
-            let own = format!("{path}/{own}");
-            zk.sync("/").await.unwrap();
-            zk.sync("/").await.unwrap();
-            stage.outsider.multi().delete(&ahead).set(&own, b"news").await.unwrap().unwrap();
-            let guard = within(waiter).await.unwrap();
-            let delete = async { stage.outsider.delete(&own).await.unwrap() };
-            let (lost, ()) = within(async { tokio::join!(guard.lost(), delete) }).await;
-            assert_eq!(lost, Lost::NodeDeleted);
-            drop(guard);
-            emptied(&zk, &path).await;
-        }
-    })
-    .await;
+#[test_with(on_each_release_threaded)]
+async fn a_waiter_whose_node_is_written_as_the_one_in_front_goes_is_granted_and_can_be_lost(
+    stage: Stage,
+) {
+    let zk = stage.client().await;
+    let path = stage.existing("written").await;
+    for _ in 0..100 {
+        let name = format!("{path}/lock-");
+        let ahead = stage.outsider.create(&name, b"");
+        let ahead = ahead.mode(CreateMode::EphemeralSequential).await.unwrap().path;
+        let lock = Lock::new(&zk, &path);
+        let waiter = tokio::spawn(async move { lock.acquire().await.unwrap() });
+        joined(&stage.outsider, &path, 2).await;
+        let (names, _) = stage.outsider.children(&path).await.unwrap();
+        let own = names.into_iter().find(|name| name.starts_with("_c_")).unwrap();
+        let own = format!("{path}/{own}");
+        zk.sync("/").await.unwrap();
+        zk.sync("/").await.unwrap();
+        stage.outsider.multi().delete(&ahead).set(&own, b"news").await.unwrap().unwrap();
+        let guard = within(waiter).await.unwrap();
+        let delete = async { stage.outsider.delete(&own).await.unwrap() };
+        let (lost, ()) = within(async { tokio::join!(guard.lost(), delete) }).await;
+        assert_eq!(lost, Lost::NodeDeleted);
+        drop(guard);
+        emptied(&zk, &path).await;
+    }
 }

@@ -3,6 +3,7 @@
 use zk_locks::{Lock, MultiLock};
 use zk_proto::{ErrorCode, OpCode};
 use zk_testkit::proxy::{Match, Proxy, RuleHandle};
+use zk_tests::test_with;
 
 use crate::support::{Stage, Waiter, emptied, joined, on_each_release, ops, within};
 
@@ -25,103 +26,91 @@ pub(crate) fn answered_with(proxy: &Proxy, replies: Match, code: ErrorCode) -> R
 }
 
 /// Scenario 65. It was not carried out, and the server wants to be left alone for a moment.
-#[tokio::test]
-async fn a_request_that_a_busy_server_turns_away_is_made_again_later() {
-    on_each_release(async |stage: Stage| {
-        for op in [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::DELETE] {
-            let path = stage.path("throttled");
-            stage.outsider.create(&path, b"").await.unwrap();
-            let (proxy, zk) = stage.proxied().await;
-            let lock = Lock::new(&zk, &path);
-            let dropped = not_carried_out(&proxy, Match::request(op).once());
-            let busy = ErrorCode::THROTTLED_OP;
-            let refused = answered_with(&proxy, Match::reply(op).once(), busy);
-            let guard = within(lock.acquire()).await.unwrap();
-            joined(&stage.outsider, &path, 1).await;
-            within(guard.release()).await.unwrap();
-            assert_eq!((dropped.times_fired(), refused.times_fired()), (1, 1), "{op:?}");
-            emptied(&stage.outsider, &path).await;
-            stage.outsider.delete(&path).await.unwrap();
-        }
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_request_that_a_busy_server_turns_away_is_made_again_later(stage: Stage) {
+    for op in [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::DELETE] {
+        let path = stage.path("throttled");
+        stage.outsider.create(&path, b"").await.unwrap();
+        let (proxy, zk) = stage.proxied().await;
+        let lock = Lock::new(&zk, &path);
+        let dropped = not_carried_out(&proxy, Match::request(op).once());
+        let busy = ErrorCode::THROTTLED_OP;
+        let refused = answered_with(&proxy, Match::reply(op).once(), busy);
+        let guard = within(lock.acquire()).await.unwrap();
+        joined(&stage.outsider, &path, 1).await;
+        within(guard.release()).await.unwrap();
+        assert_eq!((dropped.times_fired(), refused.times_fired()), (1, 1), "{op:?}");
+        emptied(&stage.outsider, &path).await;
+        stage.outsider.delete(&path).await.unwrap();
+    }
 }
 
 /// The same for who waits: what it reads in order to watch.
-#[tokio::test]
-async fn a_waiter_that_a_busy_server_turns_away_looks_again() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("busy").await;
-        let holder = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-        let proxy = stage.proxy().await;
-        let dropped = not_carried_out(&proxy, Match::request(OpCode::GET_DATA).once());
-        let busy = ErrorCode::THROTTLED_OP;
-        let refused = answered_with(&proxy, Match::reply(OpCode::GET_DATA).once(), busy);
-        let mut waiter = Waiter::joining(proxy, &path).await;
-        // Its own node, and the one in front again.
-        waiter.has_read(2).await;
-        assert_eq!((dropped.times_fired(), refused.times_fired()), (1, 1));
-        assert!(waiter.still_waits().await);
-        within(holder.release()).await.unwrap();
-        within(waiter.outcome().await.unwrap().release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_waiter_that_a_busy_server_turns_away_looks_again(stage: Stage) {
+    let path = stage.existing("busy").await;
+    let holder = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    let proxy = stage.proxy().await;
+    let dropped = not_carried_out(&proxy, Match::request(OpCode::GET_DATA).once());
+    let busy = ErrorCode::THROTTLED_OP;
+    let refused = answered_with(&proxy, Match::reply(OpCode::GET_DATA).once(), busy);
+    let mut waiter = Waiter::joining(proxy, &path).await;
+    // Its own node, and the one in front again.
+    waiter.has_read(2).await;
+    assert_eq!((dropped.times_fired(), refused.times_fired()), (1, 1));
+    assert!(waiter.still_waits().await);
+    within(holder.release()).await.unwrap();
+    within(waiter.outcome().await.unwrap().release()).await.unwrap();
 }
 
 /// The server has given the request up, or says so: it may have been carried out, as here.
-#[tokio::test]
-async fn a_create_that_a_server_has_given_up_is_looked_for_and_not_made_again() {
-    on_each_release(async |stage: Stage| {
-        for code in [ErrorCode::REQUEST_TIMEOUT, ErrorCode::OPERATION_TIMEOUT] {
-            let path = stage.path("given-up");
-            stage.outsider.create(&path, b"").await.unwrap();
-            let (proxy, zk) = stage.proxied().await;
-            let refused = answered_with(&proxy, Match::reply(OpCode::CREATE2).once(), code);
-            let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-            assert_eq!(refused.times_fired(), 1);
-            let requests = ops(&proxy.frames());
-            let creates = requests.iter().filter(|op| **op == OpCode::CREATE2);
-            assert_eq!(creates.count(), 1, "{requests:?}");
-            assert!(requests.contains(&OpCode::SYNC), "{requests:?}");
-            joined(&stage.outsider, &path, 1).await;
-            within(guard.release()).await.unwrap();
-            emptied(&stage.outsider, &path).await;
-            stage.outsider.delete(&path).await.unwrap();
-        }
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_create_that_a_server_has_given_up_is_looked_for_and_not_made_again(stage: Stage) {
+    for code in [ErrorCode::REQUEST_TIMEOUT, ErrorCode::OPERATION_TIMEOUT] {
+        let path = stage.path("given-up");
+        stage.outsider.create(&path, b"").await.unwrap();
+        let (proxy, zk) = stage.proxied().await;
+        let refused = answered_with(&proxy, Match::reply(OpCode::CREATE2).once(), code);
+        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+        assert_eq!(refused.times_fired(), 1);
+        let requests = ops(&proxy.frames());
+        let creates = requests.iter().filter(|op| **op == OpCode::CREATE2);
+        assert_eq!(creates.count(), 1, "{requests:?}");
+        assert!(requests.contains(&OpCode::SYNC), "{requests:?}");
+        joined(&stage.outsider, &path, 1).await;
+        within(guard.release()).await.unwrap();
+        emptied(&stage.outsider, &path).await;
+        stage.outsider.delete(&path).await.unwrap();
+    }
 }
 
 /// What `MultiLock` falls back on: all locks or none, in the order that everybody keeps to.
-#[tokio::test]
-async fn servers_that_know_no_transactions_give_one_lock_after_the_other() {
-    on_each_release(async |stage: Stage| {
-        let paths = [stage.existing("b").await, stage.existing("a").await];
-        let (proxy, zk) = stage.proxied().await;
-        let _unseen = not_carried_out(&proxy, Match::request(OpCode::MULTI));
-        let unknown = ErrorCode::UNIMPLEMENTED;
-        let refused = answered_with(&proxy, Match::reply(OpCode::MULTI), unknown);
-        let both = MultiLock::new(&zk, &paths);
-        let guards = within(both.acquire()).await.unwrap();
-        assert_eq!(refused.times_fired(), 1);
-        let frames = proxy.frames();
-        let creates = frames.iter().filter(|frame| frame.is_request(OpCode::CREATE2));
-        let creates: Vec<_> = creates.filter_map(|frame| frame.path.clone()).collect();
-        assert_eq!(creates.len(), 2, "{frames}");
-        assert!(creates[0].starts_with(&paths[1]) && creates[1].starts_with(&paths[0]));
-        // In the order of asking all the same.
-        assert!(guards.iter().next().unwrap().path().starts_with(&paths[0]));
-        within(guards.release()).await.unwrap();
+#[test_with(on_each_release)]
+async fn servers_that_know_no_transactions_give_one_lock_after_the_other(stage: Stage) {
+    let paths = [stage.existing("b").await, stage.existing("a").await];
+    let (proxy, zk) = stage.proxied().await;
+    let _unseen = not_carried_out(&proxy, Match::request(OpCode::MULTI));
+    let unknown = ErrorCode::UNIMPLEMENTED;
+    let refused = answered_with(&proxy, Match::reply(OpCode::MULTI), unknown);
+    let both = MultiLock::new(&zk, &paths);
+    let guards = within(both.acquire()).await.unwrap();
+    assert_eq!(refused.times_fired(), 1);
+    let frames = proxy.frames();
+    let creates = frames.iter().filter(|frame| frame.is_request(OpCode::CREATE2));
+    let creates: Vec<_> = creates.filter_map(|frame| frame.path.clone()).collect();
+    assert_eq!(creates.len(), 2, "{frames}");
+    assert!(creates[0].starts_with(&paths[1]) && creates[1].starts_with(&paths[0]));
+    // In the order of asking all the same.
+    assert!(guards.iter().next().unwrap().path().starts_with(&paths[0]));
+    within(guards.release()).await.unwrap();
 
-        // While one is taken the other is not kept.
-        let held = within(Lock::new(&stage.outsider, &paths[0]).acquire()).await.unwrap();
-        assert!(within(both.try_acquire()).await.unwrap().is_none());
-        let short = std::time::Duration::from_millis(50);
-        assert!(both.acquire_timeout(short).await.is_err());
-        emptied(&stage.outsider, &paths[1]).await;
-        within(held.release()).await.unwrap();
-        let guards = within(both.try_acquire()).await.unwrap().expect("both are free");
-        within(guards.release()).await.unwrap();
-    })
-    .await;
+    // While one is taken the other is not kept.
+    let held = within(Lock::new(&stage.outsider, &paths[0]).acquire()).await.unwrap();
+    assert!(within(both.try_acquire()).await.unwrap().is_none());
+    let short = std::time::Duration::from_millis(50);
+    assert!(both.acquire_timeout(short).await.is_err());
+    emptied(&stage.outsider, &paths[1]).await;
+    within(held.release()).await.unwrap();
+    let guards = within(both.try_acquire()).await.unwrap().expect("both are free");
+    within(guards.release()).await.unwrap();
 }

@@ -8,6 +8,7 @@ use zk_locks::{
 };
 use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
+use zk_tests::test_with;
 
 use crate::support::{Stage, joined, on_each_release, within};
 
@@ -96,37 +97,34 @@ fn missing(path: &str) -> Result<(), AcquireError> {
 }
 
 /// Every recipe, on a path that was never there, is there, and is there no more.
-#[tokio::test]
-async fn no_recipe_brings_a_required_path_back() {
-    on_each_release(async |stage: Stage| {
-        let zk = stage.client().await;
-        for recipe in RECIPES.into_iter().chain(NODES) {
-            let object = stage.path(&recipe.replace(' ', "-"));
-            let path = format!("{object}/lock");
-            let is_node = NODES.contains(&recipe);
-            let required = if is_node { &object } else { &path };
-            assert_eq!(take(&zk, recipe, &path, Must::Path).await, missing(required), "{recipe}");
-            assert_eq!(zk.exists(&object).await.unwrap(), None, "{recipe}");
+#[test_with(on_each_release)]
+async fn no_recipe_brings_a_required_path_back(stage: Stage) {
+    let zk = stage.client().await;
+    for recipe in RECIPES.into_iter().chain(NODES) {
+        let object = stage.path(&recipe.replace(' ', "-"));
+        let path = format!("{object}/lock");
+        let is_node = NODES.contains(&recipe);
+        let required = if is_node { &object } else { &path };
+        assert_eq!(take(&zk, recipe, &path, Must::Path).await, missing(required), "{recipe}");
+        assert_eq!(zk.exists(&object).await.unwrap(), None, "{recipe}");
 
-            stage.outsider.create(&object, b"").await.unwrap();
-            if !is_node {
-                assert_eq!(take(&zk, recipe, &path, Must::Path).await, missing(&path), "{recipe}");
-                assert_eq!(stage.outsider.children(&object).await.unwrap().0, [""; 0], "{recipe}");
-                stage.outsider.create(&path, b"").await.unwrap();
-            }
-            for _ in 0..2 {
-                assert_eq!(take(&zk, recipe, &path, Must::Path).await, Ok(()), "{recipe}");
-            }
-            // What was dropped is gone when this is answered.
-            zk.sync("/").await.unwrap();
-            stage.outsider.sync("/").await.unwrap();
-
-            stage.outsider.delete_recursive(&object).await.unwrap();
-            assert_eq!(take(&zk, recipe, &path, Must::Path).await, missing(required), "{recipe}");
-            assert_eq!(stage.outsider.exists(&object).await.unwrap(), None, "{recipe}");
+        stage.outsider.create(&object, b"").await.unwrap();
+        if !is_node {
+            assert_eq!(take(&zk, recipe, &path, Must::Path).await, missing(&path), "{recipe}");
+            assert_eq!(stage.outsider.children(&object).await.unwrap().0, [""; 0], "{recipe}");
+            stage.outsider.create(&path, b"").await.unwrap();
         }
-    })
-    .await;
+        for _ in 0..2 {
+            assert_eq!(take(&zk, recipe, &path, Must::Path).await, Ok(()), "{recipe}");
+        }
+        // What was dropped is gone when this is answered.
+        zk.sync("/").await.unwrap();
+        stage.outsider.sync("/").await.unwrap();
+
+        stage.outsider.delete_recursive(&object).await.unwrap();
+        assert_eq!(take(&zk, recipe, &path, Must::Path).await, missing(required), "{recipe}");
+        assert_eq!(stage.outsider.exists(&object).await.unwrap(), None, "{recipe}");
+    }
 }
 
 /// The path is created, and nothing above it. Also where servers know no containers.
@@ -155,64 +153,55 @@ async fn a_required_parent_is_not_made_and_the_path_is() {
 }
 
 /// A missing path costs the one request that finds it out, whatever else is asked in the same round trip.
-#[tokio::test]
-async fn a_missing_path_costs_one_create() {
-    on_each_release(async |stage: Stage| {
-        let (proxy, zk) = stage.proxied().await;
-        let path = stage.path("none/lock");
-        let lock = Lock::builder(&zk, &path).require_path().build();
-        assert_eq!(within(lock.acquire()).await.map(drop), missing(&path));
-        assert_eq!(proxy.counts().requests(OpCode::CREATE2), 1);
-        assert_eq!(proxy.counts().requests(OpCode::CREATE_CONTAINER), 0);
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_missing_path_costs_one_create(stage: Stage) {
+    let (proxy, zk) = stage.proxied().await;
+    let path = stage.path("none/lock");
+    let lock = Lock::builder(&zk, &path).require_path().build();
+    assert_eq!(within(lock.acquire()).await.map(drop), missing(&path));
+    assert_eq!(proxy.counts().requests(OpCode::CREATE2), 1);
+    assert_eq!(proxy.counts().requests(OpCode::CREATE_CONTAINER), 0);
 }
 
 /// An object that is deleted between the first try, for which its path was missing, and the next one.
-#[tokio::test]
-async fn an_object_that_goes_while_its_lock_is_made_stays_away() {
-    on_each_release(async |stage: Stage| {
-        let (proxy, zk) = stage.proxied().await;
-        let object = stage.existing("object").await;
-        let path = format!("{object}/lock");
-        let second = proxy.on(Match::request(OpCode::CREATE_CONTAINER).once()).hold();
-        let lock = Lock::builder(&zk, &path).require_parent().build();
-        let delete = async {
-            within(second.fired()).await;
-            stage.outsider.delete(&object).await.unwrap();
-            second.release();
-        };
-        let (acquired, ()) = tokio::join!(within(lock.acquire()), delete);
-        assert_eq!(acquired.map(drop), missing(&object));
-        assert_eq!(stage.outsider.exists(&object).await.unwrap(), None);
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn an_object_that_goes_while_its_lock_is_made_stays_away(stage: Stage) {
+    let (proxy, zk) = stage.proxied().await;
+    let object = stage.existing("object").await;
+    let path = format!("{object}/lock");
+    let second = proxy.on(Match::request(OpCode::CREATE_CONTAINER).once()).hold();
+    let lock = Lock::builder(&zk, &path).require_parent().build();
+    let delete = async {
+        within(second.fired()).await;
+        stage.outsider.delete(&object).await.unwrap();
+        second.release();
+    };
+    let (acquired, ()) = tokio::join!(within(lock.acquire()), delete);
+    assert_eq!(acquired.map(drop), missing(&object));
+    assert_eq!(stage.outsider.exists(&object).await.unwrap(), None);
 }
 
 /// Those who wait when the object goes, with all that is below it, do not bring it back either.
-#[tokio::test]
-async fn a_waiter_whose_object_is_deleted_hears_of_it() {
-    on_each_release(async |stage: Stage| {
-        let object = stage.existing("object").await;
-        let path = format!("{object}/lock");
-        let (holder, waiter) = (stage.client().await, stage.client().await);
-        let of = |zk| Lock::builder(zk, &path).require_parent().build();
-        let guard = within(of(&holder).acquire()).await.unwrap();
-        let waiting = tokio::spawn({
-            let lock = of(&waiter);
-            async move { lock.acquire().await.map(drop) }
-        });
-        joined(&stage.outsider, &path, 2).await;
-        let names = stage.outsider.children(&path).await.unwrap().0;
-        for name in &names {
-            stage.outsider.delete(&format!("{path}/{name}")).if_exists().await.unwrap();
-        }
-        // Granted for a moment, or gone: one of both was deleted first.
-        let _ = within(waiting).await.unwrap();
-        drop(guard);
-        stage.outsider.delete_recursive(&object).await.unwrap();
-        assert_eq!(within(of(&waiter).acquire()).await.map(drop), missing(&object));
-        assert_eq!(stage.outsider.exists(&object).await.unwrap(), None);
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_waiter_whose_object_is_deleted_hears_of_it(stage: Stage) {
+    let object = stage.existing("object").await;
+    let path = format!("{object}/lock");
+    let (holder, waiter) = (stage.client().await, stage.client().await);
+    let of = |zk| Lock::builder(zk, &path).require_parent().build();
+    let guard = within(of(&holder).acquire()).await.unwrap();
+    let waiting = tokio::spawn({
+        let lock = of(&waiter);
+        async move { lock.acquire().await.map(drop) }
+    });
+    joined(&stage.outsider, &path, 2).await;
+    let names = stage.outsider.children(&path).await.unwrap().0;
+    for name in &names {
+        stage.outsider.delete(&format!("{path}/{name}")).if_exists().await.unwrap();
+    }
+    // Granted for a moment, or gone: one of both was deleted first.
+    let _ = within(waiting).await.unwrap();
+    drop(guard);
+    stage.outsider.delete_recursive(&object).await.unwrap();
+    assert_eq!(within(of(&waiter).acquire()).await.map(drop), missing(&object));
+    assert_eq!(stage.outsider.exists(&object).await.unwrap(), None);
 }

@@ -7,6 +7,7 @@ use zk_locks::{
 };
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Match, Proxy};
+use zk_tests::test_with;
 
 use crate::support::{Stage, emptied, joined, on_each_release, ops, within};
 
@@ -21,15 +22,14 @@ const LAYOUTS: [Layout; 6] = [
 ];
 
 /// Runs a test in each layout on each release. `path` exists.
-async fn in_each_layout(test: impl AsyncFn(&Stage, &str, Layout)) {
+fn in_each_layout(test: impl AsyncFn(&Stage, &str, Layout) + Sync) {
     on_each_release(async |stage: Stage| {
         for layout in LAYOUTS {
             let path = stage.existing(&format!("{layout:?}")).await;
             test(&stage, &path, layout).await;
             emptied(&stage.outsider, &path).await;
         }
-    })
-    .await;
+    });
 }
 
 /// Somebody who waits, behind a proxy and with a session of its own.
@@ -108,326 +108,322 @@ fn digits(path: &str) -> &str {
 
 /// Scenario 35, and who hears of what: a release of the write wakes the readers directly behind it and nobody
 /// else.
-#[tokio::test]
-async fn readers_that_follow_each_other_read_together_and_nobody_passes_a_writer() {
-    in_each_layout(async |stage, path, layout| {
-        let first = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
-        let mut second = reader(stage, path, layout, 2).await;
-        let mut third = reader(stage, path, layout, 3).await;
-        let mut fourth = writer(stage, path, layout, 4).await;
-        let mut fifth = reader(stage, path, layout, 5).await;
-        let (node, token) = (first.path().to_owned(), first.token());
-        within(first.release()).await.unwrap();
-        let (two, three) = (second.granted().await, third.granted().await);
-        assert!(two.token() > token && three.token() > two.token());
-        assert!(fourth.still_waits().await && fifth.still_waits().await);
-        let heard = [second.heard_of(&node), third.heard_of(&node)];
-        assert_eq!((heard, fourth.heard_of(&node), fifth.heard_of(&node)), ([1, 1], 0, 0));
-        within(two.release()).await.unwrap();
-        assert!(fourth.still_waits().await);
-        within(three.release()).await.unwrap();
-        let four = fourth.granted().await;
-        assert!(fifth.still_waits().await);
-        within(four.release()).await.unwrap();
-        let five = fifth.granted().await;
-        within(five.release()).await.unwrap();
-    })
-    .await;
+#[test_with(in_each_layout)]
+async fn readers_that_follow_each_other_read_together_and_nobody_passes_a_writer(
+    stage: &Stage,
+    path: &str,
+    layout: Layout,
+) {
+    let first = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
+    let mut second = reader(stage, path, layout, 2).await;
+    let mut third = reader(stage, path, layout, 3).await;
+    let mut fourth = writer(stage, path, layout, 4).await;
+    let mut fifth = reader(stage, path, layout, 5).await;
+    let (node, token) = (first.path().to_owned(), first.token());
+    within(first.release()).await.unwrap();
+    let (two, three) = (second.granted().await, third.granted().await);
+    assert!(two.token() > token && three.token() > two.token());
+    assert!(fourth.still_waits().await && fifth.still_waits().await);
+    let heard = [second.heard_of(&node), third.heard_of(&node)];
+    assert_eq!((heard, fourth.heard_of(&node), fifth.heard_of(&node)), ([1, 1], 0, 0));
+    within(two.release()).await.unwrap();
+    assert!(fourth.still_waits().await);
+    within(three.release()).await.unwrap();
+    let four = fourth.granted().await;
+    assert!(fifth.still_waits().await);
+    within(four.release()).await.unwrap();
+    let five = fifth.granted().await;
+    within(five.release()).await.unwrap();
 }
 
 /// Scenario 36.
-#[tokio::test]
-async fn a_reader_whose_nearest_writer_gives_up_waits_for_the_one_that_holds_the_lock() {
-    in_each_layout(async |stage, path, layout| {
-        let holder = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
-        let nearest = writer(stage, path, layout, 2).await;
-        let mut last = reader(stage, path, layout, 3).await;
-        nearest.gives_up().await;
-        joined(&stage.outsider, path, 2).await;
-        assert!(last.still_waits().await);
-        within(holder.release()).await.unwrap();
-        let guard = last.granted().await;
-        within(guard.release()).await.unwrap();
-    })
-    .await;
+#[test_with(in_each_layout)]
+async fn a_reader_whose_nearest_writer_gives_up_waits_for_the_one_that_holds_the_lock(
+    stage: &Stage,
+    path: &str,
+    layout: Layout,
+) {
+    let holder = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
+    let nearest = writer(stage, path, layout, 2).await;
+    let mut last = reader(stage, path, layout, 3).await;
+    nearest.gives_up().await;
+    joined(&stage.outsider, path, 2).await;
+    assert!(last.still_waits().await);
+    within(holder.release()).await.unwrap();
+    let guard = last.granted().await;
+    within(guard.release()).await.unwrap();
 }
 
 /// Scenario 37: a reader that looked at writers behind it would wait for one that waits for it.
-#[tokio::test]
-async fn a_reader_between_two_writers_is_granted_between_them() {
-    in_each_layout(async |stage, path, layout| {
-        let first = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
-        let mut middle = reader(stage, path, layout, 2).await;
-        let mut last = writer(stage, path, layout, 3).await;
-        within(first.release()).await.unwrap();
-        let reading = middle.granted().await;
-        assert!(last.still_waits().await);
-        within(reading.release()).await.unwrap();
-        let writing = last.granted().await;
-        within(writing.release()).await.unwrap();
-    })
-    .await;
+#[test_with(in_each_layout)]
+async fn a_reader_between_two_writers_is_granted_between_them(
+    stage: &Stage,
+    path: &str,
+    layout: Layout,
+) {
+    let first = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
+    let mut middle = reader(stage, path, layout, 2).await;
+    let mut last = writer(stage, path, layout, 3).await;
+    within(first.release()).await.unwrap();
+    let reading = middle.granted().await;
+    assert!(last.still_waits().await);
+    within(reading.release()).await.unwrap();
+    let writing = last.granted().await;
+    within(writing.release()).await.unwrap();
 }
 
 /// Scenario 38.
-#[tokio::test]
-async fn a_writer_that_goes_on_to_read_lets_readers_in_but_no_writer() {
-    in_each_layout(async |stage, path, layout| {
-        let (proxy, zk) = stage.proxied().await;
-        let writing = within(lock(&zk, path, layout).write()).await.unwrap();
-        let mut reads = reader(stage, path, layout, 2).await;
-        let mut writes = writer(stage, path, layout, 3).await;
-        let mut behind = reader(stage, path, layout, 4).await;
-        let (number, token) = (digits(writing.path()).to_owned(), writing.token());
-        let mark = proxy.mark();
-        let reading = within(writing.downgrade()).await.unwrap();
-        zk.sync("/").await.unwrap();
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::MULTI, OpCode::SYNC], "{frames}");
-        assert_eq!(digits(reading.path()), number);
-        let queue = lock(&stage.outsider, path, layout).contenders().await.unwrap();
-        assert_eq!((queue[0].kind, queue.len()), (Kind::Read, 4), "{queue:?}");
-        // Its node is younger than that of the writer that waits, its token is not.
-        assert_eq!(reading.token(), token);
-        assert!(queue[0].token > queue[2].token);
+#[test_with(in_each_layout)]
+async fn a_writer_that_goes_on_to_read_lets_readers_in_but_no_writer(
+    stage: &Stage,
+    path: &str,
+    layout: Layout,
+) {
+    let (proxy, zk) = stage.proxied().await;
+    let writing = within(lock(&zk, path, layout).write()).await.unwrap();
+    let mut reads = reader(stage, path, layout, 2).await;
+    let mut writes = writer(stage, path, layout, 3).await;
+    let mut behind = reader(stage, path, layout, 4).await;
+    let (number, token) = (digits(writing.path()).to_owned(), writing.token());
+    let mark = proxy.mark();
+    let reading = within(writing.downgrade()).await.unwrap();
+    zk.sync("/").await.unwrap();
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), [OpCode::MULTI, OpCode::SYNC], "{frames}");
+    assert_eq!(digits(reading.path()), number);
+    let queue = lock(&stage.outsider, path, layout).contenders().await.unwrap();
+    assert_eq!((queue[0].kind, queue.len()), (Kind::Read, 4), "{queue:?}");
+    // Its node is younger than that of the writer that waits, its token is not.
+    assert_eq!(reading.token(), token);
+    assert!(queue[0].token > queue[2].token);
 
-        let two = reads.granted().await;
-        assert!(writes.still_waits().await && behind.still_waits().await);
-        within(two.release()).await.unwrap();
-        assert!(writes.still_waits().await);
-        assert_eq!(within(reading.check()).await, Ok(()));
-        within(reading.release()).await.unwrap();
-        let three = writes.granted().await;
-        assert!(three.token() > token);
-        assert!(behind.still_waits().await);
-        within(three.release()).await.unwrap();
-        let last = behind.granted().await;
-        within(last.release()).await.unwrap();
-    })
-    .await;
+    let two = reads.granted().await;
+    assert!(writes.still_waits().await && behind.still_waits().await);
+    within(two.release()).await.unwrap();
+    assert!(writes.still_waits().await);
+    assert_eq!(within(reading.check()).await, Ok(()));
+    within(reading.release()).await.unwrap();
+    let three = writes.granted().await;
+    assert!(three.token() > token);
+    assert!(behind.still_waits().await);
+    within(three.release()).await.unwrap();
+    let last = behind.granted().await;
+    within(last.release()).await.unwrap();
 }
 
 /// Not in the background: whoever has downgraded may tell others to read.
-#[tokio::test]
-async fn others_may_read_when_a_downgrade_returns() {
-    in_each_layout(async |stage, path, layout| {
-        let (proxy, zk) = stage.proxied().await;
-        let writing = within(lock(&zk, path, layout).write()).await.unwrap();
-        let deletes = proxy.on(Match::request(OpCode::DELETE)).hold();
-        let reading = within(writing.downgrade()).await.unwrap();
-        let other = within(lock(&stage.outsider, path, layout).try_read()).await.unwrap();
-        within(other.expect("nobody writes").release()).await.unwrap();
-        deletes.release();
-        within(reading.release()).await.unwrap();
-    })
-    .await;
+#[test_with(in_each_layout)]
+async fn others_may_read_when_a_downgrade_returns(stage: &Stage, path: &str, layout: Layout) {
+    let (proxy, zk) = stage.proxied().await;
+    let writing = within(lock(&zk, path, layout).write()).await.unwrap();
+    let deletes = proxy.on(Match::request(OpCode::DELETE)).hold();
+    let reading = within(writing.downgrade()).await.unwrap();
+    let other = within(lock(&stage.outsider, path, layout).try_read()).await.unwrap();
+    within(other.expect("nobody writes").release()).await.unwrap();
+    deletes.release();
+    within(reading.release()).await.unwrap();
 }
 
 /// Whatever becomes of the replies: one that reads, or none, and never a writer that stays.
-#[tokio::test]
-async fn a_downgrade_whose_reply_is_lost_happens_once() {
-    in_each_layout(async |stage, path, layout| {
-        for lost in [Match::request(OpCode::MULTI), Match::reply(OpCode::MULTI)] {
-            let (proxy, zk) = stage.proxied().await;
-            let writing = within(lock(&zk, path, layout).write()).await.unwrap();
-            let (number, token) = (digits(writing.path()).to_owned(), writing.token());
-            let rule = proxy.on(lost.once()).reset();
-            let reading = within(writing.downgrade()).await.unwrap();
-            within(rule.fired()).await;
-            assert_eq!((digits(reading.path()), reading.token()), (&*number, token));
-            assert_eq!(within(reading.check()).await, Ok(()));
-            let queue = lock(&stage.outsider, path, layout).contenders().await.unwrap();
-            assert_eq!((queue.len(), queue[0].kind), (1, Kind::Read), "{queue:?}");
-            within(reading.release()).await.unwrap();
-        }
-    })
-    .await;
+#[test_with(in_each_layout)]
+async fn a_downgrade_whose_reply_is_lost_happens_once(stage: &Stage, path: &str, layout: Layout) {
+    for lost in [Match::request(OpCode::MULTI), Match::reply(OpCode::MULTI)] {
+        let (proxy, zk) = stage.proxied().await;
+        let writing = within(lock(&zk, path, layout).write()).await.unwrap();
+        let (number, token) = (digits(writing.path()).to_owned(), writing.token());
+        let rule = proxy.on(lost.once()).reset();
+        let reading = within(writing.downgrade()).await.unwrap();
+        within(rule.fired()).await;
+        assert_eq!((digits(reading.path()), reading.token()), (&*number, token));
+        assert_eq!(within(reading.check()).await, Ok(()));
+        let queue = lock(&stage.outsider, path, layout).contenders().await.unwrap();
+        assert_eq!((queue.len(), queue[0].kind), (1, Kind::Read), "{queue:?}");
+        within(reading.release()).await.unwrap();
+    }
 }
 
 /// The transaction is refused as a whole, and the lock is what it was.
-#[tokio::test]
-async fn a_downgrade_that_is_refused_goes_on_writing() {
-    in_each_layout(async |stage, path, layout| {
-        let zk = stage.client().await;
-        let writing = within(lock(&zk, path, layout).write()).await.unwrap();
-        let cancelled = writing.cancellation_token();
-        // Nobody may create anything here for a while.
-        let no_create = Perms::READ | Perms::WRITE | Perms::DELETE | Perms::ADMIN;
-        let refused: AclList = [Id::anyone().may(no_create)].into_iter().collect();
-        stage.outsider.set_acl(path, &refused).await.unwrap();
-        let error = within(writing.downgrade()).await.unwrap_err();
-        assert_eq!(error.cause, AcquireError::Rejected(Rejection::NoAuth));
-        let writing = error.guard;
-        assert!(cancelled.is_cancelled() && !writing.cancellation_token().is_cancelled());
-        assert_eq!(within(writing.check()).await, Ok(()));
-        stage.outsider.set_acl(path, stage.outsider.default_acl()).await.unwrap();
-        let reading = within(writing.downgrade()).await.unwrap();
-        within(reading.release()).await.unwrap();
-    })
-    .await;
+#[test_with(in_each_layout)]
+async fn a_downgrade_that_is_refused_goes_on_writing(stage: &Stage, path: &str, layout: Layout) {
+    let zk = stage.client().await;
+    let writing = within(lock(&zk, path, layout).write()).await.unwrap();
+    let cancelled = writing.cancellation_token();
+    // Nobody may create anything here for a while.
+    let no_create = Perms::READ | Perms::WRITE | Perms::DELETE | Perms::ADMIN;
+    let refused: AclList = [Id::anyone().may(no_create)].into_iter().collect();
+    stage.outsider.set_acl(path, &refused).await.unwrap();
+    let error = within(writing.downgrade()).await.unwrap_err();
+    assert_eq!(error.cause, AcquireError::Rejected(Rejection::NoAuth));
+    let writing = error.guard;
+    assert!(cancelled.is_cancelled() && !writing.cancellation_token().is_cancelled());
+    assert_eq!(within(writing.check()).await, Ok(()));
+    stage.outsider.set_acl(path, stage.outsider.default_acl()).await.unwrap();
+    let reading = within(writing.downgrade()).await.unwrap();
+    within(reading.release()).await.unwrap();
 }
 
 /// It was not there any more to take a place for reading from.
-#[tokio::test]
-async fn a_writer_whose_node_was_deleted_cannot_go_on_to_read() {
-    in_each_layout(async |stage, path, layout| {
-        let writing = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
-        let mut next = writer(stage, path, layout, 2).await;
-        stage.outsider.delete(writing.path()).await.unwrap();
-        let writes = next.granted().await;
-        let error = within(writing.downgrade()).await.unwrap_err();
-        assert_eq!(error.cause, AcquireError::NodeDeleted);
-        assert_eq!(within(error.guard.lost()).await, Lost::NodeDeleted);
-        joined(&stage.outsider, path, 1).await;
-        within(writes.release()).await.unwrap();
-    })
-    .await;
+#[test_with(in_each_layout)]
+async fn a_writer_whose_node_was_deleted_cannot_go_on_to_read(
+    stage: &Stage,
+    path: &str,
+    layout: Layout,
+) {
+    let writing = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
+    let mut next = writer(stage, path, layout, 2).await;
+    stage.outsider.delete(writing.path()).await.unwrap();
+    let writes = next.granted().await;
+    let error = within(writing.downgrade()).await.unwrap_err();
+    assert_eq!(error.cause, AcquireError::NodeDeleted);
+    assert_eq!(within(error.guard.lost()).await, Lost::NodeDeleted);
+    joined(&stage.outsider, path, 1).await;
+    within(writes.release()).await.unwrap();
 }
 
 /// Scenario 39: a new node in front of one that waits already.
-#[tokio::test]
-async fn a_writer_that_waits_for_a_curator_that_goes_on_to_read_goes_on_waiting() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("curator").await;
-        let name = |kind| format!("{path}/_c_3b5f6a0e-0000-4000-8000-0123456789ab-{kind}");
-        let write = name("__WRIT__");
-        let write = stage.outsider.create(&write, b"");
-        let write = write.mode(CreateMode::EphemeralSequential).await.unwrap().path;
-        let mut writes = writer(&stage, &path, Layout::Curator, 2).await;
-        let read = name("__READ__") + digits(&write);
-        stage.outsider.create(&read, b"").mode(CreateMode::Ephemeral).await.unwrap();
-        stage.outsider.delete(&write).await.unwrap();
-        assert!(writes.still_waits().await);
-        assert_eq!(writes.heard_of(&write), 1);
-        stage.outsider.delete(&read).await.unwrap();
-        let guard = writes.granted().await;
-        within(guard.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_writer_that_waits_for_a_curator_that_goes_on_to_read_goes_on_waiting(stage: Stage) {
+    let path = stage.existing("curator").await;
+    let name = |kind| format!("{path}/_c_3b5f6a0e-0000-4000-8000-0123456789ab-{kind}");
+    let write = name("__WRIT__");
+    let write = stage.outsider.create(&write, b"");
+    let write = write.mode(CreateMode::EphemeralSequential).await.unwrap().path;
+    let mut writes = writer(&stage, &path, Layout::Curator, 2).await;
+    let read = name("__READ__") + digits(&write);
+    stage.outsider.create(&read, b"").mode(CreateMode::Ephemeral).await.unwrap();
+    stage.outsider.delete(&write).await.unwrap();
+    assert!(writes.still_waits().await);
+    assert_eq!(writes.heard_of(&write), 1);
+    stage.outsider.delete(&read).await.unwrap();
+    let guard = writes.granted().await;
+    within(guard.release()).await.unwrap();
 }
 
 /// Scenario 40.
-#[tokio::test]
-async fn of_two_readers_that_want_to_write_the_second_is_refused_and_the_first_waits_for_it() {
-    in_each_layout(async |stage, path, layout| {
-        let first = within(lock(&stage.outsider, path, layout).read()).await.unwrap();
-        let zk = stage.client().await;
-        let second = within(lock(&zk, path, layout).read()).await.unwrap();
-        let token = second.token();
-        let first = tokio::spawn(async move { first.try_upgrade().await });
-        joined(&stage.outsider, path, 3).await;
-        // Nobody new reads meanwhile.
-        assert!(within(lock(&zk, path, layout).try_read()).await.unwrap().is_none());
-        let UpgradeError { guard: second, cause, .. } =
-            within(second.try_upgrade()).await.unwrap_err();
-        assert_eq!(cause, None);
-        joined(&stage.outsider, path, 3).await;
-        assert_eq!(within(second.check()).await, Ok(()));
-        assert!(!first.is_finished());
-        within(second.release()).await.unwrap();
-        let writing = within(first).await.unwrap().unwrap();
-        assert!(writing.token() > token);
-        joined(&stage.outsider, path, 1).await;
-        assert!(within(lock(&zk, path, layout).try_read()).await.unwrap().is_none());
-        within(writing.release()).await.unwrap();
-    })
-    .await;
+#[test_with(in_each_layout)]
+async fn of_two_readers_that_want_to_write_the_second_is_refused_and_the_first_waits_for_it(
+    stage: &Stage,
+    path: &str,
+    layout: Layout,
+) {
+    let first = within(lock(&stage.outsider, path, layout).read()).await.unwrap();
+    let zk = stage.client().await;
+    let second = within(lock(&zk, path, layout).read()).await.unwrap();
+    let token = second.token();
+    let first = tokio::spawn(async move { first.try_upgrade().await });
+    joined(&stage.outsider, path, 3).await;
+    // Nobody new reads meanwhile.
+    assert!(within(lock(&zk, path, layout).try_read()).await.unwrap().is_none());
+    let UpgradeError { guard: second, cause, .. } = within(second.try_upgrade()).await.unwrap_err();
+    assert_eq!(cause, None);
+    joined(&stage.outsider, path, 3).await;
+    assert_eq!(within(second.check()).await, Ok(()));
+    assert!(!first.is_finished());
+    within(second.release()).await.unwrap();
+    let writing = within(first).await.unwrap().unwrap();
+    assert!(writing.token() > token);
+    joined(&stage.outsider, path, 1).await;
+    assert!(within(lock(&zk, path, layout).try_read()).await.unwrap().is_none());
+    within(writing.release()).await.unwrap();
 }
 
 /// The writer waits for the reader, so the reader cannot wait behind the writer; it is told so in words that hold for
 /// whoever waits.
-#[tokio::test]
-async fn a_reader_behind_whom_a_writer_waits_is_refused_to_upgrade() {
-    in_each_layout(async |stage, path, layout| {
-        let zk = stage.client().await;
-        let reading = within(lock(&zk, path, layout).read()).await.unwrap();
-        let mut writes = writer(stage, path, layout, 2).await;
-        let refused = within(reading.try_upgrade()).await.unwrap_err();
-        assert_eq!(
-            (refused.to_string().as_str(), &refused.cause),
-            ("somebody else waits to write until this read lock is released", &None)
-        );
-        assert_eq!(within(refused.guard.check()).await, Ok(()));
-        assert!(writes.still_waits().await);
-        within(refused.guard.release()).await.unwrap();
-        within(writes.granted().await.release()).await.unwrap();
-    })
-    .await;
+#[test_with(in_each_layout)]
+async fn a_reader_behind_whom_a_writer_waits_is_refused_to_upgrade(
+    stage: &Stage,
+    path: &str,
+    layout: Layout,
+) {
+    let zk = stage.client().await;
+    let reading = within(lock(&zk, path, layout).read()).await.unwrap();
+    let mut writes = writer(stage, path, layout, 2).await;
+    let refused = within(reading.try_upgrade()).await.unwrap_err();
+    assert_eq!(
+        (refused.to_string().as_str(), &refused.cause),
+        ("somebody else waits to write until this read lock is released", &None)
+    );
+    assert_eq!(within(refused.guard.check()).await, Ok(()));
+    assert!(writes.still_waits().await);
+    within(refused.guard.release()).await.unwrap();
+    within(writes.granted().await.release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn an_upgrade_that_is_given_up_releases_the_lock_and_leaves_nothing() {
-    in_each_layout(async |stage, path, layout| {
-        let zk = stage.client().await;
-        let first = within(lock(&zk, path, layout).read()).await.unwrap();
-        let second = within(lock(&stage.outsider, path, layout).read()).await.unwrap();
-        let upgrade = tokio::spawn(async move { first.try_upgrade().await });
-        joined(&stage.outsider, path, 3).await;
-        upgrade.abort();
-        joined(&stage.outsider, path, 1).await;
-        within(second.release()).await.unwrap();
-    })
-    .await;
+#[test_with(in_each_layout)]
+async fn an_upgrade_that_is_given_up_releases_the_lock_and_leaves_nothing(
+    stage: &Stage,
+    path: &str,
+    layout: Layout,
+) {
+    let zk = stage.client().await;
+    let first = within(lock(&zk, path, layout).read()).await.unwrap();
+    let second = within(lock(&stage.outsider, path, layout).read()).await.unwrap();
+    let upgrade = tokio::spawn(async move { first.try_upgrade().await });
+    joined(&stage.outsider, path, 3).await;
+    upgrade.abort();
+    joined(&stage.outsider, path, 1).await;
+    within(second.release()).await.unwrap();
 }
 
 /// A writer looks again, since another one may have gone on to read; unless all have promised that they do not.
-#[tokio::test]
-async fn a_writer_lists_the_queue_before_it_is_granted_unless_nobody_downgrades() {
-    in_each_layout(async |stage, path, layout| {
-        for promised in [false, true] {
-            let (proxy, zk) = stage.proxied().await;
-            let builder = RwLock::builder(&zk, path).layout(layout);
-            let lock = if promised { builder.no_downgrade().build() } else { builder.build() };
-            let holder = within(lock.write()).await.unwrap();
-            let (waiting, other) = stage.proxied().await;
-            let builder = RwLock::builder(&other, path).layout(layout);
-            let theirs = if promised { builder.no_downgrade().build() } else { builder.build() };
-            let reads = waiting.on(Match::reply(OpCode::GET_DATA).nth(2)).watch();
-            let waiter = tokio::spawn(async move { theirs.write().await.unwrap() });
-            within(reads.fired()).await;
-            within(holder.release()).await.unwrap();
-            let writing = within(waiter).await.unwrap();
-            let counts = waiting.counts();
-            let listings = counts.requests(OpCode::GET_CHILDREN2);
-            assert_eq!((counts.requests(OpCode::CREATE2), listings), (1, 2 - u64::from(promised)));
-            if promised {
-                let refused = within(writing.downgrade()).await.unwrap_err();
-                assert_eq!(refused.cause, AcquireError::NoDowngrade);
-                within(refused.guard.release()).await.unwrap();
-            } else {
-                within(writing.release()).await.unwrap();
-            }
-            drop(proxy);
+#[test_with(in_each_layout)]
+async fn a_writer_lists_the_queue_before_it_is_granted_unless_nobody_downgrades(
+    stage: &Stage,
+    path: &str,
+    layout: Layout,
+) {
+    for promised in [false, true] {
+        let (proxy, zk) = stage.proxied().await;
+        let builder = RwLock::builder(&zk, path).layout(layout);
+        let lock = if promised { builder.no_downgrade().build() } else { builder.build() };
+        let holder = within(lock.write()).await.unwrap();
+        let (waiting, other) = stage.proxied().await;
+        let builder = RwLock::builder(&other, path).layout(layout);
+        let theirs = if promised { builder.no_downgrade().build() } else { builder.build() };
+        let reads = waiting.on(Match::reply(OpCode::GET_DATA).nth(2)).watch();
+        let waiter = tokio::spawn(async move { theirs.write().await.unwrap() });
+        within(reads.fired()).await;
+        within(holder.release()).await.unwrap();
+        let writing = within(waiter).await.unwrap();
+        let counts = waiting.counts();
+        let listings = counts.requests(OpCode::GET_CHILDREN2);
+        assert_eq!((counts.requests(OpCode::CREATE2), listings), (1, 2 - u64::from(promised)));
+        if promised {
+            let refused = within(writing.downgrade()).await.unwrap_err();
+            assert_eq!(refused.cause, AcquireError::NoDowngrade);
+            within(refused.guard.release()).await.unwrap();
+        } else {
+            within(writing.release()).await.unwrap();
         }
-    })
-    .await;
+        drop(proxy);
+    }
 }
 
-#[tokio::test]
-async fn a_free_lock_is_taken_in_one_round_trip_to_read_and_to_write_and_a_failed_try_writes_nothing()
- {
-    in_each_layout(async |stage, path, layout| {
-        let (proxy, zk) = stage.proxied().await;
-        let lock = lock(&zk, path, layout);
-        let join = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
-        let mark = proxy.mark();
-        let (first, second) = (lock.read().await.unwrap(), lock.read().await.unwrap());
-        let frames = proxy.frames_since(mark);
-        assert_eq!((ops(&frames), frames.round_trips()), ([join, join].concat(), 2), "{frames}");
-        let mark = proxy.mark();
-        assert!(within(lock.try_write()).await.unwrap().is_none());
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::GET_CHILDREN2], "{frames}");
-        within(first.release()).await.unwrap();
-        within(second.release()).await.unwrap();
-        let mark = proxy.mark();
-        let writing = lock.write().await.unwrap();
-        let frames = proxy.frames_since(mark);
-        assert_eq!((ops(&frames), frames.round_trips()), (join.to_vec(), 1), "{frames}");
-        let short = std::time::Duration::from_millis(20);
-        assert!(matches!(lock.read_timeout(short).await, Err(AcquireError::TimedOut)));
-        assert!(matches!(lock.write_timeout(short).await, Err(AcquireError::TimedOut)));
-        within(writing.release()).await.unwrap();
-    })
-    .await;
+#[test_with(in_each_layout)]
+async fn a_free_lock_is_taken_in_one_round_trip_to_read_and_to_write_and_a_failed_try_writes_nothing(
+    stage: &Stage,
+    path: &str,
+    layout: Layout,
+) {
+    let (proxy, zk) = stage.proxied().await;
+    let lock = lock(&zk, path, layout);
+    let join = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
+    let mark = proxy.mark();
+    let (first, second) = (lock.read().await.unwrap(), lock.read().await.unwrap());
+    let frames = proxy.frames_since(mark);
+    assert_eq!((ops(&frames), frames.round_trips()), ([join, join].concat(), 2), "{frames}");
+    let mark = proxy.mark();
+    assert!(within(lock.try_write()).await.unwrap().is_none());
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), [OpCode::GET_CHILDREN2], "{frames}");
+    within(first.release()).await.unwrap();
+    within(second.release()).await.unwrap();
+    let mark = proxy.mark();
+    let writing = lock.write().await.unwrap();
+    let frames = proxy.frames_since(mark);
+    assert_eq!((ops(&frames), frames.round_trips()), (join.to_vec(), 1), "{frames}");
+    let short = std::time::Duration::from_millis(20);
+    assert!(matches!(lock.read_timeout(short).await, Err(AcquireError::TimedOut)));
+    assert!(matches!(lock.write_timeout(short).await, Err(AcquireError::TimedOut)));
+    within(writing.release()).await.unwrap();
 }

@@ -1,35 +1,20 @@
 //! So many at a time.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::Arc;
 
 use tokio::{sync::Barrier, task::JoinSet};
 use zk_client::CreateMode;
 use zk_locks::{AcquireError, Client, Semaphore, SemaphoreMutex, Status};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
+use zk_tests::{
+    register::{Access, Register},
+    test_with,
+};
 
-use crate::support::{Stage, emptied, joined, on_each_release, ops, within};
-
-/// How many have a permit, and how many ever had at once.
-#[derive(Default)]
-struct Room {
-    inside: AtomicUsize,
-    most: AtomicUsize,
-}
-
-impl Room {
-    fn enter(&self) {
-        let inside = self.inside.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most.fetch_max(inside, Ordering::SeqCst);
-    }
-
-    fn leave(&self) {
-        self.inside.fetch_sub(1, Ordering::SeqCst);
-    }
-}
+use crate::support::{
+    Stage, emptied, joined, on_each_release, on_each_release_threaded, ops, within,
+};
 
 async fn leases(zk: &Client, path: &str) -> usize {
     zk.children(&format!("{path}/leases")).await.unwrap().0.len()
@@ -41,363 +26,327 @@ async fn curator_lease(zk: &Client, path: &str) -> String {
     zk.create(&name, b"127.0.0.1").mode(CreateMode::EphemeralSequential).await.unwrap().path
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn thirty_contenders_for_three_permits_are_never_more_than_three() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("three");
-        let room = Arc::new(Room::default());
-        // Nobody leaves before three are in.
-        let three = Arc::new(Barrier::new(3));
-        let mut running = JoinSet::new();
-        for _ in 0..30 {
-            let zk = stage.client().await;
-            let (room, three) = (room.clone(), three.clone());
-            let semaphore = Semaphore::new(&zk, &path, 3);
-            running.spawn(async move {
-                let permit = semaphore.acquire().await.unwrap();
-                room.enter();
-                three.wait().await;
-                room.leave();
-                permit.release().await.unwrap();
-            });
-        }
-        within(running.join_all()).await;
-        assert_eq!(room.most.load(Ordering::SeqCst), 3);
-        emptied(&stage.outsider, &format!("{path}/leases")).await;
-        emptied(&stage.outsider, &format!("{path}/locks")).await;
-    })
-    .await;
+#[test_with(on_each_release_threaded)]
+async fn thirty_contenders_for_three_permits_are_never_more_than_three(stage: Stage) {
+    let path = stage.path("three");
+    let room = Arc::new(Register::shared(3));
+    // Nobody leaves before three are in.
+    let three = Arc::new(Barrier::new(3));
+    let mut running = JoinSet::new();
+    for _ in 0..30 {
+        let zk = stage.client().await;
+        let (room, three) = (room.clone(), three.clone());
+        let semaphore = Semaphore::new(&zk, &path, 3);
+        running.spawn(async move {
+            let permit = semaphore.acquire().await.unwrap();
+            let inside = room.visit(permit.token(), Access::Shared);
+            three.wait().await;
+            drop(inside);
+            permit.release().await.unwrap();
+        });
+    }
+    within(running.join_all()).await;
+    room.assert_clean();
+    emptied(&stage.outsider, &format!("{path}/leases")).await;
+    emptied(&stage.outsider, &format!("{path}/locks")).await;
 }
 
-#[tokio::test]
-async fn a_permit_that_is_free_costs_two_round_trips_and_four_requests() {
-    on_each_release(async |stage: Stage| {
-        let (proxy, zk) = stage.proxied().await;
-        let path = stage.path("cost");
-        let semaphore = Semaphore::new(&zk, &path, 2);
-        within(within(semaphore.acquire()).await.unwrap().release()).await.unwrap();
+#[test_with(on_each_release)]
+async fn a_permit_that_is_free_costs_two_round_trips_and_four_requests(stage: Stage) {
+    let (proxy, zk) = stage.proxied().await;
+    let path = stage.path("cost");
+    let semaphore = Semaphore::new(&zk, &path, 2);
+    within(within(semaphore.acquire()).await.unwrap().release()).await.unwrap();
 
-        let mark = proxy.mark();
-        let permit = within(semaphore.acquire()).await.unwrap();
-        let frames = proxy.frames_since(mark);
-        let look = [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::GET_CHILDREN2];
-        assert_eq!(ops(&frames), [&look[..], &[OpCode::MULTI]].concat(), "{frames}");
-        assert_eq!(frames.round_trips(), 2, "{frames}");
-        let stat = zk.exists(permit.path()).await.unwrap().unwrap();
-        assert_eq!(stat.czxid.0, permit.token().get());
-        emptied(&stage.outsider, &format!("{path}/locks")).await;
+    let mark = proxy.mark();
+    let permit = within(semaphore.acquire()).await.unwrap();
+    let frames = proxy.frames_since(mark);
+    let look = [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::GET_CHILDREN2];
+    assert_eq!(ops(&frames), [&look[..], &[OpCode::MULTI]].concat(), "{frames}");
+    assert_eq!(frames.round_trips(), 2, "{frames}");
+    let stat = zk.exists(permit.path()).await.unwrap().unwrap();
+    assert_eq!(stat.czxid.0, permit.token().get());
+    emptied(&stage.outsider, &format!("{path}/locks")).await;
 
-        let mark = proxy.mark();
-        let many = within(semaphore.acquire_many(0)).await.unwrap();
-        assert!(many.is_empty());
-        assert!(within(semaphore.try_acquire_many(2)).await.unwrap().is_none());
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::GET_CHILDREN2; 2], "{frames}");
+    let mark = proxy.mark();
+    let many = within(semaphore.acquire_many(0)).await.unwrap();
+    assert!(many.is_empty());
+    assert!(within(semaphore.try_acquire_many(2)).await.unwrap().is_none());
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), [OpCode::GET_CHILDREN2; 2], "{frames}");
 
-        let mark = proxy.mark();
-        within(permit.release()).await.unwrap();
-        let many = within(semaphore.acquire_many(2)).await.unwrap();
-        let frames = proxy.frames_since(mark);
-        let expected = [&[OpCode::DELETE], &look[..], &[OpCode::MULTI]].concat();
-        assert_eq!(ops(&frames), expected, "{frames}");
-        assert_eq!(leases(&zk, &path).await, 2);
-        let holders = semaphore.holders().await.unwrap();
-        assert!(holders.iter().all(|holder| holder.kind == zk_locks::Kind::Lease), "{holders:?}");
-        within(many.release()).await.unwrap();
-    })
-    .await;
+    let mark = proxy.mark();
+    within(permit.release()).await.unwrap();
+    let many = within(semaphore.acquire_many(2)).await.unwrap();
+    let frames = proxy.frames_since(mark);
+    let expected = [&[OpCode::DELETE], &look[..], &[OpCode::MULTI]].concat();
+    assert_eq!(ops(&frames), expected, "{frames}");
+    assert_eq!(leases(&zk, &path).await, 2);
+    let holders = semaphore.holders().await.unwrap();
+    assert!(holders.iter().all(|holder| holder.kind == zk_locks::Kind::Lease), "{holders:?}");
+    within(many.release()).await.unwrap();
 }
 
 /// Whoever waits in the queue watches the one in front; only that one watches the permits.
-#[tokio::test]
-async fn a_permit_that_is_given_back_wakes_nobody_but_the_one_in_front() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("quiet");
-        let held = within(Semaphore::new(&stage.outsider, &path, 1).acquire()).await.unwrap();
-        let mut waiting = Vec::new();
-        for number in 1..=3 {
-            let (proxy, zk) = stage.proxied().await;
-            let reads = match number {
-                1 => proxy.on(Match::reply(OpCode::GET_CHILDREN2).nth(3)).watch(),
-                _ => proxy.on(Match::reply(OpCode::GET_DATA).nth(2)).watch(),
-            };
-            let semaphore = Semaphore::new(&zk, &path, 1);
-            let waiter = tokio::spawn(async move { semaphore.acquire().await.unwrap() });
-            within(reads.fired()).await;
-            waiting.push((proxy, zk, waiter));
-        }
-        let marks: Vec<_> = waiting.iter().map(|(proxy, ..)| proxy.mark()).collect();
-        let looks = waiting[1].0.on(Match::reply(OpCode::GET_CHILDREN2).once()).watch();
-        within(held.release()).await.unwrap();
-        let (_, _, first) = &mut waiting[0];
-        let permit = within(first).await.unwrap();
-        // The second is in front now, sees that there is no room, and waits for that.
-        within(looks.fired()).await;
-        let third = &waiting[2];
-        third.1.sync("/").await.unwrap();
-        let frames = third.0.frames_since(marks[2]);
-        assert_eq!(ops(&frames), [OpCode::SYNC], "{frames}");
-        within(permit.release()).await.unwrap();
-        for (_, _, waiter) in waiting.drain(1..) {
-            within(within(waiter).await.unwrap().release()).await.unwrap();
-        }
-        emptied(&stage.outsider, &format!("{path}/leases")).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_permit_that_is_given_back_wakes_nobody_but_the_one_in_front(stage: Stage) {
+    let path = stage.path("quiet");
+    let held = within(Semaphore::new(&stage.outsider, &path, 1).acquire()).await.unwrap();
+    let mut waiting = Vec::new();
+    for number in 1..=3 {
+        let (proxy, zk) = stage.proxied().await;
+        let reads = match number {
+            1 => proxy.on(Match::reply(OpCode::GET_CHILDREN2).nth(3)).watch(),
+            _ => proxy.on(Match::reply(OpCode::GET_DATA).nth(2)).watch(),
+        };
+        let semaphore = Semaphore::new(&zk, &path, 1);
+        let waiter = tokio::spawn(async move { semaphore.acquire().await.unwrap() });
+        within(reads.fired()).await;
+        waiting.push((proxy, zk, waiter));
+    }
+    let marks: Vec<_> = waiting.iter().map(|(proxy, ..)| proxy.mark()).collect();
+    let looks = waiting[1].0.on(Match::reply(OpCode::GET_CHILDREN2).once()).watch();
+    within(held.release()).await.unwrap();
+    let (_, _, first) = &mut waiting[0];
+    let permit = within(first).await.unwrap();
+    // The second is in front now, sees that there is no room, and waits for that.
+    within(looks.fired()).await;
+    let third = &waiting[2];
+    third.1.sync("/").await.unwrap();
+    let frames = third.0.frames_since(marks[2]);
+    assert_eq!(ops(&frames), [OpCode::SYNC], "{frames}");
+    within(permit.release()).await.unwrap();
+    for (_, _, waiter) in waiting.drain(1..) {
+        within(within(waiter).await.unwrap().release()).await.unwrap();
+    }
+    emptied(&stage.outsider, &format!("{path}/leases")).await;
 }
 
 /// Scenario 47.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn permits_that_are_counted_by_a_node_can_become_more_and_fewer_while_in_use() {
-    on_each_release(async |stage: Stage| {
-        let (path, count) = (stage.path("resized"), stage.path("count"));
-        let semaphore = |zk: &Client| Semaphore::new(zk, &path, 3).counted_at(&count);
-        let owner = semaphore(&stage.outsider);
-        within(owner.resize(3)).await.unwrap();
-        // As Curator's `SharedCount` writes it.
-        assert_eq!(stage.outsider.get(&count).await.unwrap().0[..], [0, 0, 0, 3]);
-        let mut permits = within(owner.acquire_many(2)).await.unwrap().into_guards();
-        let theirs = curator_lease(&stage.outsider, &path).await;
+#[test_with(on_each_release_threaded)]
+async fn permits_that_are_counted_by_a_node_can_become_more_and_fewer_while_in_use(stage: Stage) {
+    let (path, count) = (stage.path("resized"), stage.path("count"));
+    let semaphore = |zk: &Client| Semaphore::new(zk, &path, 3).counted_at(&count);
+    let owner = semaphore(&stage.outsider);
+    within(owner.resize(3)).await.unwrap();
+    // As Curator's `SharedCount` writes it.
+    assert_eq!(stage.outsider.get(&count).await.unwrap().0[..], [0, 0, 0, 3]);
+    let mut permits = within(owner.acquire_many(2)).await.unwrap().into_guards();
+    let theirs = curator_lease(&stage.outsider, &path).await;
 
-        let (release, _) = tokio::sync::broadcast::channel::<()>(1);
-        let granted = Arc::new(tokio::sync::Semaphore::new(0));
-        let mut running = JoinSet::new();
-        for _ in 0..10 {
-            let (zk, granted) = (stage.client().await, granted.clone());
-            let (semaphore, mut release) = (semaphore(&zk), release.subscribe());
-            running.spawn(async move {
-                let permit = semaphore.acquire().await.unwrap();
-                granted.add_permits(1);
-                let _ = release.recv().await;
-                permit.release().await.unwrap();
-            });
-        }
-        joined(&stage.outsider, &format!("{path}/locks"), 10).await;
-        assert_eq!((leases(&stage.outsider, &path).await, granted.available_permits()), (3, 0));
-        // More: two of those who wait are woken.
-        within(owner.resize(5)).await.unwrap();
-        within(granted.acquire_many(2)).await.unwrap().forget();
-        joined(&stage.outsider, &format!("{path}/leases"), 5).await;
-        // Fewer: nobody loses anything, and nobody is granted until enough have gone.
-        within(owner.resize(1)).await.unwrap();
-        assert!(permits.iter().all(|permit| permit.status() == Status::Held));
-        within(permits.pop().unwrap().release()).await.unwrap();
-        within(permits.pop().unwrap().release()).await.unwrap();
-        stage.outsider.delete(&theirs).await.unwrap();
-        assert!(within(owner.try_acquire()).await.unwrap().is_none());
-        assert_eq!((leases(&stage.outsider, &path).await, granted.available_permits()), (2, 0));
-        drop(release);
-        within(running.join_all()).await;
-        assert_eq!(granted.available_permits(), 8);
-        emptied(&stage.outsider, &format!("{path}/leases")).await;
-    })
-    .await;
+    let (release, _) = tokio::sync::broadcast::channel::<()>(1);
+    let granted = Arc::new(tokio::sync::Semaphore::new(0));
+    let mut running = JoinSet::new();
+    for _ in 0..10 {
+        let (zk, granted) = (stage.client().await, granted.clone());
+        let (semaphore, mut release) = (semaphore(&zk), release.subscribe());
+        running.spawn(async move {
+            let permit = semaphore.acquire().await.unwrap();
+            granted.add_permits(1);
+            let _ = release.recv().await;
+            permit.release().await.unwrap();
+        });
+    }
+    joined(&stage.outsider, &format!("{path}/locks"), 10).await;
+    assert_eq!((leases(&stage.outsider, &path).await, granted.available_permits()), (3, 0));
+    // More: two of those who wait are woken.
+    within(owner.resize(5)).await.unwrap();
+    within(granted.acquire_many(2)).await.unwrap().forget();
+    joined(&stage.outsider, &format!("{path}/leases"), 5).await;
+    // Fewer: nobody loses anything, and nobody is granted until enough have gone.
+    within(owner.resize(1)).await.unwrap();
+    assert!(permits.iter().all(|permit| permit.status() == Status::Held));
+    within(permits.pop().unwrap().release()).await.unwrap();
+    within(permits.pop().unwrap().release()).await.unwrap();
+    stage.outsider.delete(&theirs).await.unwrap();
+    assert!(within(owner.try_acquire()).await.unwrap().is_none());
+    assert_eq!((leases(&stage.outsider, &path).await, granted.available_permits()), (2, 0));
+    drop(release);
+    within(running.join_all()).await;
+    assert_eq!(granted.available_permits(), 8);
+    emptied(&stage.outsider, &format!("{path}/leases")).await;
 }
 
-#[tokio::test]
-async fn a_permit_is_not_given_out_on_a_count_that_has_changed_meanwhile() {
-    on_each_release(async |stage: Stage| {
-        let (path, count) = (stage.path("raced"), stage.path("count"));
-        let (proxy, zk) = stage.proxied().await;
-        let semaphore = Semaphore::new(&zk, &path, 1).counted_at(&count);
-        within(semaphore.resize(1)).await.unwrap();
-        let create = proxy.on(Match::request(OpCode::MULTI).once()).hold();
-        let resize = async {
-            within(create.fired()).await;
-            stage.outsider.set(&count, &[0, 0, 0, 0]).await.unwrap();
-            create.release();
-        };
-        let acquire = tokio::spawn({
-            let semaphore = semaphore.clone();
-            async move { semaphore.acquire().await.unwrap() }
-        });
-        resize.await;
-        // It looks again, and waits.
-        joined(&stage.outsider, &format!("{path}/locks"), 1).await;
-        assert!(within(semaphore.try_acquire()).await.unwrap().is_none());
-        assert!(!acquire.is_finished());
-        within(semaphore.resize(1)).await.unwrap();
-        within(within(acquire).await.unwrap().release()).await.unwrap();
-        stage.outsider.set(&count, b"several").await.unwrap();
-        let error = AcquireError::NotACount { path: count.clone() };
-        assert_eq!(within(semaphore.acquire()).await.map(drop), Err(error));
-        emptied(&zk, &format!("{path}/locks")).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_permit_is_not_given_out_on_a_count_that_has_changed_meanwhile(stage: Stage) {
+    let (path, count) = (stage.path("raced"), stage.path("count"));
+    let (proxy, zk) = stage.proxied().await;
+    let semaphore = Semaphore::new(&zk, &path, 1).counted_at(&count);
+    within(semaphore.resize(1)).await.unwrap();
+    let create = proxy.on(Match::request(OpCode::MULTI).once()).hold();
+    let resize = async {
+        within(create.fired()).await;
+        stage.outsider.set(&count, &[0, 0, 0, 0]).await.unwrap();
+        create.release();
+    };
+    let acquire = tokio::spawn({
+        let semaphore = semaphore.clone();
+        async move { semaphore.acquire().await.unwrap() }
+    });
+    resize.await;
+    // It looks again, and waits.
+    joined(&stage.outsider, &format!("{path}/locks"), 1).await;
+    assert!(within(semaphore.try_acquire()).await.unwrap().is_none());
+    assert!(!acquire.is_finished());
+    within(semaphore.resize(1)).await.unwrap();
+    within(within(acquire).await.unwrap().release()).await.unwrap();
+    stage.outsider.set(&count, b"several").await.unwrap();
+    let error = AcquireError::NotACount { path: count.clone() };
+    assert_eq!(within(semaphore.acquire()).await.map(drop), Err(error));
+    emptied(&zk, &format!("{path}/locks")).await;
 }
 
 /// It has asked before all others, and nothing that changes on the way alters that.
-#[tokio::test]
-async fn the_one_in_front_stays_there_however_often_the_count_changes() {
-    on_each_release(async |stage: Stage| {
-        let (path, count) = (stage.path("busy"), stage.path("count"));
-        let (proxy, zk) = stage.proxied().await;
-        let semaphore = Semaphore::new(&zk, &path, 1).counted_at(&count);
-        within(semaphore.resize(2)).await.unwrap();
-        let mut create = proxy.on(Match::request(OpCode::MULTI).once()).hold();
-        let acquire = tokio::spawn({
-            let semaphore = semaphore.clone();
-            async move { semaphore.acquire().await }
-        });
-        let mut places = Vec::new();
-        for number in 1..=7 {
-            within(create.fired()).await;
-            places.extend(stage.outsider.children(&format!("{path}/locks")).await.unwrap().0);
-            stage.outsider.set(&count, &[0, 0, 0, number]).await.unwrap();
-            let next = proxy.on(Match::request(OpCode::MULTI).once()).hold();
-            create.release();
-            create = next;
-        }
+#[test_with(on_each_release)]
+async fn the_one_in_front_stays_there_however_often_the_count_changes(stage: Stage) {
+    let (path, count) = (stage.path("busy"), stage.path("count"));
+    let (proxy, zk) = stage.proxied().await;
+    let semaphore = Semaphore::new(&zk, &path, 1).counted_at(&count);
+    within(semaphore.resize(2)).await.unwrap();
+    let mut create = proxy.on(Match::request(OpCode::MULTI).once()).hold();
+    let acquire = tokio::spawn({
+        let semaphore = semaphore.clone();
+        async move { semaphore.acquire().await }
+    });
+    let mut places = Vec::new();
+    for number in 1..=7 {
         within(create.fired()).await;
+        places.extend(stage.outsider.children(&format!("{path}/locks")).await.unwrap().0);
+        stage.outsider.set(&count, &[0, 0, 0, number]).await.unwrap();
+        let next = proxy.on(Match::request(OpCode::MULTI).once()).hold();
         create.release();
-        within(within(acquire).await.unwrap().unwrap().release()).await.unwrap();
-        places.dedup();
-        assert_eq!(places.len(), 1, "{places:?}");
-        emptied(&zk, &format!("{path}/locks")).await;
-    })
-    .await;
+        create = next;
+    }
+    within(create.fired()).await;
+    create.release();
+    within(within(acquire).await.unwrap().unwrap().release()).await.unwrap();
+    places.dedup();
+    assert_eq!(places.len(), 1, "{places:?}");
+    emptied(&zk, &format!("{path}/locks")).await;
 }
 
-#[tokio::test]
-async fn a_waiter_hears_that_its_own_semaphore_has_more_permits_now() {
-    on_each_release(async |stage: Stage| {
-        let zk = stage.client().await;
-        let path = stage.path("local");
-        let semaphore = Semaphore::new(&zk, &path, 0);
-        let waiter = tokio::spawn({
-            let semaphore = semaphore.clone();
-            async move { semaphore.acquire_many(2).await.unwrap() }
-        });
-        let locks = format!("{path}/locks");
-        while stage.outsider.children(&locks).await.map_or(0, |(names, _)| names.len()) == 0 {}
-        semaphore.resize(1).await.unwrap();
-        semaphore.resize(2).await.unwrap();
-        let both = within(waiter).await.unwrap();
-        assert_eq!(leases(&zk, &path).await, 2);
-        // Each is a value of its own.
-        for permit in both.into_guards() {
-            within(permit.release()).await.unwrap();
-        }
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_waiter_hears_that_its_own_semaphore_has_more_permits_now(stage: Stage) {
+    let zk = stage.client().await;
+    let path = stage.path("local");
+    let semaphore = Semaphore::new(&zk, &path, 0);
+    let waiter = tokio::spawn({
+        let semaphore = semaphore.clone();
+        async move { semaphore.acquire_many(2).await.unwrap() }
+    });
+    let locks = format!("{path}/locks");
+    while stage.outsider.children(&locks).await.map_or(0, |(names, _)| names.len()) == 0 {}
+    semaphore.resize(1).await.unwrap();
+    semaphore.resize(2).await.unwrap();
+    let both = within(waiter).await.unwrap();
+    assert_eq!(leases(&zk, &path).await, 2);
+    // Each is a value of its own.
+    for permit in both.into_guards() {
+        within(permit.release()).await.unwrap();
+    }
 }
 
 /// Scenario 48.
-#[tokio::test]
-async fn whoever_dies_with_a_place_and_a_permit_leaves_both_to_the_next_one() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.path("crash");
-        let semaphore = Semaphore::new(&stage.outsider, &path, 1);
-        within(within(semaphore.acquire()).await.unwrap().release()).await.unwrap();
-        let dying = stage.client().await;
-        let lock = format!("{path}/locks/_c_3b5f6a0e-0000-4000-8000-0123456789ab-lock-");
-        dying.create(&lock, b"").mode(CreateMode::EphemeralSequential).await.unwrap();
-        curator_lease(&dying, &path).await;
-        let waiter = tokio::spawn(async move { semaphore.acquire().await.unwrap() });
-        joined(&stage.outsider, &format!("{path}/locks"), 2).await;
-        dying.close().await.unwrap();
-        within(within(waiter).await.unwrap().release()).await.unwrap();
-        emptied(&stage.outsider, &format!("{path}/leases")).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn whoever_dies_with_a_place_and_a_permit_leaves_both_to_the_next_one(stage: Stage) {
+    let path = stage.path("crash");
+    let semaphore = Semaphore::new(&stage.outsider, &path, 1);
+    within(within(semaphore.acquire()).await.unwrap().release()).await.unwrap();
+    let dying = stage.client().await;
+    let lock = format!("{path}/locks/_c_3b5f6a0e-0000-4000-8000-0123456789ab-lock-");
+    dying.create(&lock, b"").mode(CreateMode::EphemeralSequential).await.unwrap();
+    curator_lease(&dying, &path).await;
+    let waiter = tokio::spawn(async move { semaphore.acquire().await.unwrap() });
+    joined(&stage.outsider, &format!("{path}/locks"), 2).await;
+    dying.close().await.unwrap();
+    within(within(waiter).await.unwrap().release()).await.unwrap();
+    emptied(&stage.outsider, &format!("{path}/leases")).await;
 }
 
 /// Scenario 49: given up before it is in front, while it waits for room, and while its permit is under way,
 /// with the reply and without.
-#[tokio::test]
-async fn an_acquire_that_is_given_up_leaves_no_permit_behind() {
-    on_each_release(async |stage: Stage| {
-        let (proxy, zk) = stage.proxied().await;
-        let path = stage.path("given-up");
-        let semaphore = Semaphore::new(&zk, &path, 1);
-        let permit = within(semaphore.acquire()).await.unwrap();
-        let acquire = || {
-            let semaphore = semaphore.clone();
-            tokio::spawn(async move { semaphore.acquire().await.map(drop) })
-        };
-        let (locks, all) = (format!("{path}/locks"), format!("{path}/leases"));
-        let (first, second) = (acquire(), acquire());
-        joined(&stage.outsider, &locks, 2).await;
-        second.abort();
-        joined(&stage.outsider, &locks, 1).await;
-        first.abort();
-        joined(&stage.outsider, &locks, 0).await;
-        assert_eq!(leases(&zk, &path).await, 1);
-        within(permit.release()).await.unwrap();
+#[test_with(on_each_release)]
+async fn an_acquire_that_is_given_up_leaves_no_permit_behind(stage: Stage) {
+    let (proxy, zk) = stage.proxied().await;
+    let path = stage.path("given-up");
+    let semaphore = Semaphore::new(&zk, &path, 1);
+    let permit = within(semaphore.acquire()).await.unwrap();
+    let acquire = || {
+        let semaphore = semaphore.clone();
+        tokio::spawn(async move { semaphore.acquire().await.map(drop) })
+    };
+    let (locks, all) = (format!("{path}/locks"), format!("{path}/leases"));
+    let (first, second) = (acquire(), acquire());
+    joined(&stage.outsider, &locks, 2).await;
+    second.abort();
+    joined(&stage.outsider, &locks, 1).await;
+    first.abort();
+    joined(&stage.outsider, &locks, 0).await;
+    assert_eq!(leases(&zk, &path).await, 1);
+    within(permit.release()).await.unwrap();
 
-        for lost in [false, true] {
-            let reply = Match::reply(OpCode::MULTI).once();
-            let rule = if lost { proxy.on(reply).reset() } else { proxy.on(reply).hold() };
-            let third = acquire();
-            within(rule.fired()).await;
-            third.abort();
-            assert!(within(third).await.unwrap_err().is_cancelled());
-            rule.release();
-            zk.settle().await.unwrap();
-            emptied(&zk, &all).await;
-            emptied(&zk, &locks).await;
-        }
-        within(within(semaphore.acquire()).await.unwrap().release()).await.unwrap();
-    })
-    .await;
+    for lost in [false, true] {
+        let reply = Match::reply(OpCode::MULTI).once();
+        let rule = if lost { proxy.on(reply).reset() } else { proxy.on(reply).hold() };
+        let third = acquire();
+        within(rule.fired()).await;
+        third.abort();
+        assert!(within(third).await.unwrap_err().is_cancelled());
+        rule.release();
+        zk.settle().await.unwrap();
+        emptied(&zk, &all).await;
+        emptied(&zk, &locks).await;
+    }
+    within(within(semaphore.acquire()).await.unwrap().release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_permit_whose_reply_is_lost_is_there_once_and_its_place_is_not() {
-    on_each_release(async |stage: Stage| {
-        let (proxy, zk) = stage.proxied().await;
-        let path = stage.path("lost");
-        let semaphore = Semaphore::new(&zk, &path, 2);
-        for part in [Match::reply(OpCode::MULTI), Match::request(OpCode::MULTI)] {
-            let lost = proxy.on(part.once()).reset();
-            let permits = within(semaphore.acquire_many(2)).await.unwrap();
-            assert_eq!(lost.times_fired(), 1);
-            assert_eq!(leases(&zk, &path).await, 2);
-            emptied(&zk, &format!("{path}/locks")).await;
-            within(permits.release()).await.unwrap();
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn whoever_has_lost_its_place_in_front_gets_no_permit() {
-    on_each_release(async |stage: Stage| {
-        let (proxy, zk) = stage.proxied().await;
-        let path = stage.path("place");
-        let create = proxy.on(Match::request(OpCode::MULTI).once()).hold();
-        let semaphore = Semaphore::new(&zk, &path, 1);
-        let delete = async {
-            within(create.fired()).await;
-            let (names, _) = stage.outsider.children(&format!("{path}/locks")).await.unwrap();
-            stage.outsider.delete(&format!("{path}/locks/{}", names[0])).await.unwrap();
-            create.release();
-        };
-        let (permit, ()) = within(async { tokio::join!(semaphore.acquire(), delete) }).await;
-        assert_eq!(permit.map(drop), Err(AcquireError::NodeDeleted));
-        assert_eq!(leases(&zk, &path).await, 0);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn the_guard_of_a_semaphore_mutex_can_be_released_by_another_task() {
-    on_each_release(async |stage: Stage| {
-        let zk = stage.client().await;
-        let path = stage.path("mutex");
-        let lock = SemaphoreMutex::new(&zk, &path);
-        let guard = within(lock.acquire()).await.unwrap();
-        assert!(within(lock.try_acquire()).await.unwrap().is_none());
-        let short = std::time::Duration::from_millis(20);
-        let outcome = within(lock.acquire_timeout(short)).await;
-        assert_eq!(outcome.map(drop), Err(AcquireError::TimedOut));
-        let (next, released) = within(async {
-            tokio::join!(lock.acquire(), tokio::spawn(async move { guard.release().await }))
-        })
-        .await;
-        released.unwrap().unwrap();
-        within(next.unwrap().release()).await.unwrap();
+#[test_with(on_each_release)]
+async fn a_permit_whose_reply_is_lost_is_there_once_and_its_place_is_not(stage: Stage) {
+    let (proxy, zk) = stage.proxied().await;
+    let path = stage.path("lost");
+    let semaphore = Semaphore::new(&zk, &path, 2);
+    for part in [Match::reply(OpCode::MULTI), Match::request(OpCode::MULTI)] {
+        let lost = proxy.on(part.once()).reset();
+        let permits = within(semaphore.acquire_many(2)).await.unwrap();
+        assert_eq!(lost.times_fired(), 1);
+        assert_eq!(leases(&zk, &path).await, 2);
         emptied(&zk, &format!("{path}/locks")).await;
+        within(permits.release()).await.unwrap();
+    }
+}
+
+#[test_with(on_each_release)]
+async fn whoever_has_lost_its_place_in_front_gets_no_permit(stage: Stage) {
+    let (proxy, zk) = stage.proxied().await;
+    let path = stage.path("place");
+    let create = proxy.on(Match::request(OpCode::MULTI).once()).hold();
+    let semaphore = Semaphore::new(&zk, &path, 1);
+    let delete = async {
+        within(create.fired()).await;
+        let (names, _) = stage.outsider.children(&format!("{path}/locks")).await.unwrap();
+        stage.outsider.delete(&format!("{path}/locks/{}", names[0])).await.unwrap();
+        create.release();
+    };
+    let (permit, ()) = within(async { tokio::join!(semaphore.acquire(), delete) }).await;
+    assert_eq!(permit.map(drop), Err(AcquireError::NodeDeleted));
+    assert_eq!(leases(&zk, &path).await, 0);
+}
+
+#[test_with(on_each_release)]
+async fn the_guard_of_a_semaphore_mutex_can_be_released_by_another_task(stage: Stage) {
+    let zk = stage.client().await;
+    let path = stage.path("mutex");
+    let lock = SemaphoreMutex::new(&zk, &path);
+    let guard = within(lock.acquire()).await.unwrap();
+    assert!(within(lock.try_acquire()).await.unwrap().is_none());
+    let short = std::time::Duration::from_millis(20);
+    let outcome = within(lock.acquire_timeout(short)).await;
+    assert_eq!(outcome.map(drop), Err(AcquireError::TimedOut));
+    let (next, released) = within(async {
+        tokio::join!(lock.acquire(), tokio::spawn(async move { guard.release().await }))
     })
     .await;
+    released.unwrap().unwrap();
+    within(next.unwrap().release()).await.unwrap();
+    emptied(&zk, &format!("{path}/locks")).await;
 }

@@ -18,10 +18,11 @@ use zk_locks::{
 };
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Direction, Kind, Match, Proxy};
+use zk_tests::test_with;
 
 use crate::support::{
-    Stage, Waiter, emptied, end_session, end_session_behind, joined, on_each_release, options_for,
-    within,
+    Stage, Waiter, emptied, end_session, end_session_behind, joined, on_each_release,
+    on_each_release_threaded, options_for, within,
 };
 
 /// Of sessions that are to expire. A server rounds it up by up to one of its ticks of 200 ms.
@@ -37,190 +38,173 @@ async fn short_lived_holder(stage: &Stage, path: &str) -> (Proxy, Guard) {
 
 /// However close it is: what the guard says when the next one is granted is decided by the clock, and not by
 /// when somebody gets round to looking at it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_partitioned_holder_counts_as_lost_when_the_next_one_is_granted() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("partition").await;
-        let (proxy, guard) = short_lived_holder(&stage, &path).await;
-        let mut waiter = Waiter::asleep(&stage, &path).await;
-        proxy.silence();
-        let next = waiter.outcome().await.unwrap();
-        assert_eq!(guard.status(), Status::Lost(Lost::LeaseRanOut));
-        assert!(next.token() > guard.token());
-        // It is known without asking.
-        assert_eq!(guard.check().await, Err(CheckError::Lost(Lost::LeaseRanOut)));
-        assert_eq!(proxy.counts().requests(OpCode::MULTI), 0);
-        within(next.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release_threaded)]
+async fn a_partitioned_holder_counts_as_lost_when_the_next_one_is_granted(stage: Stage) {
+    let path = stage.existing("partition").await;
+    let (proxy, guard) = short_lived_holder(&stage, &path).await;
+    let mut waiter = Waiter::asleep(&stage, &path).await;
+    proxy.silence();
+    let next = waiter.outcome().await.unwrap();
+    assert_eq!(guard.status(), Status::Lost(Lost::LeaseRanOut));
+    assert!(next.token() > guard.token());
+    // It is known without asking.
+    assert_eq!(guard.check().await, Err(CheckError::Lost(Lost::LeaseRanOut)));
+    assert_eq!(proxy.counts().requests(OpCode::MULTI), 0);
+    within(next.release()).await.unwrap();
 }
 
 /// The server has heard one more heartbeat than its answers have come through, so that the holder is ahead
 /// of it by more than any hiccup of this machine.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn work_of_a_partitioned_holder_is_stopped_before_the_next_one_is_granted() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("scope").await;
-        let (proxy, guard) = short_lived_holder(&stage, &path).await;
-        let mut waiter = Waiter::asleep(&stage, &path).await;
-        let begun = Arc::new(Notify::new());
-        let (at_work, mut stopped) = oneshot::channel::<()>();
-        let work = {
-            let begun = begun.clone();
-            async move {
-                begun.notify_one();
-                std::future::pending::<()>().await;
-                drop(at_work);
-            }
-        };
-        let scope =
-            tokio::spawn(async move { (guard.scope(work).await, Instant::now(), guard.token()) });
-        within(begun.notified()).await;
-        proxy.silence_way(Direction::ToClient);
-        let unheard = proxy.mark();
-        let answer = within(proxy.wait_for_since(unheard, |frame| {
-            (frame.kind, frame.direction) == (Kind::Ping, Direction::ToClient)
-                || frame.is_reply(OpCode::SYNC)
-        }));
-        answer.await;
-        proxy.silence();
-        assert_eq!(stopped.try_recv(), Err(TryRecvError::Empty));
-        let next = waiter.outcome().await.unwrap();
-        let granted = Instant::now();
-        assert_eq!(stopped.try_recv(), Err(TryRecvError::Closed));
-        let (outcome, lost, token) = within(scope).await.unwrap();
-        assert_eq!(outcome, Err(Lost::LeaseRanOut));
-        println!("stopped {:?} before the next one was granted", granted.duration_since(lost));
-        assert!(lost <= granted && token < next.token());
-        within(next.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release_threaded)]
+async fn work_of_a_partitioned_holder_is_stopped_before_the_next_one_is_granted(stage: Stage) {
+    let path = stage.existing("scope").await;
+    let (proxy, guard) = short_lived_holder(&stage, &path).await;
+    let mut waiter = Waiter::asleep(&stage, &path).await;
+    let begun = Arc::new(Notify::new());
+    let (at_work, mut stopped) = oneshot::channel::<()>();
+    let work = {
+        let begun = begun.clone();
+        async move {
+            begun.notify_one();
+            std::future::pending::<()>().await;
+            drop(at_work);
+        }
+    };
+    let scope =
+        tokio::spawn(async move { (guard.scope(work).await, Instant::now(), guard.token()) });
+    within(begun.notified()).await;
+    proxy.silence_way(Direction::ToClient);
+    let unheard = proxy.mark();
+    let answer = within(proxy.wait_for_since(unheard, |frame| {
+        (frame.kind, frame.direction) == (Kind::Ping, Direction::ToClient)
+            || frame.is_reply(OpCode::SYNC)
+    }));
+    answer.await;
+    proxy.silence();
+    assert_eq!(stopped.try_recv(), Err(TryRecvError::Empty));
+    let next = waiter.outcome().await.unwrap();
+    let granted = Instant::now();
+    assert_eq!(stopped.try_recv(), Err(TryRecvError::Closed));
+    let (outcome, lost, token) = within(scope).await.unwrap();
+    assert_eq!(outcome, Err(Lost::LeaseRanOut));
+    println!("stopped {:?} before the next one was granted", granted.duration_since(lost));
+    assert!(lost <= granted && token < next.token());
+    within(next.release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_waiter_whose_session_expires_fails_and_leaves_the_queue() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("expires").await;
-        let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
-        let proxy = stage.proxy().await;
-        let zk = options_for(&proxy).session_timeout(SHORT).connect().await.unwrap();
-        let mut waiter = Waiter::new(proxy, zk, &path);
-        waiter.has_read(2).await;
-        waiter.proxy.silence();
-        let expired = AcquireError::SessionEnded(SessionEnd::Expired);
-        assert_eq!(waiter.outcome().await.map(drop), Err(expired.clone()));
-        let again = Lock::new(&waiter.zk, &path).acquire().await;
-        assert_eq!(again.map(drop), Err(expired));
-        joined(&stage.outsider, &path, 1).await;
-        assert_eq!(holder.check().await, Ok(()));
-        within(holder.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_waiter_whose_session_expires_fails_and_leaves_the_queue(stage: Stage) {
+    let path = stage.existing("expires").await;
+    let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
+    let proxy = stage.proxy().await;
+    let zk = options_for(&proxy).session_timeout(SHORT).connect().await.unwrap();
+    let mut waiter = Waiter::new(proxy, zk, &path);
+    waiter.has_read(2).await;
+    waiter.proxy.silence();
+    let expired = AcquireError::SessionEnded(SessionEnd::Expired);
+    assert_eq!(waiter.outcome().await.map(drop), Err(expired.clone()));
+    let again = Lock::new(&waiter.zk, &path).acquire().await;
+    assert_eq!(again.map(drop), Err(expired));
+    joined(&stage.outsider, &path, 1).await;
+    assert_eq!(holder.check().await, Ok(()));
+    within(holder.release()).await.unwrap();
 }
 
 /// Servers delete the nodes of a session that ends before they let go of its connection: nobody else has deleted it.
-#[tokio::test]
-async fn work_whose_session_is_ended_by_servers_ends_with_the_session_and_not_with_its_node() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("ended").await;
-        for recipe in 0..3 {
-            let (proxy, zk) = stage.proxied().await;
-            let expired = Lost::SessionEnded(SessionEnd::Expired);
-            let armed = proxy.on(Match::reply(OpCode::GET_DATA).once()).watch();
-            let ended = async {
-                within(armed.fired()).await;
-                end_session(&stage, &proxy).await;
-            };
-            let forever = std::future::pending::<()>;
-            match recipe {
-                0 => {
-                    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-                    let both = async { tokio::join!(guard.scope(forever()), ended) };
-                    assert_eq!(within(both).await.0, Err(expired));
-                    assert_eq!(guard.status(), Status::Lost(expired));
-                    assert_eq!(within(guard.lost()).await, expired);
-                }
-                1 => {
-                    let both = MultiLock::new(&zk, [format!("{path}-a"), format!("{path}-b")]);
-                    let guards = within(both.acquire()).await.unwrap();
-                    let both = async { tokio::join!(guards.scope(forever()), ended) };
-                    assert_eq!(within(both).await.0, Err(expired));
-                }
-                _ => {
-                    let simple = SimpleLock::new(&zk, &format!("{path}-s"));
-                    let guard = within(simple.acquire()).await.unwrap();
-                    let both = async { tokio::join!(guard.scope(forever()), ended) };
-                    assert_eq!(within(both).await.0, Err(expired));
-                }
+#[test_with(on_each_release)]
+async fn work_whose_session_is_ended_by_servers_ends_with_the_session_and_not_with_its_node(
+    stage: Stage,
+) {
+    let path = stage.existing("ended").await;
+    for recipe in 0..3 {
+        let (proxy, zk) = stage.proxied().await;
+        let expired = Lost::SessionEnded(SessionEnd::Expired);
+        let armed = proxy.on(Match::reply(OpCode::GET_DATA).once()).watch();
+        let ended = async {
+            within(armed.fired()).await;
+            end_session(&stage, &proxy).await;
+        };
+        let forever = std::future::pending::<()>;
+        match recipe {
+            0 => {
+                let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+                let both = async { tokio::join!(guard.scope(forever()), ended) };
+                assert_eq!(within(both).await.0, Err(expired));
+                assert_eq!(guard.status(), Status::Lost(expired));
+                assert_eq!(within(guard.lost()).await, expired);
+            }
+            1 => {
+                let both = MultiLock::new(&zk, [format!("{path}-a"), format!("{path}-b")]);
+                let guards = within(both.acquire()).await.unwrap();
+                let both = async { tokio::join!(guards.scope(forever()), ended) };
+                assert_eq!(within(both).await.0, Err(expired));
+            }
+            _ => {
+                let simple = SimpleLock::new(&zk, &format!("{path}-s"));
+                let guard = within(simple.acquire()).await.unwrap();
+                let both = async { tokio::join!(guard.scope(forever()), ended) };
+                assert_eq!(within(both).await.0, Err(expired));
             }
         }
-    })
-    .await;
+    }
 }
 
-#[tokio::test]
-async fn holders_and_waiters_learn_from_a_server_that_their_session_is_over() {
-    on_each_release(async |stage: Stage| {
-        let (held, waited) = (stage.existing("held").await, stage.existing("waited").await);
-        let _other = Lock::new(&stage.outsider, &waited).acquire().await.unwrap();
-        let mut waiter = Waiter::asleep(&stage, &waited).await;
-        let guard = within(Lock::new(&waiter.zk, &held).acquire()).await.unwrap();
-        end_session_behind(&stage, &waiter.proxy).await;
-        let lost = tokio::spawn(async move { (guard.lost().await, guard) });
-        waiter.proxy.accept_connections().await;
-        let expired = AcquireError::SessionEnded(SessionEnd::Expired);
-        assert_eq!(waiter.outcome().await.map(drop), Err(expired));
-        let (lost, guard) = within(lost).await.unwrap();
-        let expired = Lost::SessionEnded(SessionEnd::Expired);
-        assert_eq!(lost, expired);
-        assert_eq!(guard.status(), Status::Lost(expired));
-        assert_eq!(guard.check().await, Err(CheckError::Lost(expired)));
-        let released = within(guard.release()).await;
-        assert_eq!(released, Err(zk_locks::ReleaseError::SessionEnded(SessionEnd::Expired)));
-        emptied(&stage.outsider, &held).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn holders_and_waiters_learn_from_a_server_that_their_session_is_over(stage: Stage) {
+    let (held, waited) = (stage.existing("held").await, stage.existing("waited").await);
+    let _other = Lock::new(&stage.outsider, &waited).acquire().await.unwrap();
+    let mut waiter = Waiter::asleep(&stage, &waited).await;
+    let guard = within(Lock::new(&waiter.zk, &held).acquire()).await.unwrap();
+    end_session_behind(&stage, &waiter.proxy).await;
+    let lost = tokio::spawn(async move { (guard.lost().await, guard) });
+    waiter.proxy.accept_connections().await;
+    let expired = AcquireError::SessionEnded(SessionEnd::Expired);
+    assert_eq!(waiter.outcome().await.map(drop), Err(expired));
+    let (lost, guard) = within(lost).await.unwrap();
+    let expired = Lost::SessionEnded(SessionEnd::Expired);
+    assert_eq!(lost, expired);
+    assert_eq!(guard.status(), Status::Lost(expired));
+    assert_eq!(guard.check().await, Err(CheckError::Lost(expired)));
+    let released = within(guard.release()).await;
+    assert_eq!(released, Err(zk_locks::ReleaseError::SessionEnded(SessionEnd::Expired)));
+    emptied(&stage.outsider, &held).await;
 }
 
 /// There is nothing left to be found, and nothing that a later attempt could take for its own.
-#[tokio::test]
-async fn an_acquire_whose_create_is_in_doubt_when_the_session_ends_fails_and_leaves_nothing() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("doubt").await;
-        let (proxy, zk) = stage.proxied().await;
-        let created = proxy.on(Match::reply(OpCode::CREATE2).once()).hold();
-        let mut waiter = Waiter::new(proxy, zk, &path);
-        within(created.fired()).await;
-        end_session_behind(&stage, &waiter.proxy).await;
-        waiter.proxy.reset_all();
-        waiter.proxy.accept_connections().await;
-        let expired = AcquireError::SessionEnded(SessionEnd::Expired);
-        assert_eq!(waiter.outcome().await.map(drop), Err(expired));
-        assert_eq!(waiter.proxy.counts().requests(OpCode::CREATE2), 1);
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn an_acquire_whose_create_is_in_doubt_when_the_session_ends_fails_and_leaves_nothing(
+    stage: Stage,
+) {
+    let path = stage.existing("doubt").await;
+    let (proxy, zk) = stage.proxied().await;
+    let created = proxy.on(Match::reply(OpCode::CREATE2).once()).hold();
+    let mut waiter = Waiter::new(proxy, zk, &path);
+    within(created.fired()).await;
+    end_session_behind(&stage, &waiter.proxy).await;
+    waiter.proxy.reset_all();
+    waiter.proxy.accept_connections().await;
+    let expired = AcquireError::SessionEnded(SessionEnd::Expired);
+    assert_eq!(waiter.outcome().await.map(drop), Err(expired));
+    assert_eq!(waiter.proxy.counts().requests(OpCode::CREATE2), 1);
+    emptied(&stage.outsider, &path).await;
 }
 
-#[tokio::test]
-async fn a_release_that_outlives_its_session_does_not_touch_the_next_holder() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("late").await;
-        let (proxy, zk) = stage.proxied().await;
-        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-        let requested = proxy.on(Match::request(OpCode::DELETE).once()).hold();
-        let release = guard.release();
-        within(requested.fired()).await;
-        end_session_behind(&stage, &proxy).await;
-        let next = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-        proxy.reset_all();
-        proxy.accept_connections().await;
-        let released = within(release).await;
-        assert_eq!(released, Err(zk_locks::ReleaseError::SessionEnded(SessionEnd::Expired)));
-        assert_eq!(next.check().await, Ok(()));
-        within(next.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_release_that_outlives_its_session_does_not_touch_the_next_holder(stage: Stage) {
+    let path = stage.existing("late").await;
+    let (proxy, zk) = stage.proxied().await;
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    let requested = proxy.on(Match::request(OpCode::DELETE).once()).hold();
+    let release = guard.release();
+    within(requested.fired()).await;
+    end_session_behind(&stage, &proxy).await;
+    let next = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    proxy.reset_all();
+    proxy.accept_connections().await;
+    let released = within(release).await;
+    assert_eq!(released, Err(zk_locks::ReleaseError::SessionEnded(SessionEnd::Expired)));
+    assert_eq!(next.check().await, Ok(()));
+    within(next.release()).await.unwrap();
 }
 
 /// Waits for a session's state.
@@ -236,56 +220,52 @@ async fn reached(zk: &Client, state: SessionState) {
 
 const CONNECTED: SessionState = SessionState::Connected { read_only: false };
 
-#[tokio::test]
-async fn a_holder_that_is_disconnected_for_a_while_is_in_doubt_meanwhile_and_keeps_the_lock() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("heals").await;
-        let (proxy, zk) = stage.proxied().await;
-        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-        let mut waiter = Waiter::asleep(&stage, &path).await;
-        let guard = Arc::new(guard);
-        let lost = tokio::spawn({
-            let guard = guard.clone();
-            async move { guard.lost().await }
-        });
-        assert_eq!(guard.status(), Status::Held);
-        proxy.refuse_connections().await;
-        proxy.reset_all();
-        reached(&zk, SessionState::Disconnected).await;
-        match guard.status() {
-            Status::Suspect { lease_left } => {
-                assert!(lease_left > Duration::ZERO && lease_left <= zk.session().timeout());
-            }
-            other => panic!("{other:?}"),
+#[test_with(on_each_release)]
+async fn a_holder_that_is_disconnected_for_a_while_is_in_doubt_meanwhile_and_keeps_the_lock(
+    stage: Stage,
+) {
+    let path = stage.existing("heals").await;
+    let (proxy, zk) = stage.proxied().await;
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    let mut waiter = Waiter::asleep(&stage, &path).await;
+    let guard = Arc::new(guard);
+    let lost = tokio::spawn({
+        let guard = guard.clone();
+        async move { guard.lost().await }
+    });
+    assert_eq!(guard.status(), Status::Held);
+    proxy.refuse_connections().await;
+    proxy.reset_all();
+    reached(&zk, SessionState::Disconnected).await;
+    match guard.status() {
+        Status::Suspect { lease_left } => {
+            assert!(lease_left > Duration::ZERO && lease_left <= zk.session().timeout());
         }
-        proxy.accept_connections().await;
-        reached(&zk, CONNECTED).await;
-        assert_eq!(guard.status(), Status::Held);
-        assert_eq!(guard.check().await, Ok(()));
-        assert!(!lost.is_finished());
-        assert!(waiter.still_waits().await);
-        // It goes on hearing of what happens to its node.
-        stage.outsider.delete(guard.path()).await.unwrap();
-        assert_eq!(within(lost).await.unwrap(), Lost::NodeDeleted);
-        within(waiter.outcome().await.unwrap().release()).await.unwrap();
-    })
-    .await;
+        other => panic!("{other:?}"),
+    }
+    proxy.accept_connections().await;
+    reached(&zk, CONNECTED).await;
+    assert_eq!(guard.status(), Status::Held);
+    assert_eq!(guard.check().await, Ok(()));
+    assert!(!lost.is_finished());
+    assert!(waiter.still_waits().await);
+    // It goes on hearing of what happens to its node.
+    stage.outsider.delete(guard.path()).await.unwrap();
+    assert_eq!(within(lost).await.unwrap(), Lost::NodeDeleted);
+    within(waiter.outcome().await.unwrap().release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_holder_hears_of_the_end_of_its_node_that_came_while_it_was_disconnected() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("missed").await;
-        let (proxy, zk) = stage.proxied().await;
-        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-        guard.scope(async { zk.sync("/").await }).await.unwrap().unwrap();
-        proxy.refuse_connections().await;
-        proxy.reset_all();
-        stage.outsider.delete(guard.path()).await.unwrap();
-        proxy.accept_connections().await;
-        assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_holder_hears_of_the_end_of_its_node_that_came_while_it_was_disconnected(stage: Stage) {
+    let path = stage.existing("missed").await;
+    let (proxy, zk) = stage.proxied().await;
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    guard.scope(async { zk.sync("/").await }).await.unwrap().unwrap();
+    proxy.refuse_connections().await;
+    proxy.reset_all();
+    stage.outsider.delete(guard.path()).await.unwrap();
+    proxy.accept_connections().await;
+    assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
 }
 
 /// A clock that can be put forward, as it is for a machine that has slept.
@@ -309,48 +289,42 @@ impl Clock for JumpingClock {
 }
 
 /// The session may have lived on, as here, but nobody could be sure of it.
-#[tokio::test]
-async fn a_lock_that_was_lost_for_a_moment_is_lost_for_good() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("slept").await;
-        let proxy = stage.proxy().await;
-        let clock = JumpingClock::default();
-        let zk = options_for(&proxy).clock(clock.clone()).connect().await.unwrap();
-        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-        clock.jump(zk.session().timeout());
-        assert_eq!(guard.status(), Status::Lost(Lost::LeaseRanOut));
-        // Whether or not the session has given its connection up over that.
-        within(async { zk.sync("/").await }).await.unwrap();
-        assert!(zk.session().lease_left() > Duration::ZERO);
-        assert_eq!(guard.status(), Status::Lost(Lost::LeaseRanOut));
-        assert_eq!(within(guard.lost()).await, Lost::LeaseRanOut);
-        assert_eq!(guard.check().await, Err(CheckError::Lost(Lost::LeaseRanOut)));
-        // The node is there still, and goes now.
-        joined(&stage.outsider, &path, 1).await;
-        within(guard.release()).await.unwrap();
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_lock_that_was_lost_for_a_moment_is_lost_for_good(stage: Stage) {
+    let path = stage.existing("slept").await;
+    let proxy = stage.proxy().await;
+    let clock = JumpingClock::default();
+    let zk = options_for(&proxy).clock(clock.clone()).connect().await.unwrap();
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    clock.jump(zk.session().timeout());
+    assert_eq!(guard.status(), Status::Lost(Lost::LeaseRanOut));
+    // Whether or not the session has given its connection up over that.
+    within(async { zk.sync("/").await }).await.unwrap();
+    assert!(zk.session().lease_left() > Duration::ZERO);
+    assert_eq!(guard.status(), Status::Lost(Lost::LeaseRanOut));
+    assert_eq!(within(guard.lost()).await, Lost::LeaseRanOut);
+    assert_eq!(guard.check().await, Err(CheckError::Lost(Lost::LeaseRanOut)));
+    // The node is there still, and goes now.
+    joined(&stage.outsider, &path, 1).await;
+    within(guard.release()).await.unwrap();
+    emptied(&stage.outsider, &path).await;
 }
 
-#[tokio::test]
-async fn a_grant_that_arrives_when_the_lease_has_run_out_is_an_error_and_not_a_guard() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("too-late").await;
-        let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
-        let proxy = stage.proxy().await;
-        let clock = JumpingClock::default();
-        let zk = options_for(&proxy).clock(clock.clone()).connect().await.unwrap();
-        let mut waiter = Waiter::new(proxy, zk, &path);
-        waiter.has_read(2).await;
-        // No heartbeat may renew the lease.
-        let heartbeat = waiter.proxy.on(Match::ping()).hold();
-        clock.jump(waiter.zk.session().timeout());
-        within(holder.release()).await.unwrap();
-        let outcome = waiter.outcome().await.map(drop);
-        assert_eq!(outcome, Err(AcquireError::LeaseRanOut), "{}", waiter.frames());
-        heartbeat.release();
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_grant_that_arrives_when_the_lease_has_run_out_is_an_error_and_not_a_guard(stage: Stage) {
+    let path = stage.existing("too-late").await;
+    let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
+    let proxy = stage.proxy().await;
+    let clock = JumpingClock::default();
+    let zk = options_for(&proxy).clock(clock.clone()).connect().await.unwrap();
+    let mut waiter = Waiter::new(proxy, zk, &path);
+    waiter.has_read(2).await;
+    // No heartbeat may renew the lease.
+    let heartbeat = waiter.proxy.on(Match::ping()).hold();
+    clock.jump(waiter.zk.session().timeout());
+    within(holder.release()).await.unwrap();
+    let outcome = waiter.outcome().await.map(drop);
+    assert_eq!(outcome, Err(AcquireError::LeaseRanOut), "{}", waiter.frames());
+    heartbeat.release();
+    emptied(&stage.outsider, &path).await;
 }

@@ -11,104 +11,91 @@ use zk_locks::{
     AcquireError, Client, FencingToken, Grant, Lock, LockObserver, Lost, SessionEnd, Status,
 };
 use zk_testkit::{TestServer, proxy::Kind};
+use zk_tests::{
+    register::{Access, Register},
+    test_with,
+};
 
 use crate::support::{Stage, Waiter, emptied, joined, on_each_release, options_for, within};
 
 /// Of sessions that are to expire.
 const SHORT: Duration = Duration::from_secs(2);
 
-/// What a lock protects: the largest token that it has seen.
-#[derive(Default)]
-struct Fenced(Mutex<Option<FencingToken>>);
-
-impl Fenced {
-    /// Whether a write is taken.
-    fn write(&self, token: FencingToken) -> bool {
-        let mut largest = self.0.lock().unwrap();
-        let taken = Some(token) >= *largest;
-        *largest = (*largest).max(Some(token));
-        taken
-    }
-}
-
 /// Scenario 32: a process that is stopped and continued finds out with its first look. Whether it looks is up to
 /// it; what it writes without looking is refused.
-#[tokio::test]
-async fn whoever_stood_still_for_too_long_knows_at_its_first_look_and_its_writes_are_refused() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("stopped").await;
-        let resource = Arc::new(Fenced::default());
-        let (held, token) = oneshot::channel::<FencingToken>();
-        let (go_on, stopped) = mpsc::channel::<()>();
-        let options = stage.options().session_timeout(SHORT);
-        // A runtime whose only thread stands still is as good as a process that does.
-        let holder = thread::spawn({
-            let (path, resource) = (path.clone(), resource.clone());
-            move || {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-                runtime.unwrap().block_on(async {
-                    let zk = options.connect().await.unwrap();
-                    let guard = Lock::new(&zk, &path).acquire().await.unwrap();
-                    assert!(resource.write(guard.token()));
-                    held.send(guard.token()).unwrap();
-                    stopped.recv().unwrap();
-                    let written = resource.write(guard.token());
-                    (written, guard.status(), guard.scope(std::future::ready(())).await)
-                })
-            }
-        });
-        let before = within(token).await.unwrap();
-        let next = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-        assert!(next.token() > before);
-        assert!(resource.write(next.token()));
-        go_on.send(()).unwrap();
-        let holder = tokio::task::spawn_blocking(move || holder.join().unwrap());
-        let (written, status, scope) = within(holder).await.unwrap();
-        assert_eq!(status, Status::Lost(Lost::LeaseRanOut));
-        assert_eq!(scope, Err(Lost::LeaseRanOut));
-        assert!(!written, "with {before} after {}", next.token());
-        within(next.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn whoever_stood_still_for_too_long_knows_at_its_first_look_and_its_writes_are_refused(
+    stage: Stage,
+) {
+    let path = stage.existing("stopped").await;
+    let resource = Arc::new(Register::default());
+    let (held, token) = oneshot::channel::<FencingToken>();
+    let (go_on, stopped) = mpsc::channel::<()>();
+    let options = stage.options().session_timeout(SHORT);
+    // A runtime whose only thread stands still is as good as a process that does.
+    let holder = thread::spawn({
+        let (path, resource) = (path.clone(), resource.clone());
+        move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(async {
+                let zk = options.connect().await.unwrap();
+                let guard = Lock::new(&zk, &path).acquire().await.unwrap();
+                drop(resource.visit(guard.token(), Access::Alone));
+                held.send(guard.token()).unwrap();
+                stopped.recv().unwrap();
+                drop(resource.visit(guard.token(), Access::Alone));
+                (guard.status(), guard.scope(std::future::ready(())).await)
+            })
+        }
+    });
+    let before = within(token).await.unwrap();
+    let next = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    assert!(next.token() > before);
+    drop(resource.visit(next.token(), Access::Alone));
+    resource.assert_clean();
+    go_on.send(()).unwrap();
+    let holder = tokio::task::spawn_blocking(move || holder.join().unwrap());
+    let (status, scope) = within(holder).await.unwrap();
+    assert_eq!(status, Status::Lost(Lost::LeaseRanOut));
+    assert_eq!(scope, Err(Lost::LeaseRanOut));
+    let (violations, shown) = resource.violations();
+    assert_eq!(violations, 1, "{before} after {}: {shown:?}", next.token());
+    within(next.release()).await.unwrap();
 }
 
 /// Scenario 16.
-#[tokio::test]
-async fn nothing_is_sent_for_a_session_that_ended_after_its_guards_were_dropped_out_of_reach() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("dropped").await;
-        let proxy = stage.proxy().await;
-        let zk = options_for(&proxy).session_timeout(SHORT).connect().await.unwrap();
-        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-        proxy.refuse_connections().await;
-        proxy.reset_all();
-        drop(guard);
-        assert_eq!(within(zk.session().ended()).await, SessionEnd::Expired);
-        proxy.accept_connections().await;
-        let accepted = proxy.accepted();
-        // The server takes the node, and the next one comes by the same way.
-        let mut waiter = Waiter::joining(proxy, &path).await;
-        within(waiter.outcome().await.unwrap().release()).await.unwrap();
-        emptied(&stage.outsider, &path).await;
-        assert_eq!(waiter.proxy.accepted(), accepted + 1, "{}", waiter.frames());
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn nothing_is_sent_for_a_session_that_ended_after_its_guards_were_dropped_out_of_reach(
+    stage: Stage,
+) {
+    let path = stage.existing("dropped").await;
+    let proxy = stage.proxy().await;
+    let zk = options_for(&proxy).session_timeout(SHORT).connect().await.unwrap();
+    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+    proxy.refuse_connections().await;
+    proxy.reset_all();
+    drop(guard);
+    assert_eq!(within(zk.session().ended()).await, SessionEnd::Expired);
+    proxy.accept_connections().await;
+    let accepted = proxy.accepted();
+    // The server takes the node, and the next one comes by the same way.
+    let mut waiter = Waiter::joining(proxy, &path).await;
+    within(waiter.outcome().await.unwrap().release()).await.unwrap();
+    emptied(&stage.outsider, &path).await;
+    assert_eq!(waiter.proxy.accepted(), accepted + 1, "{}", waiter.frames());
 }
 
 /// Scenario 59, for those who wait.
-#[tokio::test]
-async fn those_who_wait_when_their_client_is_closed_fail_and_their_nodes_go_at_once() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("closed").await;
-        let holder = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-        let mut waiter = Waiter::asleep(&stage, &path).await;
-        within(waiter.zk.close()).await.unwrap();
-        joined(&stage.outsider, &path, 1).await;
-        let closed = AcquireError::SessionEnded(SessionEnd::Closed);
-        assert_eq!(waiter.outcome().await.map(drop), Err(closed));
-        within(holder.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn those_who_wait_when_their_client_is_closed_fail_and_their_nodes_go_at_once(stage: Stage) {
+    let path = stage.existing("closed").await;
+    let holder = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    let mut waiter = Waiter::asleep(&stage, &path).await;
+    within(waiter.zk.close()).await.unwrap();
+    joined(&stage.outsider, &path, 1).await;
+    let closed = AcquireError::SessionEnded(SessionEnd::Closed);
+    assert_eq!(waiter.outcome().await.map(drop), Err(closed));
+    within(holder.release()).await.unwrap();
 }
 
 /// Scenario 60. After a fork the child has a copy of the guard and no thread that serves the session. If it
@@ -147,25 +134,22 @@ impl LockObserver for Dawdler {
 }
 
 /// Scenario 68: what users have called for them holds up whoever calls it, and not the session.
-#[tokio::test]
-async fn an_observer_that_dawdles_holds_up_its_own_lock_and_no_other_of_the_session() {
-    on_each_release(async |stage: Stage| {
-        let (slow, quick) = (stage.existing("slow").await, stage.existing("quick").await);
-        let (begun, has_begun) = mpsc::channel();
-        let (go_on, may_go_on) = mpsc::channel();
-        let dawdler = Arc::new(Dawdler(Mutex::new(Some((begun, may_go_on)))));
-        let slow = Lock::builder(&stage.outsider, &slow).observer(dawdler).build();
-        // On a thread of its own: this is about the session's task, not about the threads of a runtime.
-        let runtime = tokio::runtime::Handle::current();
-        let held_up = tokio::task::spawn_blocking(move || runtime.block_on(slow.acquire()));
-        tokio::task::spawn_blocking(move || has_begun.recv().unwrap()).await.unwrap();
-        let quick = Lock::new(&stage.outsider, &quick);
-        for _ in 0..10 {
-            within(within(quick.acquire()).await.unwrap().release()).await.unwrap();
-        }
-        assert!(!held_up.is_finished());
-        go_on.send(()).unwrap();
-        within(within(held_up).await.unwrap().unwrap().release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn an_observer_that_dawdles_holds_up_its_own_lock_and_no_other_of_the_session(stage: Stage) {
+    let (slow, quick) = (stage.existing("slow").await, stage.existing("quick").await);
+    let (begun, has_begun) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel();
+    let dawdler = Arc::new(Dawdler(Mutex::new(Some((begun, may_go_on)))));
+    let slow = Lock::builder(&stage.outsider, &slow).observer(dawdler).build();
+    // On a thread of its own: this is about the session's task, not about the threads of a runtime.
+    let runtime = tokio::runtime::Handle::current();
+    let held_up = tokio::task::spawn_blocking(move || runtime.block_on(slow.acquire()));
+    tokio::task::spawn_blocking(move || has_begun.recv().unwrap()).await.unwrap();
+    let quick = Lock::new(&stage.outsider, &quick);
+    for _ in 0..10 {
+        within(within(quick.acquire()).await.unwrap().release()).await.unwrap();
+    }
+    assert!(!held_up.is_finished());
+    go_on.send(()).unwrap();
+    within(within(held_up).await.unwrap().unwrap().release()).await.unwrap();
 }

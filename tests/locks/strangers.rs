@@ -2,6 +2,7 @@
 
 use zk_client::CreateMode;
 use zk_locks::{Kind, Lock};
+use zk_tests::test_with;
 
 use crate::support::{Stage, Waiter, emptied, on_each_release, within};
 
@@ -17,85 +18,73 @@ const FOREIGN: [&str; 5] = [
     "x-72057858583691264-",
 ];
 
-#[tokio::test]
-async fn every_implementation_s_holder_is_waited_for() {
-    on_each_release(async |stage: Stage| {
-        for (number, name) in FOREIGN.iter().enumerate() {
-            let path = stage.existing(&format!("foreign-{number}")).await;
-            let node = format!("{path}/{name}");
-            let create = stage.outsider.create(&node, b"other");
-            let ahead = create.mode(CreateMode::EphemeralSequential).await.unwrap().path;
-            assert!(Lock::new(&stage.outsider, &path).try_acquire().await.unwrap().is_none());
-            let mut waiter = Waiter::asleep(&stage, &path).await;
-            assert!(waiter.still_waits().await, "{name}");
-            let queue = Lock::new(&stage.outsider, &path).contenders().await.unwrap();
-            assert!(queue.iter().all(|one| one.kind == Kind::Exclusive), "{queue:?}");
-            assert_eq!(queue[0].description, "other");
-            stage.outsider.delete(&ahead).await.unwrap();
-            within(waiter.outcome().await.unwrap().release()).await.unwrap();
-        }
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn every_implementation_s_holder_is_waited_for(stage: Stage) {
+    for (number, name) in FOREIGN.iter().enumerate() {
+        let path = stage.existing(&format!("foreign-{number}")).await;
+        let node = format!("{path}/{name}");
+        let create = stage.outsider.create(&node, b"other");
+        let ahead = create.mode(CreateMode::EphemeralSequential).await.unwrap().path;
+        assert!(Lock::new(&stage.outsider, &path).try_acquire().await.unwrap().is_none());
+        let mut waiter = Waiter::asleep(&stage, &path).await;
+        assert!(waiter.still_waits().await, "{name}");
+        let queue = Lock::new(&stage.outsider, &path).contenders().await.unwrap();
+        assert!(queue.iter().all(|one| one.kind == Kind::Exclusive), "{queue:?}");
+        assert_eq!(queue[0].description, "other");
+        stage.outsider.delete(&ahead).await.unwrap();
+        within(waiter.outcome().await.unwrap().release()).await.unwrap();
+    }
 }
 
-#[tokio::test]
-async fn nodes_without_a_number_are_nobody_s_place_in_the_queue() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("strangers").await;
-        for name in ["0", "zzz", "meta", "x-1-", "lock-", "lock-12", "lock-00000000012x"] {
-            stage.outsider.create(&format!("{path}/{name}"), b"").await.unwrap();
-        }
-        let lock = Lock::new(&stage.outsider, &path);
-        let guard = within(lock.try_acquire()).await.unwrap().expect("nobody has the lock");
-        within(guard.release()).await.unwrap();
-        let guard = within(lock.acquire()).await.unwrap();
-        let queue = lock.contenders().await.unwrap();
-        assert_eq!(queue.len(), 1, "{queue:?}");
-        assert!(guard.path().ends_with(&queue[0].name));
-        within(guard.release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn nodes_without_a_number_are_nobody_s_place_in_the_queue(stage: Stage) {
+    let path = stage.existing("strangers").await;
+    for name in ["0", "zzz", "meta", "x-1-", "lock-", "lock-12", "lock-00000000012x"] {
+        stage.outsider.create(&format!("{path}/{name}"), b"").await.unwrap();
+    }
+    let lock = Lock::new(&stage.outsider, &path);
+    let guard = within(lock.try_acquire()).await.unwrap().expect("nobody has the lock");
+    within(guard.release()).await.unwrap();
+    let guard = within(lock.acquire()).await.unwrap();
+    let queue = lock.contenders().await.unwrap();
+    assert_eq!(queue.len(), 1, "{queue:?}");
+    assert!(guard.path().ends_with(&queue[0].name));
+    within(guard.release()).await.unwrap();
 }
 
 /// Whoever it is, it has a place in the sequence: better to wait for it than to collide with it.
-#[tokio::test]
-async fn a_stranger_with_a_number_is_waited_for_if_it_is_in_front() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("numbered").await;
-        let ahead = format!("{path}/member-0000000000");
-        stage.outsider.create(&ahead, b"").await.unwrap();
-        stage.outsider.create(&format!("{path}/member-2147483647"), b"").await.unwrap();
-        let mut waiter = Waiter::asleep(&stage, &path).await;
-        assert!(waiter.still_waits().await);
-        let queue = Lock::new(&stage.outsider, &path).contenders().await.unwrap();
-        let kinds: Vec<Kind> = queue.iter().map(|one| one.kind).collect();
-        assert_eq!(kinds, [Kind::Unknown, Kind::Exclusive, Kind::Unknown]);
-        stage.outsider.delete(&ahead).await.unwrap();
-        within(waiter.outcome().await.unwrap().release()).await.unwrap();
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_stranger_with_a_number_is_waited_for_if_it_is_in_front(stage: Stage) {
+    let path = stage.existing("numbered").await;
+    let ahead = format!("{path}/member-0000000000");
+    stage.outsider.create(&ahead, b"").await.unwrap();
+    stage.outsider.create(&format!("{path}/member-2147483647"), b"").await.unwrap();
+    let mut waiter = Waiter::asleep(&stage, &path).await;
+    assert!(waiter.still_waits().await);
+    let queue = Lock::new(&stage.outsider, &path).contenders().await.unwrap();
+    let kinds: Vec<Kind> = queue.iter().map(|one| one.kind).collect();
+    assert_eq!(kinds, [Kind::Unknown, Kind::Exclusive, Kind::Unknown]);
+    stage.outsider.delete(&ahead).await.unwrap();
+    within(waiter.outcome().await.unwrap().release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn readers_and_writers_of_other_implementations_are_waited_for() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("rw").await;
-        for (name, kind) in [
-            ("_c_6e9a-__READ__", Kind::Read),
-            ("_c_6e9a-__WRIT__", Kind::Write),
-            ("6e9a__rlock__", Kind::Read),
-        ] {
-            let node = format!("{path}/{name}");
-            let create = stage.outsider.create(&node, b"");
-            let ahead = create.mode(CreateMode::EphemeralSequential).await.unwrap().path;
-            let mut waiter = Waiter::asleep(&stage, &path).await;
-            assert!(waiter.still_waits().await, "{name}");
-            let queue = Lock::new(&stage.outsider, &path).contenders().await.unwrap();
-            assert_eq!(queue[0].kind, kind);
-            stage.outsider.delete(&ahead).await.unwrap();
-            within(waiter.outcome().await.unwrap().release()).await.unwrap();
-        }
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn readers_and_writers_of_other_implementations_are_waited_for(stage: Stage) {
+    let path = stage.existing("rw").await;
+    for (name, kind) in [
+        ("_c_6e9a-__READ__", Kind::Read),
+        ("_c_6e9a-__WRIT__", Kind::Write),
+        ("6e9a__rlock__", Kind::Read),
+    ] {
+        let node = format!("{path}/{name}");
+        let create = stage.outsider.create(&node, b"");
+        let ahead = create.mode(CreateMode::EphemeralSequential).await.unwrap().path;
+        let mut waiter = Waiter::asleep(&stage, &path).await;
+        assert!(waiter.still_waits().await, "{name}");
+        let queue = Lock::new(&stage.outsider, &path).contenders().await.unwrap();
+        assert_eq!(queue[0].kind, kind);
+        stage.outsider.delete(&ahead).await.unwrap();
+        within(waiter.outcome().await.unwrap().release()).await.unwrap();
+    }
+    emptied(&stage.outsider, &path).await;
 }

@@ -6,181 +6,164 @@ use tokio::time::interval;
 use zk_locks::{AcquireError, Lock, RwLock};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
+use zk_tests::test_with;
 
 use crate::support::{Stage, emptied, joined, on_each_release, ops, within};
 
 /// Scenario 58.
-#[tokio::test]
-async fn a_ticket_keeps_its_place_through_a_thousand_waits_that_are_dropped() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("ticket").await;
-        let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
-        let (proxy, zk) = stage.proxied().await;
-        let lock = Lock::new(&zk, &path);
-        let mark = proxy.mark();
-        let mut ticket = within(lock.enqueue()).await.unwrap();
-        let mut tick = interval(Duration::from_millis(1));
-        for _ in 0..1000 {
-            tokio::select! {
-                biased;
-                guard = ticket.wait() => panic!("granted beside the holder: {guard:?}"),
-                _ = tick.tick() => {}
-            }
+#[test_with(on_each_release)]
+async fn a_ticket_keeps_its_place_through_a_thousand_waits_that_are_dropped(stage: Stage) {
+    let path = stage.existing("ticket").await;
+    let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
+    let (proxy, zk) = stage.proxied().await;
+    let lock = Lock::new(&zk, &path);
+    let mark = proxy.mark();
+    let mut ticket = within(lock.enqueue()).await.unwrap();
+    let mut tick = interval(Duration::from_millis(1));
+    for _ in 0..1000 {
+        tokio::select! {
+            biased;
+            guard = ticket.wait() => panic!("granted beside the holder: {guard:?}"),
+            _ = tick.tick() => {}
         }
-        assert_eq!(ticket.ahead(), Some(1));
-        let creates = ops(&proxy.frames_since(mark));
-        assert_eq!(creates.iter().filter(|op| **op == OpCode::CREATE2).count(), 1, "{creates:?}");
-        assert!(creates.len() < 10, "{creates:?}");
+    }
+    assert_eq!(ticket.ahead(), Some(1));
+    let creates = ops(&proxy.frames_since(mark));
+    assert_eq!(creates.iter().filter(|op| **op == OpCode::CREATE2).count(), 1, "{creates:?}");
+    assert!(creates.len() < 10, "{creates:?}");
 
-        within(holder.release()).await.unwrap();
-        let guard = within(ticket.wait()).await.unwrap();
-        assert!(matches!(within(ticket.wait()).await, Err(AcquireError::Used)));
-        assert_eq!(ticket.path(), None);
-        within(guard.release()).await.unwrap();
-    })
-    .await;
+    within(holder.release()).await.unwrap();
+    let guard = within(ticket.wait()).await.unwrap();
+    assert!(matches!(within(ticket.wait()).await, Err(AcquireError::Used)));
+    assert_eq!(ticket.path(), None);
+    within(guard.release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_ticket_that_is_dropped_leaves_the_queue_and_the_next_one_moves_up() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("dropped").await;
-        let lock = Lock::new(&stage.outsider, &path);
-        let holder = lock.acquire().await.unwrap();
-        let first = lock.enqueue().await.unwrap();
-        let mut second = lock.enqueue().await.unwrap();
-        assert_eq!((first.ahead(), second.ahead()), (Some(1), Some(2)));
-        assert!(second.try_wait().await.unwrap().is_none());
-        drop(first);
-        joined(&stage.outsider, &path, 2).await;
-        within(holder.release()).await.unwrap();
-        let guard = within(second.try_wait()).await.unwrap().expect("nobody is in front");
-        within(guard.release()).await.unwrap();
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_ticket_that_is_dropped_leaves_the_queue_and_the_next_one_moves_up(stage: Stage) {
+    let path = stage.existing("dropped").await;
+    let lock = Lock::new(&stage.outsider, &path);
+    let holder = lock.acquire().await.unwrap();
+    let first = lock.enqueue().await.unwrap();
+    let mut second = lock.enqueue().await.unwrap();
+    assert_eq!((first.ahead(), second.ahead()), (Some(1), Some(2)));
+    assert!(second.try_wait().await.unwrap().is_none());
+    drop(first);
+    joined(&stage.outsider, &path, 2).await;
+    within(holder.release()).await.unwrap();
+    let guard = within(second.try_wait()).await.unwrap().expect("nobody is in front");
+    within(guard.release()).await.unwrap();
+    emptied(&stage.outsider, &path).await;
 }
 
-#[tokio::test]
-async fn tickets_to_read_and_to_write_keep_their_places_between_each_other() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("sides").await;
-        let outside = RwLock::new(&stage.outsider, &path);
-        let writing = outside.write().await.unwrap();
-        let (proxy, zk) = stage.proxied().await;
-        let lock = RwLock::new(&zk, &path);
-        let mark = proxy.mark();
-        let mut first = within(lock.enqueue_read()).await.unwrap();
-        let mut between = within(lock.enqueue_write()).await.unwrap();
-        let mut last = within(lock.enqueue_read()).await.unwrap();
-        for _ in 0..100 {
-            tokio::select! {
-                biased;
-                read = first.wait() => panic!("granted beside a writer: {read:?}"),
-                write = between.wait() => panic!("granted beside a writer: {write:?}"),
-                read = last.wait() => panic!("granted beside a writer: {read:?}"),
-                () = tokio::task::yield_now() => {}
-            }
+#[test_with(on_each_release)]
+async fn tickets_to_read_and_to_write_keep_their_places_between_each_other(stage: Stage) {
+    let path = stage.existing("sides").await;
+    let outside = RwLock::new(&stage.outsider, &path);
+    let writing = outside.write().await.unwrap();
+    let (proxy, zk) = stage.proxied().await;
+    let lock = RwLock::new(&zk, &path);
+    let mark = proxy.mark();
+    let mut first = within(lock.enqueue_read()).await.unwrap();
+    let mut between = within(lock.enqueue_write()).await.unwrap();
+    let mut last = within(lock.enqueue_read()).await.unwrap();
+    for _ in 0..100 {
+        tokio::select! {
+            biased;
+            read = first.wait() => panic!("granted beside a writer: {read:?}"),
+            write = between.wait() => panic!("granted beside a writer: {write:?}"),
+            read = last.wait() => panic!("granted beside a writer: {read:?}"),
+            () = tokio::task::yield_now() => {}
         }
-        let creates = ops(&proxy.frames_since(mark));
-        assert_eq!(creates.iter().filter(|op| **op == OpCode::CREATE2).count(), 3, "{creates:?}");
+    }
+    let creates = ops(&proxy.frames_since(mark));
+    assert_eq!(creates.iter().filter(|op| **op == OpCode::CREATE2).count(), 3, "{creates:?}");
 
-        within(writing.release()).await.unwrap();
-        let first = within(first.wait()).await.unwrap();
-        assert!(within(between.try_wait()).await.unwrap().is_none());
-        assert!(within(last.try_wait()).await.unwrap().is_none());
-        assert!(last.path().is_some());
-        within(first.release()).await.unwrap();
-        let written = within(between.wait()).await.unwrap();
-        // Who has waited with a ticket may go on as any other writer.
-        let reading = within(written.downgrade()).await.unwrap();
-        let last = within(last.wait()).await.unwrap();
-        assert!(matches!(within(between.wait()).await, Err(AcquireError::Used)));
-        within(reading.release()).await.unwrap();
-        within(last.release()).await.unwrap();
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+    within(writing.release()).await.unwrap();
+    let first = within(first.wait()).await.unwrap();
+    assert!(within(between.try_wait()).await.unwrap().is_none());
+    assert!(within(last.try_wait()).await.unwrap().is_none());
+    assert!(last.path().is_some());
+    within(first.release()).await.unwrap();
+    let written = within(between.wait()).await.unwrap();
+    // Who has waited with a ticket may go on as any other writer.
+    let reading = within(written.downgrade()).await.unwrap();
+    let last = within(last.wait()).await.unwrap();
+    assert!(matches!(within(between.wait()).await, Err(AcquireError::Used)));
+    within(reading.release()).await.unwrap();
+    within(last.release()).await.unwrap();
+    emptied(&stage.outsider, &path).await;
 }
 
 /// Also of changes that a waiter does not hear of, which watches the nearest only.
-#[tokio::test]
-async fn a_ticket_is_followed_to_the_front_and_away() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("followed").await;
-        let outside = Lock::new(&stage.outsider, &path);
-        let first = within(outside.acquire()).await.unwrap();
-        let (second, third) = (outside.enqueue().await.unwrap(), outside.enqueue().await.unwrap());
-        let (proxy, zk) = stage.proxied().await;
-        let mut ticket = within(Lock::new(&zk, &path).enqueue()).await.unwrap();
-        let mut positions = ticket.positions().unwrap();
-        let mark = proxy.mark();
-        assert_eq!(within(positions.next()).await, Ok(Some(3)));
-        drop(second);
-        assert_eq!(within(positions.next()).await, Ok(Some(2)));
-        assert_eq!(ticket.ahead(), Some(3));
-        // Who comes behind is no news.
-        let behind = within(outside.enqueue()).await.unwrap();
-        within(first.release()).await.unwrap();
-        assert_eq!(within(positions.next()).await, Ok(Some(1)));
-        drop((third, behind));
-        assert_eq!(within(positions.next()).await, Ok(Some(0)));
-        let frames = proxy.frames_since(mark);
-        assert!(ops(&frames).iter().all(|op| *op == OpCode::GET_CHILDREN2), "{frames}");
-        assert!(ops(&frames).len() <= 7, "{frames}");
+#[test_with(on_each_release)]
+async fn a_ticket_is_followed_to_the_front_and_away(stage: Stage) {
+    let path = stage.existing("followed").await;
+    let outside = Lock::new(&stage.outsider, &path);
+    let first = within(outside.acquire()).await.unwrap();
+    let (second, third) = (outside.enqueue().await.unwrap(), outside.enqueue().await.unwrap());
+    let (proxy, zk) = stage.proxied().await;
+    let mut ticket = within(Lock::new(&zk, &path).enqueue()).await.unwrap();
+    let mut positions = ticket.positions().unwrap();
+    let mark = proxy.mark();
+    assert_eq!(within(positions.next()).await, Ok(Some(3)));
+    drop(second);
+    assert_eq!(within(positions.next()).await, Ok(Some(2)));
+    assert_eq!(ticket.ahead(), Some(3));
+    // Who comes behind is no news.
+    let behind = within(outside.enqueue()).await.unwrap();
+    within(first.release()).await.unwrap();
+    assert_eq!(within(positions.next()).await, Ok(Some(1)));
+    drop((third, behind));
+    assert_eq!(within(positions.next()).await, Ok(Some(0)));
+    let frames = proxy.frames_since(mark);
+    assert!(ops(&frames).iter().all(|op| *op == OpCode::GET_CHILDREN2), "{frames}");
+    assert!(ops(&frames).len() <= 7, "{frames}");
 
-        let guard = within(ticket.wait()).await.unwrap();
-        assert!(ticket.positions().is_none());
-        within(guard.release()).await.unwrap();
-        assert_eq!(within(positions.next()).await, Ok(None));
-    })
-    .await;
+    let guard = within(ticket.wait()).await.unwrap();
+    assert!(ticket.positions().is_none());
+    within(guard.release()).await.unwrap();
+    assert_eq!(within(positions.next()).await, Ok(None));
 }
 
-#[tokio::test]
-async fn a_queue_that_is_full_takes_nobody_and_keeps_no_node() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("full").await;
-        let lock = Lock::builder(&stage.outsider, &path).max_waiters(1).build();
-        let holder = lock.acquire().await.unwrap();
-        let waiting = lock.enqueue().await.unwrap();
-        let refused = lock.acquire().await;
-        assert!(matches!(refused, Err(AcquireError::QueueFull { ahead: 2 })), "{refused:?}");
-        joined(&stage.outsider, &path, 2).await;
-        drop((holder, waiting));
-        emptied(&stage.outsider, &path).await;
-    })
-    .await;
+#[test_with(on_each_release)]
+async fn a_queue_that_is_full_takes_nobody_and_keeps_no_node(stage: Stage) {
+    let path = stage.existing("full").await;
+    let lock = Lock::builder(&stage.outsider, &path).max_waiters(1).build();
+    let holder = lock.acquire().await.unwrap();
+    let waiting = lock.enqueue().await.unwrap();
+    let refused = lock.acquire().await;
+    assert!(matches!(refused, Err(AcquireError::QueueFull { ahead: 2 })), "{refused:?}");
+    joined(&stage.outsider, &path, 2).await;
+    drop((holder, waiting));
+    emptied(&stage.outsider, &path).await;
 }
 
 /// 0 round trips between the release of the one in front and the grant, although three were in line; for two
 /// notifications per release.
-#[tokio::test]
-async fn who_looks_ahead_is_granted_without_a_listing_in_a_longer_line() {
-    on_each_release(async |stage: Stage| {
-        let path = stage.existing("ahead").await;
-        let outside = Lock::new(&stage.outsider, &path);
-        let first = outside.acquire().await.unwrap();
-        let mut second = outside.enqueue().await.unwrap();
-        let (proxy, zk) = stage.proxied().await;
-        let lock = Lock::builder(&zk, &path).look_ahead(true).build();
-        let mut third = within(lock.enqueue()).await.unwrap();
-        let armed = proxy.on(Match::reply(OpCode::GET_DATA).nth(3)).watch();
-        let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2).once()).watch();
-        let third = tokio::spawn(async move { third.wait().await });
-        within(armed.fired()).await;
+#[test_with(on_each_release)]
+async fn who_looks_ahead_is_granted_without_a_listing_in_a_longer_line(stage: Stage) {
+    let path = stage.existing("ahead").await;
+    let outside = Lock::new(&stage.outsider, &path);
+    let first = outside.acquire().await.unwrap();
+    let mut second = outside.enqueue().await.unwrap();
+    let (proxy, zk) = stage.proxied().await;
+    let lock = Lock::builder(&zk, &path).look_ahead(true).build();
+    let mut third = within(lock.enqueue()).await.unwrap();
+    let armed = proxy.on(Match::reply(OpCode::GET_DATA).nth(3)).watch();
+    let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2).once()).watch();
+    let third = tokio::spawn(async move { third.wait().await });
+    within(armed.fired()).await;
 
-        within(first.release()).await.unwrap();
-        let second = within(second.wait()).await.unwrap();
-        // It looks while the second one holds the lock.
-        within(listed.fired()).await;
-        zk.sync("/").await.unwrap();
-        let mark = proxy.mark();
-        within(second.release()).await.unwrap();
-        let guard = within(third).await.unwrap().unwrap();
-        within(guard.release()).await.unwrap();
-        let frames = proxy.frames_since(mark);
-        assert_eq!(ops(&frames), [OpCode::DELETE], "{frames}");
-    })
-    .await;
+    within(first.release()).await.unwrap();
+    let second = within(second.wait()).await.unwrap();
+    // It looks while the second one holds the lock.
+    within(listed.fired()).await;
+    zk.sync("/").await.unwrap();
+    let mark = proxy.mark();
+    within(second.release()).await.unwrap();
+    let guard = within(third).await.unwrap().unwrap();
+    within(guard.release()).await.unwrap();
+    let frames = proxy.frames_since(mark);
+    assert_eq!(ops(&frames), [OpCode::DELETE], "{frames}");
 }

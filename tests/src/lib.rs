@@ -12,9 +12,12 @@ mod input;
 pub mod interop;
 pub mod log;
 pub mod network;
+pub mod patience;
 pub mod pretender;
 pub mod register;
 pub mod sim;
 pub mod site;
 pub mod trial;
 pub mod wire;
+
+pub use zk_tests_attributes::test_with;

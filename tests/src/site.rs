@@ -4,13 +4,16 @@ use std::{
     fmt,
     net::{Ipv4Addr, SocketAddr},
     sync::atomic::{AtomicU64, Ordering},
+    thread,
     time::Duration,
 };
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
+    runtime,
     sync::OnceCell,
+    time::timeout,
 };
 use zk_client::{ConnectOptions, TlsOptions};
 use zk_testkit::{
@@ -101,6 +104,50 @@ struct Secured {
     addr: SocketAddr,
     authority: Authority,
     _front: Option<TlsFront>,
+}
+
+/// Far longer than any test takes on a busy machine, its turn at a server that tests restart included: one that waits for
+/// what never comes fails by its name.
+const TEST_TIME_MAX: Duration = Duration::from_secs(600);
+
+/// Runs a test once for each of these kinds, side by side. Each has a thread to itself, which is named after it.
+///
+/// # Panics
+/// The test does, or it waits for what does not come.
+pub fn on_each(kinds: &[Kind], test: impl AsyncFn(Kind) + Sync) {
+    on_each_with(kinds, runtime::Builder::new_current_thread, test);
+}
+
+/// The same for a test whose tasks need several threads.
+///
+/// # Panics
+/// The test does, or it waits for what does not come.
+pub fn on_each_threaded(kinds: &[Kind], test: impl AsyncFn(Kind) + Sync) {
+    let threaded = || {
+        let mut builder = runtime::Builder::new_multi_thread();
+        builder.worker_threads(2);
+        builder
+    };
+    on_each_with(kinds, threaded, test);
+}
+
+fn on_each_with(
+    kinds: &[Kind],
+    runtime: impl Fn() -> runtime::Builder,
+    test: impl AsyncFn(Kind) + Sync,
+) {
+    thread::scope(|scope| {
+        for &kind in kinds {
+            let test = &test;
+            let runtime = runtime().enable_all().build().unwrap();
+            let thread = thread::Builder::new().name(kind.to_string());
+            let run = move || {
+                let ended = runtime.block_on(async { timeout(TEST_TIME_MAX, test(kind)).await });
+                ended.expect("the test waits for what does not come");
+            };
+            thread.spawn_scoped(scope, run).unwrap();
+        }
+    });
 }
 
 impl Site {

@@ -91,9 +91,8 @@ fn is_test(source: &str, test: &str) -> bool {
     let at = lines.iter().position(|line| begins(line));
     at.is_some_and(|at| {
         let above = lines[..at].iter().rev().take_while(|line| line.starts_with('#'));
-        above
-            .into_iter()
-            .any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
+        let attributes = ["#[test]", "#[test_with(", "#[tokio::test"];
+        above.into_iter().any(|line| attributes.iter().any(|attribute| line.starts_with(attribute)))
     })
 }
 

@@ -1,15 +1,18 @@
 //! What these tests share.
 
 mod frames;
-mod patience;
 mod polls;
 mod stage;
 mod waiter;
 
+pub(crate) use zk_tests::patience::{emptied, joined, within};
+
 pub(crate) use self::{
     frames::ops,
-    patience::{emptied, joined, within},
     polls::{dropped_after, dropped_on_waking, dropped_when},
-    stage::{Stage, client_behind, end_session, end_session_behind, on_each_release, options_for},
+    stage::{
+        Stage, client_behind, end_session, end_session_behind, on_each_release,
+        on_each_release_threaded, options_for,
+    },
     waiter::Waiter,
 };

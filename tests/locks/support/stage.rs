@@ -1,9 +1,7 @@
 //! Servers, clients, and clients behind a proxy.
 
 use std::{
-    future::{Future as _, poll_fn},
     sync::atomic::{AtomicU64, Ordering},
-    thread,
     time::Duration,
 };
 
@@ -11,9 +9,9 @@ use zk_client::Credentials;
 use zk_locks::{Client, ConnectOptions};
 use zk_proto::{Secret, Xid, Zxid, jute::decode_prefix, request::ConnectResponse};
 use zk_testkit::proxy::{self, Proxy};
-use zk_tests::site::{Kind, Site};
+use zk_tests::site::{Site, on_each, on_each_threaded};
 
-use super::patience::within;
+use super::within;
 
 /// How many stages there have been.
 static STAGES: AtomicU64 = AtomicU64::new(0);
@@ -31,30 +29,15 @@ pub(crate) struct Stage {
 }
 
 /// Runs a test on a server of each kind, side by side.
-pub(crate) async fn on_each_release(test: impl AsyncFn(Stage)) {
-    let on = |index: usize| {
-        let test = &test;
-        let kind = Site::PLAIN[index];
-        let mut running = Box::pin(async move {
-            test(Stage::new(Site::shared(kind).await).await).await;
-        });
-        poll_fn(move |cx| {
-            let _blame = Blame(kind);
-            running.as_mut().poll(cx)
-        })
-    };
-    tokio::join!(on(0), on(1), on(2), on(3));
+pub(crate) fn on_each_release(test: impl AsyncFn(Stage) + Sync) {
+    on_each(&Site::PLAIN, async |kind| test(Stage::new(Site::shared(kind).await).await).await);
 }
 
-/// Says on what it was if a test fails.
-struct Blame(Kind);
-
-impl Drop for Blame {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            println!("this was on {}", self.0);
-        }
-    }
+/// The same for a test whose tasks need several threads.
+pub(crate) fn on_each_release_threaded(test: impl AsyncFn(Stage) + Sync) {
+    on_each_threaded(&Site::PLAIN, async |kind| {
+        test(Stage::new(Site::shared(kind).await).await).await;
+    });
 }
 
 impl Stage {

@@ -7,8 +7,8 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::{Frames, Match, Proxy, RuleHandle};
 
 use super::{
-    patience::within,
     stage::{Stage, client_behind},
+    within,
 };
 
 /// A contender that waits behind a proxy of its own.

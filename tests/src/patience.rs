@@ -1,6 +1,6 @@
 //! Waiting for what must happen, without sleeping.
 
-use std::{future::Future, time::Duration};
+use std::time::Duration;
 
 use tokio::time::timeout;
 use zk_locks::{Client, ReadError, Rejection};
@@ -9,18 +9,27 @@ use zk_locks::{Client, ReadError, Rejection};
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Waits for something that must happen.
-pub(crate) async fn within<F: Future>(future: F) -> F::Output {
-    timeout(LIMIT, future).await.expect("it did not happen in time")
+///
+/// # Panics
+/// It does not.
+pub async fn within<F: IntoFuture>(future: F) -> F::Output {
+    timeout(LIMIT, future.into_future()).await.expect("it did not happen in time")
 }
 
 /// Waits until a node has no children, or is not there at all. A test that asks with the client that may have left some sees what
 /// that has done before, and so not an emptiness from before it began.
-pub(crate) async fn emptied(zk: &Client, path: &str) {
+///
+/// # Panics
+/// It keeps some.
+pub async fn emptied(zk: &Client, path: &str) {
     joined(zk, path, 0).await;
 }
 
 /// Waits until a node has so many children.
-pub(crate) async fn joined(zk: &Client, path: &str, count: usize) {
+///
+/// # Panics
+/// It does not get them.
+pub async fn joined(zk: &Client, path: &str, count: usize) {
     let mut last = Vec::new();
     let reached = async {
         loop {
