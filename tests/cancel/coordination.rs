@@ -6,7 +6,7 @@ use zk_locks::{AcquireError, Barrier, CohortLock, DoubleBarrier, Election, Group
 use zk_tests::network::pass;
 
 use crate::{
-    scene::{Scene, plain, scene},
+    scene::{Scene, list, plain},
     stage::{CLIENT, Needs, options},
 };
 
@@ -26,227 +26,169 @@ fn all<const N: usize>(results: [Result<(), String>; N]) -> Result<(), String> {
     results.into_iter().collect()
 }
 
-pub(crate) const COORDINATION: &[Scene] = &[
+pub(crate) const COORDINATION: &[Scene] = list! {
     // The second one behind the first one, which resigns.
-    scene("Election::campaign", Needs::Nothing, |props| {
-        Box::pin(async {
-            let election = Election::new(&props.client, "/election");
-            let first = election.campaign(b"").await;
-            let resign = async {
-                pass(SOON).await;
-                drop(first);
-            };
-            let (second, ()) = tokio::join!(election.campaign(b""), resign);
-            plain(second)
-        })
-    }),
-    scene("Election::campaign_timeout", Needs::Nothing, |props| {
-        Box::pin(async {
-            let election = Election::new(&props.client, "/election");
-            let first = election.campaign(b"").await;
-            let second = timed_out(election.campaign_timeout(b"", SOON).await);
-            all([plain(first), second])
-        })
-    }),
-    scene("Election::candidates", Needs::Nothing, |props| {
-        Box::pin(async {
-            let election = Election::new(&props.client, "/election");
-            let first = election.campaign(b"").await;
-            all([plain(election.candidates().await), plain(first)])
-        })
-    }),
-    scene("Leadership::proclaim", Needs::Nothing, |props| {
-        Box::pin(async {
-            let election = Election::new(&props.client, "/election");
-            let leadership = election.campaign(b"").await.map_err(|error| error.to_string())?;
-            plain(leadership.proclaim(b"new").await)
-        })
-    }),
-    scene("Leadership::resign", Needs::Nothing, |props| {
-        Box::pin(async {
-            let election = Election::new(&props.client, "/election");
-            let leadership = election.campaign(b"").await.map_err(|error| error.to_string())?;
-            plain(leadership.resign().await)
-        })
-    }),
-    scene("Leaders::next", Needs::Nothing, |props| {
-        Box::pin(async {
-            let election = Election::new(&props.client, "/election");
-            let mut leaders = election.observe();
-            let first = leaders.next().await;
-            let (next, leadership) = tokio::join!(leaders.next(), election.campaign(b""));
-            all([plain(first), plain(next), plain(leadership)])
-        })
-    }),
-    scene("LeaderLatch::resign", Needs::Nothing, |props| {
-        Box::pin(async {
-            let latch = Election::new(&props.client, "/election").latch(b"");
+    "Election::campaign", Needs::Nothing, |props| {
+        let election = Election::new(&props.client, "/election");
+        let first = election.campaign(b"").await;
+        let resign = async {
             pass(SOON).await;
-            latch.resign().await;
-            Ok(())
-        })
-    }),
+            drop(first);
+        };
+        let (second, ()) = tokio::join!(election.campaign(b""), resign);
+        plain(second)
+    }
+    "Election::campaign_timeout", Needs::Nothing, |props| {
+        let election = Election::new(&props.client, "/election");
+        let first = election.campaign(b"").await;
+        let second = timed_out(election.campaign_timeout(b"", SOON).await);
+        all([plain(first), second])
+    }
+    "Election::candidates", Needs::Nothing, |props| {
+        let election = Election::new(&props.client, "/election");
+        let first = election.campaign(b"").await;
+        all([plain(election.candidates().await), plain(first)])
+    }
+    "Leadership::proclaim", Needs::Nothing, |props| {
+        let election = Election::new(&props.client, "/election");
+        let leadership = election.campaign(b"").await.map_err(|error| error.to_string())?;
+        plain(leadership.proclaim(b"new").await)
+    }
+    "Leadership::resign", Needs::Nothing, |props| {
+        let election = Election::new(&props.client, "/election");
+        let leadership = election.campaign(b"").await.map_err(|error| error.to_string())?;
+        plain(leadership.resign().await)
+    }
+    "Leaders::next", Needs::Nothing, |props| {
+        let election = Election::new(&props.client, "/election");
+        let mut leaders = election.observe();
+        let first = leaders.next().await;
+        let (next, leadership) = tokio::join!(leaders.next(), election.campaign(b""));
+        all([plain(first), plain(next), plain(leadership)])
+    }
+    "LeaderLatch::resign", Needs::Nothing, |props| {
+        let latch = Election::new(&props.client, "/election").latch(b"");
+        pass(SOON).await;
+        latch.resign().await;
+        Ok(())
+    }
     // Passed on, and the last one after the node was given back.
-    scene("CohortLock::acquire", Needs::Nothing, |props| {
-        Box::pin(async {
-            let lock = CohortLock::new(&props.client, "/cohort");
-            let held_for_a_while = async || {
-                let guard = lock.acquire().await;
-                pass(Duration::from_millis(3)).await;
-                plain(guard)
-            };
-            let (a, b, c) =
-                tokio::join!(held_for_a_while(), held_for_a_while(), held_for_a_while());
-            all([a, b, c])
-        })
-    }),
-    scene("CohortLock::acquire_timeout", Needs::Nothing, |props| {
-        Box::pin(async {
-            let lock = CohortLock::new(&props.client, "/cohort");
-            let first = lock.acquire().await;
-            let second = timed_out(lock.acquire_timeout(SOON).await);
-            all([plain(first), second])
-        })
-    }),
-    scene("CohortLock::try_acquire", Needs::Nothing, |props| {
-        Box::pin(async {
-            let lock = CohortLock::new(&props.client, "/cohort");
-            plain(lock.try_acquire().await)
-        })
-    }),
-    scene("CohortLock::contenders", Needs::Nothing, |props| {
-        Box::pin(async {
-            let lock = CohortLock::new(&props.client, "/cohort");
-            plain(lock.contenders().await)
-        })
-    }),
-    scene("CohortGuard::release", Needs::Nothing, |props| {
-        Box::pin(async {
-            let lock = CohortLock::new(&props.client, "/cohort");
-            let guard = lock.acquire().await.map_err(|error| error.to_string())?;
-            plain(guard.release().await)
-        })
-    }),
-    scene("Barrier::set", Needs::Nothing, |props| {
-        Box::pin(async { plain(Barrier::new(&props.client, "/above/barrier").set().await) })
-    }),
-    scene("Barrier::is_set", Needs::Nothing, |props| {
-        Box::pin(async { plain(Barrier::new(&props.client, "/barrier").is_set().await) })
-    }),
-    scene("Barrier::remove", Needs::Nothing, |props| {
-        Box::pin(async {
-            let barrier = Barrier::new(&props.client, "/barrier");
-            all([plain(barrier.set().await), plain(barrier.remove().await)])
-        })
-    }),
-    scene("Barrier::wait", Needs::Nothing, |props| {
-        Box::pin(async {
-            let barrier = Barrier::new(&props.client, "/barrier");
-            let set = barrier.set().await;
-            let (waited, removed) = tokio::join!(barrier.wait(), async {
-                pass(SOON).await;
-                barrier.remove().await
-            });
-            all([plain(set), plain(waited), plain(removed)])
-        })
-    }),
-    scene("Barrier::wait_timeout", Needs::Nothing, |props| {
-        Box::pin(async {
-            let barrier = Barrier::new(&props.client, "/barrier");
-            let set = barrier.set().await;
-            all([plain(set), timed_out(barrier.wait_timeout(SOON).await)])
-        })
-    }),
-    scene("DoubleBarrier::enter", Needs::Nothing, |props| {
-        Box::pin(async {
-            let barrier = DoubleBarrier::new(&props.client, "/double", 2);
-            let (a, b) = tokio::join!(barrier.enter(), barrier.enter());
-            all([plain(a), plain(b)])
-        })
-    }),
-    scene("DoubleBarrier::enter_timeout", Needs::Nothing, |props| {
-        Box::pin(async {
-            let barrier = DoubleBarrier::new(&props.client, "/double", 2);
-            timed_out(barrier.enter_timeout(SOON).await)
-        })
-    }),
-    scene("Participation::leave", Needs::Nothing, |props| {
-        Box::pin(async {
-            let barrier = DoubleBarrier::new(&props.client, "/double", 2);
-            match tokio::join!(barrier.enter(), barrier.enter()) {
-                (Ok(a), Ok(b)) => {
-                    let (a, b) = tokio::join!(a.leave(), b.leave());
-                    all([plain(a), plain(b)])
-                }
-                (a, b) => all([plain(a), plain(b)]),
-            }
-        })
-    }),
-    scene("Participation::leave_timeout", Needs::Nothing, |props| {
-        Box::pin(async {
-            let barrier = DoubleBarrier::new(&props.client, "/double", 2);
-            match tokio::join!(barrier.enter(), barrier.enter()) {
-                (Ok(a), b) => all([timed_out(a.leave_timeout(SOON).await), plain(b)]),
-                (a, b) => all([plain(a), plain(b)]),
-            }
-        })
-    }),
-    scene("Group::join", Needs::Nothing, |props| {
-        Box::pin(async { plain(Group::new(&props.client, "/group").join(b"").await) })
-    }),
-    scene("Group::members", Needs::Nothing, |props| {
-        Box::pin(async {
-            let group = Group::new(&props.client, "/group");
-            let membership = group.join(b"").await;
-            all([plain(group.members().await), plain(membership)])
-        })
-    }),
-    scene("Membership::leave", Needs::Nothing, |props| {
-        Box::pin(async {
-            let group = Group::new(&props.client, "/group");
-            let membership = group.join(b"").await.map_err(|error| error.to_string())?;
-            plain(membership.leave().await)
-        })
-    }),
-    scene("Members::next", Needs::Nothing, |props| {
-        Box::pin(async {
-            let group = Group::new(&props.client, "/group");
-            let mut members = group.follow();
-            let first = members.next().await;
-            let (next, membership) = tokio::join!(members.next(), group.join(b""));
-            all([plain(first), plain(next), plain(membership)])
-        })
-    }),
-    scene("PersistentNode::start", Needs::Nothing, |props| {
-        Box::pin(async {
-            let options = options(&props.network, CLIENT);
-            plain(PersistentNode::start(options, "/kept", b"").await)
-        })
-    }),
-    scene("PersistentNode::start_with_acl", Needs::Nothing, |props| {
-        Box::pin(async {
-            let options = options(&props.network, CLIENT);
-            let acl = [zk_locks::Acl::open_unsafe()].into_iter().collect();
-            plain(PersistentNode::start_with_acl(options, "/kept", b"", &acl).await)
-        })
-    }),
-    scene("PersistentNode::present", Needs::Nothing, |props| {
-        Box::pin(async {
-            let options = options(&props.network, CLIENT);
-            let node = PersistentNode::start(options, "/kept", b"").await;
-            let node = node.map_err(|error| error.to_string())?;
-            node.present().await;
-            Ok(())
-        })
-    }),
-    scene("PersistentNode::close", Needs::Nothing, |props| {
-        Box::pin(async {
-            let options = options(&props.network, CLIENT);
-            let node = PersistentNode::start(options, "/kept", b"").await;
-            let node = node.map_err(|error| error.to_string())?;
+    "CohortLock::acquire", Needs::Nothing, |props| {
+        let lock = CohortLock::new(&props.client, "/cohort");
+        let held_for_a_while = async || {
+            let guard = lock.acquire().await;
+            pass(Duration::from_millis(3)).await;
+            plain(guard)
+        };
+        let (a, b, c) =
+            tokio::join!(held_for_a_while(), held_for_a_while(), held_for_a_while());
+        all([a, b, c])
+    }
+    "CohortLock::acquire_timeout", Needs::Nothing, |props| {
+        let lock = CohortLock::new(&props.client, "/cohort");
+        let first = lock.acquire().await;
+        let second = timed_out(lock.acquire_timeout(SOON).await);
+        all([plain(first), second])
+    }
+    "CohortLock::try_acquire", Needs::Nothing, |props| {
+        let lock = CohortLock::new(&props.client, "/cohort");
+        plain(lock.try_acquire().await)
+    }
+    "CohortLock::contenders", Needs::Nothing, |props| {
+        let lock = CohortLock::new(&props.client, "/cohort");
+        plain(lock.contenders().await)
+    }
+    "CohortGuard::release", Needs::Nothing, |props| {
+        let lock = CohortLock::new(&props.client, "/cohort");
+        let guard = lock.acquire().await.map_err(|error| error.to_string())?;
+        plain(guard.release().await)
+    }
+    "Barrier::set", Needs::Nothing, |props| { plain(Barrier::new(&props.client, "/above/barrier").set().await) }
+    "Barrier::is_set", Needs::Nothing, |props| { plain(Barrier::new(&props.client, "/barrier").is_set().await) }
+    "Barrier::remove", Needs::Nothing, |props| {
+        let barrier = Barrier::new(&props.client, "/barrier");
+        all([plain(barrier.set().await), plain(barrier.remove().await)])
+    }
+    "Barrier::wait", Needs::Nothing, |props| {
+        let barrier = Barrier::new(&props.client, "/barrier");
+        let set = barrier.set().await;
+        let (waited, removed) = tokio::join!(barrier.wait(), async {
             pass(SOON).await;
-            node.close().await;
-            Ok(())
-        })
-    }),
-];
+            barrier.remove().await
+        });
+        all([plain(set), plain(waited), plain(removed)])
+    }
+    "Barrier::wait_timeout", Needs::Nothing, |props| {
+        let barrier = Barrier::new(&props.client, "/barrier");
+        let set = barrier.set().await;
+        all([plain(set), timed_out(barrier.wait_timeout(SOON).await)])
+    }
+    "DoubleBarrier::enter", Needs::Nothing, |props| {
+        let barrier = DoubleBarrier::new(&props.client, "/double", 2);
+        let (a, b) = tokio::join!(barrier.enter(), barrier.enter());
+        all([plain(a), plain(b)])
+    }
+    "DoubleBarrier::enter_timeout", Needs::Nothing, |props| {
+        let barrier = DoubleBarrier::new(&props.client, "/double", 2);
+        timed_out(barrier.enter_timeout(SOON).await)
+    }
+    "Participation::leave", Needs::Nothing, |props| {
+        let barrier = DoubleBarrier::new(&props.client, "/double", 2);
+        match tokio::join!(barrier.enter(), barrier.enter()) {
+            (Ok(a), Ok(b)) => {
+                let (a, b) = tokio::join!(a.leave(), b.leave());
+                all([plain(a), plain(b)])
+            }
+            (a, b) => all([plain(a), plain(b)]),
+        }
+    }
+    "Participation::leave_timeout", Needs::Nothing, |props| {
+        let barrier = DoubleBarrier::new(&props.client, "/double", 2);
+        match tokio::join!(barrier.enter(), barrier.enter()) {
+            (Ok(a), b) => all([timed_out(a.leave_timeout(SOON).await), plain(b)]),
+            (a, b) => all([plain(a), plain(b)]),
+        }
+    }
+    "Group::join", Needs::Nothing, |props| { plain(Group::new(&props.client, "/group").join(b"").await) }
+    "Group::members", Needs::Nothing, |props| {
+        let group = Group::new(&props.client, "/group");
+        let membership = group.join(b"").await;
+        all([plain(group.members().await), plain(membership)])
+    }
+    "Membership::leave", Needs::Nothing, |props| {
+        let group = Group::new(&props.client, "/group");
+        let membership = group.join(b"").await.map_err(|error| error.to_string())?;
+        plain(membership.leave().await)
+    }
+    "Members::next", Needs::Nothing, |props| {
+        let group = Group::new(&props.client, "/group");
+        let mut members = group.follow();
+        let first = members.next().await;
+        let (next, membership) = tokio::join!(members.next(), group.join(b""));
+        all([plain(first), plain(next), plain(membership)])
+    }
+    "PersistentNode::start", Needs::Nothing, |props| {
+        let options = options(&props.network, CLIENT);
+        plain(PersistentNode::start(options, "/kept", b"").await)
+    }
+    "PersistentNode::start_with_acl", Needs::Nothing, |props| {
+        let options = options(&props.network, CLIENT);
+        let acl = [zk_locks::Acl::open_unsafe()].into_iter().collect();
+        plain(PersistentNode::start_with_acl(options, "/kept", b"", &acl).await)
+    }
+    "PersistentNode::present", Needs::Nothing, |props| {
+        let options = options(&props.network, CLIENT);
+        let node = PersistentNode::start(options, "/kept", b"").await;
+        let node = node.map_err(|error| error.to_string())?;
+        node.present().await;
+        Ok(())
+    }
+    "PersistentNode::close", Needs::Nothing, |props| {
+        let options = options(&props.network, CLIENT);
+        let node = PersistentNode::start(options, "/kept", b"").await;
+        let node = node.map_err(|error| error.to_string())?;
+        pass(SOON).await;
+        node.close().await;
+        Ok(())
+    }
+};

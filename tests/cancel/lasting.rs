@@ -7,7 +7,7 @@ use zk_locks::{DurableGuard, DurableLock};
 use zk_tests::network::pass;
 
 use crate::{
-    scene::{Scene, plain, scene},
+    scene::{Scene, list, plain},
     stage::{CLIENT, Needs, Props, options},
 };
 
@@ -30,13 +30,7 @@ async fn service(zk: zk_client::Client) -> Result<(), Infallible> {
     Ok(())
 }
 
-macro_rules! scenes {
-    ($($future:literal, $needs:expr, |$props:ident| $body:block)*) => {
-        &[$(scene($future, $needs, |$props| Box::pin(async move { $body }))),*]
-    };
-}
-
-pub(crate) const LASTING: &[Scene] = scenes! {
+pub(crate) const LASTING: &[Scene] = list! {
     "DurableLock::acquire", Needs::Nothing, |props| {
         let guard = held(props).await?;
         plain(guard.release().await)

@@ -10,7 +10,7 @@ use zk_locks::{
 use zk_tests::network::pass;
 
 use crate::{
-    scene::{Scene, kept, plain, scene},
+    scene::{Scene, kept, list, plain},
     stage::{Needs, Props},
 };
 
@@ -85,13 +85,7 @@ fn or_late<T>(result: Result<T, AcquireError>) -> Result<(), String> {
     }
 }
 
-macro_rules! scenes {
-    ($($future:literal, $needs:expr, |$props:ident| $body:block)*) => {
-        &[$(scene($future, $needs, |$props| Box::pin(async move { $body }))),*]
-    };
-}
-
-pub(crate) const RECIPES: &[Scene] = scenes! {
+pub(crate) const RECIPES: &[Scene] = list! {
     "CreateAllProtected", Needs::LockPath, |props| {
         let seat = |path| props.client.create(path, b"").mode(CreateMode::EphemeralSequential);
         let seats = ["/lock/a-", "/b-"].map(|path| seat(path).protected());

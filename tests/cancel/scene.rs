@@ -40,6 +40,14 @@ pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
     ("Started", "what protected creates become when they are awaited; no public name"),
 ];
 
+/// A list of futures: the name, what there is, and what is done.
+macro_rules! list {
+    ($($future:literal, $needs:expr, |$props:ident| $body:block)*) => {
+        &[$($crate::scene::scene($future, $needs, |$props| Box::pin(async move { $body }))),*]
+    };
+}
+pub(crate) use list;
+
 fn text(error: impl std::fmt::Debug) -> String {
     format!("{error:?}")
 }
