@@ -4,7 +4,10 @@ use std::{env, process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
 use zk_testkit::real::{Ensemble, Release};
-use zk_tests::interop::{Contend, Demands, Fault, Options, Scenario, Tools, contend, run};
+use zk_tests::{
+    faults::Fault,
+    interop::{Contend, Demands, Options, Scenario, Tools, contend, run},
+};
 
 /// Runs processes of Curator, kazoo and zk-locks on one lock, with kills and broken connections.
 ///

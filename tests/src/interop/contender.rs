@@ -1,17 +1,9 @@
 //! A contender that uses `zk-locks`, in a process of its own.
 
-use std::{io::Read as _, process, thread, time::Duration};
+use std::{io::Read as _, net::Ipv4Addr, process, thread, time::Duration};
 
 use clap::Args;
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    net::{
-        TcpStream,
-        tcp::{OwnedReadHalf, OwnedWriteHalf},
-    },
-    task::JoinSet,
-    time::timeout,
-};
+use tokio::{task::JoinSet, time::timeout};
 use zk_client::{CreateMode, SessionState};
 use zk_locks::{Client, ConnectOptions, Election, Guard, LatchState, Lock, RwLock, Semaphore};
 
@@ -20,7 +12,7 @@ use super::{
     request::{Answer, Request},
     scenario::Scenario,
 };
-use crate::differential::Chance;
+use crate::{differential::Chance, lines::LineConnection};
 
 /// What a contender is told. Those of other implementations are told the same, in this order.
 #[derive(Args, Clone, Debug)]
@@ -107,19 +99,16 @@ struct Contender {
 
 /// The register, over a connection of our own.
 struct Desk {
-    answers: BufReader<OwnedReadHalf>,
-    requests: OwnedWriteHalf,
+    connection: LineConnection,
     ended: bool,
     gone: bool,
 }
 
 impl Contender {
     async fn new(told: Contend) -> Result<Self, Failure> {
-        let stream = TcpStream::connect(("127.0.0.1", told.register)).await?;
-        stream.set_nodelay(true)?;
-        let (reader, requests) = stream.into_split();
-        let answers = BufReader::new(reader);
-        let mut register = Desk { answers, requests, ended: false, gone: false };
+        let addr = (Ipv4Addr::LOCALHOST, told.register).into();
+        let connection = LineConnection::connect(addr).await?;
+        let mut register = Desk { connection, ended: false, gone: false };
         register.ask(&Request::Hello { party: told.party, name: told.name.clone() }).await?;
         let chance = Chance::stream(u64::from(process::id()), told.name.len() as u64);
         Ok(Self { told, register, chance })
@@ -275,10 +264,7 @@ impl Desk {
     /// Whether the register agrees.
     async fn ask(&mut self, request: &Request) -> Result<bool, Failure> {
         self.gone = true;
-        self.requests.write_all(format!("{request}\n").as_bytes()).await?;
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer).await?;
-        let answer: Answer = answer.trim_end().parse()?;
+        let answer: Answer = self.connection.ask(&request.to_string()).await?.parse()?;
         self.gone = false;
         self.ended |= answer == Answer::End;
         Ok(answer == Answer::Ok)

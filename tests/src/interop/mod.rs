@@ -11,7 +11,6 @@
 //! | `foreign` | the others: how they are fetched |
 //! | `process` | starting, stopping and killing any of them |
 //! | `scenario` | which recipe, whose processes, and what has to have been seen |
-//! | `fault` | what goes wrong, and how often |
 //! | `stage` | processes behind proxies, and what is done to them |
 //! | `run` | all of it together |
 //! | `report` | what came of it |
@@ -19,7 +18,6 @@
 mod claim;
 mod contender;
 mod counts;
-mod fault;
 mod foreign;
 mod ledger;
 mod process;
@@ -34,7 +32,6 @@ pub use self::{
     claim::{Claim, Mode, Party},
     contender::{Contend, contend},
     counts::{Counts, Violation, Who},
-    fault::Fault,
     foreign::Tools,
     process::Process,
     register::{Pause, Register},

@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
-    net::{Ipv4Addr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -12,10 +11,7 @@ use std::{
 };
 
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    net::{TcpListener, TcpStream},
     sync::{Mutex, Notify},
-    task::JoinSet,
     time::timeout,
 };
 use zk_client::{Client, ConnectOptions, ReadError, Rejection, SessionState};
@@ -26,6 +22,7 @@ use super::{
     ledger::Ledger,
     request::{Answer, Request},
 };
+use crate::lines::{LineConnection, LineServer};
 
 /// Of the session that asks for the truth.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,10 +33,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// A ledger that contenders talk to over loopback.
 #[derive(Debug)]
 pub struct Register {
-    addr: SocketAddr,
     desk: Arc<Desk>,
     /// Connections are closed, and so contenders ended, when this is dropped.
-    _serving: JoinSet<()>,
+    server: LineServer,
 }
 
 #[derive(Debug)]
@@ -107,8 +103,6 @@ impl Register {
     /// # Errors
     /// There is no free port.
     pub async fn open(servers: &str, permits: usize) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let addr = listener.local_addr()?;
         let book = Book {
             ledger: Ledger::new(permits),
             witness: Witness { servers: servers.to_owned(), client: None },
@@ -121,15 +115,15 @@ impl Register {
             connections: AtomicU64::new(0),
             ending: AtomicBool::new(false),
         });
-        let mut serving = JoinSet::new();
-        serving.spawn(accept(listener, desk.clone()));
-        Ok(Self { addr, desk, _serving: serving })
+        let serving = desk.clone();
+        let server = LineServer::open(move |lines| serving.clone().attend(lines)).await?;
+        Ok(Self { desk, server })
     }
 
     /// Where contenders find it.
     #[must_use]
     pub fn port(&self) -> u16 {
-        self.addr.port()
+        self.server.addr().port()
     }
 
     /// What has happened so far.
@@ -183,31 +177,20 @@ impl Register {
     }
 }
 
-async fn accept(listener: TcpListener, desk: Arc<Desk>) {
-    let mut visits = JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        while visits.try_join_next().is_some() {}
-        let desk = desk.clone();
-        visits.spawn(async move {
-            let connection = desk.connections.fetch_add(1, Ordering::Relaxed);
-            if let Err(error) = desk.serve(stream, connection).await {
-                // Killed contenders leave half a line, or a reset, behind.
-                tracing::debug!(%error, connection, "a contender has gone");
-            }
-            let mut book = desk.book.lock().await;
-            book.ledger.disconnected(connection);
-            book.names.remove(&connection);
-        });
-    }
-}
-
 impl Desk {
-    async fn serve(&self, stream: TcpStream, connection: u64) -> io::Result<()> {
-        stream.set_nodelay(true)?;
-        let (reader, mut writer) = stream.into_split();
-        let mut lines = BufReader::new(reader).lines();
+    /// Serves a contender until it has gone.
+    async fn attend(self: Arc<Self>, lines: LineConnection) -> io::Result<()> {
+        let connection = self.connections.fetch_add(1, Ordering::Relaxed);
+        let served = self.serve(lines, connection).await;
+        let mut book = self.book.lock().await;
+        book.ledger.disconnected(connection);
+        book.names.remove(&connection);
+        served
+    }
+
+    async fn serve(&self, mut lines: LineConnection, connection: u64) -> io::Result<()> {
         let mut party = None;
-        while let Some(line) = lines.next_line().await? {
+        while let Some(line) = lines.hear().await? {
             let request = line.parse().map_err(io::Error::other)?;
             let answer = match (request, party) {
                 (Request::Hello { party: said, name }, _) => {
@@ -218,7 +201,7 @@ impl Desk {
                 (request, Some(party)) => self.answer(connection, party, request).await,
                 (_, None) => return Err(io::Error::other("no hello")),
             };
-            writer.write_all(format!("{}\n", answer.name()).as_bytes()).await?;
+            lines.say(answer.name()).await?;
         }
         Ok(())
     }

@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 use super::{
     counts::{Counts, Who},
-    fault::Fault,
     run::Options,
 };
+use crate::faults::Fault;
 
 /// What came of a run.
 #[derive(Clone, Debug)]

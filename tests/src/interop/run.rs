@@ -8,9 +8,9 @@ use std::{
 use zk_testkit::real::Ensemble;
 
 use super::{
-    claim::Party, counts::Counts, fault::Fault, foreign::Tools, report::Report, scenario::Scenario,
-    stage::Stage,
+    claim::Party, counts::Counts, foreign::Tools, report::Report, scenario::Scenario, stage::Stage,
 };
+use crate::faults::Fault;
 
 /// What is to be run.
 #[derive(Clone, Debug)]

@@ -14,13 +14,15 @@ use zk_testkit::{proxy::Proxy, real::Ensemble};
 use super::{
     claim::Party,
     contender::Contend,
-    fault::{Deck, Fault},
     foreign::Tools,
     process::Process,
     register::{Pause, Register},
     run::{Error, Options},
 };
-use crate::differential::Chance;
+use crate::{
+    differential::Chance,
+    faults::{Deck, Fault},
+};
 
 /// How often what others do is looked at.
 const LOOK: Duration = Duration::from_millis(20);

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use clap::Args;
 use tokio::{task::JoinSet, time::timeout};
 use zk_client::OpCode;
 use zk_locks::{Client, ConnectError, ConnectOptions, Lock};
@@ -18,7 +19,7 @@ use zk_testkit::{
     real::{Release, Server},
 };
 
-use super::{Report, report::tenths};
+use super::{Report, in_millis, report::tenths};
 
 const PATH: &str = "/handoff/lock";
 
@@ -29,15 +30,19 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What a trial is to be like.
-#[derive(Clone, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct Options {
     /// How many contend, one trial after the other.
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [2, 16, 64])]
     pub contenders: Vec<usize>,
     /// Acquisitions of all together.
+    #[arg(long, value_name = "N", default_value_t = 5000)]
     pub acquisitions: usize,
-    /// For how long each holds the lock; zero for not at all.
+    /// For how long each holds the lock, in milliseconds; 0 for not at all.
+    #[arg(long, value_name = "MS", default_value = "0", value_parser = in_millis)]
     pub hold: Duration,
     /// The server.
+    #[arg(skip = Release::V3_9)]
     pub release: Release,
 }
 

@@ -9,12 +9,10 @@
 //! | `rolling` | every recipe, while the members of an ensemble are killed one after the other |
 //! | `severed` | holders on a member that is cut off from its leader, and who gets their locks |
 //! | `client` | reads, writes and watches, while the members of an ensemble are killed and stopped |
-//! | `counter` | where those who are watched come by: a socket, and somebody to serve each |
 //! | `report` | what a trial has found, as a table or as JSON |
 
 pub mod client;
 pub mod cohort;
-mod counter;
 pub mod fencing;
 pub mod handoff;
 mod report;
@@ -22,4 +20,23 @@ pub mod rolling;
 pub mod severed;
 pub mod waiters;
 
+use std::{num::ParseIntError, time::Duration};
+
+use clap::builder::RangedU64ValueParser;
+
 pub use report::Report;
+
+/// An option in milliseconds.
+fn in_millis(text: &str) -> Result<Duration, ParseIntError> {
+    text.parse().map(Duration::from_millis)
+}
+
+/// An option in seconds.
+fn in_seconds(text: &str) -> Result<Duration, ParseIntError> {
+    text.parse().map(Duration::from_secs)
+}
+
+/// An option that is so many at least.
+fn at_least(least: u64) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(least..)
+}

@@ -4,6 +4,8 @@ use std::{fmt, time::Duration};
 
 use serde_json::{Map, Value, json};
 
+use crate::faults::Struck;
+
 /// Figures by name, in the order of their telling, and everything that should not have happened.
 #[derive(Debug)]
 pub struct Report {
@@ -29,6 +31,15 @@ impl Report {
                 self.figure(format!("{name}, {share}, ms"), millis(duration));
             }
         }
+    }
+
+    /// What has happened to members.
+    pub(super) fn struck(&mut self, struck: &Struck) {
+        self.figure("members killed", struck.kills);
+        self.figure("of them: leaders", struck.leaders_killed);
+        self.figure("members stopped for a while", struck.pauses);
+        self.figure("of them: leaders that were stopped", struck.leaders_paused);
+        self.figure("changes of the leader", struck.leader_changes);
     }
 
     pub(super) fn violation(&mut self, what: impl Into<String>) {

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use clap::Args;
 use tokio::{task::JoinSet, time::timeout};
 use zk_client::Session;
 use zk_locks::{Client, ConnectOptions, Guard, Lease, Lock, Status};
@@ -18,21 +19,28 @@ use super::Report;
 const PATIENCE: u32 = 10;
 
 /// What a trial is to be like.
-#[derive(Clone, Copy, Debug)]
+#[derive(Args, Clone, Copy, Debug)]
 pub struct Options {
-    /// Sessions that hold a lock each, in each round.
+    /// How many hold a lock each, in each round.
+    #[arg(long, value_name = "N", default_value_t = 40)]
     pub holders: usize,
     /// How often the member is cut off.
+    #[arg(long, value_name = "N", default_value_t = 5)]
     pub rounds: usize,
-    /// The unit of the servers' timers.
+    /// Whether every answer counts, as by `Lease::Connection`: they believe for too long then.
+    #[arg(long)]
+    pub by_connection: bool,
+    /// The unit of the servers' timers, as most servers have it.
+    #[arg(skip = Duration::from_secs(2))]
     pub tick: Duration,
     /// For how many of them a member goes on that does not hear of its leader.
+    #[arg(skip = 5u32)]
     pub sync_limit: u32,
     /// What holders and waiters wish for.
+    #[arg(skip = Duration::from_secs(6))]
     pub session_timeout: Duration,
-    /// What the holders count their leases by.
-    pub lease: Lease,
     /// The servers.
+    #[arg(skip = Release::V3_9)]
     pub release: Release,
 }
 
@@ -99,7 +107,7 @@ pub async fn run(options: Options) -> Result<Report, Box<dyn Error>> {
     report.figure("holders that believed in them still", believed);
     report.figure("longest time they would have gone on for, ms", latest.as_secs_f64() * 1e3);
     report.expect(changes == options.holders * options.rounds, || "locks are stuck".to_owned());
-    if options.lease != Lease::Connection {
+    if !options.by_connection {
         report.expect(believed == 0, || format!("{believed} holders believed for too long"));
     }
     Ok(report)
@@ -110,7 +118,8 @@ async fn round(ensemble: &Ensemble, options: Options) -> Result<Vec<Belief>, Box
     let leader = ensemble.wait_for_all().await?;
     let connect = async |servers: String| {
         let wished = ConnectOptions::new(&servers)?.session_timeout(options.session_timeout);
-        wished.lease(options.lease).connect().await
+        let lease = if options.by_connection { Lease::Connection } else { Lease::default() };
+        wished.lease(lease).connect().await
     };
     let (mut changes, mut pastimes) = (JoinSet::new(), JoinSet::new());
     let stage = connect(ensemble.connect_string_of(&[leader])).await?;

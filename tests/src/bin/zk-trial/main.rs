@@ -7,7 +7,7 @@ use std::{error::Error, process::ExitCode};
 use clap::Parser as _;
 use zk_tests::trial::{Report, client, cohort, fencing, handoff, rolling, severed, waiters};
 
-use self::args::{Cli, Command, Holder};
+use self::args::{Cli, Command};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -24,19 +24,19 @@ async fn main() -> ExitCode {
 
 async fn execute(command: Command) -> Result<Option<Report>, Box<dyn Error>> {
     Ok(Some(match command {
-        Command::Waiters(args) => waiters::run(args.into()).await?,
-        Command::Handoff(args) => handoff::run(&args.into()).await?,
-        Command::Cohort(args) => cohort::run(&args.options()?).await?,
-        Command::Member(args) => {
-            cohort::member::run(args.into()).await?;
+        Command::Waiters(options) => waiters::run(options).await?,
+        Command::Handoff(options) => handoff::run(&options).await?,
+        Command::Cohort(options) => cohort::run(&options).await?,
+        Command::Fencing(options) => fencing::run(&options).await?,
+        Command::Client(options) => client::run(options).await?,
+        Command::Rolling(options) => rolling::run(options).await?,
+        Command::Severed(options) => severed::run(options).await?,
+        Command::Member(member) => {
+            cohort::member::run(member).await?;
             return Ok(None);
         }
-        Command::Fencing(args) => fencing::run(&args.options()?).await?,
-        Command::Client(args) => client::run(args.into()).await?,
-        Command::Rolling(args) => rolling::run(args.into()).await?,
-        Command::Severed(args) => severed::run(args.into()).await?,
-        Command::Holder(Holder { servers, path, store, care }) => {
-            fencing::holder::run(&servers, &path, store, care).await?;
+        Command::Holder(holder) => {
+            fencing::holder::run(holder).await?;
             return Ok(None);
         }
     }))

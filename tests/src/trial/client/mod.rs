@@ -12,14 +12,12 @@
 //! | `stream` | a watch that goes on: no version of a register is left out between two gaps that it tells of |
 //! | `copy` | a cache, which is equal to the servers' nodes at the end |
 //! | `tap` | what servers say on the wire: transactions never go back |
-//! | `faults` | who is killed or stopped, and when |
 //! | `verdict` | what each member has at the end, beside what the accounts say |
 
 mod account;
 mod arena;
 mod change;
 mod copy;
-mod faults;
 mod layout;
 mod sentry;
 mod session;
@@ -38,6 +36,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use clap::Args;
 use tokio::{
     runtime::Handle,
     task::JoinSet,
@@ -50,10 +49,27 @@ use self::{
     arena::{Arena, Phase},
     session::Role,
 };
-use super::Report;
+use super::{Report, at_least, in_millis, in_seconds};
+use crate::faults::{Fault, Strike, strike_members};
 
 /// Longer than an election, so that few sessions are lost; shorter than two of the longest pauses.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
+
+/// Long enough for sessions to notice: they hear nothing for two thirds of their timeout.
+const LONG: Option<Duration> = Some(Duration::from_secs(5));
+
+/// Too short for that, and for the leader to give a follower up.
+const SHORT: Option<Duration> = Some(Duration::from_millis(800));
+
+/// What happens to members, one after the other.
+const ROUND: [Strike; 6] = [
+    Strike { fault: Fault::Kill, is_leader: true, time: None },
+    Strike { fault: Fault::Pause, is_leader: false, time: LONG },
+    Strike { fault: Fault::Kill, is_leader: false, time: None },
+    Strike { fault: Fault::Pause, is_leader: true, time: None },
+    Strike { fault: Fault::Pause, is_leader: false, time: SHORT },
+    Strike { fault: Fault::Pause, is_leader: true, time: SHORT },
+];
 
 /// How long tasks may take to come to their end: whoever is stuck has lost an answer or an event.
 const FINISH_LIMIT: Duration = Duration::from_secs(120);
@@ -62,17 +78,22 @@ const FINISH_LIMIT: Duration = Duration::from_secs(120);
 const GONE_LIMIT: Duration = Duration::from_secs(10);
 
 /// What a trial is to be like.
-#[derive(Clone, Copy, Debug)]
+#[derive(Args, Clone, Copy, Debug)]
 pub struct Options {
-    /// For how long members are killed and stopped at least.
+    /// For how long members are killed and stopped at least, in seconds.
+    #[arg(long = "seconds", value_name = "S", default_value = "600", value_parser = in_seconds)]
     pub time: Duration,
-    /// From one to the next at least.
+    /// From one fault to the next at least, in milliseconds.
+    #[arg(long, value_name = "MS", default_value = "2000", value_parser = in_millis)]
     pub every: Duration,
     /// Tasks, four of each session: two writers, one with watches that fire once, and one with a stream or a cache.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least(1))]
     pub tasks: usize,
-    /// How long each task waits between two turns at least.
+    /// How long each task waits between two turns at least, in milliseconds.
+    #[arg(long, value_name = "MS", default_value = "10", value_parser = in_millis)]
     pub pause: Duration,
     /// The servers.
+    #[arg(skip = Release::V3_9)]
     pub release: Release,
 }
 
@@ -95,8 +116,9 @@ pub async fn run(options: Options) -> Result<Report, Box<dyn Error>> {
         for number in 0..sessions {
             running.spawn(session::run(arena.clone(), number, Role::of_session(number)));
         }
-        match faults::run(&ensemble, options).await {
-            Ok(faults) => faults.tell(&mut report),
+        let enough = (options.time, ROUND.len());
+        match strike_members(&ensemble, &ROUND, options.every, enough, async |_| Ok(())).await {
+            Ok(struck) => report.struck(&struck),
             Err(error) => report.violation(format!("the servers: {error}")),
         }
         arena.enter(Phase::Ending);

@@ -7,13 +7,12 @@ use std::{
     time::Instant,
 };
 
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    net::TcpStream,
-    sync::watch,
-};
+use tokio::sync::watch;
 
-use crate::{register::Register, trial::counter::Counter};
+use crate::{
+    lines::{LineConnection, LineServer},
+    register::Register,
+};
 
 /// A hall for one at a time, behind a socket. Tasks have a connection each, and begin with the number of their
 /// process. Each line after that is `ask`, which is not answered; `enter TOKEN LOCAL`, which is answered by `go`, or
@@ -21,7 +20,7 @@ use crate::{register::Register, trial::counter::Counter};
 #[derive(Debug)]
 pub(super) struct Hall {
     shared: Arc<Shared>,
-    counter: Counter,
+    server: LineServer,
 }
 
 #[derive(Debug)]
@@ -57,12 +56,12 @@ impl Hall {
             open: watch::Sender::new(false),
         });
         let serving = shared.clone();
-        let counter = Counter::open(move |stream| serving.clone().serve(stream)).await?;
-        Ok(Self { shared, counter })
+        let server = LineServer::open(move |lines| serving.clone().serve(lines)).await?;
+        Ok(Self { shared, server })
     }
 
     pub(super) const fn addr(&self) -> SocketAddr {
-        self.counter.addr()
+        self.server.addr()
     }
 
     /// Waits until so many tasks have asked for the lock.
@@ -78,22 +77,19 @@ impl Hall {
 
     /// Who was there, in this order, and what happened that should not.
     pub(super) fn close(self) -> (Vec<Visit>, (usize, Vec<String>)) {
-        drop(self.counter);
+        drop(self.server);
         let visits = std::mem::take(&mut *self.shared.book());
         (visits, self.shared.register.violations())
     }
 }
 
 impl Shared {
-    async fn serve(self: Arc<Self>, stream: TcpStream) -> io::Result<()> {
-        stream.set_nodelay(true)?;
-        let (reader, mut writer) = stream.into_split();
-        let mut lines = BufReader::new(reader).lines();
-        let process = lines.next_line().await?.and_then(|line| line.parse().ok());
+    async fn serve(self: Arc<Self>, mut lines: LineConnection) -> io::Result<()> {
+        let process = lines.hear().await?.and_then(|line| line.parse().ok());
         let process = process.ok_or(io::ErrorKind::InvalidData)?;
         let mut has_asked = false;
         let mut inside = None;
-        while let Some(line) = lines.next_line().await? {
+        while let Some(line) = lines.hear().await? {
             let mut words = line.split(' ');
             let answer = match words.next() {
                 Some("ask") => {
@@ -116,11 +112,11 @@ impl Shared {
                     let Some(shown) = inside.take() else { break };
                     self.leave(process);
                     self.register.leave(shown);
-                    "ok\n"
+                    "ok"
                 }
                 _ => break,
             };
-            writer.write_all(answer.as_bytes()).await?;
+            lines.say(answer).await?;
         }
         // Whoever goes without a word stays inside, and is found there by the next one.
         Ok(())
@@ -131,7 +127,7 @@ impl Shared {
         let is_counted = book.len() < self.wanted;
         let now = Instant::now();
         book.push(Visit { process, token, entered: now, left: now, is_counted });
-        if is_counted { "go\n" } else { "last\n" }
+        if is_counted { "go" } else { "last" }
     }
 
     fn leave(&self, process: usize) {

@@ -2,34 +2,34 @@
 
 use std::{error::Error, net::SocketAddr, time::Duration};
 
+use clap::Args;
 use rustix::process::{Signal, set_parent_process_death_signal};
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
-    net::{
-        TcpStream,
-        tcp::{OwnedReadHalf, OwnedWriteHalf},
-    },
-    task::JoinSet,
-    time::timeout,
-};
+use tokio::{task::JoinSet, time::timeout};
 use zk_locks::{CohortLock, ConnectOptions, FencingToken, Passing};
 
-use super::{MOST, SESSION_TIMEOUT, TIME};
+use super::{super::in_millis, MOST, SESSION_TIMEOUT, TIME};
+use crate::lines::LineConnection;
 
 /// What a process is to do.
-#[derive(Clone, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct Member {
     /// The servers.
+    #[arg(long)]
     pub servers: String,
     /// The lock.
+    #[arg(long)]
     pub path: String,
     /// What the lock protects.
+    #[arg(long)]
     pub hall: SocketAddr,
     /// Which process this is.
+    #[arg(long)]
     pub number: usize,
     /// How many tasks it has.
+    #[arg(long)]
     pub tasks: usize,
-    /// How long each stays in the hall.
+    /// How long each stays in the hall, in milliseconds.
+    #[arg(long, value_parser = in_millis)]
     pub hold: Duration,
 }
 
@@ -57,19 +57,13 @@ pub async fn run(member: Member) -> Result<(), Box<dyn Error>> {
 }
 
 /// A task's connection to the hall.
-struct Visitor {
-    lines: Lines<BufReader<OwnedReadHalf>>,
-    writer: OwnedWriteHalf,
-}
+struct Visitor(LineConnection);
 
 impl Visitor {
     async fn connect(hall: SocketAddr, number: usize) -> Result<Self, Box<dyn Error>> {
-        let stream = TcpStream::connect(hall).await?;
-        stream.set_nodelay(true)?;
-        let (reader, writer) = stream.into_split();
-        let mut visitor = Self { lines: BufReader::new(reader).lines(), writer };
-        visitor.writer.write_all(format!("{number}\n").as_bytes()).await?;
-        Ok(visitor)
+        let mut hall = LineConnection::connect(hall).await?;
+        hall.say(&number.to_string()).await?;
+        Ok(Self(hall))
     }
 
     async fn visits(
@@ -78,7 +72,7 @@ impl Visitor {
         hold: Duration,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
         loop {
-            self.writer.write_all(b"ask\n").await?;
+            self.0.say("ask").await?;
             let guard = lock.acquire().await?;
             let is_last = self.visit(guard.token(), hold).await?;
             guard.release().await?;
@@ -94,15 +88,10 @@ impl Visitor {
         token: FencingToken,
         hold: Duration,
     ) -> Result<bool, Box<dyn Error + Send + Sync>> {
-        let answer = self.ask(&format!("enter {} {}\n", token.get(), token.local())).await?;
+        let answer = self.0.ask(&format!("enter {} {}", token.get(), token.local())).await?;
         // Work, which asks the servers for nothing.
         let _ = timeout(hold, std::future::pending::<()>()).await;
-        self.ask("leave\n").await?;
+        self.0.ask("leave").await?;
         Ok(answer == "last")
-    }
-
-    async fn ask(&mut self, request: &str) -> Result<String, Box<dyn Error + Send + Sync>> {
-        self.writer.write_all(request.as_bytes()).await?;
-        Ok(self.lines.next_line().await?.ok_or("the hall is closed")?)
     }
 }

@@ -14,8 +14,9 @@ mod hall;
 pub mod member;
 mod turns;
 
-use std::{error::Error, ops::RangeInclusive, path::PathBuf, process::Stdio, time::Duration};
+use std::{env, error::Error, ops::RangeInclusive, path::PathBuf, process::Stdio, time::Duration};
 
+use clap::Args;
 use tokio::{
     process::{Child, Command},
     time::timeout,
@@ -32,7 +33,7 @@ use self::{
     turns::Asked,
 };
 use super::{
-    Report,
+    Report, at_least, in_millis,
     report::{millis, tenths},
 };
 
@@ -57,21 +58,28 @@ const TURN_REQUESTS_MAX: usize = 8;
 const ALONE_REQUESTS: RangeInclusive<usize> = 4..=5;
 
 /// What a trial is to be like.
-#[derive(Clone, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct Options {
     /// How many processes contend.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = at_least(2))]
     pub processes: usize,
     /// How many tasks each has.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least(1))]
     pub tasks: usize,
     /// How often the lock is taken, by all together.
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub visits: usize,
-    /// How long each holds it.
+    /// For how long each holds the lock, in milliseconds; 0 for not at all.
+    #[arg(long, value_name = "MS", default_value = "1", value_parser = in_millis)]
     pub hold: Duration,
     /// Whether waits are judged by the clock too: tests have no machine of their own.
+    #[arg(skip = true)]
     pub judge_times: bool,
     /// The program that is a process with a cohort when it is told `member`.
+    #[arg(skip = env::current_exe().unwrap_or_default())]
     pub program: PathBuf,
     /// The server.
+    #[arg(skip = Release::V3_9)]
     pub release: Release,
 }
 

@@ -2,17 +2,12 @@
 
 use std::{error::Error, fmt, net::SocketAddr, str::FromStr};
 
+use clap::Args;
 use rustix::process::{Signal, set_parent_process_death_signal};
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
-    net::{
-        TcpStream,
-        tcp::{OwnedReadHalf, OwnedWriteHalf},
-    },
-};
 use zk_locks::{AcquireError, Client, ConnectError, ConnectOptions, Lock};
 
 use super::SESSION_TIMEOUT;
+use crate::lines::LineConnection;
 
 /// What a holder does to find out whether it still holds the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,22 +37,35 @@ impl FromStr for Care {
     }
 }
 
+/// What a process is to do.
+#[derive(Args, Clone, Debug)]
+pub struct Holder {
+    /// The servers.
+    #[arg(long)]
+    pub servers: String,
+    /// The lock.
+    #[arg(long)]
+    pub path: String,
+    /// The counter.
+    #[arg(long)]
+    pub store: SocketAddr,
+    /// What it does to find out whether it still holds the lock.
+    #[arg(long)]
+    pub care: Care,
+}
+
 /// Updates the counter again and again, until it is told that it is over.
 ///
 /// # Errors
 /// Whatever is not a matter of sessions that end.
-pub async fn run(
-    servers: &str,
-    path: &str,
-    store: SocketAddr,
-    care: Care,
-) -> Result<(), Box<dyn Error>> {
+pub async fn run(holder: Holder) -> Result<(), Box<dyn Error>> {
+    let Holder { servers, path, store, care } = holder;
     // Else it would stand still for ever if whoever stopped it is killed.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let mut store = Store::connect(store).await?;
     loop {
-        let zk = connect(servers).await?;
-        match updates(&Lock::new(&zk, path), &mut store, care).await {
+        let zk = connect(&servers).await?;
+        match updates(&Lock::new(&zk, &path), &mut store, care).await {
             Ok(()) => return Ok(zk.close().await?),
             Err(error) if error.is::<AcquireError>() => {}
             Err(error) => return Err(error),
@@ -92,46 +100,24 @@ async fn connect(servers: &str) -> Result<Client, ConnectError> {
 }
 
 /// A connection to the counter.
-struct Store {
-    lines: Lines<BufReader<OwnedReadHalf>>,
-    writer: OwnedWriteHalf,
-    /// Whether an answer is due to somebody who has gone.
-    owed: bool,
-}
+struct Store(LineConnection);
 
 impl Store {
     async fn connect(addr: SocketAddr) -> Result<Self, Box<dyn Error>> {
-        let (reader, writer) = TcpStream::connect(addr).await?.into_split();
-        let lines = BufReader::new(reader).lines();
-        let mut store = Self { lines, writer, owed: false };
-        store.writer.write_all(format!("{}\n", std::process::id()).as_bytes()).await?;
-        Ok(store)
+        let mut counter = LineConnection::connect(addr).await?;
+        counter.say(&std::process::id().to_string()).await?;
+        Ok(Self(counter))
     }
 
     /// Reads, and writes one more. False if it is over.
     async fn update(&mut self, token: i64) -> Result<bool, Box<dyn Error>> {
-        let answer = self.ask(&format!("read {token}\n")).await?;
+        let answer = self.0.ask(&format!("read {token}")).await?;
         if answer == "over" {
             return Ok(false);
         }
         if let Ok(value) = answer.parse::<u64>() {
-            self.ask(&format!("write {token} {}\n", value + 1)).await?;
+            self.0.ask(&format!("write {token} {}", value + 1)).await?;
         }
         Ok(true)
-    }
-
-    async fn ask(&mut self, request: &str) -> Result<String, Box<dyn Error>> {
-        if self.owed {
-            self.answer().await?;
-        }
-        self.writer.write_all(request.as_bytes()).await?;
-        self.owed = true;
-        self.answer().await
-    }
-
-    async fn answer(&mut self) -> Result<String, Box<dyn Error>> {
-        let answer = self.lines.next_line().await?.ok_or("the counter has gone")?;
-        self.owed = false;
-        Ok(answer)
     }
 }

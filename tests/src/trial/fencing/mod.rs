@@ -13,17 +13,19 @@ pub mod holder;
 mod store;
 
 use std::{
+    env,
     error::Error,
     path::PathBuf,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
+use clap::Args;
 use tokio::time::timeout;
 use zk_testkit::real::{Release, Server};
 
 use self::{holder::Care, store::Store};
-use super::{Report, report::tenths};
+use super::{Report, at_least, report::tenths};
 
 /// How long servers keep the session of a holder that is not heard of.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
@@ -38,19 +40,25 @@ const PAUSE_EVERY: Duration = Duration::from_secs(4);
 const PATIENCE: Duration = Duration::from_secs(1800);
 
 /// What a trial is to be like.
-#[derive(Clone, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Updates to be accepted of holders that do not look at their guards, by a counter that checks nothing.
+    /// Updates without any check; 0 to leave this out.
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub unfenced: u64,
-    /// Updates of holders that work in the scope of their guards.
+    /// Updates in the scope of the guard; 0 to leave this out.
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub scoped: u64,
-    /// Updates of holders that do not look at their guards, by a counter that checks tokens.
+    /// Updates with a check of tokens; 0 to leave this out.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub fenced: u64,
     /// How many processes.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least(3))]
     pub holders: usize,
     /// The program that is a holder when it is told `holder`.
+    #[arg(skip = env::current_exe().unwrap_or_default())]
     pub program: PathBuf,
     /// The server.
+    #[arg(skip = Release::V3_9)]
     pub release: Release,
 }
 

@@ -8,21 +8,20 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    net::TcpStream,
-    sync::watch,
-};
+use tokio::sync::watch;
 
 use super::{PAUSE, PAUSE_EVERY};
-use crate::trial::{counter::Counter, report::tenths};
+use crate::{
+    lines::{LineConnection, LineServer},
+    trial::report::tenths,
+};
 
 /// A counter behind a socket. Each line is a request, `read TOKEN` or `write TOKEN VALUE`, and is answered by a
 /// line: the value, `ok`, `stale` or `over`.
 #[derive(Debug)]
 pub(super) struct Store {
     shared: Arc<Shared>,
-    counter: Counter,
+    server: LineServer,
 }
 
 #[derive(Debug)]
@@ -78,12 +77,12 @@ impl Store {
             (state.into(), watch::Sender::new(0), watch::Sender::new(false));
         let shared = Arc::new(Shared { fenced, wanted, holders, state, highest, finished });
         let serving = shared.clone();
-        let counter = Counter::open(move |stream| serving.clone().serve(stream)).await?;
-        Ok(Self { shared, counter })
+        let server = LineServer::open(move |lines| serving.clone().serve(lines)).await?;
+        Ok(Self { shared, server })
     }
 
     pub(super) const fn addr(&self) -> SocketAddr {
-        self.counter.addr()
+        self.server.addr()
     }
 
     /// Waits until enough updates have been accepted, and nobody is stopped who might overwrite them.
@@ -93,21 +92,18 @@ impl Store {
     }
 
     pub(super) fn close(self) -> Book {
-        drop(self.counter);
+        drop(self.server);
         let state = self.shared.state();
         Book { value: state.value, ..state.book }
     }
 }
 
 impl Shared {
-    async fn serve(self: Arc<Self>, stream: TcpStream) -> io::Result<()> {
-        let (reader, mut writer) = stream.into_split();
-        let mut lines = BufReader::new(reader).lines();
-        let pid =
-            lines.next_line().await?.and_then(|line| line.parse().ok()).and_then(Pid::from_raw);
+    async fn serve(self: Arc<Self>, mut lines: LineConnection) -> io::Result<()> {
+        let pid = lines.hear().await?.and_then(|line| line.parse().ok()).and_then(Pid::from_raw);
         let pid = pid.ok_or(io::ErrorKind::InvalidData)?;
         let mut is_stopped = false;
-        while let Some(line) = lines.next_line().await? {
+        while let Some(line) = lines.hear().await? {
             let answer = self.answer(&line, is_stopped).ok_or(io::ErrorKind::InvalidData)?;
             let has_read = line.starts_with("read") && answer.parse::<u64>().is_ok();
             is_stopped = has_read && self.is_time_to_stop();
@@ -117,7 +113,7 @@ impl Shared {
                 let token = *self.highest.borrow();
                 tokio::spawn(self.clone().resume(pid, token));
             }
-            writer.write_all(format!("{answer}\n").as_bytes()).await?;
+            lines.say(&answer).await?;
         }
         Ok(())
     }

@@ -1,11 +1,12 @@
-//! Who is killed when, and how long it takes until locks are granted again.
+//! How long it takes until locks are granted again when a member was killed.
 
 use std::time::{Duration, Instant};
 
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::timeout;
 use zk_testkit::real::{self, Ensemble};
 
 use super::{super::Report, Options, arena::Arena};
+use crate::faults::{Fault, Strike, Struck, strike_members};
 
 /// When recipes count as stuck: several times longer than sessions live, so that those that expire do not matter.
 const RECOVERY_LIMIT: Duration = Duration::from_secs(120);
@@ -13,6 +14,7 @@ const RECOVERY_LIMIT: Duration = Duration::from_secs(120);
 /// Members that were killed, and what came of it.
 #[derive(Debug, Default)]
 pub(super) struct Kills {
+    struck: Struck,
     leaders: Vec<Recovery>,
     followers: Vec<Recovery>,
     stuck: Vec<String>,
@@ -29,6 +31,13 @@ struct Recovery {
     last: Duration,
 }
 
+const fn kill(is_leader: bool) -> Strike {
+    Strike { fault: Fault::Kill, is_leader, time: None }
+}
+
+/// Two leaders in five, and the followers in turn.
+const ROUND: [Strike; 5] = [kill(true), kill(false), kill(true), kill(false), kill(false)];
+
 /// Kills members until there have been enough of them and the time is over. All members run when this returns.
 pub(super) async fn run(
     ensemble: &Ensemble,
@@ -36,22 +45,8 @@ pub(super) async fn run(
     options: Options,
 ) -> Result<Kills, real::Error> {
     let mut kills = Kills::default();
-    let begun = Instant::now();
-    let mut turns = interval(options.every);
-    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    turns.tick().await;
-    for number in 0.. {
-        let leader = ensemble.wait_for_all().await?;
-        if begun.elapsed() >= options.time && number >= options.kills {
-            break;
-        }
-        turns.tick().await;
-        // Two leaders in five, and the followers in turn.
-        let is_leader = number % 5 == 0 || number % 5 == 2;
-        let others = ensemble.len() - 1;
-        let victim =
-            if is_leader { leader } else { (leader + 1 + number % others) % ensemble.len() };
-        ensemble.kill(victim).await?;
+    let Options { every, time, kills: count, .. } = options;
+    kills.struck = strike_members(ensemble, &ROUND, every, (time, count), async |strike| {
         arena.killed();
         let killed = Instant::now();
         let quorum = async {
@@ -59,25 +54,27 @@ pub(super) async fn run(
             Ok::<_, real::Error>(killed.elapsed())
         };
         let (quorum, recovered) = tokio::join!(quorum, timeout(RECOVERY_LIMIT, arena.recovered()));
-        match (quorum?, recovered) {
-            (quorum, Ok((first, last))) => {
-                let kind = if is_leader { &mut kills.leaders } else { &mut kills.followers };
-                kind.push(Recovery { quorum, first, last });
+        let quorum = quorum?;
+        match recovered {
+            Ok((first, last)) => {
+                let whose =
+                    if strike.is_leader { &mut kills.leaders } else { &mut kills.followers };
+                whose.push(Recovery { quorum, first, last });
             }
-            (_, Err(_)) => {
+            Err(_) => {
                 let waiting = arena.waiting();
-                kills.stuck.push(format!("after kill {number} {waiting:?} were not granted"));
+                kills.stuck.push(format!("after a kill {waiting:?} were not granted"));
             }
         }
-        ensemble.restart(victim).await?;
-    }
+        Ok(())
+    })
+    .await?;
     Ok(kills)
 }
 
 impl Kills {
     pub(super) fn tell(self, report: &mut Report) {
-        report.figure("kills", self.leaders.len() + self.followers.len() + self.stuck.len());
-        report.figure("of them: leaders", self.leaders.len());
+        report.struck(&self.struck);
         for (whose, recoveries) in [("a leader", self.leaders), ("a follower", self.followers)] {
             let mut spread = |until: &str, duration: fn(&Recovery) -> Duration| {
                 let durations = recoveries.iter().map(duration).collect();

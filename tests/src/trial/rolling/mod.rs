@@ -5,7 +5,7 @@
 //! | `arena` | what all contenders share: registers, counts, and when it is over |
 //! | `contender` | a session whose tasks take one recipe's locks again and again |
 //! | `recipes` | a turn under each recipe |
-//! | `killer` | who is killed when, and how long it takes until locks are granted again |
+//! | `killer` | how long it takes until locks are granted again when a member was killed |
 
 mod arena;
 mod contender;
@@ -18,12 +18,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use clap::Args;
 use tokio::{task::JoinSet, time::timeout};
 use zk_locks::{Client, ConnectError, ConnectOptions};
 use zk_testkit::real::{self, Ensemble, Release};
 
 use self::{arena::Arena, contender::Contender, recipes::Recipe};
-use super::Report;
+use super::{Report, in_seconds};
 
 /// Longer than any outage.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -32,17 +33,22 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 const FINISH_LIMIT: Duration = Duration::from_secs(120);
 
 /// What a trial is to be like.
-#[derive(Clone, Copy, Debug)]
+#[derive(Args, Clone, Copy, Debug)]
 pub struct Options {
-    /// For how long members are killed at least.
+    /// For how long members are killed at least, in seconds.
+    #[arg(long = "seconds", value_name = "S", default_value = "1200", value_parser = in_seconds)]
     pub time: Duration,
     /// How many are killed at least.
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub kills: usize,
-    /// From one kill to the next at least.
+    /// From one kill to the next at least, in seconds.
+    #[arg(long, value_name = "S", default_value = "4", value_parser = in_seconds)]
     pub every: Duration,
     /// Sessions for each recipe.
+    #[arg(long, value_name = "N", default_value_t = 4)]
     pub sessions: usize,
     /// The servers.
+    #[arg(skip = Release::V3_9)]
     pub release: Release,
 }
 

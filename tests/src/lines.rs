@@ -1,0 +1,101 @@
+//! Requests and answers of a line each, between the processes of a test.
+
+use std::{
+    future::Future,
+    io,
+    net::{Ipv4Addr, SocketAddr},
+};
+
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
+    net::{
+        TcpListener, TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    task::JoinSet,
+};
+
+/// Serves connections on a free port of the loopback interface; closes them when it is dropped.
+#[derive(Debug)]
+pub(crate) struct LineServer {
+    addr: SocketAddr,
+    _serving: JoinSet<()>,
+}
+
+impl LineServer {
+    pub(crate) async fn open<F>(
+        serve: impl Fn(LineConnection) -> F + Send + 'static,
+    ) -> io::Result<Self>
+    where
+        F: Future<Output = io::Result<()>> + Send + 'static,
+    {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let addr = listener.local_addr()?;
+        let mut serving = JoinSet::new();
+        serving.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                while connections.try_join_next().is_some() {}
+                let Ok(connection) = LineConnection::new(stream) else { continue };
+                let served = serve(connection);
+                connections.spawn(async move {
+                    if let Err(error) = served.await {
+                        // A killed process leaves half a line, or a reset, behind.
+                        tracing::debug!(%error, "a connection has gone");
+                    }
+                });
+            }
+        });
+        Ok(Self { addr, _serving: serving })
+    }
+
+    pub(crate) const fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+}
+
+/// Either end of a connection.
+#[derive(Debug)]
+pub(crate) struct LineConnection {
+    lines: Lines<BufReader<OwnedReadHalf>>,
+    writer: OwnedWriteHalf,
+    /// Whether an answer is due to an [`ask`](Self::ask) that was dropped.
+    owed: bool,
+}
+
+impl LineConnection {
+    pub(crate) async fn connect(addr: SocketAddr) -> io::Result<Self> {
+        Self::new(TcpStream::connect(addr).await?)
+    }
+
+    fn new(stream: TcpStream) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        let (reader, writer) = stream.into_split();
+        Ok(Self { lines: BufReader::new(reader).lines(), writer, owed: false })
+    }
+
+    pub(crate) async fn say(&mut self, line: &str) -> io::Result<()> {
+        self.writer.write_all(format!("{line}\n").as_bytes()).await
+    }
+
+    /// The next line; `None` at the end.
+    pub(crate) async fn hear(&mut self) -> io::Result<Option<String>> {
+        self.lines.next_line().await
+    }
+
+    /// What is answered to a line.
+    pub(crate) async fn ask(&mut self, line: &str) -> io::Result<String> {
+        if self.owed {
+            self.answer().await?;
+        }
+        self.say(line).await?;
+        self.owed = true;
+        self.answer().await
+    }
+
+    async fn answer(&mut self) -> io::Result<String> {
+        let answer = self.hear().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        self.owed = false;
+        Ok(answer)
+    }
+}
