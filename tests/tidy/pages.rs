@@ -42,19 +42,21 @@ fn is_there(path: &str, item: Option<&str>) -> bool {
     path.exists() && item.is_none_or(has)
 }
 
-/// Targets and packages that commands name, each with its option.
+/// What commands name, each with its option: subcommands of cargo, packages, targets.
 fn targets(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let commands = text.lines().filter_map(|line| line.split_once("cargo "));
     commands.flat_map(|(_, command)| {
         let words: Vec<&str> = command.split([' ', '`', ')']).collect();
-        let named = words.windows(2).map(|pair| (pair[0], pair[1])).collect::<Vec<_>>();
+        let verb = words.iter().find(|word| !word.starts_with('+')).map(|verb| ("cargo", *verb));
+        let named = words.windows(2).map(|pair| (pair[0], pair[1]));
+        let named = named.chain(verb).collect::<Vec<_>>();
         named.into_iter().filter(|(option, _)| {
-            ["-p", "--bin", "--example", "--test", "--bench"].contains(option)
+            ["cargo", "-p", "--bin", "--example", "--test", "--bench"].contains(option)
         })
     })
 }
 
-/// The names of all packages and their targets.
+/// The names of all packages and their targets, and of cargo's subcommands and aliases.
 fn all_targets() -> BTreeSet<String> {
     let manifests = files(root(), "Cargo.toml").into_iter();
     let texts = manifests.map(|path| fs::read_to_string(path).unwrap());
@@ -68,7 +70,13 @@ fn all_targets() -> BTreeSet<String> {
         let is_target = ["bin", "examples", "tests", "benches"].contains(&folder);
         is_target.then_some(path.file_stem()?.to_str()?.to_owned())
     });
-    named.chain(found).collect()
+    let config = fs::read_to_string(root().join(".cargo/config.toml")).unwrap();
+    let aliases = config.lines().skip_while(|line| *line != "[alias]").skip(1);
+    let aliases = aliases.take_while(|line| !line.starts_with('['));
+    let aliases = aliases.filter_map(|line| Some(line.split_once(" = ")?.0));
+    let verbs =
+        ["bench", "build", "check", "clippy", "doc", "fmt", "fuzz", "run", "test"].into_iter();
+    named.chain(found).chain(verbs.chain(aliases).map(str::to_owned)).collect()
 }
 
 #[test]
@@ -100,7 +108,7 @@ fn a_name_of_nothing_is_noticed() {
     assert!(!is_there("tests/tidy/pages.rs", Some(concat!("no", "where"))));
     assert!(!is_there("tests/tidy/page.rs", None));
     let text = "`cargo test -p zk-tests --test tidy -- x`";
-    assert!(targets(text).eq([("-p", "zk-tests"), ("--test", "tidy")]));
+    assert!(targets(text).eq([("-p", "zk-tests"), ("--test", "tidy"), ("cargo", "test")]));
     let all = all_targets();
     assert!(all.contains("zk-tests") && all.contains("list") && !all.contains("lists"));
 }
