@@ -3,7 +3,10 @@
 use std::{collections::VecDeque, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use zk_proto::{ErrorCode, session::LinkError};
+use zk_proto::{
+    ErrorCode,
+    session::{DriverFault, LinkError},
+};
 
 /// What is wrong with a command.
 pub(crate) type Error = String;
@@ -118,7 +121,7 @@ pub(crate) fn link_error(text: &str) -> Result<LinkError, Error> {
         "reset" => Ok(LinkError::Reset),
         "closed" => Ok(LinkError::Closed),
         "timed-out" => Ok(LinkError::TimedOut),
-        "unresolved" => Ok(LinkError::Unresolved("no such name".into())),
+        "unresolved" => Ok(LinkError::Driver(DriverFault::new("name not resolved: no such name"))),
         _ => Err(format!("{text}: not refused, reset, closed, timed-out or unresolved")),
     }
 }

@@ -12,7 +12,7 @@ use zk_proto::{
     frame::{ReplyHeader, RequestHeader},
     jute::decode_prefix,
     session::{
-        Auth, Config, Credentials, Output, Place, ProbeAnswer, SaslFault, SaslStep, Session,
+        Auth, Config, Credentials, DriverFault, Output, Place, ProbeAnswer, SaslStep, Session,
         Withdrawn,
     },
 };
@@ -113,8 +113,12 @@ impl World {
                         SaslStep::Say(Secret(Bytes::copy_from_slice(token.as_bytes())))
                     }
                     "done" => SaslStep::Done,
-                    "unproved" => SaslStep::Failed(SaslFault::Unproved),
-                    "unavailable" => SaslStep::Failed(SaslFault::Unavailable),
+                    "unproved" => {
+                        SaslStep::Failed(DriverFault::new("SASL: server could not prove who it is"))
+                    }
+                    "unavailable" => {
+                        SaslStep::GivenUp(DriverFault::new("SASL: server has no such mechanism"))
+                    }
                     other => return Err(format!("no step {other}")),
                 };
                 self.session.sasl_stepped(now, step);

@@ -66,9 +66,7 @@ pub use zk_proto::{
     Acl, AclList, ClientInfo, ErrorCode, EventType, Id, OpCode, Perms, Secret, SessionId, Stat,
     Text, Xid, Zxid,
     path::{PathError, PathFault, ZkPath, ancestors, join, name, parent, parse_sequence},
-    session::{
-        Costly, Credentials, Lease, LinkError, SaslFault, SaslSaid, SaslStep, TicketFault, TlsFault,
-    },
+    session::{Costly, Credentials, Lease, SaslSaid},
 };
 
 #[cfg(feature = "digest-id")]
@@ -84,8 +82,8 @@ pub use self::{
     },
     clock::{Clock, TokioClock},
     error::{
-        Cause, ConnectError, InDoubt, MultiError, ReadError, Rejection, ServersError, SessionEnd,
-        WriteError,
+        Cause, ConnectError, InDoubt, LinkError, MultiError, ReadError, Rejection, SaslFault,
+        ServersError, SessionEnd, TicketFault, TlsFault, WriteError,
     },
     net::{
         connect::{Connect, Dial, Transport},

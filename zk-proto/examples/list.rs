@@ -13,7 +13,8 @@ use zk_proto::{
     jute::decode_exact,
     request::{GetChildrenRequest, GetChildrenResponse},
     session::{
-        Config, LinkError, OnLoss, Outcome, Outgoing, Output, Over, Patience, Session, State,
+        Config, DriverFault, LinkError, OnLoss, Outcome, Outgoing, Output, Over, Patience, Session,
+        State,
     },
 };
 
@@ -48,7 +49,7 @@ pub fn run(server: &str) -> Result<Vec<String>, Box<dyn Error>> {
         while let Some(output) = session.poll() {
             match output {
                 Output::Dial { server } => {
-                    let dialed = TcpStream::connect(&*server).map_err(|why| in_its_words(&why));
+                    let dialed = TcpStream::connect(&*server).map_err(|why| in_its_words(why));
                     session.dialed(now(), dialed.as_ref().map(drop).map_err(Clone::clone));
                     link = dialed.ok();
                 }
@@ -98,14 +99,14 @@ fn exchange(
             Ok(len)
         }
         Err(why) if matches!(why.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Ok(0),
-        Err(why) => Err(in_its_words(&why)),
+        Err(why) => Err(in_its_words(why)),
     }
 }
 
-fn in_its_words(why: &std::io::Error) -> LinkError {
+fn in_its_words(why: std::io::Error) -> LinkError {
     match why.kind() {
         ErrorKind::ConnectionRefused => LinkError::Refused,
         ErrorKind::ConnectionReset => LinkError::Reset,
-        _ => LinkError::Other(why.to_string()),
+        _ => LinkError::Driver(DriverFault::new(why)),
     }
 }

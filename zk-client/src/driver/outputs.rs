@@ -39,6 +39,7 @@ impl Driver {
                 self.probe = Some(Probe { server, answer });
             }
             Output::Failed { server, error } => {
+                let error = error.into();
                 self.complaints.failed(now, &server, &error);
                 self.parts.counters.attempt_failed(&server, &error);
                 self.parts.last_failure.send_replace(Some((server, error)));
@@ -147,7 +148,7 @@ impl Driver {
                 read_only: negotiated.read_only,
                 epoch: self.parts.published.borrow().epoch + 1,
             }),
-            State::Disconnected(why) => counters.disconnected(why),
+            State::Disconnected(why) => counters.disconnected(&why.clone().into()),
             State::Over(over) => counters.ended((*over).into()),
         }
     }

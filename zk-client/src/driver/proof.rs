@@ -2,9 +2,7 @@
 
 use std::{fmt, future::Future, pin::Pin};
 
-use zk_proto::session::SaslStep;
-
-use crate::net::sasl::SaslExchange;
+use crate::net::sasl::{SaslExchange, SaslStep};
 
 /// State of the SASL exchange on this connection.
 #[derive(Default)]

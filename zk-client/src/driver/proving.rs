@@ -2,9 +2,13 @@
 
 use std::task::{Context, Poll};
 
-use zk_proto::{Time, session::SaslSaid};
+use zk_proto::{
+    Time,
+    session::{DriverFault, SaslSaid, SaslStep as Step},
+};
 
 use super::{Driver, proof::Proof};
+use crate::{error::LinkError, net::sasl::SaslStep};
 
 impl Driver {
     /// Starts the next step of an exchange.
@@ -24,6 +28,14 @@ impl Driver {
         let Proof::Thinking(thought) = &mut self.proof else { return false };
         let Poll::Ready((exchange, step)) = thought.as_mut().poll(cx) else { return false };
         self.proof = Proof::Waiting(exchange);
+        let step = match step {
+            SaslStep::Say(token) => Step::Say(token),
+            SaslStep::Done => Step::Done,
+            SaslStep::Failed(fault) if fault.is_final() => {
+                Step::GivenUp(DriverFault::new(LinkError::Sasl(fault)))
+            }
+            SaslStep::Failed(fault) => Step::Failed(DriverFault::new(LinkError::Sasl(fault))),
+        };
         self.parts.session.sasl_stepped(now, step);
         true
     }

@@ -14,7 +14,7 @@ use tokio::{
 };
 use zk_proto::{
     Time,
-    session::{Credentials, Lease as LeaseBy, LinkError, Output, ProbeAnswer, Session},
+    session::{Credentials, Lease as LeaseBy, Output, ProbeAnswer, Session},
 };
 
 use super::{
@@ -32,7 +32,7 @@ use crate::{
     },
     clock::Clock,
     driver::{command::Command, frames::Frames, token::Token},
-    error::SessionEnd,
+    error::{LinkError, SessionEnd},
     net::{connect::Connect, link::Link, sasl::SaslMechanism},
     queue::Inbox,
     report::{complaints::Complaints, stats::Counters},
@@ -199,12 +199,12 @@ impl Driver {
     fn advance_link(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
         let session = &mut self.parts.session;
         if let Poll::Ready(outcome) = self.link.poll_dial(cx) {
-            session.dialed(now, outcome);
+            session.dialed(now, outcome.map_err(Into::into));
             return true;
         }
         match self.link.poll_read(cx, session.inbound_with_room()) {
             Poll::Ready(Ok(())) => session.received(now),
-            Poll::Ready(Err(why)) => session.hung_up(now, why),
+            Poll::Ready(Err(why)) => session.hung_up(now, why.into()),
             Poll::Pending => return false,
         }
         true
@@ -228,7 +228,7 @@ impl Driver {
         match self.link.poll_write(cx, outbound) {
             Poll::Ready(Err(why)) => {
                 let now = self.now();
-                self.parts.session.hung_up(now, why);
+                self.parts.session.hung_up(now, why.into());
                 true
             }
             Poll::Ready(Ok(())) | Poll::Pending => false,

@@ -6,8 +6,10 @@ use zk_proto::{
     ErrorCode,
     jute::DecodeError,
     path::PathError,
-    session::{self, Costly, LinkError, Over},
+    session::{self, Costly, Over},
 };
+
+use super::link::LinkError;
 
 /// Why a request was not answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -204,7 +206,7 @@ impl From<SessionEnd> for Over {
 impl From<session::Cause> for Cause {
     fn from(cause: session::Cause) -> Self {
         match cause {
-            session::Cause::LinkLost(error) => Self::Disconnected(error),
+            session::Cause::LinkLost(error) => Self::Disconnected(error.into()),
             session::Cause::SessionOver(over) => Self::SessionEnded(over.into()),
             session::Cause::NotConnected => Self::NotConnected,
             session::Cause::Withdrawn => Self::DeadlineExceeded,

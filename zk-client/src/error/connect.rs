@@ -2,9 +2,9 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use zk_proto::{path::PathError, session::LinkError};
+use zk_proto::path::PathError;
 
-use super::cause::SessionEnd;
+use super::{cause::SessionEnd, link::LinkError};
 
 /// Why no session could be established.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,12 +5,14 @@
 //! | `call` | errors of failed requests |
 //! | `multi` | why a transaction was not carried out |
 //! | `cause` | reasons: refusals, missing replies, ends of sessions |
+//! | `link` | why a connection could not be made, or was lost |
 //! | `connect` | why no session could be established |
 //! | `verdict` | an outcome as a caller's error |
 
 mod call;
 mod cause;
 mod connect;
+mod link;
 mod multi;
 mod verdict;
 
@@ -18,6 +20,7 @@ pub use self::{
     call::{InDoubt, ReadError, WriteError},
     cause::{Cause, Rejection, SessionEnd},
     connect::{ConnectError, ServersError},
+    link::{LinkError, SaslFault, TicketFault, TlsFault},
     multi::MultiError,
 };
 pub(crate) use self::{

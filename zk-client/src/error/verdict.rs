@@ -1,10 +1,11 @@
 //! An outcome as a caller's error.
 
-use zk_proto::{ErrorCode, OpCode, session::LinkError};
+use zk_proto::{ErrorCode, OpCode};
 
 use super::{
     call::{InDoubt, ReadError, WriteError},
     cause::{Cause, Rejection, SessionEnd},
+    link::LinkError,
 };
 
 /// Builds either kind of error from an outcome.

@@ -9,9 +9,10 @@ use std::{
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio_util::io::poll_read_buf;
-use zk_proto::session::{LinkError, ProbeAnswer};
+use zk_proto::session::ProbeAnswer;
 
 use super::connect::{Dial, Transport};
+use crate::error::LinkError;
 
 /// The driver's connection.
 pub(crate) enum Link {

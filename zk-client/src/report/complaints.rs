@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use zk_proto::{Time, session::LinkError};
+use zk_proto::Time;
+
+use crate::error::LinkError;
 
 /// Time between two log lines about failed attempts, and period in which changes of state are counted.
 const APART: Duration = Duration::from_secs(1);

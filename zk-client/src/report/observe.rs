@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use zk_proto::{ErrorCode, OpCode, SessionId, session::LinkError};
+use zk_proto::{ErrorCode, OpCode, SessionId};
 
-use crate::error::SessionEnd;
+use crate::error::{LinkError, SessionEnd};
 
 /// Receives the events of the session that it is [set](crate::ConnectOptions::observer) for. Locks have an observer of
 /// their own, in `zk-locks`.

@@ -9,13 +9,10 @@ use std::{
     time::Duration,
 };
 
-use zk_proto::{
-    OpCode, Time,
-    session::{LinkError, Outcome},
-};
+use zk_proto::{OpCode, Time, session::Outcome};
 
 use crate::{
-    error::SessionEnd,
+    error::{LinkError, SessionEnd},
     report::{
         histogram::{Histogram, raise_alone},
         observe::{Answered, Connected, Ending, SessionObserver},

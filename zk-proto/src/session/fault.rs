@@ -6,8 +6,9 @@ use alloc::{
     string::{String, ToString},
     sync::Arc,
 };
+use core::{error::Error, fmt};
 
-use crate::{code::ErrorCode, jute::DecodeError, op::OpCode};
+use crate::{code::ErrorCode, frame::FrameError, jute::DecodeError, op::OpCode};
 
 /// Why a request was not answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -87,13 +88,9 @@ fn limit(len: usize, len_answered: usize) -> String {
     }
 }
 
-/// Why a connection could not be made, or was lost. Errors of the operating system are converted to this.
+/// Why a connection could not be made, or was lost. Drivers report what they met; the rest is the session's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum LinkError {
-    /// The server's name has no address.
-    #[error("name not resolved: {0}")]
-    Unresolved(String),
     /// No process listens there.
     #[error("refused")]
     Refused,
@@ -112,6 +109,10 @@ pub enum LinkError {
     /// The bytes received are not ZooKeeper's protocol.
     #[error("protocol violated: {0}")]
     Protocol(String),
+    /// What should be the length of a frame cannot be one. Other protocols begin like that: a TLS alert has a "length"
+    /// of `0x1503` and two more bytes.
+    #[error("protocol violated: {0}")]
+    Frame(FrameError),
     /// The session lives on another connection.
     #[error("session moved")]
     Moved,
@@ -121,128 +122,59 @@ pub enum LinkError {
     /// Left in favour of a server that takes writes.
     #[error("left for a writable server")]
     Superseded,
-    /// The two sides could not agree on a secured connection.
-    #[error("TLS: {0}")]
-    Tls(TlsFault),
-    /// The two sides could not authenticate each other.
-    #[error("SASL: {0}")]
-    Sasl(SaslFault),
+    /// The server refuses the credentials of a SASL exchange. Ends the session: asking again would not help.
+    #[error("SASL: server refused the credentials")]
+    SaslRefused,
+    /// The server asks for more and more steps of a SASL exchange.
+    #[error("SASL: no end in {0} steps")]
+    SaslEndless(u32),
     /// Left because the list of servers has changed.
     #[error("left for another server of the new list")]
     Rebalanced,
-    /// Any other error of the operating system.
+    /// A fault that only the driver can tell from others: of a name, of what secures the connection, of a mechanism.
     #[error("{0}")]
-    Other(String),
+    Driver(DriverFault),
 }
 
-/// Why there is no secured connection. The driver determines it; the session passes it on.
+/// An error of the driver, which the session passes on as it is. Equal to its clones only.
 ///
-/// None of them ends the session: certificates are renewed while sessions live, and the next server may have a better
-/// one.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TlsFault {
-    /// The server's certificate is not valid any more.
-    #[error("certificate of the server has expired")]
-    Expired,
-    /// The server's certificate is not valid yet. One of the clocks may be wrong.
-    #[error("certificate of the server is not valid yet")]
-    NotYetValid,
-    /// The server's certificate is for other names than the one that was dialed.
-    #[error("certificate is not for this server's name")]
-    WrongName,
-    /// The server's certificate comes from an authority that is not trusted.
-    #[error("certificate of the server is from an unknown authority")]
-    UnknownAuthority,
-    /// The server's certificate has been revoked.
-    #[error("certificate of the server has been revoked")]
-    Revoked,
-    /// The server's certificate was not accepted for another reason.
-    #[error("certificate of the server not accepted: {0}")]
-    NotAccepted(String),
-    /// The server refused us: it asks for a certificate, or for another one.
-    #[error("server refused: {0}")]
-    Refused(String),
-    /// The connection was closed before it was secured, as ports without TLS do, and servers in trouble.
-    #[error("closed before it was secured; is this port meant for TLS?")]
-    CutOff,
-    /// The bytes received in answer are not TLS.
-    #[error("server does not speak TLS on this port")]
-    NotSpoken,
-    /// The server and we have no version of TLS in common, or no cipher: it speaks TLS 1.1 or older, most likely.
-    #[error("nothing in common with the server's TLS: {0}")]
-    Incompatible(String),
-    /// The server speaks TLS, and we did not.
-    #[error("server speaks only TLS on this port")]
-    Required,
-    /// Anything else.
-    #[error("{0}")]
-    Other(String),
-}
+/// ```
+/// use zk_proto::session::{DriverFault, LinkError};
+///
+/// let fault = DriverFault::new(std::fmt::Error);
+/// assert!(fault.downcast_ref::<std::fmt::Error>().is_some());
+/// assert_eq!(LinkError::Driver(DriverFault::new("no such name")).to_string(), "no such name");
+/// ```
+#[derive(Clone, Debug)]
+pub struct DriverFault(Arc<dyn Error + Send + Sync>);
 
-/// Why a SASL exchange failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SaslFault {
-    /// The server refuses the credentials. Ends the session: asking again would not help.
-    #[error("server refused the credentials")]
-    Refused,
-    /// The server does not know the mechanism, or has it switched off. Ends the session too.
-    #[error("server has no such mechanism")]
-    Unavailable,
-    /// The server does not know what a genuine one would.
-    #[error("server could not prove who it is")]
-    Unproved,
-    /// The server sent something that does not belong in the exchange.
-    #[error("not understood: {0}")]
-    Malformed(String),
-    /// The server asks for more and more steps.
-    #[error("no end in {0} steps")]
-    Endless(u32),
-    /// There is no ticket to show to the server.
-    #[error("no ticket: {0}")]
-    Ticket(TicketFault),
-    /// Anything else on our side: no randomness, no thread.
-    #[error("{0}")]
-    Local(String),
-}
+impl DriverFault {
+    /// Wraps an error, or a text.
+    #[must_use]
+    pub fn new(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self(Arc::from(error.into()))
+    }
 
-/// Why there is no Kerberos ticket for a server. Texts come from the system's library; none of them is secret.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TicketFault {
-    /// No login: there is neither a cache with tickets nor a table with keys, or none for the requested principal.
-    #[error("{0}")]
-    NoCredentials(String),
-    /// The ticket-granting ticket has expired, and there is no key to get another one.
-    #[error("credentials have expired")]
-    Expired,
-    /// The key distribution centre does not know us.
-    #[error("{0}")]
-    UnknownClient(String),
-    /// The key distribution centre does not know the server by that name.
-    #[error("{0}")]
-    UnknownService(String),
-    /// The key distribution centre of the realm is not known.
-    #[error("{0}")]
-    UnknownRealm(String),
-    /// No key distribution centre answers.
-    #[error("{0}")]
-    Unreachable(String),
-    /// Our clock, or the server's, is too far from that of the key distribution centre.
-    #[error("clocks differ too much")]
-    ClockSkew,
-    /// Anything else.
-    #[error("{0}")]
-    Other(String),
-}
-
-impl SaslFault {
-    /// Whether all servers would answer the same, as long as the credentials do not change.
-    pub(crate) const fn is_final(&self) -> bool {
-        matches!(self, Self::Refused | Self::Unavailable)
+    /// The error, if it is of this type.
+    #[must_use]
+    pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
+        self.0.downcast_ref()
     }
 }
+
+impl fmt::Display for DriverFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl PartialEq for DriverFault {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for DriverFault {}
 
 /// Why a session is over. Once over it stays over, and always for the same reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]

@@ -86,7 +86,7 @@ mod watch;
 
 pub use self::{
     config::{Auth, Config, Credentials, Lease},
-    fault::{Cause, Costly, LinkError, Over, SaslFault, TicketFault, TlsFault},
+    fault::{Cause, Costly, DriverFault, LinkError, Over},
     output::{
         Answer, Negotiated, OnLoss, Outcome, Outgoing, Output, Patience, Place, ProbeAnswer,
         SaslSaid, SaslStep, State, Withdrawn,

@@ -6,7 +6,7 @@ use core::time::Duration;
 use bytes::Bytes;
 
 use super::{
-    fault::{Cause, LinkError, Over, SaslFault},
+    fault::{Cause, DriverFault, LinkError, Over},
     watch::{WatchIntent, WatchNotice},
 };
 use crate::{
@@ -162,8 +162,10 @@ pub enum SaslStep {
     Say(Secret<Bytes>),
     /// Both sides are satisfied.
     Done,
-    /// The exchange has failed.
-    Failed(SaslFault),
+    /// The exchange has failed; the next server may fare better.
+    Failed(DriverFault),
+    /// All servers would answer the same, as long as the credentials do not change. Ends the session.
+    GivenUp(DriverFault),
 }
 
 /// The state of a session.

@@ -1,6 +1,6 @@
 //! Processing of a server's frames.
 
-use alloc::{format, string::ToString};
+use alloc::format;
 use core::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -8,7 +8,7 @@ use zeroize::Zeroize as _;
 
 use super::{
     fate::Fate,
-    fault::{Broken, Cause, LinkError, Over, TlsFault},
+    fault::{Broken, Cause, LinkError, Over},
     flight::Sent,
     liveness::{Liveness, Source},
     output::{Answer, Negotiated, Outcome, Output, State},
@@ -51,12 +51,9 @@ impl<R, W: Watcher> Session<R, W> {
                 }
                 Ok(Some(frame)) => self.frame(now, frame.freeze()),
                 Ok(None) => break,
-                Err(error) if self.is_greeted_by_tls(error) => {
-                    Err(Broken::Link(LinkError::Tls(TlsFault::Required)))
-                }
                 Err(error) => {
                     self.give_up_first(error);
-                    Err(Broken::Link(LinkError::Protocol(error.to_string())))
+                    Err(Broken::Link(LinkError::Frame(error)))
                 }
             };
             match outcome {
@@ -87,18 +84,12 @@ impl<R, W: Watcher> Session<R, W> {
         self.check();
     }
 
-    /// Whether an invalid frame is a TLS alert in answer to the handshake: its first four bytes are its type and
-    /// version, and the first byte of its length.
-    fn is_greeted_by_tls(&self, error: FrameError) -> bool {
-        matches!(self.phase, Phase::Greeting { .. }) && matches!(error.len >> 16, 0x1503)
-    }
-
     /// Reports the request whose reply cannot be accepted: it would break the next connection too.
     fn give_up_first(&mut self, error: FrameError) {
         let Some(slot) = self.flight.take_first_user(self.link.written()) else { return };
         let cause = match usize::try_from(error.len) {
             Ok(len) => Cause::ReplyTooLarge { len, len_max: error.len_max },
-            Err(_) => Cause::LinkLost(LinkError::Protocol(error.to_string())),
+            Err(_) => Cause::LinkLost(LinkError::Frame(error)),
         };
         self.report(slot, Fate::Unknown, &cause);
     }

@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use bytes::Bytes;
 
 use super::{
-    fault::{Broken, LinkError, Over, SaslFault},
+    fault::{Broken, LinkError, Over},
     output::{Negotiated, Output, SaslSaid, SaslStep},
     phase::{Phase, Proving},
     state::Session,
@@ -38,11 +38,15 @@ impl<R, W: Watcher> Session<R, W> {
         if let Phase::Proving(proving @ Proving { due: None, .. }) = self.phase {
             match step {
                 SaslStep::Say(_) if proving.steps >= SASL_STEPS_MAX => {
-                    self.not_proved(now, SaslFault::Endless(SASL_STEPS_MAX));
+                    self.drop_link(now, LinkError::SaslEndless(SASL_STEPS_MAX));
                 }
                 SaslStep::Say(token) => self.say(proving, token.0),
                 SaslStep::Done => self.established(now, proving.negotiated, proving.greeting),
-                SaslStep::Failed(fault) => self.not_proved(now, fault),
+                SaslStep::Failed(fault) => self.drop_link(now, LinkError::Driver(fault)),
+                SaslStep::GivenUp(fault) => {
+                    self.tell_of(LinkError::Driver(fault));
+                    self.finish(Over::AuthFailed);
+                }
             }
         }
         self.check();
@@ -97,7 +101,7 @@ impl<R, W: Watcher> Session<R, W> {
                 Err(Broken::Link(LinkError::Protocol(why)))
             }
             ErrorCode::AUTH_FAILED | ErrorCode::SESSION_CLOSED_REQUIRE_AUTH => {
-                self.tell_of(SaslFault::Refused);
+                self.tell_of(LinkError::SaslRefused);
                 Err(Broken::Session(Over::AuthFailed))
             }
             ErrorCode::SESSION_MOVED => Err(Broken::Link(LinkError::Moved)),
@@ -118,18 +122,9 @@ impl<R, W: Watcher> Session<R, W> {
         }
     }
 
-    fn not_proved(&mut self, now: Time, fault: SaslFault) {
-        if fault.is_final() {
-            self.tell_of(fault);
-            self.finish(Over::AuthFailed);
-        } else {
-            self.drop_link(now, LinkError::Sasl(fault));
-        }
-    }
-
     /// Reports why the session is about to end: its users learn only that it has.
-    fn tell_of(&mut self, fault: SaslFault) {
+    fn tell_of(&mut self, error: LinkError) {
         let server = self.link.server.clone().unwrap_or_else(|| Arc::from(""));
-        self.outputs.push_back(Output::Failed { server, error: LinkError::Sasl(fault) });
+        self.outputs.push_back(Output::Failed { server, error });
     }
 }

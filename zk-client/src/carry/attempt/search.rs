@@ -7,14 +7,14 @@ use zk_proto::{
     jute::decode_prefix,
     path::join,
     request::{ExistsRequest, ExistsResponse, GetChildrenResponse, GetDataRequest, GetDataView},
-    session::{Answer, Cause as Lost, LinkError, Outcome},
+    session::{Answer, Cause as Lost, Outcome},
 };
 
 use super::{
     one::{Attempt, AttemptId, Next, Progress, Step, failed, harmless},
     wanted::{Candidate, Found, KnownBy, Wanted},
 };
-use crate::error::{CallError as _, Cause, MultiError, Rejection, WriteError};
+use crate::error::{CallError as _, Cause, LinkError, MultiError, Rejection, WriteError};
 
 /// How many unreadable replies a search tolerates before it is given up: each one costs a connection.
 const UNREAD_MAX: u32 = 8;

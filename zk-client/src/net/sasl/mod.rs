@@ -7,10 +7,10 @@ mod gssapi;
 
 use std::{fmt, future::Future, pin::Pin};
 
-use zk_proto::session::{SaslSaid, SaslStep};
+use bytes::Bytes;
+use zk_proto::{Secret, session::SaslSaid};
 
-#[cfg(any(feature = "sasl-digest", feature = "sasl-gssapi"))]
-use zk_proto::session::SaslFault;
+use crate::error::SaslFault;
 
 #[cfg(feature = "sasl-digest")]
 pub use self::digest_md5::DigestMd5;
@@ -61,6 +61,17 @@ pub trait SaslExchange: Send + 'static {
     /// The future runs within the session's task, and must not block. It is dropped with the connection. The session
     /// bounds the number of steps and, together with the connection attempt, the time.
     fn step(&mut self, said: SaslSaid) -> SaslThought<'_>;
+}
+
+/// The result of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SaslStep {
+    /// Send this to the server, and wait for its answer.
+    Say(Secret<Bytes>),
+    /// Both sides are satisfied.
+    Done,
+    /// The exchange has failed.
+    Failed(SaslFault),
 }
 
 /// A step being computed.

@@ -1,9 +1,10 @@
-//! Converts TLS errors for the session.
+//! What went wrong with TLS.
 
 use std::{fmt, io};
 
 use rustls::CertificateError;
-use zk_proto::session::TlsFault;
+
+use crate::error::TlsFault;
 
 /// The connection was lost in the middle of the handshake.
 #[derive(Debug)]

@@ -1,8 +1,6 @@
 //! The server's challenge: `realm="zk-sasl-md5",nonce="…",charset=utf-8,algorithm=md5-sess`.
 
-use zk_proto::session::SaslFault;
-
-use crate::net::sasl::malformed;
+use crate::{error::SaslFault, net::sasl::malformed};
 
 /// The server's challenge.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -7,13 +7,11 @@ use std::{fmt, future::ready};
 use bytes::Bytes;
 use md5::{Digest as _, Md5};
 use zeroize::Zeroizing;
-use zk_proto::{
-    Secret,
-    session::{SaslFault, SaslSaid, SaslStep},
-};
+use zk_proto::{Secret, session::SaslSaid};
 
 use self::challenge::Challenge;
-use super::{SaslExchange, SaslMechanism, SaslThought, malformed};
+use super::{SaslExchange, SaslMechanism, SaslStep, SaslThought, malformed};
+use crate::error::SaslFault;
 
 /// The URI that all servers accept, whatever their names are.
 const DIGEST_URI: &str = "zookeeper/zk-sasl-md5";

@@ -10,16 +10,16 @@ use libgssapi::{
     name::Name,
     oid::{GSS_MECH_KRB5, GSS_NT_KRB5_PRINCIPAL, OidSet},
 };
-use zk_proto::{
-    Secret,
-    session::{SaslFault, SaslSaid, SaslStep},
-};
+use zk_proto::{Secret, session::SaslSaid};
 
 use super::{
     fault::{no_ticket, unproved},
     turns::Turns,
 };
-use crate::net::sasl::{SaslExchange, SaslThought, malformed};
+use crate::{
+    error::SaslFault,
+    net::sasl::{SaslExchange, SaslStep, SaslThought, malformed},
+};
 
 /// The server must prove its identity, and no third party may alter the exchange.
 const WISHES: CtxFlags = CtxFlags::GSS_C_MUTUAL_FLAG.union(CtxFlags::GSS_C_INTEG_FLAG);

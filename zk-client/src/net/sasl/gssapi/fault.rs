@@ -1,7 +1,8 @@
 //! Interprets the library's errors.
 
 use libgssapi::error::{Error, MajorFlags};
-use zk_proto::session::{SaslFault, TicketFault};
+
+use crate::error::{SaslFault, TicketFault};
 
 /// Error numbers of MIT's library (`krb5.h`), which other Kerberos 5 libraries have adopted.
 mod code {

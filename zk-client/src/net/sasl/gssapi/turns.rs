@@ -7,7 +7,8 @@ use std::{
 };
 
 use tokio::sync::{Mutex, oneshot};
-use zk_proto::session::SaslFault;
+
+use crate::error::SaslFault;
 
 /// The servers for which a thread is at work: one at a time each.
 ///
