@@ -49,7 +49,7 @@ pub fn run(server: &str) -> Result<Vec<String>, Box<dyn Error>> {
         while let Some(output) = session.poll() {
             match output {
                 Output::Dial { server } => {
-                    let dialed = TcpStream::connect(&*server).map_err(|why| in_its_words(why));
+                    let dialed = TcpStream::connect(&*server).map_err(in_its_words);
                     session.dialed(now(), dialed.as_ref().map(drop).map_err(Clone::clone));
                     link = dialed.ok();
                 }

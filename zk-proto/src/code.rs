@@ -92,10 +92,4 @@ impl ErrorCode {
     pub const fn ends_session(self) -> bool {
         matches!(self, Self::SESSION_EXPIRED | Self::UNKNOWN_SESSION)
     }
-
-    /// Whether the code means that the server refuses this client with its present credentials.
-    #[must_use]
-    pub const fn refuses_identity(self) -> bool {
-        matches!(self, Self::AUTH_FAILED | Self::SESSION_CLOSED_REQUIRE_AUTH)
-    }
 }

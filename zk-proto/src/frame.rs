@@ -199,25 +199,14 @@ impl RequestFrame {
         &self.body
     }
 
-    /// The path of the node concerned, if the body begins with it: most do.
+    /// The path of the node concerned, if the body begins with it.
     pub(crate) fn path(&self) -> Option<&str> {
-        match self.op {
-            OpCode::PING
-            | OpCode::AUTH
-            | OpCode::SASL
-            | OpCode::SET_WATCHES
-            | OpCode::SET_WATCHES2
-            | OpCode::RECONFIG
-            | OpCode::WHO_AM_I
-            | OpCode::CLOSE_SESSION
-            | OpCode::MULTI
-            | OpCode::MULTI_READ => None,
-            _ => {
-                // A string is preceded by its length, as frames are.
-                let end = frame_len(&self.body)?.saturating_add(LEN_PREFIX);
-                core::str::from_utf8(self.body.get(LEN_PREFIX..end)?).ok()
-            }
+        if !self.op.begins_with_path() {
+            return None;
         }
+        // A string is preceded by its length, as frames are.
+        let end = frame_len(&self.body)?.saturating_add(LEN_PREFIX);
+        core::str::from_utf8(self.body.get(LEN_PREFIX..end)?).ok()
     }
 
     /// Frees the body of a request that is not written again.

@@ -100,6 +100,9 @@ pub enum DecodeErrorKind {
     /// An operation inside a multi is one that multis do not have.
     #[error("operation {0} cannot be part of a multi")]
     NotInMulti(i32),
+    /// The operation has no request.
+    #[error("operation {0} has no request")]
+    NoRequest(i32),
     /// Bytes follow where the value should have been the last.
     #[error("{0} bytes follow the last field")]
     TrailingBytes(usize),

@@ -3,7 +3,8 @@
 //! Two layers, usable apart:
 //!
 //! * **Codec**: every record of the client protocol, in both directions, so that clients, servers,
-//!   proxies and fuzzers can be built on it. Start at [`request`] and [`frame`].
+//!   proxies and fuzzers can be built on it. Start at [`request`] and [`frame`]; [`traffic`]
+//!   reads both directions of a connection.
 //! * **Session**: the state that survives a socket (timers, in-flight requests, watches,
 //!   credentials, server rotation) as one plain value that takes events and returns actions:
 //!   [`session`].
@@ -40,6 +41,7 @@ pub mod session;
 pub mod strategy;
 mod text;
 mod time;
+pub mod traffic;
 mod wipe;
 
 pub use self::{

@@ -90,6 +90,23 @@ impl OpCode {
         )
     }
 
+    /// Whether the request's body begins with the path of a node: most do.
+    pub(crate) const fn begins_with_path(self) -> bool {
+        !matches!(
+            self,
+            Self::PING
+                | Self::AUTH
+                | Self::SASL
+                | Self::SET_WATCHES
+                | Self::SET_WATCHES2
+                | Self::RECONFIG
+                | Self::WHO_AM_I
+                | Self::CLOSE_SESSION
+                | Self::MULTI
+                | Self::MULTI_READ
+        )
+    }
+
     /// Whether a server cannot answer such a request (well) without the leader: writes, and `sync`.
     pub(crate) const fn passes_the_leader(self) -> bool {
         matches!(

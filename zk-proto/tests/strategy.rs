@@ -12,9 +12,10 @@ use zk_proto::{
     path::{Naming, ZkPath, check},
     request::{MultiOp, MultiReadRequest, MultiRequest, MultiResult},
     strategy::{
-        AnyRequest, Conversation, Frame, FrameKind, Malformed, Mutation, client_frame, malformed,
-        multi_read_response, multi_response, path, server_frame,
+        Conversation, Frame, FrameKind, Malformed, Mutation, OwnedAnyRequest, client_frame,
+        malformed, multi_read_response, multi_response, path, server_frame,
     },
+    traffic::{Received, Sent, Traffic},
 };
 
 /// Keeps the seeds of failures in a file beside this one.
@@ -92,6 +93,25 @@ proptest! {
             prop_assert!(fits, "{result:?}");
         }
         prop_assert_eq!(results.next(), None);
+    }
+
+    #[test]
+    fn replies_are_told_with_their_requests(conversation in any::<Conversation>()) {
+        let mut traffic = Traffic::default();
+        for frame in &conversation.client {
+            if let Sent::Request(request) = traffic.sent(&frame.content())? {
+                prop_assert_eq!(frame.kind, FrameKind::Request(request.header.op));
+                prop_assert_eq!(request.decode()?.op(), request.header.op);
+            }
+        }
+        for frame in &conversation.server {
+            if let Received::Reply(reply) = traffic.received(&frame.content())? {
+                prop_assert_eq!(Some(frame.kind), reply.op().map(FrameKind::Reply));
+                prop_assert_eq!(reply.overtaken, 0);
+                reply.check()?;
+            }
+        }
+        prop_assert_eq!(traffic.pending().count(), 0);
     }
 
     #[test]
@@ -187,7 +207,7 @@ fn every_kind_of_damage_is_refused_often_and_what_leaves_the_frame_whole_not_alw
 fn any_request_is_any_operation() {
     let mut runner = TestRunner::deterministic();
     let ops: std::collections::BTreeSet<_> = (0..2000)
-        .map(|_| any::<AnyRequest>().new_tree(&mut runner).unwrap().current().op())
+        .map(|_| any::<OwnedAnyRequest>().new_tree(&mut runner).unwrap().current().op())
         .collect();
     assert_eq!(ops.len(), 30, "{ops:?}");
 }

@@ -9,10 +9,10 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 use zk_proto::{
-    List, OpCode, Request,
+    List, OpCode, Request, dispatch,
     frame::{ReplyHeader, RequestHeader},
     jute::{Decode, Encode, Reader, decode_exact},
-    request::{ConnectRequest, ConnectResponse, RequestVisitor, WatcherEvent, dispatch},
+    request::{ConnectRequest, ConnectResponse, WatcherEvent},
 };
 
 /// The first byte of an input that is a frame of the handshake; any other stands for an operation.
@@ -37,7 +37,7 @@ pub(super) fn reply_decode(input: &[u8]) {
         None => frame.check::<(), ConnectResponse>(),
         Some(OpCode::NOTIFICATION) => frame.check::<ReplyHeader, WatcherEvent>(),
         Some(op) => {
-            dispatch(op, Of::<SERVER>(frame));
+            dispatch!(op, R => frame.check::<ReplyHeader, <R<'_> as Request>::Response>());
         }
     });
 }
@@ -47,7 +47,7 @@ pub(super) fn request_decode(input: &[u8]) {
     with_frame(input, |op, frame| match op {
         None => frame.check::<(), ConnectRequest<'_>>(),
         Some(op) => {
-            dispatch(op, Of::<CLIENT>(frame));
+            dispatch!(op, R => frame.check::<RequestHeader, R<'_>>());
         }
     });
 }
@@ -121,27 +121,6 @@ where
     assert!(!list.is_null() || items.is_empty());
     if !list.is_null() {
         assert_eq!(&items.into_iter().collect::<List<T>>(), list);
-    }
-}
-
-const CLIENT: bool = true;
-const SERVER: bool = false;
-
-/// A frame of one side. Which one is known when this is compiled, so that a fuzzer of requests has no
-/// answers to look through.
-struct Of<'a, const SIDE: bool>(Frame<'a>);
-
-impl<'a, const SIDE: bool> RequestVisitor<'a> for Of<'a, SIDE> {
-    type Output = ();
-    fn visit<R>(self)
-    where
-        R: Request + Decode<'a> + Debug + PartialEq + Serialize + 'a,
-        R::Response: Debug + PartialEq + Serialize,
-    {
-        match SIDE {
-            CLIENT => self.0.check::<RequestHeader, R>(),
-            SERVER => self.0.check::<ReplyHeader, R::Response>(),
-        }
     }
 }
 

@@ -2,17 +2,15 @@
 //! connection is closed, and nothing is left of them.
 
 use std::{
-    collections::VecDeque,
     net::{IpAddr, Ipv4Addr},
     time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
 use zk_proto::{
-    ErrorCode, OpCode, Request, SessionId, Time, Xid, Zxid,
-    frame::{ReplyHeader, split_frame},
-    jute::{Decode, DecodeError, Reader, decode_prefix},
-    request::{ConnectResponse, LEN_CONNECT_RESPONSE_MIN, RequestVisitor, WatcherEvent, dispatch},
+    ErrorCode, OpCode, SessionId, Time, Xid, Zxid,
+    frame::{LEN_PREFIX, split_frame},
+    traffic::{Received, Reply, Traffic},
 };
 use zk_testkit::server::{Conn, Ensemble, Member, NodeKind, Output};
 
@@ -38,13 +36,10 @@ pub(super) fn server_inputs(input: &[u8]) {
 struct Client {
     conn: Conn,
     inbound: BytesMut,
-    /// Frames that it has sent, if only frames.
+    /// Frames of both sides.
+    traffic: Traffic,
     is_greeted: bool,
     has_greeted: bool,
-    /// Requests without an answer, with the number that it will have.
-    open: VecDeque<(Xid, OpCode)>,
-    /// Credentials that were not judged. That happens at once, ahead of other answers.
-    unjudged: usize,
     /// Whether it has sent bytes of which nobody keeps account.
     is_wild: bool,
     seen: Zxid,
@@ -104,18 +99,25 @@ impl World {
         }
     }
 
-    fn greet(&mut self, place: usize, frame: &[u8]) {
+    fn greet(&mut self, place: usize, frame: &Bytes) {
         let Some(client) = &mut self.clients[place] else { return };
         // Whatever it is, behind a handshake it is a request.
         client.is_wild |= std::mem::replace(&mut client.has_greeted, true);
+        client.send(frame);
         self.ensemble.received(self.now, client.conn, frame);
     }
 
-    fn ask(&mut self, place: usize, xid: Xid, op: OpCode, frame: &[u8]) {
+    fn ask(&mut self, place: usize, xid: Xid, op: OpCode, frame: &Bytes) {
         let Some(client) = &mut self.clients[place] else { return };
         // In front of a handshake it is taken for one.
         client.is_wild |= !client.has_greeted;
-        client.ask(xid, op);
+        // Their answers could be taken for something else.
+        client.is_wild |= match (op, xid) {
+            (OpCode::AUTH, Xid::AUTH) | (OpCode::PING, _) => false,
+            (OpCode::AUTH | OpCode::SASL, _) | (_, Xid::AUTH | Xid::NOTIFICATION) => true,
+            _ => false,
+        };
+        client.send(frame);
         self.ensemble.received(self.now, client.conn, frame);
     }
 
@@ -195,7 +197,7 @@ impl World {
         self.pass(Duration::from_secs(30));
         for client in self.clients.iter().flatten().filter(|client| !client.is_wild) {
             assert!(
-                client.has_all_answers() || !client.is_greeted,
+                client.traffic.pending().count() == 0 || !client.is_greeted,
                 "without an answer: {client:?}"
             );
         }
@@ -217,30 +219,20 @@ impl Client {
         Self {
             conn,
             inbound: BytesMut::new(),
+            traffic: Traffic::default(),
             is_greeted: false,
             has_greeted: false,
-            open: VecDeque::new(),
-            unjudged: 0,
             is_wild: false,
             seen: Zxid(0),
         }
     }
 
-    fn ask(&mut self, xid: Xid, op: OpCode) {
-        match (op, xid) {
-            (OpCode::AUTH, Xid::AUTH) => self.unjudged += 1,
-            // Whatever number they have.
-            (OpCode::PING, _) => self.open.push_back((Xid::PING, op)),
-            // Their answers could be taken for something else.
-            (OpCode::AUTH | OpCode::SASL, _) | (_, Xid::AUTH | Xid::NOTIFICATION) => {
-                self.is_wild = true;
-            }
-            _ => self.open.push_back((xid, op)),
+    /// Takes note of a frame with its length prefix.
+    fn send(&mut self, frame: &Bytes) {
+        if !self.is_wild {
+            let sent = self.traffic.sent(&frame.slice(LEN_PREFIX..)).map(drop);
+            assert_eq!(sent, Ok(()), "what is sent on purpose can be read");
         }
-    }
-
-    fn has_all_answers(&self) -> bool {
-        self.open.is_empty() && self.unjudged == 0
     }
 
     /// Takes what has come for what it should be. Returns a session that it has been given.
@@ -250,60 +242,37 @@ impl Client {
         while self.is_greeted || !self.is_wild {
             let frame = split_frame(&mut self.inbound, usize::MAX).expect("lengths are in range");
             let Some(frame) = frame else { break };
-            if self.is_greeted {
-                self.hear_frame(&frame);
-            } else if frame.len() < LEN_CONNECT_RESPONSE_MIN {
-                // Read-only servers refuse in a bare header, and wait for what comes next.
-                let refusal = decode_prefix::<ReplyHeader>(&frame);
-                assert!(refusal.is_ok_and(|it| it.err == ErrorCode::NOT_READ_ONLY), "{frame:?}");
-                self.is_wild = true;
-            } else {
-                let answer: ConnectResponse = decode_prefix(&frame).expect("it is a handshake's");
-                self.is_greeted = true;
-                let password = answer.passwd.0.expect("there is a password");
-                welcome = Some((answer.session_id, password)).filter(|_| answer.time_out > 0);
+            match self.traffic.received(&frame).expect("a server's frames can be read") {
+                Received::Connect(answer) => {
+                    self.is_greeted = true;
+                    let password = answer.passwd.0.expect("there is a password");
+                    welcome = Some((answer.session_id, password)).filter(|_| answer.time_out > 0);
+                }
+                Received::Refused(header) => {
+                    // Read-only servers wait for what comes next.
+                    assert_eq!(header.err, ErrorCode::NOT_READ_ONLY, "{frame:?}");
+                    self.is_wild = true;
+                }
+                Received::Event { .. } => {}
+                Received::Reply(reply) if !self.is_wild => self.hear_reply(&reply),
+                Received::Reply(_) => {}
             }
         }
         welcome
     }
 
-    fn hear_frame(&mut self, frame: &Bytes) {
-        let mut reader = Reader::new(frame);
-        let header = ReplyHeader::decode(&mut reader).expect("every frame has a header");
-        if self.is_wild {
-            return;
-        }
-        let body = frame.slice(reader.offset()..);
-        if header.xid == Xid::NOTIFICATION {
-            decode_prefix::<WatcherEvent>(&body).expect("an event has a body");
-            return;
-        }
+    fn hear_reply(&mut self, reply: &Reply) {
+        let header = reply.header;
+        assert!(reply.request.is_some(), "nobody has asked: {header:?}");
         if header.xid == Xid::AUTH {
-            self.unjudged = self.unjudged.checked_sub(1).expect("nobody has shown credentials");
             return;
         }
-        let (xid, op) = self.open.pop_front().expect("nobody has asked");
-        assert_eq!(header.xid, xid, "answers come in the order of requests");
+        assert_eq!(reply.overtaken, 0, "answers come in the order of requests: {header:?}");
         // What a server does not know it answers without looking at its state.
         if header.err != ErrorCode::UNIMPLEMENTED {
             assert!(header.zxid >= self.seen, "{header:?} after {:?}", self.seen);
             self.seen = header.zxid;
         }
-        if header.err.is_ok() {
-            let decoded = dispatch(op, AsReply(&body)).unwrap_or(Ok(()));
-            assert_eq!(decoded, Ok(()), "the body of an answer to {op}");
-        }
-    }
-}
-
-/// Whether a body is that of an answer.
-struct AsReply<'a>(&'a Bytes);
-
-impl<'a> RequestVisitor<'a> for AsReply<'a> {
-    type Output = Result<(), DecodeError>;
-    fn visit<R: Request + Decode<'a>>(self) -> Self::Output {
-        let mut reader = Reader::new(self.0);
-        R::Response::skip(&mut reader)?;
-        reader.finish()
+        assert_eq!(reply.check(), Ok(()), "the body of {reply:?}");
     }
 }

@@ -1,99 +1,103 @@
-//! From an operation number to its types.
+//! The list of all requests, and from an operation number to the type of its request.
 
-use core::fmt::Debug;
-
-use crate::{
-    jute::Decode,
-    op::OpCode,
-    request::{
-        AddWatchRequest, AuthPacket, CheckVersionRequest, CheckWatchesRequest, CloseSession,
-        Create2Request, CreateContainerRequest, CreateRequest, CreateTtlRequest,
-        DeleteContainerRequest, DeleteRequest, ExistsRequest, GetAclRequest,
-        GetAllChildrenNumberRequest, GetChildren2Request, GetChildrenRequest, GetDataRequest,
-        GetEphemeralsRequest, GetSaslRequest, MultiReadRequest, MultiRequest, Ping,
-        ReconfigRequest, RemoveWatchesRequest, Request, SetAclRequest, SetDataRequest, SetWatches,
-        SetWatches2, SyncRequest, WhoAmIRequest,
-    },
-};
-
-#[cfg(feature = "serde")]
-use serde::Serialize as Inspect;
-
-/// Stands in for `serde::Serialize` where that feature is off.
-#[cfg(not(feature = "serde"))]
-pub trait Inspect {}
-#[cfg(not(feature = "serde"))]
-impl<T> Inspect for T {}
-
-/// An action on a request whose type is known only by a number: decode it, describe it, generate
-/// one. Proxies, servers and fuzzers implement this and call [`dispatch`].
-pub trait RequestVisitor<'a> {
-    /// The result of the action.
-    type Output;
-
-    /// Called with the request type of the number.
-    fn visit<R>(self) -> Self::Output
-    where
-        R: Request + Decode<'a> + Debug + PartialEq + Inspect + 'a,
-        R::Response: Debug + PartialEq + Inspect;
+/// Calls a macro with the list of all requests, behind arguments of one's own: for each request its constant of
+/// [`OpCode`](crate::OpCode), its variant of [`AnyRequest`](crate::request::AnyRequest) with its record in
+/// [`request`](crate::request), and the record's owned twin in `strategy`.
+///
+/// ```
+/// use zk_proto::request::{self, CreateRequest, Request};
+///
+/// /// Whether a proxy of one's own lets requests pass.
+/// trait Policy: Request {
+///     const PASSES: bool = true;
+/// }
+///
+/// macro_rules! policies {
+///     (all; $($op:ident $variant:ident($request:ident $(<$lt:lifetime>)?) $twin:ident;)*) => {
+///         $(impl $(<$lt>)? Policy for request::$request $(<$lt>)? {})*
+///     };
+/// }
+/// zk_proto::for_each_request!(policies, all;);
+/// assert!(CreateRequest::PASSES);
+/// ```
+#[macro_export]
+macro_rules! for_each_request {
+    ($($then:ident)::+, $($arguments:tt)*) => {
+        $($then)::+! {
+            $($arguments)*
+            CREATE Create(CreateRequest<'a>) OwnedCreateRequest;
+            DELETE Delete(DeleteRequest<'a>) OwnedDeleteRequest;
+            EXISTS Exists(ExistsRequest<'a>) OwnedExistsRequest;
+            GET_DATA GetData(GetDataRequest<'a>) OwnedGetDataRequest;
+            SET_DATA SetData(SetDataRequest<'a>) OwnedSetDataRequest;
+            GET_ACL GetAcl(GetAclRequest<'a>) OwnedGetAclRequest;
+            SET_ACL SetAcl(SetAclRequest<'a>) OwnedSetAclRequest;
+            GET_CHILDREN GetChildren(GetChildrenRequest<'a>) OwnedGetChildrenRequest;
+            SYNC Sync(SyncRequest<'a>) OwnedSyncRequest;
+            PING Ping(Ping) Ping;
+            GET_CHILDREN2 GetChildren2(GetChildren2Request<'a>) OwnedGetChildren2Request;
+            CHECK Check(CheckVersionRequest<'a>) OwnedCheckVersionRequest;
+            MULTI Multi(MultiRequest) MultiRequest;
+            CREATE2 Create2(Create2Request<'a>) OwnedCreate2Request;
+            RECONFIG Reconfig(ReconfigRequest<'a>) OwnedReconfigRequest;
+            CHECK_WATCHES CheckWatches(CheckWatchesRequest<'a>) OwnedCheckWatchesRequest;
+            REMOVE_WATCHES RemoveWatches(RemoveWatchesRequest<'a>) OwnedRemoveWatchesRequest;
+            CREATE_CONTAINER CreateContainer(CreateContainerRequest<'a>) OwnedCreateContainerRequest;
+            DELETE_CONTAINER DeleteContainer(DeleteContainerRequest<'a>) OwnedDeleteContainerRequest;
+            CREATE_TTL CreateTtl(CreateTtlRequest<'a>) OwnedCreateTtlRequest;
+            MULTI_READ MultiRead(MultiReadRequest) MultiReadRequest;
+            AUTH Auth(AuthPacket<'a>) OwnedAuthPacket;
+            SET_WATCHES SetWatches(SetWatches) SetWatches;
+            SASL Sasl(GetSaslRequest<'a>) OwnedGetSaslRequest;
+            GET_EPHEMERALS GetEphemerals(GetEphemeralsRequest<'a>) OwnedGetEphemeralsRequest;
+            GET_ALL_CHILDREN_NUMBER GetAllChildrenNumber(GetAllChildrenNumberRequest<'a>) OwnedGetAllChildrenNumberRequest;
+            SET_WATCHES2 SetWatches2(SetWatches2) SetWatches2;
+            ADD_WATCH AddWatch(AddWatchRequest<'a>) OwnedAddWatchRequest;
+            WHO_AM_I WhoAmI(WhoAmIRequest) WhoAmIRequest;
+            CLOSE_SESSION CloseSession(CloseSession) CloseSession;
+        }
+    };
 }
 
-/// Calls `visitor` with the request type of `op`; `None` if the operation has no request.
-pub fn dispatch<'a, V: RequestVisitor<'a>>(op: OpCode, visitor: V) -> Option<V::Output> {
-    Some(match op {
-        OpCode::CREATE => visitor.visit::<CreateRequest<'a>>(),
-        OpCode::DELETE => visitor.visit::<DeleteRequest<'a>>(),
-        OpCode::EXISTS => visitor.visit::<ExistsRequest<'a>>(),
-        OpCode::GET_DATA => visitor.visit::<GetDataRequest<'a>>(),
-        OpCode::SET_DATA => visitor.visit::<SetDataRequest<'a>>(),
-        OpCode::GET_ACL => visitor.visit::<GetAclRequest<'a>>(),
-        OpCode::SET_ACL => visitor.visit::<SetAclRequest<'a>>(),
-        OpCode::GET_CHILDREN => visitor.visit::<GetChildrenRequest<'a>>(),
-        OpCode::SYNC => visitor.visit::<SyncRequest<'a>>(),
-        OpCode::PING => visitor.visit::<Ping>(),
-        OpCode::GET_CHILDREN2 => visitor.visit::<GetChildren2Request<'a>>(),
-        OpCode::CHECK => visitor.visit::<CheckVersionRequest<'a>>(),
-        OpCode::MULTI => visitor.visit::<MultiRequest>(),
-        OpCode::CREATE2 => visitor.visit::<Create2Request<'a>>(),
-        OpCode::RECONFIG => visitor.visit::<ReconfigRequest<'a>>(),
-        OpCode::CHECK_WATCHES => visitor.visit::<CheckWatchesRequest<'a>>(),
-        OpCode::REMOVE_WATCHES => visitor.visit::<RemoveWatchesRequest<'a>>(),
-        OpCode::CREATE_CONTAINER => visitor.visit::<CreateContainerRequest<'a>>(),
-        OpCode::DELETE_CONTAINER => visitor.visit::<DeleteContainerRequest<'a>>(),
-        OpCode::CREATE_TTL => visitor.visit::<CreateTtlRequest<'a>>(),
-        OpCode::MULTI_READ => visitor.visit::<MultiReadRequest>(),
-        OpCode::AUTH => visitor.visit::<AuthPacket<'a>>(),
-        OpCode::SET_WATCHES => visitor.visit::<SetWatches>(),
-        OpCode::SASL => visitor.visit::<GetSaslRequest<'a>>(),
-        OpCode::GET_EPHEMERALS => visitor.visit::<GetEphemeralsRequest<'a>>(),
-        OpCode::GET_ALL_CHILDREN_NUMBER => visitor.visit::<GetAllChildrenNumberRequest<'a>>(),
-        OpCode::SET_WATCHES2 => visitor.visit::<SetWatches2>(),
-        OpCode::ADD_WATCH => visitor.visit::<AddWatchRequest<'a>>(),
-        OpCode::WHO_AM_I => visitor.visit::<WhoAmIRequest>(),
-        OpCode::CLOSE_SESSION => visitor.visit::<CloseSession>(),
-        _ => return None,
-    })
+/// Evaluates an expression about the request type of an operation number; `None` if the operation has no request. The
+/// type goes by the given name, with a lifetime, and what the expression needs of it, traits of one's own included, is checked for
+/// every request.
+///
+/// ```
+/// use zk_proto::{OpCode, Request, dispatch};
+///
+/// let len_min = |op| dispatch!(op, R => <R<'_> as zk_proto::jute::Decode>::LEN_MIN);
+/// assert_eq!(len_min(OpCode::DELETE), Some(8));
+/// assert_eq!(len_min(OpCode::NOTIFICATION), None);
+/// ```
+#[macro_export]
+macro_rules! dispatch {
+    ($op:expr, $request:ident => $result:expr) => {
+        $crate::for_each_request!($crate::dispatch, @arms $op, $request => $result;)
+    };
+    (@arms $op:expr, $request:ident => $result:expr;
+     $($code:ident $variant:ident($record:ident $(<$lt:lifetime>)?) $twin:ident;)*) => {
+        match $op {
+            $($crate::OpCode::$code => {
+                type $request<'a> = $crate::request::$record $(<$lt>)?;
+                ::core::option::Option::Some($result)
+            })*
+            _ => ::core::option::Option::None,
+        }
+    };
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::{op::OpCode, request::Request};
 
     #[test]
-    fn every_known_operation_has_a_request_of_its_number_or_is_listed_as_having_none() {
-        struct Number;
-        impl RequestVisitor<'_> for Number {
-            type Output = OpCode;
-            fn visit<R: Request>(self) -> OpCode {
-                R::OP
-            }
-        }
-
+    fn each_operation_has_a_request_or_is_listed() {
         const WITHOUT_REQUEST: [OpCode; 3] =
             [OpCode::NOTIFICATION, OpCode::CREATE_SESSION, OpCode::ERROR];
         for &op in OpCode::KNOWN {
             let expected = (!WITHOUT_REQUEST.contains(&op)).then_some(op);
-            assert_eq!(dispatch(op, Number), expected, "{op:?}");
+            assert_eq!(dispatch!(op, R => R::OP), expected, "{op:?}");
         }
     }
 }

@@ -123,10 +123,10 @@ pub enum LinkError {
     #[error("left for a writable server")]
     Superseded,
     /// The server refuses the credentials of a SASL exchange. Ends the session: asking again would not help.
-    #[error("SASL: server refused the credentials")]
+    #[error("server refused the credentials")]
     SaslRefused,
     /// The server asks for more and more steps of a SASL exchange.
-    #[error("SASL: no end in {0} steps")]
+    #[error("no end in {0} steps")]
     SaslEndless(u32),
     /// Left because the list of servers has changed.
     #[error("left for another server of the new list")]

@@ -17,7 +17,7 @@ use crate::{
     op::OpCode,
     request::{ConnectResponse, TrailingFlag, WatcherEvent},
     strategy::{
-        AnyRequest, AsRecord, Frame, FrameKind, OwnedConnectRequest, frames::reply,
+        AsRecord, Frame, FrameKind, OwnedAnyRequest, OwnedConnectRequest, frames::reply,
         record::arbitrary, response_to, text::password,
     },
     text::Secret,
@@ -39,7 +39,7 @@ pub struct Conversation {
 }
 
 /// The xid that clients give to a request whose ordinary number would be `next`.
-fn xid_of(request: &AnyRequest, next: Xid) -> Xid {
+fn xid_of(request: &OwnedAnyRequest, next: Xid) -> Xid {
     match request.op() {
         OpCode::PING => Xid::PING,
         OpCode::AUTH => Xid::AUTH,
@@ -48,7 +48,7 @@ fn xid_of(request: &AnyRequest, next: Xid) -> Xid {
 }
 
 /// Numbers requests in order, as a client does: from 1 on, except for heartbeats and credentials.
-pub fn number(requests: impl IntoIterator<Item = AnyRequest>) -> Vec<(Xid, AnyRequest)> {
+pub fn number(requests: impl IntoIterator<Item = OwnedAnyRequest>) -> Vec<(Xid, OwnedAnyRequest)> {
     let mut next = Xid::FIRST;
     let numbered = requests.into_iter().map(|request| {
         let xid = xid_of(&request, next);
@@ -62,7 +62,7 @@ pub fn number(requests: impl IntoIterator<Item = AnyRequest>) -> Vec<(Xid, AnyRe
 
 /// Legal answers to `requests`, one for each and in their order, with watch events in between.
 /// Transaction numbers never fall.
-pub fn replies_to(requests: &[(Xid, AnyRequest)]) -> BoxedStrategy<Vec<Frame>> {
+pub fn replies_to(requests: &[(Xid, OwnedAnyRequest)]) -> BoxedStrategy<Vec<Frame>> {
     let events = option::weighted(0.2, any::<WatcherEvent>());
     let steps = vec((0..3_i64, events), requests.len());
     let requests = requests.to_vec();
@@ -85,7 +85,7 @@ pub fn replies_to(requests: &[(Xid, AnyRequest)]) -> BoxedStrategy<Vec<Frame>> {
 }
 
 /// The answer to one request. Heartbeats always succeed on a connection that lasts.
-fn answer(xid: Xid, request: &AnyRequest, zxid: Zxid) -> BoxedStrategy<Frame> {
+fn answer(xid: Xid, request: &OwnedAnyRequest, zxid: Zxid) -> BoxedStrategy<Frame> {
     let op = request.op();
     match op {
         OpCode::PING | OpCode::AUTH | OpCode::CLOSE_SESSION => {
@@ -118,11 +118,11 @@ fn handshake() -> impl Strategy<Value = (Frame, Frame)> {
 
 /// A conversation of up to a dozen requests, of which only the last may close the session.
 pub fn conversation() -> impl Strategy<Value = Conversation> {
-    let requests = vec(any::<AnyRequest>(), 0..REQUESTS_MAX).prop_map(|mut requests| {
+    let requests = vec(any::<OwnedAnyRequest>(), 0..REQUESTS_MAX).prop_map(|mut requests| {
         requests.retain(|request| request.op() != OpCode::CLOSE_SESSION);
         requests
     });
-    let close = option::of(Just(AnyRequest::CloseSession(crate::request::CloseSession)));
+    let close = option::of(Just(OwnedAnyRequest::CloseSession(crate::request::CloseSession)));
     (handshake(), requests, close).prop_flat_map(|((hello, welcome), requests, close)| {
         let requests = number(requests.into_iter().chain(close));
         let asked = requests.iter().map(|(xid, request)| request.frame(*xid));

@@ -3,10 +3,11 @@
 use crate::{
     code::ErrorCode,
     data::{Xid, Zxid},
+    dispatch,
     frame::{LEN_PREFIX, ReplyHeader, RequestHeader, encode_frame_with},
     jute::{Decode, DecodeError, Encode, Reader},
     op::OpCode,
-    request::{ConnectRequest, ConnectResponse, Request, RequestVisitor, WatcherEvent, dispatch},
+    request::{ConnectRequest, ConnectResponse, Request, WatcherEvent},
 };
 use bytes::{Bytes, BytesMut};
 
@@ -86,33 +87,15 @@ impl FrameKind {
             }
             Self::Request(op) => {
                 RequestHeader::skip(reader)?;
-                dispatch(op, SkipRequest(reader)).unwrap_or(Ok(()))?;
+                dispatch!(op, R => R::skip(reader)).unwrap_or(Ok(()))?;
             }
             Self::Reply(op) => {
                 if !ReplyHeader::decode(reader)?.err.is_ok() {
                     return Ok(());
                 }
-                dispatch(op, SkipResponse(reader)).unwrap_or(Ok(()))?;
+                dispatch!(op, R => <R<'_> as Request>::Response::skip(reader)).unwrap_or(Ok(()))?;
             }
         }
         reader.finish()
-    }
-}
-
-struct SkipRequest<'r, 'a>(&'r mut Reader<'a>);
-
-impl<'a> RequestVisitor<'a> for SkipRequest<'_, 'a> {
-    type Output = Result<(), DecodeError>;
-    fn visit<R: Request + Decode<'a>>(self) -> Self::Output {
-        R::skip(self.0)
-    }
-}
-
-struct SkipResponse<'r, 'a>(&'r mut Reader<'a>);
-
-impl<'a> RequestVisitor<'a> for SkipResponse<'_, 'a> {
-    type Output = Result<(), DecodeError>;
-    fn visit<R: Request + Decode<'a>>(self) -> Self::Output {
-        R::Response::skip(self.0)
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     op::OpCode,
     request::{ConnectResponse, WatcherEvent},
     strategy::{
-        any_request::{AnyRequest, op_with_request},
+        any_request::{OwnedAnyRequest, op_with_request},
         frame::{Frame, FrameKind},
         number::refusal,
         record::{AsRecord, arbitrary},
@@ -31,7 +31,8 @@ pub fn client_frame() -> impl Strategy<Value = Frame> {
             request.as_record().encode(out);
         })
     });
-    let request = (any::<Xid>(), any::<AnyRequest>()).prop_map(|(xid, request)| request.frame(xid));
+    let request =
+        (any::<Xid>(), any::<OwnedAnyRequest>()).prop_map(|(xid, request)| request.frame(xid));
     prop_oneof![1 => connect, 15 => request]
 }
 

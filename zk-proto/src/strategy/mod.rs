@@ -5,7 +5,7 @@
 //! [`CreateRequest`](crate::request::CreateRequest)); [`AsRecord`] leads from the twin to the record.
 //!
 //! * One record: `any::<T>()`, with the choices in [`mod@text`] and [`mod@number`].
-//! * A request or a response of an operation that is known only at run time: [`AnyRequest`],
+//! * A request or a response of an operation that is known only at run time: [`OwnedAnyRequest`],
 //!   [`request()`], [`response()`], [`response_to`].
 //! * Paths: [`mod@path`].
 //! * Whole frames, with the kind that is needed to decode them: [`Frame`], [`client_frame`],
@@ -27,7 +27,7 @@
 //!     frame::{ReplyHeader, RequestHeader},
 //!     jute::{Decode, DecodeError, Reader, decode_exact},
 //!     request::CreateRequest,
-//!     strategy::{AnyRequest, AsRecord, OwnedCreateRequest, client_frame, malformed},
+//!     strategy::{OwnedAnyRequest, AsRecord, OwnedCreateRequest, client_frame, malformed},
 //! };
 //!
 //! /// The server under test: answers a frame without its length prefix, if it can be read.
@@ -41,7 +41,7 @@
 //! #   /*
 //!     #[test]
 //! #   */
-//!     fn every_request_is_answered_under_its_number(request in any::<AnyRequest>()) {
+//!     fn every_request_is_answered_under_its_number(request in any::<OwnedAnyRequest>()) {
 //!         let reply = answer(&request.frame(Xid(7)).content())?;
 //!         prop_assert_eq!(reply.xid, Xid(7));
 //!     }
@@ -82,21 +82,13 @@ mod response;
 pub mod text;
 
 pub use self::{
-    any_request::{AnyRequest, op_with_request, request},
+    any_request::{OwnedAnyRequest, op_with_request, request},
     conversation::{Conversation, conversation, number, replies_to},
     frame::{Frame, FrameKind},
     frames::{client_frame, server_frame},
     malformed::{Malformed, Mutation, malformed},
     multi::{OwnedMultiOp, multi_read, multi_read_response, multi_response, multi_write},
     record::AsRecord,
-    request::{
-        OwnedAddWatchRequest, OwnedAuthPacket, OwnedCheckVersionRequest, OwnedCheckWatchesRequest,
-        OwnedConnectRequest, OwnedCreate2Request, OwnedCreateContainerRequest, OwnedCreateRequest,
-        OwnedCreateTtlRequest, OwnedDeleteContainerRequest, OwnedDeleteRequest, OwnedExistsRequest,
-        OwnedGetAclRequest, OwnedGetAllChildrenNumberRequest, OwnedGetChildren2Request,
-        OwnedGetChildrenRequest, OwnedGetDataRequest, OwnedGetEphemeralsRequest,
-        OwnedGetSaslRequest, OwnedReconfigRequest, OwnedRemoveWatchesRequest, OwnedSetAclRequest,
-        OwnedSetDataRequest, OwnedSyncRequest,
-    },
+    request::*,
     response::{response, response_to},
 };

@@ -9,16 +9,17 @@ use proptest::{
 use crate::{
     code::ErrorCode,
     data::{AclList, ClientInfo, EventType, KeeperState, SessionId, Stat},
+    dispatch,
     list::List,
     op::OpCode,
     request::{
         ConnectResponse, Create2Response, CreateResponse, ErrorResponse, ExistsResponse,
         GetAclResponse, GetAllChildrenNumberResponse, GetChildren2Response, GetChildrenResponse,
-        GetDataResponse, GetEphemeralsResponse, MultiResponse, SetAclResponse, SetDataResponse,
+        GetDataResponse, GetEphemeralsResponse, Request, SetAclResponse, SetDataResponse,
         SetSaslResponse, SyncResponse, TrailingFlag, WatcherEvent, WhoAmIResponse,
     },
     strategy::{
-        AnyRequest, AsRecord, multi_read_response, multi_response,
+        AsRecord, OwnedAnyRequest, multi_read_response, multi_response,
         number::int,
         record::records,
         text::{buffer, password, path_text},
@@ -55,44 +56,14 @@ records! {
 /// The encoded body of a reply to an operation, without error; `None` if the operation has no request.
 #[must_use]
 pub fn response(op: OpCode) -> Option<BoxedStrategy<Bytes>> {
-    Some(match op {
-        OpCode::CREATE => body::<CreateResponse>(),
-        OpCode::CREATE2 | OpCode::CREATE_CONTAINER | OpCode::CREATE_TTL => {
-            body::<Create2Response>()
-        }
-        OpCode::EXISTS => body::<ExistsResponse>(),
-        OpCode::GET_DATA | OpCode::RECONFIG => body::<GetDataResponse>(),
-        OpCode::SET_DATA => body::<SetDataResponse>(),
-        OpCode::GET_ACL => body::<GetAclResponse>(),
-        OpCode::SET_ACL => body::<SetAclResponse>(),
-        OpCode::GET_CHILDREN => body::<GetChildrenResponse>(),
-        OpCode::GET_CHILDREN2 => body::<GetChildren2Response>(),
-        OpCode::SYNC => body::<SyncResponse>(),
-        OpCode::MULTI | OpCode::MULTI_READ => body::<MultiResponse>(),
-        OpCode::SASL => body::<SetSaslResponse>(),
-        OpCode::GET_EPHEMERALS => body::<GetEphemeralsResponse>(),
-        OpCode::GET_ALL_CHILDREN_NUMBER => body::<GetAllChildrenNumberResponse>(),
-        OpCode::ADD_WATCH => body::<ErrorResponse>(),
-        OpCode::WHO_AM_I => body::<WhoAmIResponse>(),
-        OpCode::DELETE
-        | OpCode::DELETE_CONTAINER
-        | OpCode::PING
-        | OpCode::CHECK
-        | OpCode::CHECK_WATCHES
-        | OpCode::REMOVE_WATCHES
-        | OpCode::AUTH
-        | OpCode::SET_WATCHES
-        | OpCode::SET_WATCHES2
-        | OpCode::CLOSE_SESSION => body::<()>(),
-        _ => return None,
-    })
+    dispatch!(op, R => body::<<R<'_> as Request>::Response>())
 }
 
 /// As [`response`], for the given `request`: a multi has a result for each of its operations.
-pub fn response_to(request: &AnyRequest) -> BoxedStrategy<Bytes> {
+pub fn response_to(request: &OwnedAnyRequest) -> BoxedStrategy<Bytes> {
     match request {
-        AnyRequest::Multi(multi) => encoded(multi_response(multi)),
-        AnyRequest::MultiRead(multi) => encoded(multi_read_response(multi)),
+        OwnedAnyRequest::Multi(multi) => encoded(multi_response(multi)),
+        OwnedAnyRequest::MultiRead(multi) => encoded(multi_read_response(multi)),
         other => response(other.op()).unwrap_or_else(body::<()>),
     }
 }

@@ -4,7 +4,7 @@
 mod hostile;
 mod records;
 
-use std::{any::type_name, collections::BTreeSet, fmt::Debug};
+use std::{any::type_name, collections::BTreeSet};
 
 use bytes::{Bytes, BytesMut};
 use proptest::{
@@ -12,11 +12,11 @@ use proptest::{
     test_runner::{FileFailurePersistence, TestRunner},
 };
 use zk_proto::{
-    OpCode, Request, Stat,
+    OpCode, Request, Stat, dispatch,
     jute::{Decode, DecodeError, DecodeErrorKind, Encode, Reader, decode_exact, decode_prefix},
     request::{
         ConnectResponse, ConnectView, Create2Response, Create2View, GetDataResponse, GetDataView,
-        RequestVisitor, WatcherEvent, WatcherEventView, dispatch,
+        WatcherEvent, WatcherEventView,
     },
     strategy::{AsRecord, Frame, FrameKind, request, response},
 };
@@ -166,16 +166,6 @@ fn may_lack_flag<O: AsRecord + 'static>() -> bool {
 
 #[test]
 fn every_operation_with_a_request_is_covered_here_with_its_response() {
-    struct Names;
-    impl<'a> RequestVisitor<'a> for Names {
-        type Output = [&'static str; 2];
-        fn visit<R: Request + Decode<'a> + Debug + PartialEq + serde::Serialize>(
-            self,
-        ) -> Self::Output {
-            [type_name::<R>(), type_name::<R::Response>()]
-        }
-    }
-
     let mut covered = BTreeSet::new();
     macro_rules! call {
         ($($record:ty),*) => { $(covered.insert(record_name::<$record>());)* };
@@ -183,7 +173,8 @@ fn every_operation_with_a_request_is_covered_here_with_its_response() {
     for_every_record!(call);
 
     for &op in OpCode::KNOWN {
-        let names = dispatch(op, Names);
+        let names =
+            dispatch!(op, R => [type_name::<R<'_>>(), type_name::<<R<'_> as Request>::Response>()]);
         assert_eq!(names.is_some(), request(op).is_some(), "{op}: request strategy");
         assert_eq!(names.is_some(), response(op).is_some(), "{op}: response strategy");
         for name in names.into_iter().flatten().map(records::short) {

@@ -52,14 +52,11 @@ fn every_frame_decodes_to_its_fields_and_encodes_to_its_bytes() {
 
 #[test]
 fn every_operation_was_recorded_as_a_request_and_with_a_reply() {
-    use zk_proto::{OpCode, request::dispatch};
+    use zk_proto::{OpCode, dispatch};
 
     let frames = frames();
-    let with_request: BTreeSet<OpCode> = OpCode::KNOWN
-        .iter()
-        .copied()
-        .filter(|&op| dispatch(op, message::HasRequest).is_some())
-        .collect();
+    let with_request: BTreeSet<OpCode> =
+        OpCode::KNOWN.iter().copied().filter(|&op| dispatch!(op, _R => ()).is_some()).collect();
     let requested: BTreeSet<_> = frames
         .iter()
         .filter_map(|frame| match frame.message {

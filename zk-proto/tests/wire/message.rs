@@ -6,10 +6,10 @@ use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 use serde_json::{Value, json};
 use zk_proto::{
-    OpCode, Request,
+    OpCode, Request, dispatch,
     frame::{ReplyHeader, RequestHeader},
     jute::{Decode, DecodeError, Encode, Reader},
-    request::{ConnectRequest, ConnectResponse, RequestVisitor, WatcherEvent, dispatch},
+    request::{ConnectRequest, ConnectResponse, WatcherEvent},
 };
 
 use crate::recording::Direction;
@@ -67,8 +67,12 @@ impl Message {
             Self::ConnectResponse => visitor.visit::<(), ConnectResponse>(),
             Self::Notification => visitor.visit::<ReplyHeader, WatcherEvent>(),
             Self::Refusal => visitor.visit::<ReplyHeader, ()>(),
-            Self::Request(op) => dispatch(op, OfRequest(visitor)).expect("operation has a request"),
-            Self::Reply(op) => dispatch(op, OfReply(visitor)).expect("operation has a request"),
+            Self::Request(op) => dispatch!(op, R => visitor.visit::<RequestHeader, R<'_>>())
+                .expect("operation has a request"),
+            Self::Reply(op) => {
+                dispatch!(op, R => visitor.visit::<ReplyHeader, <R<'_> as Request>::Response>())
+                    .expect("operation has a request")
+            }
         }
     }
 }
@@ -100,40 +104,6 @@ impl<'a, T: Decode<'a> + Encode + Debug + PartialEq + Serialize> Record<'a> for 
 trait Visit<'a> {
     type Output;
     fn visit<H: Record<'a>, B: Record<'a>>(self) -> Self::Output;
-}
-
-struct OfRequest<V>(V);
-
-impl<'a, V: Visit<'a>> RequestVisitor<'a> for OfRequest<V> {
-    type Output = V::Output;
-    fn visit<R>(self) -> V::Output
-    where
-        R: Request + Decode<'a> + Debug + PartialEq + Serialize + 'a,
-        R::Response: Debug + PartialEq + Serialize,
-    {
-        self.0.visit::<RequestHeader, R>()
-    }
-}
-
-struct OfReply<V>(V);
-
-impl<'a, V: Visit<'a>> RequestVisitor<'a> for OfReply<V> {
-    type Output = V::Output;
-    fn visit<R>(self) -> V::Output
-    where
-        R: Request + Decode<'a> + Debug + PartialEq + Serialize + 'a,
-        R::Response: Debug + PartialEq + Serialize,
-    {
-        self.0.visit::<ReplyHeader, R::Response>()
-    }
-}
-
-/// Whether an operation has a request.
-pub(crate) struct HasRequest;
-
-impl RequestVisitor<'_> for HasRequest {
-    type Output = ();
-    fn visit<R: Request>(self) {}
 }
 
 struct Describe<'a>(&'a Bytes);

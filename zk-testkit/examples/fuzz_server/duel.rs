@@ -6,11 +6,12 @@ use bytes::{Bytes, BytesMut};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use zk_proto::{
     OpCode, Text, Xid,
-    frame::{ReplyHeader, RequestHeader, split_frame},
+    frame::{ReplyHeader, split_frame},
     jute::{Decode, Reader, decode_prefix},
     path::join,
     request::{GetChildrenResponse, Ping},
-    strategy::{AnyRequest, Frame, OwnedDeleteRequest, OwnedGetChildrenRequest},
+    strategy::{Frame, OwnedAnyRequest, OwnedDeleteRequest, OwnedGetChildrenRequest},
+    traffic::{Received, Traffic},
 };
 
 use zk_testkit::server;
@@ -101,7 +102,7 @@ pub(crate) fn duel(
     let mut asked = Asked::default();
     let mut greeted = false;
     // What was said too much shows at the latest in front of this.
-    let last = AnyRequest::Ping(Ping).frame(Xid::PING);
+    let last = OwnedAnyRequest::Ping(Ping).frame(Xid::PING);
     for frame in play.frames.iter().chain([&last]) {
         let (expected, closed) = model.answers(&frame.bytes);
         server.send(&frame.bytes);
@@ -156,27 +157,24 @@ fn differs(frame: &Frame, expected: &str, found: &str) -> String {
 #[derive(Debug, Default)]
 struct Asked {
     stream: BytesMut,
-    has_greeted: bool,
-    open: Vec<(Xid, OpCode)>,
+    traffic: Traffic,
 }
 
 impl Asked {
     fn sent(&mut self, bytes: &[u8]) {
         self.stream.extend_from_slice(bytes);
         while let Ok(Some(frame)) = split_frame(&mut self.stream, usize::MAX) {
-            let is_request = std::mem::replace(&mut self.has_greeted, true);
-            let header = RequestHeader::decode(&mut Reader::new(&frame));
-            self.open.extend(header.ok().filter(|_| is_request).map(|it| (it.xid, it.op)));
+            // Others are not answered.
+            let _ = self.traffic.sent(&frame);
         }
     }
 
     /// The operation that is answered; an unknown one for what answers nothing.
     fn answered(&mut self, frame: &Bytes) -> OpCode {
-        let header = ReplyHeader::decode(&mut Reader::new(frame));
-        let of_answer =
-            |header: ReplyHeader| self.open.iter().position(|(xid, _)| *xid == header.xid);
-        let answered = header.ok().and_then(of_answer);
-        answered.map_or(OpCode::ERROR, |at| self.open.remove(at).1)
+        match self.traffic.received(frame) {
+            Ok(Received::Reply(reply)) => reply.op().unwrap_or(OpCode::ERROR),
+            _ => OpCode::ERROR,
+        }
     }
 }
 
@@ -209,7 +207,7 @@ impl Admin {
         Ok(Self { server, xid: Xid::FIRST })
     }
 
-    fn ask(&mut self, request: &AnyRequest) -> io::Result<(ReplyHeader, Bytes)> {
+    fn ask(&mut self, request: &OwnedAnyRequest) -> io::Result<(ReplyHeader, Bytes)> {
         self.server.send(&frame_of(request, self.xid));
         self.xid = self.xid.next();
         let frame = self.server.frame();
@@ -222,7 +220,7 @@ impl Admin {
     fn children(&mut self, path: &str) -> io::Result<Vec<String>> {
         let path = Text::from(path);
         let list = OwnedGetChildrenRequest { path, watch: false };
-        let (header, body) = self.ask(&AnyRequest::GetChildren(list))?;
+        let (header, body) = self.ask(&OwnedAnyRequest::GetChildren(list))?;
         if !header.err.is_ok() {
             return Ok(Vec::new());
         }
@@ -237,6 +235,6 @@ impl Admin {
             self.delete(&join(path, &child))?;
         }
         let delete = OwnedDeleteRequest { path: Text::from(path), version: -1 };
-        self.ask(&AnyRequest::Delete(delete)).map(drop)
+        self.ask(&OwnedAnyRequest::Delete(delete)).map(drop)
     }
 }

@@ -11,7 +11,7 @@ use zk_proto::{
         TrailingFlag,
     },
     strategy::{
-        AnyRequest, Conversation, Frame, FrameKind, OwnedAddWatchRequest, OwnedCreate2Request,
+        Conversation, Frame, FrameKind, OwnedAddWatchRequest, OwnedAnyRequest, OwnedCreate2Request,
         OwnedCreateRequest, OwnedDeleteRequest, OwnedExistsRequest, OwnedGetChildren2Request,
         OwnedGetDataRequest, OwnedSetDataRequest, client_frame, malformed, number,
     },
@@ -78,7 +78,7 @@ pub(crate) fn greeting() -> Bytes {
 }
 
 /// Requests on a few nodes, most of which make sense.
-fn lively() -> impl Strategy<Value = AnyRequest> {
+fn lively() -> impl Strategy<Value = OwnedAnyRequest> {
     let path = || select(&["/f", "/f/a", "/f/a/b", "/g", "/f/s-"][..]).prop_map(Text::from);
     let data = || option::of(vec(any::<u8>(), 0..8).prop_map(Bytes::from));
     let version = || select(&[-1, -1, -1, 0, 1, 2][..]);
@@ -100,27 +100,27 @@ fn lively() -> impl Strategy<Value = AnyRequest> {
     };
     let modes = select(vec![AddWatchMode::PERSISTENT, AddWatchMode::PERSISTENT_RECURSIVE]);
     prop_oneof![
-        4 => create().prop_map(|it| AnyRequest::Create2(OwnedCreate2Request(it))),
-        2 => create().prop_map(AnyRequest::Create),
+        4 => create().prop_map(|it| OwnedAnyRequest::Create2(OwnedCreate2Request(it))),
+        2 => create().prop_map(OwnedAnyRequest::Create),
         2 => (path(), version()).prop_map(|(path, version)| {
-            AnyRequest::Delete(OwnedDeleteRequest { path, version })
+            OwnedAnyRequest::Delete(OwnedDeleteRequest { path, version })
         }),
         3 => (path(), data(), version()).prop_map(|(path, data, version)| {
-            AnyRequest::SetData(OwnedSetDataRequest { path, data, version })
+            OwnedAnyRequest::SetData(OwnedSetDataRequest { path, data, version })
         }),
         2 => (path(), any::<bool>()).prop_map(|(path, watch)| {
-            AnyRequest::GetData(OwnedGetDataRequest { path, watch })
+            OwnedAnyRequest::GetData(OwnedGetDataRequest { path, watch })
         }),
         2 => (path(), any::<bool>()).prop_map(|(path, watch)| {
-            AnyRequest::Exists(OwnedExistsRequest { path, watch })
+            OwnedAnyRequest::Exists(OwnedExistsRequest { path, watch })
         }),
         2 => (path(), any::<bool>()).prop_map(|(path, watch)| {
-            AnyRequest::GetChildren2(OwnedGetChildren2Request { path, watch })
+            OwnedAnyRequest::GetChildren2(OwnedGetChildren2Request { path, watch })
         }),
         1 => (path(), modes).prop_map(|(path, mode)| {
-            AnyRequest::AddWatch(OwnedAddWatchRequest { path, mode })
+            OwnedAnyRequest::AddWatch(OwnedAddWatchRequest { path, mode })
         }),
-        1 => Just(AnyRequest::Ping(zk_proto::request::Ping)),
+        1 => Just(OwnedAnyRequest::Ping(zk_proto::request::Ping)),
     ]
 }
 
@@ -189,6 +189,6 @@ fn is_passing(op: &MultiOp<'_>) -> bool {
 }
 
 /// A request as it goes to a server, outside of any play.
-pub(crate) fn frame_of(request: &AnyRequest, xid: Xid) -> BytesMut {
+pub(crate) fn frame_of(request: &OwnedAnyRequest, xid: Xid) -> BytesMut {
     BytesMut::from(&request.frame(xid).bytes[..])
 }

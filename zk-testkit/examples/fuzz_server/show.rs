@@ -5,10 +5,10 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 use zk_proto::{
-    OpCode, Request, Xid,
+    OpCode, Request, Xid, dispatch,
     frame::{ReplyHeader, RequestHeader},
     jute::{Decode, Reader, decode_prefix},
-    request::{ConnectResponse, RequestVisitor, WatcherEvent, dispatch},
+    request::{AnyRequest, ConnectResponse, WatcherEvent},
     strategy::{Frame, FrameKind},
 };
 
@@ -47,26 +47,14 @@ pub(crate) fn answer(op: OpCode, frame: &Bytes) -> String {
     }
     let (xid, zxid, err) = (header.xid, header.zxid.0.signum(), header.err);
     let body = match err.is_ok() {
-        true => dispatch(op, AsReply(&body)).unwrap_or_else(|| format!("{body:?}")),
+        true => dispatch!(op, R => match decode_prefix::<<R<'_> as Request>::Response>(&body) {
+            Ok(response) => json(&response),
+            Err(error) => format!("no answer to {op}: {error}"),
+        })
+        .unwrap_or_else(|| format!("{body:?}")),
         false => String::new(),
     };
     format!("reply #{xid} zxid {zxid:+} {err} {body}")
-}
-
-struct AsReply<'a>(&'a Bytes);
-
-impl<'a> RequestVisitor<'a> for AsReply<'a> {
-    type Output = String;
-    fn visit<R>(self) -> String
-    where
-        R: Request + Decode<'a>,
-        R::Response: Serialize,
-    {
-        match decode_prefix::<R::Response>(self.0) {
-            Ok(response) => json(&response),
-            Err(error) => format!("no answer to {}: {error}", R::OP),
-        }
-    }
 }
 
 fn json(record: &impl Serialize) -> String {
@@ -108,25 +96,12 @@ pub(crate) fn said(frame: &Frame) -> String {
     let mut reader = Reader::new(&content);
     match (frame.kind, RequestHeader::decode(&mut reader)) {
         (FrameKind::Request(_), Ok(RequestHeader { xid, op })) => {
-            let body = content.slice(reader.offset()..);
-            let request = dispatch(op, AsRequest(&body)).unwrap_or_default();
+            let request = match AnyRequest::decode(op, &mut reader) {
+                Ok(request) => serde_json::to_string(&request).unwrap_or_default(),
+                Err(error) => error.to_string(),
+            };
             format!("#{xid} {op} {request}")
         }
         (kind, _) => format!("{kind:?}"),
-    }
-}
-
-struct AsRequest<'a>(&'a Bytes);
-
-impl<'a> RequestVisitor<'a> for AsRequest<'a> {
-    type Output = String;
-    fn visit<R>(self) -> String
-    where
-        R: Request + Decode<'a> + Serialize + 'a,
-    {
-        match decode_prefix::<R>(self.0) {
-            Ok(request) => serde_json::to_string(&request).unwrap_or_default(),
-            Err(error) => format!("malformed: {error}"),
-        }
     }
 }

@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use zk_proto::{
-    ErrorCode, OpCode, Request, SessionId, Stat, Time, Zxid,
-    jute::Decode,
+    ErrorCode, OpCode, SessionId, Stat, Time, Zxid, dispatch,
     request::{
         Create2Response, CreateRequest, CreateResponse, CreateTtlRequest, DeleteRequest,
-        ReconfigRequest, RequestVisitor, SetAclRequest, SetAclResponse, SetDataResponse,
-        SyncResponse, dispatch,
+        ReconfigRequest, SetAclRequest, SetAclResponse, SetDataResponse, SyncResponse,
     },
 };
 
@@ -233,20 +231,13 @@ impl Ensemble {
 
 /// Whether the body of a write can be read at all.
 fn is_readable(op: OpCode, body: &Bytes) -> bool {
-    struct Visit<'a>(&'a Bytes);
-    impl<'a> RequestVisitor<'a> for Visit<'a> {
-        type Output = bool;
-        fn visit<R: Request + Decode<'a> + 'a>(self) -> bool {
-            decode::<R>(self.0).is_ok()
-        }
-    }
     match op {
         OpCode::CREATE | OpCode::CREATE2 | OpCode::CREATE_CONTAINER => {
             java::request::<CreateRequest<'_>>(body).is_ok()
         }
         OpCode::CREATE_TTL => java::request::<CreateTtlRequest<'_>>(body).is_ok(),
         OpCode::SET_ACL => java::request::<SetAclRequest<'_>>(body).is_ok(),
-        op => dispatch(op, Visit(body)).unwrap_or(true),
+        op => dispatch!(op, R => decode::<R<'_>>(body).is_ok()).unwrap_or(true),
     }
 }
 
