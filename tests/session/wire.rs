@@ -2,14 +2,15 @@
 
 use bytes::Bytes;
 use zk_proto::{
-    List, OpCode, Text, Xid,
+    List, Text, Xid,
     frame::{LEN_PREFIX, RequestHeader},
-    jute::{Decode, DecodeError, Reader},
+    jute::{DecodeError, DecodeErrorKind, Encode as _},
     request::{
-        AddWatchRequest, AuthPacket, CheckWatchesRequest, ConnectRequest, Create2Request,
-        CreateRequest, DeleteRequest, ExistsRequest, GetChildren2Request, GetDataRequest,
-        GetSaslRequest, RemoveWatchesRequest, SetDataRequest, SetWatches, SetWatches2, SyncRequest,
+        AddWatchRequest, AnyRequest, AuthPacket, CheckWatchesRequest, ConnectRequest,
+        Create2Request, CreateRequest, DeleteRequest, ExistsRequest, GetChildren2Request,
+        GetDataRequest, RemoveWatchesRequest, SetDataRequest, SetWatches, SetWatches2,
     },
+    traffic::{Sent, SentRequest, Traffic},
 };
 
 /// Longest list of paths that is shown in full.
@@ -17,98 +18,78 @@ const PATHS_SHOWN: usize = 4;
 
 /// Reads what goes to one server.
 #[derive(Debug, Default)]
-pub(crate) struct Wire {
-    greeted: bool,
-}
+pub(crate) struct Wire(Traffic);
 
 impl Wire {
     /// Describes a frame. The first one of a connection is the handshake.
     pub(crate) fn describe(&mut self, frame: &Bytes) -> String {
-        let mut reader = Reader::new(frame);
-        let greeted = std::mem::replace(&mut self.greeted, true);
-        let description = if greeted { request(&mut reader) } else { handshake(&mut reader) };
-        let description = description.expect("what the session sends can be decoded");
-        reader.finish().expect("nothing follows the last field");
-        format!("send {description}")
+        match self.0.sent(frame).expect("what the session sends can be decoded") {
+            Sent::Connect(connect) => {
+                assert_eq!(connect.encoded_len(), frame.len(), "nothing follows the last field");
+                handshake(&connect)
+            }
+            Sent::Request(it) => request(&it, frame.len() + LEN_PREFIX),
+        }
     }
 }
 
-fn handshake(reader: &mut Reader<'_>) -> Result<String, DecodeError> {
-    let request = ConnectRequest::decode(reader)?;
+fn handshake(request: &ConnectRequest<'_>) -> String {
     let read_only = if request.read_only.0 == Some(true) { " read-only" } else { "" };
     let (id, zxid, timeout) = (request.session_id, request.last_zxid_seen, request.time_out);
-    Ok(format!("connect-request id={id} zxid={zxid} timeout={timeout}ms{read_only}"))
+    format!("send connect-request id={id} zxid={zxid} timeout={timeout}ms{read_only}")
 }
 
-fn request(reader: &mut Reader<'_>) -> Result<String, DecodeError> {
-    let len = reader.left() + LEN_PREFIX;
-    let RequestHeader { xid, op } = RequestHeader::decode(reader)?;
-    let arguments = arguments(op, reader)?;
+fn request(request: &SentRequest, len: usize) -> String {
+    let RequestHeader { xid, op } = request.header;
+    let arguments = match request.decode() {
+        Ok(decoded) => {
+            assert_eq!(decoded.encoded_len(), request.body.len(), "nothing follows the last field");
+            arguments(decoded)
+        }
+        Err(DecodeError { kind: DecodeErrorKind::NoRequest(_), .. }) => String::new(),
+        Err(error) => panic!("what the session sends cannot be decoded: {error}"),
+    };
     let xid = match xid {
         Xid::PING | Xid::AUTH => String::new(),
         xid => format!("#{xid} "),
     };
     let len = if len > 500 { format!(" ({len} bytes)") } else { String::new() };
-    Ok(format!("{xid}{op}{arguments}{len}"))
+    format!("send {xid}{op}{arguments}{len}")
 }
 
-fn arguments(op: OpCode, reader: &mut Reader<'_>) -> Result<String, DecodeError> {
+fn arguments(request: AnyRequest<'_>) -> String {
+    use AnyRequest as Any;
     let watching = |watch| if watch { " watch" } else { "" };
     let text = |data: Option<&[u8]>| match data {
         Some(data) if data.len() > 40 => format!("{} bytes", data.len()),
         Some(data) => format!("{:?}", String::from_utf8_lossy(data)),
         None => "null".into(),
     };
-    Ok(match op {
-        OpCode::GET_DATA => {
-            let GetDataRequest { path, watch } = Decode::decode(reader)?;
+    match request {
+        Any::GetData(GetDataRequest { path, watch })
+        | Any::Exists(ExistsRequest { path, watch })
+        | Any::GetChildren2(GetChildren2Request { path, watch }) => {
             format!(" {path}{}", watching(watch))
         }
-        OpCode::EXISTS => {
-            let ExistsRequest { path, watch } = Decode::decode(reader)?;
-            format!(" {path}{}", watching(watch))
-        }
-        OpCode::GET_CHILDREN2 => {
-            let GetChildren2Request { path, watch } = Decode::decode(reader)?;
-            format!(" {path}{}", watching(watch))
-        }
-        OpCode::CREATE => {
-            let CreateRequest { path, data, flags, .. } = Decode::decode(reader)?;
+        Any::Create(CreateRequest { path, data, flags, .. })
+        | Any::Create2(Create2Request(CreateRequest { path, data, flags, .. })) => {
             format!(" {path} {} {flags}", text(data))
         }
-        OpCode::CREATE2 => {
-            let Create2Request(CreateRequest { path, data, flags, .. }) = Decode::decode(reader)?;
-            format!(" {path} {} {flags}", text(data))
-        }
-        OpCode::SET_DATA => {
-            let SetDataRequest { path, data, version } = Decode::decode(reader)?;
+        Any::SetData(SetDataRequest { path, data, version }) => {
             format!(" {path} {} version={version}", text(data))
         }
-        OpCode::DELETE => {
-            let DeleteRequest { path, version } = Decode::decode(reader)?;
-            format!(" {path} version={version}")
-        }
-        OpCode::SYNC => format!(" {}", SyncRequest::decode(reader)?.path),
-        OpCode::ADD_WATCH => {
-            let AddWatchRequest { path, mode } = Decode::decode(reader)?;
-            format!(" {path} {mode}")
-        }
-        OpCode::REMOVE_WATCHES => {
-            let RemoveWatchesRequest(CheckWatchesRequest { path, kind }) = Decode::decode(reader)?;
+        Any::Delete(DeleteRequest { path, version }) => format!(" {path} version={version}"),
+        Any::Sync(sync) => format!(" {}", sync.path),
+        Any::AddWatch(AddWatchRequest { path, mode }) => format!(" {path} {mode}"),
+        Any::RemoveWatches(RemoveWatchesRequest(CheckWatchesRequest { path, kind })) => {
             format!(" {path} {kind}")
         }
-        OpCode::AUTH => {
-            let AuthPacket { scheme, auth, .. } = Decode::decode(reader)?;
-            format!(" {scheme} {}", text(auth.0))
-        }
-        OpCode::SASL => {
-            let GetSaslRequest { token } = Decode::decode(reader)?;
-            format!(" {}", text(token.0))
-        }
-        OpCode::SET_WATCHES => set_watches(&SetWatches::decode(reader)?),
-        OpCode::SET_WATCHES2 => set_watches2(SetWatches2::decode(reader)?),
+        Any::Auth(AuthPacket { scheme, auth, .. }) => format!(" {scheme} {}", text(auth.0)),
+        Any::Sasl(sasl) => format!(" {}", text(sasl.token.0)),
+        Any::SetWatches(set) => set_watches(&set),
+        Any::SetWatches2(set) => set_watches2(set),
         _ => String::new(),
-    })
+    }
 }
 
 fn set_watches(set: &SetWatches) -> String {

@@ -70,6 +70,26 @@ fn a_difference_says_what_is_gone_and_what_is_new() {
     assert_eq!(differences("a\n", "a\n"), "");
 }
 
+/// Code that compiles without a feature does with it: another crate may have switched it on.
+#[test]
+fn features_of_the_protocol_only_add() {
+    let (library, features) = LIBRARIES[0];
+    let (plain, full) = (surface(library, ""), surface(library, features));
+    let (plain, full): (BTreeSet<_>, BTreeSet<_>) =
+        (plain.lines().collect(), full.lines().collect());
+    let gone: Vec<_> = plain.difference(&full).collect();
+    assert!(gone.is_empty(), "{gone:#?}");
+    // What the traits of serde and proptest, and `AsRecord`, are made of.
+    let own =
+        ["serde_core::", "proptest::", "zk_proto::strategy", "::as_record(", "::Record<'a> = "];
+    let own = |line: &str| {
+        let ends = ["::Parameters = ()", "::arbitrary_with((): ()) -> Self::Strategy"];
+        own.iter().any(|own| line.contains(own)) || ends.iter().any(|end| line.ends_with(end))
+    };
+    let foreign: Vec<_> = full.difference(&plain).filter(|line| !own(line)).collect();
+    assert!(foreign.is_empty(), "{foreign:#?}");
+}
+
 /// `?` into `zk_client::Error` takes whatever an operation of the client fails with.
 #[test]
 fn one_error_takes_all() {

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use zk_proto::{
-    OpCode, Time, Xid, Zxid,
-    frame::{LEN_PREFIX, ReplyHeader, RequestHeader, split_frame},
-    jute::{Decode, Reader, decode_prefix},
-    request::{Create2Request, MultiOp, MultiRequest, SetDataRequest, SetWatches, SetWatches2},
+    ErrorCode, Time, Zxid,
+    frame::{LEN_PREFIX, split_frame},
+    request::{AnyRequest, MultiOp},
+    traffic::{Received, Reply, Sent, SentRequest, Traffic},
 };
 use zk_testkit::server::{Conn, Member};
 
@@ -84,12 +84,8 @@ pub(crate) struct Tap {
     taken: usize,
     /// Marks of writes, with the places where their frames begin.
     untaken: VecDeque<(usize, u64)>,
-    /// The requests that arm watches again and are not answered, in order, with what they arm.
-    restores: VecDeque<(Xid, Vec<Rearmed>)>,
-    /// Marks of requests that were taken, by their numbers, in order.
-    open: VecDeque<(Xid, u64)>,
+    traffic: Traffic,
     inbound: BytesMut,
-    is_greeted: bool,
 }
 
 /// What a tap has seen of a server's bytes.
@@ -106,25 +102,14 @@ impl Tap {
     pub(crate) fn sees(&mut self, outbound: &[u8]) {
         let mut new = BytesMut::from(&outbound[self.appended - self.taken..]);
         while let Some(frame) = split_frame(&mut new, usize::MAX).expect("lengths are in range") {
-            if self.appended > 0 {
-                self.request(&frame);
+            let sent = self.traffic.sent(&frame).expect("what a session sends can be read");
+            if let Sent::Request(request) = sent {
+                let mark = mark_in(&request);
+                self.untaken.extend(mark.map(|mark| (self.appended, mark)));
             }
             self.appended += LEN_PREFIX + frame.len();
         }
         assert!(new.is_empty(), "only whole frames are put in front of the driver");
-    }
-
-    fn request(&mut self, frame: &Bytes) {
-        let mut reader = Reader::new(frame);
-        let RequestHeader { xid, op } = Decode::decode(&mut reader).expect("frames have headers");
-        let body = frame.slice(reader.offset()..);
-        if let Some(rearmed) = rearmed_by(op, &body) {
-            self.restores.push_back((xid, rearmed));
-        }
-        if let Some(mark) = mark_in(op, &body) {
-            self.untaken.push_back((self.appended, mark));
-            self.open.push_back((xid, mark));
-        }
     }
 
     /// The driver takes so many bytes. Returns the marks of the writes that it has begun to write.
@@ -139,45 +124,38 @@ impl Tap {
         self.inbound.extend_from_slice(bytes);
         let mut heard = Vec::new();
         while let Ok(Some(frame)) = split_frame(&mut self.inbound, usize::MAX) {
-            if !std::mem::replace(&mut self.is_greeted, true) {
+            let Ok(Received::Reply(Reply { header, request: Some(request), .. })) =
+                self.traffic.received(&frame)
+            else {
                 continue;
-            }
-            let Ok(header) = decode_prefix::<ReplyHeader>(&frame) else { continue };
-            if self.restores.front().is_some_and(|(xid, _)| *xid == header.xid) {
-                let rearmed = self.restores.pop_front().filter(|_| header.err.is_ok());
-                heard.extend(rearmed.map(|(_, rearmed)| Heard::Restored(header.zxid, rearmed)));
-            }
-            if self.open.front().is_some_and(|(xid, _)| *xid == header.xid) {
-                let mark = self.open.pop_front().map(|(_, mark)| mark);
-                let is_moved = header.err == zk_proto::ErrorCode::SESSION_MOVED;
-                heard.extend(mark.filter(|_| is_moved).map(Heard::Refused));
-            }
+            };
+            heard.extend(match header.err {
+                ErrorCode::OK => {
+                    rearmed_by(&request).map(|rearmed| Heard::Restored(header.zxid, rearmed))
+                }
+                ErrorCode::SESSION_MOVED => mark_in(&request).map(Heard::Refused),
+                _ => None,
+            });
         }
         heard
     }
 }
 
 /// What a request arms again, if it is one that does.
-fn rearmed_by(op: OpCode, body: &Bytes) -> Option<Vec<Rearmed>> {
-    let lists = match op {
-        OpCode::SET_WATCHES => {
-            let it: SetWatches = decode_prefix(body).ok()?;
-            vec![
-                (Armed::Data, it.data_watches),
-                (Armed::Missing, it.exist_watches),
-                (Armed::Children, it.child_watches),
-            ]
-        }
-        OpCode::SET_WATCHES2 => {
-            let it: SetWatches2 = decode_prefix(body).ok()?;
-            vec![
-                (Armed::Data, it.data_watches),
-                (Armed::Missing, it.exist_watches),
-                (Armed::Children, it.child_watches),
-                (Armed::Persistent, it.persistent_watches),
-                (Armed::Recursive, it.persistent_recursive_watches),
-            ]
-        }
+fn rearmed_by(request: &SentRequest) -> Option<Vec<Rearmed>> {
+    let lists = match request.decode().ok()? {
+        AnyRequest::SetWatches(it) => vec![
+            (Armed::Data, it.data_watches),
+            (Armed::Missing, it.exist_watches),
+            (Armed::Children, it.child_watches),
+        ],
+        AnyRequest::SetWatches2(it) => vec![
+            (Armed::Data, it.data_watches),
+            (Armed::Missing, it.exist_watches),
+            (Armed::Children, it.child_watches),
+            (Armed::Persistent, it.persistent_watches),
+            (Armed::Recursive, it.persistent_recursive_watches),
+        ],
         _ => return None,
     };
     let each =
@@ -186,20 +164,14 @@ fn rearmed_by(op: OpCode, body: &Bytes) -> Option<Vec<Rearmed>> {
 }
 
 /// The mark of a write on its way to the server.
-fn mark_in(op: OpCode, body: &Bytes) -> Option<u64> {
-    match op {
-        OpCode::CREATE2 => {
-            let create: Create2Request<'_> = decode_prefix(body).ok()?;
-            mark_of(create.0.data?)
-        }
-        OpCode::SET_DATA => mark_of(decode_prefix::<SetDataRequest<'_>>(body).ok()?.data?),
-        OpCode::MULTI => {
-            let multi: MultiRequest = decode_prefix(body).ok()?;
-            multi.iter().find_map(|(_, op)| match op {
-                MultiOp::SetData(set) => mark_of(set.data?),
-                _ => None,
-            })
-        }
+fn mark_in(request: &SentRequest) -> Option<u64> {
+    match request.decode().ok()? {
+        AnyRequest::Create2(create) => mark_of(create.0.data?),
+        AnyRequest::SetData(set) => mark_of(set.data?),
+        AnyRequest::Multi(multi) => multi.iter().find_map(|(_, op)| match op {
+            MultiOp::SetData(set) => mark_of(set.data?),
+            _ => None,
+        }),
         _ => None,
     }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use zk_proto::{
-    OpCode, Xid,
-    frame::{LEN_PREFIX, RequestHeader},
-    jute::{Decode, Reader},
-    request::{AuthPacket, ConnectRequest, GetDataRequest},
+    Xid,
+    frame::LEN_PREFIX,
+    request::AnyRequest,
+    traffic::{Sent, Traffic},
 };
 
 use crate::wire::frames;
@@ -24,8 +24,9 @@ pub(crate) struct Link {
     pub(crate) written: usize,
     /// Whether the session has taken the server's answer to the handshake for a good one.
     pub(crate) greeted: bool,
+    traffic: Traffic,
     /// What the driver has not taken in full yet.
-    unwritten: VecDeque<Sent>,
+    unwritten: VecDeque<Pending>,
     /// The session that the server was shown.
     pub(crate) shown: Option<i64>,
     /// Whether the server has answered to that.
@@ -43,7 +44,7 @@ pub(crate) struct Link {
 
 /// A frame of the session, and its place among the connection's bytes.
 #[derive(Debug)]
-struct Sent {
+struct Pending {
     start: usize,
     end: usize,
     what: What,
@@ -89,35 +90,29 @@ impl What {
         }
     }
 
-    fn decode(frame: &Bytes, is_first: bool) -> Self {
-        let mut reader = Reader::new(frame);
-        if is_first {
-            let ConnectRequest { session_id, last_zxid_seen, .. } =
-                Decode::decode(&mut reader).expect("the first frame is a handshake");
-            return Self::Handshake { id: session_id.0, zxid: last_zxid_seen.0 };
-        }
-        let RequestHeader { xid, op } = Decode::decode(&mut reader).expect("frames have headers");
-        match op {
-            OpCode::PING => {
+    fn of(sent: &Sent<'_>) -> Self {
+        let request = match sent {
+            Sent::Connect(it) => {
+                return Self::Handshake { id: it.session_id.0, zxid: it.last_zxid_seen.0 };
+            }
+            Sent::Request(request) => request,
+        };
+        let xid = request.header.xid;
+        match request.decode().expect("the world makes good requests") {
+            AnyRequest::Ping(_) => {
                 assert_eq!(xid, Xid::PING);
                 Self::Ping
             }
-            OpCode::AUTH => {
+            AnyRequest::Auth(packet) => {
                 assert_eq!(xid, Xid::AUTH);
-                let AuthPacket { auth, .. } =
-                    Decode::decode(&mut reader).expect("credentials can be read");
-                let token = String::from_utf8_lossy(auth.0.unwrap_or_default()).into_owned();
-                Self::Auth { token }
+                let secret = packet.auth.0.unwrap_or_default();
+                Self::Auth { token: String::from_utf8_lossy(secret).into_owned() }
             }
-            OpCode::SET_WATCHES | OpCode::SET_WATCHES2 => Self::SetWatches { xid },
-            OpCode::ADD_WATCH | OpCode::REMOVE_WATCHES => Self::Upkeep { xid },
-            OpCode::CLOSE_SESSION => Self::Close { xid },
-            OpCode::GET_DATA => {
-                let GetDataRequest { path, .. } =
-                    Decode::decode(&mut reader).expect("the world makes good requests");
-                Self::Request { xid, token: path.to_owned_lossy() }
-            }
-            _ => panic!("nobody has asked for {op}"),
+            AnyRequest::SetWatches(_) | AnyRequest::SetWatches2(_) => Self::SetWatches { xid },
+            AnyRequest::AddWatch(_) | AnyRequest::RemoveWatches(_) => Self::Upkeep { xid },
+            AnyRequest::CloseSession(_) => Self::Close { xid },
+            AnyRequest::GetData(get) => Self::Request { xid, token: get.path.to_owned_lossy() },
+            other => panic!("nobody has asked for {other:?}"),
         }
     }
 }
@@ -128,9 +123,10 @@ impl Link {
         let mut sent = Vec::new();
         for frame in frames(bytes) {
             let start = self.appended;
-            let what = What::decode(&frame, start == 0);
+            let seen = self.traffic.sent(&frame).expect("what a session sends can be read");
+            let what = What::of(&seen);
             self.appended += LEN_PREFIX + frame.len();
-            self.unwritten.push_back(Sent { start, end: self.appended, what: what.clone() });
+            self.unwritten.push_back(Pending { start, end: self.appended, what: what.clone() });
             sent.push(what);
         }
         sent

@@ -172,11 +172,11 @@ impl Connection {
                 hushed: lane.hushed,
             };
             let verdict = self.shared.judge(arrival, &piece);
+            if lane.doomed || !verdict.goes_on() {
+                self.dissector.kept_back(direction, &piece.facts);
+            }
             if lane.doomed {
                 continue;
-            }
-            if verdict.goes_on() {
-                self.dissector.asked(&piece.facts);
             }
             let payload = piece.payload();
             lane.accept(at, piece.bytes, &payload, verdict);

@@ -1,11 +1,8 @@
 //! From bytes to frames, and from frames to what they are about.
 
-use std::collections::{BTreeMap, VecDeque};
-
 use bytes::{Buf, Bytes, BytesMut};
 use zk_proto::frame::{LEN_PREFIX, LEN_REPLY_MAX, ReplyHeader, RequestHeader};
-use zk_proto::jute::{Decode, DecodeError, Reader};
-use zk_proto::request::{ConnectRequest, ConnectResponse, MultiHeader, WatcherEvent};
+use zk_proto::traffic::{Received, Sent, SentRequest, Traffic};
 use zk_proto::{ErrorCode, EventType, OpCode, SessionId, Str, Xid, Zxid};
 
 use super::frame::{Direction, Kind};
@@ -15,24 +12,16 @@ use super::frame::{Direction, Kind};
 pub(super) struct Dissector {
     to_server: Stage,
     to_client: Stage,
-    /// What was asked under each number and has not been answered. Numbers are used in order and
-    /// not again while in use, but a client under test may do otherwise.
-    asked: BTreeMap<Xid, VecDeque<Asked>>,
+    traffic: Traffic,
 }
 
-#[derive(Debug)]
-struct Asked {
-    op: OpCode,
-    path: Option<String>,
-}
-
-/// How far a stream has come.
+/// What a stream is made of.
 #[derive(Clone, Copy, Debug, Default)]
 enum Stage {
-    /// Nothing seen yet: a connect request or response follows, or something else altogether.
+    /// Nothing seen yet: a handshake follows, or something else altogether.
     #[default]
     Fresh,
-    /// Behind the handshake.
+    /// Frames.
     Session,
     /// Not this protocol.
     Opaque,
@@ -110,23 +99,20 @@ impl Dissector {
                 return Some(Piece { bytes, facts });
             }
         };
-        let payload = bytes.slice(LEN_PREFIX..);
-        let facts = match (*self.stage(direction), direction) {
-            (Stage::Fresh, Direction::ToServer) => connect_request(&payload),
-            (Stage::Fresh, Direction::ToClient) => connect_response(&payload),
-            (_, Direction::ToServer) => request(&payload),
-            (_, Direction::ToClient) => self.answer(&payload),
-        };
         *self.stage(direction) = Stage::Session;
+        let payload = bytes.slice(LEN_PREFIX..);
+        let facts = match direction {
+            Direction::ToServer => self.traffic.sent(&payload).map(Facts::from),
+            Direction::ToClient => self.traffic.received(&payload).map(Facts::from),
+        };
+        let facts = facts.unwrap_or_else(|_| Facts::of(Kind::Opaque));
         Some(Piece { bytes, facts })
     }
 
-    /// To be told of each request that really goes to the server.
-    pub(super) fn asked(&mut self, request: &Facts) {
-        if let (Kind::Request, Some(xid), Some(op)) = (request.kind, request.xid, request.op) {
-            let path = request.path.clone();
-            let asked = Asked { op, path };
-            self.asked.entry(xid).or_default().push_back(asked);
+    /// To be told of each piece that does not go on.
+    pub(super) fn kept_back(&mut self, direction: Direction, facts: &Facts) {
+        if direction == Direction::ToServer && facts.xid.is_some() {
+            self.traffic.unsend();
         }
     }
 
@@ -136,48 +122,49 @@ impl Dissector {
             Direction::ToClient => &mut self.to_client,
         }
     }
+}
 
-    fn answer(&mut self, payload: &Bytes) -> Facts {
-        let mut reader = Reader::new(payload);
-        let Ok(header) = ReplyHeader::decode(&mut reader) else {
-            return Facts::of(Kind::Opaque);
-        };
-        let mut facts = Facts {
-            xid: Some(header.xid),
-            zxid: Some(header.zxid),
-            error: Some(header.err),
-            ..Facts::of(Kind::Reply)
-        };
-        match header.xid {
-            Xid::NOTIFICATION => {
-                facts.kind = Kind::Notification;
-                facts.op = Some(OpCode::NOTIFICATION);
-                if let Ok(event) = WatcherEvent::decode(&mut reader) {
-                    facts.event = Some(event.kind);
-                    facts.path = Some(event.path.lossy().into_owned());
-                }
+impl From<Sent<'_>> for Facts {
+    fn from(sent: Sent<'_>) -> Self {
+        match sent {
+            Sent::Connect(connect) => {
+                Self { session: Some(connect.session_id), ..Self::of(Kind::ConnectRequest) }
             }
-            Xid::PING => {
-                facts.kind = Kind::Ping;
-                facts.op = Some(OpCode::PING);
-            }
-            xid => {
-                if let Some(Asked { op, path }) = self.answered(xid) {
-                    facts.op = Some(op);
-                    facts.path = path;
-                }
+            Sent::Request(request) => {
+                let RequestHeader { xid, op } = request.header;
+                let kind = if op == OpCode::PING { Kind::Ping } else { Kind::Request };
+                let path = request.path().map(Str::to_owned_lossy);
+                Self { xid: Some(xid), op: Some(op), path, ..Self::of(kind) }
             }
         }
-        facts
     }
+}
 
-    fn answered(&mut self, xid: Xid) -> Option<Asked> {
-        let asked = self.asked.get_mut(&xid)?;
-        let oldest = asked.pop_front();
-        if asked.is_empty() {
-            self.asked.remove(&xid);
+impl From<Received> for Facts {
+    fn from(received: Received) -> Self {
+        match received {
+            Received::Connect(connect) => {
+                Self { session: Some(connect.session_id), ..Self::of(Kind::ConnectResponse) }
+            }
+            Received::Refused(_) => Self::of(Kind::ConnectResponse),
+            Received::Event { zxid, event } => Self {
+                op: Some(OpCode::NOTIFICATION),
+                xid: Some(Xid::NOTIFICATION),
+                zxid: Some(zxid),
+                error: Some(ErrorCode::OK),
+                event: Some(event.kind),
+                path: Some(event.path.lossy().into_owned()),
+                ..Self::of(Kind::Notification)
+            },
+            Received::Reply(reply) => {
+                let ReplyHeader { xid, zxid, err } = reply.header;
+                let kind = if xid == Xid::PING { Kind::Ping } else { Kind::Reply };
+                let request = reply.request.as_ref();
+                let path = request.and_then(SentRequest::path).map(Str::to_owned_lossy);
+                let (zxid, error) = (Some(zxid), Some(err));
+                Self { op: reply.op(), xid: Some(xid), zxid, error, path, ..Self::of(kind) }
+            }
         }
-        oldest
     }
 }
 
@@ -207,48 +194,4 @@ fn split_whole_frame(buffer: &mut BytesMut) -> Split {
 /// Four letters would be the length of a frame of more than a gigabyte.
 fn is_word(buffer: &[u8]) -> bool {
     buffer.get(..LEN_PREFIX).is_some_and(|start| start.iter().all(u8::is_ascii_lowercase))
-}
-
-fn connect_request(payload: &Bytes) -> Facts {
-    let session = ConnectRequest::decode(&mut Reader::new(payload)).map(|c| c.session_id);
-    Facts { session: session.ok(), ..Facts::of(Kind::ConnectRequest) }
-}
-
-fn connect_response(payload: &Bytes) -> Facts {
-    let session = ConnectResponse::decode(&mut Reader::new(payload)).map(|c| c.session_id);
-    Facts { session: session.ok(), ..Facts::of(Kind::ConnectResponse) }
-}
-
-fn request(payload: &Bytes) -> Facts {
-    let mut reader = Reader::new(payload);
-    let Ok(RequestHeader { xid, op }) = RequestHeader::decode(&mut reader) else {
-        return Facts::of(Kind::Opaque);
-    };
-    let kind = match op {
-        OpCode::PING => Kind::Ping,
-        _ => Kind::Request,
-    };
-    Facts {
-        op: Some(op),
-        xid: Some(xid),
-        path: path(op, &mut reader).ok().flatten(),
-        ..Facts::of(kind)
-    }
-}
-
-/// The path that a request's body begins with, if its operation is of that sort.
-fn path(op: OpCode, body: &mut Reader<'_>) -> Result<Option<String>, DecodeError> {
-    match op {
-        OpCode::PING
-        | OpCode::AUTH
-        | OpCode::SASL
-        | OpCode::SET_WATCHES
-        | OpCode::SET_WATCHES2
-        | OpCode::RECONFIG
-        | OpCode::WHO_AM_I
-        | OpCode::CLOSE_SESSION => return Ok(None),
-        OpCode::MULTI | OpCode::MULTI_READ if MultiHeader::decode(body)?.done => return Ok(None),
-        _ => {}
-    }
-    Ok(Some(Str::decode(body)?.lossy().into_owned()))
 }

@@ -13,10 +13,13 @@ use std::{
 
 use bytes::Bytes;
 use tokio::time::{Instant, Sleep};
-use zk_proto::{SessionId, Time};
+use zk_proto::{
+    SessionId, Time,
+    traffic::{Received, Reply, Sent, SentRequest},
+};
 
 use super::{
-    Doing, Fault, Fired, Process, Received, Rng, Schedule, Sent, Tasks, Trace,
+    Doing, Fault, Fired, Process, Rng, Schedule, Tasks, Trace,
     forge::forge,
     frames::{Tap, last_frame},
     net::{Arrival, LinkId, Net},
@@ -45,7 +48,7 @@ pub struct Seen {
 /// Somebody who looks on.
 pub trait Observer: Send {
     /// A client has handed this over to a connection.
-    fn sent(&mut self, seen: &Seen, frame: &Sent);
+    fn sent(&mut self, seen: &Seen, frame: &Sent<'_>);
     /// This has come to a client.
     fn received(&mut self, seen: &Seen, frame: &Received);
     /// A client lets go of a connection. What has come in the same millisecond may not have been read: a
@@ -389,37 +392,43 @@ impl State {
     }
 
     fn delivered(&mut self, now: u64, link: LinkId, bytes: &[u8]) {
-        let (client, member) = self.net.ends(link);
+        let seen = self.seen(now, link);
         self.trace.absorb(bytes);
-        let wire = &mut self.wires[link.0];
-        wire.tap.down(bytes);
-        let seen = Seen {
-            at: now,
-            client,
-            member,
-            link,
-            forged: wire.forged,
-            cut: !self.ensemble.is_in_touch(Member(member)),
-        };
-        while let Some(frame) = self.wires[link.0].tap.next_received() {
-            let (what, argument) = match &frame {
-                Received::Greeting(_) => ("  greeting", 0),
+        self.wires[link.0].tap.down(bytes, |frame| {
+            let (what, argument) = match frame {
+                Received::Connect(_) => ("  greeting", 0),
                 Received::Event { .. } => ("  event", 0),
-                Received::Reply { xid, err, .. } if err.is_ok() => ("  reply", xid.0),
-                Received::Reply { xid, .. } => ("  refusal", xid.0),
+                Received::Reply(Reply { header, .. }) if header.err.is_ok() => {
+                    ("  reply", header.xid.0)
+                }
+                Received::Reply(Reply { header, .. }) | Received::Refused(header) => {
+                    ("  refusal", header.xid.0)
+                }
             };
-            self.trace.note(now, Actor::Client(client), what, u64::from(argument.unsigned_abs()));
-            if let Received::Greeting(greeting) = &frame {
+            self.trace.note(
+                now,
+                Actor::Client(seen.client),
+                what,
+                u64::from(argument.unsigned_abs()),
+            );
+            if let Received::Connect(greeting) = frame {
                 let accepted = greeting.session_id != SessionId(0) && greeting.time_out > 0;
-                self.stages.connected(client, accepted);
+                self.stages.connected(seen.client, accepted);
                 if accepted {
-                    self.sessions[client as usize] = greeting.session_id;
+                    self.sessions[seen.client as usize] = greeting.session_id;
                 }
             }
             if let Some(observer) = &mut self.observer {
-                observer.received(&seen, &frame);
+                observer.received(&seen, frame);
             }
-        }
+        });
+    }
+
+    /// A frame at the client's end of a connection.
+    fn seen(&self, at: u64, link: LinkId) -> Seen {
+        let (client, member) = self.net.ends(link);
+        let cut = !self.ensemble.is_in_touch(Member(member));
+        Seen { at, client, member, link, forged: self.wires[link.0].forged, cut }
     }
 
     /// A client begins to connect.
@@ -439,28 +448,25 @@ impl State {
     /// A client has written this much of its bytes.
     pub(super) fn written(&mut self, link: LinkId, bytes: &[u8]) {
         let now = self.now();
-        let (client, member) = self.net.ends(link);
+        let seen = self.seen(now, link);
         self.trace.absorb(bytes);
-        let wire = &mut self.wires[link.0];
-        wire.tap.up(bytes);
-        let seen = Seen {
-            at: now,
-            client,
-            member,
-            link,
-            forged: wire.forged,
-            cut: !self.ensemble.is_in_touch(Member(member)),
-        };
-        while let Some(frame) = self.wires[link.0].tap.next_sent() {
-            let (what, argument) = match &frame {
+        self.wires[link.0].tap.up(bytes, |frame| {
+            let (what, argument) = match frame {
                 Sent::Connect(_) => ("connect", 0),
-                Sent::Request { op, xid, .. } => (op.name().unwrap_or("request"), xid.0),
+                Sent::Request(SentRequest { header, .. }) => {
+                    (header.op.name().unwrap_or("request"), header.xid.0)
+                }
             };
-            self.trace.note(now, Actor::Client(client), what, u64::from(argument.unsigned_abs()));
+            self.trace.note(
+                now,
+                Actor::Client(seen.client),
+                what,
+                u64::from(argument.unsigned_abs()),
+            );
             if let Some(observer) = &mut self.observer {
-                observer.sent(&seen, &frame);
+                observer.sent(&seen, frame);
             }
-        }
+        });
         self.wake_pump();
     }
 

@@ -21,7 +21,6 @@ pub use crate::rng::Rng;
 pub use self::{
     cluster::{Busy, Cluster, Observer, Pump, Seen, Setup, State},
     faults::{Fault, Incident, Schedule, Stage, Target},
-    frames::{Received, Sent},
     net::{Arrival, LinkId, Net, Path, Way},
     stage::{Doing, Fired},
     stream::{SimClock, SimConnect, SimStream, servers},

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
-use zk_proto::{EventType, jute::decode_prefix, request::WatcherEvent};
+use zk_proto::{EventType, request::WatcherEvent};
 
 use super::{Bench, truth::guid};
 
@@ -27,10 +26,9 @@ impl Bench {
     }
 
     /// A client is told of a change.
-    pub(super) fn hears(&mut self, client: u32, event: &Bytes) {
-        let Ok(WatcherEvent { kind, path, .. }) = decode_prefix(event) else { return };
-        let path = path.lossy();
-        if kind == EventType::NODE_DELETED && path.starts_with(LOCKS) {
+    pub(super) fn hears(&mut self, client: u32, event: &WatcherEvent) {
+        let path = event.path.lossy();
+        if event.kind == EventType::NODE_DELETED && path.starts_with(LOCKS) {
             let maker = guid(&path).and_then(|guid| self.herd.makers.get(guid));
             self.herd.woken += u64::from(maker.is_some_and(|maker| *maker != client));
         }

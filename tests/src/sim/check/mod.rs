@@ -37,10 +37,13 @@ use std::{
 };
 
 use zk_client::Session;
-use zk_proto::SessionId;
+use zk_proto::{
+    SessionId,
+    traffic::{Received, Sent},
+};
 use zk_testkit::{
     server::Ensemble,
-    sim::{LinkId, Observer, Received, Seen, Sent},
+    sim::{LinkId, Observer, Seen},
 };
 
 pub(crate) use self::{
@@ -171,7 +174,7 @@ impl Bench {
 }
 
 impl Observer for Judge {
-    fn sent(&mut self, seen: &Seen, frame: &Sent) {
+    fn sent(&mut self, seen: &Seen, frame: &Sent<'_>) {
         self.at(seen.at).sent(seen, frame);
     }
 

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use zk_client::Lease;
 use zk_proto::{
-    OpCode, SessionId, Str, Xid, Zxid,
-    jute::{Decode as _, Reader, decode_prefix},
+    OpCode, SessionId, Xid, Zxid,
+    frame::{ReplyHeader, RequestHeader},
     request::ConnectRequest,
+    traffic::{Received, Reply, Sent, SentRequest},
 };
-use zk_testkit::sim::{LinkId, Received, Seen, Sent};
+use zk_testkit::sim::{LinkId, Seen};
 
 use super::{Bench, writes::UNIQUE};
 
@@ -65,16 +66,10 @@ impl Default for Wire {
 }
 
 impl Bench {
-    pub(super) fn sent(&mut self, seen: &Seen, frame: &Sent) {
+    pub(super) fn sent(&mut self, seen: &Seen, frame: &Sent<'_>) {
         match frame {
-            Sent::Connect(frame) => {
-                let Ok(connect) = decode_prefix::<ConnectRequest<'_>>(frame) else {
-                    return self.violated("S8", "a handshake that cannot be read".to_owned());
-                };
-                self.connecting(seen, &connect);
-            }
-            Sent::Request { xid, op, body } => self.requested(seen, *xid, *op, body),
-            _ => {}
+            Sent::Connect(connect) => self.connecting(seen, connect),
+            Sent::Request(request) => self.requested(seen, request),
         }
     }
 
@@ -94,8 +89,8 @@ impl Bench {
         }
     }
 
-    fn requested(&mut self, seen: &Seen, xid: Xid, op: OpCode, body: &bytes::Bytes) {
-        let client = seen.client;
+    fn requested(&mut self, seen: &Seen, request: &SentRequest) {
+        let (client, RequestHeader { xid, op }) = (seen.client, request.header);
         if xid.0 > 0 {
             self.count("requests");
             let session = self.wires.links.get(&seen.link).copied().unwrap_or(SessionId(0));
@@ -109,8 +104,7 @@ impl Bench {
             self.wires.closing.extend(self.wires.links.get(&seen.link));
         }
         if op == OpCode::CREATE || op == OpCode::CREATE2 {
-            let path = Str::decode(&mut Reader::new(body)).map(|path| path.lossy().into_owned());
-            let path = path.unwrap_or_default();
+            let path = request.path().unwrap_or_default().lossy().into_owned();
             self.makes(client, &path);
             if path.starts_with(UNIQUE) && !self.wires.sent_creates.insert(path.clone()) {
                 self.violated("S9", format!("the create of {path} was sent twice"));
@@ -165,7 +159,7 @@ impl Bench {
             heard.read_before = heard.read;
         }
         (heard.at, heard.read, heard.link) = (seen.at, seen.at, Some(seen.link));
-        if let Received::Greeting(greeting) = frame {
+        if let Received::Connect(greeting) = frame {
             let willing = self.options.read_only_mode && seen.client % 3 == 0 || seen.forged;
             if greeting.time_out > 0 && greeting.read_only.0 == Some(true) && !willing {
                 let text = format!("c{} is served by a minority, unasked", seen.client);
@@ -182,11 +176,11 @@ impl Bench {
             }
         }
         match frame {
-            Received::Greeting(greeting) if greeting.time_out > 0 => {
+            Received::Connect(greeting) if greeting.time_out > 0 => {
                 self.wires.links.insert(seen.link, greeting.session_id);
             }
-            Received::Event { body, .. } => self.hears(seen.client, body),
-            Received::Reply { zxid, xid, .. } => {
+            Received::Event { event, .. } => self.hears(seen.client, event),
+            Received::Reply(Reply { header: ReplyHeader { zxid, xid, .. }, .. }) => {
                 let client = seen.client;
                 let Some(&session) = self.wires.links.get(&seen.link) else { return };
                 // What a ping shows, clients do not hold against other servers.

@@ -10,8 +10,13 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use zk_client::{Connect, Dial, ResolvedConnect, Transport, Zxid};
+use zk_proto::{
+    frame::{LEN_REPLY_MAX, split_frame},
+    traffic::{Received, Traffic},
+};
 
 /// Connections over TCP, all of one session, whose replies are looked at.
 #[derive(Clone, Debug, Default)]
@@ -50,57 +55,17 @@ impl Connect for Tap {
         let (dial, seen) = (ResolvedConnect::default().connect(server), self.0.clone());
         Box::pin(async move {
             let stream = dial.await?;
-            Ok(Box::new(Tapped { stream, frames: Frames::default(), seen }) as Box<dyn Transport>)
+            let (inbound, traffic) = (BytesMut::new(), Traffic::default());
+            Ok(Box::new(Tapped { stream, inbound, traffic, seen }) as Box<dyn Transport>)
         })
     }
 }
 
 struct Tapped {
     stream: Box<dyn Transport>,
-    frames: Frames,
+    inbound: BytesMut,
+    traffic: Traffic,
     seen: Arc<Seen>,
-}
-
-/// Length, number of the request, transaction: what of a reply is looked at.
-const HEAD_LEN: usize = 4 + 4 + 8;
-
-/// Where one reply ends and the next begins.
-#[derive(Default)]
-struct Frames {
-    /// What there is so far of the head of the present one.
-    head: Vec<u8>,
-    /// How much of it is still to come behind the head.
-    rest: usize,
-    /// The first one answers the handshake, and has no such head.
-    shook_hands: bool,
-}
-
-impl Frames {
-    /// Takes bytes, and tells the transactions of the replies whose heads are complete with them.
-    fn take(&mut self, mut bytes: &[u8], mut reply: impl FnMut(Zxid)) {
-        while !bytes.is_empty() {
-            let skipped = self.rest.min(bytes.len());
-            self.rest -= skipped;
-            bytes = &bytes[skipped..];
-            let wanted = (HEAD_LEN - self.head.len()).min(bytes.len());
-            self.head.extend_from_slice(&bytes[..wanted]);
-            bytes = &bytes[wanted..];
-            if self.head.len() < HEAD_LEN {
-                continue;
-            }
-            let number = |range: std::ops::Range<usize>| {
-                self.head[range].iter().fold(0_i64, |number, byte| number << 8 | i64::from(*byte))
-            };
-            let (len, xid, zxid) = (number(0..4), number(4..8), number(8..16));
-            self.rest = usize::try_from(len).unwrap_or_default().saturating_sub(HEAD_LEN - 4);
-            self.head.clear();
-            // Notifications have their own, or none.
-            let is_notification = xid == i64::from(u32::MAX);
-            if std::mem::replace(&mut self.shook_hands, true) && !is_notification && zxid > 0 {
-                reply(Zxid(zxid));
-            }
-        }
-    }
 }
 
 impl AsyncRead for Tapped {
@@ -112,7 +77,16 @@ impl AsyncRead for Tapped {
         let this = &mut *self;
         let before = buf.filled().len();
         ready!(Pin::new(&mut this.stream).poll_read(cx, buf))?;
-        this.frames.take(&buf.filled()[before..], |zxid| this.seen.reply(zxid));
+        this.inbound.extend_from_slice(&buf.filled()[before..]);
+        while let Ok(Some(frame)) = split_frame(&mut this.inbound, LEN_REPLY_MAX) {
+            match this.traffic.received(&frame) {
+                Ok(Received::Reply(reply)) if reply.header.zxid > Zxid(0) => {
+                    this.seen.reply(reply.header.zxid);
+                }
+                // Notifications have their own, or none.
+                _ => {}
+            }
+        }
         Poll::Ready(Ok(()))
     }
 }
@@ -138,26 +112,6 @@ impl AsyncWrite for Tapped {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A frame with such a header, and a body of zeros.
-    fn frame(xid: u8, zxid: u8, body: usize) -> Vec<u8> {
-        let len = u8::try_from(12 + body).unwrap();
-        let xid = if xid == 255 { [255; 4] } else { [0, 0, 0, xid] };
-        [&[0, 0, 0, len][..], &xid, &[0, 0, 0, 0, 0, 0, 0, zxid], &vec![0; body]].concat()
-    }
-
-    #[test]
-    fn transactions_are_found_wherever_the_bytes_are_cut() {
-        let handshake = frame(0, 9, 25);
-        let bytes = [handshake, frame(1, 5, 4), frame(255, 6, 30), frame(2, 7, 40)].concat();
-        for len in 1..bytes.len() {
-            let (mut frames, mut found) = (Frames::default(), Vec::new());
-            for part in bytes.chunks(len) {
-                frames.take(part, |zxid| found.push(zxid.0));
-            }
-            assert_eq!(found, [5, 7], "in parts of {len}");
-        }
-    }
 
     #[test]
     fn a_transaction_that_goes_back_is_noticed() {
