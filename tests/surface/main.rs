@@ -80,11 +80,11 @@ fn features_of_the_protocol_only_add() {
     let gone: Vec<_> = plain.difference(&full).collect();
     assert!(gone.is_empty(), "{gone:#?}");
     // What the traits of serde and proptest, and `AsRecord`, are made of.
-    let own =
-        ["serde_core::", "proptest::", "zk_proto::strategy", "::as_record(", "::Record<'a> = "];
+    let own = ["serde_core::", "proptest::", "zk_proto::strategy", "::Record<'a> = "];
+    let own_fns = ["::as_record(&self)", "::encoded(&self)", "::arbitrary_with(())"];
     let own = |line: &str| {
-        let ends = ["::Parameters = ()", "::arbitrary_with((): ()) -> Self::Strategy"];
-        own.iter().any(|own| line.contains(own)) || ends.iter().any(|end| line.ends_with(end))
+        own.iter().chain(&own_fns).any(|own| line.contains(own))
+            || line.ends_with("::Parameters = ()")
     };
     let foreign: Vec<_> = full.difference(&plain).filter(|line| !own(line)).collect();
     assert!(foreign.is_empty(), "{foreign:#?}");
