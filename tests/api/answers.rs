@@ -101,7 +101,7 @@ fn a_created_path_is_the_one_that_was_asked_for() {
         // The session looks for its own.
         let changed = elsewhere(&proxy, "/s-0000000001");
         let seat = zk.create("/p-", b"").mode(CreateMode::EphemeralSequential).protected();
-        let seat = seat.await.unwrap();
+        let seat = seat.await.unwrap().owned.unwrap();
         assert_eq!(changed.times_fired(), 1);
         assert!(there(&zk, seat.path()).await, "{}", seat.path());
         seat.delete().await.unwrap();

@@ -219,7 +219,8 @@ fn protected_creates_and_their_deletes_outlast_a_busy_server() {
         for times in [1, 3] {
             let busy = too_busy_for(&proxy, Match::requests().times(times));
             let mode = CreateMode::EphemeralSequential;
-            let node = zk.create("/q/p-", b"x").mode(mode).protected().await.unwrap();
+            let node =
+                zk.create("/q/p-", b"x").mode(mode).protected().await.unwrap().owned.unwrap();
             assert_eq!(busy.turned_away(), times);
             assert_eq!(zk.children("/q").await.unwrap().0, [node.name()]);
             let busy = too_busy_for(&proxy, Match::requests().times(times));
@@ -241,7 +242,8 @@ fn a_search_is_repeated_whole_whichever_part_is_turned_away() {
             let busy = too_busy_for(&proxy, Match::request(op).once());
             let mark = proxy.mark();
             let mode = CreateMode::EphemeralSequential;
-            let node = zk.create("/q/p-", b"x").mode(mode).protected().await.unwrap();
+            let node =
+                zk.create("/q/p-", b"x").mode(mode).protected().await.unwrap().owned.unwrap();
             assert_eq!((lost.times_fired(), busy.turned_away()), (1, 1), "{op:?}");
             let frames = proxy.frames_since(mark);
             let asked = |op| frames.iter().filter(|frame| frame.is_request(op)).count();

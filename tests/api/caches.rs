@@ -24,7 +24,7 @@ async fn truth(zk: &Client, root: &str, depth: usize) -> BTreeMap<String, Vec<u8
             let Ok((data, _)) = zk.get(&path).await else { continue };
             let (names, _) = zk.children(&path).await.unwrap();
             found.insert(path.clone(), data.to_vec());
-            below.extend(names.iter().map(|name| zk_client::join(&path, name)));
+            below.extend(names.iter().map(|name| zk_client::path::join(&path, name)));
         }
         level = below;
     }

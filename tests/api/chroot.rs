@@ -11,7 +11,8 @@ fn a_chroot_is_put_on_every_path_and_taken_off_every_answer() {
         let servers = format!("{}/app/x", server.connect_string());
         let zk = server.options_for(&servers).connect().await.unwrap();
         let missing = WriteError::Rejected(Rejection::NoNode);
-        assert_eq!(zk.create("/a", b"").await, Err(missing), "the chroot is not created");
+        let refused = zk.create("/a", b"").await.unwrap_err();
+        assert_eq!(refused, missing, "the chroot is not created");
         root.create("/app", b"").await.unwrap();
         zk.create("/", b"top").await.unwrap();
 
@@ -21,7 +22,14 @@ fn a_chroot_is_put_on_every_path_and_taken_off_every_answer() {
         assert_eq!(watch.await.unwrap().path, "/a-0000000000");
         assert!(root.exists("/app/x/a-0000000000").await.unwrap().is_some());
 
-        let node = zk.create("/p", b"").mode(CreateMode::Ephemeral).protected().await.unwrap();
+        let node = zk
+            .create("/p", b"")
+            .mode(CreateMode::Ephemeral)
+            .protected()
+            .await
+            .unwrap()
+            .owned
+            .unwrap();
         assert_eq!(node.path(), format!("/{}", node.name()));
         let results = zk.multi().create("/m", b"", CreateMode::Persistent).await.unwrap().unwrap();
         assert!(matches!(&results[..], [OpResult::Created { path, .. }] if path == "/m"));

@@ -1,6 +1,6 @@
 //! One builder: whatever a create is told, in whatever order, and whatever is missing above it.
 
-use zk_client::{Client, Create, CreateMode, Created, OwnedNode, Rejection, WriteError};
+use zk_client::{Client, Create, CreateMode, Created, Rejection, WriteError};
 use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
 use zk_tests::feature::Feature;
 
@@ -30,19 +30,8 @@ enum Above {
 
 const ABOVE: [Above; 4] = [Above::Nothing, Above::Parents, Above::Containers, Above::Below];
 
-/// What was made: its path, and what keeps it.
-struct Made {
-    path: Option<String>,
-    _node: Option<OwnedNode>,
-}
-
 /// Tells a create what it is to be told, before or behind what it is to resolve to.
-fn told<'a, T>(
-    create: Create<'a, T>,
-    above: Above,
-    mode: CreateMode,
-    mode_first: bool,
-) -> Create<'a, T> {
+fn told<'a>(create: Create<'a>, above: Above, mode: CreateMode, mode_first: bool) -> Create<'a> {
     let create = if mode_first { create.mode(mode) } else { create };
     let create = match above {
         Above::Nothing => create,
@@ -59,27 +48,18 @@ async fn make(
     path: &str,
     (kind, above, mode): (Kind, Above, CreateMode),
     (first, submitted): (bool, bool),
-) -> Result<Made, WriteError> {
-    let plain = |created: Created| Made { path: Some(created.path), _node: None };
-    let owned = |node: OwnedNode| Made { path: Some(node.path().to_owned()), _node: Some(node) };
+) -> Result<Created, WriteError> {
     let create = zk.create(path, b"unique 1");
-    macro_rules! made {
-        ($($wanted:ident)?) => {{
-            let create = told(create, if first { above } else { Above::Nothing }, mode, first);
-            let create = create$(.$wanted())?;
-            let create = told(create, if first { Above::Nothing } else { above }, mode, !first);
-            if submitted { create.submit().await } else { create.await }
-        }};
-    }
-    match kind {
-        Kind::Plain => made!().map(plain),
-        Kind::OrExists => {
-            made!(or_exists).map(|created| Made { path: created.map(|it| it.path), _node: None })
-        }
-        Kind::Protected => made!(protected).map(owned),
-        Kind::ByName => made!(protected_by_its_name).map(owned),
-        Kind::ByData => made!(protected_by_its_data).map(owned),
-    }
+    let create = told(create, if first { above } else { Above::Nothing }, mode, first);
+    let create = match kind {
+        Kind::Plain => create,
+        Kind::OrExists => create.or_exists(),
+        Kind::Protected => create.protected(),
+        Kind::ByName => create.protected_by_its_name(),
+        Kind::ByData => create.protected_by_its_data(),
+    };
+    let create = told(create, if first { Above::Nothing } else { above }, mode, !first);
+    if submitted { create.submit().await } else { create.await }
 }
 
 /// Whether such a node can be had at all.
@@ -123,11 +103,13 @@ fn whatever_a_create_is_told_holds_in_any_order_and_combination() {
                         }
                         if above == Above::Nothing {
                             let missing = WriteError::Rejected(Rejection::NoNode);
-                            assert_eq!(made.map(|_| ()), Err(missing), "{on}");
+                            assert_eq!(made.map(drop), Err(missing), "{on}");
                             continue;
                         }
                         let made = made.unwrap_or_else(|error| panic!("{on}: {error}"));
-                        let there = made.path.clone().expect("it was not there");
+                        let is_protected = !matches!(kind, Kind::Plain | Kind::OrExists);
+                        assert_eq!((made.owned.is_some(), made.existed), (is_protected, false));
+                        let there = made.path.clone();
                         let stat = root.exists(&there).await.unwrap().expect(&on);
                         let is_ephemeral = stat.ephemeral_owner == root.session().id();
                         assert_eq!(is_ephemeral, format!("{mode:?}").starts_with("Eph"), "{on}");
@@ -135,7 +117,7 @@ fn whatever_a_create_is_told_holds_in_any_order_and_combination() {
                         let above_it = root.exists(&parent).await.unwrap().expect(&on);
                         assert_eq!(above_it.data_length, 0, "{on}");
                         drop(made);
-                        if matches!(kind, Kind::Plain | Kind::OrExists) {
+                        if !is_protected {
                             assert!(root.exists(&there).await.unwrap().is_some(), "{on}");
                             continue;
                         }

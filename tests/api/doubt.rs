@@ -62,7 +62,8 @@ fn a_protected_create_whose_reply_is_lost_makes_exactly_one_node() {
         for part in [Match::reply(server.create_op()), Match::request(server.create_op())] {
             let lost = proxy.on(part.once()).reset();
             let mode = CreateMode::EphemeralSequential;
-            let node = zk.create("/q/p-", b"x").mode(mode).protected().await.unwrap();
+            let node =
+                zk.create("/q/p-", b"x").mode(mode).protected().await.unwrap().owned.unwrap();
             assert_eq!(lost.times_fired(), 1);
             assert_eq!(zk.children("/q").await.unwrap().0, [node.name()]);
             server.assert_told(node.stat(), &zk.exists(node.path()).await.unwrap().unwrap());

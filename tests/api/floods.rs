@@ -9,7 +9,7 @@ use std::{
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use zk_client::{Cause, Connect, ConnectOptions, Dial, ReadError};
+use zk_client::{BoxFuture, Cause, Connect, ConnectOptions, ReadError, Transport};
 use zk_proto::{
     ErrorCode, EventType, KeeperState, Text, Xid, Zxid,
     frame::{ReplyHeader, encode_frame, encode_frame_with},
@@ -66,7 +66,7 @@ impl AsyncWrite for Flood {
 struct Flooding(Bytes);
 
 impl Connect for Flooding {
-    fn connect(&self, _: &str) -> Dial {
+    fn connect(&self, _: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
         let mut out = BytesMut::new();
         encode_frame(&greeting(), &mut out);
         let ends = Instant::now() + FLOOD;

@@ -12,7 +12,8 @@ use std::{
 
 use zk_client::{
     Acl, AclList, Cache, CacheEvent, CacheEvents, CacheState, CachedNode, CallOptions, Client,
-    CreateMode, OpCode, SessionState, Zxid, join, parent,
+    CreateMode, OpCode, SessionState, Zxid,
+    path::{join, parent},
 };
 use zk_testkit::{
     proxy::{Match, Proxy, RuleHandle},

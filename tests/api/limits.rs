@@ -205,7 +205,7 @@ fn protected_creates_wait_for_room_in_turn() {
             proxy.resume();
             let mut owned = Vec::new();
             for node in nodes {
-                owned.push(node.await.unwrap());
+                owned.push(node.await.unwrap().owned.unwrap());
                 assert!(zk.stats().in_flight <= 21, "besides deletes of what nobody waits for");
             }
             last.await.unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zk_client::{
-    Acl, AclList, Cause, CreateMode, OpCode, PathFault, ReadError, Rejection, WriteError,
+    Acl, AclList, Cause, CreateMode, OpCode, ReadError, Rejection, WriteError, path::PathFault,
 };
 
 use zk_testkit::proxy::{Kind as FrameKind, Match};
@@ -21,7 +21,7 @@ fn nodes_are_created_read_written_listed_and_deleted() {
         let created = zk.create("/a", b"one").await.unwrap();
         assert_eq!((created.path.as_str(), created.stat.version), ("/a", 0));
         let exists = WriteError::Rejected(Rejection::NodeExists);
-        assert_eq!(zk.create("/a", b"two").await, Err(exists));
+        assert_eq!(zk.create("/a", b"two").await.unwrap_err(), exists);
 
         let (data, stat) = zk.get("/a").await.unwrap();
         assert_eq!(&*data, b"one");
@@ -120,7 +120,7 @@ fn a_protected_node_goes_with_its_owner_and_is_named_as_curator_does() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let protected = || zk.create("/p-", b"").mode(CreateMode::EphemeralSequential).protected();
-        let node = protected().await.unwrap();
+        let node = protected().await.unwrap().owned.unwrap();
         assert!(node.path().starts_with("/_c_"), "{}", node.path());
         assert!(node.path().ends_with("-p-0000000000"), "{}", node.path());
         server.assert_told(node.stat(), &zk.exists(node.path()).await.unwrap().unwrap());
@@ -130,7 +130,7 @@ fn a_protected_node_goes_with_its_owner_and_is_named_as_curator_does() {
         assert_eq!(zk.exists(&path).await.unwrap(), None);
 
         drop(protected().submit());
-        let node = protected().await.unwrap();
+        let node = protected().await.unwrap().owned.unwrap();
         assert_eq!(node.sequence(), Some(2), "the dropped create was carried out");
         node.delete().await.unwrap();
         let ours = |name: &String| name.starts_with("_c_");

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::time::timeout;
 use zk_client::{
-    Answered, Connected, Ending, LinkError, Lookup, OpCode, Resolve, ServersError, SessionEnd,
+    Answered, BoxFuture, Connected, Ending, LinkError, OpCode, Resolve, ServersError, SessionEnd,
     SessionObserver,
 };
 use zk_testkit::proxy::Proxy;
@@ -61,7 +61,7 @@ struct Names {
 }
 
 impl Resolve for Names {
-    fn resolve(&self, server: &str) -> Lookup {
+    fn resolve(&self, server: &str) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let found = (server == "zk.example:2181").then(|| self.addresses.lock().unwrap().clone());
         let unknown = || io::Error::new(io::ErrorKind::NotFound, "no such name");

@@ -12,8 +12,8 @@ use tokio::{
     net::TcpStream,
 };
 use zk_client::{
-    Cause, Client, Connect, ConnectError, ConnectOptions, CreateMode, Dial, LinkError, ReadError,
-    Rejection, SessionEnd, SessionState, Transport, WriteError,
+    BoxFuture, Cause, Client, Connect, ConnectError, ConnectOptions, CreateMode, LinkError,
+    ReadError, Rejection, SessionEnd, SessionState, Transport, WriteError,
 };
 use zk_testkit::{
     proxy::Proxy,
@@ -284,7 +284,7 @@ fn a_server_that_wants_to_be_read_before_it_reads_is_read() {
     /// Connections that hold a few bytes in each direction.
     struct Narrow(SocketAddr);
     impl Connect for Narrow {
-        fn connect(&self, _: &str) -> Dial {
+        fn connect(&self, _: &str) -> BoxFuture<'static, std::io::Result<Box<dyn Transport>>> {
             let address = self.0;
             Box::pin(async move {
                 let (near, far) = tokio::io::duplex(512);

@@ -313,7 +313,10 @@ async fn pauses_grow_up_to_the_longest_and_differ() {
 struct Nowhere;
 
 impl zk_client::Connect for Nowhere {
-    fn connect(&self, _server: &str) -> zk_client::Dial {
+    fn connect(
+        &self,
+        _server: &str,
+    ) -> zk_client::BoxFuture<'static, std::io::Result<Box<dyn zk_client::Transport>>> {
         Box::pin(std::future::pending())
     }
 }

@@ -160,7 +160,8 @@ fn nodes_that_replace_another_take_its_place_in_one_transaction_whatever_is_lost
         queues(&zk).await;
         let mode = CreateMode::EphemeralSequential;
         for part in [None, Some(Match::reply(OpCode::MULTI)), Some(Match::request(OpCode::MULTI))] {
-            let old = zk.create("/a/old-", b"").mode(mode).protected().await.unwrap();
+            let old =
+                zk.create("/a/old-", b"").mode(mode).protected().await.unwrap().owned.unwrap();
             let _lost = part.map(|part| proxy.on(part.once()).reset());
             let new = zk.create("/b/new-", b"").mode(mode).protected();
             let new = zk.create_all_protected([new]).replacing(old).await.unwrap().unwrap();
@@ -169,13 +170,13 @@ fn nodes_that_replace_another_take_its_place_in_one_transaction_whatever_is_lost
             emptied(&zk).await;
         }
         // It goes as well if nothing comes of the transaction.
-        let old = zk.create("/a/old-", b"").mode(mode).protected().await.unwrap();
+        let old = zk.create("/a/old-", b"").mode(mode).protected().await.unwrap().owned.unwrap();
         let nowhere = zk.create("/c/new-", b"").mode(mode).protected();
         let refused = zk.create_all_protected([nowhere]).replacing(old).await.unwrap();
         assert_eq!(refused.map(drop).unwrap_err().rejection, Rejection::NoNode);
         emptied(&zk).await;
         // Unless it is taken back.
-        let old = zk.create("/a/old-", b"").mode(mode).protected().await.unwrap();
+        let old = zk.create("/a/old-", b"").mode(mode).protected().await.unwrap().owned.unwrap();
         let nowhere = zk.create("/c/new-", b"").mode(mode).protected();
         let mut refused = zk.create_all_protected([nowhere]).replacing(old).submit();
         assert!((&mut refused).await.unwrap().is_err());

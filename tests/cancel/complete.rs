@@ -1,109 +1,99 @@
-//! Whether the list of futures is the whole API: the sources are asked.
+//! Whether the list of futures is the whole API: the lists of what is public are asked.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeSet;
 
 use crate::scene::{ELSEWHERE, scenes};
+
+/// What is public, as `tests/surface` keeps it.
+const PUBLIC: [&str; 2] =
+    [include_str!("../surface/zk-client.txt"), include_str!("../surface/zk-locks.txt")];
 
 /// Every future that the list names.
 pub(crate) fn futures() -> BTreeSet<&'static str> {
     scenes().map(|scene| scene.future).collect()
 }
 
-fn sources(package: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(package).join("src");
-    let found = files(&folder);
-    assert!(found.len() > 5, "the sources are not in {}", folder.display());
-    found
+/// A name without the parameters of types, and without the crate.
+fn plain(name: &str) -> String {
+    let mut depth = 0;
+    let plain: String = name
+        .chars()
+        .filter(|c| {
+            depth += i32::from(*c == '<');
+            let outside = depth == 0;
+            // Not that of an arrow.
+            depth -= i32::from(*c == '>' && !outside);
+            outside
+        })
+        .collect();
+    plain.split_once("::").map_or(plain.clone(), |(_, name)| name.to_owned())
 }
 
-/// Every source file below a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
-    let here = files.into_iter().filter(|path| path.extension().is_some_and(|it| it == "rs"));
-    here.chain(folders.iter().flat_map(|folder| self::files(folder))).collect()
-}
-
-/// The name at the front of some code.
-fn name(code: &str) -> &str {
-    code.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
-}
-
-/// What can be awaited, in one file: methods as `Type::method`, and types.
-fn awaited(text: &str) -> BTreeSet<String> {
-    // Tests stand at the foot.
-    let text = text.split("#[cfg(test)]").next().unwrap_or_default();
-    let mut found = BTreeSet::new();
-    let mut of = "";
-    let mut in_list = false;
-    // Of a method whose signature goes on in further lines.
-    let mut begun = None;
-    for line in text.lines() {
-        let code = line.trim_start();
-        if let Some(implementation) = line.strip_prefix("impl") {
-            let (trait_name, of_type) = match implementation.split_once(" for ") {
-                Some((named, of_type)) => (Some(named), of_type),
-                None => (None, implementation),
-            };
-            let of_type = match of_type.strip_prefix('<') {
-                Some(generic) => generic.split_once("> ").map_or("", |(_, of_type)| of_type),
-                None => of_type.trim_start(),
-            };
-            of = name(of_type);
-            let last = trait_name.and_then(|named| named.split_whitespace().last());
-            if matches!(last, Some("Future" | "IntoFuture")) {
-                found.insert(of.to_owned());
-            }
-        } else if let Some(method) = code.strip_prefix("pub async fn ") {
-            found.insert(format!("{of}::{}", name(method)));
-        } else if let Some(method) = code.strip_prefix("pub fn ") {
-            begun = Some(name(method)).filter(|_| !code.ends_with('{'));
-            if code.contains("-> impl Future") {
-                found.insert(format!("{of}::{}", name(method)));
-            }
-        } else if code.starts_with(") ->") {
-            let method = begun.take().filter(|_| code.starts_with(") -> impl Future"));
-            found.extend(method.map(|method| format!("{of}::{method}")));
-        } else if line.starts_with("awaitable! {") {
-            in_list = true;
-        } else if in_list {
-            in_list = line != "}";
-            if in_list && code.contains(": ") {
-                found.insert(name(code).to_owned());
-            }
-        }
-    }
-    found
+/// What can be awaited of all that is public: types, and functions as `Type::function`.
+fn awaited(public: &str) -> BTreeSet<String> {
+    let is_future =
+        |line: &&str| line.contains("::Future for ") || line.contains("::IntoFuture for ");
+    let of_type = |line: &str| {
+        let (_, name) = line.split_once(" for ")?;
+        Some(plain(name.split(" where ").next()?))
+    };
+    let types: BTreeSet<String> = public.lines().filter(is_future).filter_map(of_type).collect();
+    // Names for some of these types.
+    let alias = |line: &str| {
+        let (name, of) = line.strip_prefix("pub type ")?.split_once(" = ")?;
+        (!name.contains(">::") && types.contains(&plain(of))).then(|| plain(name))
+    };
+    let aliases: BTreeSet<String> = public.lines().filter_map(alias).collect();
+    let function = |line: &str| {
+        let (before, after) = line.strip_prefix("pub ")?.split_once("fn ")?;
+        let path = plain(after).split_once('(')?.0.to_owned();
+        let result = after.rsplit_once(") -> ").map_or("", |(_, result)| result);
+        let of_future = plain(result.split(['(', ',']).next().unwrap_or_default());
+        let is_awaited = before.contains("async")
+            || result.starts_with("impl core::future")
+            || types.contains(&of_future)
+            || aliases.contains(&of_future);
+        (is_awaited && !path.ends_with("::into_future")).then_some(path)
+    };
+    public.lines().filter_map(function).chain(types.clone()).collect()
 }
 
 #[test]
 fn every_future_of_the_api_is_on_the_list_and_nothing_else() {
-    let mut awaited_there = BTreeSet::new();
-    for package in ["zk-client", "zk-locks"] {
-        for source in sources(package) {
-            awaited_there.append(&mut awaited(&fs::read_to_string(source).unwrap()));
-        }
-    }
+    let awaited: BTreeSet<String> = PUBLIC.into_iter().flat_map(awaited).collect();
     let elsewhere = ELSEWHERE.iter().map(|(future, _)| *future);
     let listed: BTreeSet<String> =
         futures().into_iter().chain(elsewhere).map(str::to_owned).collect();
-    let missing: Vec<_> = awaited_there.difference(&listed).collect();
+    let missing: Vec<_> = awaited.difference(&listed).collect();
     assert!(missing.is_empty(), "no scene drops {missing:?}");
-    let invented: Vec<_> = listed.difference(&awaited_there).collect();
+    let invented: Vec<_> = listed.difference(&awaited).collect();
     assert!(invented.is_empty(), "the API has no {invented:?}");
 }
 
 #[test]
 fn a_new_future_of_any_form_would_be_noticed() {
-    let text = "impl<'a> Thing<'a> {\n    pub async fn wait(&self) {}\n    pub fn go(self) -> impl Future<Output = ()> {}\n    \
-                pub fn look(\n        self,\n    ) -> impl Future<Output = ()> {}\n}\n\
-                impl IntoFuture for Builder<'_> {\n}\nimpl<T> Future for Later<T> {\n}\n\
-                awaitable! {\n    Listed: (), Error;\n}\n";
-    let found = awaited(text);
-    let expected = ["Builder", "Later", "Listed", "Thing::go", "Thing::look", "Thing::wait"];
-    assert!(found.iter().map(String::as_str).eq(expected), "{found:?}");
+    let public = "\
+        pub async fn zk::Thing<'a>::wait(&self) -> bool\n\
+        pub fn zk::Thing<'a>::go(self) -> impl core::future::future::Future<Output = ()>\n\
+        pub fn zk::Thing<'a>::now(self) -> usize\n\
+        pub const fn zk::Thing<'a>::get<'b>(&'b self, &'b str) -> zk::Request<'b, (u8, u8), zk::Error>\n\
+        pub fn zk::Thing<'a>::several(&self) -> zk::Several<'_>\n\
+        pub type zk::Several<'a> = zk::Request<'a, Vec<u8>, zk::Error>\n\
+        impl<T, E: zk::Private> core::future::into_future::IntoFuture for zk::Request<'_, T, E>\n\
+        pub type zk::Request<'_, T, E>::IntoFuture = zk::Later<T, E>\n\
+        pub fn zk::Request<'_, T, E>::into_future(self) -> zk::Later<T, E>\n\
+        impl<T> core::future::future::Future for zk::Later<T> where T: core::marker::Send\n\
+        pub fn zk::Request<'a, (), zk::Error>::other(self) -> zk::Request<'a, (u8, u8), zk::Error>\n\
+        pub async fn zk::run(u8)\n";
+    let expected = [
+        "Later",
+        "Request",
+        "Request::other",
+        "Thing::get",
+        "Thing::go",
+        "Thing::several",
+        "Thing::wait",
+        "run",
+    ];
+    assert!(awaited(public).iter().map(String::as_str).eq(expected), "{:?}", awaited(public));
 }

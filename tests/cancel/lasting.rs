@@ -83,7 +83,7 @@ pub(crate) const LASTING: &[Scene] = list! {
         plain(holders.next().await)?;
         plain(holders.next().await)
     }
-    "::supervise", Needs::Nothing, |props| {
+    "supervise", Needs::Nothing, |props| {
         plain(supervise(options(&props.network, CLIENT), service).await)
     }
     "Supervise::run", Needs::Nothing, |props| {

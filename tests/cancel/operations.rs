@@ -8,35 +8,37 @@ use crate::{
 };
 
 pub(crate) const OPERATIONS: &[Scene] = &[
-    scene("GetAcl", Needs::Nothing, |props| {
+    scene("Client::acl", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.acl("/data").await) })
     }),
-    scene("SetAcl", Needs::Nothing, |props| {
+    scene("Client::set_acl", Needs::Nothing, |props| {
         Box::pin(async {
             let open = AclList::from_iter([Acl::open_unsafe()]);
             plain(props.client.set_acl("/data", &open).await)
         })
     }),
-    scene("DescendantCount", Needs::Nothing, |props| {
+    scene("Client::descendant_count", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.descendant_count("/").await) })
     }),
-    scene("MultiRead", Needs::Nothing, |props| {
+    scene("Client::multi_read", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.multi_read().get("/data").children("/").await) })
     }),
-    scene("Ephemerals", Needs::Nothing, |props| {
+    scene("Client::ephemerals", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.ephemerals("/").await) })
     }),
-    scene("WhoAmI", Needs::Nothing, |props| {
+    scene("Client::who_am_i", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.who_am_i().await) })
     }),
-    scene("AddAuth", Needs::Nothing, |props| {
+    scene("Client::add_auth", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.add_auth("digest", "ann:secret").await) })
     }),
-    scene("Config", Needs::Nothing, |props| Box::pin(async { plain(props.client.config().await) })),
-    scene("ConfigWatched", Needs::Nothing, |props| {
+    scene("Client::config", Needs::Nothing, |props| {
+        Box::pin(async { plain(props.client.config().await) })
+    }),
+    scene("Request::watch", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.config().watch().await) })
     }),
-    scene("Reconfig", Needs::Nothing, |props| {
+    scene("Client::reconfig", Needs::Nothing, |props| {
         Box::pin(async {
             match props.client.reconfig().leave(9).await {
                 // Nobody has allowed it.
@@ -45,7 +47,7 @@ pub(crate) const OPERATIONS: &[Scene] = &[
             }
         })
     }),
-    scene("DeleteIfExists", Needs::Nothing, |props| {
+    scene("Request::if_exists", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.delete("/nowhere").if_exists().await) })
     }),
     scene("Create", Needs::Nothing, |props| {
@@ -54,21 +56,18 @@ pub(crate) const OPERATIONS: &[Scene] = &[
     scene("Create", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.create("/deep/down/here", b"").parents().await) })
     }),
-    scene("PendingCreate", Needs::Nothing, |props| {
+    scene("Create::submit", Needs::Nothing, |props| {
         Box::pin(async {
             plain(props.client.create("/deep/down/there", b"").parents().submit().await)
         })
     }),
-    scene("DeleteRecursive", Needs::Nothing, |props| {
+    scene("Client::delete_recursive", Needs::Nothing, |props| {
         Box::pin(async {
             plain(props.client.create("/tree/of/nodes", b"").parents().await)?;
             plain(props.client.delete_recursive("/tree").await)
         })
     }),
-    scene("PendingDelete", Needs::Nothing, |props| {
-        Box::pin(async { plain(props.client.delete_recursive("/nowhere").into_future().await) })
-    }),
-    scene("AddWatch", Needs::Nothing, |props| {
+    scene("Client::watch", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.watch("/data", WatchMode::Recursive).await) })
     }),
     scene("WatchStream::next", Needs::StreamFor(6), |props| {
@@ -96,7 +95,7 @@ pub(crate) const OPERATIONS: &[Scene] = &[
     scene("Retry::run", Needs::Nothing, |props| {
         Box::pin(async { plain(Retry::new().run(|| props.client.get("/data")).await) })
     }),
-    scene("CheckWatches", Needs::Nothing, |props| {
+    scene("Client::check_watches", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.check_watches("/data", WatchKind::Any).await) })
     }),
 ];

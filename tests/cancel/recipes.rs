@@ -100,7 +100,7 @@ pub(crate) const RECIPES: &[Scene] = list! {
         drop(nodes);
         Ok(())
     }
-    "PendingNodes", Needs::Node, |props| {
+    "CreateAllProtected::submit", Needs::Node, |props| {
         let seat = props.client.create("/b-", b"").mode(CreateMode::EphemeralSequential);
         let Some(node) = props.node.take() else { return Err("no node".into()) };
         let seats = props.client.create_all_protected([seat.protected()]);

@@ -36,8 +36,11 @@ pub(crate) const fn scene(
 /// Futures of which no scene is made, and why.
 pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
     ("Client::connect", "`ConnectOptions::connect` over TCP"),
-    ("Pending", "what every builder becomes when it is awaited"),
-    ("Started", "what protected creates become when they are awaited; no public name"),
+    ("Client::create", "`Create`"),
+    ("Client::create_all_protected", "`CreateAllProtected`"),
+    ("Request", "what the client's methods return; each of them is on the list"),
+    ("Request::submit", "what awaiting a request begins with"),
+    ("Pending", "what every request becomes when it is awaited"),
 ];
 
 /// A list of futures: the name, what there is, and what is done.
@@ -92,43 +95,43 @@ const SCENES: &[Scene] = &[
             Ok(())
         })
     }),
-    scene("Get", Needs::Nothing, |props| {
+    scene("Client::get", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.get("/data").await) })
     }),
-    scene("GetWatched", Needs::Nothing, |props| {
+    scene("Request::watch", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.get("/data").watch().await) })
     }),
-    scene("Exists", Needs::Nothing, |props| {
+    scene("Client::exists", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.exists("/data").await) })
     }),
-    scene("ExistsWatched", Needs::Nothing, |props| {
+    scene("Request::watch", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.exists("/missing").watch().await) })
     }),
-    scene("Children", Needs::Nothing, |props| {
+    scene("Client::children", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.children("/").await) })
     }),
-    scene("ChildrenPacked", Needs::Nothing, |props| {
+    scene("Request::packed", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.children("/").packed().await) })
     }),
-    scene("ChildrenWatched", Needs::Nothing, |props| {
+    scene("Request::watch", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.children("/data").watch().await) })
     }),
-    scene("LeaderSync", Needs::Nothing, |props| {
+    scene("Client::sync", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.sync("/").await) })
     }),
-    scene("Set", Needs::Nothing, |props| {
+    scene("Client::set", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.set("/data", b"1").await) })
     }),
     scene("Create", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.create("/new", b"").await) })
     }),
-    scene("Delete", Needs::LockPath, |props| {
+    scene("Client::delete", Needs::LockPath, |props| {
         Box::pin(async {
             plain(props.client.create("/old", b"").await)?;
             plain(props.client.delete("/old").await)
         })
     }),
-    scene("Multi", Needs::Nothing, |props| {
+    scene("Client::multi", Needs::Nothing, |props| {
         Box::pin(async {
             let multi = props.client.multi().set("/data", b"2");
             plain(multi.create("/both", b"", CreateMode::Ephemeral).await)
@@ -140,16 +143,16 @@ const SCENES: &[Scene] = &[
             plain(create.protected().await)
         })
     }),
-    scene("CreateProtected::followed_by", Needs::Nothing, |props| {
+    scene("Create::followed_by", Needs::Nothing, |props| {
         Box::pin(async {
             let create = props.client.create("/mine-", b"").mode(CreateMode::EphemeralSequential);
             let behind = |zk: &Client| zk.children("/").submit();
             let (node, names) = create.protected().followed_by(behind).await.map_err(text)?;
             plain(names.await)?;
-            plain(node.delete().await)
+            plain(node.owned.expect("an owner").delete().await)
         })
     }),
-    scene("PendingCreate", Needs::Nothing, |props| {
+    scene("Create::submit", Needs::Nothing, |props| {
         Box::pin(async {
             let create = props.client.create("/mine-", b"").mode(CreateMode::EphemeralSequential);
             plain(create.protected().submit().await)

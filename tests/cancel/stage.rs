@@ -123,7 +123,7 @@ impl Stage {
             Needs::Node => {
                 let mode = zk_client::CreateMode::EphemeralSequential;
                 let create = props.client.create("/mine-", b"").mode(mode).protected();
-                props.node = Some(create.await.expect("a node"));
+                props.node = create.await.expect("a node").owned;
             }
             Needs::WatchFor(millis) => {
                 let (_, watch) = props.client.get("/data").watch().await.expect("a node");

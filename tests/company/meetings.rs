@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
-use zk_client::{Client, CreateMode, EventType, join};
+use zk_client::{Client, CreateMode, EventType, path::join};
 use zk_locks::{Barrier, DoubleBarrier, Election, Layout, Lock, Names};
 use zk_testkit::TestServer;
 use zk_tests::patience::{joined, within};

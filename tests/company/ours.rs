@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use zk_client::{Client, join};
+use zk_client::{Client, path::join};
 use zk_locks::{CohortLock, Guard, HerdLock, Layout, Lock, RwLock, SimpleLock};
 
 use crate::theirs::{Class, Mode, NAME};

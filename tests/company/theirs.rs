@@ -3,7 +3,10 @@
 
 use std::cmp::Ordering;
 
-use zk_client::{Client, CreateMode, EventType, Rejection, WriteError, join, name};
+use zk_client::{
+    Client, CreateMode, EventType, Rejection, WriteError,
+    path::{join, name},
+};
 
 /// Whether the lock is to be shared with other readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
-use zk_client::{Client, ConnectOptions, join};
+use zk_client::{Client, ConnectOptions, path::join};
 use zk_testkit::{
     TestServer,
     proxy::{Direction, Proxy},

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use zk_client::{CallOptions, Cause, CreateMode, EventType, PathError, SessionState, WriteError};
+use zk_client::{
+    CallOptions, Cause, CreateMode, EventType, SessionState, WriteError, path::PathError,
+};
 use zk_locks::{
     AcquireError, Barrier, Group, HerdLock, Lock, Queue, RwLock, Semaphore, SimpleLock,
 };
@@ -125,7 +127,7 @@ async fn who_listens_once_hears_that_a_simple_lock_is_free(stage: Stage) {
 #[test_with(on_each_release)]
 async fn a_slash_at_the_end_is_one_error_that_names_the_path(stage: Stage) {
     let path = stage.path("slash/");
-    let expected: PathError = path.parse::<zk_client::ZkPath>().unwrap_err();
+    let expected: PathError = path.parse::<zk_client::path::ZkPath>().unwrap_err();
     let zk = &stage.outsider;
     let expected = AcquireError::InvalidPath(expected);
     let errors = [

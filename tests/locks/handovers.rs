@@ -6,7 +6,7 @@ use std::{
     task::Poll,
 };
 
-use zk_client::SessionTask;
+use zk_client::BoxFuture;
 use zk_locks::{Client, CohortLock, ConnectOptions, Election, Lock, SimpleLock};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
@@ -29,7 +29,7 @@ fn with_tasks_that_dawdle(options: ConnectOptions) -> ConnectOptions {
     })
 }
 
-async fn dawdling(mut task: SessionTask) {
+async fn dawdling(mut task: BoxFuture<'static, ()>) {
     let mut chances = CHANCES;
     poll_fn(|cx| {
         if chances > 0 {

@@ -13,7 +13,7 @@ use std::{
 };
 
 use tokio::time::sleep;
-use zk_client::{AclList, Id, Perms, SessionTask};
+use zk_client::{AclList, BoxFuture, Id, Perms};
 use zk_locks::{
     AcquireError, Client, CohortLock, ConnectOptions, Election, Guard, Lock, Lost, Metrics,
     MultiLock, RwLock, Status,
@@ -256,7 +256,7 @@ impl Gate {
         gate.1.drain(..).for_each(Waker::wake);
     }
 
-    fn spawn(&self, mut task: SessionTask) {
+    fn spawn(&self, mut task: BoxFuture<'static, ()>) {
         let gate = self.clone();
         tokio::spawn(poll_fn(move |cx| {
             let mut gate = gate.0.lock().unwrap();

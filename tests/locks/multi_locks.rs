@@ -164,12 +164,12 @@ async fn locks_that_do_not_fit_into_one_transaction_are_taken_in_the_order_of_th
     let all = MultiLock::of(paths.iter().map(lock));
     let mark = proxy.mark();
     let guards = within(all.acquire()).await.unwrap();
-    let asked: Vec<_> = guards.iter().filter_map(|it| zk_client::parent(it.path())).collect();
+    let asked: Vec<_> = guards.iter().filter_map(|it| zk_client::path::parent(it.path())).collect();
     assert_eq!(asked, paths);
     let frames = proxy.frames_since(mark).requests();
     let created = frames.iter().filter(|frame| frame.is_request(OpCode::CREATE2));
     let created: Vec<_> = created.filter_map(|frame| frame.path.clone()).collect();
-    assert!(created.is_sorted_by_key(|path| zk_client::parent(path)), "{created:?}");
+    assert!(created.is_sorted_by_key(|path| zk_client::path::parent(path)), "{created:?}");
     assert_eq!(created.len(), 3);
     within(guards.release()).await.unwrap();
     within(within(all.try_acquire()).await.unwrap().unwrap().release()).await.unwrap();

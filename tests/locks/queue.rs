@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
-use zk_client::{CreateMode, SessionState, parse_sequence};
+use zk_client::{CreateMode, SessionState, path::parse_sequence};
 use zk_locks::{Acl, AclList, AcquireError, Lock, Lost, Rejection};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;

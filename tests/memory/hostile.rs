@@ -10,8 +10,8 @@ use tokio::{
     time::timeout,
 };
 use zk_client::{
-    Cause, Connect, ConnectOptions, Dial, LinkError, OpCode, ReadError, Rejection, Resync,
-    WatchItem, WatchMode,
+    BoxFuture, Cause, Connect, ConnectOptions, LinkError, OpCode, ReadError, Rejection, Resync,
+    Transport, WatchItem, WatchMode,
 };
 use zk_proto::frame::encode_frame_with;
 use zk_testkit::{
@@ -195,7 +195,7 @@ fn first(options: &ConnectOptions, seed: u64) -> String {
     /// Remembers the first server, and reaches none.
     struct Asked(std::sync::Arc<Mutex<Option<String>>>);
     impl Connect for Asked {
-        fn connect(&self, server: &str) -> Dial {
+        fn connect(&self, server: &str) -> BoxFuture<'static, std::io::Result<Box<dyn Transport>>> {
             self.0.lock().unwrap().get_or_insert_with(|| server.to_owned());
             Box::pin(std::future::pending())
         }

@@ -9,7 +9,7 @@ use tokio::{
     task::JoinSet,
     time::timeout,
 };
-use zk_client::{Client, Connect, ConnectOptions, Dial, Transport};
+use zk_client::{BoxFuture, Client, Connect, ConnectOptions, Transport};
 use zk_proto::{
     ErrorCode, Stat, Xid, Zxid,
     frame::{ReplyHeader, RequestHeader, encode_frame, encode_frame_with},
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Only(Mutex<Option<DuplexStream>>);
 
 impl Connect for Only {
-    fn connect(&self, _: &str) -> Dial {
+    fn connect(&self, _: &str) -> BoxFuture<'static, std::io::Result<Box<dyn Transport>>> {
         let stream = self.0.lock().unwrap().take();
         Box::pin(async { Ok(Box::new(stream.unwrap()) as Box<dyn Transport>) })
     }

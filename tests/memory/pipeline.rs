@@ -19,7 +19,7 @@ use tokio::{
     runtime::Builder,
     time::timeout,
 };
-use zk_client::{Client, Connect, ConnectOptions, Dial, Transport};
+use zk_client::{BoxFuture, Client, Connect, ConnectOptions, Transport};
 use zk_testkit::server::{Config, Listening};
 
 /// Requests that are under way together.
@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Counted(Arc<AtomicU64>);
 
 impl Connect for Counted {
-    fn connect(&self, server: &str) -> Dial {
+    fn connect(&self, server: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
         let (server, calls) = (server.to_owned(), self.0.clone());
         Box::pin(async move {
             let stream = TcpStream::connect(server).await?;

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use zk_client::{
-    Client, Connect, ConnectOptions, Dial, ResolvedConnect, TlsConnect, Transport,
+    BoxFuture, Client, Connect, ConnectOptions, ResolvedConnect, TlsConnect, Transport,
     rustls::{
         ClientConfig, RootCertStore,
         client::Resumption,
@@ -74,7 +74,7 @@ impl BreakingStream {
 }
 
 impl Connect for Breaking {
-    fn connect(&self, server: &str) -> Dial {
+    fn connect(&self, server: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         let left = if number < self.breaks { self.from + number } else { usize::MAX };
         let (inner, direction) = (ResolvedConnect::default().connect(server), self.direction);

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use zk_client::{
-    AclList, Client, ConnectError, ConnectOptions, DigestMd5, ErrorCode, Id, LinkError, OpCode,
-    Perms, ReadError, Rejection, SaslExchange, SaslFault, SaslMechanism, SaslSaid, SaslStep,
-    SaslThought, Secret, SessionEnd,
+    AclList, BoxFuture, Client, ConnectError, ConnectOptions, DigestMd5, ErrorCode, Id, LinkError,
+    OpCode, Perms, ReadError, Rejection, SaslExchange, SaslFault, SaslMechanism, SaslSaid,
+    SaslStep, Secret, SessionEnd,
 };
 use zk_testkit::{
     proxy::{Direction, Proxy},
@@ -186,7 +186,7 @@ impl SaslMechanism for Chatty {
 }
 
 impl SaslExchange for Chatty {
-    fn step(&mut self, _said: SaslSaid) -> SaslThought<'_> {
+    fn step(&mut self, _said: SaslSaid) -> BoxFuture<'_, SaslStep> {
         Box::pin(std::future::ready(SaslStep::Say(Secret(Bytes::from_static(b"go on")))))
     }
 }

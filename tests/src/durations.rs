@@ -17,8 +17,8 @@ pub fn taken(public: &str, package: &str) -> BTreeSet<String> {
     let name = |line: &str| {
         let (before, arguments) = line.split_once('(')?;
         let (arguments, _) = arguments.split_once(") ->").unwrap_or((arguments, ""));
-        let path = before.rsplit_once(' ').map_or(before, |(_, path)| path);
-        let path = path.strip_prefix(package)?.strip_prefix("::")?.replace("<'_>", "");
+        let (_, path) = before.split_once(&format!("{package}::"))?;
+        let path = path.replace("<'_>", "");
         arguments.contains("Duration").then_some(path)
     };
     public.lines().filter(takes).filter_map(name).collect()

@@ -99,7 +99,10 @@ fn one_error_takes_all() {
     let apart = ["zk_client::TlsError"];
     let failures: BTreeSet<&str> = found
         .lines()
-        .filter_map(|line| line.split_once("Result<")?.1.rsplit_once(", "))
+        .filter_map(|line| line.rsplit_once(") -> ").or_else(|| line.split_once(" = ")))
+        .map(|(_, result)| result)
+        .filter(|result| ["Result<", "Request<", "Pending<"].iter().any(|it| result.contains(it)))
+        .filter_map(|result| result.rsplit_once(", "))
         .filter_map(|(_, rest)| {
             rest.split(|c: char| !(c.is_alphanumeric() || "_:".contains(c))).next()
         })

@@ -1,7 +1,7 @@
 //! A node on a line of a file, as `zk export` writes it and `zk import` reads it.
 
 use serde::{Deserialize, Serialize};
-use zk_client::join;
+use zk_client::path::join;
 
 use crate::render::Data;
 

@@ -1,6 +1,6 @@
 //! Everything below a node.
 
-use zk_client::{Client, ReadError, Rejection, join};
+use zk_client::{Client, ReadError, Rejection, path::join};
 
 use crate::exit::Failure;
 

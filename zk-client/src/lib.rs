@@ -6,7 +6,7 @@
 //!
 //! let zk = Client::connect("zk1:2181,zk2:2181/app").await?;
 //!
-//! // Every operation is a builder. Await it...
+//! // Every operation is a request. Await it...
 //! let ((config, _stat), changed) = zk.get("/config").watch().await?;
 //! // ...or submit it now, in this order, and await the results later.
 //! let a = zk.get("/a").submit();
@@ -28,7 +28,7 @@
 //! # }
 //! ```
 //!
-//! Changes are reported by watches that fire [once](Get::watch), by persistent [streams](Client::watch), or by a
+//! Changes are reported by watches that fire [once](Request::watch), by persistent [streams](Client::watch), or by a
 //! [`Cache`], a local copy that always converges. Requests wait for connections and for room unless
 //! [configured](CallOptions) otherwise, in the order of their submission.
 //!
@@ -47,6 +47,7 @@ mod client;
 mod clock;
 mod driver;
 mod error;
+mod future;
 #[cfg(feature = "digest-id")]
 mod identity;
 mod ids;
@@ -59,13 +60,19 @@ mod watch;
 #[doc = include_str!("guide.md")]
 pub mod guide {}
 
+/// Paths of nodes.
+pub mod path {
+    pub use zk_proto::path::{
+        PathError, PathFault, ZkPath, ancestors, join, name, parent, parse_sequence,
+    };
+}
+
 pub use bytes;
 #[cfg(feature = "tls")]
 pub use rustls;
 pub use zk_proto::{
     Acl, AclList, ClientInfo, ErrorCode, EventType, Id, OpCode, Perms, Secret, SessionId, Stat,
     Text, Xid, Zxid,
-    path::{PathError, PathFault, ZkPath, ancestors, join, name, parent, parse_sequence},
     session::{Costly, Credentials, Lease, SaslSaid},
 };
 
@@ -77,17 +84,18 @@ pub use self::{
     cache::{Cache, CacheBuilder, CacheEvent, CacheEvents, CacheState, CachedNode},
     carry::{lease::LeaseKeeper, node::OwnedNode, published::SessionState, session::Session},
     client::{
-        CloseError, ConnectOptions, DeleteRecursive, DeleteRecursiveError, Error, Interruption,
-        PendingDelete, Retry, SafeToRetry, Supervise, supervise,
+        CloseError, ConnectOptions, DeleteRecursiveError, Error, Interruption, Retry, SafeToRetry,
+        Supervise, supervise,
     },
     clock::{Clock, TokioClock},
     error::{
         Cause, ConnectError, InDoubt, LinkError, MultiError, ReadError, Rejection, SaslFault,
         ServersError, SessionEnd, TicketFault, TlsFault, WriteError,
     },
+    future::BoxFuture,
     net::{
-        connect::{Connect, Dial, Transport},
-        resolve::{Lookup, Resolve, ResolvedConnect, SystemResolver},
+        connect::{Connect, Transport},
+        resolve::{Resolve, ResolvedConnect, SystemResolver},
         sasl::*,
     },
     report::{
@@ -96,20 +104,10 @@ pub use self::{
         stats::Stats,
     },
     request::{
+        ChildNames, Create, CreateAllProtected, CreateMode, Created, EnsembleConfig,
+        EnsembleMember, Multi, OpResult, ReadResult, Request, WatchKind,
         call_options::CallOptions,
         client::{Client, Cork},
-        create::{
-            Create, CreateAllProtected, CreateMode, CreateOrExists, CreateProtected, Created,
-            PendingCreate, PendingNodes,
-        },
-        handle::SessionTask,
-        multi::{Multi, MultiOutcome, OpResult},
-        operations::{
-            AddAuth, AddWatch, CheckWatches, ChildNames, Children, ChildrenPacked, ChildrenWatched,
-            Config, ConfigWatched, Delete, DeleteIfExists, DescendantCount, EnsembleConfig,
-            EnsembleMember, Ephemerals, Exists, ExistsWatched, Get, GetAcl, GetWatched, LeaderSync,
-            MultiRead, ReadResult, Reconfig, Set, SetAcl, WatchKind, WhoAmI,
-        },
         pending::Pending,
         watch_stream::WatchStream,
     },

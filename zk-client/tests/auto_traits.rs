@@ -2,7 +2,7 @@
 
 use zk_client::{
     Cache, CacheEvents, Client, ConnectOptions, Cork, Created, Error, OwnedNode, Pending,
-    PendingCreate, PendingDelete, ReadError, Session, Stats, Watch, WatchStream, WriteError,
+    ReadError, Session, Stats, Watch, WatchStream, WriteError,
 };
 
 const fn send_sync<T: Send + Sync + 'static>() {}
@@ -21,15 +21,13 @@ const _: () = {
     send_sync::<WatchStream>();
     send::<Watch>();
     send::<CacheEvents>();
-    send::<PendingCreate<Created>>();
-    send::<PendingDelete>();
+    send_sync::<Created>();
     send::<Pending<(), WriteError>>();
-    send::<PendingCreate<OwnedNode>>();
+    send::<Pending<Created, WriteError>>();
     unpin::<Watch>();
     unpin::<WatchStream>();
     unpin::<CacheEvents>();
     unpin::<Pending<(), WriteError>>();
-    unpin::<PendingCreate<OwnedNode>>();
     error::<ReadError>();
     error::<WriteError>();
     error::<Error>();
@@ -47,7 +45,7 @@ fn futures_of_operations_can_be_spawned(zk: &Client, options: ConnectOptions) {
     drop(is_send(zk.close()));
     drop(is_send(zk.clone().detach()));
     drop(is_send(zk.watch("/", zk_client::WatchMode::Recursive).into_future()));
-    drop(is_send(zk.delete_recursive("/a").into_future()));
+    drop(is_send(zk.delete_recursive("/a")));
     drop(is_send(zk_client::Retry::new().run(|| zk.get("/"))));
     drop(is_send(async { zk.get("/").watch().await }));
     drop(is_send(async { zk.multi().check("/").await }));

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use zk_client::parse_sequence;
+use zk_client::path::parse_sequence;
 
 /// Sequence numbers from here on are refused: near the end of the counter servers repeat numbers (3.6 and
 /// later) or begin again with negative ones (3.4), and order is lost. The margin is for creates under way.

@@ -2,7 +2,7 @@
 
 use crate::layout::Layout;
 
-use zk_client::{Cause, Error, PathError, ReadError, Rejection, SessionEnd, WriteError};
+use zk_client::{Cause, Error, ReadError, Rejection, SessionEnd, WriteError, path::PathError};
 
 /// Why a lock was not acquired. Whatever the reason, no node of the attempt stays behind, with one exception: a client
 /// that may create nodes under the lock's path but not list them cannot find the node of a create whose reply was lost,

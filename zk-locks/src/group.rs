@@ -3,7 +3,8 @@
 use std::{fmt, ops::Deref, sync::Arc};
 
 use zk_client::{
-    Cause, Client, CreateMode, ReadError, Rejection, SessionId, Watch, Zxid, bytes::Bytes, join,
+    Cause, Client, CreateMode, ReadError, Rejection, SessionId, Watch, Zxid, bytes::Bytes,
+    path::join,
 };
 
 use crate::{

@@ -1,6 +1,6 @@
 //! Following the front of a queue, from outside.
 
-use zk_client::{Client, ReadError, Rejection, Stat, Watch, Zxid, bytes::Bytes, join};
+use zk_client::{Client, ReadError, Rejection, Stat, Watch, Zxid, bytes::Bytes, path::join};
 
 use crate::{
     contender::Contender,

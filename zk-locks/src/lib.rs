@@ -73,8 +73,8 @@ pub mod guide {}
 
 pub use zk_client::{
     self, Acl, AclList, CallOptions, Cause, Client, ConnectError, ConnectOptions, Error, Histogram,
-    Id, Lease, Multi, PathError, Perms, ReadError, Rejection, Session, SessionEnd, SessionId,
-    SessionState, Stat, WriteError, Zxid,
+    Id, Lease, Multi, Perms, ReadError, Rejection, Session, SessionEnd, SessionId, SessionState,
+    Stat, WriteError, Zxid, path::PathError,
 };
 
 #[doc(hidden)]

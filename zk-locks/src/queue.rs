@@ -1,6 +1,6 @@
 //! Inspecting a queue from outside, and interfering with it.
 
-use zk_client::{Client, ReadError, Rejection, WriteError, join};
+use zk_client::{Client, ReadError, Rejection, WriteError, path::join};
 
 use crate::{
     contender::{Contender, REVOKE},

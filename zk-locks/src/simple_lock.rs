@@ -132,8 +132,9 @@ impl SimpleLock {
         let data = format!("{} {}", client.unique_id()?, settings.description);
         let create = self.line.create(client, path, data.as_bytes());
         match create.mode(CreateMode::Ephemeral).protected_by_its_data().await {
-            Ok(node) => {
-                let token = FencingToken::new(node.stat().czxid);
+            Ok(created) => {
+                let node = created.owned.ok_or(AcquireError::NodeDeleted)?;
+                let token = FencingToken::new(created.stat.czxid);
                 let held = Held::of_shared_name(client.clone(), path.clone(), token);
                 match held.status() {
                     Status::Lost(lost) => Err(lost.into()),

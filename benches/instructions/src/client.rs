@@ -12,7 +12,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     runtime::{Builder, Runtime},
 };
-use zk_client::{Client, Clock, Connect, ConnectOptions, Dial, ReadError, Transport};
+use zk_client::{BoxFuture, Client, Clock, Connect, ConnectOptions, ReadError, Transport};
 use zk_proto::{
     ErrorCode, OpCode, Xid, Zxid,
     frame::{ReplyHeader, encode_frame, encode_frame_with},
@@ -41,7 +41,7 @@ impl Clock for Still {
 struct Alone;
 
 impl Connect for Alone {
-    fn connect(&self, _: &str) -> Dial {
+    fn connect(&self, _: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
         Box::pin(async { Ok(Box::new(Echo::new()) as Box<dyn Transport>) })
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use tokio::net::TcpStream;
-use zk_client::{Connect, Dial, Transport};
+use zk_client::{BoxFuture, Connect, Transport};
 
 /// Connects as usual, and keeps what it takes to cut the last connection.
 #[derive(Clone, Default)]
@@ -26,7 +26,7 @@ impl Breakable {
 }
 
 impl Connect for Breakable {
-    fn connect(&self, server: &str) -> Dial {
+    fn connect(&self, server: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
         let (server, last) = (server.to_owned(), self.last.clone());
         Box::pin(async move {
             let stream = TcpStream::connect(server).await?.into_std()?;

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use zk_client::{ConnectOptions, ServersError, ZkPath};
+use zk_client::{ConnectOptions, ServersError, path::ZkPath};
 use zk_proto::session::Config;
 
 /// A connection string, or anything else that is text.

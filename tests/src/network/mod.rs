@@ -21,7 +21,7 @@ use tokio::{
     sync::{Notify, watch},
     time::{Instant, sleep_until},
 };
-use zk_client::{Connect, Dial, OpCode, SessionId, Transport};
+use zk_client::{BoxFuture, Connect, OpCode, SessionId, Transport};
 use zk_proto::Time;
 use zk_testkit::server::{Config, Conn, Ensemble, Member, Output};
 
@@ -217,7 +217,7 @@ pub struct Connector {
 }
 
 impl Connect for Connector {
-    fn connect(&self, _: &str) -> Dial {
+    fn connect(&self, _: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
         let (network, name) = (self.network.clone(), self.name);
         Box::pin(async move {
             pass(LATENCY).await;

@@ -3,7 +3,7 @@
 use std::{ffi::OsString, time::Duration};
 
 use clap::Args as ClapArgs;
-use zk_client::ZkPath;
+use zk_client::path::ZkPath;
 
 use super::{CommonArgs, ConnectArgs};
 use crate::{duration, naming::NamingArgs};

@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{ArgGroup, Args as ClapArgs, Parser};
-use zk_client::ZkPath;
+use zk_client::path::ZkPath;
 
 use super::{CommonArgs, ConnectArgs};
 use crate::{acl::Entry, duration};

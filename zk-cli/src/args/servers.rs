@@ -3,7 +3,7 @@
 use std::{net::IpAddr, time::Duration};
 
 use clap::Args as ClapArgs;
-use zk_client::ZkPath;
+use zk_client::path::ZkPath;
 use zk_testkit::real::Release;
 
 use super::OutputArgs;

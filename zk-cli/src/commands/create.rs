@@ -1,6 +1,6 @@
 //! `zk create`: creates a node, and what is missing above it if wished.
 
-use zk_client::{Client, CreateMode, Created, Rejection, WriteError, ancestors};
+use zk_client::{Client, CreateMode, Created, Rejection, WriteError, path::ancestors};
 
 use crate::{
     args::{CommonArgs, CreateArgs},

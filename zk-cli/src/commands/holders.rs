@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use serde::Serialize;
-use zk_client::{Client, ReadError, Rejection, SessionId, Stat, join};
+use zk_client::{Client, ReadError, Rejection, SessionId, Stat, path::join};
 use zk_locks::{Contender, Kind, Queue};
 
 use crate::{
@@ -61,7 +61,7 @@ async fn queue(client: &Client, path: &str) -> Result<Vec<Entry>, ReadError> {
         there => there?,
     };
     if stat.ephemeral_owner != SessionId(0) {
-        return Ok(numbered(vec![alone(zk_client::name(path), "simple", &data, &stat, now)]));
+        return Ok(numbered(vec![alone(zk_client::path::name(path), "simple", &data, &stat, now)]));
     }
     let contenders = async |path: &str| Queue::new(client, path).contenders().await;
     let there = contenders(path).await?;

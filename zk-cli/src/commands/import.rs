@@ -62,7 +62,7 @@ fn parse(top: &str, name: &str, text: &str) -> Result<Vec<Wanted>, Failure> {
 
 async fn import(args: &ImportArgs, client: &Client, wanted: &[Wanted]) -> Result<Done, Failure> {
     let top = &*args.path;
-    if let Some(above) = zk_client::parent(top).filter(|above| *above != "/") {
+    if let Some(above) = zk_client::path::parent(top).filter(|above| *above != "/") {
         match client.create(above, b"").parents().await {
             Ok(_) | Err(WriteError::Rejected(Rejection::NodeExists)) => {}
             Err(error) => return Err(Failure::write(above)(error)),

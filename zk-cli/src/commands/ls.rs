@@ -1,7 +1,7 @@
 //! `zk ls`: a node's children.
 
 use serde::Serialize;
-use zk_client::{Client, ReadError, Rejection, Stat, join};
+use zk_client::{Client, ReadError, Rejection, Stat, path::join};
 
 use crate::{
     args::{CommonArgs, LsArgs},

@@ -6,7 +6,7 @@ use std::{
 };
 
 use tokio::task::JoinSet;
-use zk_client::{Client, ConnectError, ConnectOptions, parse_sequence};
+use zk_client::{Client, ConnectError, ConnectOptions, path::parse_sequence};
 use zk_locks::Lock;
 
 use super::{

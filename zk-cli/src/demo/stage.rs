@@ -11,7 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::lookup_host;
 use zk_client::{
     Client, ConnectError, ConnectOptions, CreateMode, Created, OpCode, ReadError, Rejection,
-    WriteError, ancestors,
+    WriteError, path::ancestors,
 };
 use zk_testkit::{
     proxy::Proxy,

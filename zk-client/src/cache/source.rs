@@ -11,29 +11,12 @@ use std::{
 };
 
 use bytes::Bytes;
-use zk_proto::{
-    EventType, Stat, Str,
-    frame::RequestFrame,
-    path::Naming,
-    request::{ExistsRequest, GetChildren2Request, GetDataRequest},
-    session::WatchBy,
-};
+use zk_proto::{EventType, Stat};
 
 use super::scope::Scope;
 use crate::{
     error::{ReadError, Rejection},
-    request::{
-        answer::ReadAnswer,
-        call_options::Admission,
-        client::Client,
-        operations::{
-            builder::{Attach, read_with},
-            read_children, read_data, read_exists,
-        },
-        pending::Pending,
-        target::Target,
-        watch_stream::{Attached, WatchStream},
-    },
+    request::{client::Client, pending::Pending, watch_stream::WatchStream},
     watch::{Letterbox, Listener, Mailbox, News, WatchEnd},
 };
 
@@ -162,68 +145,22 @@ impl Source {
             Self::Stream(_) => None,
             Self::Singles(singles) => Some(Listener::Many(singles.letterbox.clone())),
         };
-        let target = Target::new(&client.handle);
-        let watched = Asks { target, path, listener };
-        let plain = Asks { listener: None, path, target };
-        let ask = |watch: bool| if watch { &watched } else { &plain };
-        let existence = wants.existence.then(|| ask(wants.watch_node).exists());
-        let data = wants.data.then(|| ask(wants.watch_node && !wants.existence).data());
-        let children = wants.children.then(|| ask(wants.watch_children).children());
-        Reads { existence, data, children }
+        let heard = |watch: bool| listener.clone().filter(|_| watch);
+        let (node, children) = (heard(wants.watch_node), heard(wants.watch_children));
+        let of_data = node.clone().filter(|_| !wants.existence);
+        let existence = client.exists(path).heard_by(node);
+        let data = client.get(path).heard_by(of_data);
+        let children = client.children(path).heard_by(children);
+        Reads {
+            existence: wants.existence.then(|| existence.into_future()),
+            data: wants.data.then(|| data.into_future()),
+            children: wants.children.then(|| children.into_future()),
+        }
     }
 }
 
 impl Drop for Singles {
     fn drop(&mut self) {
         self.mailbox.close();
-    }
-}
-
-struct Asks<'a> {
-    target: Target<'a>,
-    path: &'a str,
-    listener: Option<Listener>,
-}
-
-impl Asks<'_> {
-    fn ask<T>(
-        &self,
-        by: WatchBy,
-        frame: impl FnOnce(Str<'_>, bool) -> RequestFrame,
-        read: ReadAnswer<T>,
-    ) -> Pending<T, ReadError> {
-        let watch = self.listener.is_some();
-        let attach = self
-            .listener
-            .clone()
-            .map(|listener| move |_: &str| (Attached::Nothing, by, listener.clone()));
-        let attach = attach.as_ref().map(|attach| attach as Attach<'_>);
-        let frame = |path: Str<'_>| frame(path, watch);
-        let (path, admission) = (self.path, Admission::Waiting);
-        read_with(self.target, path, Naming::Exact, attach, frame, admission, read)
-    }
-
-    fn data(&self) -> Pending<(Bytes, Stat), ReadError> {
-        self.ask(
-            WatchBy::Data,
-            |path, watch| RequestFrame::of(&GetDataRequest { path, watch }),
-            |answer, _| read_data(&answer),
-        )
-    }
-
-    fn exists(&self) -> Pending<Option<Stat>, ReadError> {
-        self.ask(
-            WatchBy::Exists,
-            |path, watch| RequestFrame::of(&ExistsRequest { path, watch }),
-            |answer, _| read_exists(&answer),
-        )
-    }
-
-    fn children(&self) -> Pending<(Vec<String>, Stat), ReadError> {
-        self.ask(
-            WatchBy::Children,
-            |path, watch| RequestFrame::of(&GetChildren2Request { path, watch }),
-            |answer, _| read_children(&answer),
-        )
     }
 }

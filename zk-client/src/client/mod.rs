@@ -4,9 +4,7 @@
 //! |---|---|
 //! | `options`, `connect` | a client's options; connecting |
 //! | `views` | clients of the same session with other options |
-//! | `session` | the session: views of it, and its end |
-//! | `nodes` | operations on nodes |
-//! | `servers` | persistent watches; what servers know of the session and of themselves |
+//! | `session` | the session: views of it, its servers, its end |
 //! | `error` | any failure, and the failures of operations made of several requests |
 //! | `tree` | deleting what is below a node |
 //! | `retry` | retrying what is safe to retry |
@@ -14,10 +12,8 @@
 
 mod connect;
 mod error;
-mod nodes;
 mod options;
 mod retry;
-mod servers;
 mod session;
 mod supervise;
 mod tree;
@@ -28,5 +24,4 @@ pub use self::{
     options::ConnectOptions,
     retry::{Retry, SafeToRetry},
     supervise::{Interruption, Supervise, supervise},
-    tree::{DeleteRecursive, PendingDelete},
 };

@@ -12,6 +12,7 @@ use crate::{
     chroot::Chroot,
     clock::{self, Clock},
     error::ServersError,
+    future::BoxFuture,
     net::{
         connect::Connect,
         resolve::{Resolve, ResolvedConnect},
@@ -19,7 +20,7 @@ use crate::{
         servers::Servers,
     },
     report::observe::SessionObserver,
-    request::{call_options::CallOptions, handle::SessionTask},
+    request::call_options::CallOptions,
 };
 
 /// Options of a client, set before it connects.
@@ -50,7 +51,7 @@ pub struct ConnectOptions {
     pub(crate) sasl: Option<Arc<dyn SaslMechanism>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) seed: Option<u64>,
-    pub(crate) spawn: Option<Arc<dyn Fn(SessionTask) + Send + Sync>>,
+    pub(crate) spawn: Option<Arc<dyn Fn(BoxFuture<'static, ()>) + Send + Sync>>,
 }
 
 /// Enough for a busy subtree while its reader reads a few nodes; about 100 KiB with short paths.
@@ -195,7 +196,7 @@ impl ConnectOptions {
     }
 
     /// Sets how long to wait for replies, unless a client or a call overrides it: see
-    /// [`Get::timeout`](crate::Get::timeout). Default: as long as the session lives.
+    /// [`Request::timeout`](crate::Request::timeout). Default: as long as the session lives.
     pub const fn request_timeout(mut self, timeout: Duration) -> Self {
         self.call.timeout = Some(timeout);
         self
@@ -284,7 +285,10 @@ impl ConnectOptions {
 
     /// Sets how the session's task is spawned: it must be polled, on a tokio runtime with time, until it has ended.
     /// Default: `tokio::spawn`. For task trackers, custom runtimes, simulations.
-    pub fn spawn_with(mut self, spawn: impl Fn(SessionTask) + Send + Sync + 'static) -> Self {
+    pub fn spawn_with(
+        mut self,
+        spawn: impl Fn(BoxFuture<'static, ()>) + Send + Sync + 'static,
+    ) -> Self {
         self.spawn = Some(Arc::new(spawn));
         self
     }

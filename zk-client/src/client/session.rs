@@ -9,8 +9,9 @@ use zk_proto::{Zxid, path::Naming, session::Credentials};
 use crate::{
     carry::{lease::LeaseKeeper, session::Session},
     driver::command::Command,
-    error::{ReadError, Rejection, SessionEnd},
-    request::{client::Client, operations::LeaderSync},
+    error::{ReadError, Rejection, ServersError, SessionEnd},
+    net::servers::Servers,
+    request::client::Client,
 };
 
 impl Client {
@@ -18,6 +19,31 @@ impl Client {
     #[must_use]
     pub fn session(&self) -> Session {
         self.handle.shared.session.renewed()
+    }
+
+    /// Switches to other servers, `host:port,host:port`, without ending the session: for ensembles that grow, shrink or
+    /// move. The clients of a fleet stay spread evenly over all servers, each by a random choice: some move to new
+    /// servers, those of removed servers move, and no others do. A connection is left once every request sent over it
+    /// has been answered; later requests wait for the next connection.
+    ///
+    /// The client keeps its chroot; the string must not have one.
+    ///
+    /// ```no_run
+    /// # fn example(zk: zk_client::Client) -> Result<(), zk_client::ServersError> {
+    /// zk.update_servers("zk1:2181,zk2:2181,zk4:2181")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ServersError`] if the string is anything else.
+    pub fn update_servers(&self, servers: &str) -> Result<(), ServersError> {
+        let Servers { addresses, chroot } = servers.parse()?;
+        if chroot.as_str() != "/" {
+            return Err(ServersError::UnexpectedChroot);
+        }
+        self.handle.command(Command::UpdateServers(addresses));
+        Ok(())
     }
 
     /// Has the session's [lease](Session::lease_left) confirmed by the leader until the returned value is dropped: for
@@ -64,7 +90,7 @@ impl Client {
     /// # Errors
     /// [`ReadError`] if the session ends first, or if the server does not support `sync` (a read-only one does not).
     pub async fn settle(&self) -> Result<Zxid, ReadError> {
-        LeaderSync::new(self.target(), "/").for_zxid().await
+        self.synced().await
     }
 
     /// Ends the session: its ephemeral nodes are deleted, its watches resolve with [`SessionEnd::Closed`], and no clone

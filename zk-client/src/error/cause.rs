@@ -45,10 +45,10 @@ pub enum Cause {
     /// lost connection.
     #[error("{0}")]
     CostsConnection(Box<Costly>),
-    /// There was no connection, and the request was [not to wait](crate::Get::fail_fast) for one.
+    /// There was no connection, and the request was [not to wait](crate::Request::fail_fast) for one.
     #[error("not connected")]
     NotConnected,
-    /// There was no reply in the [time allowed](crate::Get::timeout).
+    /// There was no reply in the [time allowed](crate::Request::timeout).
     #[error("deadline exceeded")]
     DeadlineExceeded,
     /// Too many requests, or bytes of requests, are pending or in flight: see

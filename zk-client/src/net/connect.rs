@@ -1,16 +1,15 @@
 //! How connections are made; applications can provide their own.
 
-use std::{future::Future, io, pin::Pin};
+use std::io;
 
 use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::future::BoxFuture;
 
 /// Any byte stream that can carry a session.
 pub trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Transport for T {}
-
-/// A connection being made. Dropping it gives up.
-pub type Dial = Pin<Box<dyn Future<Output = io::Result<Box<dyn Transport>>> + Send>>;
 
 /// Makes connections: over TCP, unless [`ConnectOptions::connector`] is set.
 ///
@@ -18,14 +17,15 @@ pub type Dial = Pin<Box<dyn Future<Output = io::Result<Box<dyn Transport>>> + Se
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::io;
 /// use tokio::net::UnixStream;
-/// use zk_client::{Connect, ConnectOptions, Dial, Transport};
+/// use zk_client::{BoxFuture, Connect, ConnectOptions, Transport};
 ///
 /// /// Connects over a proxy on this machine that listens on a socket for each server.
 /// struct Sidecar;
 ///
 /// impl Connect for Sidecar {
-///     fn connect(&self, server: &str) -> Dial {
+///     fn connect(&self, server: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
 ///         let socket = format!("/run/zookeeper/{server}");
 ///         Box::pin(async move {
 ///             let stream = UnixStream::connect(socket).await?;
@@ -42,5 +42,5 @@ pub type Dial = Pin<Box<dyn Future<Output = io::Result<Box<dyn Transport>>> + Se
 pub trait Connect: Send + Sync + 'static {
     /// Starts to connect to `server`, given as `host:port` as in the connection string. Called again for each attempt,
     /// so that names are resolved each time. The session bounds the time.
-    fn connect(&self, server: &str) -> Dial;
+    fn connect(&self, server: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>>;
 }

@@ -11,13 +11,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio_util::io::poll_read_buf;
 use zk_proto::session::ProbeAnswer;
 
-use super::connect::{Dial, Transport};
-use crate::error::LinkError;
+use super::connect::Transport;
+use crate::{error::LinkError, future::BoxFuture};
 
 /// The driver's connection.
 pub(crate) enum Link {
     Down,
-    Dialing(Dial),
+    Dialing(BoxFuture<'static, io::Result<Box<dyn Transport>>>),
     Up(Box<dyn Transport>),
 }
 
@@ -112,7 +112,7 @@ fn link_error(error: &io::Error) -> LinkError {
 const PROBE_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Asks a server over a separate connection whether it accepts writes.
-pub(crate) async fn probe(dial: Dial) -> ProbeAnswer {
+pub(crate) async fn probe(dial: BoxFuture<'static, io::Result<Box<dyn Transport>>>) -> ProbeAnswer {
     let ask = async {
         let mut stream = dial.await?;
         stream.write_all(b"isro").await?;
@@ -138,7 +138,7 @@ mod tests {
     /// Returns a probe's result for a server that answers with these bytes and closes.
     fn probed(answer: Option<&'static [u8]>) -> ProbeAnswer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let dial: Dial = Box::pin(async move {
+        let dial: BoxFuture<'static, io::Result<Box<dyn Transport>>> = Box::pin(async move {
             let answer = answer.ok_or(io::ErrorKind::ConnectionRefused)?;
             let (near, mut far) = tokio::io::duplex(64);
             tokio::spawn(async move {

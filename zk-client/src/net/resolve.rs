@@ -17,27 +17,25 @@ use std::{
 
 use tokio::net::{TcpStream, lookup_host};
 
-use super::connect::{Connect, Dial, Transport};
+use super::connect::{Connect, Transport};
+use crate::future::BoxFuture;
 
 /// How long one address is tried before the next one is tried as well, as RFC 8305 recommends.
 const STAGGER: Duration = Duration::from_millis(250);
-
-/// A lookup in progress. Dropping it gives up.
-pub type Lookup = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 
 /// Resolves the names of servers: by the system, unless [`ConnectOptions::resolver`](crate::ConnectOptions::resolver)
 /// is set.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// use std::{future::ready, net::SocketAddr};
-/// use zk_client::{ConnectOptions, Lookup, Resolve};
+/// use std::{future::ready, io, net::SocketAddr};
+/// use zk_client::{BoxFuture, ConnectOptions, Resolve};
 ///
 /// /// Servers whose names are in no other directory.
 /// struct Table(Vec<(&'static str, SocketAddr)>);
 ///
 /// impl Resolve for Table {
-///     fn resolve(&self, server: &str) -> Lookup {
+///     fn resolve(&self, server: &str) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
 ///         let known = self.0.iter().filter(|(name, _)| *name == server);
 ///         Box::pin(ready(Ok(known.map(|(_, address)| *address).collect())))
 ///     }
@@ -52,7 +50,7 @@ pub type Lookup = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Sen
 pub trait Resolve: Send + Sync + 'static {
     /// Resolves `server`, given as `host:port` as in the connection string. Called again for each connection attempt,
     /// so that servers may change their addresses. The session bounds the time.
-    fn resolve(&self, server: &str) -> Lookup;
+    fn resolve(&self, server: &str) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
 }
 
 /// The system's resolver.
@@ -60,7 +58,7 @@ pub trait Resolve: Send + Sync + 'static {
 pub struct SystemResolver;
 
 impl Resolve for SystemResolver {
-    fn resolve(&self, server: &str) -> Lookup {
+    fn resolve(&self, server: &str) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
         let server = server.to_owned();
         Box::pin(async move { Ok(lookup_host(&*server).await?.collect()) })
     }
@@ -70,13 +68,14 @@ impl Resolve for SystemResolver {
 /// rotation over the addresses.
 ///
 /// ```
-/// use zk_client::{Connect, Dial, ResolvedConnect};
+/// use std::io;
+/// use zk_client::{BoxFuture, Connect, ResolvedConnect, Transport};
 ///
 /// /// Prints the server it connects to, and delegates the rest.
 /// struct Loud(ResolvedConnect);
 ///
 /// impl Connect for Loud {
-///     fn connect(&self, server: &str) -> Dial {
+///     fn connect(&self, server: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
 ///         println!("connecting to {server}");
 ///         self.0.connect(server)
 ///     }
@@ -115,14 +114,17 @@ impl fmt::Debug for ResolvedConnect {
 }
 
 impl Connect for ResolvedConnect {
-    fn connect(&self, server: &str) -> Dial {
+    fn connect(&self, server: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
         let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
         dial(self.resolver.resolve(server), attempt)
     }
 }
 
 /// Connects to the server's first address that answers.
-fn dial(lookup: Lookup, attempt: usize) -> Dial {
+fn dial(
+    lookup: BoxFuture<'static, io::Result<Vec<SocketAddr>>>,
+    attempt: usize,
+) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
     Box::pin(async move {
         let addresses = in_turn(lookup.await?, attempt);
         let stream = first_of(addresses).await?;

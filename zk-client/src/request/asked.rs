@@ -3,14 +3,13 @@
 use std::iter;
 
 use zk_proto::{
-    OpCode,
     path::{Naming, parse_sequence},
     request::{MultiResponse, MultiResult},
 };
 
 /// What a reply must match, beyond its type, which decoding checks. Most requests need nothing else, and are moved
 /// often: so the rest is boxed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Asked(Option<Box<Exactly>>);
 
 #[derive(Debug)]
@@ -63,14 +62,13 @@ fn is_numbered(requested: &str, created: &str) -> bool {
 }
 
 impl Asked {
-    /// For a write of a single node.
-    pub(crate) fn of_write(op: OpCode, path: &str, naming: Naming) -> Self {
-        match op {
-            OpCode::CREATE | OpCode::CREATE2 | OpCode::CREATE_CONTAINER | OpCode::CREATE_TTL => {
-                Self::exactly(Exactly::Node(Node::new(path, naming)))
-            }
-            _ => Self::default(),
-        }
+    pub(crate) const fn nothing() -> Self {
+        Self(None)
+    }
+
+    /// For a create, at an absolute path.
+    pub(crate) fn node(path: &str, naming: Naming) -> Self {
+        Self::exactly(Exactly::Node(Node::new(path, naming)))
     }
 
     /// For several operations.
@@ -88,6 +86,14 @@ impl Asked {
 
     fn exactly(what: Exactly) -> Self {
         Self(Some(Box::new(what)))
+    }
+
+    /// The absolute path of a node to be created, as requested.
+    pub(crate) fn path(&self) -> &str {
+        match self.0.as_deref() {
+            Some(Exactly::Node(node)) => &node.path,
+            _ => "/",
+        }
     }
 
     /// Checks the path of a new node.

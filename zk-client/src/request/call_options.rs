@@ -37,13 +37,13 @@ impl CallOptions {
         Self { timeout: None, patience: Patience::Throttling, in_turn: true }
     }
 
-    /// Bounds each request, from its submission: see [`Get::timeout`](crate::Get::timeout).
+    /// Bounds each request, from its submission: see [`Request::timeout`](crate::Request::timeout).
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Fails instead of waiting for connections: see [`Get::fail_fast`](crate::Get::fail_fast).
+    /// Fails instead of waiting for connections: see [`Request::fail_fast`](crate::Request::fail_fast).
     pub const fn fail_fast(mut self) -> Self {
         self.patience = Patience::FailFast;
         self

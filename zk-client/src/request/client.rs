@@ -7,13 +7,13 @@ use std::{
 
 use crate::{
     driver::cleanup::Cleanup,
-    request::{call_options::CallOptions, handle::Handle, target::Target},
+    request::{ask::Target, call_options::CallOptions, handle::Handle},
 };
 
 /// A client of one session. Cheap to clone; all clones share the session.
 ///
 /// Requests are carried out in the order of their submission: each client's, and across clones as far as their
-/// submissions are ordered. Every operation is a builder: await it, or [`submit`](crate::Get::submit) it to send it now
+/// submissions are ordered. Every operation is a [`Request`](crate::Request): await it, or [`submit`](crate::Request::submit) it to send it now
 /// and await the result later.
 ///
 /// When the last clone and all [`OwnedNode`](crate::OwnedNode)s have been dropped, the session is closed in the
@@ -44,7 +44,7 @@ pub struct Client {
 
 impl Client {
     pub(crate) const fn target(&self) -> Target<'_> {
-        Target::new(&self.handle)
+        Target { handle: &self.handle, options: self.handle.options }
     }
 
     /// A client of the same session whose requests have these options unless a single call overrides them.

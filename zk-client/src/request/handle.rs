@@ -4,7 +4,6 @@ use std::{
     any::Any,
     fmt,
     ops::Deref,
-    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -19,6 +18,7 @@ use crate::{
         frames::Frames,
     },
     error::SessionEnd,
+    future::BoxFuture,
     ids::Ids,
     queue::{Charged as _, Number, Unsent},
     report::stats::Counters,
@@ -155,9 +155,6 @@ impl Handle {
     }
 }
 
-/// The task that drives a session: see [`ConnectOptions::spawn_with`](crate::ConnectOptions::spawn_with).
-pub type SessionTask = Pin<Box<dyn Future<Output = ()> + Send>>;
-
 /// Values of libraries built on the session: one per type.
 #[derive(Default)]
 pub(crate) struct Extensions(pub(crate) Mutex<Vec<Arc<dyn Any + Send + Sync>>>);
@@ -169,17 +166,17 @@ impl fmt::Debug for Extensions {
 }
 
 /// Spawns tasks.
-pub(crate) struct Spawn(Arc<dyn Fn(SessionTask) + Send + Sync>);
+pub(crate) struct Spawn(Arc<dyn Fn(BoxFuture<'static, ()>) + Send + Sync>);
 
 impl Spawn {
-    pub(crate) fn new(chosen: Option<Arc<dyn Fn(SessionTask) + Send + Sync>>) -> Self {
+    pub(crate) fn new(chosen: Option<Arc<dyn Fn(BoxFuture<'static, ()>) + Send + Sync>>) -> Self {
         Self(chosen.unwrap_or_else(|| {
             let runtime = tokio::runtime::Handle::current();
             Arc::new(move |task| drop(runtime.spawn(task)))
         }))
     }
 
-    pub(crate) fn run(&self, task: SessionTask) {
+    pub(crate) fn run(&self, task: BoxFuture<'static, ()>) {
         (self.0)(task);
     }
 }

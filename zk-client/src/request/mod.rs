@@ -2,23 +2,39 @@
 //!
 //! | module | concern |
 //! |---|---|
-//! | `operations`, `create`, `multi` | the builders |
-//! | `call`, `target` | from a builder to a request in flight |
+//! | `client` | the client as requests use it |
+//! | `read`, `write`, `multi`, `watches`, `session`, `config` | methods of the client, their options, how their replies are read |
+//! | `create` | creating nodes: the same |
+//! | `builder` | a request that has not been submitted |
+//! | `ask`, `ops` | what requests ask for, and their encoding; several operations in one request |
 //! | `pending` | a request in flight, as its caller has it |
 //! | `answer`, `asked` | interpreting a reply; checking it against its request |
 //! | `watch_stream` | persistent watches |
-//! | `client`, `handle` | the client as requests use it; the connection to the driver |
-//! | `call_options` | options of requests |
+//! | `handle`, `call_options` | the connection to the driver; options of requests |
 
-pub(crate) mod answer;
-pub(crate) mod asked;
-pub(crate) mod call;
+mod answer;
+mod ask;
+mod asked;
+mod builder;
 pub(crate) mod call_options;
 pub(crate) mod client;
-pub(crate) mod create;
+mod config;
+mod create;
 pub(crate) mod handle;
-pub(crate) mod multi;
-pub(crate) mod operations;
+mod multi;
+mod ops;
 pub(crate) mod pending;
-pub(crate) mod target;
+mod read;
+mod session;
 pub(crate) mod watch_stream;
+mod watches;
+mod write;
+
+pub use self::{
+    builder::Request,
+    config::{EnsembleConfig, EnsembleMember},
+    create::{Create, CreateAllProtected, CreateMode, Created},
+    multi::{Multi, OpResult, ReadResult},
+    read::ChildNames,
+    watches::WatchKind,
+};

@@ -1,29 +1,26 @@
-//! Several writes and checks that happen together or not at all.
+//! Several operations in one request: writes that happen together or not at all, and reads of one state.
 
+use bytes::Bytes;
 use zk_proto::{
-    AclList, ErrorCode, Stat, Str,
-    path::Naming,
+    AclList, ErrorCode, Stat,
     request::{
-        CheckVersionRequest, Create2Response, CreateResponse, DeleteRequest, MultiOp, MultiRequest,
-        MultiResponse, MultiResult, SetDataRequest, SetDataResponse,
+        Create2Response, CreateResponse, GetChildrenResponse, GetDataResponse, MultiResponse,
+        MultiResult, SetDataResponse,
     },
-    session::{Answer, OnLoss},
+    session::Answer,
 };
 
+use super::{
+    answer::{ReplyContext, Unread, body, detached},
+    ask::Ask,
+    builder::Request,
+    client::Client,
+    create::CreateMode,
+    ops::{Op, Ops},
+};
 use crate::{
-    carry::{level::Level, version::expected},
-    chroot::Chroot,
-    error::{CallError as _, Cause, MultiError, WriteError, failed},
-    request::{
-        answer::{ReplyContext, Unread, body},
-        asked::{Asked, Node, Part},
-        call::Call,
-        call_options::Admission,
-        create::{CreateMode, CreateOperation},
-        operations::builder::awaitable,
-        pending::Pending,
-        target::Target,
-    },
+    carry::level::Level,
+    error::{MultiError, ReadError, Rejection, WriteError, failed},
 };
 
 /// Collects operations that are applied together or not at all; resolves to their results, in order.
@@ -52,20 +49,11 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
-#[must_use = "nothing happens until it is awaited or submitted"]
-pub struct Multi<'a> {
-    target: Target<'a>,
-    ops: Vec<Op<'a>>,
-}
+pub type Multi<'a> = Request<'a, Outcome, WriteError>;
 
-#[derive(Clone, Debug)]
-enum Op<'a> {
-    Create { path: &'a str, data: &'a [u8], mode: CreateMode, acl: AclList },
-    Set { path: &'a str, data: &'a [u8], version: Option<i32> },
-    Delete { path: &'a str, version: Option<i32> },
-    Check { path: &'a str, version: Option<i32> },
-}
+type Outcome = Result<Vec<OpResult>, MultiError>;
+
+/// The results of reads that are carried out together.
 
 /// The result of one operation of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,19 +74,79 @@ pub enum OpResult {
     Checked,
 }
 
-/// The outcome of a transaction that a server has answered.
-pub type MultiOutcome = Result<Vec<OpResult>, MultiError>;
+/// The result of one of several reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReadResult {
+    /// A node's data and its metadata.
+    Data(Bytes, Stat),
+    /// The names of a node's children, in no order.
+    Children(Vec<String>),
+}
 
-impl<'a> Multi<'a> {
-    pub(crate) const fn new(target: Target<'a>) -> Self {
-        Self { target, ops: Vec::new() }
+impl Client {
+    /// Several writes and checks, carried out together or not at all.
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::WriteError> {
+    /// let moved = zk.multi().check_version("/from", 3).delete("/from").set("/to", b"moved").await?;
+    /// match moved {
+    ///     Ok(results) => println!("{results:?}"),
+    ///     Err(error) => println!("operation {} was refused: {}", error.index, error.rejection),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn multi(&self) -> Multi<'_> {
+        Request::new(self.target(), Ask::Several(Ops::Writes(Vec::new())), read)
     }
 
+    /// Several reads in one request, answered from one state of the nodes; each succeeds or fails on its own. The
+    /// results are in the order of the reads. Since 3.6.
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
+    /// use zk_client::{ReadResult, Rejection};
+    ///
+    /// let results = zk.multi_read().get("/config").children("/jobs").get("/missing").await?;
+    /// if let [Ok(ReadResult::Data(config, _)), Ok(ReadResult::Children(jobs)), missing] = &results[..] {
+    ///     println!("{} bytes for {} jobs", config.len(), jobs.len());
+    ///     assert_eq!(*missing, Err(Rejection::NoNode));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn multi_read(&self) -> Request<'_, Vec<Result<ReadResult, Rejection>>, ReadError> {
+        let ask = Ask::Several(Ops::Reads(Vec::new()));
+        Request::new(self.target(), ask, |answer, context| {
+            let results: MultiResponse = body(&answer)?;
+            context.asked.results(&results).map(|result| read_result(result?)).collect()
+        })
+    }
+}
+
+impl<'a, T, E> Request<'a, T, E> {
     fn with(mut self, op: Op<'a>) -> Self {
-        self.ops.push(op);
+        if let Ask::Several(ops) = &mut self.ask {
+            ops.push(op);
+        }
         self
     }
+}
 
+impl<'a> Request<'a, Vec<Result<ReadResult, Rejection>>, ReadError> {
+    /// Also reads a node's data.
+    pub fn get(self, path: &'a str) -> Self {
+        self.with(Op::Data { path })
+    }
+
+    /// Also lists a node's children.
+    pub fn children(self, path: &'a str) -> Self {
+        self.with(Op::Children { path })
+    }
+}
+
+impl<'a> Multi<'a> {
     /// Uses the options that the client was [given](crate::Client::with) before it was made
     /// [patient](crate::Client::patient): for transactions that a patient client lends to its caller.
     pub fn as_told(mut self) -> Self {
@@ -152,99 +200,25 @@ impl<'a> Multi<'a> {
     pub fn check_version(self, path: &'a str, version: i32) -> Self {
         self.with(Op::Check { path, version: Some(version) })
     }
-
-    fn start(self, admission: Admission) -> Pending<MultiOutcome, WriteError> {
-        let writes = self.ops.iter().any(|op| !matches!(op, Op::Check { .. }));
-        let level = &self.target.handle.shared.level;
-        let creates = self.ops.iter().any(|op| matches!(op, Op::Create { .. }));
-        let frame = |with_stat| self.encode(with_stat).map(|multi| self.target.frame(&multi));
-        let is_open = creates && !level.lacks_create2() && !level.has_create2();
-        let frames = frame(!level.lacks_create2())
-            .and_then(|first| Ok((first, is_open.then(|| frame(false)).transpose()?)));
-        match frames {
-            Ok((frame, instead)) => {
-                let on_loss = if writes { OnLoss::Report } else { OnLoss::Resend };
-                let call = Call { frame, on_loss, watch: None, instead, read };
-                let asked = self.ops.iter().map(|op| op.asked(&self.target.handle.chroot));
-                let asked = Asked::several(asked);
-                self.target.call_asking(call, asked, admission)
-            }
-            Err(cause) => Pending::failed(WriteError::not_sent(cause)),
-        }
-    }
-
-    fn encode(&self, with_stat: bool) -> Result<MultiRequest, Cause> {
-        let chroot = &self.target.handle.chroot;
-        let paths = self
-            .ops
-            .iter()
-            .map(|op| chroot.resolve(op.path(), op.naming()))
-            .collect::<Result<Vec<_>, _>>()?;
-        let ops = self.ops.iter().zip(&paths);
-        ops.map(|(op, path)| op.encode(Str::from(&**path), with_stat)).collect()
-    }
 }
 
-impl Op<'_> {
-    /// What its result is checked against.
-    fn asked(&self, chroot: &Chroot) -> Part {
-        match self {
-            Self::Create { path, mode, .. } => {
-                let path = chroot.resolve(path, mode.naming()).unwrap_or_default();
-                Part::Create(Node::new(&path, mode.naming()))
-            }
-            Self::Set { .. } => Part::Set,
-            Self::Delete { .. } => Part::Delete,
-            Self::Check { .. } => Part::Check,
+fn read_result(result: MultiResult) -> Result<Result<ReadResult, Rejection>, Unread> {
+    match result {
+        MultiResult::GetData(GetDataResponse { data, stat }) => {
+            let data = data.unwrap_or_default();
+            Ok(Ok(ReadResult::Data(detached(&data, &data), stat)))
         }
-    }
-
-    const fn path(&self) -> &str {
-        match self {
-            Self::Create { path, .. }
-            | Self::Set { path, .. }
-            | Self::Delete { path, .. }
-            | Self::Check { path, .. } => path,
+        MultiResult::GetChildren(GetChildrenResponse { children }) => {
+            Ok(Ok(ReadResult::Children(children.strs().map(Into::into).collect())))
         }
+        MultiResult::Error(code) => Ok(Err(code.into())),
+        _ => Err(Unread::Mismatch("a result of no operation")),
     }
-
-    const fn naming(&self) -> Naming {
-        match self {
-            Self::Create { mode, .. } => mode.naming(),
-            Self::Set { .. } | Self::Delete { .. } | Self::Check { .. } => Naming::Exact,
-        }
-    }
-
-    /// `with_stat` is whether servers can return a new node's metadata.
-    fn encode<'a>(&'a self, path: Str<'a>, with_stat: bool) -> Result<MultiOp<'a>, Cause> {
-        Ok(match self {
-            Self::Create { data, mode, acl, .. } => match mode.operation(path, data, acl.clone()) {
-                CreateOperation::Plain(create) if with_stat => MultiOp::Create2(create),
-                CreateOperation::Plain(create) => MultiOp::Create(create),
-                CreateOperation::Container(create) => MultiOp::CreateContainer(create),
-                CreateOperation::Ttl(create) => MultiOp::CreateTtl(create),
-            },
-            Self::Set { data, version, .. } => {
-                let version = expected(*version)?;
-                MultiOp::SetData(SetDataRequest { path, data: Some(data), version })
-            }
-            Self::Delete { version, .. } => {
-                MultiOp::Delete(DeleteRequest { path, version: expected(*version)? })
-            }
-            Self::Check { version, .. } => {
-                MultiOp::Check(CheckVersionRequest { path, version: expected(*version)? })
-            }
-        })
-    }
-}
-
-awaitable! {
-    Multi: MultiOutcome, WriteError;
 }
 
 /// Reads the results. The header of a failed transaction carries no error; the results do: 0 before the operation that
 /// failed, and "runtime inconsistency" after it.
-fn read(answer: Answer, context: ReplyContext) -> Result<MultiOutcome, Unread> {
+fn read(answer: Answer, context: ReplyContext) -> Result<Outcome, Unread> {
     // Servers before 3.5 cannot parse unknown operations inside of a transaction.
     if answer.code == ErrorCode::MARSHALLING_ERROR {
         return Err(match context.has_alternative {

@@ -6,7 +6,7 @@ use std::{
     mem,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use tokio::{
@@ -14,30 +14,43 @@ use tokio::{
     time::{Instant, Sleep},
 };
 use zk_proto::{
+    ErrorCode, OpCode,
     frame::RequestFrame,
-    session::{OnLoss, Outcome, Outgoing, Patience, WatchIntent},
+    session::{Auth, OnLoss, Outcome, Outgoing, Patience},
 };
 
+use super::{
+    answer::{ReadAnswer, ReplyContext, Unread},
+    ask::{Call, Target},
+    asked::Asked,
+    call_options::{Admission, CallOptions},
+    handle::Handle,
+    watch_stream::Attached,
+};
 use crate::{
+    carry::{
+        attempt::{Concluded, CreatedNodes, Started},
+        level::Level,
+        node::OwnedNode,
+    },
+    chroot::Chroot,
     driver::{
         command::{Command, Submission},
         token::{Caller, Token},
     },
-    error::{CallError, Cause, SessionEnd},
+    error::{CallError, Cause, MultiError, ReadError, SessionEnd, WriteError},
     queue::{InLine, Ticket},
-    request::{
-        answer::{ReadAnswer, ReplyContext, Unread},
-        call_options::{Admission, CallOptions},
-        handle::Handle,
-        target::Target,
-    },
     watch::Listener,
 };
 
 /// A request in flight; resolves to its result.
 ///
 /// Does not borrow anything. Dropping it does not withdraw a submitted request: the reply is discarded on arrival. A
-/// builder that was awaited and waits for room has not submitted anything yet.
+/// request that was awaited and waits for room has not been submitted yet.
+///
+/// Dropping a create does not undo it. A [protected](crate::Create::protected) one leaves no node nevertheless: the
+/// session determines its outcome and deletes the node. Of one with [parents](crate::Create::parents), the parents
+/// created so far stay.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -67,17 +80,18 @@ pub struct Pending<T, E> {
 
 enum State<T, E> {
     Submitted(oneshot::Receiver<Outcome>, ReplyContext, ReadAnswer<T>),
+    /// Creates that the session carries out.
+    Creating(Started, fn(CreatedNodes) -> Result<T, E>),
+    /// Several requests, one after the other.
+    Working(Work<T, E>),
     Failed(E),
-    Finished,
+    /// With the node that was to be replaced and was not, if there is one.
+    Finished(Option<Box<OwnedNode>>),
 }
 
-/// The parts of a request to be submitted.
-pub(crate) struct Start {
-    pub(crate) frame: RequestFrame,
-    pub(crate) on_loss: OnLoss,
-    pub(crate) intent: Option<Box<WatchIntent<Listener>>>,
-    pub(crate) instead: Option<RequestFrame>,
-}
+/// What is done by several requests. The other result is the node that was to be replaced and was not.
+pub(super) type Work<T, E> =
+    Pin<Box<dyn Future<Output = (Result<T, E>, Option<OwnedNode>)> + Send + Sync>>;
 
 /// A caller's timeout.
 struct Deadline {
@@ -105,35 +119,47 @@ impl<T, E: CallError> Pending<T, E> {
         Self { state: State::Failed(error), line: None, deadline: None, instead: None }
     }
 
-    pub(crate) fn start(
+    pub(super) fn start(
         target: Target<'_>,
-        start: Start,
-        context: ReplyContext,
+        call: Call,
         read: ReadAnswer<T>,
         admission: Admission,
     ) -> Self {
         let Target { handle, options } = target;
-        let Start { frame, on_loss, intent, instead } = start;
+        let Call { frame, on_loss, watch, instead, asked } = call;
+        let (intent, watch) = match watch {
+            Some((intent, watch)) => (Some(intent), watch),
+            None => (None, Attached::Nothing),
+        };
+        let context = ReplyContext {
+            op: frame.op(),
+            chroot: handle.chroot.clone(),
+            level: Level::is_told_by(frame.op()).then(|| handle.shared.level.clone()),
+            watch,
+            has_alternative: instead.is_some(),
+            asked,
+        };
         let instead = instead
             .map(|frame| Box::new(Instead { handle: handle.clone(), options, frame, on_loss }));
-        // A timeout beyond the range of clocks never expires.
-        let end = options.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let deadline = end.map(|at| {
-            Box::new(Deadline {
-                at,
-                sleep: None,
-                ticket: Arc::default(),
-                handle: handle.clone(),
-                told: false,
-            })
-        });
+        let request =
+            Outgoing { frame, token: (), watch: intent, on_loss, patience: options.patience };
+        Self { instead, ..Self::submit(target, request, context, read, admission) }
+    }
+
+    fn submit(
+        Target { handle, options }: Target<'_>,
+        request: Outgoing<(), Listener>,
+        context: ReplyContext,
+        read: ReadAnswer<T>,
+        admission: Admission,
+    ) -> Self {
+        let Outgoing { frame, watch, on_loss, patience, .. } = request;
+        let deadline = Deadline::of(handle, options);
         let ticket = deadline.as_ref().map(|deadline| deadline.ticket.clone());
-        let patience = options.patience;
         let (reply, outcome) = oneshot::channel();
         let (op, len) = (frame.op(), frame.len());
         let token = Token::Caller(Caller::new(op, reply, ticket));
-        let submission =
-            Submission::Request(Outgoing { frame, token, watch: intent, on_loss, patience });
+        let submission = Submission::Request(Outgoing { frame, token, watch, on_loss, patience });
         let mut line = None;
         let mut state = State::Submitted(outcome, context, read);
         if let Err(command) = handle.submit(submission, len) {
@@ -147,16 +173,84 @@ impl<T, E: CallError> Pending<T, E> {
                 state = State::Failed(E::not_sent(Cause::QueueFull));
             }
         }
-        Self { state, line, deadline, instead }
+        Self { state, line, deadline, instead: None }
+    }
+
+    /// Creates that the session carries out.
+    pub(super) fn creating(
+        Target { handle, options }: Target<'_>,
+        started: Started,
+        made: fn(CreatedNodes) -> Result<T, E>,
+    ) -> Self {
+        let deadline = Deadline::of(handle, options);
+        Self { state: State::Creating(started, made), line: None, deadline, instead: None }
+    }
+
+    /// What is done by several requests.
+    pub(super) fn working(work: Work<T, E>) -> Self {
+        Self { state: State::Working(work), line: None, deadline: None, instead: None }
+    }
+}
+
+impl Pending<(), ReadError> {
+    pub(super) fn add_auth(handle: &Handle, auth: Auth) -> Self {
+        let (op, (reply, outcome)) = (OpCode::AUTH, oneshot::channel());
+        handle.command(Command::AddAuth(auth, Token::Caller(Caller::new(op, reply, None))));
+        let context = ReplyContext {
+            op,
+            chroot: Chroot::default(),
+            level: None,
+            watch: Attached::Nothing,
+            has_alternative: false,
+            asked: Asked::nothing(),
+        };
+        let state = State::Submitted(outcome, context, |answer, _| match answer.code {
+            ErrorCode::OK => Ok(()),
+            code => Err(Unread::Code(code)),
+        });
+        Self { state, line: None, deadline: None, instead: None }
+    }
+}
+
+impl Pending<Result<Vec<OwnedNode>, MultiError>, WriteError> {
+    /// Returns the node that was to be [replaced](crate::CreateAllProtected::replacing) and was not, for another
+    /// attempt: once this has resolved to an error, unless the session has ended. The error may be that this node is
+    /// gone.
+    ///
+    /// If it is not taken back, it is deleted when this is dropped.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+    /// use zk_client::CreateMode;
+    ///
+    /// let old = zk.create("/old", b"").mode(CreateMode::Ephemeral).protected().await?;
+    /// let old = old.owned.ok_or("it is protected")?;
+    /// let new = zk.create("/new", b"").mode(CreateMode::Ephemeral);
+    /// // Moves, unless another client has closed the gate.
+    /// let mut moving = zk.create_all_protected([new]).check("/gate").replacing(old).submit();
+    /// let refused = (&mut moving).await?.is_err();
+    /// let kept = moving.take_back().ok_or("it has moved")?;
+    /// assert!(refused && zk.exists(kept.path()).await?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn take_back(&mut self) -> Option<OwnedNode> {
+        match &mut self.state {
+            State::Finished(kept) => kept.take().map(|kept| *kept),
+            _ => None,
+        }
     }
 }
 
 impl<T, E> fmt::Debug for Pending<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.state {
-            State::Submitted(..) => "Pending(submitted)",
+            State::Submitted(..) | State::Creating(..) | State::Working(_) => "Pending(submitted)",
             State::Failed(_) => "Pending(failed)",
-            State::Finished => "Pending(finished)",
+            State::Finished(_) => "Pending(finished)",
         })
     }
 }
@@ -175,8 +269,14 @@ impl<T, E: CallError> Future for Pending<T, E> {
                 Poll::Ready(None) => {}
                 Poll::Pending if !this.gives_up(cx) => return Poll::Pending,
                 Poll::Pending => {
-                    (this.state, this.line) = (State::Finished, None);
-                    return Poll::Ready(Err(E::not_sent(Cause::DeadlineExceeded)));
+                    let cause = Cause::DeadlineExceeded;
+                    let error = match this.state {
+                        // The session sees to it that no node is left.
+                        State::Creating(..) => E::unknown(OpCode::CREATE2, cause),
+                        _ => E::not_sent(cause),
+                    };
+                    (this.state, this.line) = (State::Finished(None), None);
+                    return Poll::Ready(Err(error));
                 }
             }
         }
@@ -188,16 +288,24 @@ impl<T, E: CallError> Pending<T, E> {
     /// Advances by one step: returns the result, or nothing yet.
     fn step(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, E>>> {
         let outcome = match &mut self.state {
-            State::Submitted(outcome, ..) => match Pin::new(outcome).poll(cx) {
-                Poll::Ready(outcome) => outcome.ok(),
-                Poll::Pending => return Poll::Pending,
-            },
-            State::Failed(_) | State::Finished => None,
+            State::Submitted(outcome, ..) => ready!(Pin::new(outcome).poll(cx)).ok(),
+            State::Creating(started, made) => {
+                let Concluded { nodes, kept, .. } = ready!(Pin::new(started).poll(cx));
+                let result = made(nodes);
+                self.state = State::Finished(kept.map(Box::new));
+                return Poll::Ready(Some(result));
+            }
+            State::Working(work) => {
+                let (result, kept) = ready!(work.as_mut().poll(cx));
+                self.state = State::Finished(kept.map(Box::new));
+                return Poll::Ready(Some(result));
+            }
+            State::Failed(_) | State::Finished(_) => None,
         };
-        Poll::Ready(match mem::replace(&mut self.state, State::Finished) {
+        Poll::Ready(match mem::replace(&mut self.state, State::Finished(None)) {
             State::Submitted(_, context, read) => self.finish(outcome, context, read),
             State::Failed(error) => Some(Err(error)),
-            State::Finished => panic!("a request was polled after it had finished"),
+            _ => panic!("a request was polled after it had finished"),
         })
     }
 
@@ -213,7 +321,7 @@ impl<T, E: CallError> Pending<T, E> {
         if sleep.as_mut().poll(cx).is_pending() {
             return false;
         }
-        if deadline.ticket.withdraw() {
+        if matches!(self.state, State::Creating(..)) || deadline.ticket.withdraw() {
             return true;
         }
         deadline.told = true;
@@ -254,12 +362,22 @@ impl<T, E: CallError> Pending<T, E> {
     }
 }
 
+impl Deadline {
+    /// A timeout beyond the range of clocks never expires.
+    fn of(handle: &Handle, options: CallOptions) -> Option<Box<Self>> {
+        let at = Instant::now().checked_add(options.timeout?)?;
+        let (ticket, handle) = (Arc::default(), handle.clone());
+        Some(Box::new(Self { at, sleep: None, ticket, handle, told: false }))
+    }
+}
+
 impl Instead {
     fn submit<T, E: CallError>(self, context: ReplyContext, read: ReadAnswer<T>) -> Pending<T, E> {
         let Self { handle, options, frame, on_loss } = self;
         let context = ReplyContext { op: frame.op(), has_alternative: false, ..context };
+        let patience = options.patience;
+        let request = Outgoing { frame, token: (), watch: None, on_loss, patience };
         let target = Target { handle: &handle, options };
-        let start = Start { frame, on_loss, intent: None, instead: None };
-        Pending::start(target, start, context, read, Admission::Waiting)
+        Pending::submit(target, request, context, read, Admission::Waiting)
     }
 }

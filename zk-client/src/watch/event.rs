@@ -75,7 +75,7 @@ pub enum Resync {
     /// The connection was lost, and there is a new one. Servers do not report what happened in between. (Also after
     /// both kinds of watches were set on one path of a server before 3.9, which cannot distinguish them.)
     Reconnected,
-    /// More events arrived than are kept for a slow reader: see [`AddWatch::capacity`](crate::AddWatch::capacity).
+    /// More events arrived than are kept for a slow reader: see [`Request::capacity`](crate::Request::capacity).
     Lagged,
 }
 

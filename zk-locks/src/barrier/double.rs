@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt, ops::Deref, sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 use zk_client::{
     Client, CreateMode, EventType, Pending, ReadError, Rejection, Stat, Watch, WriteError, Zxid,
-    join, name,
+    path::{join, name},
 };
 
 use crate::{

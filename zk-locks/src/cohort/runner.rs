@@ -3,7 +3,7 @@
 use std::{pin::pin, sync::Arc};
 
 use tokio::time::{Instant, sleep_until};
-use zk_client::{Cause, ReadError, Rejection, name};
+use zk_client::{Cause, ReadError, Rejection, path::name};
 
 use super::{
     OnLoss,

@@ -3,7 +3,7 @@
 use std::{fmt, future::Future, pin::pin, sync::Arc, time::Duration};
 
 use tokio::{sync::oneshot, time::Instant};
-use zk_client::{Client, Multi, MultiError, Rejection, WriteError, name};
+use zk_client::{Client, Multi, MultiError, Rejection, WriteError, path::name};
 
 use super::{
     lock::{DurableLock, Live},

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zk_client::{ReadError, Rejection, join};
+use zk_client::{ReadError, Rejection, path::join};
 
 use super::{DurableLock, record::Record};
 use crate::token::FencingToken;

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use zk_client::{Client, join};
+use zk_client::{Client, path::join};
 
 use crate::{builder::Builder, line::Line, queue::Queue};
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 use tokio::{sync::oneshot, time::Instant};
 use zk_client::{
     Cause, Client, CreateMode, MultiError, OpResult, ReadError, Rejection, SessionEnd, Watch,
-    WriteError, Zxid, join, name,
+    WriteError, Zxid,
+    path::{join, name},
 };
 
 use super::{DurableGuard, DurableLock, record::Record, tenure::Terms};

@@ -12,7 +12,10 @@ use tokio::{
     sync::{oneshot, watch},
     time::sleep,
 };
-use zk_client::{Cause, Client, Clock, ReadError, Rejection, SessionEnd, name, parent};
+use zk_client::{
+    Cause, Client, Clock, ReadError, Rejection, SessionEnd,
+    path::{name, parent},
+};
 
 use crate::{error::Lost, token::FencingToken};
 

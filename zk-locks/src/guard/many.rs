@@ -62,7 +62,7 @@ impl Guards {
     /// Returns the guard of the lock on this path.
     #[must_use]
     pub fn get(&self, path: &str) -> Option<&Guard> {
-        self.iter().find(|guard| zk_client::parent(guard.path()) == Some(path))
+        self.iter().find(|guard| zk_client::path::parent(guard.path()) == Some(path))
     }
 
     /// Splits this into single guards, to be released one by one.

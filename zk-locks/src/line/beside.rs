@@ -1,6 +1,6 @@
 //! Nodes under the path, or at it, that have no place in the queue.
 
-use zk_client::{Cause, Client, CreateMode, InDoubt, OwnedNode, WriteError, join};
+use zk_client::{Cause, Client, CreateMode, InDoubt, OwnedNode, WriteError, path::join};
 
 use super::Line;
 use crate::error::AcquireError;
@@ -18,7 +18,9 @@ impl Line {
         self.check_path()?;
         let path = join(&self.path, name);
         let create = self.create(&self.client, &path, data).mode(mode).protected_by_its_name();
-        create.followed_by(behind).await.map_err(|error| self.refused(error))
+        let (node, behind) =
+            create.followed_by(behind).await.map_err(|error| self.refused(error))?;
+        Ok((node.owned.ok_or(AcquireError::NodeDeleted)?, behind))
     }
 
     /// Makes sure that a node with exactly this name exists, and everything above it. Returns whether this call created
@@ -30,7 +32,7 @@ impl Line {
         mode: CreateMode,
     ) -> Result<bool, AcquireError> {
         let created = self.create(&self.client, path, data).mode(mode).or_exists().await;
-        Ok(created.map_err(|error| self.refused(error))?.is_some())
+        Ok(!created.map_err(|error| self.refused(error))?.existed)
     }
 
     /// For writes that may be repeated: returns when it is certain that the one with this error will not take effect

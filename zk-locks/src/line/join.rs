@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use zk_client::{Cause, Client, Create, CreateMode, CreateProtected, ReadError, Rejection, join};
+use zk_client::{Cause, Client, Create, CreateMode, ReadError, Rejection, path::join};
 
 use super::{IN_PLACE, Line, Place, Settings};
 use crate::{
@@ -71,6 +71,7 @@ impl Line {
             };
             let created = create.followed_by(listed).await;
             let (node, (children, behind)) = created.map_err(|error| self.refused(error))?;
+            let node = node.owned.ok_or(AcquireError::NodeDeleted)?;
             if may_rotate && self.is_worn(&node) {
                 self.rotate(node).await?;
                 // A path that is worn from the beginning stays so.
@@ -110,7 +111,7 @@ impl Line {
     }
 
     /// The create of such a node, which can be found again by its id.
-    pub(super) fn waiting<'a>(&self, create: Create<'a>) -> CreateProtected<'a> {
+    pub(super) fn waiting<'a>(&self, create: Create<'a>) -> Create<'a> {
         let create = create.mode(CreateMode::EphemeralSequential);
         match self.settings.filter.has_ids() {
             true => create.protected_by_its_name(),

@@ -21,7 +21,8 @@
 use std::time::Duration;
 
 use zk_client::{
-    AclList, CallOptions, Client, Create, Rejection, WriteError, ZkPath, ancestors, parent,
+    AclList, CallOptions, Client, Create, Rejection, WriteError,
+    path::{ZkPath, ancestors, parent},
 };
 
 use crate::{

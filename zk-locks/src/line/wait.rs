@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use zk_client::{OwnedNode, ReadError, Rejection, join};
+use zk_client::{OwnedNode, ReadError, Rejection, path::join};
 
 use super::{
     Line, Listing, Place,

@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use zk_client::{CreateMode, MultiError, Rejection};
+use zk_client::{CreateMode, MultiError, Rejection, path};
 
 use crate::{
     error::{AcquireError, Lost, ReleaseError},
@@ -125,7 +125,7 @@ impl ReadGuard {
     }
 
     async fn upgraded(&self) -> Result<Option<Guard>, AcquireError> {
-        let mut place = self.line.join(Role::Write, Some(zk_client::name(self.path()))).await?;
+        let mut place = self.line.join(Role::Write, Some(path::name(self.path()))).await?;
         let would_deadlock = self.line.look(&mut place).await?.is_behind_writer();
         if would_deadlock {
             return Ok(None);

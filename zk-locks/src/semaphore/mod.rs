@@ -8,7 +8,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::watch, time::timeout};
-use zk_client::{Client, ReadError, join};
+use zk_client::{Client, ReadError, path::join};
 
 use crate::{
     builder::Builder,

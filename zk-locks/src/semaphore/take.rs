@@ -1,6 +1,6 @@
 //! From a place in the queue to permits.
 
-use zk_client::{CreateMode, PendingNodes, Rejection};
+use zk_client::{CreateMode, MultiError, OwnedNode, Pending, Rejection, WriteError};
 
 use super::{Semaphore, permits::Look};
 use crate::{
@@ -124,7 +124,10 @@ impl Semaphore {
 }
 
 /// Restores the place after a failed trade.
-fn changed(mut nodes: PendingNodes, rest: Lent) -> Result<Outcome, AcquireError> {
+fn changed(
+    mut nodes: Pending<Result<Vec<OwnedNode>, MultiError>, WriteError>,
+    rest: Lent,
+) -> Result<Outcome, AcquireError> {
     let node = nodes.take_back().ok_or(AcquireError::NodeDeleted)?;
     Ok(Outcome::Changed(Box::new(rest.back(node))))
 }

@@ -11,7 +11,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::Instant,
 };
-use zk_client::{Clock, Connect, Dial, Transport};
+use zk_client::{BoxFuture, Clock, Connect, Transport};
 
 use super::{Cluster, net::LinkId};
 
@@ -38,7 +38,7 @@ impl SimConnect {
 }
 
 impl Connect for SimConnect {
-    fn connect(&self, server: &str) -> Dial {
+    fn connect(&self, server: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
         let Self { cluster, client } = self.clone();
         let member = server.strip_prefix('m').and_then(|name| name.split(':').next()?.parse().ok());
         Box::pin(async move {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use zk_client::{Error, Rejection, WriteError, join};
+use zk_client::{Error, Rejection, WriteError, path::join};
 use zk_locks::{Lock, Queue};
 
 use super::{MEDDLED, Worker};

@@ -20,7 +20,7 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
     };
     worker.seat.count("granted: memberships");
     let members = group.members().await.map_err(over)?;
-    let own = zk_client::name(member.path());
+    let own = zk_client::path::name(member.path());
     if !members.iter().any(|there| there.name == own) && member.check().await.is_ok() {
         worker.shown_wrong("S7", &format!("does not find itself among {members:?}"));
     }
@@ -71,7 +71,8 @@ async fn catch_up(
 /// Who was there and still is, and is not told of; and who was not there any more and still counts.
 fn lacks(worker: &Worker, site: Site, there: &[GroupMember], told: &[GroupMember]) -> Vec<String> {
     let bench = worker.seat.judge.bench();
-    let lives = |member: &GroupMember| bench.is_there(&zk_client::join(&site.path(), &member.name));
+    let lives =
+        |member: &GroupMember| bench.is_there(&zk_client::path::join(&site.path(), &member.name));
     let new = there.iter().filter(|member| !told.contains(member) && lives(member));
     let newest = there.iter().map(|member| member.joined).max();
     let gone = told.iter().filter(|member| !there.contains(member) && !lives(member));

@@ -1,7 +1,7 @@
 //! Plain nodes: reads, writes, versions, watches, transactions, and creates that must happen once.
 
 use zk_client::{
-    CreateMode, ReadError, SessionId, SessionState, Stat, Watch, WriteError, bytes::Bytes,
+    CreateMode, Created, ReadError, SessionId, SessionState, Stat, Watch, WriteError, bytes::Bytes,
 };
 
 use super::{Over, Worker};
@@ -184,7 +184,9 @@ impl Nodes {
         let create =
             self.worker.client.create("/eph/n-", &data).mode(CreateMode::EphemeralSequential);
         match create.protected().await {
-            Ok(node) if self.worker.rng.one_in(2) => over(node.delete().await.err()),
+            Ok(Created { owned: Some(node), .. }) if self.worker.rng.one_in(2) => {
+                over(node.delete().await.err())
+            }
             Ok(node) => {
                 let time = self.worker.rng.scaled(1, 10_000);
                 let _ = self.worker.think(time).await;

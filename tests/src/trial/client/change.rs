@@ -1,7 +1,7 @@
 //! One write: made, and looked for when its answer is lost.
 
 use bytes::Bytes;
-use zk_client::{Client, CreateMode, OpResult, ReadError, Rejection, WriteError, Zxid, join};
+use zk_client::{Client, CreateMode, OpResult, ReadError, Rejection, WriteError, Zxid, path::join};
 
 use super::{
     account::Account,

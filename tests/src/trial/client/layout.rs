@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use zk_client::{Client, ConnectOptions, ReadError, Stat, Zxid, join};
+use zk_client::{Client, ConnectOptions, ReadError, Stat, Zxid, path::join};
 
 /// Above everything that is compared at the end.
 pub(super) const ROOT: &str = "/trial";

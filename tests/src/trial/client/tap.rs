@@ -12,7 +12,7 @@ use std::{
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use zk_client::{Connect, Dial, ResolvedConnect, Transport, Zxid};
+use zk_client::{BoxFuture, Connect, ResolvedConnect, Transport, Zxid};
 use zk_proto::{
     frame::{LEN_REPLY_MAX, split_frame},
     traffic::{Received, Traffic},
@@ -51,7 +51,7 @@ impl Seen {
 }
 
 impl Connect for Tap {
-    fn connect(&self, server: &str) -> Dial {
+    fn connect(&self, server: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
         let (dial, seen) = (ResolvedConnect::default().connect(server), self.0.clone());
         Box::pin(async move {
             let stream = dial.await?;

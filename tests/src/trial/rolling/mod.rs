@@ -111,7 +111,7 @@ async fn orphans(ensemble: &Ensemble) -> Result<Vec<String>, Box<dyn Error>> {
             continue;
         }
         let (names, _) = zk.children(&path).await?;
-        unseen.extend(names.iter().map(|name| zk_client::join(&path, name)));
+        unseen.extend(names.iter().map(|name| zk_client::path::join(&path, name)));
     }
     Ok(found)
 }

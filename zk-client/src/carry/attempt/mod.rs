@@ -23,6 +23,6 @@ mod wanted;
 pub(crate) use self::{
     all::Attempts,
     one::{AttemptId, Next},
-    protected::{Concluded, CreatedNodes, ProtectedCreate},
+    protected::{CLOSED, Concluded, CreatedNodes, ProtectedCreate, Started},
     wanted::{KnownBy, Wanted},
 };

@@ -1,6 +1,11 @@
 //! A protected create and its result.
 
-use std::sync::Arc;
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use tokio::sync::oneshot;
 
@@ -8,7 +13,7 @@ use super::wanted::Wanted;
 use crate::{
     carry::node::{Disowned, OwnedNode},
     chroot::Chroot,
-    error::{MultiError, Rejection, WriteError},
+    error::{Cause, MultiError, Rejection, SessionEnd, WriteError},
 };
 
 /// Creates with ids in their names, all or nothing, and the channel to their caller.
@@ -57,3 +62,35 @@ impl Concluded {
 
 /// The result of creates: all the nodes, in order, or none of them.
 pub(crate) type CreatedNodes = Result<Result<Vec<OwnedNode>, MultiError>, WriteError>;
+
+/// Protected creates in progress: the channel from the session, or the error; `None` once that has been returned.
+#[derive(Debug)]
+pub(crate) struct Started(Result<oneshot::Receiver<Concluded>, Option<WriteError>>);
+
+/// Without a driver there is no reply.
+pub(crate) const CLOSED: WriteError =
+    WriteError::NotApplied(Cause::SessionEnded(SessionEnd::Closed));
+
+impl Started {
+    pub(crate) const fn new(nodes: oneshot::Receiver<Concluded>) -> Self {
+        Self(Ok(nodes))
+    }
+
+    pub(crate) const fn failed(error: WriteError) -> Self {
+        Self(Err(Some(error)))
+    }
+}
+
+impl Future for Started {
+    type Output = Concluded;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Concluded> {
+        let failed = |error| Concluded::new(Err(error), None);
+        match &mut self.0 {
+            Ok(nodes) => {
+                Pin::new(nodes).poll(cx).map(|nodes| nodes.unwrap_or_else(|_| failed(CLOSED)))
+            }
+            Err(error) => Poll::Ready(failed(error.take().unwrap_or(CLOSED))),
+        }
+    }
+}

@@ -5,12 +5,12 @@ mod digest_md5;
 #[cfg(feature = "sasl-gssapi")]
 mod gssapi;
 
-use std::{fmt, future::Future, pin::Pin};
+use std::fmt;
 
 use bytes::Bytes;
 use zk_proto::{Secret, session::SaslSaid};
 
-use crate::error::SaslFault;
+use crate::{error::SaslFault, future::BoxFuture};
 
 #[cfg(feature = "sasl-digest")]
 pub use self::digest_md5::DigestMd5;
@@ -22,7 +22,7 @@ pub use self::gssapi::Gssapi;
 ///
 /// ```
 /// use std::future::ready;
-/// use zk_client::{ConnectOptions, SaslExchange, SaslMechanism, SaslSaid, SaslStep, SaslThought, Secret};
+/// use zk_client::{BoxFuture, ConnectOptions, SaslExchange, SaslMechanism, SaslSaid, SaslStep, Secret};
 ///
 /// /// Sends a token, to servers behind a gateway that understands it.
 /// #[derive(Debug)]
@@ -37,7 +37,7 @@ pub use self::gssapi::Gssapi;
 /// }
 ///
 /// impl SaslExchange for Show {
-///     fn step(&mut self, said: SaslSaid) -> SaslThought<'_> {
+///     fn step(&mut self, said: SaslSaid) -> BoxFuture<'_, SaslStep> {
 ///         Box::pin(ready(match said {
 ///             SaslSaid::Nothing => SaslStep::Say(Secret(self.0.clone().into())),
 ///             SaslSaid::Answer(_) => SaslStep::Done,
@@ -60,7 +60,7 @@ pub trait SaslExchange: Send + 'static {
     ///
     /// The future runs within the session's task, and must not block. It is dropped with the connection. The session
     /// bounds the number of steps and, together with the connection attempt, the time.
-    fn step(&mut self, said: SaslSaid) -> SaslThought<'_>;
+    fn step(&mut self, said: SaslSaid) -> BoxFuture<'_, SaslStep>;
 }
 
 /// The result of a step.
@@ -73,9 +73,6 @@ pub enum SaslStep {
     /// The exchange has failed.
     Failed(SaslFault),
 }
-
-/// A step being computed.
-pub type SaslThought<'a> = Pin<Box<dyn Future<Output = SaslStep> + Send + 'a>>;
 
 #[cfg(any(feature = "sasl-digest", feature = "sasl-gssapi"))]
 fn malformed(why: &str) -> SaslFault {

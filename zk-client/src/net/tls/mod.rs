@@ -12,9 +12,12 @@ use rustls::{ClientConfig, pki_types::ServerName};
 use tokio_rustls::TlsConnector;
 
 use self::fault::CutOff;
-use crate::net::{
-    connect::{Connect, Dial, Transport},
-    resolve::ResolvedConnect,
+use crate::{
+    future::BoxFuture,
+    net::{
+        connect::{Connect, Transport},
+        resolve::ResolvedConnect,
+    },
 };
 
 pub(crate) use self::fault::fault;
@@ -104,7 +107,7 @@ impl TlsConnect {
 }
 
 impl Connect for TlsConnect {
-    fn connect(&self, server: &str) -> Dial {
+    fn connect(&self, server: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
         let name = server_name(server);
         let config = self.current();
         let plain = self.inner.connect(server);

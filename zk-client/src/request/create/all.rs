@@ -1,28 +1,53 @@
-//! Creates that the session carries through a lost reply: one, or several together.
+//! Creating several nodes together.
 
-use std::{
-    fmt,
-    future::{Future, IntoFuture},
-    pin::Pin,
-    task::{Context, Poll},
+use std::future::{Future, IntoFuture};
+
+use super::{
+    builder::Create,
+    parents::{Above, Outcome as _},
+    started::{Check, start},
+    wish::{OwnedWish, Wish},
 };
-
 use crate::{
     carry::{
         attempt::{Concluded, CreatedNodes},
         node::OwnedNode,
     },
     error::{MultiError, WriteError},
-    request::{
-        client::Client,
-        create::{
-            CreateProtected,
-            parents::{Above, Outcome as _},
-            started::{Check, Started},
-            wish::{OwnedWish, Wish},
-        },
-    },
+    request::{ask::Target, call_options::CallOptions, client::Client, pending::Pending},
 };
+
+impl Client {
+    /// Creates several ephemeral nodes together or not at all, even if replies are lost: each is a
+    /// [protected](Create::protected) create of this client, whether or not it says so, all in one transaction.
+    /// [`CallOptions`] do not apply.
+    ///
+    /// Resolves to the nodes in that order. As with [`multi`](Client::multi), a refusal is an [`Err`] inside of `Ok`
+    /// with the index of the refused create. [`NoNode`](crate::Rejection::NoNode) means a missing parent or, if the
+    /// reply was lost, a node that another client deleted before the session found it again; none of the others remains
+    /// then.
+    ///
+    /// Only the transaction, the owner and the length of the nodes' [`Stat`](crate::Stat) are known.
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zk_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use zk_client::CreateMode;
+    ///
+    /// let queues = ["/a/seat-", "/b/seat-"];
+    /// let seat = |path| zk.create(path, b"").mode(CreateMode::EphemeralSequential);
+    /// let seats = zk.create_all_protected(queues.map(seat)).await??;
+    /// // One transaction: both get the same zxid.
+    /// assert_eq!(seats[0].stat().czxid, seats[1].stat().czxid);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn create_all_protected<'a>(
+        &'a self,
+        creates: impl IntoIterator<Item = Create<'a>>,
+    ) -> CreateAllProtected<'a> {
+        CreateAllProtected::new(self, creates)
+    }
+}
 
 /// Several protected creates that are applied together or not at all: see [`Client::create_all_protected`].
 ///
@@ -31,17 +56,14 @@ use crate::{
 #[must_use = "nothing happens until it is awaited or submitted"]
 pub struct CreateAllProtected<'a> {
     client: &'a Client,
-    creates: Vec<CreateProtected<'a>>,
+    creates: Vec<Create<'a>>,
     replaced: Option<OwnedNode>,
     checked: Vec<Check>,
     parents_first: bool,
 }
 
 impl<'a> CreateAllProtected<'a> {
-    pub(crate) fn new(
-        client: &'a Client,
-        creates: impl IntoIterator<Item = CreateProtected<'a>>,
-    ) -> Self {
+    pub(crate) fn new(client: &'a Client, creates: impl IntoIterator<Item = Create<'a>>) -> Self {
         let creates = creates.into_iter().collect();
         Self { client, creates, replaced: None, checked: Vec::new(), parents_first: false }
     }
@@ -60,7 +82,7 @@ impl<'a> CreateAllProtected<'a> {
     }
 
     /// Deletes this node in the same transaction, as its last operation. If the transaction fails, the node is dropped
-    /// as usual, or [taken back](PendingNodes::take_back).
+    /// as usual, or [taken back](Pending::take_back).
     pub fn replacing(mut self, node: OwnedNode) -> Self {
         self.replaced = Some(node);
         self
@@ -74,39 +96,33 @@ impl<'a> CreateAllProtected<'a> {
     }
 
     /// Submits the creates now. Missing parents are noticed when this is awaited.
-    pub fn submit(self) -> PendingNodes {
+    pub fn submit(self) -> Pending<Result<Vec<OwnedNode>, MultiError>, WriteError> {
         let above = self.above();
         let Self { client, creates, replaced, checked, parents_first } = self;
-        let lacking = above.is_some() && parents_first;
-        let again = above.map(|above| {
-            (above, creates.iter().map(|create| OwnedWish::of(&create.wish)).collect())
-        });
-        let first = match lacking {
+        let target = Target { handle: &client.handle, options: CallOptions::new() };
+        let wishes = creates.iter().map(|create| create.wish.clone());
+        let Some(above) = above else {
+            let started = start(target.handle, wishes, replaced, &checked);
+            return Pending::creating(target, started, |nodes| nodes);
+        };
+        let owned: Vec<_> = creates.iter().map(|create| OwnedWish::of(&create.wish)).collect();
+        let first = match parents_first {
             true => Err(Concluded::lacking(replaced)),
-            false => {
-                let wishes = creates.into_iter().map(|create| create.wish);
-                Ok(Started::all(&client.handle, wishes, replaced, &checked))
-            }
+            false => Ok(start(target.handle, wishes, replaced, &checked)),
         };
-        let under = match (first, again) {
-            (Ok(first), None) => Under::Started(first),
-            (first, again) => {
-                let client = OwnedWish::uncorked(client);
-                Under::Climbing(Box::pin(async move {
-                    let (above, owned): (Above, Vec<OwnedWish>) = again.unwrap_or_default();
-                    let first = match first {
-                        Ok(first) => first.await,
-                        Err(lacking) => lacking,
-                    };
-                    let again = |client: &Client, before: Concluded| {
-                        let wishes = owned.iter().map(|owned| owned.wish(client));
-                        Started::all(&client.handle, wishes, before.kept, &checked)
-                    };
-                    above.climb(&client, first, again).await
-                }))
-            }
-        };
-        PendingNodes { under, kept: None }
+        let client = OwnedWish::uncorked(client);
+        Pending::working(Box::pin(async move {
+            let first = match first {
+                Ok(first) => first.await,
+                Err(lacking) => lacking,
+            };
+            let again = |client: &Client, before: Concluded| {
+                let wishes = owned.iter().map(|owned| owned.wish(client));
+                start(&client.handle, wishes, before.kept, &checked)
+            };
+            let Concluded { nodes, kept, .. } = above.climb(&client, first, again).await;
+            (nodes, kept)
+        }))
     }
 
     /// As [`Create::followed_by`](crate::Create::followed_by).
@@ -121,7 +137,7 @@ impl<'a> CreateAllProtected<'a> {
         let Self { client, creates, replaced, checked, .. } = self;
         let submit = move |client: &Client, replaced| {
             let wishes = creates.iter().map(|create| Wish { client, ..create.wish.clone() });
-            (Started::all(&client.handle, wishes, replaced, &checked), behind(client))
+            (start(&client.handle, wishes, replaced, &checked), behind(client))
         };
         let cork = client.cork();
         let (nodes, submitted) = submit(&cork, replaced);
@@ -148,71 +164,8 @@ impl<'a> CreateAllProtected<'a> {
 
 impl IntoFuture for CreateAllProtected<'_> {
     type Output = CreatedNodes;
-    type IntoFuture = PendingNodes;
-    fn into_future(self) -> PendingNodes {
+    type IntoFuture = Pending<Result<Vec<OwnedNode>, MultiError>, WriteError>;
+    fn into_future(self) -> Self::IntoFuture {
         self.submit()
-    }
-}
-
-/// Protected creates in progress; resolves to the nodes, in the order of the creates.
-///
-/// Dropping it leaves no node: the session determines the outcome of the creates and deletes the nodes.
-#[must_use = "dropping it deletes the nodes"]
-pub struct PendingNodes {
-    under: Under,
-    kept: Option<OwnedNode>,
-}
-
-enum Under {
-    Started(Started),
-    Climbing(Pin<Box<dyn Future<Output = Concluded> + Send>>),
-}
-
-impl PendingNodes {
-    /// Returns the node that was to be [replaced](CreateAllProtected::replacing) and was not, for another attempt: once
-    /// this has resolved to an error, unless the session has ended. The error may be that this node is gone.
-    ///
-    /// If it is not taken back, it is deleted when this is dropped.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = zk_testkit::TestServer::start().await?;
-    /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
-    /// use zk_client::CreateMode;
-    ///
-    /// let seat = |path| zk.create(path, b"").mode(CreateMode::Ephemeral).protected();
-    /// let old = seat("/old").await?;
-    /// // Moves, unless another client has closed the gate.
-    /// let mut moving = zk.create_all_protected([seat("/new")]).check("/gate").replacing(old).submit();
-    /// let refused = (&mut moving).await?.is_err();
-    /// let kept = moving.take_back().ok_or("it has moved")?;
-    /// assert!(refused && zk.exists(kept.path()).await?.is_some());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn take_back(&mut self) -> Option<OwnedNode> {
-        self.kept.take()
-    }
-}
-
-impl Future for PendingNodes {
-    type Output = CreatedNodes;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let concluded = match &mut self.under {
-            Under::Started(started) => Pin::new(started).poll(cx),
-            Under::Climbing(work) => work.as_mut().poll(cx),
-        };
-        concluded.map(|Concluded { nodes, kept, .. }| {
-            self.kept = kept;
-            nodes
-        })
-    }
-}
-
-impl fmt::Debug for PendingNodes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingNodes").field("kept", &self.kept).finish_non_exhaustive()
     }
 }

@@ -1,34 +1,42 @@
-//! Creating nodes.
+//! Creating a node.
 
 use std::{
-    fmt,
     future::{Future, IntoFuture},
-    pin::Pin,
-    task::{Context, Poll},
     time::Duration,
 };
 
-use zk_proto::{AclList, ErrorCode, path::Naming, session::OnLoss};
+use zk_proto::{AclList, path::Naming, session::OnLoss};
 
+use super::{
+    mode::CreateMode,
+    parents::{Above, Outcome as _},
+    started::{only, start},
+    wish::{Created, OwnedWish, Wish, read_created, read_existing},
+};
 use crate::{
-    carry::{attempt::KnownBy, node::OwnedNode},
+    carry::attempt::KnownBy,
     error::{CallError as _, Cause, WriteError},
-    request::{
-        answer::Unread,
-        call_options::Admission,
-        client::Client,
-        create::{
-            Created,
-            mode::CreateMode,
-            parents::{Above, Outcome as _},
-            started::Started,
-            wish::{OwnedWish, Wish, read_created},
-        },
-        pending::Pending,
-    },
+    request::{call_options::Admission, client::Client, pending::Pending},
 };
 
-/// Creates a node; resolves to the [`Created`] node, by default. See [`CreateMode`] for the kinds of nodes.
+impl Client {
+    /// Creates a node; its kind is a [`CreateMode`].
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::WriteError> {
+    /// use zk_client::CreateMode;
+    ///
+    /// let created = zk.create("/jobs/job-", b"work").mode(CreateMode::PersistentSequential).await?;
+    /// println!("{} by transaction {}", created.path, created.stat.czxid);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn create<'a>(&'a self, path: &'a str, data: &'a [u8]) -> Create<'a> {
+        Create { wish: Wish::new(self, path, data) }
+    }
+}
+
+/// Creates a node; resolves to the [`Created`] node. See [`CreateMode`] for the kinds of nodes.
 ///
 /// The options can be set in any order, and combined.
 ///
@@ -37,108 +45,13 @@ use crate::{
 ///
 /// Servers before 3.5 cannot return metadata with a create, refuse the first one of a session and drop the connection:
 /// the client then sends that create again in the older form, after whatever was submitted in the meantime.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[must_use = "nothing happens until it is awaited or submitted"]
-pub struct Create<'a, T = Created> {
-    pub(crate) wish: Wish<'a>,
-    begin: Begin<T>,
-}
-
-/// A [`Create`] that succeeds if the node exists already: see [`Create::or_exists`].
-pub type CreateOrExists<'a> = Create<'a, Option<Created>>;
-
-/// A create that survives a lost reply: see [`Create::protected`].
-pub type CreateProtected<'a> = Create<'a, OwnedNode>;
-
-/// Starts a create that resolves to `T`.
-type Begin<T> = fn(Wish<'_>, Admission) -> PendingCreate<T>;
-
-impl<T> Clone for Create<'_, T> {
-    fn clone(&self) -> Self {
-        Self { wish: self.wish.clone(), begin: self.begin }
-    }
+pub struct Create<'a> {
+    pub(super) wish: Wish<'a>,
 }
 
 impl<'a> Create<'a> {
-    pub(crate) fn new(client: &'a Client, path: &'a str, data: &'a [u8]) -> Self {
-        let wish = Wish::new(client, path, data);
-        Self { wish, begin: |wish, admission| wish.create(admission) }
-    }
-
-    /// Succeeds if the node exists already: resolves to `None` then. In return it is never in doubt while the session
-    /// lives: if the reply is lost, the create is sent again, and `None` may then mean that the first one succeeded.
-    /// Not for sequential modes.
-    ///
-    /// ```no_run
-    /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::WriteError> {
-    /// if zk.create("/jobs", b"").or_exists().await?.is_none() {
-    ///     println!("somebody has been here before");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn or_exists(self) -> CreateOrExists<'a> {
-        Create { wish: self.wish, begin: |wish, admission| wish.create_or_exists(admission) }
-    }
-
-    /// Makes the session ensure that there is exactly one node, even if replies are lost, and no node once the returned
-    /// [`OwnedNode`] has been dropped. Only for ephemeral modes.
-    ///
-    /// The last component of the path gets the prefix `_c_<uuid>-`, by which the node is found again.
-    ///
-    /// The create continues until its outcome is known or the session ends, over lost connections and busy servers;
-    /// [`CallOptions`](crate::CallOptions) do not apply. A retry comes after whatever was submitted in the meantime. To
-    /// stop waiting, drop the future, as `tokio::time::timeout` does: the session then ensures that no node is left.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = zk_testkit::TestServer::start().await?;
-    /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
-    /// use zk_client::CreateMode;
-    ///
-    /// let seat = zk.create("/hall/seat-", b"").mode(CreateMode::EphemeralSequential);
-    /// let seat = seat.protected().containers().await?;
-    /// assert_eq!(seat.sequence(), Some(0));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn protected(self) -> CreateProtected<'a> {
-        self.known_by(KnownBy::Prefix)
-    }
-
-    /// As [`protected`](Self::protected), for a path whose last component no other client has used or ever will: it
-    /// contains a [`unique_id`](Client::unique_id). For the naming schemes of other implementations.
-    ///
-    /// With a name that is not unique, another client's node may be taken for the one created, and deleted.
-    pub fn protected_by_its_name(self) -> CreateProtected<'a> {
-        self.known_by(KnownBy::Name)
-    }
-
-    /// As [`protected`](Self::protected), for a name that other clients use too, one at a time or each with a number
-    /// appended: the node is found again by its session and its data, which no other client has written or ever will,
-    /// as it contains a [`unique_id`](Client::unique_id). [`NodeExists`](crate::Rejection::NodeExists) means another
-    /// client's node.
-    ///
-    /// No other client's node is deleted in place of this one: before each delete the session checks that the node is
-    /// still its own, and deletes only the version that it has read. A node without a number is written once in the
-    /// transaction that creates it, so that its version is never that of a node that was merely created. The remaining
-    /// risk is a node of the same kind that takes the name between the read and the delete, after a third party has
-    /// deleted this one; and with a number, the path as well.
-    ///
-    /// Finding a node with a number after a lost reply costs a read of each sibling of the name. A client that writes
-    /// the node before it is found makes it count as another client's.
-    pub fn protected_by_its_data(self) -> CreateProtected<'a> {
-        self.known_by(KnownBy::Data)
-    }
-
-    fn known_by(mut self, known_by: KnownBy) -> CreateProtected<'a> {
-        self.wish.known_by = known_by;
-        Create { wish: self.wish, begin: |wish, _| wish.create_protected() }
-    }
-}
-
-impl<'a, T> Create<'a, T> {
     /// Sets the kind of node. Default: persistent.
     pub const fn mode(mut self, mode: CreateMode) -> Self {
         self.wish.mode = mode;
@@ -184,29 +97,112 @@ impl<'a, T> Create<'a, T> {
         create.wish.floor = Some(path);
         create
     }
-}
 
-impl<T: Send + 'static> Create<'_, T> {
+    /// Succeeds if the node exists already: it has [`existed`](Created::existed) then. In return it is never in doubt
+    /// while the session lives: if the reply is lost, the create is sent again, and may then find the node that the
+    /// first one has made. Not for sequential modes, and not for protected creates.
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::WriteError> {
+    /// if zk.create("/jobs", b"").or_exists().await?.existed {
+    ///     println!("another client has created it before");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn or_exists(mut self) -> Self {
+        self.wish.or_exists = true;
+        self
+    }
+
+    /// Makes the session ensure that there is exactly one node, even if replies are lost, and no node once its
+    /// [owner](Created::owned) has been dropped. Only for ephemeral modes.
+    ///
+    /// The last component of the path gets the prefix `_c_<uuid>-`, by which the node is found again.
+    ///
+    /// The create continues until its outcome is known or the session ends, over lost connections and busy servers: it
+    /// does not fail fast. A retry comes after whatever was submitted in the meantime. After a
+    /// [timeout](Self::timeout), or when the future is dropped, the session ensures that no node is left.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
+    /// use zk_client::CreateMode;
+    ///
+    /// let seat = zk.create("/hall/seat-", b"").mode(CreateMode::EphemeralSequential);
+    /// let seat = seat.protected().containers().await?;
+    /// assert_eq!(seat.sequence(), Some(0));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn protected(self) -> Self {
+        self.known_by(KnownBy::Prefix)
+    }
+
+    /// As [`protected`](Self::protected), for a path whose last component no other client has used or ever will: it
+    /// contains a [`unique_id`](Client::unique_id). For the naming schemes of other implementations.
+    ///
+    /// With a name that is not unique, another client's node may be taken for the one created, and deleted.
+    pub const fn protected_by_its_name(self) -> Self {
+        self.known_by(KnownBy::Name)
+    }
+
+    /// As [`protected`](Self::protected), for a name that other clients use too, one at a time or each with a number
+    /// appended: the node is found again by its session and its data, which no other client has written or ever will,
+    /// as it contains a [`unique_id`](Client::unique_id). [`NodeExists`](crate::Rejection::NodeExists) means another
+    /// client's node.
+    ///
+    /// No other client's node is deleted in place of this one: before each delete the session checks that the node is
+    /// still its own, and deletes only the version that it has read. A node without a number is written once in the
+    /// transaction that creates it, so that its version is never that of a node that was merely created. The remaining
+    /// risk is a node of the same kind that takes the name between the read and the delete, after a third party has
+    /// deleted this one; and with a number, the path as well.
+    ///
+    /// Finding a node with a number after a lost reply costs a read of each sibling of the name. A client that writes
+    /// the node before it is found makes it count as another client's.
+    pub const fn protected_by_its_data(self) -> Self {
+        self.known_by(KnownBy::Data)
+    }
+
+    const fn known_by(mut self, known_by: KnownBy) -> Self {
+        self.wish.known_by = Some(known_by);
+        self
+    }
+
+    /// Bounds the wait for each reply: see [`Request::timeout`](crate::Request::timeout). A protected create that has
+    /// not ended by then is in doubt.
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.wish.options.timeout = Some(timeout);
+        self
+    }
+
+    /// Fails wherever it would have to wait for a connection or for room: see
+    /// [`Request::fail_fast`](crate::Request::fail_fast). Protected creates wait nevertheless.
+    pub const fn fail_fast(mut self) -> Self {
+        self.wish.options = self.wish.options.fail_fast();
+        self
+    }
+
     /// Submits the request now, behind all earlier submissions: it is sent even if the returned future is dropped.
-    /// Where awaiting the builder would wait for room, this fails with [`QueueFull`](crate::Cause::QueueFull). Missing
-    /// parents are noticed when it is awaited.
-    pub fn submit(self) -> PendingCreate<T> {
+    /// Where awaiting it would wait for room, this fails with [`QueueFull`](crate::Cause::QueueFull). Missing parents
+    /// are noticed when it is awaited.
+    pub fn submit(self) -> Pending<Created, WriteError> {
         self.start(Admission::Now)
     }
 
-    fn start(self, admission: Admission) -> PendingCreate<T> {
-        let Self { wish, begin } = self;
+    fn start(self, admission: Admission) -> Pending<Created, WriteError> {
+        let Self { wish } = self;
         let Some(above) = Above::of([&wish]) else { return begin(wish, admission) };
         let owned = OwnedWish::of(&wish);
         let first = begin(wish, admission);
-        PendingCreate(State::WithParents(Box::pin(async move {
+        Pending::working(Box::pin(async move {
             let again = |client: &Client, _| begin(owned.wish(client), Admission::Waiting);
-            above.climb(&owned.client, first.await, again).await
-        })))
+            (above.climb(&owned.client, first.await, again).await, None)
+        }))
     }
-}
 
-impl<'a> CreateProtected<'a> {
     /// Submits something behind the create, in the same write: again with every attempt, if [parents](Create::parents)
     /// have to be created first. Resolves to the node and to what was submitted behind it.
     ///
@@ -222,7 +218,7 @@ impl<'a> CreateProtected<'a> {
     /// let seat = zk.create("/hall/seat-", b"").mode(CreateMode::EphemeralSequential).protected();
     /// let others = |zk: &zk_client::Client| zk.children("/hall").submit();
     /// let (seat, others) = seat.parents().followed_by(others).await?;
-    /// assert_eq!(others.await?.0, [seat.name()]);
+    /// assert_eq!(others.await?.0, [zk_client::path::name(&seat.path)]);
     /// # Ok(())
     /// # }
     /// ```
@@ -232,8 +228,8 @@ impl<'a> CreateProtected<'a> {
     pub fn followed_by<B>(
         self,
         behind: impl Fn(&Client) -> B,
-    ) -> impl Future<Output = Result<(OwnedNode, B), WriteError>> {
-        let Self { wish, begin } = self;
+    ) -> impl Future<Output = Result<(Created, B), WriteError>> {
+        let Self { wish } = self;
         let submit = move |client: &Client, wish: Wish<'_>| {
             (begin(Wish { client, ..wish }, Admission::Waiting), behind(client))
         };
@@ -258,92 +254,27 @@ impl<'a> CreateProtected<'a> {
     }
 }
 
-impl<T: Send + 'static> IntoFuture for Create<'_, T> {
-    type Output = Result<T, WriteError>;
-    type IntoFuture = PendingCreate<T>;
-    fn into_future(self) -> PendingCreate<T> {
+impl IntoFuture for Create<'_> {
+    type Output = Result<Created, WriteError>;
+    type IntoFuture = Pending<Created, WriteError>;
+    fn into_future(self) -> Self::IntoFuture {
         self.start(Admission::Waiting)
     }
 }
 
-/// Options of creates that are plain requests.
-macro_rules! by_request {
-    ($($made:ty),*) => {$(
-        impl Create<'_, $made> {
-            /// Bounds the wait for each reply: see [`Get::timeout`](crate::Get::timeout).
-            pub const fn timeout(mut self, timeout: Duration) -> Self {
-                self.wish.options.timeout = Some(timeout);
-                self
-            }
-
-            /// Fails wherever it would have to wait for a connection or for room: see
-            /// [`Get::fail_fast`](crate::Get::fail_fast).
-            pub const fn fail_fast(mut self) -> Self {
-                self.wish.options = self.wish.options.fail_fast();
-                self
-            }
+/// Starts a create whose parents exist.
+fn begin(wish: Wish<'_>, admission: Admission) -> Pending<Created, WriteError> {
+    let refused = |why| Pending::failed(WriteError::not_sent(Cause::InvalidArgument(why)));
+    match (wish.known_by, wish.or_exists) {
+        (Some(_), false) => {
+            let target = wish.target();
+            Pending::creating(target, start(target.handle, [wish].into_iter(), None, &[]), only)
         }
-    )*};
-}
-by_request!(Created, Option<Created>);
-
-/// A create in progress; resolves to the created node.
-///
-/// Dropping it does not undo the create. A [protected](Create::protected) one leaves no node nevertheless: the session
-/// determines its outcome and deletes the node. Of one with [parents](Create::parents), the parents created so far
-/// stay.
-#[must_use = "what becomes of a create is only known here"]
-pub struct PendingCreate<T>(State<T>);
-
-enum State<T> {
-    Request(Pending<T, WriteError>),
-    /// Carried out by the session.
-    Protected(Started, fn(OwnedNode) -> T),
-    WithParents(Pin<Box<dyn Future<Output = Result<T, WriteError>> + Send>>),
-}
-
-// Everything pinned in it is boxed.
-impl<T> Unpin for PendingCreate<T> {}
-
-impl<T> Future for PendingCreate<T> {
-    type Output = Result<T, WriteError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.0 {
-            State::Request(pending) => Pin::new(pending).poll(cx),
-            State::Protected(started, made) => started.poll_one(cx).map_ok(*made),
-            State::WithParents(work) => work.as_mut().poll(cx),
+        (Some(_), true) => refused("a protected node cannot have existed"),
+        (None, true) if wish.mode.naming() == Naming::Sequential => {
+            refused("no other node has a sequential node's name")
         }
-    }
-}
-
-impl<T> fmt::Debug for PendingCreate<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PendingCreate")
-    }
-}
-
-impl<'a> Wish<'a> {
-    fn create(self, admission: Admission) -> PendingCreate<Created> {
-        PendingCreate(State::Request(self.request(OnLoss::Report, admission, read_created)))
-    }
-
-    fn create_or_exists(self, admission: Admission) -> PendingCreate<Option<Created>> {
-        PendingCreate(State::Request(if self.mode.naming() == Naming::Sequential {
-            let cause = Cause::InvalidArgument("no other node has a sequential node's name");
-            Pending::failed(WriteError::not_sent(cause))
-        } else {
-            self.request(OnLoss::Resend, admission, |answer, context| {
-                match read_created(answer, context) {
-                    Ok(created) => Ok(Some(created)),
-                    Err(Unread::Code(ErrorCode::NODE_EXISTS)) => Ok(None),
-                    Err(unread) => Err(unread),
-                }
-            })
-        }))
-    }
-
-    fn create_protected(self) -> PendingCreate<OwnedNode> {
-        PendingCreate(State::Protected(Started::one(self), |node| node))
+        (None, true) => wish.request(OnLoss::Resend, admission, read_existing),
+        (None, false) => wish.request(OnLoss::Report, admission, read_created),
     }
 }

@@ -16,9 +16,4 @@ mod started;
 mod wish;
 
 pub(crate) use self::mode::CreateOperation;
-pub use self::{
-    all::{CreateAllProtected, PendingNodes},
-    builder::{Create, CreateOrExists, CreateProtected, PendingCreate},
-    mode::CreateMode,
-    wish::Created,
-};
+pub use self::{all::CreateAllProtected, builder::Create, mode::CreateMode, wish::Created};

@@ -9,7 +9,7 @@ use zk_proto::{
     request::{Create2Request, CreateContainerRequest, CreateRequest, CreateTtlRequest},
 };
 
-use crate::request::target::Target;
+use crate::request::handle::Handle;
 
 /// The kind of node to create.
 ///
@@ -118,25 +118,19 @@ pub(crate) enum CreateOperation<'a> {
 impl CreateOperation<'_> {
     /// Returns the request, and the alternative if the server does not know it. This leaves no doubt: servers refuse
     /// operations that they do not know.
-    pub(crate) fn frames(self, target: Target<'_>) -> (RequestFrame, Option<RequestFrame>) {
-        let level = &target.handle.shared.level;
+    pub(crate) fn frames(self, handle: &Handle) -> (RequestFrame, Option<RequestFrame>) {
+        let (level, frames) = (&handle.shared.level, &handle.shared.frames);
         match self {
-            CreateOperation::Plain(create) if level.lacks_create2() => {
-                (target.frame(&create), None)
-            }
+            CreateOperation::Plain(create) if level.lacks_create2() => (frames.of(&create), None),
             CreateOperation::Plain(create) if !level.has_create2() => {
-                let older = target.frame(&create);
-                (target.frame(&Create2Request(create)), Some(older))
+                let older = frames.of(&create);
+                (frames.of(&Create2Request(create)), Some(older))
             }
-            operation => (operation.frame(target), None),
-        }
-    }
-
-    fn frame(self, target: Target<'_>) -> RequestFrame {
-        match self {
-            CreateOperation::Plain(create) => target.frame(&Create2Request(create)),
-            CreateOperation::Container(create) => target.frame(&CreateContainerRequest(create)),
-            CreateOperation::Ttl(create) => target.frame(&create),
+            CreateOperation::Plain(create) => (frames.of(&Create2Request(create)), None),
+            CreateOperation::Container(create) => {
+                (frames.of(&CreateContainerRequest(create)), None)
+            }
+            CreateOperation::Ttl(create) => (frames.of(&create), None),
         }
     }
 }

@@ -8,6 +8,10 @@ use zk_proto::{
     session::OnLoss,
 };
 
+use super::{
+    mode::CreateMode,
+    wish::{Created, Wish, read_created},
+};
 use crate::{
     carry::attempt::Concluded,
     chroot::Chroot,
@@ -15,11 +19,6 @@ use crate::{
     request::{
         call_options::{Admission, CallOptions},
         client::Client,
-        create::{
-            Created,
-            mode::CreateMode,
-            wish::{Wish, read_created},
-        },
         pending::Pending,
     },
 };

@@ -7,34 +7,52 @@ use zk_proto::{
     session::{Answer, OnLoss},
 };
 
+use super::mode::CreateMode;
 use crate::{
     carry::{
         attempt::KnownBy,
         level::{Level, stat_at_birth},
+        node::OwnedNode,
     },
-    error::WriteError,
+    error::{CallError as _, Cause, WriteError},
     request::{
         answer::{ReadAnswer, ReplyContext, Unread, body},
+        ask::{Call, Target},
+        asked::Asked,
         call_options::{Admission, CallOptions},
         client::Client,
-        create::mode::CreateMode,
-        operations::builder::write,
         pending::Pending,
-        target::Target,
     },
 };
 
 /// A node that has been created.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// Dropping it deletes the node if the create was [protected](crate::Create::protected), and does nothing otherwise.
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct Created {
     /// Its path, with its sequence number, relative to the client's chroot.
     pub path: String,
-    /// Its metadata at creation. From servers before 3.5 only the transactions are known, and the rest is 0.
+    /// Its metadata at creation. From servers before 3.5 only the transactions are known, and the rest is 0; all of it
+    /// is 0 if the node [existed](Self::existed).
     pub stat: Stat,
+    /// Whether the node existed already; only if that is [no error](crate::Create::or_exists).
+    pub existed: bool,
+    /// The owner of the node, of a [protected](crate::Create::protected) create and of no other.
+    pub owned: Option<OwnedNode>,
 }
 
 impl Created {
+    fn new(path: &str, stat: Stat) -> Self {
+        Self { path: path.to_owned(), stat, existed: false, owned: None }
+    }
+
+    /// A node of a protected create.
+    pub(super) fn of(node: OwnedNode) -> Self {
+        let created = Self::new(node.path(), *node.stat());
+        Self { owned: Some(node), ..created }
+    }
+
     /// Returns the number that the server has appended to the `requested` path.
     ///
     /// ```
@@ -68,8 +86,10 @@ pub(crate) struct Wish<'a> {
     pub(crate) above: Option<CreateMode>,
     /// The node that must exist with its parents, if any.
     pub(crate) floor: Option<&'a str>,
-    /// How the node of a protected create is found again.
-    pub(crate) known_by: KnownBy,
+    /// Whether it may exist already.
+    pub(crate) or_exists: bool,
+    /// How its node is found again, if it is protected.
+    pub(crate) known_by: Option<KnownBy>,
 }
 
 impl<'a> Wish<'a> {
@@ -77,20 +97,32 @@ impl<'a> Wish<'a> {
     pub(crate) fn new(client: &'a Client, path: &'a str, data: &'a [u8]) -> Self {
         let (options, acl) = (client.handle.options, client.handle.acl.clone());
         let (mode, above, floor) = (CreateMode::Persistent, None, None);
-        let known_by = KnownBy::Prefix;
-        Self { client, options, path, data, mode, acl, above, floor, known_by }
+        let (or_exists, known_by) = (false, None);
+        Self { client, options, path, data, mode, acl, above, floor, or_exists, known_by }
     }
 
-    pub(crate) fn request<T>(
+    pub(crate) const fn target(&self) -> Target<'a> {
+        Target { handle: &self.client.handle, options: self.options }
+    }
+
+    pub(crate) fn request(
         self,
         on_loss: OnLoss,
         admission: Admission,
-        read: ReadAnswer<T>,
-    ) -> Pending<T, WriteError> {
-        let Self { client, options, path, data, mode, acl, .. } = self;
-        let target = Target { handle: &client.handle, options };
-        let frames = |path: Str<'_>| mode.operation(path, data, acl).frames(target);
-        write(target, (path, mode.naming()), on_loss, frames, admission, read)
+        read: ReadAnswer<Created>,
+    ) -> Pending<Created, WriteError> {
+        let target = self.target();
+        let Self { path, data, mode, acl, .. } = self;
+        match target.handle.chroot.resolve(path, mode.naming()) {
+            Ok(path) => {
+                let operation = mode.operation(Str::from(&*path), data, acl);
+                let (frame, instead) = operation.frames(target.handle);
+                let asked = Asked::node(&path, mode.naming());
+                let call = Call { frame, on_loss, watch: None, instead, asked };
+                Pending::start(target, call, read, admission)
+            }
+            Err(error) => Pending::failed(WriteError::not_sent(Cause::InvalidPath(error))),
+        }
     }
 }
 
@@ -109,22 +141,30 @@ pub(crate) fn read_created(answer: Answer, context: ReplyContext) -> Result<Crea
         (OpCode::CREATE2, ErrorCode::OK) => context.learn(Level::learn_create2),
         _ => {}
     }
-    let relative = |path: Str<'_>| {
+    let created = |path: Str<'_>, stat| {
         let path = path.lossy();
         context.asked.check_created(&path)?;
-        Ok::<_, Unread>(context.chroot.relative(&path).to_owned())
+        Ok(Created::new(context.chroot.relative(&path), stat))
     };
-    Ok(match context.op {
+    match context.op {
         OpCode::CREATE => {
             let CreateResponse { path } = body(&answer)?;
-            let stat = stat_at_birth(answer.zxid, SessionId(0), 0);
-            Created { path: relative(Str::from(&path))?, stat }
+            created(Str::from(&path), stat_at_birth(answer.zxid, SessionId(0), 0))
         }
         _ => {
             let Create2View { path, stat } = body(&answer)?;
-            Created { path: relative(path)?, stat }
+            created(path, stat)
         }
-    })
+    }
+}
+
+/// As [`read_created`], for a node that may exist already.
+pub(crate) fn read_existing(answer: Answer, context: ReplyContext) -> Result<Created, Unread> {
+    if answer.code == ErrorCode::NODE_EXISTS {
+        let path = context.chroot.relative(context.asked.path());
+        return Ok(Created { existed: true, ..Created::new(path, Stat::default()) });
+    }
+    read_created(answer, context)
 }
 
 /// A requested node that borrows nothing.
@@ -135,15 +175,16 @@ pub(crate) struct OwnedWish {
     data: Vec<u8>,
     mode: CreateMode,
     acl: AclList,
-    known_by: KnownBy,
+    or_exists: bool,
+    known_by: Option<KnownBy>,
 }
 
 impl OwnedWish {
     pub(crate) fn of(wish: &Wish<'_>) -> Self {
-        let Wish { client, options, path, data, mode, ref acl, known_by, .. } = *wish;
+        let Wish { client, options, path, data, mode, ref acl, or_exists, known_by, .. } = *wish;
         let (path, data, acl) = (path.to_owned(), data.to_vec(), acl.clone());
         let client = Self::uncorked(client);
-        Self { client, options, path, data, mode, acl, known_by }
+        Self { client, options, path, data, mode, acl, or_exists, known_by }
     }
 
     /// Later attempts must not be held back by a cork.
@@ -155,9 +196,9 @@ impl OwnedWish {
 
     /// The request for another attempt.
     pub(crate) fn wish<'a>(&'a self, client: &'a Client) -> Wish<'a> {
-        let Self { options, path, data, mode, acl, known_by, .. } = self;
-        let (options, mode, known_by) = (*options, *mode, *known_by);
+        let Self { options, mode, or_exists, known_by, .. } = *self;
+        let (path, data, acl) = (&*self.path, &*self.data, self.acl.clone());
         let (above, floor) = (None, None);
-        Wish { client, options, path, data, mode, acl: acl.clone(), above, floor, known_by }
+        Wish { client, options, path, data, mode, acl, above, floor, or_exists, known_by }
     }
 }

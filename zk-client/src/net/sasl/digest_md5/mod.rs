@@ -10,8 +10,8 @@ use zeroize::Zeroizing;
 use zk_proto::{Secret, session::SaslSaid};
 
 use self::challenge::Challenge;
-use super::{SaslExchange, SaslMechanism, SaslStep, SaslThought, malformed};
-use crate::error::SaslFault;
+use super::{SaslExchange, SaslMechanism, SaslStep, malformed};
+use crate::{error::SaslFault, future::BoxFuture};
 
 /// The URI that all servers accept, whatever their names are.
 const DIGEST_URI: &str = "zookeeper/zk-sasl-md5";
@@ -79,7 +79,7 @@ enum Stage {
 }
 
 impl SaslExchange for Exchange {
-    fn step(&mut self, said: SaslSaid) -> SaslThought<'_> {
+    fn step(&mut self, said: SaslSaid) -> BoxFuture<'_, SaslStep> {
         let step = self.next(said).unwrap_or_else(SaslStep::Failed);
         Box::pin(ready(step))
     }

@@ -18,7 +18,8 @@ use super::{
 };
 use crate::{
     error::SaslFault,
-    net::sasl::{SaslExchange, SaslStep, SaslThought, malformed},
+    future::BoxFuture,
+    net::sasl::{SaslExchange, SaslStep, malformed},
 };
 
 /// The server must prove its identity, and no third party may alter the exchange.
@@ -78,7 +79,7 @@ impl Exchange {
 }
 
 impl SaslExchange for Exchange {
-    fn step(&mut self, said: SaslSaid) -> SaslThought<'_> {
+    fn step(&mut self, said: SaslSaid) -> BoxFuture<'_, SaslStep> {
         Box::pin(async move { self.next(said).await.unwrap_or_else(SaslStep::Failed) })
     }
 }

@@ -1,0 +1,289 @@
+//! What requests ask for, and their encoding.
+
+use std::sync::Arc;
+
+use zk_proto::{
+    AclList, Str, WatcherType, Zxid,
+    frame::RequestFrame,
+    path::{Naming, PathError},
+    request::{
+        AddWatchRequest, CheckWatchesRequest, DeleteRequest, ExistsRequest, GetAclRequest,
+        GetAllChildrenNumberRequest, GetChildren2Request, GetDataRequest, GetEphemeralsRequest,
+        ReconfigRequest, Request, SetAclRequest, SetDataRequest, SyncRequest, WhoAmIRequest,
+    },
+    session::{OnLoss, WatchBy, WatchIntent},
+};
+
+use super::{
+    asked::Asked, call_options::CallOptions, handle::Handle, ops::Ops, watch_stream::Attached,
+    watch_stream::WatchStream,
+};
+use crate::{
+    carry::version::expected,
+    chroot::Chroot,
+    error::Cause,
+    watch::{Listener, Watch, WatchMode},
+};
+
+/// The node where servers keep the configuration. The chroot does not apply to it.
+const CONFIG_NODE: &str = "/zookeeper/config";
+
+/// The destination and options of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target<'a> {
+    pub(crate) handle: &'a Handle,
+    pub(crate) options: CallOptions,
+}
+
+/// What a request asks for.
+#[derive(Clone, Debug)]
+pub(crate) enum Ask<'a> {
+    /// A read of a node.
+    Node {
+        what: What,
+        path: &'a str,
+        arm: Arm,
+    },
+    /// A read of the ensemble's configuration.
+    Config(Arm),
+    /// The session's nodes whose paths have this prefix.
+    Ephemerals(&'a str),
+    WhoAmI,
+    /// A persistent watch.
+    Watch {
+        path: &'a str,
+        mode: WatchMode,
+        capacity: Option<usize>,
+    },
+    Set {
+        path: &'a str,
+        data: &'a [u8],
+        version: Option<i32>,
+    },
+    SetAcl {
+        path: &'a str,
+        acl: AclList,
+        version: Option<i32>,
+    },
+    Delete {
+        path: &'a str,
+        version: Option<i32>,
+        on_loss: OnLoss,
+    },
+    Reconfig(Box<Members>),
+    Several(Ops<'a>),
+}
+
+/// What to read of a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum What {
+    Data,
+    Existence,
+    Children,
+    Acl,
+    DescendantCount,
+    /// Nothing: the server catches up with the leader.
+    Sync,
+    Watches(WatcherType),
+}
+
+/// The watch that a read arms.
+#[derive(Clone, Debug)]
+pub(crate) enum Arm {
+    Nothing,
+    Once(WatchBy),
+    /// One that reports to this listener.
+    Heard(WatchBy, Listener),
+}
+
+/// A change of the ensemble's members.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Members {
+    pub(crate) joining: Vec<String>,
+    pub(crate) leaving: Vec<String>,
+    pub(crate) all: Option<Vec<String>>,
+    pub(crate) version: Option<Zxid>,
+}
+
+/// An encoded request.
+pub(crate) struct Call {
+    pub(crate) frame: RequestFrame,
+    pub(crate) on_loss: OnLoss,
+    pub(crate) watch: Option<(Box<WatchIntent<Listener>>, Attached)>,
+    /// The alternative if a server does not know this request: see [`Unread::Again`](super::answer::Unread::Again).
+    pub(crate) instead: Option<RequestFrame>,
+    pub(crate) asked: Asked,
+}
+
+/// Why there is nothing to submit.
+pub(crate) enum Refusal {
+    Cause(Cause),
+    /// The servers turned out not to have persistent watches.
+    NoAddWatch,
+}
+
+impl From<Cause> for Refusal {
+    fn from(cause: Cause) -> Self {
+        Self::Cause(cause)
+    }
+}
+
+impl From<PathError> for Refusal {
+    fn from(error: PathError) -> Self {
+        Self::Cause(error.into())
+    }
+}
+
+impl Target<'_> {
+    /// Encodes a request.
+    pub(crate) fn frame<R: Request>(&self, request: &R) -> RequestFrame {
+        self.handle.shared.frames.of(request)
+    }
+}
+
+impl Call {
+    /// A request that may be sent again if the connection is lost before the reply.
+    const fn read(frame: RequestFrame) -> Self {
+        let asked = Asked::nothing();
+        Self { frame, on_loss: OnLoss::Resend, watch: None, instead: None, asked }
+    }
+
+    /// A request that is never sent twice.
+    const fn write(frame: RequestFrame) -> Self {
+        let asked = Asked::nothing();
+        Self { frame, on_loss: OnLoss::Report, watch: None, instead: None, asked }
+    }
+}
+
+impl<'a> Ask<'a> {
+    pub(crate) const fn node(what: What, path: &'a str) -> Self {
+        Self::Node { what, path, arm: Arm::Nothing }
+    }
+
+    /// Sets the watch that a read arms.
+    pub(super) fn arm(&mut self, with: Arm) {
+        if let Self::Node { arm, .. } | Self::Config(arm) = self {
+            *arm = with;
+        }
+    }
+
+    /// Encodes the request.
+    pub(super) fn call(self, target: Target<'_>) -> Result<Call, Refusal> {
+        let handle = target.handle;
+        let resolve = |path: &'a str| handle.chroot.resolve(path, Naming::Exact);
+        Ok(match self {
+            Self::Node { what, path, arm } => {
+                let path = resolve(path)?;
+                let frame = what.frame(target, Str::from(&*path), arm.is_armed());
+                Call { watch: arm.intent(&path, &handle.chroot), ..Call::read(frame) }
+            }
+            Self::Config(arm) => {
+                let frame = What::Data.frame(target, Str::from(CONFIG_NODE), arm.is_armed());
+                let watch = arm.intent(CONFIG_NODE, &Chroot::default());
+                Call { watch, ..Call::read(frame) }
+            }
+            Self::Ephemerals(prefix) if !prefix.starts_with('/') => {
+                return Err(Cause::InvalidArgument("a prefix of paths begins with a slash").into());
+            }
+            Self::Ephemerals(prefix) => {
+                let absolute = handle.chroot.prefix(prefix);
+                let prefix_path = Str::from(&*absolute);
+                Call::read(target.frame(&GetEphemeralsRequest { prefix_path }))
+            }
+            Self::WhoAmI => Call::read(target.frame(&WhoAmIRequest)),
+            Self::Watch { path, mode, capacity } => {
+                if handle.shared.level.lacks_add_watch() {
+                    return Err(Refusal::NoAddWatch);
+                }
+                let (path, by) = (resolve(path)?, mode.by());
+                let mode = mode.on_wire();
+                let frame = target.frame(&AddWatchRequest { path: Str::from(&*path), mode });
+                let items_max = capacity.unwrap_or(handle.shared.watch_items_max);
+                let commands = handle.shared.commands.downgrade();
+                let (stream, watcher) =
+                    WatchStream::new(items_max, by, &path, handle.chroot.clone(), commands);
+                let intent = WatchIntent { path: Arc::from(&*path), by, watcher };
+                let watch = Some((Box::new(intent), Attached::Many(Box::new(stream))));
+                Call { watch, ..Call::read(frame) }
+            }
+            Self::Set { path, data, version } => {
+                let (version, path) = (expected(version)?, resolve(path)?);
+                let (path, data) = (Str::from(&*path), Some(data));
+                Call::write(target.frame(&SetDataRequest { path, data, version }))
+            }
+            Self::SetAcl { path, acl, version } => {
+                let (version, path) = (expected(version)?, resolve(path)?);
+                let path = Str::from(&*path);
+                Call::write(target.frame(&SetAclRequest { path, acl, version }))
+            }
+            Self::Delete { path, version, on_loss } => {
+                let (version, path) = (expected(version)?, resolve(path)?);
+                let path = Str::from(&*path);
+                Call { on_loss, ..Call::write(target.frame(&DeleteRequest { path, version })) }
+            }
+            Self::Reconfig(members) => Call::write(members.frame(target)?),
+            Self::Several(ops) => {
+                let (frame, instead) = ops.frames(handle)?;
+                let on_loss = if ops.write() { OnLoss::Report } else { OnLoss::Resend };
+                let asked = ops.asked(&handle.chroot);
+                Call { frame, on_loss, watch: None, instead, asked }
+            }
+        })
+    }
+}
+
+impl What {
+    fn frame(self, target: Target<'_>, path: Str<'_>, watch: bool) -> RequestFrame {
+        match self {
+            Self::Data => target.frame(&GetDataRequest { path, watch }),
+            Self::Existence => target.frame(&ExistsRequest { path, watch }),
+            Self::Children => target.frame(&GetChildren2Request { path, watch }),
+            Self::Acl => target.frame(&GetAclRequest { path }),
+            Self::DescendantCount => target.frame(&GetAllChildrenNumberRequest { path }),
+            Self::Sync => target.frame(&SyncRequest { path }),
+            Self::Watches(kind) => target.frame(&CheckWatchesRequest { path, kind }),
+        }
+    }
+}
+
+impl Arm {
+    const fn is_armed(&self) -> bool {
+        !matches!(self, Self::Nothing)
+    }
+
+    /// The watch that the reply arms on an absolute path, for the session and for the caller.
+    fn intent(self, path: &str, chroot: &Chroot) -> Option<(Box<WatchIntent<Listener>>, Attached)> {
+        let (by, watcher, attached) = match self {
+            Self::Nothing => return None,
+            Self::Once(by) => {
+                let (watch, sender) = Watch::new(chroot.clone());
+                (by, Listener::Once(sender), Attached::Once(watch))
+            }
+            Self::Heard(by, listener) => (by, listener, Attached::Nothing),
+        };
+        Some((Box::new(WatchIntent { path: Arc::from(path), by, watcher }), attached))
+    }
+}
+
+impl Members {
+    fn frame(&self, target: Target<'_>) -> Result<RequestFrame, Cause> {
+        let changes = !self.joining.is_empty() || !self.leaving.is_empty();
+        match (&self.all, changes) {
+            (Some(_), true) => {
+                return Err(Cause::InvalidArgument("either all members or changes of them"));
+            }
+            (None, false) => return Err(Cause::InvalidArgument("no change of members")),
+            _ => {}
+        }
+        // Null is "not used"; an empty string is not.
+        let list = |list: &[String]| (!list.is_empty()).then(|| list.join(","));
+        let (joining, leaving) = (list(&self.joining), list(&self.leaving));
+        let all = self.all.as_deref().and_then(list);
+        Ok(target.frame(&ReconfigRequest {
+            joining_servers: joining.as_deref().map_or(Str::NULL, Str::from),
+            leaving_servers: leaving.as_deref().map_or(Str::NULL, Str::from),
+            new_members: all.as_deref().map_or(Str::NULL, Str::from),
+            cur_config_id: self.version.unwrap_or(Zxid(-1)),
+        }))
+    }
+}
