@@ -11,7 +11,6 @@ use std::{
 use tokio::{sync::oneshot, time::timeout};
 use zk_client::{
     Client, ConnectError, ConnectOptions, CreateMode, Error, Interruption, SessionEnd, Supervise,
-    supervise,
 };
 use zk_testkit::TestServer;
 
@@ -51,7 +50,7 @@ impl Drop for Alive {
 async fn a_service_that_is_done_ends_its_session() {
     let server = TestServer::start().await.unwrap();
     let mut sessions = Vec::new();
-    let value = supervise(options(&server), |zk: Client| {
+    let value = Supervise::new(options(&server)).run(|zk: Client| {
         sessions.push(zk.session());
         async move {
             zk.create("/here", b"").mode(CreateMode::Ephemeral).await?;
@@ -264,7 +263,7 @@ async fn a_panic_of_the_service_is_the_supervisors_and_its_session_is_closed() {
     let server = TestServer::start().await.unwrap();
     let session = Arc::new(Mutex::new(None));
     let kept = session.clone();
-    let supervised = tokio::spawn(supervise(options(&server), move |zk: Client| {
+    let supervised = tokio::spawn(Supervise::new(options(&server)).run(move |zk: Client| {
         *kept.lock().unwrap() = Some(zk.session());
         async move {
             zk.sync("/").await?;

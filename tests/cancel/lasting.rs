@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, time::Duration};
 
-use zk_client::{Supervise, supervise};
+use zk_client::Supervise;
 use zk_locks::{DurableGuard, DurableLock};
 use zk_tests::network::pass;
 
@@ -82,9 +82,6 @@ pub(crate) const LASTING: &[Scene] = list! {
         let mut holders = props.lock.queue().follow();
         plain(holders.next().await)?;
         plain(holders.next().await)
-    }
-    "supervise", Needs::Nothing, |props| {
-        plain(supervise(options(&props.network, CLIENT), service).await)
     }
     "Supervise::run", Needs::Nothing, |props| {
         plain(Supervise::new(options(&props.network, CLIENT)).run(service).await)

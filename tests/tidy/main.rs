@@ -10,6 +10,7 @@ mod imports;
 mod messages;
 mod pages;
 mod tables;
+mod walk;
 
 /// Lines of a source file from which on it hides a module that wants out.
 const LINES_MAX: usize = 500;

@@ -85,7 +85,7 @@ pub use self::{
     carry::{lease::LeaseKeeper, node::OwnedNode, published::SessionState, session::Session},
     client::{
         CloseError, ConnectOptions, DeleteRecursiveError, Error, Interruption, Retry, SafeToRetry,
-        Supervise, supervise,
+        Supervise,
     },
     clock::{Clock, TokioClock},
     error::{
@@ -95,7 +95,7 @@ pub use self::{
     future::BoxFuture,
     net::{
         connect::{Connect, Transport},
-        resolve::{Resolve, ResolvedConnect, SystemResolver},
+        resolve::{Resolve, ResolvedConnect},
         sasl::*,
     },
     report::{

@@ -3,7 +3,6 @@
 //! | module | concern |
 //! |---|---|
 //! | `options`, `connect` | a client's options; connecting |
-//! | `views` | clients of the same session with other options |
 //! | `session` | the session: views of it, its servers, its end |
 //! | `error` | any failure, and the failures of operations made of several requests |
 //! | `tree` | deleting what is below a node |
@@ -17,11 +16,10 @@ mod retry;
 mod session;
 mod supervise;
 mod tree;
-mod views;
 
 pub use self::{
     error::{CloseError, DeleteRecursiveError, Error},
     options::ConnectOptions,
     retry::{Retry, SafeToRetry},
-    supervise::{Interruption, Supervise, supervise},
+    supervise::{Interruption, Supervise},
 };

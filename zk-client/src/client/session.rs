@@ -3,15 +3,20 @@
 use super::error::CloseError;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::sync::oneshot;
-use zk_proto::{Zxid, path::Naming, session::Credentials};
+use zk_proto::{
+    Secret, Zxid,
+    path::Naming,
+    session::{Auth, Credentials},
+};
 
 use crate::{
     carry::{lease::LeaseKeeper, session::Session},
     driver::command::Command,
     error::{ReadError, Rejection, ServersError, SessionEnd},
     net::servers::Servers,
-    request::client::Client,
+    request::{client::Client, pending::Pending},
 };
 
 impl Client {
@@ -19,6 +24,25 @@ impl Client {
     #[must_use]
     pub fn session(&self) -> Session {
         self.handle.shared.session.renewed()
+    }
+
+    /// Proves another identity, on this connection and every later one. Servers check earlier requests without it,
+    /// later ones with it. Submitted when this returns; dropping the returned future does not undo it.
+    ///
+    /// For the scheme `digest` the bytes are `user:password`; they are sent in plain text.
+    ///
+    /// A server that refuses ends the session, with [`SessionEnd::AuthFailed`](crate::SessionEnd::AuthFailed), as with
+    /// [`ConnectOptions::auth`](crate::ConnectOptions::auth).
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
+    /// zk.add_auth("digest", "ann:secret").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn add_auth(&self, scheme: &str, auth: impl Into<Bytes>) -> Pending<(), ReadError> {
+        let auth = Auth { scheme: scheme.into(), auth: Secret(auth.into()) };
+        Pending::add_auth(&self.handle, auth)
     }
 
     /// Switches to other servers, `host:port,host:port`, without ending the session: for ensembles that grow, shrink or

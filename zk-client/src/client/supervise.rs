@@ -23,21 +23,6 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The longest pause, and how long a session must have lasted for the pauses to start over.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// Runs `service` under a session, and again under a new one when the session ends, with default settings: see
-/// [`Supervise`].
-///
-/// # Errors
-/// An [`Interruption`] that is not transient.
-pub async fn supervise<F, T, E>(
-    options: ConnectOptions,
-    service: impl FnMut(Client) -> F,
-) -> Result<T, Interruption<E>>
-where
-    F: Future<Output = Result<T, E>>,
-{
-    Supervise::new(options).run(service).await
-}
-
 /// Runs a service under a session, and again under a new one when the session ends.
 ///
 /// A client never gets another session, because the contents of the old one are gone: ephemeral nodes, locks,

@@ -1,114 +1,22 @@
-//! Carries out the commands of clients.
+//! What clients ask for besides requests, and what is due.
 
-use std::{
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{sync::Arc, task::Context, time::Duration};
 
 use zk_proto::{
     Time,
-    session::{Auth, Cause, Outcome, Outgoing, WatchBy, Watcher as _, Withdrawn},
+    session::{Auth, Cause, Outcome, WatchBy, Watcher as _, Withdrawn},
 };
 
-use super::{Driver, later::Task};
+use super::{Driver, later::Task, token::Token};
 use crate::{
     carry::{published::SessionState, sweep::Sweep},
-    driver::{
-        command::{Command, Purpose, Submission},
-        token::Token,
-    },
-    error::SessionEnd,
     queue::Ticket,
     watch::Listener,
 };
 
-/// Commands taken per turn: enough to fill a write, few enough not to delay replies.
-const COMMANDS_PER_TURN: usize = 1024;
-
 impl Driver {
-    pub(super) fn take_commands(&mut self, cx: &Context<'_>) -> bool {
-        // The number is limited at submission: see `room`.
-        if self.abandoned {
-            return false;
-        }
-        let Poll::Ready(is_any) = self.parts.inbox.poll(cx) else { return false };
-        let now = self.now();
-        if !is_any {
-            // No task can submit anything any more: all clients are gone.
-            self.abandoned = true;
-            self.close(now, None, Token::Nobody);
-        }
-        for _ in 0..COMMANDS_PER_TURN {
-            let Some(command) = self.parts.inbox.next() else { break };
-            self.obey(now, command);
-        }
-        true
-    }
-
-    fn obey(&mut self, now: Time, command: Command) {
-        match command {
-            Command::Submit(purpose, submission) => self.submit(now, purpose, submission),
-            Command::Batch(purpose, batch) => {
-                batch.into_iter().for_each(|one| self.submit(now, purpose, one));
-            }
-            Command::CleanupBegins => self.cleanups += 1,
-            Command::CleanupEnds => self.cleanups -= 1,
-            Command::Withdraw(ticket) => self.withdraw(now, &ticket),
-            Command::AddAuth(auth, token) => self.add_auth(now, auth, token),
-            Command::Unwatch { by, path } => self.unwatch(now, by, &path),
-            Command::RemoveWatches { kinds, path } => {
-                for by in kinds {
-                    let gone = |listener: &Listener| {
-                        listener.remove(*by, &path);
-                        true
-                    };
-                    self.parts.session.unwatch(now, *by, &path, gone);
-                }
-            }
-            Command::UpdateServers(servers) => self.parts.session.update_servers(now, servers),
-            Command::Close(done, limit) => self.close(now, limit, Token::Closer(done)),
-            Command::Detach(credentials) => {
-                self.announce_closing();
-                self.detaching = Some(credentials);
-            }
-        }
-    }
-
-    fn submit(&mut self, now: Time, purpose: Purpose, submission: Submission) {
-        let leaves = self.detaching.is_some() || self.closing.is_some();
-        if leaves && purpose == Purpose::Use {
-            self.parts.inbox.free(submission.cost());
-            return submission.refuse(SessionEnd::Closed);
-        }
-        let request = match submission {
-            Submission::Sweep(sweep) => return self.sweep(now, sweep),
-            Submission::Request(request) => return self.request(now, request),
-            Submission::Create(create, cost) => Token::of(self.attempts.start(*create, cost)),
-        };
-        self.parts.session.submit(now, request);
-    }
-
-    fn request(&mut self, now: Time, mut request: Outgoing<Token, Listener>) {
-        let Token::Caller(caller) = &mut request.token else {
-            self.parts.session.submit(now, request);
-            return;
-        };
-        caller.since = now.since_epoch();
-        let ticket = caller.ticket.clone();
-        if ticket.as_ref().is_some_and(|ticket| !ticket.take()) {
-            // Its caller has given up already.
-            self.parts.inbox.free(caller.cost);
-            return;
-        }
-        let place = self.parts.session.submit(now, request);
-        if let Some(ticket) = ticket {
-            ticket.put(place);
-        }
-    }
-
     /// Answers a caller that has given up with what is known.
-    fn withdraw(&mut self, now: Time, ticket: &Ticket) {
+    pub(super) fn withdraw(&mut self, now: Time, ticket: &Ticket) {
         let withdrawn = ticket.place().and_then(|place| self.parts.session.withdraw(place));
         match withdrawn {
             Some(Withdrawn::Unsent { token: Token::Caller(caller), was_sent }) => {
@@ -127,7 +35,7 @@ impl Driver {
         }
     }
 
-    fn add_auth(&mut self, now: Time, auth: Auth, mut token: Token) {
+    pub(super) fn add_auth(&mut self, now: Time, auth: Auth, mut token: Token) {
         if let Token::Caller(caller) = &mut token {
             caller.since = now.since_epoch();
         }
@@ -136,7 +44,7 @@ impl Driver {
         self.later.hurry_refused(now);
     }
 
-    fn unwatch(&mut self, now: Time, by: WatchBy, path: &Arc<str>) {
+    pub(super) fn unwatch(&mut self, now: Time, by: WatchBy, path: &Arc<str>) {
         self.parts.session.unwatch(now, by, path, Listener::is_gone);
     }
 
@@ -161,7 +69,7 @@ impl Driver {
     }
 
     /// Ends the session, once the cleanup tasks have finished or three quarters of the time are over.
-    fn close(&mut self, now: Time, limit: Option<Duration>, token: Token) {
+    pub(super) fn close(&mut self, now: Time, limit: Option<Duration>, token: Token) {
         self.announce_closing();
         // The promised limit counts from here.
         self.alarm.forget();
@@ -186,8 +94,38 @@ impl Driver {
     }
 
     /// Publishes the state before any server is informed: no task may rely on the session's nodes any more.
-    fn announce_closing(&self) {
+    pub(super) fn announce_closing(&self) {
         self.parts.published.send_if_modified(|published| published.enter(SessionState::Closing));
+    }
+
+    /// Arranges a wake-up at the next deadline. Returns whether that is still in the future.
+    pub(super) fn wait(&mut self, cx: &mut Context<'_>) -> bool {
+        let deadline = self.parts.session.deadline().into_iter().chain(self.later.next()).min();
+        let Some(deadline) = deadline else { return true };
+        let clock = &self.parts.clock;
+        self.alarm.poll(cx, deadline, || Time::new(clock.now())).is_pending()
+    }
+
+    /// Carries out the tasks that are due. Returns whether there were any.
+    pub(super) fn do_due(&mut self, now: Time) -> bool {
+        let due = self.later.due(now);
+        let any = !due.is_empty();
+        due.into_iter().for_each(|task| self.carry_on(now, task));
+        any
+    }
+
+    /// Carries out a task, due or not.
+    pub(super) fn carry_on(&mut self, now: Time, task: Task) {
+        match task {
+            Task::Sweep(sweep) | Task::Refused(sweep) => {
+                self.parts.session.submit(now, Token::of(sweep.request()));
+            }
+            Task::Attempt(id) => {
+                let next = self.attempts.retry(id);
+                self.go_on(now, next);
+            }
+            Task::Close => self.close_now(now),
+        }
     }
 
     /// Answers whatever was submitted after the end of the session.

@@ -14,7 +14,7 @@ use tokio::{
 };
 use zk_proto::{
     Time,
-    session::{Credentials, Lease as LeaseBy, Output, ProbeAnswer, Session},
+    session::{Credentials, Lease as LeaseBy, Outgoing, Output, ProbeAnswer, Session},
 };
 
 use super::{
@@ -31,7 +31,11 @@ use crate::{
         unconfirmed::Unconfirmed,
     },
     clock::Clock,
-    driver::{command::Command, frames::Frames, token::Token},
+    driver::{
+        command::{Command, Purpose, Submission},
+        frames::Frames,
+        token::Token,
+    },
     error::{LinkError, SessionEnd},
     net::{connect::Connect, link::Link, sasl::SaslMechanism},
     queue::Inbox,
@@ -45,6 +49,9 @@ const TURNS_PER_POLL: usize = 16;
 /// Replies to deliver, however few requests are in flight, before the driver yields to their callers: fewer are not
 /// worth a separate write.
 const ANSWERS_MIN: usize = 20;
+
+/// Commands taken per turn: enough to fill a write, few enough not to delay replies.
+const COMMANDS_PER_TURN: usize = 1024;
 
 /// Everything that a driver is made of and reports to.
 pub(crate) struct Parts {
@@ -190,6 +197,87 @@ impl Driver {
         self.close_when_done(now);
         busy |= self.detach_when_done();
         busy | self.write(cx)
+    }
+
+    fn take_commands(&mut self, cx: &Context<'_>) -> bool {
+        // The number is limited at submission: see `room`.
+        if self.abandoned {
+            return false;
+        }
+        let Poll::Ready(is_any) = self.parts.inbox.poll(cx) else { return false };
+        let now = self.now();
+        if !is_any {
+            // No task can submit anything any more: all clients are gone.
+            self.abandoned = true;
+            self.close(now, None, Token::Nobody);
+        }
+        for _ in 0..COMMANDS_PER_TURN {
+            let Some(command) = self.parts.inbox.next() else { break };
+            self.obey(now, command);
+        }
+        true
+    }
+
+    /// Carries out a command.
+    pub(super) fn obey(&mut self, now: Time, command: Command) {
+        match command {
+            Command::Submit(purpose, submission) => self.submit(now, purpose, submission),
+            Command::Batch(purpose, batch) => {
+                batch.into_iter().for_each(|one| self.submit(now, purpose, one));
+            }
+            Command::CleanupBegins => self.cleanups += 1,
+            Command::CleanupEnds => self.cleanups -= 1,
+            Command::Withdraw(ticket) => self.withdraw(now, &ticket),
+            Command::AddAuth(auth, token) => self.add_auth(now, auth, token),
+            Command::Unwatch { by, path } => self.unwatch(now, by, &path),
+            Command::RemoveWatches { kinds, path } => {
+                for by in kinds {
+                    let gone = |listener: &Listener| {
+                        listener.remove(*by, &path);
+                        true
+                    };
+                    self.parts.session.unwatch(now, *by, &path, gone);
+                }
+            }
+            Command::UpdateServers(servers) => self.parts.session.update_servers(now, servers),
+            Command::Close(done, limit) => self.close(now, limit, Token::Closer(done)),
+            Command::Detach(credentials) => {
+                self.announce_closing();
+                self.detaching = Some(credentials);
+            }
+        }
+    }
+
+    fn submit(&mut self, now: Time, purpose: Purpose, submission: Submission) {
+        let leaves = self.detaching.is_some() || self.closing.is_some();
+        if leaves && purpose == Purpose::Use {
+            self.parts.inbox.free(submission.cost());
+            return submission.refuse(SessionEnd::Closed);
+        }
+        let request = match submission {
+            Submission::Sweep(sweep) => return self.sweep(now, sweep),
+            Submission::Request(request) => return self.request(now, request),
+            Submission::Create(create, cost) => Token::of(self.attempts.start(*create, cost)),
+        };
+        self.parts.session.submit(now, request);
+    }
+
+    fn request(&mut self, now: Time, mut request: Outgoing<Token, Listener>) {
+        let Token::Caller(caller) = &mut request.token else {
+            self.parts.session.submit(now, request);
+            return;
+        };
+        caller.since = now.since_epoch();
+        let ticket = caller.ticket.clone();
+        if ticket.as_ref().is_some_and(|ticket| !ticket.take()) {
+            // Its caller has given up already.
+            self.parts.inbox.free(caller.cost);
+            return;
+        }
+        let place = self.parts.session.submit(now, request);
+        if let Some(ticket) = ticket {
+            ticket.put(place);
+        }
     }
 
     pub(super) fn now(&self) -> Time {

@@ -1,7 +1,7 @@
 //! Connections: the only place that touches a socket.
 
 use std::{
-    fmt, io,
+    io,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -19,16 +19,6 @@ pub(crate) enum Link {
     Down,
     Dialing(BoxFuture<'static, io::Result<Box<dyn Transport>>>),
     Up(Box<dyn Transport>),
-}
-
-impl fmt::Debug for Link {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Down => "Down",
-            Self::Dialing(_) => "Dialing",
-            Self::Up(_) => "Up",
-        })
-    }
 }
 
 impl Link {

@@ -54,8 +54,7 @@ pub trait Resolve: Send + Sync + 'static {
 }
 
 /// The system's resolver.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemResolver;
+struct SystemResolver;
 
 impl Resolve for SystemResolver {
     fn resolve(&self, server: &str) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {

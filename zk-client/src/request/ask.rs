@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use zk_proto::{
-    AclList, Str, WatcherType, Zxid,
+    AclList, ErrorCode, OpCode, Str, WatcherType, Zxid,
     frame::RequestFrame,
-    path::{Naming, PathError},
+    path::Naming,
     request::{
         AddWatchRequest, CheckWatchesRequest, DeleteRequest, ExistsRequest, GetAclRequest,
         GetAllChildrenNumberRequest, GetChildren2Request, GetDataRequest, GetEphemeralsRequest,
@@ -21,7 +21,7 @@ use super::{
 use crate::{
     carry::version::expected,
     chroot::Chroot,
-    error::Cause,
+    error::{CallError, Cause},
     watch::{Listener, Watch, WatchMode},
 };
 
@@ -115,25 +115,6 @@ pub(crate) struct Call {
     pub(crate) asked: Asked,
 }
 
-/// Why there is nothing to submit.
-pub(crate) enum Refusal {
-    Cause(Cause),
-    /// The servers turned out not to have persistent watches.
-    NoAddWatch,
-}
-
-impl From<Cause> for Refusal {
-    fn from(cause: Cause) -> Self {
-        Self::Cause(cause)
-    }
-}
-
-impl From<PathError> for Refusal {
-    fn from(error: PathError) -> Self {
-        Self::Cause(error.into())
-    }
-}
-
 impl Target<'_> {
     /// Encodes a request.
     pub(crate) fn frame<R: Request>(&self, request: &R) -> RequestFrame {
@@ -167,10 +148,13 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// Encodes the request.
-    pub(super) fn call(self, target: Target<'_>) -> Result<Call, Refusal> {
+    /// Encodes the request. The error is why there is nothing to submit.
+    pub(super) fn call<E: CallError>(self, target: Target<'_>) -> Result<Call, E> {
         let handle = target.handle;
-        let resolve = |path: &'a str| handle.chroot.resolve(path, Naming::Exact);
+        let refuse = |cause| E::not_sent(cause);
+        let resolve = |path: &'a str| {
+            handle.chroot.resolve(path, Naming::Exact).map_err(|error| E::not_sent(error.into()))
+        };
         Ok(match self {
             Self::Node { what, path, arm } => {
                 let path = resolve(path)?;
@@ -183,7 +167,9 @@ impl<'a> Ask<'a> {
                 Call { watch, ..Call::read(frame) }
             }
             Self::Ephemerals(prefix) if !prefix.starts_with('/') => {
-                return Err(Cause::InvalidArgument("a prefix of paths begins with a slash").into());
+                return Err(refuse(Cause::InvalidArgument(
+                    "a prefix of paths begins with a slash",
+                )));
             }
             Self::Ephemerals(prefix) => {
                 let absolute = handle.chroot.prefix(prefix);
@@ -193,7 +179,7 @@ impl<'a> Ask<'a> {
             Self::WhoAmI => Call::read(target.frame(&WhoAmIRequest)),
             Self::Watch { path, mode, capacity } => {
                 if handle.shared.level.lacks_add_watch() {
-                    return Err(Refusal::NoAddWatch);
+                    return Err(E::answered(OpCode::ADD_WATCH, ErrorCode::UNIMPLEMENTED));
                 }
                 let (path, by) = (resolve(path)?, mode.by());
                 let mode = mode.on_wire();
@@ -207,23 +193,23 @@ impl<'a> Ask<'a> {
                 Call { watch, ..Call::read(frame) }
             }
             Self::Set { path, data, version } => {
-                let (version, path) = (expected(version)?, resolve(path)?);
+                let (version, path) = (expected(version).map_err(refuse)?, resolve(path)?);
                 let (path, data) = (Str::from(&*path), Some(data));
                 Call::write(target.frame(&SetDataRequest { path, data, version }))
             }
             Self::SetAcl { path, acl, version } => {
-                let (version, path) = (expected(version)?, resolve(path)?);
+                let (version, path) = (expected(version).map_err(refuse)?, resolve(path)?);
                 let path = Str::from(&*path);
                 Call::write(target.frame(&SetAclRequest { path, acl, version }))
             }
             Self::Delete { path, version, on_loss } => {
-                let (version, path) = (expected(version)?, resolve(path)?);
+                let (version, path) = (expected(version).map_err(refuse)?, resolve(path)?);
                 let path = Str::from(&*path);
                 Call { on_loss, ..Call::write(target.frame(&DeleteRequest { path, version })) }
             }
-            Self::Reconfig(members) => Call::write(members.frame(target)?),
+            Self::Reconfig(members) => Call::write(members.frame(target).map_err(refuse)?),
             Self::Several(ops) => {
-                let (frame, instead) = ops.frames(handle)?;
+                let (frame, instead) = ops.frames(handle).map_err(refuse)?;
                 let on_loss = if ops.write() { OnLoss::Report } else { OnLoss::Resend };
                 let asked = ops.asked(&handle.chroot);
                 Call { frame, on_loss, watch: None, instead, asked }

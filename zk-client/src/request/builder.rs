@@ -3,13 +3,13 @@
 use std::{fmt, future::IntoFuture, marker::PhantomData, time::Duration};
 
 use zk_proto::{
-    ErrorCode, OpCode,
+    ErrorCode,
     session::{Answer, WatchBy},
 };
 
 use super::{
     answer::{ReadAnswer, Unread},
-    ask::{Arm, Ask, Refusal, Target},
+    ask::{Arm, Ask, Target},
     call_options::Admission,
     pending::Pending,
 };
@@ -88,10 +88,7 @@ impl<T, E: CallError> Request<'_, T, E> {
         let Self { target, ask, read, .. } = self;
         match ask.call(target) {
             Ok(call) => Pending::start(target, call, read, admission),
-            Err(Refusal::Cause(cause)) => Pending::failed(E::not_sent(cause)),
-            Err(Refusal::NoAddWatch) => {
-                Pending::failed(E::answered(OpCode::ADD_WATCH, ErrorCode::UNIMPLEMENTED))
-            }
+            Err(error) => Pending::failed(error),
         }
     }
 }

@@ -13,8 +13,7 @@ use crate::{
     carry::{attempt::ProtectedCreate, level::Level, session::Session},
     chroot::Chroot,
     driver::{
-        cleanup::Cleanup,
-        command::{Command, Commands, Purpose, Submission},
+        command::{Cleanup, Command, Commands, Purpose, Submission},
         frames::Frames,
     },
     error::SessionEnd,
@@ -156,14 +155,8 @@ impl Handle {
 }
 
 /// Values of libraries built on the session: one per type.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Extensions(pub(crate) Mutex<Vec<Arc<dyn Any + Send + Sync>>>);
-
-impl fmt::Debug for Extensions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Extensions")
-    }
-}
 
 /// Spawns tasks.
 pub(crate) struct Spawn(Arc<dyn Fn(BoxFuture<'static, ()>) + Send + Sync>);

@@ -3,7 +3,7 @@
 //! | module | concern |
 //! |---|---|
 //! | `client` | the client as requests use it |
-//! | `read`, `write`, `multi`, `watches`, `session`, `config` | methods of the client, their options, how their replies are read |
+//! | `read`, `write`, `multi`, `watches`, `config` | methods of the client, their options, how their replies are read |
 //! | `create` | creating nodes: the same |
 //! | `builder` | a request that has not been submitted |
 //! | `ask`, `ops` | what requests ask for, and their encoding; several operations in one request |
@@ -25,7 +25,6 @@ mod multi;
 mod ops;
 pub(crate) mod pending;
 mod read;
-mod session;
 pub(crate) mod watch_stream;
 mod watches;
 mod write;

@@ -193,7 +193,7 @@ impl<T, E: CallError> Pending<T, E> {
 }
 
 impl Pending<(), ReadError> {
-    pub(super) fn add_auth(handle: &Handle, auth: Auth) -> Self {
+    pub(crate) fn add_auth(handle: &Handle, auth: Auth) -> Self {
         let (op, (reply, outcome)) = (OpCode::AUTH, oneshot::channel());
         handle.command(Command::AddAuth(auth, Token::Caller(Caller::new(op, reply, None))));
         let context = ReplyContext {

@@ -1,13 +1,13 @@
-//! Reads of nodes.
+//! Reads of nodes, and of what servers know of the session.
 
 use std::{borrow::Cow, fmt};
 
 use bytes::Bytes;
 use zk_proto::{
-    AclList, ErrorCode, List, Stat, Text, Zxid,
+    AclList, ClientInfo, ErrorCode, List, Stat, Text, Zxid,
     request::{
         ExistsResponse, GetAclResponse, GetAllChildrenNumberResponse, GetChildren2Response,
-        GetDataView, SyncResponse,
+        GetDataView, GetEphemeralsResponse, SyncResponse, WhoAmIResponse,
     },
     session::{Answer, WatchBy},
 };
@@ -131,6 +131,44 @@ impl Client {
     pub(crate) const fn synced(&self) -> Request<'_, Zxid, ReadError> {
         Request::new(self.target(), Ask::node(What::Sync, "/"), |answer, _| {
             body::<SyncResponse>(&answer).map(|_| answer.zxid)
+        })
+    }
+
+    /// The paths of this session's ephemeral nodes that begin with `prefix`, unordered. The prefix is not limited to
+    /// whole components: `/a` matches `/ab` too. `/` matches all; a client with a chroot sees only those inside. Since
+    /// 3.6.
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
+    /// for path in zk.ephemerals("/locks/").await? {
+    ///     println!("{path} goes with the session");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn ephemerals<'a>(&'a self, prefix: &'a str) -> Request<'a, Vec<String>, ReadError> {
+        Request::new(self.target(), Ask::Ephemerals(prefix), |answer, context| {
+            let GetEphemeralsResponse { ephemerals } = body(&answer)?;
+            // A chroot is a prefix of its siblings' names too.
+            let inside = ephemerals.strs().filter(|path| context.chroot.contains(path));
+            Ok(inside.map(|path| context.chroot.relative(&path).to_owned()).collect())
+        })
+    }
+
+    /// The identities of this session as its server knows them, one entry each, unordered. Since 3.7.
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
+    /// for identity in zk.who_am_i().await? {
+    ///     println!("{} {}", identity.auth_scheme, identity.user);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn who_am_i(&self) -> Request<'_, Vec<ClientInfo>, ReadError> {
+        Request::new(self.target(), Ask::WhoAmI, |answer, _| {
+            let WhoAmIResponse { client_info } = body(&answer)?;
+            Ok(client_info.iter().collect())
         })
     }
 }
