@@ -185,10 +185,18 @@ impl<C: Charged> Inbox<C> {
         if state.abandoned {
             return Poll::Ready(false);
         }
-        if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            state.waker = Some(cx.waker().clone());
+        if state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            return Poll::Pending;
         }
-        Poll::Pending
+        drop(state);
+        // Cloning and dropping a waker runs foreign code: not under the lock.
+        let waker = cx.waker().clone();
+        let mut state = self.shared.lock();
+        let before = state.waker.replace(waker);
+        let waits = state.commands.is_empty() && !state.abandoned;
+        drop(state);
+        drop(before);
+        if waits { Poll::Pending } else { self.poll(cx) }
     }
 
     /// Returns the oldest of the commands taken.
