@@ -70,6 +70,11 @@ impl Rng {
         self.below(times) == 0
     }
 
+    /// Whether something happens that happens so many times out of a thousand.
+    pub const fn per_mille(&mut self, times: u64) -> bool {
+        self.below(1000) < times
+    }
+
     /// An index of something of this length.
     #[expect(clippy::cast_possible_truncation, reason = "below an index")]
     pub const fn index(&mut self, len: usize) -> usize {
@@ -87,6 +92,11 @@ impl Rng {
     /// So many whole milliseconds.
     pub const fn millis(&mut self, low: u64, high: u64) -> Duration {
         Duration::from_millis(self.within(low, high))
+    }
+
+    /// From `least` up to, but not including, `most` microseconds.
+    pub const fn micros(&mut self, least: u64, most: u64) -> Duration {
+        Duration::from_micros(least + self.below(most - least))
     }
 
     /// A random order (Fisher and Yates).

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    fault::{Fault, Planned, When},
+    fault::{Planned, When, all},
     plan::Plan,
     report::Report,
     soak::{Found, attempt},
@@ -22,7 +22,7 @@ pub struct Scope {
     pub depth: usize,
 }
 
-/// Runs [`Plan::small`] under every schedule in scope: each fault of [`Fault::all`] before each delivery,
+/// Runs [`Plan::small`] under every schedule in scope: each fault before each delivery,
 /// alone or in each ordered pair.
 ///
 /// Time is not enumerated, nor is the order of deliveries: bytes take a millisecond each way.
@@ -40,9 +40,13 @@ pub fn exhaust(scope: Scope) -> Result<Report, Box<Found>> {
         Ok(())
     };
     attempt(Vec::new())?;
-    let all = Fault::all(2, 2);
-    let planned =
-        |delivery, fault| Planned { when: When::Delivery(delivery), fault, duration: DURATION };
+    let all = all(2, 2);
+    let planned = |delivery, (fault, target)| Planned {
+        when: When::Delivery(delivery),
+        fault,
+        target,
+        duration: DURATION,
+    };
     for first in (0..scope.depth).filter(|_| scope.faults > 0) {
         for fault in &all {
             let fault = planned(first, *fault);

@@ -7,7 +7,7 @@
 //! | module | concern |
 //! |---|---|
 //! | `plan`, `fault` | a run as data: who takes part, and what goes wrong when |
-//! | `schedule`, `rng` | what happens next; chance |
+//! | `schedule` | what happens next |
 //! | `world`, `link`, `client` | bytes on their way between sessions and servers |
 //! | `run` | the shape of a run, and how each fault begins and ends |
 //! | `workload` | what users ask for |
@@ -39,7 +39,6 @@ mod fault;
 mod link;
 mod plan;
 mod report;
-mod rng;
 mod run;
 mod schedule;
 mod soak;
@@ -51,7 +50,7 @@ mod world;
 pub use self::{
     book::Checked,
     exhaustive::{Scope, exhaust},
-    fault::{Fault, Planned, When},
+    fault::{Planned, When},
     plan::Plan,
     report::{Coverage, Report},
     run::{Failure, run},

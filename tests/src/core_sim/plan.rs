@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use zk_testkit::sim::Rng;
+
 use super::{
     fault::{self, Planned},
-    rng::Rng,
     workload::Wish,
 };
 
@@ -45,14 +46,14 @@ impl Plan {
     pub fn of_seed(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let clients = 1 + rng.index(5);
-        let members = rng.pick(&[1, 1, 3, 3, 5]);
-        let timeout = Duration::from_millis(rng.pick(&[1_000, 2_500, 4_000, 10_000]));
+        let members = *rng.pick(&[1, 1, 3, 3, 5]);
+        let timeout = Duration::from_millis(*rng.pick(&[1_000, 2_500, 4_000, 10_000]));
         let heal = timeout * 12;
         let count = 4 + rng.index(28);
         let span = (timeout / 2, heal - timeout / 2);
         let mut faults = fault::schedule(&mut rng, count, (clients, members), span, timeout);
-        let latency = rng.pick(&[(50, 400), (200, 5_000), (20, 60_000)]);
-        let (is_cramped, splits) = (rng.chance(500), rng.pick(&[100, 600]));
+        let latency = *rng.pick(&[(50, 400), (200, 5_000), (20, 60_000)]);
+        let (is_cramped, splits) = (rng.per_mille(500), *rng.pick(&[100, 600]));
         faults.extend(fault::breaks(&mut rng, clients, heal));
         Self {
             seed,

@@ -9,6 +9,7 @@ use zk_proto::{
     Time,
     session::{Outcome, Over, State},
 };
+use zk_testkit::sim::Fault;
 
 use super::{book::Checked, fault::KINDS, schedule::Happening};
 
@@ -22,8 +23,8 @@ pub(crate) const STATES: [&str; 3] = ["apart", "connected", "over"];
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Coverage {
-    /// Faults that have fired, by kind and by the state of the session that they struck.
-    pub fired: BTreeMap<&'static str, [u64; STATES.len()]>,
+    /// Faults that have fired and what they struck, by the state of the session that they struck.
+    pub fired: BTreeMap<(Fault, &'static str), [u64; STATES.len()]>,
     /// Handshakes that succeeded, sessions that were told of a loss, and those that expired.
     pub connected: u64,
     /// Connections lost.
@@ -61,7 +62,7 @@ impl Coverage {
 
     fn add(&mut self, other: &Self) {
         for (kind, counts) in &other.fired {
-            let sums = self.fired.entry(kind).or_default();
+            let sums = self.fired.entry(*kind).or_default();
             sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
         self.connected += other.connected;
@@ -191,9 +192,10 @@ impl fmt::Display for Report {
             coverage.expired,
             coverage.expired_by_servers,
         )?;
-        writeln!(f, "{:<18}{:>12}{:>12}{:>12}", "fault", STATES[0], STATES[1], STATES[2])?;
-        for (kind, [apart, connected, over]) in &coverage.fired {
-            writeln!(f, "{kind:<18}{apart:>12}{connected:>12}{over:>12}")?;
+        writeln!(f, "{:<24}{:>12}{:>12}{:>12}", "fault", STATES[0], STATES[1], STATES[2])?;
+        for ((fault, of), [apart, connected, over]) in &coverage.fired {
+            let kind = format!("{} {of}", fault.name());
+            writeln!(f, "{kind:<24}{apart:>12}{connected:>12}{over:>12}")?;
         }
         Ok(())
     }

@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use zk_proto::{Time, session::LinkError};
-use zk_testkit::server::Member;
+use zk_testkit::{
+    server::Member,
+    sim::{Fault, Target},
+};
 
 use super::{
-    fault::{Fault, When},
+    fault::{Planned, When},
+    link::Link,
     plan::{Plan, script},
     report::Report,
     schedule::Happening,
@@ -149,7 +153,7 @@ impl World<'_> {
             Happening::Ask { client } => self.ask(client),
             Happening::Reborn { client } => self.reborn(client),
             Happening::Fault { number } => self.strike(number),
-            Happening::Mend { number } => self.mend(self.plan.faults[number].fault),
+            Happening::Mend { number } => self.mend(self.plan.faults[number]),
             Happening::Phase => self.phase(),
         }
     }
@@ -226,131 +230,105 @@ impl World<'_> {
         }
         self.schedule.plan(self.now.after(planned.duration), Happening::Mend { number });
         let until = self.now.after(planned.duration);
-        let struck = match planned.fault {
-            Fault::Reset(it)
-            | Fault::Fin(it)
-            | Fault::BlackHole(it)
-            | Fault::BlackHoleUp(it)
-            | Fault::BlackHoleDown(it)
-            | Fault::Stall(it)
-            | Fault::Slow(it)
-            | Fault::Crumbs(it)
-            | Fault::Frail(it)
-            | Fault::Pause(it)
-            | Fault::Isolate(it)
-            | Fault::Expire(it) => it,
+        let struck = match planned.target {
+            Target::Client(client) => client as usize,
             _ => 0,
         };
         let book = &self.clients[struck].book;
         let state = if book.over.is_some() { 2 } else { usize::from(book.connected) };
-        self.coverage.fired.entry(planned.fault.kind().1).or_default()[state] += 1;
-        self.begin(planned.fault, until);
+        self.coverage.fired.entry(planned.kind()).or_default()[state] += 1;
+        self.begin(planned.fault, planned.target, until);
     }
 
-    fn begin(&mut self, fault: Fault, until: Time) {
-        let now = self.now;
-        match fault {
-            Fault::Reset(client) => {
-                if let Some(link) = self.clients[client].link {
-                    self.reset(link);
-                }
+    fn begin(&mut self, fault: Fault, target: Target, until: Time) {
+        match target {
+            Target::Client(client) | Target::Path(client, _) => {
+                self.strike_client(fault, client as usize, until);
             }
-            Fault::Fin(client) => self.with_link(client, |world, link| {
-                let at = now.after(world.latency(client));
-                let down = world.links[link].down.arrival(at);
-                world.schedule.plan(down, Happening::DownEnd { link, why: LinkError::Closed });
-                let up = world.links[link].up.arrival(at);
-                world.schedule.plan(up, Happening::UpEnd { link });
-            }),
-            Fault::BlackHole(client) => self.with_link(client, |world, link| {
-                world.links[link].up.is_hole = true;
-                world.links[link].down.is_hole = true;
-            }),
-            Fault::BlackHoleUp(client) => {
-                self.with_link(client, |world, link| world.links[link].up.is_hole = true);
-            }
-            Fault::BlackHoleDown(client) => {
-                self.with_link(client, |world, link| world.links[link].down.is_hole = true);
-            }
-            Fault::Stall(client) => self.with_link(client, |world, link| {
-                world.links[link].up.stalled = until;
-                world.links[link].down.stalled = until;
-            }),
-            Fault::Slow(client) => self.clients[client].slow = self.plan.timeout / 8,
-            Fault::Crumbs(client) => self.clients[client].in_crumbs = true,
-            Fault::Frail(client) => {
-                self.clients[client].is_frail = true;
-                self.with_link(client, Self::weaken);
-            }
-            Fault::Pause(client) => self.clients[client].is_paused = true,
-            Fault::Isolate(client) => {
-                self.clients[client].is_isolated = true;
-                self.begin(Fault::BlackHole(client), until);
-            }
-            Fault::Expire(client) => {
-                if let Some(session) = self.clients[client].book.id {
-                    self.forced.insert(session);
-                    self.ensemble.expire(now, session);
-                    self.pump();
-                }
-            }
-            Fault::Refuse(member) => {
-                self.refusing.insert(member);
-            }
-            Fault::Hang(member) => {
-                self.hanging.insert(member);
-            }
-            _ => self.strike_members(fault),
-        }
-    }
-
-    fn strike_members(&mut self, fault: Fault) {
-        let now = self.now;
-        match fault {
-            Fault::Stop(member) => self.ensemble.stop(now, Member(member)),
-            Fault::CutOff(member) => {
-                self.coverage.has_cut_off = true;
-                self.ensemble.cut_off(now, Member(member));
-            }
-            Fault::Lag(member) => {
-                self.ensemble.set_lag(now, Member(member), self.plan.timeout / 10);
-            }
-            Fault::DropConnections(member) => {
-                self.ensemble.drop_connections(now, Some(Member(member)));
-            }
-            Fault::Depose => self.ensemble.depose(now),
-            _ => {}
+            Target::Member(member) => self.strike_member(fault, member),
+            Target::All => self.ensemble.depose(self.now),
         }
         self.pump();
     }
 
-    fn with_link(&mut self, client: usize, act: impl FnOnce(&mut Self, usize)) {
-        if let Some(link) = self.clients[client].link {
-            act(self, link);
+    fn strike_client(&mut self, fault: Fault, client: usize, until: Time) {
+        let now = self.now;
+        match fault {
+            Fault::Slow => self.clients[client].slow = self.plan.timeout / 8,
+            Fault::Choppy => self.clients[client].in_crumbs = true,
+            Fault::Stall => self.clients[client].is_paused = true,
+            Fault::Flap => self.clients[client].is_frail = true,
+            Fault::Isolate => self.clients[client].is_isolated = true,
+            Fault::Expire => {
+                if let Some(session) = self.clients[client].book.id {
+                    self.forced.insert(session);
+                    self.ensemble.expire(now, session);
+                }
+            }
+            _ => {}
+        }
+        let Some(link) = self.clients[client].link else { return };
+        let [up, down] = {
+            let link = &mut self.links[link];
+            [&mut link.up, &mut link.down]
+        };
+        match fault {
+            Fault::Reset => self.reset(link),
+            Fault::Finish => {
+                let at = now.after(self.latency(client));
+                let Link { up, down, .. } = &mut self.links[link];
+                let (up, down) = (up.arrival(at), down.arrival(at));
+                self.schedule.plan(down, Happening::DownEnd { link, why: LinkError::Closed });
+                self.schedule.plan(up, Happening::UpEnd { link });
+            }
+            Fault::Forget | Fault::Isolate => (up.is_hole, down.is_hole) = (true, true),
+            Fault::HoleUp => up.is_hole = true,
+            Fault::HoleDown => down.is_hole = true,
+            // Even if the client has left by then, and lives on another connection.
+            Fault::Late => (up.stalled, down.stalled) = (until, until),
+            Fault::Flap => self.weaken(link),
+            _ => {}
+        }
+    }
+
+    fn strike_member(&mut self, fault: Fault, member: usize) {
+        let (now, number) = (self.now, Member(member));
+        match fault {
+            Fault::Kill => self.ensemble.stop(now, number),
+            Fault::CutOff => {
+                self.coverage.has_cut_off = true;
+                self.ensemble.cut_off(now, number);
+            }
+            Fault::Lag => self.ensemble.set_lag(now, number, self.plan.timeout / 10),
+            Fault::Finish => self.ensemble.drop_connections(now, Some(number)),
+            Fault::Refuse => drop(self.refusing.insert(member)),
+            Fault::Silent => drop(self.hanging.insert(member)),
+            _ => {}
         }
     }
 
     /// A fault ends. Harmless if it has ended before.
-    pub(crate) fn mend(&mut self, fault: Fault) {
+    fn mend(&mut self, Planned { fault, target, .. }: Planned) {
         let now = self.now;
-        match fault {
-            Fault::Slow(client) => self.clients[client].slow = Duration::ZERO,
-            Fault::Crumbs(client) => self.clients[client].in_crumbs = false,
-            Fault::Frail(client) => {
-                self.clients[client].is_frail = false;
-                self.with_link(client, |world, link| world.links[link].frail = None);
+        match (fault, target) {
+            (Fault::Slow, Target::Client(it)) => self.clients[it as usize].slow = Duration::ZERO,
+            (Fault::Choppy, Target::Client(it)) => self.clients[it as usize].in_crumbs = false,
+            (Fault::Isolate, Target::Client(it)) => self.clients[it as usize].is_isolated = false,
+            (Fault::Stall, Target::Client(it)) => self.awake(it as usize),
+            (Fault::Flap, Target::Client(it)) => {
+                let client = &mut self.clients[it as usize];
+                client.is_frail = false;
+                if let Some(link) = client.link {
+                    self.links[link].frail = None;
+                }
             }
-            Fault::Pause(client) => self.awake(client),
-            Fault::Isolate(client) => self.clients[client].is_isolated = false,
-            Fault::Refuse(member) => {
-                self.refusing.remove(&member);
+            (Fault::Refuse, Target::Member(member)) => drop(self.refusing.remove(&member)),
+            (Fault::Silent, Target::Member(member)) => drop(self.hanging.remove(&member)),
+            (Fault::Kill, Target::Member(member)) => self.ensemble.start(now, Member(member)),
+            (Fault::CutOff, Target::Member(member)) => self.ensemble.rejoin(now, Member(member)),
+            (Fault::Lag, Target::Member(member)) => {
+                self.ensemble.set_lag(now, Member(member), Duration::ZERO);
             }
-            Fault::Hang(member) => {
-                self.hanging.remove(&member);
-            }
-            Fault::Stop(member) => self.ensemble.start(now, Member(member)),
-            Fault::CutOff(member) => self.ensemble.rejoin(now, Member(member)),
-            Fault::Lag(member) => self.ensemble.set_lag(now, Member(member), Duration::ZERO),
             _ => {}
         }
         self.pump();
@@ -369,7 +347,7 @@ impl World<'_> {
         match self.ending {
             Ending::Trouble => {
                 for planned in &self.plan.faults {
-                    self.mend(planned.fault);
+                    self.mend(*planned);
                 }
                 self.ending = Ending::Healed(self.now.after(self.bound()));
             }

@@ -6,12 +6,17 @@ use zk_proto::{
     ErrorCode, EventType, Time, Zxid,
     session::{Answer, NodeEvent, Outcome, WatchBy, WatchNotice},
 };
-use zk_testkit::server::{Committed, NodeKind, Stamp, Txn};
+use zk_testkit::{
+    server::{Committed, NodeKind, Stamp, Txn},
+    sim::{Fault, Target},
+};
 
 use super::{
-    Fault, Plan, Planned, Scope, When,
+    Plan, Planned, Scope, When,
     book::{Asked, Book},
-    exhaust, run, soak,
+    exhaust,
+    fault::{KINDS, all},
+    run, soak,
     truth::Truth,
     watching::Watching,
 };
@@ -30,7 +35,8 @@ fn runs_made_up_from_seeds_break_no_promise() {
 fn each_fault_before_each_of_the_first_twelve_deliveries_breaks_no_promise() {
     let scope = Scope { faults: 1, depth: 12 };
     let report = exhaust(scope).unwrap_or_else(|found| panic!("{found}"));
-    assert_eq!(report.runs, 1 + 12 * Fault::all(2, 2).len() as u64);
+    assert_eq!(report.runs, 1 + 12 * all(2, 2).len() as u64);
+    assert_eq!(report.coverage.fired.len(), KINDS);
     assert!(report.coverage.fired.values().all(|counts| counts.iter().sum::<u64>() >= 12));
 }
 
@@ -80,7 +86,8 @@ fn the_same_plan_is_the_same_run() {
 fn a_fault_that_lasts_is_seen_in_what_is_counted() {
     let fault = Planned {
         when: When::At(Time::new(Duration::from_secs(1))),
-        fault: Fault::Isolate(0),
+        fault: Fault::Isolate,
+        target: Target::Client(0),
         duration: Duration::from_secs(4),
     };
     let report = run(&Plan::small(vec![fault])).expect("no promise is broken");

@@ -11,8 +11,9 @@ use zk_proto::{
     },
     session::{OnLoss, Outgoing, Patience, WatchBy, WatchIntent},
 };
+use zk_testkit::sim::Rng;
 
-use super::{book::Asked, rng::Rng, truth::mark, watching::Watching};
+use super::{book::Asked, truth::mark, watching::Watching};
 
 /// Nodes that come and go, and one that is always there to be written in multis.
 const PATHS: [&str; 6] = ["/a", "/b", "/a/x", "/b/x", "/b/y", "/log"];
@@ -39,8 +40,8 @@ pub(crate) enum Wish {
 impl Wish {
     /// For somebody who has so many watches, and so many persistent ones.
     pub(crate) fn any(rng: &mut Rng, (watches, persistent): (usize, usize)) -> Self {
-        let path = rng.pick(&PATHS);
-        let watch = watches < WATCHES_MAX.0 && rng.chance(400);
+        let path = *rng.pick(&PATHS);
+        let watch = watches < WATCHES_MAX.0 && rng.per_mille(400);
         let follow = persistent < WATCHES_MAX.1;
         match rng.below(100) {
             0..=14 => Self::Create(path, CreateFlags::PERSISTENT),
@@ -48,10 +49,10 @@ impl Wish {
             25..=27 => Self::Create("/b/s-", CreateFlags::EPHEMERAL_SEQUENTIAL),
             28..=44 => Self::Set(path),
             45..=52 => Self::Delete(path),
-            53..=57 => Self::DeleteMarked(rng.pick(&PATHS[..5])),
+            53..=57 => Self::DeleteMarked(*rng.pick(&PATHS[..5])),
             58..=69 => Self::Get(path, watch),
             70..=81 => Self::Exists(path, watch),
-            82..=91 => Self::Children(rng.pick(&["/", "/a", "/b"]), watch),
+            82..=91 => Self::Children(*rng.pick(&["/", "/a", "/b"]), watch),
             92..=93 if follow => Self::Follow("/a", AddWatchMode::PERSISTENT),
             94..=95 if follow => Self::Follow("/b", AddWatchMode::PERSISTENT_RECURSIVE),
             96 if follow => Self::Follow("/", AddWatchMode::PERSISTENT_RECURSIVE),

@@ -10,14 +10,16 @@ use zk_proto::{
     SessionId, Time,
     session::{Config, LinkError, Output},
 };
-use zk_testkit::server::{self, Conn, Ensemble, Member};
+use zk_testkit::{
+    server::{self, Conn, Ensemble, Member},
+    sim::Rng,
+};
 
 use super::{
     client::Client,
     link::{Heard, Link},
     plan::{Plan, TICK},
     report::{Coverage, Trace},
-    rng::Rng,
     schedule::{Happening, Schedule},
     truth::Truth,
 };
@@ -243,7 +245,7 @@ impl<'a> World<'a> {
         }
         let in_crumbs = self.clients[client].in_crumbs;
         let outbound_len = self.clients[client].session.outbound().len();
-        let all = !in_crumbs && (self.plan.is_scripted || self.rng.chance(950));
+        let all = !in_crumbs && (self.plan.is_scripted || self.rng.per_mille(950));
         let count = if all { outbound_len } else { 1 + self.rng.index(outbound_len.min(40)) };
         let bytes = self.clients[client].session.outbound().split_to(count).freeze();
         for token in self.links[link].tap.takes(count) {
@@ -289,7 +291,7 @@ impl<'a> World<'a> {
         let mut rest = bytes.clone();
         while !rest.is_empty() {
             let whole = !self.clients[client].in_crumbs;
-            let split = !self.plan.is_scripted && self.rng.chance(self.plan.splits);
+            let split = !self.plan.is_scripted && self.rng.per_mille(self.plan.splits);
             let count = match (whole, split) {
                 (true, false) => rest.len(),
                 (true, true) => 1 + self.rng.index(rest.len()),

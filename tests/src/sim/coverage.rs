@@ -12,9 +12,6 @@ pub const SEEDS_FOR_ALL: u64 = 1000;
 /// How often each class of faults has to have hit somebody by then.
 const HITS_MIN: u64 = 10;
 
-/// Classes that clients, their workloads and the network bring about without a schedule.
-const UNSCHEDULED: [&str; 6] = ["C5", "C14", "N9", "N12", "V18", "V19"];
-
 /// Virtual milliseconds from on which clients have to have gone through everything: ten minutes for each.
 const LONG: u64 = SEEDS_FOR_ALL * 600_000;
 
@@ -99,17 +96,17 @@ pub struct Coverage {
 impl Coverage {
     pub(super) fn of(fired: &Fired, counts: &Counts, simulated: u64) -> Self {
         let mut coverage = Self::default();
-        for class in classes() {
+        for &class in Fault::ALL {
             let total = fired.total(class);
             if total < HITS_MIN {
-                coverage.rare.push((class, total));
+                coverage.rare.push((class.name(), total));
             }
-            let cells = fired.0.get(class).copied().unwrap_or_default();
+            let cells = fired.0.get(&class).copied().unwrap_or_default();
             for (doing, count) in Doing::ALL.into_iter().zip(cells) {
                 if can_be(class, doing) {
                     coverage.cells += 1;
                     if count == 0 {
-                        coverage.empty.push((class, doing.name()));
+                        coverage.empty.push((class.name(), doing.name()));
                     }
                 }
             }
@@ -153,18 +150,15 @@ fn must_happen() -> impl Iterator<Item = (&'static str, u64)> {
     MUST_HAPPEN.into_iter().chain(GRANTS.map(|grant| (grant, GRANTS_MIN)))
 }
 
-/// All classes of faults.
-fn classes() -> impl Iterator<Item = &'static str> {
-    Fault::ALL.iter().map(|fault| fault.name()).chain(UNSCHEDULED)
-}
-
 /// Whether a class can meet a state at all.
-fn can_be(class: &str, doing: Doing) -> bool {
+const fn can_be(class: Fault, doing: Doing) -> bool {
     match class {
         // These meet whoever dials, and who is idle does not.
-        "N1" | "N2" | "N3" | "N16" | "V7" => doing != Doing::Idle,
+        Fault::Refuse | Fault::SynHole | Fault::Silent | Fault::Unresolved | Fault::Disown => {
+            !matches!(doing, Doing::Idle)
+        }
         // This is a way to end a session, and this is a session that comes back.
-        "C5" | "V18" => matches!(doing, Doing::Handshake | Doing::Closing),
+        Fault::DropHandles | Fault::XidWrap => matches!(doing, Doing::Handshake | Doing::Closing),
         _ => true,
     }
 }
@@ -174,7 +168,7 @@ mod tests {
     use super::*;
 
     fn full() -> (Fired, Counts) {
-        let fired = Fired(classes().map(|class| (class, [HITS_MIN; 6])).collect());
+        let fired = Fired(Fault::ALL.iter().map(|class| (*class, [HITS_MIN; 6])).collect());
         (fired, must_happen().collect())
     }
 
@@ -190,21 +184,21 @@ mod tests {
     #[test]
     fn a_class_that_was_rare_is_named_and_not_enough() {
         let (mut fired, counts) = full();
-        fired.0.insert("N4", [0, HITS_MIN - 1, 0, 0, 0, 0]);
-        fired.0.remove("N12");
+        fired.0.insert(Fault::Reset, [0, HITS_MIN - 1, 0, 0, 0, 0]);
+        fired.0.remove(&Fault::Late);
         let coverage = Coverage::of(&fired, &counts, LONG);
         assert!(!coverage.is_enough());
-        assert_eq!(coverage.rare, [("N4", HITS_MIN - 1), ("N12", 0)]);
+        assert_eq!(coverage.rare, [("reset", HITS_MIN - 1), ("late", 0)]);
         assert_eq!(coverage.empty.len(), 5 + 6);
     }
 
     #[test]
     fn a_cell_that_is_empty_is_named_and_no_failure() {
         let (mut fired, counts) = full();
-        fired.0.insert("V14", [0, 90, 90, 90, 90, 90]);
-        fired.0.insert("N1", [90, 0, 90, 90, 90, 90]);
+        fired.0.insert(Fault::Storm, [0, 90, 90, 90, 90, 90]);
+        fired.0.insert(Fault::Refuse, [90, 0, 90, 90, 90, 90]);
         let coverage = Coverage::of(&fired, &counts, LONG);
-        assert_eq!(coverage.empty, [("V14", "handshake")]);
+        assert_eq!(coverage.empty, [("event-storm", "handshake")]);
         assert!(coverage.is_enough());
     }
 

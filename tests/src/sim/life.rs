@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zk_client::{Client, ConnectOptions, Credentials, SessionEnd, Xid};
-use zk_testkit::sim::{Actor, Doing, Rng, SimClock, SimConnect, State, servers};
+use zk_testkit::sim::{Actor, Doing, Fault, Rng, SimClock, SimConnect, State, servers};
 
 use super::{
     pass,
@@ -72,7 +72,7 @@ async fn connect(seat: &Seat, rng: &mut Rng, resume: Option<Credentials>) -> Opt
         client = options.connect() => client.ok(),
         () = pass(patience) => {
             seat.count("connects dropped");
-            seat.cluster.state().hit("C14", seat.number);
+            seat.cluster.state().hit(Fault::Close, seat.number);
             return None;
         }
     };
@@ -165,18 +165,18 @@ async fn end(
         0 => {
             workers.stop(Stop::Drop);
             workers.done().await;
-            seat.cluster.state().hit("C5", seat.number);
+            seat.cluster.state().hit(Fault::DropHandles, seat.number);
             return None;
         }
         1 => {
             close(seat, &client).await;
-            seat.cluster.state().hit("C14", seat.number);
+            seat.cluster.state().hit(Fault::Close, seat.number);
         }
         2 => {
             let (one, other) = (client.clone(), client.clone());
             tokio::join!(biased; close(seat, &one), close(seat, &other));
             close(seat, &client).await;
-            seat.cluster.state().hit("C14", seat.number);
+            seat.cluster.state().hit(Fault::Close, seat.number);
         }
         3 if *seat.phase.borrow() < Phase::Converge => {
             workers.stop(Stop::Finish);
@@ -186,7 +186,7 @@ async fn end(
             if rng.one_in(3) && credentials.next_xid.0 < 1 << 30 {
                 // Behind the largest number comes the first.
                 credentials.next_xid = Xid(i32::MAX - rng.within(0, 300) as i32);
-                seat.cluster.state().hit("V18", seat.number);
+                seat.cluster.state().hit(Fault::XidWrap, seat.number);
             }
             return Some(credentials);
         }

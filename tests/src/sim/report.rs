@@ -124,13 +124,13 @@ impl Totals {
     #[must_use]
     pub fn table(&self) -> String {
         let mut text = String::new();
-        let _ = write!(text, "{:<8}", "fault");
+        let _ = write!(text, "{:<18}", "fault");
         for doing in Doing::ALL {
             let _ = write!(text, "{:>11}", doing.name());
         }
         text.push('\n');
         for (class, cells) in &self.fired.0 {
-            let _ = write!(text, "{class:<8}");
+            let _ = write!(text, "{:<18}", class.name());
             for cell in cells {
                 let _ = write!(text, "{cell:>11}");
             }

@@ -269,7 +269,7 @@ impl State {
     }
 
     /// Counts a fault that somebody else has brought about.
-    pub fn hit(&mut self, class: &'static str, client: u32) {
+    pub fn hit(&mut self, class: Fault, client: u32) {
         self.fired.hit(class, client, &self.stages);
     }
 
@@ -353,7 +353,7 @@ impl State {
             if let Some(forged) = last.and_then(|last| forge(fault, chance, is_greeting, &last)) {
                 forgeries.remove(0);
                 wire.forged = true;
-                self.fired.hit(fault.name(), client, &self.stages);
+                self.fired.hit(fault, client, &self.stages);
                 self.trace.note(now, Actor::Client(client), fault.name(), chance);
                 let session = self.sessions[client as usize];
                 if let (true, Some(observer)) = (fault.damages(), &mut self.observer) {

@@ -7,23 +7,31 @@ use super::Rng;
 
 /// Declares the classes of faults: variant, name in reports and schedules, what it does.
 macro_rules! faults {
-    ($($(#[$doc:meta])* $fault:ident = $name:literal,)*) => {
-        /// A class of faults. The names are those of the catalogue in the guide to the simulator.
+    (
+        scheduled { $($(#[$doc:meta])* $fault:ident = $name:literal,)* }
+        incidental { $($(#[$doc_too:meta])* $other:ident = $other_name:literal,)* }
+    ) => {
+        /// A class of faults: the one list of the simulator of clients and of that of sessions alone.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum Fault {
             $($(#[$doc])* $fault,)*
+            $($(#[$doc_too])* $other,)*
         }
 
         impl Fault {
             /// All classes.
-            pub const ALL: &'static [Self] = &[$(Self::$fault,)*];
+            pub const ALL: &'static [Self] = &[$(Self::$fault,)* $(Self::$other,)*];
+
+            /// Those that a [`Schedule`] brings about.
+            pub const SCHEDULED: &'static [Self] = &[$(Self::$fault,)*];
 
             /// The name in reports and schedules.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$fault => $name,)*
+                    $(Self::$other => $other_name,)*
                 }
             }
         }
@@ -31,72 +39,88 @@ macro_rules! faults {
 }
 
 faults! {
-    /// Nobody listens.
-    Refuse = "N1",
-    /// Attempts to connect get no answer.
-    SynHole = "N2",
-    /// Connections are accepted, and nothing else happens on them.
-    Silent = "N3",
-    /// Connections are reset in the middle of whatever passes.
-    Reset = "N4",
-    /// Connections are closed properly.
-    Finish = "N5",
-    /// Nothing passes on a connection any more, for good, and nobody is told.
-    Forget = "N6",
-    /// What the client sends waits.
-    HoleUp = "N7u",
-    /// What the servers send waits.
-    HoleDown = "N7d",
-    /// Ways take up to so many milliseconds more.
-    Slow = "N8",
-    /// So many bytes a second.
-    Narrow = "N8b",
-    /// Reads and writes come in small pieces and with false starts.
-    Choppy = "N10",
-    /// A bit of the length or the number of a reply is flipped.
-    Flip = "N11",
-    /// A byte too many in front of a reply.
-    Insert = "N11i",
-    /// A byte missing at the front of a reply.
-    Remove = "N11r",
-    /// Up and down in quick succession.
-    Flap = "N13",
-    /// Clients are cut off one by one, and come back in another order.
-    Swizzle = "N14",
-    /// A client is cut off from all servers, most often for longer than its session lives.
-    Isolate = "N15",
-    /// Names of servers have no address.
-    Unresolved = "N16",
-    /// A member is killed, and started again.
-    Kill = "V1",
-    /// A member stands still for a while.
-    Pause = "V2",
-    /// Another member leads.
-    Depose = "V3",
-    /// A member lags behind by so many milliseconds.
-    Lag = "V4",
-    /// A session is ended by the servers, whatever its client does.
-    Expire = "V5",
-    /// A handshake is answered with "no such session".
-    Disown = "V7",
-    /// A member is cut off from the others.
-    CutOff = "V8",
-    /// A reply with the number of another.
-    WrongXid = "V9",
-    /// A reply comes twice.
-    Twice = "V9d",
-    /// A reply that nobody has asked for.
-    Unsolicited = "V9u",
-    /// A length that no frame may have.
-    BadLength = "V10",
-    /// A storm of events that nobody has asked for.
-    Storm = "V14",
-    /// A reply never comes, but what is asked later is answered.
-    Swallow = "V16",
-    /// A client stands still for a while.
-    Stall = "C1",
-    /// A client's process is killed.
-    Crash = "CK",
+    scheduled {
+        /// Nobody listens.
+        Refuse = "refuse",
+        /// Attempts to connect get no answer.
+        SynHole = "connect-timeout",
+        /// Connections are accepted, and nothing else happens on them.
+        Silent = "silent",
+        /// Connections are reset in the middle of whatever passes.
+        Reset = "reset",
+        /// Connections are closed properly.
+        Finish = "fin",
+        /// Nothing passes on a connection any more, for good, and nobody is told.
+        Forget = "half-open",
+        /// What the client sends waits.
+        HoleUp = "blackhole-up",
+        /// What the servers send waits.
+        HoleDown = "blackhole-down",
+        /// Ways take up to so many milliseconds more.
+        Slow = "slow",
+        /// So many bytes a second.
+        Narrow = "bandwidth",
+        /// Reads and writes come in small pieces and with false starts.
+        Choppy = "short-io",
+        /// A bit of the length or the number of a reply is flipped.
+        Flip = "bit-flip",
+        /// A byte too many in front of a reply.
+        Insert = "extra-byte",
+        /// A byte missing at the front of a reply.
+        Remove = "missing-byte",
+        /// Up and down in quick succession.
+        Flap = "flap",
+        /// Clients are cut off one by one, and come back in another order.
+        Swizzle = "swizzle",
+        /// A client is cut off from all servers, most often for longer than its session lives.
+        Isolate = "isolate",
+        /// Names of servers have no address.
+        Unresolved = "no-address",
+        /// A member is killed, and started again.
+        Kill = "kill-member",
+        /// A member stands still for a while.
+        Pause = "pause-member",
+        /// Another member leads.
+        Depose = "new-leader",
+        /// A member lags behind by so many milliseconds.
+        Lag = "lag",
+        /// A session is ended by the servers, whatever its client does.
+        Expire = "expire",
+        /// A handshake is answered with "no such session".
+        Disown = "no-such-session",
+        /// A member is cut off from the others.
+        CutOff = "cut-off",
+        /// A reply with the number of another.
+        WrongXid = "wrong-xid",
+        /// A reply comes twice.
+        Twice = "duplicate-reply",
+        /// A reply that nobody has asked for.
+        Unsolicited = "unsolicited-reply",
+        /// A length that no frame may have.
+        BadLength = "bad-length",
+        /// A storm of events that nobody has asked for.
+        Storm = "event-storm",
+        /// A reply never comes, but what is asked later is answered.
+        Swallow = "lost-reply",
+        /// A client stands still for a while.
+        Stall = "pause-client",
+        /// A client's process is killed.
+        Crash = "kill-client",
+    }
+    incidental {
+        /// A client drops all its handles where it is.
+        DropHandles = "drop-handles",
+        /// A client closes its session, or stops connecting.
+        Close = "close",
+        /// Bytes arrive in pieces.
+        Split = "split",
+        /// Bytes arrive on a connection that the client has left.
+        Late = "late",
+        /// The numbers of a session's requests begin anew.
+        XidWrap = "xid-wrap",
+        /// Another client deletes a lock's nodes, or takes them away.
+        Meddle = "meddle",
+    }
 }
 
 impl Fault {
@@ -185,7 +209,7 @@ impl FromStr for Incident {
             return Err(format!("{text:?} is not: time fault target duration amount"));
         };
         let number = |text: &str| text.parse().map_err(|error| format!("{text:?}: {error}"));
-        let known = Fault::ALL.iter().find(|known| known.name() == fault);
+        let known = Fault::SCHEDULED.iter().find(|known| known.name() == fault);
         Ok(Self {
             at: number(at)?,
             fault: *known.ok_or_else(|| format!("no fault {fault}"))?,
@@ -239,7 +263,7 @@ impl Schedule {
     #[must_use]
     pub fn swarm(mut rng: Rng, stage: &Stage, may: impl Fn(Fault) -> bool) -> Self {
         let mut weights = Vec::new();
-        for &fault in Fault::ALL {
+        for &fault in Fault::SCHEDULED {
             let weight = if rng.one_in(3) { 0 } else { rng.scaled(1, 32) };
             if may(fault) {
                 weights.push((fault, weight));
@@ -311,6 +335,12 @@ impl Schedule {
             | Fault::BadLength
             | Fault::Storm
             | Fault::Swallow => (one, 0, rng.next() >> 32),
+            Fault::DropHandles
+            | Fault::Close
+            | Fault::Split
+            | Fault::Late
+            | Fault::XidWrap
+            | Fault::Meddle => return,
         };
         let lasts = lasts.min(stage.until - at);
         self.0.push(Incident { at, fault, target, lasts, amount });
@@ -358,16 +388,16 @@ mod tests {
             let schedule = Schedule::swarm(Rng::new(seed), &STAGE, |_| true);
             assert_eq!(schedule.to_string().parse(), Ok(schedule));
         }
-        assert!("1 N4 c1".parse::<Schedule>().is_err());
-        assert!("1 N99 c1 0 0".parse::<Schedule>().is_err());
-        assert!("1 N4 x 0 0".parse::<Schedule>().is_err());
+        assert!("1 reset c1".parse::<Schedule>().is_err());
+        assert!("1 nothing c1 0 0".parse::<Schedule>().is_err());
+        assert!("1 reset x 0 0".parse::<Schedule>().is_err());
     }
 
     #[test]
     fn every_class_is_in_some_schedule_and_none_in_all() {
         let schedules: Vec<_> =
             (0..200).map(|seed| Schedule::swarm(Rng::new(seed), &STAGE, |_| true)).collect();
-        for &fault in Fault::ALL {
+        for &fault in Fault::SCHEDULED {
             let has = |schedule: &&Schedule| schedule.0.iter().any(|it| it.fault == fault);
             let count = schedules.iter().filter(has).count();
             assert!((20..200).contains(&count), "{fault:?} in {count} of 200");

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::Fault;
+
 /// What a client is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Doing {
@@ -74,10 +76,10 @@ impl Stages {
 
 /// How often which fault has hit a client in which state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fired(pub BTreeMap<&'static str, [u64; 6]>);
+pub struct Fired(pub BTreeMap<Fault, [u64; 6]>);
 
 impl Fired {
-    pub(super) fn hit(&mut self, class: &'static str, client: u32, stages: &Stages) {
+    pub(super) fn hit(&mut self, class: Fault, client: u32, stages: &Stages) {
         let cells = self.0.entry(class).or_default();
         for doing in stages.of(client) {
             cells[doing as usize] += 1;
@@ -87,7 +89,7 @@ impl Fired {
     /// Adds what happened in another run.
     pub fn add(&mut self, other: &Self) {
         for (class, cells) in &other.0 {
-            let sums = self.0.entry(class).or_default();
+            let sums = self.0.entry(*class).or_default();
             for (sum, count) in sums.iter_mut().zip(cells) {
                 *sum += count;
             }
@@ -96,7 +98,7 @@ impl Fired {
 
     /// How often a class has hit anybody.
     #[must_use]
-    pub fn total(&self, class: &str) -> u64 {
-        self.0.get(class).map_or(0, |cells| cells.iter().sum())
+    pub fn total(&self, class: Fault) -> u64 {
+        self.0.get(&class).map_or(0, |cells| cells.iter().sum())
     }
 }

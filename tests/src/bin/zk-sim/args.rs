@@ -113,7 +113,7 @@ mod tests {
             "run --seeds 60000 --minutes 10 --seed 1000000 --json --show 1 --jobs 2",
             "replay 42 --minutes 10 --trace --shrink --schedule file",
             "hash --seeds 100 --minutes 2 --jobs 1",
-            "search --core-seconds 60 --minutes 5 --seed 7 --without-fault N15",
+            "search --core-seconds 60 --minutes 5 --seed 7 --without-fault isolate",
             "core events 10000000",
             "core events 10000000 7",
             "core exhaust 2 12",

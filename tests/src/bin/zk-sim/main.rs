@@ -122,7 +122,7 @@ fn run_all(args: &Seeds, shown_max: u64, json: bool) -> ExitCode {
             .fired
             .0
             .iter()
-            .map(|(class, cells)| ((*class).to_owned(), serde_json::json!(cells)))
+            .map(|(class, cells)| (class.name().to_owned(), serde_json::json!(cells)))
             .collect();
         let object = serde_json::json!({
             "commit": commit,

@@ -18,7 +18,6 @@ use serde_json::{Value, json};
 use zk_testkit::sim::Fault;
 
 use self::noticed::Noticed;
-use crate::core_sim;
 
 mod noticed;
 mod switch;
@@ -53,9 +52,7 @@ pub struct Arguments {
 
 /// A class of faults that can be left out.
 fn class(text: &str) -> Result<&'static str, String> {
-    let of_clients = Fault::ALL.iter().map(|fault| fault.name());
-    let of_sessions = core_sim::Fault::all(1, 1).into_iter().map(core_sim::Fault::class);
-    let found = of_clients.chain(of_sessions).find(|class| *class == text);
+    let found = Fault::ALL.iter().map(|fault| fault.name()).find(|class| *class == text);
     found.ok_or_else(|| format!("no class of faults {text}"))
 }
 

@@ -55,7 +55,7 @@ impl Noticed {
     /// A run of sessions alone.
     pub(super) fn by_sessions(args: &Arguments, seed: u64) -> Option<Self> {
         let mut plan = Plan::of_seed(seed);
-        plan.faults.retain(|timed| !args.without.contains(&timed.fault.class()));
+        plan.faults.retain(|timed| !args.without.contains(&timed.fault.name()));
         let failure = core_sim::attempt(&plan).err()?;
         let innocent = without_mutant(|| match core_sim::attempt(&plan) {
             Ok(_) => BTreeSet::new(),
@@ -64,7 +64,7 @@ impl Noticed {
         let guilty = failure.violations.iter().filter(|it| !innocent.contains(&rule(it)));
         let rules: BTreeSet<String> = guilty.clone().map(|it| rule(it)).collect();
         let first = guilty.cloned().next()?;
-        let classes = plan.faults.iter().map(|timed| timed.fault.class()).collect();
+        let classes = plan.faults.iter().map(|timed| timed.fault.name()).collect();
         Some(Self { by: "zk-sim core", seed, rules, first, classes })
     }
 }

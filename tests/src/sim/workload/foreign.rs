@@ -1,10 +1,11 @@
-//! V19: somebody meddles with a lock's nodes. Nothing is promised about who holds such a lock; but
+//! Somebody meddles with a lock's nodes. Nothing is promised about who holds such a lock; but
 //! everybody gets an answer, and what is not ours stays.
 
 use std::time::Duration;
 
 use zk_client::{Error, Rejection, WriteError, path::join};
 use zk_locks::{Lock, Queue};
+use zk_testkit::sim::Fault;
 
 use super::{MEDDLED, Worker};
 use crate::sim::{check::Bench, pass};
@@ -80,7 +81,7 @@ async fn meddle(worker: &mut Worker) -> bool {
         return false;
     }
     worker.seat.count("meddlings");
-    worker.seat.cluster.state().hit("V19", worker.seat.number);
+    worker.seat.cluster.state().hit(Fault::Meddle, worker.seat.number);
     let all = worker.rng.one_in(3);
     let one = worker.rng.index(names.len());
     for (number, name) in names.iter().enumerate() {
@@ -107,7 +108,7 @@ async fn evict(worker: &mut Worker) -> bool {
     let queue = Queue::new(&worker.client, PATH);
     let Ok(contenders) = queue.contenders().await else { return false };
     let Some(contender) = contenders.get(worker.rng.index(contenders.len())) else { return false };
-    worker.seat.cluster.state().hit("V19", worker.seat.number);
+    worker.seat.cluster.state().hit(Fault::Meddle, worker.seat.number);
     let evicted = queue.evict(contender).await;
     done(worker, evicted, |bench| {
         bench.count("contenders evicted");
@@ -161,7 +162,7 @@ async fn foreign(worker: &mut Worker) -> bool {
     let there = client.exists(&path).await;
     if matches!(there, Ok(None)) {
         let seat = &worker.seat;
-        seat.judge.at(seat.now()).violated("V19", format!("{path} was deleted by somebody"));
+        seat.judge.at(seat.now()).violated("X4", format!("{path} was deleted by somebody"));
     }
     client.delete(&path).await.err().and_then(|error| error.session_end()).is_some()
 }

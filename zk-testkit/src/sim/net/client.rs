@@ -5,6 +5,7 @@ use std::task::Waker;
 use bytes::Bytes;
 
 use super::{LinkId, Net, Way, link::Packet};
+use crate::sim::Fault;
 
 impl Net {
     /// A client's poll of its dial: whether there was an answer.
@@ -22,7 +23,7 @@ impl Net {
         let choppy = self.paths.get(self.links[id.0].client, self.links[id.0].server).is_choppy();
         let link = &mut self.links[id.0];
         if choppy && link.has_news() && self.rng.one_in(3) {
-            self.effects.push(("N10", link.client));
+            self.effects.push((Fault::Choppy, link.client));
             waker.wake_by_ref();
             return None;
         }
@@ -40,7 +41,7 @@ impl Net {
     ) -> Option<std::io::Result<usize>> {
         let choppy = self.paths.get(self.links[id.0].client, self.links[id.0].server).is_choppy();
         if choppy && self.rng.one_in(3) {
-            self.effects.push(("N10", self.links[id.0].client));
+            self.effects.push((Fault::Choppy, self.links[id.0].client));
             waker.wake_by_ref();
             return None;
         }

@@ -9,7 +9,7 @@ use super::{
     link::{End, Link, Packet},
     path::Paths,
 };
-use crate::sim::Rng;
+use crate::sim::{Fault, Rng};
 
 /// Something that comes out of the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub struct Net {
     heap: BinaryHeap<Scheduled>,
     scheduled: u64,
     /// What went wrong and with which client, for whoever counts.
-    pub(in crate::sim) effects: Vec<(&'static str, u32)>,
+    pub(in crate::sim) effects: Vec<(Fault, u32)>,
 }
 
 impl Net {
@@ -105,13 +105,13 @@ impl Net {
         let mut link = Link::new(client, server, &mut self.rng, path.is_choppy());
         if path.silent > 0 {
             link.silent = true;
-            self.effects.push(("N3", client));
+            self.effects.push((Fault::Silent, client));
         }
         if path.refuse > 0 {
-            self.effects.push(("N1", client));
+            self.effects.push((Fault::Refuse, client));
         }
         if path.syn_hole > 0 {
-            self.effects.push(("N2", client));
+            self.effects.push((Fault::SynHole, client));
         }
         let refused = path.refuse > 0;
         self.add(link);
@@ -126,7 +126,7 @@ impl Net {
     /// A name has no address: as [`dial`](Net::dial), and fails after this long.
     pub fn dial_in_vain(&mut self, now: u64, client: u32, server: usize, after: u64) -> LinkId {
         let id = LinkId(self.links.len());
-        self.effects.push(("N16", client));
+        self.effects.push((Fault::Unresolved, client));
         let link = Link::new(client, server, &mut self.rng, false);
         self.add(link);
         self.schedule(now + after, Happening::Dialed(id, 2));
@@ -162,7 +162,7 @@ impl Net {
         }
         let client = link.client;
         link.cut();
-        self.effects.push(("N4", client));
+        self.effects.push((Fault::Reset, client));
         self.put(now, id, Way::Up, Packet::Reset);
         self.put(now, id, Way::Down, Packet::Reset);
     }
@@ -173,7 +173,7 @@ impl Net {
         if !link.is_open() || link.dead {
             return;
         }
-        self.effects.push(("N5", link.client));
+        self.effects.push((Fault::Finish, link.client));
         self.put(now, id, Way::Up, Packet::Fin);
         self.put(now, id, Way::Down, Packet::Fin);
     }
@@ -183,7 +183,7 @@ impl Net {
         let link = &mut self.links[id.0];
         if link.is_open() && !link.dead {
             link.dead = true;
-            self.effects.push(("N6", link.client));
+            self.effects.push((Fault::Forget, link.client));
         }
     }
 
@@ -281,7 +281,7 @@ impl Net {
         let path = self.paths.get(link.client, link.server);
         let slow = path.slow;
         if slow > 0 {
-            self.effects.push(("N8", link.client));
+            self.effects.push((Fault::Slow, link.client));
         }
         let (low, high) = self.paths.latency;
         self.rng.within(low, high) + if slow > 0 { self.rng.within(0, slow) } else { 0 }
@@ -292,7 +292,7 @@ impl Net {
         while !bytes.is_empty() {
             let piece = self.links[id.0].piece(&mut self.rng, bytes.len());
             if piece < bytes.len() {
-                self.effects.push(("N9", self.links[id.0].client));
+                self.effects.push((Fault::Split, self.links[id.0].client));
             }
             let piece = bytes.split_to(piece);
             self.put(now, id, way, Packet::Bytes(piece));
@@ -365,7 +365,7 @@ impl Net {
                 let bytes = link.survives(Way::Up, bytes, &mut self.rng)?;
                 if link.server_open {
                     if link.client_gone {
-                        self.effects.push(("N12", link.client));
+                        self.effects.push((Fault::Late, link.client));
                     }
                     return Some(Arrival::Bytes(id, bytes));
                 }

@@ -1,6 +1,7 @@
 //! What is wrong between a client and a server.
 
 use super::Way;
+use crate::sim::Fault;
 
 /// What is wrong between a client and a server. Each number counts the reasons, so that troubles that
 /// overlap end one by one.
@@ -46,12 +47,12 @@ impl Path {
     }
 
     /// Which class of faults holds back what goes this way.
-    pub(super) const fn why_blocked(&self, way: Way) -> &'static str {
+    pub(super) const fn why_blocked(&self, way: Way) -> Fault {
         match way {
-            _ if self.isolated > 0 => "N15",
-            _ if self.paused > 0 => "V2",
-            Way::Up => "N7u",
-            Way::Down => "N7d",
+            _ if self.isolated > 0 => Fault::Isolate,
+            _ if self.paused > 0 => Fault::Pause,
+            Way::Up => Fault::HoleUp,
+            Way::Down => Fault::HoleDown,
         }
     }
 
