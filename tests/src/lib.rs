@@ -17,6 +17,7 @@ pub mod network;
 pub mod patience;
 pub mod pretender;
 pub mod register;
+mod shrink;
 pub mod sim;
 pub mod site;
 pub mod trial;

@@ -1,6 +1,6 @@
 //! What one session was asked and what it has said: everything that it must get right.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, ops::AddAssign, sync::Arc};
 
 use zk_proto::{
     ErrorCode, SessionId, Zxid,
@@ -71,6 +71,15 @@ pub struct Checked {
     pub gaps: u64,
     /// Reads that were compared with the state that they claim to show.
     pub reads: u64,
+}
+
+impl AddAssign for Checked {
+    fn add_assign(&mut self, other: Self) {
+        self.outcomes += other.outcomes;
+        self.events += other.events;
+        self.gaps += other.gaps;
+        self.reads += other.reads;
+    }
 }
 
 impl Book {

@@ -12,6 +12,7 @@ use zk_proto::{
 use zk_testkit::sim::Fault;
 
 use super::{book::Checked, fault::KINDS, schedule::Happening};
+use crate::sim::Counts;
 
 /// Events of a trace that are remembered.
 const TRACE_LEN: usize = 200;
@@ -19,43 +20,52 @@ const TRACE_LEN: usize = 200;
 /// Where the session of the client that a fault struck stood: not connected, connected, over.
 pub(crate) const STATES: [&str; 3] = ["apart", "connected", "over"];
 
+/// What has to be met, besides faults.
+const COUNTED: [&str; 7] = [
+    "connected",
+    "disconnected",
+    "expired",
+    "expired by servers",
+    "answered",
+    "not sent",
+    "unknown",
+];
+
 /// What was met.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Coverage {
     /// Faults that have fired and what they struck, by the state of the session that they struck.
     pub fired: BTreeMap<(Fault, &'static str), [u64; STATES.len()]>,
-    /// Handshakes that succeeded, sessions that were told of a loss, and those that expired.
-    pub connected: u64,
-    /// Connections lost.
-    pub disconnected: u64,
-    /// Sessions that learned that they had expired.
-    pub expired: u64,
-    /// Sessions that servers ended by themselves.
-    pub expired_by_servers: u64,
-    /// Requests answered.
-    pub answered: u64,
-    /// Requests that were certainly not sent.
-    pub not_sent: u64,
-    /// Requests of which nothing is known.
-    pub unknown: u64,
+    /// What became of requests and sessions, by the names in [`COUNTED`].
+    pub counts: Counts,
     pub(crate) has_cut_off: bool,
 }
 
 impl Coverage {
-    pub(crate) fn outcome(&mut self, outcome: &Outcome) {
-        match outcome {
-            Outcome::Answered(_) => self.answered += 1,
-            Outcome::NotSent(_) => self.not_sent += 1,
-            Outcome::Unknown(_) => self.unknown += 1,
-        }
+    /// How often something was met.
+    #[must_use]
+    pub fn count(&self, what: &str) -> u64 {
+        self.counts.get(what).copied().unwrap_or_default()
     }
 
-    pub(crate) const fn state(&mut self, state: &State) {
+    pub(crate) fn met(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
+    pub(crate) fn outcome(&mut self, outcome: &Outcome) {
+        self.met(match outcome {
+            Outcome::Answered(_) => "answered",
+            Outcome::NotSent(_) => "not sent",
+            Outcome::Unknown(_) => "unknown",
+        });
+    }
+
+    pub(crate) fn state(&mut self, state: &State) {
         match state {
-            State::Connected(_) => self.connected += 1,
-            State::Disconnected(_) => self.disconnected += 1,
-            State::Over(Over::Expired) => self.expired += 1,
+            State::Connected(_) => self.met("connected"),
+            State::Disconnected(_) => self.met("disconnected"),
+            State::Over(Over::Expired) => self.met("expired"),
             _ => {}
         }
     }
@@ -65,13 +75,9 @@ impl Coverage {
             let sums = self.fired.entry(*kind).or_default();
             sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
-        self.connected += other.connected;
-        self.disconnected += other.disconnected;
-        self.expired += other.expired;
-        self.expired_by_servers += other.expired_by_servers;
-        self.answered += other.answered;
-        self.not_sent += other.not_sent;
-        self.unknown += other.unknown;
+        for (what, count) in &other.counts {
+            *self.counts.entry(what).or_default() += count;
+        }
     }
 }
 
@@ -131,10 +137,7 @@ impl Report {
         self.runs += other.runs;
         self.events += other.events;
         self.millis += other.millis;
-        self.checked.outcomes += other.checked.outcomes;
-        self.checked.events += other.checked.events;
-        self.checked.gaps += other.checked.gaps;
-        self.checked.reads += other.checked.reads;
+        self.checked += other.checked;
         self.coverage.add(&other.coverage);
         self.hash = (self.hash ^ other.hash).wrapping_mul(0x0100_0000_01B3);
     }
@@ -142,21 +145,9 @@ impl Report {
     /// What should have been met and was not.
     #[must_use]
     pub fn missing(&self) -> Vec<&'static str> {
-        let Coverage { connected, disconnected, expired, expired_by_servers, .. } = self.coverage;
-        let Coverage { answered, not_sent, unknown, .. } = self.coverage;
         let Checked { events, gaps, reads, .. } = self.checked;
-        let mut counts = vec![
-            ("connected", connected),
-            ("disconnected", disconnected),
-            ("expired", expired),
-            ("expired by servers", expired_by_servers),
-            ("answered", answered),
-            ("not sent", not_sent),
-            ("unknown", unknown),
-            ("watch events", events),
-            ("gaps", gaps),
-            ("reads", reads),
-        ];
+        let mut counts = vec![("watch events", events), ("gaps", gaps), ("reads", reads)];
+        counts.extend(COUNTED.map(|what| (what, self.coverage.count(what))));
         if self.coverage.fired.len() < KINDS {
             counts.push(("a kind of fault", 0));
         }
@@ -172,26 +163,8 @@ impl fmt::Display for Report {
             f,
             "{runs} runs, {events} events, {seconds} simulated seconds, trace {hash:016x}"
         )?;
-        writeln!(
-            f,
-            "checked: {} outcomes ({} answered, {} not sent, {} unknown), {} reads, {} watch events, \
-             {} gaps",
-            checked.outcomes,
-            coverage.answered,
-            coverage.not_sent,
-            coverage.unknown,
-            checked.reads,
-            checked.events,
-            checked.gaps,
-        )?;
-        writeln!(
-            f,
-            "sessions: {} connected, {} disconnected, {} expired, {} ended by servers",
-            coverage.connected,
-            coverage.disconnected,
-            coverage.expired,
-            coverage.expired_by_servers,
-        )?;
+        writeln!(f, "checked: {checked:?}")?;
+        writeln!(f, "met: {:?}", coverage.counts)?;
         writeln!(f, "{:<24}{:>12}{:>12}{:>12}", "fault", STATES[0], STATES[1], STATES[2])?;
         for ((fault, of), [apart, connected, over]) in &coverage.fired {
             let kind = format!("{} {of}", fault.name());

@@ -81,13 +81,7 @@ pub fn run(plan: &Plan) -> Result<Report, Failure> {
         hash: trace.hash,
         ..Report::default()
     };
-    for client in &clients {
-        let checked = client.checked();
-        report.checked.outcomes += checked.outcomes;
-        report.checked.events += checked.events;
-        report.checked.gaps += checked.gaps;
-        report.checked.reads += checked.reads;
-    }
+    clients.iter().for_each(|client| report.checked += client.checked());
     Ok(report)
 }
 

@@ -10,6 +10,7 @@ use super::{
     report::Report,
     run::{Failure, run},
 };
+use crate::shrink::fewer;
 
 /// A run that failed.
 #[derive(Clone, Debug)]
@@ -55,20 +56,11 @@ pub fn attempt(plan: &Plan) -> Result<Report, Failure> {
 #[must_use]
 pub fn shrink(plan: &Plan, failure: Failure) -> Found {
     let mut found = Found { plan: plan.clone(), failure };
-    let mut chunk = found.plan.faults.len().div_ceil(2);
-    while chunk > 0 {
-        let mut from = 0;
-        while from < found.plan.faults.len() {
-            let mut faults = found.plan.faults.clone();
-            faults.drain(from..(from + chunk).min(found.plan.faults.len()));
-            let plan = found.plan.with_faults(faults);
-            match attempt(&plan) {
-                Err(failure) => found = Found { plan, failure },
-                Ok(_) => from += chunk,
-            }
-        }
-        chunk = if chunk == 1 { 0 } else { chunk.div_ceil(2) };
-    }
+    fewer(&mut plan.faults.clone(), |left| {
+        let plan = plan.with_faults(left.to_vec());
+        let outcome = attempt(&plan).map_err(|failure| found = Found { plan, failure });
+        outcome.is_err()
+    });
     found
 }
 

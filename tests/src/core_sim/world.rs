@@ -312,7 +312,7 @@ impl<'a> World<'a> {
             if client.is_closing || self.forced.contains(&end.session) {
                 continue;
             }
-            self.coverage.expired_by_servers += 1;
+            self.coverage.met("expired by servers");
             // A member that is cut off answers heartbeats of which its leader does not know.
             let is_sound = !self.coverage.has_cut_off;
             if is_sound && client.session.lease().is_some_and(|lease| lease > end.at) {

@@ -1,19 +1,20 @@
 //! The few steps of many that make the difference.
 
 use super::step::{Field, Request, Sequence, Step};
+use crate::shrink::fewer;
 
 /// Leaves out of a sequence whatever can be left out while `differs` still holds.
 pub fn shrink(sequence: &Sequence, mut differs: impl FnMut(&Sequence) -> bool) -> Sequence {
     let mut steps = sequence.steps.clone();
-    let mut still = |steps: &Vec<Step>| differs(&Sequence { steps: steps.clone() });
+    let mut still = |steps: &[Step]| differs(&Sequence { steps: steps.to_vec() });
     loop {
         let before = steps.clone();
         fewer(&mut steps, &mut still);
         for at in 0..steps.len() {
             if let Step::Send(name, mut requests) = steps[at].clone() {
-                fewer(&mut requests, &mut |requests| {
+                fewer(&mut requests, |requests| {
                     let mut steps = steps.clone();
-                    steps[at] = Step::Send(name, requests.clone());
+                    steps[at] = Step::Send(name, requests.to_vec());
                     !requests.is_empty() && still(&steps)
                 });
                 for which in 0..requests.len() {
@@ -32,24 +33,6 @@ pub fn shrink(sequence: &Sequence, mut differs: impl FnMut(&Sequence) -> bool) -
     }
 }
 
-/// Leaves out runs of items, long ones first.
-fn fewer<T: Clone>(items: &mut Vec<T>, still: &mut impl FnMut(&Vec<T>) -> bool) {
-    let mut run = items.len() / 2;
-    while run > 0 {
-        let mut at = 0;
-        while at < items.len() {
-            let mut without = items.clone();
-            without.drain(at..(at + run).min(items.len()));
-            if still(&without) {
-                *items = without;
-            } else {
-                at += run;
-            }
-        }
-        run /= 2;
-    }
-}
-
 /// Shortens the lists in one request.
 fn simpler(requests: &mut [Request], which: usize, still: &mut impl FnMut(&[Request]) -> bool) {
     for at in 0..requests[which].body.len() {
@@ -60,15 +43,15 @@ fn simpler(requests: &mut [Request], which: usize, still: &mut impl FnMut(&[Requ
         };
         let shorter = match requests[which].body[at].clone() {
             Field::Parts(mut parts) => {
-                fewer(&mut parts, &mut |parts| with(Field::Parts(parts.clone())));
+                fewer(&mut parts, |parts| with(Field::Parts(parts.to_vec())));
                 Field::Parts(parts)
             }
             Field::Texts(Some(mut texts)) => {
-                fewer(&mut texts, &mut |texts| with(Field::Texts(Some(texts.clone()))));
+                fewer(&mut texts, |texts| with(Field::Texts(Some(texts.to_vec()))));
                 Field::Texts(Some(texts))
             }
             Field::Acl(Some(mut acl)) => {
-                fewer(&mut acl, &mut |acl| with(Field::Acl(Some(acl.clone()))));
+                fewer(&mut acl, |acl| with(Field::Acl(Some(acl.to_vec()))));
                 Field::Acl(Some(acl))
             }
             same => same,
