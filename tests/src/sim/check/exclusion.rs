@@ -61,7 +61,7 @@ pub(super) struct Holders {
     /// When somebody has asked for a lock back first.
     asked_back: BTreeMap<String, u64>,
     /// The same by what a fenced resource has seen.
-    register: BTreeMap<Site, Granted>,
+    fenced: BTreeMap<Site, Granted>,
 }
 
 impl Held {
@@ -203,9 +203,9 @@ impl Bench {
 
     /// A holder uses what the lock protects, and is refused if it comes too late.
     pub(crate) fn write_fenced(&mut self, site: Site, share: Share, token: FencingToken) {
-        let register = self.holders.register.entry(site).or_default();
-        let accepted = register.before(share).is_none_or(|highest| token >= highest);
-        register.add(share, token);
+        let fenced = self.holders.fenced.entry(site).or_default();
+        let accepted = fenced.before(share).is_none_or(|highest| token >= highest);
+        fenced.add(share, token);
         self.count(if accepted { "fenced writes" } else { "fenced writes refused" });
     }
 
