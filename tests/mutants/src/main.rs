@@ -205,7 +205,7 @@ mod tests {
     fn what_the_guides_say_is_understood() {
         for line in [
             "--mutant WakesAll",
-            "--without-fault N15",
+            "--without-fault isolate",
             "--table",
             "--some 10 --core-seconds 60",
             "--add Name",
