@@ -171,11 +171,6 @@ pub(crate) const COORDINATION: &[Scene] = list! {
         let options = options(&props.network, CLIENT);
         plain(PersistentNode::start(options, "/kept", b"").await)
     }
-    "PersistentNode::start_with_acl", Needs::Nothing, |props| {
-        let options = options(&props.network, CLIENT);
-        let acl = [zk_locks::Acl::open_unsafe()].into_iter().collect();
-        plain(PersistentNode::start_with_acl(options, "/kept", b"", &acl).await)
-    }
     "PersistentNode::present", Needs::Nothing, |props| {
         let options = options(&props.network, CLIENT);
         let node = PersistentNode::start(options, "/kept", b"").await;

@@ -5,8 +5,8 @@ use std::{fmt, time::Duration};
 use tokio::{sync::watch, time::sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use zk_client::{
-    AclList, Client, ConnectError, ConnectOptions, CreateMode, EventType, ReadError, Rejection,
-    SessionEnd, SessionId, WriteError, Zxid, bytes::Bytes,
+    Client, ConnectError, ConnectOptions, CreateMode, EventType, ReadError, Rejection, SessionEnd,
+    SessionId, WriteError, Zxid, bytes::Bytes,
 };
 
 use crate::{builder::Builder, error::AcquireError, line::Line};
@@ -77,7 +77,8 @@ pub struct PersistentNode {
 }
 
 impl PersistentNode {
-    /// Connects, and begins to maintain the node. Missing ancestors are created as containers.
+    /// Connects, and begins to maintain the node. It and its missing ancestors, which are created as containers, have the
+    /// [access control list](ConnectOptions::default_acl) of the options.
     ///
     /// One request for the node, and one to watch it; the same again whenever it is recreated.
     ///
@@ -88,34 +89,12 @@ impl PersistentNode {
         path: &str,
         data: &[u8],
     ) -> Result<Self, ConnectError> {
-        Self::start_with(options, path, data, None).await
-    }
-
-    /// As [`start`](PersistentNode::start), with an access control list for the node and its missing ancestors.
-    ///
-    /// # Errors
-    /// As [`start`](PersistentNode::start).
-    pub async fn start_with_acl(
-        options: ConnectOptions,
-        path: &str,
-        data: &[u8],
-        acl: &AclList,
-    ) -> Result<Self, ConnectError> {
-        Self::start_with(options, path, data, Some(acl.clone())).await
-    }
-
-    async fn start_with(
-        options: ConnectOptions,
-        path: &str,
-        data: &[u8],
-        acl: Option<AclList>,
-    ) -> Result<Self, ConnectError> {
         let client = options.clone().connect().await?;
         let (publisher, states) = watch::channel(NodeState::Absent);
         let (data, wanted) = watch::channel(Bytes::copy_from_slice(data));
         let stop = CancellationToken::new();
         let keeper =
-            Keeper { options, path: path.to_owned(), acl, wanted, publisher, stop: stop.clone() };
+            Keeper { options, path: path.to_owned(), wanted, publisher, stop: stop.clone() };
         client.clone().spawn(keeper.run(client));
         Ok(Self { states, data, stop: stop.drop_guard() })
     }
@@ -164,7 +143,6 @@ impl fmt::Debug for PersistentNode {
 struct Keeper {
     options: ConnectOptions,
     path: String,
-    acl: Option<AclList>,
     /// The data that the node should have.
     wanted: watch::Receiver<Bytes>,
     publisher: watch::Sender<NodeState>,
@@ -214,11 +192,7 @@ impl Keeper {
 
     /// Maintains the node until the session ends.
     async fn keep(&mut self, client: &Client) -> SessionEnd {
-        let mut settings = Builder::new(client, &self.path, |line: Line| line);
-        if let Some(acl) = &self.acl {
-            settings = settings.acl(acl);
-        }
-        let line = settings.build();
+        let line = Builder::new(client, &self.path, |line: Line| line).build();
         let _lease = client.keep_lease();
         let mut is_there = false;
         loop {
