@@ -2,7 +2,7 @@
 //! deleted in their place.
 
 use zk_client::{Client, CreateMode};
-use zk_locks::{AcquireError, Layout, Lock, LockBuilder, Lost, MultiLock, RwLock};
+use zk_locks::{AcquireError, Builder, Layout, Lock, Lost, MultiLock, RwLock};
 use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match};
 use zk_tests::patience::within;
@@ -14,16 +14,16 @@ async fn stage() -> (TestServer, Client) {
     (server, zk)
 }
 
-fn named(zk: &Client) -> LockBuilder {
+fn named(zk: &Client) -> Builder<Lock> {
     Lock::named(zk, "/lock", "report")
 }
 
-fn bare(zk: &Client) -> LockBuilder {
+fn bare(zk: &Client) -> Builder<Lock> {
     Lock::builder(zk, "/lock").layout(Layout::Bare)
 }
 
 /// Both ways to have no id.
-const BOTH: [fn(&Client) -> LockBuilder; 2] = [named, bare];
+const BOTH: [fn(&Client) -> Builder<Lock>; 2] = [named, bare];
 
 async fn names(zk: &Client) -> Vec<String> {
     zk.sync("/lock").await.unwrap();

@@ -71,7 +71,7 @@ pub enum AcquireError {
         layout: Layout,
     },
     /// This lock cannot be [downgraded](crate::WriteGuard::downgrade), as its
-    /// [builder](crate::RwLockBuilder::no_downgrade) was configured or its nodes have no ids.
+    /// [builder](crate::Builder::no_downgrade) was configured or its nodes have no ids.
     #[error("the lock is one that nobody downgrades")]
     NoDowngrade,
     /// The node that holds a semaphore's number of permits contains something else.

@@ -53,10 +53,6 @@ pub struct Group {
     line: Arc<Line>,
 }
 
-/// Settings of a [`Group`]: its [`acl`](Builder::acl) and its [`layout`](Builder::layout). Settings about queues have
-/// no effect on it: it has no queue.
-pub type GroupBuilder = Builder<Group>;
-
 /// A member of a [`Group`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -80,8 +76,9 @@ impl Group {
         Self::builder(client, path).build()
     }
 
-    /// The group under `path`, with settings.
-    pub fn builder(client: &Client, path: &str) -> GroupBuilder {
+    /// The group under `path`, with settings: its [`acl`](Builder::acl) and its [`layout`](Builder::layout). Those about
+    /// queues have no effect.
+    pub fn builder(client: &Client, path: &str) -> Builder<Self> {
         Builder::new(client, path, |line| Self { line: Arc::new(line) })
     }
 

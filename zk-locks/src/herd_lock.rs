@@ -44,9 +44,6 @@ pub struct HerdLock {
     line: Arc<Line>,
 }
 
-/// Settings of a [`HerdLock`].
-pub type HerdLockBuilder = Builder<HerdLock>;
-
 impl HerdLock {
     /// A lock on `path`, with default settings.
     #[must_use]
@@ -55,7 +52,7 @@ impl HerdLock {
     }
 
     /// A lock on `path`, with settings.
-    pub fn builder(client: &Client, path: &str) -> HerdLockBuilder {
+    pub fn builder(client: &Client, path: &str) -> Builder<Self> {
         let mut builder = Builder::new(client, path, |line| Self { line: Arc::new(line) });
         builder.settings.herd = true;
         builder

@@ -66,10 +66,7 @@ pub struct Lock {
     line: Arc<Line>,
 }
 
-/// Settings of a [`Lock`].
-pub type LockBuilder = Builder<Lock>;
-
-impl LockBuilder {
+impl Builder<Lock> {
     /// How long the lock stays unused after a holder that has not [released](Guard::release) it: its session has ended,
     /// its node was deleted, or it has dropped its guard. For resources that cannot check tokens: requests of such a
     /// holder may still arrive. The next contender keeps its place at the head of the queue meanwhile, and is granted
@@ -99,7 +96,7 @@ impl Lock {
     }
 
     /// A lock on `path`, with settings.
-    pub fn builder(client: &Client, path: &str) -> LockBuilder {
+    pub fn builder(client: &Client, path: &str) -> Builder<Self> {
         Builder::new(client, path, Self::over)
     }
 
@@ -125,7 +122,7 @@ impl Lock {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn named(client: &Client, path: &str, name: &str) -> LockBuilder {
+    pub fn named(client: &Client, path: &str, name: &str) -> Builder<Self> {
         Builder::new(client, path, Self::over).named(name)
     }
 

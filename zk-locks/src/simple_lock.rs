@@ -48,10 +48,6 @@ pub struct SimpleLock {
     line: Arc<Line>,
 }
 
-/// Settings of a [`SimpleLock`]: only the description, the access control list and the pause before looking again
-/// apply.
-pub type SimpleLockBuilder = Builder<SimpleLock>;
-
 /// The holder of a [`SimpleLock`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -73,8 +69,9 @@ impl SimpleLock {
         Self::builder(client, path).build()
     }
 
-    /// A lock whose node is `path`, with settings.
-    pub fn builder(client: &Client, path: &str) -> SimpleLockBuilder {
+    /// A lock whose node is `path`, with settings: only the description, the access control list and the pause before
+    /// looking again apply.
+    pub fn builder(client: &Client, path: &str) -> Builder<Self> {
         Builder::new(client, path, |line| Self { line: Arc::new(line.of_one_node()) })
     }
 

@@ -57,9 +57,6 @@ pub struct DoubleBarrier {
     participants: usize,
 }
 
-/// Settings of a [`DoubleBarrier`]. Settings about queues have no effect on it: it has no queue.
-pub type DoubleBarrierBuilder = Builder<DoubleBarrier>;
-
 /// Two reads in flight that show whether all participants are there: the `ready` node, and the list of participants.
 type Look = (Pending<(Option<Stat>, Watch), ReadError>, Pending<(Vec<String>, Stat), ReadError>);
 
@@ -70,8 +67,8 @@ impl DoubleBarrier {
         Self::builder(client, path).build().of(participants)
     }
 
-    /// A barrier on `path`, with settings. Set the [number of participants](DoubleBarrier::of) afterwards.
-    pub fn builder(client: &Client, path: &str) -> DoubleBarrierBuilder {
+    /// A barrier on `path`, with settings; those about queues have no effect. Set the [number of participants](DoubleBarrier::of) afterwards.
+    pub fn builder(client: &Client, path: &str) -> Builder<Self> {
         Builder::new(client, path, |line| Self { line: Arc::new(line), participants: 1 })
     }
 

@@ -9,7 +9,7 @@ use crate::{builder::Builder, error::AcquireError, line::Line};
 
 mod double;
 
-pub use self::double::{DoubleBarrier, DoubleBarrierBuilder, Participation};
+pub use self::double::{DoubleBarrier, Participation};
 
 /// A barrier that one client sets, and at which others wait until it is removed.
 ///
@@ -42,10 +42,6 @@ pub struct Barrier {
     line: Arc<Line>,
 }
 
-/// Settings of a [`Barrier`]. Only its [`acl`](Builder::acl) and its [`description`](Builder::description) apply: it
-/// has no queue.
-pub type BarrierBuilder = Builder<Barrier>;
-
 impl Barrier {
     /// The barrier at `path`, with default settings.
     #[must_use]
@@ -53,8 +49,8 @@ impl Barrier {
         Self::builder(client, path).build()
     }
 
-    /// The barrier at `path`, with settings.
-    pub fn builder(client: &Client, path: &str) -> BarrierBuilder {
+    /// The barrier at `path`, with settings: only [`acl`](Builder::acl) and [`description`](Builder::description) apply.
+    pub fn builder(client: &Client, path: &str) -> Builder<Self> {
         Builder::new(client, path, |line| Self { line: Arc::new(line.of_one_node()) })
     }
 

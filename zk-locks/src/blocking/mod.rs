@@ -140,7 +140,7 @@ impl BlockingSession {
     }
 
     /// An exclusive lock with default settings. Short for [`adopt`](Self::adopt), which works for all recipes.
-    pub fn lock(&self, path: &str) -> Lock {
+    pub fn lock(&self, path: &str) -> Blocking<crate::Lock> {
         self.adopt(crate::Lock::new(&self.client, path))
     }
 
@@ -200,23 +200,6 @@ pub struct Blocking<T> {
     inner: T,
     session: BlockingSession,
 }
-
-/// An exclusive lock: see [`zk_locks::Lock`](crate::Lock).
-///
-/// ```
-/// # fn example(session: zk_locks::blocking::BlockingSession) -> Result<(), Box<dyn std::error::Error>> {
-/// let lock = session.lock("/locks/report");
-/// match lock.try_acquire()? {
-///     Some(guard) => guard.release()?,
-///     None => println!("somebody else is at it"),
-/// }
-/// # Ok(())
-/// # }
-/// ```
-pub type Lock = Blocking<crate::Lock>;
-
-/// A lock that is held until this is released or dropped: see [`zk_locks::Guard`](crate::Guard).
-pub type Guard = Blocking<crate::Guard>;
 
 impl<T> Deref for Blocking<T> {
     type Target = T;

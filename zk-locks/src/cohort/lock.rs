@@ -82,9 +82,6 @@ impl Drop for Cohort {
     }
 }
 
-/// Settings of a [`CohortLock`].
-pub type CohortLockBuilder = Builder<CohortLock>;
-
 impl CohortLock {
     /// A cohort for the lock on `path`, with default settings. Clone it for each task.
     #[must_use]
@@ -93,7 +90,7 @@ impl CohortLock {
     }
 
     /// A cohort with settings.
-    pub fn builder(client: &Client, path: &str) -> CohortLockBuilder {
+    pub fn builder(client: &Client, path: &str) -> Builder<Self> {
         Builder::new(client, path, |line| Self::of(Arc::new(line), Passing::default()))
     }
 

@@ -20,6 +20,6 @@ mod turns;
 
 pub use self::{
     local::CohortGuard,
-    lock::{CohortLock, CohortLockBuilder},
+    lock::CohortLock,
     passing::{OnLoss, Passing},
 };

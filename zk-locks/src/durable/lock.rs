@@ -35,7 +35,7 @@ const LEASE: Duration = Duration::from_secs(30);
 /// the lock away. No clock is compared with any other machine's; clocks only have to run equally fast, within five
 /// percent. The holder counts the lock as lost as soon as nine tenths of a lease have passed since it *sent* the last
 /// confirmed renewal, so that it stops before others may begin. With [`without_lease`](Self::without_lease) another
-/// owner gets it only if it is broken [by hand](Self::break_hold).
+/// owner gets it only if its holder is [evicted](Self::evict).
 ///
 /// | | what holds |
 /// |---|---|
@@ -90,9 +90,6 @@ pub struct DurableLock {
     pub(super) live: Live,
 }
 
-/// Settings of a [`DurableLock`].
-pub type DurableLockBuilder = Builder<DurableLock>;
-
 /// The names of the grants that are held through one value and its clones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Live(Arc<Mutex<BTreeSet<String>>>);
@@ -112,7 +109,7 @@ impl DurableLock {
 
     /// A lock on `path`, with settings. Until [`owned_by`](Self::owned_by) sets one, its owner has a unique name that
     /// is never used again.
-    pub fn builder(client: &Client, path: &str) -> DurableLockBuilder {
+    pub fn builder(client: &Client, path: &str) -> Builder<Self> {
         Builder::new(client, path, |line| {
             // Without randomness every attempt fails anyway.
             let owner = line.client.unique_id().unwrap_or_default();
@@ -141,8 +138,8 @@ impl DurableLock {
         self
     }
 
-    /// Holds the lock until its owner releases it, however long that takes, or it is broken [by
-    /// hand](Self::break_hold).
+    /// Holds the lock until its owner releases it, however long that takes, or its holder is
+    /// [evicted](Self::evict).
     #[must_use]
     pub const fn without_lease(mut self) -> Self {
         self.lease = None;

@@ -18,8 +18,4 @@ mod record;
 mod take;
 mod tenure;
 
-pub use self::{
-    guard::DurableGuard,
-    holder::DurableHolder,
-    lock::{DurableLock, DurableLockBuilder},
-};
+pub use self::{guard::DurableGuard, holder::DurableHolder, lock::DurableLock};

@@ -41,9 +41,6 @@ pub struct Election {
     line: Arc<Line>,
 }
 
-/// Settings of an [`Election`]. The [description](Builder::description) is not used: candidates publish their own data.
-pub type ElectionBuilder = Builder<Election>;
-
 impl Election {
     /// An election under `path`, with default settings. The path is created at the first campaign, as for
     /// [`Lock::new`](crate::Lock::new).
@@ -52,8 +49,9 @@ impl Election {
         Self::builder(client, path).build()
     }
 
-    /// An election under `path`, with settings.
-    pub fn builder(client: &Client, path: &str) -> ElectionBuilder {
+    /// An election under `path`, with settings. The [description](Builder::description) is not used: candidates publish
+    /// their own data.
+    pub fn builder(client: &Client, path: &str) -> Builder<Self> {
         Builder::new(client, path, |line| Self { line: Arc::new(line) })
     }
 

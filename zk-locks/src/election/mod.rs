@@ -13,7 +13,7 @@ mod leaders;
 mod leadership;
 
 pub use self::{
-    campaign::{Election, ElectionBuilder},
+    campaign::Election,
     latch::{LatchState, LeaderLatch},
     leaders::{Leader, Leaders},
     leadership::Leadership,

@@ -44,7 +44,7 @@ pub use self::{
 /// # Cost
 ///
 /// Both sides cost what a [`Lock`](crate::Lock) does, except that a writer always lists the queue before it is granted,
-/// unless there is [no downgrade](RwLockBuilder::no_downgrade). A downgrade costs one request, an upgrade what a writer
+/// unless there is [no downgrade](Builder::no_downgrade). A downgrade costs one request, an upgrade what a writer
 /// costs and one request in the background. The release of a writer wakes exactly the readers behind it.
 ///
 /// # When it is lost
@@ -73,10 +73,7 @@ pub struct RwLock {
     line: Arc<Line>,
 }
 
-/// Settings of a [`RwLock`].
-pub type RwLockBuilder = Builder<RwLock>;
-
-impl RwLockBuilder {
+impl Builder<RwLock> {
     /// Promises that no user of the path, in whatever program, ever [downgrades](WriteGuard::downgrade): then writers
     /// too are granted the lock as soon as they are notified of the predecessor's release, without a listing in
     /// between. This lock's own guards refuse to downgrade.
@@ -117,7 +114,7 @@ impl RwLock {
     }
 
     /// A lock on `path`, with settings.
-    pub fn builder(client: &Client, path: &str) -> RwLockBuilder {
+    pub fn builder(client: &Client, path: &str) -> Builder<Self> {
         let mut builder = Builder::new(client, path, |line| Self { line: Arc::new(line) });
         builder.settings.downgrades = Downgrades::Possible;
         builder

@@ -69,9 +69,6 @@ pub struct Semaphore {
     count: Option<Arc<str>>,
 }
 
-/// Settings of a [`Semaphore`].
-pub type SemaphoreBuilder = Builder<Semaphore>;
-
 impl Semaphore {
     /// A semaphore on `path` with this number of permits and default settings. Missing paths are created as for a
     /// [`Lock`](crate::Lock::new).
@@ -81,7 +78,7 @@ impl Semaphore {
     }
 
     /// A semaphore on `path`, with settings. It has one permit until [configured](Semaphore::with_permits) otherwise.
-    pub fn builder(client: &Client, path: &str) -> SemaphoreBuilder {
+    pub fn builder(client: &Client, path: &str) -> Builder<Self> {
         Builder::new(client, path, |line| Self::over(&line))
     }
 
