@@ -58,11 +58,11 @@ pub(crate) const LASTING: &[Scene] = list! {
         let _guard = held(props).await?;
         plain(durable(props).holder().await)
     }
-    "DurableLock::break_hold", Needs::Nothing, |props| {
+    "DurableLock::evict", Needs::Nothing, |props| {
         let _guard = held(props).await?;
         let lock = durable(props);
         let holder = lock.holder().await.map_err(|error| format!("{error:?}"))?;
-        plain(lock.break_hold(&holder.ok_or("nobody holds it")?).await)
+        plain(lock.evict(&holder.ok_or("nobody holds it")?).await)
     }
     "DurableGuard::check", Needs::Nothing, |props| {
         plain(held(props).await?.check().await)

@@ -168,7 +168,7 @@ async fn hears(scene: &Scene) -> Result<(), String> {
     let lock = DurableLock::new(&scene.rivals[0], &scene.path, "first").lease(LEASE);
     let holder = well(SOON, "a look at the holder", lock.holder()).await?.ok_or("no holder")?;
     ensure(holder.owner == "subject" && holder.token == subject.token(), "another holder")?;
-    ensure(well(SOON, "to break it", lock.break_hold(&holder)).await?, "nothing to break")?;
+    ensure(well(SOON, "to break it", lock.evict(&holder)).await?, "nothing to break")?;
     let lost = within(RENEWED, "word of it", subject.lost()).await?;
     ensure(lost == Lost::NodeDeleted, &format!("word of {lost:?}"))?;
     drop(subject);

@@ -192,9 +192,9 @@ async fn a_lock_that_is_held_outlives_its_session(stage: Stage) {
     assert_eq!((guard.status(), guard.token()), (Status::Held, token));
     // The heir hears of it if the lock goes.
     let holder = of(&heir, &path, "x").holder().await.unwrap().unwrap();
-    assert!(of(&stage.outsider, &path, "x").break_hold(&holder).await.unwrap());
+    assert!(of(&stage.outsider, &path, "x").evict(&holder).await.unwrap());
     assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
-    assert!(!of(&stage.outsider, &path, "x").break_hold(&holder).await.unwrap());
+    assert!(!of(&stage.outsider, &path, "x").evict(&holder).await.unwrap());
 
     // Without a session nothing is given back.
     let zk = stage.client().await;
@@ -224,7 +224,7 @@ async fn without_a_lease_a_lock_is_taken_away_by_hand_alone(stage: Stage) {
     });
     let holder = waits.holder().await.unwrap().unwrap();
     assert_eq!((&*holder.owner, holder.lease), ("gone", None));
-    assert!(waits.break_hold(&holder).await.unwrap());
+    assert!(waits.evict(&holder).await.unwrap());
     within(within(waiting).await.unwrap().unwrap().release()).await.unwrap();
     assert_eq!(waits.holder().await.unwrap(), None);
 }

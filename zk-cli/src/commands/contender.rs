@@ -1,4 +1,4 @@
-//! `zk revoke` and `zk break`: asking somebody for a lock, and taking it away.
+//! `zk revoke` and `zk evict`: asking somebody for a lock, and taking it away.
 
 use serde::Serialize;
 use zk_locks::{Contender, Queue};

@@ -63,7 +63,7 @@ pub(crate) enum Command {
     ///
     /// For those who cannot give it back. They may go on for a while without knowing: what the lock protects is
     /// safe from them only if it checks tokens. The token sees to it that nobody else is met.
-    Break(ContenderArgs),
+    Evict(ContenderArgs),
     Ls(LsArgs),
     Get(GetArgs),
     Set(SetArgs),
@@ -98,7 +98,7 @@ pub(crate) async fn run(command: Command) -> Result<Exit, Failure> {
         Command::Elect(args) => Box::pin(elect::run(args)).await,
         Command::Holders(args) => Box::pin(holders::run(args)).await,
         Command::Revoke(args) => Box::pin(contender::revoke(args)).await,
-        Command::Break(args) => Box::pin(contender::evict(args)).await,
+        Command::Evict(args) => Box::pin(contender::evict(args)).await,
         Command::Ls(args) => Box::pin(ls::run(args)).await,
         Command::Get(args) => Box::pin(get::run(args)).await,
         Command::Set(args) => Box::pin(set::run(args)).await,

@@ -41,7 +41,7 @@ async fn a_command_whose_lead_is_taken_away_is_ended() {
     let world = World::new().await;
     let mut leader = elect(&world, &[], "echo $ZK_LOCK_TOKEN; sleep 1000");
     let token = leader.line().await;
-    assert_eq!(world.run(["break", "/e", &token]).await.ok(), "");
+    assert_eq!(world.run(["evict", "/e", &token]).await.ok(), "");
     let ended = leader.ended().await;
     assert_eq!(ended.code, Some(123), "{ended:?}");
 }

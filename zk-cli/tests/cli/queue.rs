@@ -1,4 +1,4 @@
-//! `zk revoke`, `zk break`, and the kinds of locks that `zk lock` takes.
+//! `zk revoke`, `zk evict`, and the kinds of locks that `zk lock` takes.
 
 use crate::support::World;
 
@@ -98,9 +98,9 @@ async fn a_lock_is_broken_under_the_token_of_its_holder_alone() {
     let world = World::new().await;
     let mut held = world.lock(&[], "/l", "echo $ZK_LOCK_TOKEN; sleep 1000");
     let token: i64 = held.line().await.parse().unwrap();
-    let missed = world.run(["break", "/l", &(token + 1).to_string()]).await;
+    let missed = world.run(["evict", "/l", &(token + 1).to_string()]).await;
     assert_eq!(missed.code, Some(1), "{missed:?}");
-    assert_eq!(world.run(["break", "/l", &token.to_string()]).await.ok(), "");
+    assert_eq!(world.run(["evict", "/l", &token.to_string()]).await.ok(), "");
     let ended = held.ended().await;
     assert_eq!(ended.code, Some(123), "{ended:?}");
 }

@@ -272,7 +272,7 @@ waited_for!(SimpleLock {
 waited_for!(DurableLock {
     ---
     holder() -> Result<Option<crate::DurableHolder>, ReadError>;
-    break_hold(holder: &crate::DurableHolder) -> Result<bool, WriteError>;
+    evict(holder: &crate::DurableHolder) -> Result<bool, WriteError>;
 });
 
 impl Blocking<crate::RwLock> {

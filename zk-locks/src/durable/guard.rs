@@ -86,8 +86,8 @@ impl DurableGuard {
         &self.tenure.terms.path
     }
 
-    /// How long the lock is sure to be held without further renewals, unless its owner takes it elsewhere or it is
-    /// broken by hand. `Duration::MAX` without a lease, or with one of centuries.
+    /// How long the lock is sure to be held without further renewals, unless its owner takes it elsewhere or its
+    /// holder is [evicted](DurableLock::evict). `Duration::MAX` without a lease, or with one of centuries.
     #[must_use]
     pub fn lease_left(&self) -> Duration {
         match self.tenure.loss() {

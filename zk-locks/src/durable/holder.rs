@@ -1,4 +1,4 @@
-//! The holder of a durable lock, seen from outside, and breaking its hold by hand.
+//! The holder of a durable lock, seen from outside, and its eviction.
 
 use std::time::Duration;
 
@@ -74,10 +74,14 @@ impl DurableLock {
     ///
     /// # Errors
     /// [`zk_client::WriteError`].
-    pub async fn break_hold(&self, holder: &DurableHolder) -> Result<bool, zk_client::WriteError> {
+    pub async fn evict(&self, holder: &DurableHolder) -> Result<bool, zk_client::WriteError> {
         let was_there = self.client().delete(&holder.path).if_exists().await?;
         if was_there {
-            tracing::warn!(path = holder.path, owner = holder.owner, "durable lock broken by hand");
+            tracing::warn!(
+                path = holder.path,
+                owner = holder.owner,
+                "holder of a durable lock evicted"
+            );
         }
         Ok(was_there)
     }
