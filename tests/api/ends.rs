@@ -31,7 +31,7 @@ async fn all_streams_end_with_the_session(server: &Place) {
     let mut positions = ticket.positions().unwrap();
     let mut gone = lock.enqueue().await.unwrap().positions().unwrap();
     while within(gone.next()).await.unwrap().is_some() {}
-    let mut leaders = Election::new(&zk, "/election").observe();
+    let mut leaders = Election::new(&zk, "/election").follow();
     let mut members = Group::new(&zk, "/group").follow();
     assert_eq!(within(positions.next()).await.unwrap(), Some(1));
     assert!(within(leaders.next()).await.unwrap().is_none());

@@ -44,11 +44,6 @@ pub(crate) const COORDINATION: &[Scene] = list! {
         let second = timed_out(election.campaign_timeout(b"", SOON).await);
         all([plain(first), second])
     }
-    "Election::candidates", Needs::Nothing, |props| {
-        let election = Election::new(&props.client, "/election");
-        let first = election.campaign(b"").await;
-        all([plain(election.candidates().await), plain(first)])
-    }
     "Leadership::proclaim", Needs::Nothing, |props| {
         let election = Election::new(&props.client, "/election");
         let leadership = election.campaign(b"").await.map_err(|error| error.to_string())?;
@@ -59,9 +54,9 @@ pub(crate) const COORDINATION: &[Scene] = list! {
         let leadership = election.campaign(b"").await.map_err(|error| error.to_string())?;
         plain(leadership.resign().await)
     }
-    "Leaders::next", Needs::Nothing, |props| {
+    "Follow::next", Needs::Nothing, |props| {
         let election = Election::new(&props.client, "/election");
-        let mut leaders = election.observe();
+        let mut leaders = election.follow();
         let first = leaders.next().await;
         let (next, leadership) = tokio::join!(leaders.next(), election.campaign(b""));
         all([plain(first), plain(next), plain(leadership)])
@@ -93,10 +88,6 @@ pub(crate) const COORDINATION: &[Scene] = list! {
     "CohortLock::try_acquire", Needs::Nothing, |props| {
         let lock = CohortLock::new(&props.client, "/cohort");
         plain(lock.try_acquire().await)
-    }
-    "CohortLock::contenders", Needs::Nothing, |props| {
-        let lock = CohortLock::new(&props.client, "/cohort");
-        plain(lock.contenders().await)
     }
     "CohortGuard::release", Needs::Nothing, |props| {
         let lock = CohortLock::new(&props.client, "/cohort");
@@ -155,12 +146,7 @@ pub(crate) const COORDINATION: &[Scene] = list! {
         let membership = group.join(b"").await;
         all([plain(group.members().await), plain(membership)])
     }
-    "Membership::leave", Needs::Nothing, |props| {
-        let group = Group::new(&props.client, "/group");
-        let membership = group.join(b"").await.map_err(|error| error.to_string())?;
-        plain(membership.leave().await)
-    }
-    "Members::next", Needs::Nothing, |props| {
+    "Follow::next", Needs::Nothing, |props| {
         let group = Group::new(&props.client, "/group");
         let mut members = group.follow();
         let first = members.next().await;

@@ -78,7 +78,7 @@ pub(crate) const LASTING: &[Scene] = list! {
         plain(held(props).await?.release().await)
     }
     // The second one when whoever is there has gone.
-    "Holders::next", Needs::HeldFor(9), |props| {
+    "Follow::next", Needs::HeldFor(9), |props| {
         let mut holders = props.lock.queue().follow();
         plain(holders.next().await)?;
         plain(holders.next().await)

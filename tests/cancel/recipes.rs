@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use zk_client::{Client, CreateMode};
 use zk_locks::{
-    AcquireError, Guards, HerdLock, MultiLock, ReadGuard, RwLock, Semaphore, SemaphoreMutex,
-    SimpleGuard, SimpleLock, WriteGuard,
+    AcquireError, Guards, Lock, MultiLock, ReadGuard, RwLock, Semaphore, SimpleGuard, SimpleLock,
+    WriteGuard,
 };
 use zk_tests::network::pass;
 
@@ -14,18 +14,15 @@ use crate::{
     stage::{Needs, Props},
 };
 
-/// Longer than others hold what is waited for.
-const LONG: Duration = Duration::from_millis(100);
-
-/// Shorter than that.
+/// Shorter than others hold what is waited for.
 const SHORT: Duration = Duration::from_millis(9);
 
 fn rw(props: &Props) -> RwLock {
     RwLock::builder(&props.client, "/lock").recheck(None).build()
 }
 
-fn herd(props: &Props) -> HerdLock {
-    HerdLock::builder(&props.client, "/lock").recheck(None).build()
+fn herd(props: &Props) -> Lock {
+    Lock::builder(&props.client, "/lock").herd().recheck(None).build()
 }
 
 /// One lock that may be taken, and one that never is.
@@ -116,7 +113,7 @@ pub(crate) const RECIPES: &[Scene] = list! {
         let mut ticket = props.lock.enqueue().await.map_err(text)?;
         plain(ticket.try_wait().await)
     }
-    "Positions::next", Needs::HeldFor(12), |props| {
+    "Follow::next", Needs::HeldFor(12), |props| {
         let ticket = props.lock.enqueue().await.map_err(text)?;
         let mut positions = ticket.positions().ok_or("it is used")?;
         plain(positions.next().await)?;
@@ -146,15 +143,14 @@ pub(crate) const RECIPES: &[Scene] = list! {
         let contenders = queue.contenders().await.map_err(text)?;
         plain(queue.evict(&contenders[0]).await)
     }
-    "HerdLock::acquire", Needs::HeldFor(12), |props| {
+    "Lock::acquire", Needs::HeldFor(12), |props| {
         let guard = herd(props).acquire().await;
         kept(props, guard)
     }
-    "HerdLock::acquire_timeout", Needs::HeldFor(30), |props| {
+    "Lock::acquire_timeout", Needs::HeldFor(30), |props| {
         or_late(herd(props).acquire_timeout(SHORT).await)
     }
-    "HerdLock::try_acquire", Needs::LockPath, |props| { plain(herd(props).try_acquire().await) }
-    "HerdLock::contenders", Needs::HeldFor(9), |props| { plain(herd(props).contenders().await) }
+    "Lock::try_acquire", Needs::LockPath, |props| { plain(herd(props).try_acquire().await) }
     "MultiLock::acquire", Needs::Nothing, |props| { plain(both(props).await) }
     "MultiLock::acquire", Needs::HeldFor(12), |props| { plain(both(props).await) }
     "MultiLock::acquire_timeout", Needs::HeldFor(30), |props| {
@@ -180,23 +176,22 @@ pub(crate) const RECIPES: &[Scene] = list! {
     "RwLock::try_write", Needs::LockPath, |props| { plain(rw(props).try_write().await) }
     "RwLock::enqueue_read", Needs::HeldFor(12), |props| { plain(rw(props).enqueue_read().await) }
     "RwLock::enqueue_write", Needs::HeldFor(12), |props| { plain(rw(props).enqueue_write().await) }
-    "ReadTicket::wait", Needs::HeldFor(12), |props| {
+    "Ticket::wait", Needs::HeldFor(12), |props| {
         let mut ticket = rw(props).enqueue_read().await.map_err(text)?;
         plain(ticket.wait().await)
     }
-    "ReadTicket::try_wait", Needs::HeldFor(3), |props| {
+    "Ticket::try_wait", Needs::HeldFor(3), |props| {
         let mut ticket = rw(props).enqueue_read().await.map_err(text)?;
         plain(ticket.try_wait().await)
     }
-    "WriteTicket::wait", Needs::HeldFor(12), |props| {
+    "Ticket::wait", Needs::HeldFor(12), |props| {
         let mut ticket = rw(props).enqueue_write().await.map_err(text)?;
         plain(ticket.wait().await)
     }
-    "WriteTicket::try_wait", Needs::HeldFor(3), |props| {
+    "Ticket::try_wait", Needs::HeldFor(3), |props| {
         let mut ticket = rw(props).enqueue_write().await.map_err(text)?;
         plain(ticket.try_wait().await)
     }
-    "RwLock::contenders", Needs::HeldFor(9), |props| { plain(rw(props).contenders().await) }
     "ReadGuard::release", Needs::LockPath, |props| { plain(reading(props).await?.release().await) }
     "ReadGuard::try_upgrade", Needs::LockPath, |props| {
         let (first, second) = (reading(props).await?, reading(props).await?);
@@ -231,18 +226,6 @@ pub(crate) const RECIPES: &[Scene] = list! {
     "Semaphore::waiters", Needs::Nothing, |props| { plain(semaphore(props).waiters().await) }
     "Semaphore::resize", Needs::Nothing, |props| {
         plain(semaphore(props).counted_at("/data").resize(3).await)
-    }
-    "SemaphoreMutex::acquire", Needs::Nothing, |props| {
-        let mutex = SemaphoreMutex::new(&props.client, "/semaphore");
-        let first = mutex.acquire().await.map_err(text)?;
-        plain(meanwhile(first, mutex.acquire()).await)
-    }
-    "SemaphoreMutex::acquire_timeout", Needs::Nothing, |props| {
-        let mutex = SemaphoreMutex::new(&props.client, "/semaphore");
-        or_late(mutex.acquire_timeout(LONG).await)
-    }
-    "SemaphoreMutex::try_acquire", Needs::Nothing, |props| {
-        plain(SemaphoreMutex::new(&props.client, "/semaphore").try_acquire().await)
     }
     "SimpleLock::acquire", Needs::Nothing, |props| {
         let first = held(props).await?;

@@ -225,9 +225,6 @@ const SCENES: &[Scene] = &[
             Ok(())
         })
     }),
-    scene("Lock::contenders", Needs::HeldFor(9), |props| {
-        Box::pin(async { plain(props.lock.contenders().await) })
-    }),
     scene("Guard::lost", Needs::Guard, |props| {
         Box::pin(async {
             let Some(guard) = &props.guard else { return Err("no guard".into()) };

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use zk_client::{Client, WriteError};
 use zk_locks::{
-    AcquireError, CheckError, CohortLock, Election, Guard, HerdLock, Lock, Lost, MultiLock, RwLock,
-    Semaphore, SemaphoreMutex, SimpleLock,
+    AcquireError, CheckError, CohortLock, Election, Guard, Lock, Lost, MultiLock, RwLock,
+    Semaphore, SimpleLock,
 };
 use zk_tests::network::pass;
 
@@ -36,12 +36,11 @@ macro_rules! tries {
 pub(crate) fn plays() -> impl Iterator<Item = Play> {
     let tries = tries! {
         "Lock": |client, path| Lock::new(&client, &path), try_acquire, try_acquire;
-        "HerdLock": |client, path| HerdLock::new(&client, &path), try_acquire, try_acquire;
+        "Lock in a herd": |client, path| Lock::builder(&client, &path).herd().build(), try_acquire, try_acquire;
         "RwLock::read": |client, path| RwLock::new(&client, &path), try_read, try_write;
         "RwLock::write": |client, path| RwLock::new(&client, &path), try_write, try_write;
         "MultiLock": |client, path| MultiLock::new(&client, [path.clone(), format!("{path}-too")]), try_acquire, try_acquire;
         "Semaphore": |client, path| Semaphore::new(&client, &path, 1), try_acquire, try_acquire;
-        "SemaphoreMutex": |client, path| SemaphoreMutex::new(&client, &path), try_acquire, try_acquire;
         "SimpleLock": |client, path| SimpleLock::new(&client, &format!("{path}/node")), try_acquire, try_acquire;
     };
     let tries = tries.into_iter().map(|(recipe, ours, theirs)| Play {
@@ -99,8 +98,8 @@ async fn lists(scene: &Scene) -> Result<(), String> {
     let theirs = well(SOON, "acquire", Lock::new(&scene.rivals[0], &scene.path).acquire()).await?;
     let lock = Lock::new(&scene.subject, &scene.path);
     scene.stage(Stage::Waiting);
-    let contenders = well(IN_TROUBLE, "contenders", lock.contenders()).await?;
-    let tokens: Vec<i64> = contenders.iter().map(|contender| contender.token).collect();
+    let contenders = well(IN_TROUBLE, "contenders", lock.queue().contenders()).await?;
+    let tokens: Vec<i64> = contenders.iter().map(|contender| contender.token.get()).collect();
     ensure(tokens == [theirs.token().get()], &format!("contenders are {contenders:?}"))?;
     let queue = lock.queue();
     let revoked = async {
@@ -258,9 +257,10 @@ async fn proclaims(scene: &Scene) -> Result<(), String> {
         }
     };
     well(IN_TROUBLE, "proclaim", proclaimed).await?;
-    let election = Election::new(&scene.rivals[0], &scene.path);
-    let seen = well(SOON, "candidates", election.candidates());
-    let seen: Vec<String> = seen.await?.into_iter().map(|it| it.description).collect();
+    let queue = Election::new(&scene.rivals[0], &scene.path).queue();
+    let seen = well(SOON, "candidates", queue.contenders());
+    let seen: Vec<String> =
+        seen.await?.into_iter().map(|it| it.description().into_owned()).collect();
     ensure(seen == ["new"], &format!("candidates say {seen:?}"))?;
     drop(leadership);
     scene.stage(Stage::After);

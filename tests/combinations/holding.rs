@@ -259,7 +259,7 @@ async fn holds(scene: &Scene, row: Row, hears: Hears) -> Result<(), String> {
 async fn ask_back(scene: &Scene, token: i64) -> Result<(), String> {
     let queue = Queue::new(&scene.rivals[1], &scene.path);
     let contenders = queue.contenders().await.map_err(|error| error.to_string())?;
-    let holder = contenders.iter().find(|contender| contender.token == token);
+    let holder = contenders.iter().find(|contender| contender.token.get() == token);
     let holder = holder.ok_or("the holder is not in the queue")?;
     queue.revoke(holder).await.map(drop).map_err(|error| format!("{error:?}"))
 }

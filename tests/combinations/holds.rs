@@ -5,9 +5,9 @@ use std::{future::Future, pin::Pin, time::Duration};
 use tokio::time::timeout;
 use zk_client::Client;
 use zk_locks::{
-    AcquireError, CohortGuard, CohortLock, Election, FencingToken, Guard, Guards, HerdLock,
-    LatchState, LeaderLatch, Leadership, Lock, Lost, MultiLock, ReadGuard, ReleaseError, RwLock,
-    Semaphore, SemaphoreMutex, SharedGuard, SimpleGuard, SimpleLock, Status, WriteGuard,
+    AcquireError, CohortGuard, CohortLock, Election, FencingToken, Guard, Guards, LatchState,
+    LeaderLatch, Leadership, Lock, Lost, MultiLock, ReadGuard, ReleaseError, RwLock, Semaphore,
+    SharedGuard, SimpleGuard, SimpleLock, Status, WriteGuard,
 };
 
 /// A future that goes anywhere.
@@ -232,7 +232,7 @@ pub(crate) const ROWS: &[Row] = &[
             held(Ok(shared))
         })
     }),
-    row("HerdLock", ask!(|client, path| HerdLock::new(&client, &path))),
+    row("Lock in a herd", ask!(|client, path| Lock::builder(&client, &path).herd().build())),
     against(row("RwLock::read", READ), WRITE),
     row("RwLock::write", WRITE),
     Row { rivals_exclude: false, ..against(row("RwLock::write, readers", WRITE), READ) },
@@ -241,10 +241,6 @@ pub(crate) const ROWS: &[Row] = &[
         ask!(|client, path| MultiLock::new(&client, [path.clone(), format!("{path}-too")])),
     )),
     irrevocable(unfair(row("Semaphore", ask!(|client, path| Semaphore::new(&client, &path, 1))))),
-    irrevocable(unfair(row(
-        "SemaphoreMutex",
-        ask!(|client, path| SemaphoreMutex::new(&client, &path)),
-    ))),
     irrevocable(unfair(row(
         "SimpleLock",
         ask!(|client, path| SimpleLock::new(&client, &format!("{path}/node"))),

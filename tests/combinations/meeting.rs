@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use zk_client::{Client, bytes::Bytes};
 use zk_locks::{
-    Barrier, DoubleBarrier, Election, Group, Lost, Members, Participation, PersistentNode,
-    ReadError,
+    Barrier, DoubleBarrier, Election, Follow, Group, GroupMember, Lost, Participation,
+    PersistentNode, ReadError,
 };
 use zk_tests::network::pass;
 
@@ -177,12 +177,15 @@ async fn double_barrier_given_up(scene: &Scene) -> Result<(), String> {
 }
 
 /// Tells what it is told.
-fn names(members: Result<Vec<zk_locks::GroupMember>, ReadError>) -> Result<Vec<Bytes>, ReadError> {
+fn names(members: Result<Vec<GroupMember>, ReadError>) -> Result<Vec<Bytes>, ReadError> {
     Ok(members?.into_iter().map(|member| member.data).collect())
 }
 
 /// Follows until these are there.
-async fn sees(members: &mut Members, wanted: &[&'static [u8]]) -> Result<(), ReadError> {
+async fn sees(
+    members: &mut Follow<Vec<GroupMember>>,
+    wanted: &[&'static [u8]],
+) -> Result<(), ReadError> {
     loop {
         if names(members.next().await)? == wanted {
             return Ok(());
@@ -202,7 +205,7 @@ async fn group_member(scene: &Scene) -> Result<(), String> {
     scene.rest().await;
     scene.stage(Stage::Releasing);
     if scene.draw(|rng| rng.one_in(2)) {
-        well(IN_TROUBLE, "leave", membership.leave()).await?;
+        well(IN_TROUBLE, "leave", membership.release()).await?;
     } else {
         drop(membership);
     }
@@ -232,9 +235,9 @@ async fn group_follows(scene: &Scene) -> Result<(), String> {
     well(IN_TROUBLE, "a first member", sees(&mut members, &[b"first"])).await?;
     let second = well(SOON, "join", rivals[1].join(b"second")).await?;
     well(IN_TROUBLE, "a second member", sees(&mut members, &[b"first", b"second"])).await?;
-    well(SOON, "leave", first.leave()).await?;
+    well(SOON, "leave", first.release()).await?;
     well(IN_TROUBLE, "one member less", sees(&mut members, &[b"second"])).await?;
-    well(SOON, "leave", second.leave()).await?;
+    well(SOON, "leave", second.release()).await?;
     well(IN_TROUBLE, "nobody", sees(&mut members, &[])).await?;
     scene.stage(Stage::After);
     scene.nothing_is_left().await
@@ -243,7 +246,7 @@ async fn group_follows(scene: &Scene) -> Result<(), String> {
 async fn observes(scene: &Scene) -> Result<(), String> {
     let rivals = [0, 1].map(|rival| Election::new(&scene.rivals[rival], &scene.path));
     scene.stage(Stage::Acquiring);
-    let mut leaders = Election::new(&scene.subject, &scene.path).observe();
+    let mut leaders = Election::new(&scene.subject, &scene.path).follow();
     let mut sees = async |wanted: Option<&'static [u8]>, what| {
         let seen = async {
             loop {

@@ -151,7 +151,13 @@ async fn what_a_contender_says_is_told_without_its_id() {
         .mode(CreateMode::EphemeralSequential)
         .await
         .unwrap();
-    let said = lock.contenders().await.unwrap().into_iter().map(|one| one.description);
+    let said = lock
+        .queue()
+        .contenders()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|one| one.description().into_owned());
     assert_eq!(said.collect::<Vec<_>>(), ["night shift", "theirs says this"]);
     within(held.release()).await.unwrap();
 }

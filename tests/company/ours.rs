@@ -3,7 +3,7 @@
 use std::pin::Pin;
 
 use zk_client::{Client, path::join};
-use zk_locks::{CohortLock, Guard, HerdLock, Layout, Lock, RwLock, SimpleLock};
+use zk_locks::{CohortLock, Guard, Layout, Lock, RwLock, SimpleLock};
 
 use crate::theirs::{Class, Mode, NAME};
 
@@ -82,7 +82,7 @@ impl Ours {
                 lock.acquire().await.unwrap()
             }
             Self::Herd(layout) => {
-                let lock = HerdLock::builder(zk, path).recheck(None).layout(layout).build();
+                let lock = Lock::builder(zk, path).herd().recheck(None).layout(layout).build();
                 lock.acquire().await.unwrap()
             }
             Self::RwLock(layout) | Self::RwHerd(layout) => {

@@ -53,7 +53,7 @@ impl Queue {
             });
         }
         let observer = connect(servers).await;
-        let queue = Lock::new(&observer, PATH);
+        let queue = Lock::new(&observer, PATH).queue();
         while queue.contenders().await.unwrap().len() < CONTENDERS {
             tokio::task::yield_now().await;
         }
@@ -82,7 +82,7 @@ impl Queue {
         assert_eq!(self.register.entered(), CONTENDERS);
         let observer = connect(servers).await;
         observer.sync("/").await.unwrap();
-        assert_eq!(Lock::new(&observer, PATH).contenders().await.unwrap(), []);
+        assert_eq!(Lock::new(&observer, PATH).queue().contenders().await.unwrap(), []);
         observer.close().await.unwrap();
     }
 }

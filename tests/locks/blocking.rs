@@ -11,8 +11,8 @@ use std::{
 
 use tokio::task::spawn_blocking;
 use zk_locks::{
-    AcquireError, Barrier, CohortLock, ConnectOptions, DoubleBarrier, DurableLock, Election, Group,
-    HerdLock, Lock, Lost, MultiLock, Queue, RwLock, Semaphore, SemaphoreMutex, SimpleLock,
+    AcquireError, Barrier, CohortLock, ConnectOptions, DoubleBarrier, DurableLock, Election,
+    Follow, Group, GroupMember, Lock, Lost, MultiLock, Queue, RwLock, Semaphore, SimpleLock,
     blocking::{Blocking, BlockingSession},
 };
 use zk_tests::test_with;
@@ -92,8 +92,8 @@ async fn every_lock_is_waited_for_in_threads_as_in_tasks(stage: Stage) {
         let (session, other) = (connect(&servers), connect(&servers));
         let at = |name: &str| format!("{path}/{name}");
         excludes!(&session, &other, |zk| Lock::new(zk, &at("lock")));
-        excludes!(&session, &other, |zk| HerdLock::new(zk, &at("herd")));
-        excludes!(&session, &other, |zk| SemaphoreMutex::new(zk, &at("mutex")));
+        excludes!(&session, &other, |zk| Lock::builder(zk, &at("herd")).herd().build());
+        excludes!(&session, &other, |zk| Semaphore::new(zk, &at("mutex"), 1));
         excludes!(&session, &other, |zk| SimpleLock::new(zk, &at("simple")));
         excludes!(&session, &other, |zk| CohortLock::new(zk, &at("cohort")));
         excludes!(&session, &other, |zk| Semaphore::new(zk, &at("semaphore"), 1));
@@ -162,7 +162,7 @@ async fn leaders_members_and_holders_are_followed_in_threads(stage: Stage) {
         let at = |name: &str| format!("{path}/{name}");
 
         let election = session.adopt(Election::new(session.client(), &at("election")));
-        let mut leaders = session.adopt(election.observe());
+        let mut leaders = session.adopt(election.follow());
         assert!(leaders.next().unwrap().is_none());
         let leadership = election.campaign(b"first").unwrap();
         let latch = other.adopt(Election::new(other.client(), &at("election"))).latch(b"second");
@@ -175,7 +175,7 @@ async fn leaders_members_and_holders_are_followed_in_threads(stage: Stage) {
         latch.resign();
 
         let group = session.adopt(Group::new(session.client(), &at("group")));
-        let mut members: Blocking<zk_locks::Members> = session.adopt(group.follow());
+        let mut members: Blocking<Follow<Vec<GroupMember>>> = session.adopt(group.follow());
         assert_eq!(members.next().unwrap().len(), 0);
         let member = group.join(b"here").unwrap();
         assert_eq!(members.next().unwrap()[0].data, "here");
@@ -186,7 +186,7 @@ async fn leaders_members_and_holders_are_followed_in_threads(stage: Stage) {
         let queue = other.adopt(Queue::new(other.client(), &at("lock")));
         let mut holders = other.adopt(queue.follow());
         let holder = holders.next().unwrap().remove(0);
-        assert_eq!(holder.token, guard.token().get());
+        assert_eq!(holder.token, guard.token());
         assert!(queue.evict(&holder).unwrap());
         assert_eq!(guard.lost_within(Duration::from_secs(20)), Some(Lost::NodeDeleted));
     });

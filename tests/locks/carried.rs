@@ -5,9 +5,7 @@ use std::time::Duration;
 use zk_client::{
     CallOptions, Cause, CreateMode, EventType, SessionState, WriteError, path::PathError,
 };
-use zk_locks::{
-    AcquireError, Barrier, Group, HerdLock, Lock, Queue, RwLock, Semaphore, SimpleLock,
-};
+use zk_locks::{AcquireError, Barrier, Group, Lock, Queue, RwLock, Semaphore, SimpleLock};
 use zk_proto::{ErrorCode, OpCode};
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
@@ -133,7 +131,7 @@ async fn a_slash_at_the_end_is_one_error_that_names_the_path(stage: Stage) {
     let errors = [
         Lock::new(zk, &path).acquire().await.err(),
         Lock::new(zk, &path).try_acquire().await.err(),
-        HerdLock::new(zk, &path).acquire().await.err(),
+        Lock::builder(zk, &path).herd().build().acquire().await.err(),
         RwLock::new(zk, &path).read().await.err(),
         Semaphore::new(zk, &path, 1).acquire().await.err(),
         SimpleLock::new(zk, &path).acquire().await.err(),

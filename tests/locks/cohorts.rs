@@ -13,8 +13,8 @@ use std::{
 use tokio::{sync::Barrier, task::JoinSet};
 use zk_client::EventType;
 use zk_locks::{
-    AcquireError, Client, CohortGuard, CohortLock, FencingToken, Lock, Lost, OnLoss, Passing,
-    SessionEnd, Status, Ticket,
+    AcquireError, Client, CohortGuard, CohortLock, FencingToken, Lock, Lost, SessionEnd, Status,
+    Ticket,
 };
 use zk_proto::OpCode;
 use zk_testkit::{
@@ -104,8 +104,7 @@ async fn no_cohort_has_the_lock_for_longer_than_its_turn_while_others_wait(stage
     let mut tasks = JoinSet::new();
     for process in 0..PROCESSES {
         let zk = stage.client().await;
-        let terms = Passing::default().most(8).time(LONG);
-        let lock = CohortLock::new(&zk, &path).passing(terms);
+        let lock = CohortLock::builder(&zk, &path).max_sections(8).max_stay(LONG).build();
         for _ in 0..TASKS {
             let (zk, lock, path) = (zk.clone(), lock.clone(), path.clone());
             let (sections, most_nodes) = (sections.clone(), most_nodes.clone());
@@ -167,7 +166,7 @@ async fn comes_between(
 async fn whoever_comes_while_a_cohort_has_the_lock_waits_for_one_turn_at_most(stage: Stage) {
     let path = stage.existing("later").await;
     let (proxy, zk) = stage.proxied().await;
-    let lock = CohortLock::new(&zk, &path).passing(Passing::default().most(1).time(LONG));
+    let lock = CohortLock::builder(&zk, &path).max_sections(1).max_stay(LONG).build();
     let mark = proxy.mark();
     let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2)).watch();
     let first = within(lock.acquire()).await.unwrap();
@@ -199,7 +198,7 @@ async fn whoever_comes_while_a_cohort_has_the_lock_waits_for_one_turn_at_most(st
 async fn a_turn_that_began_with_a_try_is_one_turn_at_most_as_well(stage: Stage) {
     let path = stage.existing("tried").await;
     let (proxy, zk) = stage.proxied().await;
-    let lock = CohortLock::new(&zk, &path).passing(Passing::default().most(1).time(LONG));
+    let lock = CohortLock::builder(&zk, &path).max_sections(1).max_stay(LONG).build();
     let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2)).watch();
     let created = proxy.on(Match::request(OpCode::CREATE2)).watch();
     let held = proxy.on(Match::reply(OpCode::CREATE2)).hold();
@@ -272,10 +271,11 @@ async fn a_task_that_goes_without_taking_what_it_was_passed_passes_it_on(stage: 
 async fn those_who_wait_when_the_node_is_lost_queue_up_again_or_fail_as_they_are_told_to(
     stage: Stage,
 ) {
-    for policy in [OnLoss::Requeue, OnLoss::Fail] {
-        let path = stage.existing(&format!("lost-{policy:?}")).await;
+    for fails in [false, true] {
+        let path = stage.existing(&format!("lost-{fails}")).await;
         let zk = stage.client().await;
-        let lock = CohortLock::new(&zk, &path).passing(Passing::default().on_loss(policy));
+        let lock = CohortLock::builder(&zk, &path);
+        let lock = if fails { lock.fail_on_loss() } else { lock }.build();
         let first = within(lock.acquire()).await.unwrap();
         let mut tasks = JoinSet::new();
         for _ in 0..3 {
@@ -291,9 +291,9 @@ async fn those_who_wait_when_the_node_is_lost_queue_up_again_or_fail_as_they_are
         stage.outsider.delete(first.path()).await.unwrap();
         // While the first one still works, and has not asked for anything.
         for outcome in within(tasks.join_all()).await {
-            match policy {
-                OnLoss::Fail => assert_eq!(outcome, Err(AcquireError::NodeDeleted)),
-                _ => assert!(outcome.unwrap().get() > first.token().get()),
+            match fails {
+                true => assert_eq!(outcome, Err(AcquireError::NodeDeleted)),
+                false => assert!(outcome.unwrap().get() > first.token().get()),
             }
         }
         assert_eq!(first.status(), Status::Lost(Lost::NodeDeleted));
@@ -306,10 +306,11 @@ async fn those_who_wait_when_the_node_is_lost_queue_up_again_or_fail_as_they_are
 /// Scenario 53.
 #[test_with(on_each_release)]
 async fn those_who_wait_when_the_session_ends_fail(stage: Stage) {
-    for policy in [OnLoss::Requeue, OnLoss::Fail] {
-        let path = stage.existing(&format!("ended-{policy:?}")).await;
+    for fails in [false, true] {
+        let path = stage.existing(&format!("ended-{fails}")).await;
         let zk = stage.client().await;
-        let lock = CohortLock::new(&zk, &path).passing(Passing::default().on_loss(policy));
+        let lock = CohortLock::builder(&zk, &path);
+        let lock = if fails { lock.fail_on_loss() } else { lock }.build();
         let first = within(lock.acquire()).await.unwrap();
         let waiter = lock.clone();
         let waiter = tokio::spawn(async move { waiter.acquire().await });
@@ -328,7 +329,7 @@ async fn those_who_wait_when_the_session_ends_fail(stage: Stage) {
 async fn a_lock_that_lingers_is_taken_without_a_request_and_goes_when_somebody_comes(stage: Stage) {
     let path = stage.existing("linger").await;
     let (proxy, zk) = stage.proxied().await;
-    let lock = CohortLock::new(&zk, &path).passing(Passing::default().linger(LONG));
+    let lock = CohortLock::builder(&zk, &path).linger(LONG).build();
     let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2)).watch();
     let first = within(lock.acquire()).await.unwrap();
     let token = first.token();
@@ -348,8 +349,7 @@ async fn a_lock_that_lingers_is_taken_without_a_request_and_goes_when_somebody_c
     assert!(theirs.token() > token);
     within(theirs.release()).await.unwrap();
 
-    let short = CohortLock::new(&zk, &path);
-    let short = short.passing(Passing::default().linger(Duration::from_millis(20)));
+    let short = CohortLock::builder(&zk, &path).linger(Duration::from_millis(20)).build();
     drop(within(short.acquire()).await.unwrap());
     emptied(&stage.outsider, &path).await;
 }
@@ -358,7 +358,7 @@ async fn a_lock_that_lingers_is_taken_without_a_request_and_goes_when_somebody_c
 #[test_with(on_each_release)]
 async fn a_lock_that_lingers_goes_with_the_last_one_of_its_cohort(stage: Stage) {
     let (path, zk) = (stage.existing("deserted").await, stage.client().await);
-    let lock = CohortLock::new(&zk, &path).passing(Passing::default().linger(LONG));
+    let lock = CohortLock::builder(&zk, &path).linger(LONG).build();
     let clone = lock.clone();
     drop(within(lock.acquire()).await.unwrap());
     drop(lock);
@@ -368,7 +368,7 @@ async fn a_lock_that_lingers_goes_with_the_last_one_of_its_cohort(stage: Stage) 
     drop(clone);
     emptied(&stage.outsider, &path).await;
     // Whoever still holds it is the last to want it.
-    let lock = CohortLock::new(&zk, &path).passing(Passing::default().linger(LONG));
+    let lock = CohortLock::builder(&zk, &path).linger(LONG).build();
     let last = within(lock.acquire()).await.unwrap();
     drop(lock);
     assert_eq!(last.status(), Status::Held);
@@ -386,8 +386,8 @@ async fn tasks_on_several_threads_that_come_and_go_lose_nothing(stage: Stage) {
     let mut tasks = JoinSet::new();
     for process in 0..2 {
         let zk = stage.client().await;
-        let terms = Passing::default().most(3).linger(Duration::from_millis(process));
-        let lock = CohortLock::new(&zk, &path).passing(terms);
+        let lock = CohortLock::builder(&zk, &path).max_sections(3);
+        let lock = lock.linger(Duration::from_millis(process)).build();
         for number in 0..TASKS {
             let (lock, inside, start) = (lock.clone(), inside.clone(), start.clone());
             tasks.spawn(async move {
@@ -420,8 +420,7 @@ fn a_lock_that_is_put_down_while_somebody_asks_is_not_left_lying() {
     let server = tokio::runtime::Runtime::new().unwrap();
     let there = server.block_on(TestServer::start()).unwrap();
     let zk = server.block_on(Client::connect(&there.connect_string())).unwrap();
-    let linger = Passing::default().linger(Duration::from_secs(3600));
-    let lock = CohortLock::new(&zk, "/lingers").passing(linger);
+    let lock = CohortLock::builder(&zk, "/lingers").linger(Duration::from_secs(3600)).build();
     thread::scope(|scope| {
         for _ in 0..2 {
             let lock = lock.clone();

@@ -3,8 +3,8 @@
 
 use zk_client::EventType;
 use zk_locks::{
-    Barrier, Client, DoubleBarrier, Election, Group, HerdLock, Lock, MultiLock, PersistentNode,
-    RwLock, Semaphore, SemaphoreMutex, SimpleLock,
+    Barrier, Client, DoubleBarrier, Election, Group, Lock, MultiLock, PersistentNode, RwLock,
+    Semaphore, SimpleLock,
 };
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Frames, Kind, Mark, Match, Proxy};
@@ -150,7 +150,7 @@ async fn a_permit_that_is_waited_for_costs_a_listing_more_and_its_turn_a_listing
 #[test_with(on_each_release)]
 async fn a_semaphore_of_one_permit_costs_two_round_trips_and_a_failed_try_one(stage: Stage) {
     let meter = Meter::new(&stage).await;
-    let mutex = SemaphoreMutex::new(&meter.zk, &stage.path("mutex"));
+    let mutex = Semaphore::new(&meter.zk, &stage.path("mutex"), 1);
     within(within(mutex.acquire()).await.unwrap().release()).await.unwrap();
     let free = [OpCode::CREATE2, LIST, LIST, OpCode::MULTI];
     let held = meter.costs(&free, 2, mutex.acquire()).await.unwrap();
@@ -181,7 +181,7 @@ async fn proclaiming_costs_one_request_and_following_who_leads_two_for_each_chan
     let lead = theirs.costs(&JOIN, 1, election.campaign(b"one")).await.unwrap();
 
     let meter = Meter::new(&stage).await;
-    let mut leaders = Election::new(&meter.zk, &path).observe();
+    let mut leaders = Election::new(&meter.zk, &path).follow();
     let leader = meter.costs(&[LIST, READ], 2, leaders.next()).await.unwrap();
     assert_eq!(leader.map(|leader| leader.token), Some(lead.token()));
     let follower = tokio::spawn(async move { (leaders.next().await, leaders) });
@@ -290,7 +290,7 @@ async fn a_herd_lock_costs_what_a_lock_does_and_a_listing_for_each_change_while_
 ) {
     let path = stage.existing("herd").await;
     let meter = Meter::new(&stage).await;
-    let lock = HerdLock::new(&meter.zk, &path);
+    let lock = Lock::builder(&meter.zk, &path).herd().build();
     let held = meter.costs(&JOIN, 1, lock.acquire()).await.unwrap();
     meter.costs(&[OpCode::DELETE], 1, held.release()).await.unwrap();
 
@@ -322,9 +322,9 @@ async fn a_group_costs_one_request_to_join_and_one_for_each_member_besides_the_l
     assert_eq!(meter.costs(&read, 2, group.members()).await.unwrap().len(), 2);
     let mut members = group.follow();
     assert_eq!(meter.costs(&read, 2, members.next()).await.unwrap().len(), 2);
-    meter.costs(&[OpCode::DELETE], 1, two.leave()).await.unwrap();
+    meter.costs(&[OpCode::DELETE], 1, two.release()).await.unwrap();
     assert_eq!(meter.costs(&[LIST, READ], 2, members.next()).await.unwrap().len(), 1);
-    meter.costs(&[OpCode::DELETE], 1, one.leave()).await.unwrap();
+    meter.costs(&[OpCode::DELETE], 1, one.release()).await.unwrap();
 }
 
 #[test_with(on_each_release)]

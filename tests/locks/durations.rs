@@ -5,8 +5,7 @@ use std::{future::Future, pin::Pin, time::Duration};
 use tokio::{sync::oneshot, task::spawn_blocking};
 use zk_locks::{
     AcquireError, Barrier, Client, CohortLock, ConnectOptions, DoubleBarrier, DurableLock,
-    Election, HerdLock, Lock, MultiLock, Passing, RwLock, Semaphore, SemaphoreMutex, SimpleLock,
-    blocking::BlockingSession,
+    Election, Lock, MultiLock, RwLock, Semaphore, SimpleLock, blocking::BlockingSession,
 };
 use zk_testkit::TestServer;
 use zk_tests::durations::{LENGTHS, taken};
@@ -39,16 +38,14 @@ macro_rules! asks {
     };
 }
 
-const WAITS: [Row; 12] = asks! {
+const WAITS: [Row; 10] = asks! {
     |zk, path, time| "Lock::acquire_timeout": Lock::new(&zk, &path).acquire_timeout(time), release;
-    |zk, path, time| "HerdLock::acquire_timeout": HerdLock::new(&zk, &path).acquire_timeout(time), release;
     |zk, path, time| "RwLock::read_timeout": RwLock::new(&zk, &path).read_timeout(time), release;
     |zk, path, time| "RwLock::write_timeout": RwLock::new(&zk, &path).write_timeout(time), release;
     |zk, path, time| "MultiLock::acquire_timeout": MultiLock::new(&zk, [path]).acquire_timeout(time), release;
     |zk, path, time| "Semaphore::acquire_timeout": Semaphore::new(&zk, &path, 2).acquire_timeout(time), release;
     |zk, path, time| "Semaphore::acquire_many_timeout":
         Semaphore::new(&zk, &path, 2).acquire_many_timeout(2, time), release;
-    |zk, path, time| "SemaphoreMutex::acquire_timeout": SemaphoreMutex::new(&zk, &path).acquire_timeout(time), release;
     |zk, path, time| "SimpleLock::acquire_timeout":
         SimpleLock::new(&zk, &format!("{path}/node")).acquire_timeout(time), release;
     |zk, path, time| "CohortLock::acquire_timeout": CohortLock::new(&zk, &path).acquire_timeout(time), release;
@@ -85,11 +82,11 @@ const SETTINGS: [Row; 7] = [
     ("Builder<zk_locks::Lock>::lock_delay", |zk, path, time| {
         handed_over!(Lock::builder(&zk, &path).lock_delay(time).build())
     }),
-    ("Passing::time", |zk, path, time| {
-        handed_over!(CohortLock::new(&zk, &path).passing(Passing::default().time(time)))
+    ("Builder<zk_locks::CohortLock>::max_stay", |zk, path, time| {
+        handed_over!(CohortLock::builder(&zk, &path).max_stay(time).build())
     }),
-    ("Passing::linger", |zk, path, time| {
-        handed_over!(CohortLock::new(&zk, &path).passing(Passing::default().linger(time)))
+    ("Builder<zk_locks::CohortLock>::linger", |zk, path, time| {
+        handed_over!(CohortLock::builder(&zk, &path).linger(time).build())
     }),
     ("DurableLock::lease", |zk, path, time| {
         Box::pin(async move {

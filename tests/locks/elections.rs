@@ -4,7 +4,8 @@ use std::{ops::Deref, time::Duration};
 
 use zk_client::CreateMode;
 use zk_locks::{
-    AcquireError, CheckError, Client, Election, Kind, LatchState, Layout, Leader, LeaderLatch, Lost,
+    AcquireError, CheckError, Client, Contender, Election, Kind, LatchState, Layout, LeaderLatch,
+    Lost,
 };
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Match, Proxy};
@@ -54,16 +55,17 @@ async fn candidates_lead_in_the_order_of_standing_behind_those_of_other_implemen
     joined(&stage.outsider, &path, 2).await;
     let b = campaign(&second, b"b");
     joined(&stage.outsider, &path, 3).await;
-    let candidates = Election::new(&first, &path).candidates().await.unwrap();
-    let told: Vec<_> = candidates.iter().map(|one| (&*one.description, one.kind)).collect();
-    assert_eq!(told, [("other", Kind::Lead), ("a", Kind::Lead), ("b", Kind::Lead)]);
+    let candidates = Election::new(&first, &path).queue().contenders().await.unwrap();
+    let told: Vec<_> =
+        candidates.iter().map(|one| (one.description().into_owned(), one.kind)).collect();
+    assert_eq!(told, ["other", "a", "b"].map(|data| (data.to_owned(), Kind::Lead)));
     assert!(!a.is_finished());
 
     stage.outsider.delete(&other.path).await.unwrap();
     let a = within(a).await.unwrap();
     assert!(!b.is_finished());
     within(a.resign()).await.unwrap();
-    assert_eq!(within(b).await.unwrap().token().get(), candidates[2].token);
+    assert_eq!(within(b).await.unwrap().token().get(), candidates[2].token.get());
 }
 
 #[test_with(on_each_release)]
@@ -90,12 +92,12 @@ async fn an_observer_is_told_of_every_leader_what_it_proclaims_and_that_there_is
 ) {
     let path = stage.path("observed");
     let (proxy, zk) = stage.proxied().await;
-    let mut observer = Election::new(&zk, &path).observe();
+    let mut observer = Election::new(&zk, &path).follow();
     assert_eq!(within(observer.next()).await.unwrap(), None);
 
     let election = Election::new(&stage.outsider, &path);
     let first = within(election.campaign(b"a")).await.unwrap();
-    let told = |told: Option<Leader>| told.map(|told| (told.token, told.data.to_vec()));
+    let told = |told: Option<Contender>| told.map(|told| (told.token, told.data.to_vec()));
     let (next, a) = (within(observer.next()).await.unwrap(), first.token());
     assert_eq!(next.as_ref().unwrap().session, stage.outsider.session().id());
     assert_eq!(told(next), Some((a, b"a".to_vec())));
@@ -192,7 +194,7 @@ async fn never_do_two_latches_lead_at_one_point_of_the_servers_order(stage: Stag
     joined(&stage.outsider, &path, 3).await;
 
     // Its node goes while it is away; it hears of that before anything else when it is back.
-    let contenders = Election::new(&stage.outsider, &path).candidates().await.unwrap();
+    let contenders = Election::new(&stage.outsider, &path).queue().contenders().await.unwrap();
     let held = candidates[0].proxy.on(Match::connect_request()).hold();
     candidates[0].proxy.cut_all();
     within(held.fired()).await;
@@ -207,14 +209,15 @@ async fn never_do_two_latches_lead_at_one_point_of_the_servers_order(stage: Stag
     // The one that waits loses its place, and then the leader its node, time after time.
     for _ in 0..4 {
         for victim in [1, 0] {
-            let contenders = Election::new(&stage.outsider, &path).candidates().await.unwrap();
+            let contenders =
+                Election::new(&stage.outsider, &path).queue().contenders().await.unwrap();
             let gone = &contenders[victim].name;
             stage.outsider.delete(&format!("{path}/{gone}")).await.unwrap();
             assert!(leaders(&candidates).await <= 1);
             joined(&stage.outsider, &path, 3).await;
             assert!(leaders(&candidates).await <= 1);
         }
-        let contenders = Election::new(&stage.outsider, &path).candidates().await.unwrap();
+        let contenders = Election::new(&stage.outsider, &path).queue().contenders().await.unwrap();
         let leader = contenders[0].session;
         let leader = candidates.iter().find(|one| one.zk.session().id() == leader).unwrap();
         leader.leads().await;

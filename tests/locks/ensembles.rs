@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use zk_client::{CreateMode, SessionState, WriteError};
-use zk_locks::{
-    AcquireError, CheckError, Client, ConnectOptions, Lock, Lost, SemaphoreMutex, Status,
-};
+use zk_locks::{AcquireError, CheckError, Client, ConnectOptions, Lock, Lost, Semaphore, Status};
 use zk_proto::OpCode;
 use zk_testkit::{
     TestServer,
@@ -93,7 +91,7 @@ async fn a_permit_that_the_next_member_does_not_show_yet_is_not_given_out_again(
     let (server, leader, follower) = ensemble(|config| config.release = Release::V3_8).await;
     let (leads, behind) = (server.proxy_of(leader), server.proxy_of(follower));
     let outsider = options(&server, &[leader]).connect().await.unwrap();
-    let first = within(SemaphoreMutex::new(&outsider, "/s").acquire()).await.unwrap();
+    let first = within(Semaphore::new(&outsider, "/s", 1).acquire()).await.unwrap();
     within(first.release()).await.unwrap();
     let by_hand = CreateMode::PersistentSequential;
     let front = outsider.create("/s/locks/lock-", b"").mode(by_hand).await.unwrap().path;
@@ -101,7 +99,7 @@ async fn a_permit_that_the_next_member_does_not_show_yet_is_not_given_out_again(
     let zk = connected_to(&server, leader, follower).await;
     let asleep = leads.on(Match::reply(OpCode::GET_DATA).nth(2)).watch();
     let acquire = tokio::spawn({
-        let mutex = SemaphoreMutex::new(&zk, "/s");
+        let mutex = Semaphore::new(&zk, "/s", 1);
         async move { mutex.acquire().await }
     });
     within(asleep.fired()).await;

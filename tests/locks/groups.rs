@@ -41,7 +41,7 @@ async fn a_group_is_followed_through_every_coming_and_going(stage: Stage) {
     assert_eq!(members[1].joined.0, second.token().get());
     assert_eq!(group.members().await.unwrap(), members);
 
-    within(first.leave()).await.unwrap();
+    within(first.release()).await.unwrap();
     assert_eq!(data(&within(follower.next()).await.unwrap()), [b"second"]);
     let operator = stage.client().await;
     operator.delete(second.path()).await.unwrap();
@@ -72,7 +72,7 @@ async fn a_party_of_kazoo_has_only_its_own_members(stage: Stage) {
     assert!(member.path().contains("__party__0"), "{member:?}");
     assert_eq!(data(&party.members().await.unwrap()), [b"us"]);
     assert_eq!(Group::new(&stage.outsider, &path).members().await.unwrap().len(), 2);
-    within(member.leave()).await.unwrap();
+    within(member.release()).await.unwrap();
 }
 
 async fn until(

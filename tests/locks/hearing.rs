@@ -132,7 +132,7 @@ async fn of_two_latches_one_leads_whatever_became_of_a_read(stage: Stage) {
         });
         let led = within(async {
             loop {
-                let mut candidates = other.candidates().await.unwrap();
+                let mut candidates = other.queue().contenders().await.unwrap();
                 if candidates.len() == 2 {
                     return candidates.remove(0);
                 }

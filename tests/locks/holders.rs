@@ -1,7 +1,7 @@
 //! Following who holds a lock, from outside.
 
 use zk_client::Cause;
-use zk_locks::{Contender, Holders, Kind, Lock, ReadError, RwLock, Semaphore, SessionEnd};
+use zk_locks::{Contender, Follow, Kind, Lock, ReadError, RwLock, Semaphore, SessionEnd};
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Direction, Kind as Frame};
 use zk_tests::test_with;
@@ -9,11 +9,11 @@ use zk_tests::test_with;
 use crate::support::{Stage, end_session_behind, joined, on_each_release, within};
 
 fn tokens(holders: &[Contender]) -> Vec<i64> {
-    holders.iter().map(|holder| holder.token).collect()
+    holders.iter().map(|holder| holder.token.get()).collect()
 }
 
 /// Tells until these are the holders. What was between two looks may be told or not.
-async fn until(holders: &mut Holders, wanted: &[i64]) {
+async fn until(holders: &mut Follow<Vec<Contender>>, wanted: &[i64]) {
     let seen = async { while tokens(&holders.next().await.unwrap()) != wanted {} };
     within(seen).await;
 }
@@ -30,7 +30,7 @@ async fn an_observer_is_told_of_each_holder_and_of_none(stage: Stage) {
         let held = guard.token().get();
         let told = within(holders.next()).await.unwrap();
         assert_eq!(tokens(&told), [held]);
-        assert_eq!((&*told[0].description, told[0].kind), ("the one", Kind::Exclusive));
+        assert_eq!((&*told[0].description(), told[0].kind), ("the one", Kind::Exclusive));
         assert_eq!(told[0].session, holding.session().id());
         let mut waiting = within(lock.enqueue()).await.unwrap();
         within(guard.release()).await.unwrap();

@@ -7,7 +7,7 @@ use zk_tests::test_with;
 use crate::support::{Stage, emptied, joined, on_each_release, within};
 
 async fn contender(lock: &Lock, index: usize) -> Contender {
-    lock.contenders().await.unwrap().remove(index)
+    lock.queue().contenders().await.unwrap().remove(index)
 }
 
 /// Scenario 55.
@@ -59,7 +59,7 @@ async fn a_contender_is_evicted_only_under_the_token_that_was_seen(stage: Stage)
     let mut next = within(lock.enqueue()).await.unwrap();
     let seen = contender(&lock, 0).await;
     let mut another = seen.clone();
-    another.token += 1;
+    another.token = contender(&lock, 1).await.token;
     assert!(!queue.evict(&another).await.unwrap());
     assert!(queue.evict(&seen).await.unwrap());
     assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
@@ -137,7 +137,7 @@ async fn locks_of_several_names_share_a_path_and_nothing_else(stage: Stage) {
     assert!(lock("restore").try_acquire().await.unwrap().is_none());
     stage.outsider.delete(&theirs.path).await.unwrap();
     let restore = within(lock("restore").acquire()).await.unwrap();
-    assert_eq!(lock("report").contenders().await.unwrap().len(), 1);
+    assert_eq!(lock("report").queue().contenders().await.unwrap().len(), 1);
     for guard in [report, backup, restore] {
         within(guard.release()).await.unwrap();
     }

@@ -1,7 +1,7 @@
 //! Queues whose listing is long. `zk-trial waiters` has real ones of many thousands.
 
 use zk_client::{Cause, CreateMode};
-use zk_locks::{AcquireError, Client, HerdLock, Lock, Semaphore};
+use zk_locks::{AcquireError, Client, Lock, Semaphore};
 use zk_tests::test_with;
 
 use crate::support::{Stage, joined, on_each_release, within};
@@ -44,7 +44,7 @@ async fn who_cannot_take_the_listing_of_a_queue_is_told_so_and_leaves_it(stage: 
     crowd(&stage.outsider, &path, WAITERS, "_c_00000000-0000-0000-0000-000000000000").await;
     let zk = stage.options().reply_len_max(REPLY_LEN_MAX).connect().await.unwrap();
     let session = zk.session().id();
-    let (lock, herd) = (Lock::new(&zk, &path), HerdLock::new(&zk, &path));
+    let (lock, herd) = (Lock::new(&zk, &path), Lock::builder(&zk, &path).herd().build());
     assert_too_large(&within(lock.acquire()).await.unwrap_err());
     assert_too_large(&within(lock.try_acquire()).await.unwrap_err());
     assert_too_large(&within(herd.acquire()).await.unwrap_err());

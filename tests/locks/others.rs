@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::task::JoinSet;
 use zk_client::{CreateMode, SessionState};
-use zk_locks::{AcquireError, CheckError, HerdLock, Lock, Lost, SharedGuard, SimpleLock, Status};
+use zk_locks::{AcquireError, CheckError, Lock, Lost, SharedGuard, SimpleLock, Status};
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Kind, Match};
 use zk_tests::{register::Register, test_with};
@@ -53,7 +53,7 @@ async fn a_simple_lock_costs_one_write_to_acquire_and_a_read_and_a_write_to_rele
     let frames = proxy.frames_since(mark);
     assert_eq!(ops(&frames), [OpCode::MULTI; 2], "{frames}");
     let holder = within(lock.holder()).await.unwrap().unwrap();
-    let seen = (holder.token, holder.session, &*holder.description);
+    let seen = (holder.token.get(), holder.session, &*holder.description());
     assert_eq!(seen, (guard.token().get(), zk.session().id(), "who"));
     let mark = proxy.mark();
     assert_eq!(within(guard.check()).await, Ok(()));
@@ -222,7 +222,7 @@ async fn waiters_of_a_herd_lock_come_in_order_and_are_all_woken_by_each_release(
     for number in 1..=3 {
         let (proxy, zk) = stage.proxied().await;
         let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2).nth(2)).watch();
-        let lock = HerdLock::new(&zk, &path);
+        let lock = Lock::builder(&zk, &path).herd().build();
         assert!(within(lock.try_acquire()).await.unwrap().is_none());
         let waiter = tokio::spawn(async move { lock.acquire().await.unwrap() });
         within(listed.fired()).await;

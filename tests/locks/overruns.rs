@@ -13,8 +13,8 @@ use std::{
 
 use tokio::sync::Notify;
 use zk_locks::{
-    Builder, Client, CohortLock, Election, Grant, HerdLock, Lock, LockObserver, Lost, Metrics,
-    RwLock, Semaphore, SemaphoreMutex, Status,
+    Builder, Client, CohortLock, Election, Grant, Lock, LockObserver, Lost, Metrics, RwLock,
+    Semaphore, Status,
 };
 use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match};
@@ -119,10 +119,10 @@ async fn whatever_is_held_for_too_long_is_lost_and_its_node_goes(stage: Stage) {
         }};
     }
     taken_away!("lock", Lock, Lock::acquire, "");
-    taken_away!("herd", HerdLock, HerdLock::acquire, "");
+
     taken_away!("read", RwLock, RwLock::read, "");
     taken_away!("write", RwLock, RwLock::write, "");
-    taken_away!("mutex", SemaphoreMutex, SemaphoreMutex::acquire, "/leases");
+
     taken_away!("semaphore", Semaphore, Semaphore::acquire, "/leases");
     taken_away!("cohort", CohortLock, CohortLock::acquire, "");
     taken_away!("election", Election, |election| Election::campaign(election, b""), "");

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use zk_locks::{
-    AcquireError, Barrier, Builder, Client, CohortLock, DoubleBarrier, Election, Group, HerdLock,
-    Lock, MultiLock, RwLock, Semaphore, SemaphoreMutex, SimpleLock, Strangers,
+    AcquireError, Barrier, Builder, Client, CohortLock, DoubleBarrier, Election, Group, Lock,
+    MultiLock, RwLock, Semaphore, SimpleLock, Strangers,
 };
 use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
@@ -66,12 +66,12 @@ async fn take(zk: &Client, recipe: &str, path: &str, must: Must) -> Result<(), A
         return within(must.told(builder).acquire()).await.map(drop);
     }
     match recipe {
-        "herd lock" => within(must.told(HerdLock::builder(zk, path)).acquire()).await.map(drop),
+        "herd lock" => within(must.told(Lock::builder(zk, path).herd()).acquire()).await.map(drop),
         "read" => within(must.told(RwLock::builder(zk, path)).read()).await.map(drop),
         "write" => within(must.told(RwLock::builder(zk, path)).write()).await.map(drop),
         "semaphore" => within(must.told(Semaphore::builder(zk, path)).acquire()).await.map(drop),
         "semaphore mutex" => {
-            within(must.told(SemaphoreMutex::builder(zk, path)).acquire()).await.map(drop)
+            within(must.told(Semaphore::builder(zk, path)).acquire()).await.map(drop)
         }
         "cohort" => within(must.told(CohortLock::builder(zk, path)).acquire()).await.map(drop),
         "election" => within(must.told(Election::builder(zk, path)).campaign(b"")).await.map(drop),

@@ -2,8 +2,8 @@
 
 use zk_client::{CreateMode, EventType, Id};
 use zk_locks::{
-    AclList, AcquireError, Client, Kind, Layout, Lost, Names, Perms, ReadGuard, Rejection, RwLock,
-    UpgradeError, WriteGuard,
+    AclList, AcquireError, Client, ConvertError, Kind, Layout, Lost, Names, Perms, ReadGuard,
+    Rejection, RwLock, WriteGuard,
 };
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Match, Proxy};
@@ -191,7 +191,7 @@ async fn a_writer_that_goes_on_to_read_lets_readers_in_but_no_writer(
     let frames = proxy.frames_since(mark);
     assert_eq!(ops(&frames), [OpCode::MULTI, OpCode::SYNC], "{frames}");
     assert_eq!(digits(reading.path()), number);
-    let queue = lock(&stage.outsider, path, layout).contenders().await.unwrap();
+    let queue = lock(&stage.outsider, path, layout).queue().contenders().await.unwrap();
     assert_eq!((queue[0].kind, queue.len()), (Kind::Read, 4), "{queue:?}");
     // Its node is younger than that of the writer that waits, its token is not.
     assert_eq!(reading.token(), token);
@@ -236,7 +236,7 @@ async fn a_downgrade_whose_reply_is_lost_happens_once(stage: &Stage, path: &str,
         within(rule.fired()).await;
         assert_eq!((digits(reading.path()), reading.token()), (&*number, token));
         assert_eq!(within(reading.check()).await, Ok(()));
-        let queue = lock(&stage.outsider, path, layout).contenders().await.unwrap();
+        let queue = lock(&stage.outsider, path, layout).queue().contenders().await.unwrap();
         assert_eq!((queue.len(), queue[0].kind), (1, Kind::Read), "{queue:?}");
         within(reading.release()).await.unwrap();
     }
@@ -314,8 +314,8 @@ async fn of_two_readers_that_want_to_write_the_second_is_refused_and_the_first_w
     joined(&stage.outsider, path, 3).await;
     // Nobody new reads meanwhile.
     assert!(within(lock(&zk, path, layout).try_read()).await.unwrap().is_none());
-    let UpgradeError { guard: second, cause, .. } = within(second.try_upgrade()).await.unwrap_err();
-    assert_eq!(cause, None);
+    let ConvertError { guard: second, cause, .. } = within(second.try_upgrade()).await.unwrap_err();
+    assert_eq!(cause, AcquireError::WouldDeadlock);
     joined(&stage.outsider, path, 3).await;
     assert_eq!(within(second.check()).await, Ok(()));
     assert!(!first.is_finished());
@@ -341,7 +341,10 @@ async fn a_reader_behind_whom_a_writer_waits_is_refused_to_upgrade(
     let refused = within(reading.try_upgrade()).await.unwrap_err();
     assert_eq!(
         (refused.to_string().as_str(), &refused.cause),
-        ("somebody else waits to write until this read lock is released", &None)
+        (
+            "another contender waits to write until this read lock is released",
+            &AcquireError::WouldDeadlock
+        )
     );
     assert_eq!(within(refused.guard.check()).await, Ok(()));
     assert!(writes.still_waits().await);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::{sync::Barrier, task::JoinSet};
 use zk_client::CreateMode;
-use zk_locks::{AcquireError, Client, Semaphore, SemaphoreMutex, Status};
+use zk_locks::{AcquireError, Client, Semaphore, Status};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::{
@@ -336,7 +336,7 @@ async fn whoever_has_lost_its_place_in_front_gets_no_permit(stage: Stage) {
 async fn the_guard_of_a_semaphore_mutex_can_be_released_by_another_task(stage: Stage) {
     let zk = stage.client().await;
     let path = stage.path("mutex");
-    let lock = SemaphoreMutex::new(&zk, &path);
+    let lock = Semaphore::new(&zk, &path, 1);
     let guard = within(lock.acquire()).await.unwrap();
     assert!(within(lock.try_acquire()).await.unwrap().is_none());
     let short = std::time::Duration::from_millis(20);

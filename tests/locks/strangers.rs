@@ -28,9 +28,9 @@ async fn every_implementation_s_holder_is_waited_for(stage: Stage) {
         assert!(Lock::new(&stage.outsider, &path).try_acquire().await.unwrap().is_none());
         let mut waiter = Waiter::asleep(&stage, &path).await;
         assert!(waiter.still_waits().await, "{name}");
-        let queue = Lock::new(&stage.outsider, &path).contenders().await.unwrap();
+        let queue = Lock::new(&stage.outsider, &path).queue().contenders().await.unwrap();
         assert!(queue.iter().all(|one| one.kind == Kind::Exclusive), "{queue:?}");
-        assert_eq!(queue[0].description, "other");
+        assert_eq!(queue[0].description(), "other");
         stage.outsider.delete(&ahead).await.unwrap();
         within(waiter.outcome().await.unwrap().release()).await.unwrap();
     }
@@ -46,7 +46,7 @@ async fn nodes_without_a_number_are_nobody_s_place_in_the_queue(stage: Stage) {
     let guard = within(lock.try_acquire()).await.unwrap().expect("nobody has the lock");
     within(guard.release()).await.unwrap();
     let guard = within(lock.acquire()).await.unwrap();
-    let queue = lock.contenders().await.unwrap();
+    let queue = lock.queue().contenders().await.unwrap();
     assert_eq!(queue.len(), 1, "{queue:?}");
     assert!(guard.path().ends_with(&queue[0].name));
     within(guard.release()).await.unwrap();
@@ -61,7 +61,7 @@ async fn a_stranger_with_a_number_is_waited_for_if_it_is_in_front(stage: Stage) 
     stage.outsider.create(&format!("{path}/member-2147483647"), b"").await.unwrap();
     let mut waiter = Waiter::asleep(&stage, &path).await;
     assert!(waiter.still_waits().await);
-    let queue = Lock::new(&stage.outsider, &path).contenders().await.unwrap();
+    let queue = Lock::new(&stage.outsider, &path).queue().contenders().await.unwrap();
     let kinds: Vec<Kind> = queue.iter().map(|one| one.kind).collect();
     assert_eq!(kinds, [Kind::Unknown, Kind::Exclusive, Kind::Unknown]);
     stage.outsider.delete(&ahead).await.unwrap();
@@ -81,7 +81,7 @@ async fn readers_and_writers_of_other_implementations_are_waited_for(stage: Stag
         let ahead = create.mode(CreateMode::EphemeralSequential).await.unwrap().path;
         let mut waiter = Waiter::asleep(&stage, &path).await;
         assert!(waiter.still_waits().await, "{name}");
-        let queue = Lock::new(&stage.outsider, &path).contenders().await.unwrap();
+        let queue = Lock::new(&stage.outsider, &path).queue().contenders().await.unwrap();
         assert_eq!(queue[0].kind, kind);
         stage.outsider.delete(&ahead).await.unwrap();
         within(waiter.outcome().await.unwrap().release()).await.unwrap();

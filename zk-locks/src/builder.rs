@@ -7,7 +7,7 @@ use zk_client::{AclList, Client};
 use crate::{
     identity,
     layout::{Filter, Layout, Strangers},
-    line::{Downgrades, Line, Required, Settings},
+    line::{Downgrades, Line, Required, Settings, Stay},
     observe::{LockObserver, Observers},
 };
 
@@ -73,6 +73,7 @@ impl<R> Builder<R> {
                 observers: Observers::default(),
                 herd: false,
                 downgrades: Downgrades::default(),
+                stay: Stay::default(),
             },
             over,
         }
@@ -129,6 +130,32 @@ impl<R> Builder<R> {
     /// [`QueueFull`](crate::AcquireError::QueueFull). Default: any number.
     pub const fn max_waiters(mut self, most: usize) -> Self {
         self.settings.max_waiters = Some(most);
+        self
+    }
+
+    /// Has every waiter watch the whole queue instead of its predecessor.
+    ///
+    /// **Not for many contenders:** whenever one joins or leaves, *every* waiter is woken and lists the queue. For n
+    /// waiters that is n events and n listings of n names for each release. Above some ten contenders the default is
+    /// better, and never promises less: the nodes are the same, each contender may choose, and both ways can be used on
+    /// one path. The advantage of this one is that a waiter needs no permission to read others' nodes, only to list the
+    /// path. A free lock costs the same.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = zk_testkit::TestServer::start().await?;
+    /// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+    /// use zk_locks::{Layout, RwLock};
+    ///
+    /// // For programs that call their nodes <host>-R-<number> and <host>-W-<number>.
+    /// let lock = RwLock::builder(&zk, "/shared_lock").layout(Layout::HostType).herd().build();
+    /// lock.read().await?.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn herd(mut self) -> Self {
+        self.settings.herd = true;
         self
     }
 

@@ -74,6 +74,10 @@ pub enum AcquireError {
     /// [builder](crate::Builder::no_downgrade) was configured or its nodes have no ids.
     #[error("the lock is one that nobody downgrades")]
     NoDowngrade,
+    /// A read lock cannot be [upgraded](crate::ReadGuard::try_upgrade): another contender waits to write, a writer or a
+    /// reader that wants to upgrade too, and waits for this read lock.
+    #[error("another contender waits to write until this read lock is released")]
+    WouldDeadlock,
     /// The node that holds a semaphore's number of permits contains something else.
     #[error("no count in {path}")]
     NotACount {

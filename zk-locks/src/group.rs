@@ -1,15 +1,16 @@
 //! Group membership.
 
-use std::{fmt, ops::Deref, sync::Arc};
+use std::sync::Arc;
 
 use zk_client::{
-    Cause, Client, CreateMode, ReadError, Rejection, SessionId, Watch, Zxid, bytes::Bytes,
-    path::join,
+    Client, CreateMode, ReadError, Rejection, SessionId, Stat, Watch, Zxid, bytes::Bytes,
 };
 
 use crate::{
     builder::Builder,
-    error::{AcquireError, ReleaseError},
+    contender::read_all,
+    error::AcquireError,
+    follow::{Follow, Look, Source},
     guard::{Guard, Held},
     layout::Layout,
     line::Line,
@@ -25,8 +26,7 @@ const PARTY: &str = "__party__";
 /// `GroupMember`; with [`Layout::Kazoo`] those of kazoo's `Party` do.
 ///
 /// Joining costs one request, leaving one; listing the members a listing and a read for each member, in two round
-/// trips. Following costs a notification and a listing for each change, and a read for each member that is new. A
-/// member is in the group until the servers end its session: a crash shows only after its session timeout. A membership
+/// trips. A member is in the group until the servers end its session: a crash shows only after its session timeout. A membership
 /// that is [lost](Guard::lost) is gone: join again, with another client if the session has ended.
 ///
 /// ```
@@ -44,7 +44,7 @@ const PARTY: &str = "__party__";
 ///     println!("{} workers", members.len());
 ///     # break;
 /// }
-/// membership.leave().await?;
+/// membership.release().await?;
 /// # Ok(())
 /// # }
 /// ```
@@ -82,14 +82,15 @@ impl Group {
         Builder::new(client, path, |line| Self { line: Arc::new(line) })
     }
 
-    /// Joins the group with data for others, such as an address. Each call makes another member.
+    /// Joins the group with data for others, such as an address, until the guard is [released](Guard::release) or
+    /// dropped. Each call makes another member.
     ///
     /// One request; one more round trip if the path is missing. Dropping the future cancels the join: no node stays
     /// behind. To become a member again after the session has ended, use [`PersistentNode`](crate::PersistentNode).
     ///
     /// # Errors
     /// [`AcquireError`].
-    pub async fn join(&self, data: &[u8]) -> Result<Membership, AcquireError> {
+    pub async fn join(&self, data: &[u8]) -> Result<Guard, AcquireError> {
         let id = self.line.client.unique_id()?;
         let (name, mode) = match self.line.settings.layout {
             Layout::Kazoo => (id.replace('-', "") + PARTY, CreateMode::EphemeralSequential),
@@ -98,7 +99,7 @@ impl Group {
         let (node, ()) = self.line.plant(&name, mode, data, |_| ()).await?;
         let token = FencingToken::new(node.stat().czxid);
         let held = Held::new(self.line.client.clone(), node.path().to_owned(), token);
-        Ok(Membership { guard: Guard::of(held, node)? })
+        Ok(Guard::of(held, node)?)
     }
 
     /// Lists the members, in the order of joining. One listing, and one read for each member, in two round trips.
@@ -114,112 +115,34 @@ impl Group {
         }
     }
 
-    /// Follows the members. Sends no request before its first [`next`](Members::next).
+    /// Follows the members, in the order of joining. Sends no request before the first [`next`](Follow::next).
+    ///
+    /// Each change costs one notification, one listing, and one read for each member.
     #[must_use]
-    pub fn follow(&self) -> Members {
-        Members { group: self.clone(), watch: None, told: None }
+    pub fn follow(&self) -> Follow<Vec<GroupMember>> {
+        Follow::new(self.clone())
     }
 
     async fn read(&self, names: Vec<String>) -> Result<Vec<GroupMember>, ReadError> {
         let Line { client, path, settings, .. } = &*self.line;
         let counts = |name: &String| settings.layout != Layout::Kazoo || name.contains(PARTY);
-        let cork = client.cork();
-        let reads: Vec<_> = names
-            .into_iter()
-            .filter(counts)
-            .map(|name| {
-                let read = cork.get(&join(path, &name)).submit();
-                (name, read)
-            })
-            .collect();
-        drop(cork);
-        let mut members = Vec::with_capacity(reads.len());
-        for (name, read) in reads {
-            match read.await {
-                Ok((data, stat)) => members.push(GroupMember {
-                    name,
-                    data,
-                    session: stat.ephemeral_owner,
-                    since: stat.ctime,
-                    joined: stat.czxid,
-                }),
-                Err(ReadError::Rejected(Rejection::NoNode)) => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let names = names.into_iter().filter(counts);
+        let there = read_all(client, path, names, |name| name).await?;
+        let member = |(name, data, stat): (String, Bytes, Stat)| GroupMember {
+            name,
+            data,
+            session: stat.ephemeral_owner,
+            since: stat.ctime,
+            joined: stat.czxid,
+        };
+        let mut members: Vec<_> = there.into_iter().map(member).collect();
         members.sort_by(|a, b| (a.joined, &a.name).cmp(&(b.joined, &b.name)));
         Ok(members)
-    }
-}
-
-/// A membership in a [`Group`]. It dereferences to [`Guard`], which reports the loss of the node.
-///
-/// Dropping it leaves the group in the background.
-#[must_use = "dropping it is leaving"]
-pub struct Membership {
-    guard: Guard,
-}
-
-impl Deref for Membership {
-    type Target = Guard;
-    fn deref(&self) -> &Guard {
-        &self.guard
-    }
-}
-
-impl fmt::Debug for Membership {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Membership").field(&self.guard).finish()
-    }
-}
-
-impl Membership {
-    /// Leaves, and waits until that is certain: as [`Guard::release`].
-    ///
-    /// # Errors
-    /// [`ReleaseError`].
-    pub fn leave(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
-        self.guard.release()
-    }
-}
-
-/// Follows the members of a [`Group`]. Costs nothing while none joins or leaves.
-#[derive(Debug)]
-pub struct Members {
-    group: Group,
-    watch: Option<Watch>,
-    /// The members that were last returned.
-    told: Option<Vec<GroupMember>>,
-}
-
-impl Members {
-    /// Waits until a member joins or leaves, and returns all members, in the order of joining. The first call returns
-    /// at once. Several changes may be reported as one.
-    ///
-    /// One notification, one listing, and one read for each member. The future can be dropped and recreated at will.
-    ///
-    /// # Errors
-    /// [`ReadError`] if the members cannot be read, or the session has ended. Ask again unless it has.
-    pub async fn next(&mut self) -> Result<Vec<GroupMember>, ReadError> {
-        loop {
-            if let Some(watch) = &mut self.watch {
-                let heard = watch.await;
-                self.watch = None;
-                heard.map_err(|end| ReadError::Unavailable(Cause::SessionEnded(end)))?;
-            }
-            let (names, watch) = self.list().await?;
-            let members = self.group.read(names).await?;
-            self.watch = Some(watch);
-            if self.told.as_ref() != Some(&members) {
-                self.told = Some(members.clone());
-                return Ok(members);
-            }
-        }
     }
 
     /// Lists the group, with a watch for the next change.
     async fn list(&self) -> Result<(Vec<String>, Watch), ReadError> {
-        let Line { client, path, .. } = &*self.group.line;
+        let Line { client, path, .. } = &*self.line;
         loop {
             match client.children(path).watch().await {
                 Ok(((names, _), watch)) => return Ok((names, watch)),
@@ -230,5 +153,14 @@ impl Members {
                 return Ok((Vec::new(), watch));
             }
         }
+    }
+}
+
+impl Source<Vec<GroupMember>> for Group {
+    fn look(&self) -> Look<'_, Vec<GroupMember>> {
+        Box::pin(async {
+            let (names, watch) = self.list().await?;
+            Ok((self.read(names).await?, Some(watch)))
+        })
     }
 }

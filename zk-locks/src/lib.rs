@@ -47,10 +47,10 @@ mod durable;
 mod election;
 mod entry;
 mod error;
+mod follow;
+mod front;
 mod group;
 mod guard;
-mod herd_lock;
-mod holders;
 mod identity;
 mod layout;
 mod line;
@@ -58,11 +58,9 @@ mod lock;
 mod multi_lock;
 mod observe;
 mod persistent_node;
-mod positions;
 mod queue;
 mod rw_lock;
 mod semaphore;
-mod semaphore_mutex;
 mod simple_lock;
 mod ticket;
 mod together;
@@ -82,29 +80,24 @@ pub use self::line::ahead_in_line;
 pub use self::{
     barrier::{Barrier, DoubleBarrier, Participation},
     builder::Builder,
-    cohort::{CohortGuard, CohortLock, OnLoss, Passing},
+    cohort::{CohortGuard, CohortLock},
     contender::Contender,
     durable::{DurableGuard, DurableHolder, DurableLock},
-    election::{Election, LatchState, Leader, LeaderLatch, Leaders, Leadership},
+    election::{Election, LatchState, LeaderLatch, Leadership},
     entry::Kind,
     error::{AcquireError, CheckError, Lost, ReleaseError},
-    group::{Group, GroupMember, Members, Membership},
+    follow::Follow,
+    group::{Group, GroupMember},
     guard::{Guard, Guards, SharedGuard, Status},
-    herd_lock::HerdLock,
-    holders::Holders,
     layout::{Layout, Names, Strangers},
     lock::Lock,
     multi_lock::MultiLock,
     observe::{Grant, LockObserver, Metrics, Release},
     persistent_node::{NodeState, PersistentNode},
-    positions::Positions,
     queue::Queue,
-    rw_lock::{
-        DowngradeError, ReadGuard, ReadTicket, RwLock, UpgradeError, WriteGuard, WriteTicket,
-    },
+    rw_lock::{ConvertError, ReadGuard, RwLock, WriteGuard},
     semaphore::Semaphore,
-    semaphore_mutex::SemaphoreMutex,
-    simple_lock::{Holder, SimpleGuard, SimpleLock},
+    simple_lock::{SimpleGuard, SimpleLock},
     ticket::Ticket,
     token::FencingToken,
 };

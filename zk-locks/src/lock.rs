@@ -3,11 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
-use zk_client::{Client, ReadError};
+use zk_client::Client;
 
 use crate::{
     builder::Builder,
-    contender::Contender,
     error::AcquireError,
     guard::Guard,
     layout::Role,
@@ -172,14 +171,6 @@ impl Lock {
     #[must_use]
     pub fn queue(&self) -> Queue {
         self.line.queue()
-    }
-
-    /// Lists the holder and the waiters of all implementations, the holder first.
-    ///
-    /// # Errors
-    /// [`ReadError`] if the queue cannot be read. A lock that was never asked for is an empty queue.
-    pub async fn contenders(&self) -> Result<Vec<Contender>, ReadError> {
-        self.queue().contenders().await
     }
 
     pub(crate) fn into_line(self) -> Arc<Line> {

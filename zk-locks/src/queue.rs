@@ -3,9 +3,9 @@
 use zk_client::{Client, ReadError, Rejection, WriteError, path::join};
 
 use crate::{
-    contender::{Contender, REVOKE},
-    entry::Entry,
-    holders::{Front, Holders},
+    contender::{Contender, REVOKE, read_all},
+    follow::Follow,
+    front::Front,
     layout::Filter,
 };
 
@@ -19,7 +19,7 @@ use crate::{
 /// # let _held = zk_locks::Lock::new(&zk, "/locks/report").acquire().await?;
 /// let queue = zk_locks::Queue::new(&zk, "/locks/report");
 /// if let Some(holder) = queue.contenders().await?.first() {
-///     println!("{} has it, with token {}", holder.description, holder.token);
+///     println!("{} has it, with token {}", holder.description(), holder.token);
 ///     queue.revoke(holder).await?;
 /// }
 /// # Ok(())
@@ -53,35 +53,26 @@ impl Queue {
             Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
-        let mut entries: Vec<Entry> =
-            names.into_iter().filter_map(|name| self.filter.read(name).ok()).collect();
-        entries.sort_by(Entry::order);
-        let cork = self.client.cork();
-        let reads: Vec<_> = entries
-            .into_iter()
-            .map(|entry| {
-                let read = cork.get(&join(&self.path, &entry.name)).submit();
-                (entry, read)
-            })
-            .collect();
-        drop(cork);
-
-        let mut contenders = Vec::with_capacity(reads.len());
-        for (entry, read) in reads {
-            let (data, stat) = match read.await {
-                Ok(read) => read,
-                Err(ReadError::Rejected(Rejection::NoNode)) => continue,
-                Err(error) => return Err(error),
-            };
-            contenders.push(Contender::new(&self.filter, entry, &data, &stat));
-        }
-        Ok(contenders)
+        let queue = self.filter.queue(names);
+        let there = read_all(&self.client, &self.path, queue, |entry| &entry.name).await?;
+        let contender = |(entry, data, stat)| Contender::new(&self.filter, entry, data, &stat);
+        Ok(there.into_iter().map(contender).collect())
     }
 
-    /// Follows the holders of the lock. Sends no request before its first [`next`](Holders::next).
+    /// Follows the holders of the lock: at most one for an exclusive lock, all present readers for a
+    /// [`RwLock`](crate::RwLock), the earliest first; none if the lock is free. A holder that is
+    /// [asked](Queue::revoke) for the lock back is returned again. Sends no request before the first
+    /// [`next`](Follow::next).
+    ///
+    /// The contender at the front of the queue counts as a holder, whether or not it has noticed: act on its
+    /// [token](Contender::token), which orders older and newer holders.
+    ///
+    /// Each observer costs two reads, one after the other, and one notification for each change of an exclusive holder;
+    /// contenders that join or leave behind it wake no observer. While readers hold it, and while it is free, every
+    /// change of the queue costs each observer a notification, a listing or two, and a read for each reader.
     #[must_use]
-    pub fn follow(&self) -> Holders {
-        Holders::new(Front::new(&self.client, &self.path, self.filter.clone()))
+    pub fn follow(&self) -> Follow<Vec<Contender>> {
+        Follow::new(Front::new(&self.client, &self.path, self.filter.clone()))
     }
 
     /// Asks a contender to give the lock back: [`Guard::revoked`](crate::Guard::revoked) resolves, and Curator's
@@ -111,12 +102,12 @@ impl Queue {
     pub async fn evict(&self, contender: &Contender) -> Result<bool, zk_client::Error> {
         let path = join(&self.path, &contender.name);
         match self.client.exists(&path).await? {
-            Some(stat) if stat.czxid.0 == contender.token => {}
+            Some(stat) if stat.czxid.0 == contender.token.get() => {}
             _ => return Ok(false),
         }
         match self.client.delete(&path).await {
             Ok(()) => {
-                tracing::warn!(path, token = contender.token, "contender evicted");
+                tracing::warn!(path, token = contender.token.get(), "contender evicted");
                 Ok(true)
             }
             Err(WriteError::Rejected(Rejection::NoNode)) => Ok(false),

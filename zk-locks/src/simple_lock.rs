@@ -1,16 +1,17 @@
 //! The lock that is one node: first come, and then the quickest.
 
-use std::{future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use tokio::time::timeout;
-use zk_client::{
-    Client, CreateMode, EventType, OwnedNode, ReadError, Rejection, SessionId, Stat, WriteError,
-};
+use zk_client::{Client, CreateMode, EventType, ReadError, Rejection, WriteError, path::name};
 
 use crate::{
     builder::Builder,
+    contender::Contender,
+    entry::Kind,
     error::{AcquireError, CheckError, Lost, ReleaseError},
-    guard::{Held, Keeping, Status},
+    guard::{Guard, Held, Status},
+    layout::without_id,
     line::Line,
     token::FencingToken,
 };
@@ -46,20 +47,6 @@ use crate::{
 pub struct SimpleLock {
     /// Only its settings are used: this lock has no queue.
     line: Arc<Line>,
-}
-
-/// The holder of a [`SimpleLock`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Holder {
-    /// The session that owns the node.
-    pub session: SessionId,
-    /// When it took the lock: milliseconds since 1970 on the clock of the leader.
-    pub since: i64,
-    /// Its fencing token.
-    pub token: i64,
-    /// Its description of itself.
-    pub description: String,
 }
 
 impl SimpleLock {
@@ -133,12 +120,7 @@ impl SimpleLock {
                 let node = created.owned.ok_or(AcquireError::NodeDeleted)?;
                 let token = FencingToken::new(created.stat.czxid);
                 let held = Held::of_shared_name(client.clone(), path.clone(), token);
-                match held.status() {
-                    Status::Lost(lost) => Err(lost.into()),
-                    Status::Held | Status::Suspect { .. } => {
-                        Ok(Some(SimpleGuard { keeping: Keeping::begin(&held), node, held }))
-                    }
-                }
+                Ok(Some(SimpleGuard { guard: Guard::of(held, node)? }))
             }
             Err(WriteError::Rejected(Rejection::NodeExists)) => Ok(None),
             Err(error) => Err(self.line.refused(error)),
@@ -149,14 +131,17 @@ impl SimpleLock {
     ///
     /// # Errors
     /// [`ReadError`].
-    pub async fn holder(&self) -> Result<Option<Holder>, ReadError> {
+    pub async fn holder(&self) -> Result<Option<Contender>, ReadError> {
         match self.line.client.get(&self.line.path).await {
-            Ok((data, stat)) => {
-                let text = String::from_utf8_lossy(&data);
-                let description = text.split_once(' ').map_or(&*text, |(_, text)| text).to_owned();
-                let Stat { ephemeral_owner: session, ctime: since, czxid, .. } = stat;
-                Ok(Some(Holder { session, since, token: czxid.0, description }))
-            }
+            Ok((data, stat)) => Ok(Some(Contender {
+                name: name(&self.line.path).to_owned(),
+                kind: Kind::Exclusive,
+                sequence: None,
+                session: stat.ephemeral_owner,
+                since: stat.ctime,
+                token: FencingToken::new(stat.czxid),
+                data: without_id(data),
+            })),
             Err(ReadError::Rejected(Rejection::NoNode)) => Ok(None),
             Err(error) => Err(error),
         }
@@ -170,34 +155,32 @@ impl SimpleLock {
 #[derive(Debug)]
 #[must_use = "dropping it releases the lock"]
 pub struct SimpleGuard {
-    // In drop order.
-    keeping: Keeping,
-    node: OwnedNode,
-    held: Held,
+    /// Not accessible: its transactions check the path alone, where the node of a later holder may be by then.
+    guard: Guard,
 }
 
 impl SimpleGuard {
     /// The number to show to the resource that the lock protects: see [`FencingToken`].
     #[must_use]
     pub fn token(&self) -> FencingToken {
-        self.held.token
+        self.guard.token()
     }
 
     /// The path of the lock's node, relative to the client's chroot.
     #[must_use]
     pub fn path(&self) -> &str {
-        self.held.path()
+        self.guard.path()
     }
 
     /// The state as known locally: see [`Guard::status`](crate::Guard::status).
     #[must_use]
     pub fn status(&self) -> Status {
-        self.held.status()
+        self.guard.status()
     }
 
     /// Waits until the lock is lost: see [`Guard::lost`](crate::Guard::lost).
     pub async fn lost(&self) -> Lost {
-        self.held.lost().await
+        self.guard.lost().await
     }
 
     /// Runs `work` until it is done or the lock is lost, whichever comes first: see
@@ -206,7 +189,7 @@ impl SimpleGuard {
     /// # Errors
     /// [`Lost`]; `work` has been dropped then, wherever it was.
     pub async fn scope<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
-        self.held.scope(pin!(Some(work))).await
+        self.guard.scope(work).await
     }
 
     /// Asks the servers whether the lock is held: a transaction that a quorum agrees to, and a read that shows whose
@@ -215,7 +198,7 @@ impl SimpleGuard {
     /// # Errors
     /// [`CheckError::Lost`] if it is not; [`CheckError::Unavailable`] if the servers could not be asked.
     pub async fn check(&self) -> Result<(), CheckError> {
-        self.held.check().await
+        self.guard.check().await
     }
 
     /// Releases the lock, and waits until the next contender can have it. Dropping the future does not stop it.
@@ -230,14 +213,6 @@ impl SimpleGuard {
     /// # Errors
     /// [`ReleaseError`] if no server has confirmed it: the session has ended, and the lock with it.
     pub fn release(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
-        let Self { keeping, node, held } = self;
-        drop(keeping);
-        let deleted = node.delete();
-        async move {
-            let released = deleted.await.map_err(ReleaseError::from);
-            // Kept until here: dropping the last client closes the session.
-            drop(held);
-            released
-        }
+        self.guard.release()
     }
 }

@@ -2,15 +2,20 @@
 
 use std::sync::Arc;
 
+use zk_client::{ReadError, Rejection};
+
 use crate::{
+    entry::Entry,
     error::AcquireError,
+    follow::{Follow, Look, Source},
     guard::Guard,
     layout::Role,
     line::{Line, Place},
-    positions::Positions,
 };
 
-/// A place in the queue of a lock: see [`Lock::enqueue`](crate::Lock::enqueue). Dropping it leaves the queue.
+/// A place in the queue of a lock: see [`Lock::enqueue`](crate::Lock::enqueue),
+/// [`RwLock::enqueue_read`](crate::RwLock::enqueue_read) and [`enqueue_write`](crate::RwLock::enqueue_write). Dropping
+/// it leaves the queue.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -28,10 +33,12 @@ use crate::{
 /// ```
 #[derive(Debug)]
 #[must_use = "dropping it leaves the queue"]
-pub struct Ticket {
+pub struct Ticket<G = Guard> {
     line: Arc<Line>,
     /// `None` once the lock was granted, or the attempt has failed.
     place: Option<Place>,
+    /// The lock's own kind of guard.
+    guard: fn(Guard, &Arc<Line>) -> G,
 }
 
 /// Takes the lock only if that needs no wait: looks first.
@@ -58,7 +65,17 @@ fn grant(line: &Line, place: Place) -> Result<Guard, AcquireError> {
 
 impl Ticket {
     pub(crate) const fn new(line: Arc<Line>, place: Place) -> Self {
-        Self { line, place: Some(place) }
+        Self::of(line, place, |guard, _| guard)
+    }
+}
+
+impl<G> Ticket<G> {
+    pub(crate) const fn of(
+        line: Arc<Line>,
+        place: Place,
+        guard: fn(Guard, &Arc<Line>) -> G,
+    ) -> Self {
+        Self { line, place: Some(place), guard }
     }
 
     /// Waits until the lock is granted. The future can be dropped and recreated at will: the ticket keeps the place in
@@ -85,19 +102,19 @@ impl Ticket {
     ///
     /// # Errors
     /// [`AcquireError`]; the place is given up then. [`AcquireError::Used`] from then on, and after the grant.
-    pub async fn wait(&mut self) -> Result<Guard, AcquireError> {
+    pub async fn wait(&mut self) -> Result<G, AcquireError> {
         let place = self.place.as_mut().ok_or(AcquireError::Used)?;
         let waited = self.line.wait(place).await;
         let place = self.place.take().ok_or(AcquireError::Used)?;
         waited?;
-        grant(&self.line, place)
+        self.granted(place)
     }
 
     /// Returns the lock, if it is granted already: one read unless that is known.
     ///
     /// # Errors
     /// As [`wait`](Ticket::wait).
-    pub async fn try_wait(&mut self) -> Result<Option<Guard>, AcquireError> {
+    pub async fn try_wait(&mut self) -> Result<Option<G>, AcquireError> {
         let place = self.place.as_mut().ok_or(AcquireError::Used)?;
         match self.line.may_begin(place).await {
             Ok(true) => {}
@@ -108,7 +125,11 @@ impl Ticket {
             }
         }
         let place = self.place.take().ok_or(AcquireError::Used)?;
-        grant(&self.line, place).map(Some)
+        self.granted(place).map(Some)
+    }
+
+    fn granted(&self, place: Place) -> Result<G, AcquireError> {
+        Ok((self.guard)(grant(&self.line, place)?, &self.line))
     }
 
     /// How many contenders were ahead when the queue was last listed, which is at least whenever one of the nearest has
@@ -118,8 +139,13 @@ impl Ticket {
         self.place.as_ref().and_then(Place::ahead)
     }
 
-    /// Follows how many contenders are ahead, beside a wait. Sends no request before its first
-    /// [`next`](Positions::next). `None` once the ticket is used.
+    /// Follows how many contenders are ahead, beside a wait: 0 when the lock is granted, `None` when the place is gone,
+    /// and on each further call. Sends no request before the first [`next`](Follow::next). `None` once the ticket is
+    /// used.
+    ///
+    /// For a few places of interest, not for thousands of waiters: it watches the whole queue, and each change of that
+    /// costs one notification and one listing. It does not hold the ticket's place, and can outlive it.
+    /// [`ahead`](Ticket::ahead) returns what a wait has seen in passing, without a request.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -140,14 +166,37 @@ impl Ticket {
     /// # }
     /// ```
     #[must_use]
-    pub fn positions(&self) -> Option<Positions> {
-        let place = self.place.as_ref()?;
-        Some(Positions::new(self.line.clone(), place.entry.clone()))
+    pub fn positions(&self) -> Option<Follow<Option<usize>>> {
+        let entry = self.place.as_ref()?.entry.clone();
+        Some(Follow::new(Ahead { line: self.line.clone(), entry }))
     }
 
     /// The path of the node in the queue, relative to the client's chroot; `None` once the ticket is used.
     #[must_use]
     pub fn path(&self) -> Option<&str> {
         self.place.as_ref().map(|place| place.node.path())
+    }
+}
+
+/// The contenders ahead of a place.
+#[derive(Debug)]
+struct Ahead {
+    line: Arc<Line>,
+    entry: Entry,
+}
+
+impl Source<Option<usize>> for Ahead {
+    fn look(&self) -> Look<'_, Option<usize>> {
+        Box::pin(async {
+            let Line { client, path, settings, .. } = &*self.line;
+            let ((names, _), watch) = match client.children(path).watch().await {
+                Err(ReadError::Rejected(Rejection::NoNode)) => return Ok((None, None)),
+                children => children?,
+            };
+            let queue = settings.filter.queue(names);
+            let is_there = queue.iter().any(|entry| entry.name == self.entry.name);
+            let ahead = queue.iter().filter(|entry| entry.blocks(&self.entry)).count();
+            Ok(if is_there { (Some(ahead), Some(watch)) } else { (None, None) })
+        })
     }
 }

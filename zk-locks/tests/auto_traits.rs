@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use zk_locks::{
-    AcquireError, Barrier, CheckError, CohortGuard, CohortLock, DoubleBarrier, Election, Group,
-    Guard, Guards, HerdLock, LeaderLatch, Leaders, Leadership, Lock, Lost, Members, Membership,
-    MultiLock, Participation, PersistentNode, Positions, ReadGuard, ReadTicket, ReleaseError,
-    RwLock, Semaphore, SemaphoreMutex, SharedGuard, SimpleGuard, SimpleLock, Ticket, WriteGuard,
-    WriteTicket,
+    AcquireError, Barrier, CheckError, CohortGuard, CohortLock, Contender, DoubleBarrier, Election,
+    Follow, Group, GroupMember, Guard, Guards, LeaderLatch, Leadership, Lock, Lost, MultiLock,
+    Participation, PersistentNode, ReadGuard, ReleaseError, RwLock, Semaphore, SharedGuard,
+    SimpleGuard, SimpleLock, Ticket, WriteGuard,
 };
 
 const fn send_sync<T: Send + Sync + 'static>() {}
@@ -22,16 +21,15 @@ const _: () = {
     send_sync::<ReadGuard>();
     send_sync::<WriteGuard>();
     send_sync::<MultiLock>();
-    send_sync::<HerdLock>();
     send_sync::<Semaphore>();
-    send_sync::<SemaphoreMutex>();
     send_sync::<SimpleLock>();
     send_sync::<SimpleGuard>();
-    send_sync::<(Election, Leadership, Leaders, LeaderLatch)>();
-    send_sync::<(Ticket, ReadTicket, WriteTicket, Positions)>();
+    send_sync::<(Election, Leadership, LeaderLatch)>();
+    send_sync::<(Ticket, Ticket<ReadGuard>, Ticket<WriteGuard>)>();
     send_sync::<(CohortLock, CohortGuard)>();
     send_sync::<(Barrier, DoubleBarrier, Participation)>();
-    send_sync::<(Group, Membership, Members, PersistentNode)>();
+    send_sync::<(Group, PersistentNode)>();
+    send_sync::<(Follow<Vec<Contender>>, Follow<Option<usize>>)>();
     error::<AcquireError>();
     error::<CheckError>();
     error::<ReleaseError>();
@@ -48,7 +46,7 @@ fn futures_of_locks_can_be_spawned(lock: &Lock, guard: Guard) {
     drop(is_send(lock.acquire()));
     drop(is_send(lock.acquire_timeout(Duration::ZERO)));
     drop(is_send(lock.try_acquire()));
-    drop(is_send(lock.contenders()));
+    drop(is_send(lock.queue().contenders()));
     drop(is_send(guard.lost()));
     drop(is_send(guard.check()));
     drop(is_send(guard.scope(std::future::ready(()))));
@@ -84,10 +82,10 @@ fn futures_of_recipes_can_be_spawned(
 #[expect(dead_code, reason = "only for the compiler")]
 fn futures_of_other_recipes_can_be_spawned(
     election: &Election,
-    leaders: &mut Leaders,
+    leaders: &mut Follow<Option<Contender>>,
     cohort: &CohortLock,
     barriers: (&Barrier, &DoubleBarrier, Participation),
-    group: (&Group, &mut Members),
+    group: (&Group, &mut Follow<Vec<GroupMember>>),
     node: PersistentNode,
 ) {
     drop(is_send(election.campaign(b"")));

@@ -211,8 +211,8 @@ impl Contender {
         let state = states.wait_for(|state| *state != LatchState::Waiting).await?.clone();
         if let LatchState::Leading { token } = state {
             let token = token.get();
-            let candidates = election.candidates().await?;
-            if let Some(own) = candidates.into_iter().find(|own| own.token == token) {
+            let candidates = election.queue().contenders().await?;
+            if let Some(own) = candidates.into_iter().find(|own| own.token.get() == token) {
                 let node = format!("{}/{}", self.told.path, own.name);
                 if self.enter(Mode::Alone, token, &node).await? {
                     let leads = |state: &LatchState| matches!(state, LatchState::Leading { .. });

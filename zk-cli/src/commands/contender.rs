@@ -44,7 +44,7 @@ async fn act(
         .with_session(|client| async move {
             let queue = Queue::new(&client, path);
             let contenders = queue.contenders().await.map_err(Failure::read(path))?;
-            match contenders.iter().find(|contender| contender.token == *token) {
+            match contenders.iter().find(|contender| contender.token.get() == *token) {
                 Some(contender) => act(&queue, contender).await,
                 None => Ok(false),
             }

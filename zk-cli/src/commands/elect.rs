@@ -3,7 +3,7 @@
 use rustix::{process::Signal, system::uname};
 use serde::Serialize;
 use zk_client::Client;
-use zk_locks::{Election, Leader, Leaders, Leadership};
+use zk_locks::{Contender, Election, Follow, Leadership};
 
 use crate::{
     args::ElectArgs,
@@ -49,12 +49,12 @@ struct Told {
     data: String,
 }
 
-impl From<Leader> for Told {
-    fn from(leader: Leader) -> Self {
+impl From<Contender> for Told {
+    fn from(leader: Contender) -> Self {
         Self {
             token: leader.token.get(),
             session: leader.session.to_string(),
-            data: String::from_utf8_lossy(&leader.data).into_owned(),
+            data: leader.description().into_owned(),
             node: leader.name,
         }
     }
@@ -67,7 +67,7 @@ async fn follow(
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
     let path: &str = &args.path;
-    let mut leaders = election.observe();
+    let mut leaders = election.follow();
     loop {
         let leader = tokio::select! {
             biased;
@@ -113,7 +113,7 @@ async fn lead(
         elected = election.campaign(data.as_bytes()) => {
             Stood::Elected(Box::new(elected.map_err(Failure::acquire(path))?))
         }
-        failed = tell(path, election.observe()) => return Err(failed),
+        failed = tell(path, election.follow()) => return Err(failed),
     };
     match stood {
         Stood::Elected(leadership) => {
@@ -128,7 +128,7 @@ fn host_and_process() -> String {
 }
 
 /// Tells people who leads, until that cannot be found out any more.
-async fn tell(path: &str, mut leaders: Leaders) -> Failure {
+async fn tell(path: &str, mut leaders: Follow<Option<Contender>>) -> Failure {
     loop {
         match leaders.next().await {
             Ok(leader) => complain(&text(path, leader.map(Told::from).as_ref())),

@@ -120,12 +120,12 @@ fn entry(contender: Contender, holds: bool, now: SystemTime) -> Entry {
         position: 0,
         holds,
         kind: name(contender.kind),
-        sequence: Some(contender.sequence),
+        sequence: contender.sequence,
         session: contender.session.to_string(),
         since_ms: contender.since,
         age_ms: age_millis(contender.since, now),
-        token: contender.token,
-        description: contender.description,
+        token: contender.token.get(),
+        description: contender.description().into_owned(),
         node: contender.name,
     }
 }

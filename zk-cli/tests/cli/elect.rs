@@ -18,8 +18,8 @@ async fn commands_run_one_after_the_other_each_while_its_candidate_leads() {
     let mut first = elect(&world, &["--data", "first"], script);
     let token: i64 = first.line().await.parse().unwrap();
     let election = Election::new(&world.client, "/e");
-    let candidates = election.candidates().await.unwrap();
-    assert_eq!((&*candidates[0].description, candidates[0].token), ("first", token));
+    let candidates = election.queue().contenders().await.unwrap();
+    assert_eq!((&*candidates[0].description(), candidates[0].token.get()), ("first", token));
 
     let mut second = elect(&world, &[], script);
     world.queue_of("/e", 2).await;
@@ -33,7 +33,7 @@ async fn commands_run_one_after_the_other_each_while_its_candidate_leads() {
     second.tell("go").await;
     let ended = second.ended().await;
     assert_eq!(ended.code, Some(7), "{ended:?}");
-    assert!(election.candidates().await.unwrap().is_empty());
+    assert!(election.queue().contenders().await.unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -43,11 +43,11 @@ async fn the_holder_comes_first_and_those_who_wait_follow_in_their_order() {
         assert_eq!(entry["holds"], index == 0);
         assert_eq!(entry["node"], contender.name);
         assert_eq!(entry["kind"], "exclusive");
-        assert_eq!(entry["sequence"], contender.sequence);
+        assert_eq!(entry["sequence"], contender.sequence.unwrap());
         assert_eq!(entry["session"], contender.session.to_string());
         assert_eq!(entry["since_ms"], contender.since);
-        assert_eq!(entry["token"], contender.token);
-        assert_eq!(entry["description"], contender.description);
+        assert_eq!(entry["token"], contender.token.get());
+        assert_eq!(entry["description"], *contender.description());
         // One machine, one clock; and a test takes less than an hour.
         assert!((0..3_600_000).contains(&entry["age_ms"].as_i64().unwrap()), "{entry}");
     }

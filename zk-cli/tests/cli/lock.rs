@@ -16,7 +16,7 @@ async fn the_command_runs_under_the_lock_and_learns_its_token_and_its_node() {
     let queue = world.queue_of("/l", 1).await;
     assert_eq!(token, queue[0].token.to_string());
     assert_eq!(path, format!("/l/{}", queue[0].name));
-    assert_eq!(queue[0].description, "tester");
+    assert_eq!(queue[0].description(), "tester");
     held.tell("input is the command's own").await;
     assert_eq!(held.ended().await.ok(), "input is the command's own\n");
     assert!(world.queue_of("/l", 0).await.is_empty());

@@ -90,7 +90,7 @@ impl World {
                     }
                     Err(error) => panic!("{error}"),
                 };
-                let queue = Lock::new(&self.client, path).contenders().await.unwrap();
+                let queue = Lock::new(&self.client, path).queue().contenders().await.unwrap();
                 if queue.len() == len {
                     return queue;
                 }

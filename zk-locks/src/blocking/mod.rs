@@ -170,7 +170,7 @@ impl Wake for Unpark {
 /// | guards of all kinds | `check`, `lost_within`, `release` |
 /// | [`Election`](crate::Election), [`Group`](crate::Group) | `campaign`, `latch`; `join`, `members` |
 /// | [`Barrier`](crate::Barrier), [`DoubleBarrier`](crate::DoubleBarrier) | `set`, `remove`, `wait`; `enter`, `leave` |
-/// | [`Leaders`](crate::Leaders), [`Members`](crate::Members), [`Holders`](crate::Holders) | `next` |
+/// | [`Follow`](crate::Follow) | `next` |
 ///
 /// ```
 /// # use std::time::Duration;

@@ -9,6 +9,7 @@ use super::Blocking;
 use crate::{
     contender::Contender,
     error::{AcquireError, CheckError, Lost, ReleaseError},
+    follow::Follow,
 };
 
 /// A recipe with `acquire` and `try_acquire`.
@@ -48,9 +49,7 @@ macro_rules! acquired {
 
 acquired! {
     Lock => Guard,
-    HerdLock => Guard,
     Semaphore => Guard,
-    SemaphoreMutex => Guard,
     SimpleLock => SimpleGuard,
     CohortLock => CohortGuard,
     MultiLock => Guards,
@@ -76,7 +75,6 @@ held! {
     ReadGuard => Guard,
     WriteGuard => Guard,
     Leadership => Guard,
-    Membership => Guard,
     Participation => Guard,
     SharedGuard => Guard,
     CohortGuard => Guard,
@@ -105,7 +103,6 @@ given_back! {
     SimpleGuard by release,
     DurableGuard by release,
     Leadership by resign,
-    Membership by leave,
 }
 
 impl<R: Acquire> Blocking<R> {
@@ -208,7 +205,6 @@ waited_for!(RwLock {
     read_timeout(time: Duration) -> ReadGuard;
     write_timeout(time: Duration) -> WriteGuard;
     ---
-    contenders() -> Result<Vec<Contender>, ReadError>;
 });
 
 waited_for!(Semaphore {
@@ -238,7 +234,6 @@ waited_for!(Election {
     campaign(data: &[u8]) -> Leadership;
     campaign_timeout(data: &[u8], time: Duration) -> Leadership;
     ---
-    candidates() -> Result<Vec<Contender>, ReadError>;
 });
 
 waited_for!(Leadership {
@@ -247,7 +242,7 @@ waited_for!(Leadership {
 });
 
 waited_for!(Group {
-    join(data: &[u8]) -> Membership;
+    join(data: &[u8]) -> Guard;
     ---
     members() -> Result<Vec<crate::GroupMember>, ReadError>;
 });
@@ -259,14 +254,9 @@ waited_for!(Queue {
     evict(contender: &Contender) -> Result<bool, zk_client::Error>;
 });
 
-waited_for!(Lock {
-    ---
-    contenders() -> Result<Vec<Contender>, ReadError>;
-});
-
 waited_for!(SimpleLock {
     ---
-    holder() -> Result<Option<crate::Holder>, ReadError>;
+    holder() -> Result<Option<Contender>, ReadError>;
 });
 
 waited_for!(DurableLock {
@@ -300,9 +290,11 @@ impl Blocking<crate::WriteGuard> {
     /// [adopted](super::BlockingSession::adopt) again.
     ///
     /// # Errors
-    /// [`DowngradeError`](crate::DowngradeError), with the write lock.
+    /// [`ConvertError`](crate::ConvertError), with the write lock.
     #[expect(clippy::result_large_err, reason = "it is the lock, which is not lost")]
-    pub fn downgrade(self) -> Result<Blocking<crate::ReadGuard>, crate::DowngradeError> {
+    pub fn downgrade(
+        self,
+    ) -> Result<Blocking<crate::ReadGuard>, crate::ConvertError<crate::WriteGuard>> {
         let Self { inner, session } = self;
         session.run(inner.downgrade()).map(|guard| session.adopt(guard))
     }
@@ -313,9 +305,11 @@ impl Blocking<crate::ReadGuard> {
     /// [adopted](super::BlockingSession::adopt) again.
     ///
     /// # Errors
-    /// [`UpgradeError`](crate::UpgradeError), with the read lock.
+    /// [`ConvertError`](crate::ConvertError), with the read lock.
     #[expect(clippy::result_large_err, reason = "it is the lock, which is not lost")]
-    pub fn try_upgrade(self) -> Result<Blocking<crate::WriteGuard>, crate::UpgradeError> {
+    pub fn try_upgrade(
+        self,
+    ) -> Result<Blocking<crate::WriteGuard>, crate::ConvertError<crate::ReadGuard>> {
         let Self { inner, session } = self;
         session.run(inner.try_upgrade()).map(|guard| session.adopt(guard))
     }
@@ -381,24 +375,13 @@ impl Blocking<crate::LeaderLatch> {
     }
 }
 
-/// Types with a `next` that follows changes.
-macro_rules! followed {
-    ($($of:ident -> $output:ty),* $(,)?) => {$(
-        impl Blocking<crate::$of> {
-            #[doc = concat!("As [the method of the same name](crate::", stringify!($of), "::next).")]
-            ///
-            /// # Errors
-            /// [`ReadError`] if it cannot be read, or the session has ended. Ask again unless it has.
-            #[expect(clippy::should_implement_trait, reason = "it may be asked again after an error")]
-            pub fn next(&mut self) -> Result<$output, ReadError> {
-                self.session.run(self.inner.next())
-            }
-        }
-    )*};
-}
-
-followed! {
-    Leaders -> Option<crate::Leader>,
-    Members -> Vec<crate::GroupMember>,
-    Holders -> Vec<Contender>,
+impl<T: Clone + PartialEq> Blocking<Follow<T>> {
+    /// As [the method of the same name](Follow::next).
+    ///
+    /// # Errors
+    /// [`ReadError`] if the state cannot be read, or the session has ended. Ask again unless it has.
+    #[expect(clippy::should_implement_trait, reason = "it may be asked again after an error")]
+    pub fn next(&mut self) -> Result<T, ReadError> {
+        self.session.run(self.inner.next())
+    }
 }

@@ -11,17 +11,15 @@ use tokio::{
 };
 use zk_client::Client;
 
-use super::Passing;
 use crate::{
     error::{AcquireError, Lost},
     guard::{Guard, Held, Status},
-    line::Line,
+    line::{Line, Stay},
 };
 
 /// What the tasks of a cohort share.
 pub(super) struct Shared {
     pub(super) line: Arc<Line>,
-    pub(super) passing: Passing,
     /// Never locked while a guard is dropped or a waiter notified: both call back into this.
     local: Mutex<Local>,
     /// Wakes the runner: the state has changed.
@@ -106,8 +104,8 @@ pub(super) enum Step {
 
 impl Turn {
     /// Whether the turn must end in favour of other contenders.
-    fn is_spent(&self, passing: &Passing) -> bool {
-        let spent = self.sections >= passing.most || self.since.elapsed() >= passing.time;
+    fn is_spent(&self, stay: &Stay) -> bool {
+        let spent = self.sections >= stay.max_sections || self.since.elapsed() >= stay.max_time;
         self.contended && spent || self.sections == u32::MAX
     }
 
@@ -138,7 +136,7 @@ impl Local {
     }
 
     /// What to do with the lock of a turn.
-    pub(super) fn next(&mut self, number: u64, status: Status, passing: &Passing) -> Next {
+    pub(super) fn next(&mut self, number: u64, status: Status, stay: &Stay) -> Next {
         let Self { has_runner, is_deserted, .. } = *self;
         let is_last = self.waiters.is_empty();
         // If the turn was lost before, only its node is left to remove.
@@ -147,13 +145,13 @@ impl Local {
             self.end(lost);
             return Next::Release;
         }
-        if turn.is_spent(passing) {
+        if turn.is_spent(stay) {
             self.turn = None;
             return Next::Release;
         }
-        let may_linger = has_runner && is_last && !is_deserted && !passing.linger.is_zero();
+        let may_linger = has_runner && is_last && !is_deserted && !stay.linger.is_zero();
         let lingers = may_linger && !turn.contended;
-        if let Some(until) = Instant::now().checked_add(passing.linger).filter(|_| lingers) {
+        if let Some(until) = Instant::now().checked_add(stay.linger).filter(|_| lingers) {
             return Next::Linger(until);
         }
         match self.waiters.pop_front() {
@@ -174,8 +172,9 @@ impl Local {
 }
 
 impl Shared {
-    pub(super) fn new(line: Arc<Line>, passing: Passing) -> Arc<Self> {
-        Arc::new(Self { line, passing, local: Mutex::default(), news: Notify::new() })
+    pub(super) fn new(line: Line) -> Arc<Self> {
+        let line = Arc::new(line);
+        Arc::new(Self { line, local: Mutex::default(), news: Notify::new() })
     }
 
     pub(super) fn local(&self) -> MutexGuard<'_, Local> {

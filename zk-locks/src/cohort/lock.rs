@@ -3,13 +3,10 @@
 use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
 use tokio::time::timeout;
-use zk_client::{Client, ReadError};
+use zk_client::Client;
 
-use super::{CohortGuard, Passing, ask::Asked, local::Shared};
-use crate::{
-    builder::Builder, contender::Contender, error::AcquireError, layout::Role, line::Line,
-    queue::Queue, ticket,
-};
+use super::{CohortGuard, ask::Asked, local::Shared};
+use crate::{builder::Builder, error::AcquireError, layout::Role, queue::Queue, ticket};
 
 /// An exclusive lock that tasks of one process pass on among themselves without asking any server.
 ///
@@ -17,8 +14,9 @@ use crate::{
 /// memory, in the order of asking. Other processes, with cohorts or any other lock on the same path, wait for that node
 /// as for any other: nodes are those of [`Lock`](crate::Lock).
 ///
-/// [`Passing`] configures whether the lock stays in the process when a task is done. Without other contenders it always
-/// does. Otherwise a limited number of tasks have it in turn, or for a limited time; then the node is deleted and the
+/// Whether the lock stays in the process when a task is done depends. Without other contenders it always
+/// does. Otherwise a [limited number](Builder::max_sections) of tasks have it in turn, or for a
+/// [limited time](Builder::max_stay); then the node is deleted and the
 /// cohort queues up anew. So another process waits at most for that many sections of each cohort ahead of it, and for
 /// those within one round trip during which a cohort does not know of it yet.
 ///
@@ -36,9 +34,8 @@ use crate::{
 ///
 /// The holder is informed as with any [`Guard`](crate::Guard): [`lost`](crate::Guard::lost) resolves, and
 /// [`scope`](crate::Guard::scope) stops the work. No task is granted the lock on a lost node. Waiters queue up again
-/// with a new node, or fail, as [`Passing::on_loss`] configures; if the session has ended they fail in any case, and a
-/// cohort of another client is needed.
-/// client is needed.
+/// with a new node, or [fail](Builder::fail_on_loss); if the session has ended they fail in any case, and a cohort of
+/// another client is needed.
 ///
 /// ```
 /// # async fn write(_: zk_locks::FencingToken) {}
@@ -91,17 +88,7 @@ impl CohortLock {
 
     /// A cohort with settings.
     pub fn builder(client: &Client, path: &str) -> Builder<Self> {
-        Builder::new(client, path, |line| Self::of(Arc::new(line), Passing::default()))
-    }
-
-    /// A new cohort for the same lock, with other terms. This one is not part of it.
-    #[must_use]
-    pub fn passing(&self, passing: Passing) -> Self {
-        Self::of(self.shared.line.clone(), passing)
-    }
-
-    fn of(line: Arc<Line>, passing: Passing) -> Self {
-        Self { shared: Arc::new(Cohort(Shared::new(line, passing))) }
+        Builder::new(client, path, |line| Self { shared: Arc::new(Cohort(Shared::new(line))) })
     }
 
     /// Waits for the lock, behind all tasks of the cohort that asked before.
@@ -152,14 +139,6 @@ impl CohortLock {
     #[must_use]
     pub fn queue(&self) -> Queue {
         self.shared.line.queue()
-    }
-
-    /// Lists the holder and the waiters, each cohort once: see [`Lock::contenders`](crate::Lock::contenders).
-    ///
-    /// # Errors
-    /// [`ReadError`] if the queue cannot be read.
-    pub async fn contenders(&self) -> Result<Vec<Contender>, ReadError> {
-        self.queue().contenders().await
     }
 }
 

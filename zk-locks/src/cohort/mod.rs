@@ -3,7 +3,7 @@
 //! | module | concern |
 //! |---|---|
 //! | `lock` | the public side of the lock |
-//! | `passing` | how long it stays in the process |
+//! | `settings` | how long it stays in the process |
 //! | `guard` | the lock held by one task |
 //! | `ask` | asking for it, and waiting for it in memory |
 //! | `runner` | the task that gets the lock for the process, and watches it |
@@ -14,12 +14,8 @@ mod ask;
 mod guard;
 mod local;
 mod lock;
-mod passing;
 mod runner;
+mod settings;
 mod turns;
 
-pub use self::{
-    local::CohortGuard,
-    lock::CohortLock,
-    passing::{OnLoss, Passing},
-};
+pub use self::{local::CohortGuard, lock::CohortLock};

@@ -5,10 +5,7 @@ use std::{pin::pin, sync::Arc};
 use tokio::time::{Instant, sleep_until};
 use zk_client::{Cause, ReadError, Rejection, path::name};
 
-use super::{
-    OnLoss,
-    local::{Shared, Step, Watched},
-};
+use super::local::{Shared, Step, Watched};
 use crate::{
     entry::Entry,
     error::{AcquireError, Lost},
@@ -54,7 +51,7 @@ impl Runner {
             () = self.superseded() => return,
             queued = self.queue() => queued,
         };
-        let requeues = self.shared.passing.on_loss == OnLoss::Requeue;
+        let requeues = self.shared.line.settings.stay.requeues;
         match queued {
             Ok((guard, contended)) => self.shared.grant(guard, contended),
             Err(AcquireError::NodeDeleted | AcquireError::LeaseRanOut) if requeues => {}

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use zk_client::SessionEnd;
 
 use super::{
-    CohortGuard, OnLoss,
+    CohortGuard,
     local::{Next, Shared, Step, Turn, Watched},
 };
 use crate::{
@@ -64,7 +64,7 @@ impl Shared {
         loop {
             let status = guard.status();
             let mut local = self.local();
-            let waiter = match local.next(number, status, &self.passing) {
+            let waiter = match local.next(number, status, &self.line.settings.stay) {
                 Next::Release => return Some(guard),
                 Next::Linger(until) => {
                     drop(local);
@@ -172,7 +172,8 @@ impl Shared {
     pub(super) fn step(&self) -> Step {
         let mut local = self.local();
         local.unwanted = None;
-        if let (Some(lost), OnLoss::Fail) = (local.lost.take(), self.passing.on_loss) {
+        let lost = local.lost.take();
+        if let Some(lost) = lost.filter(|_| !self.line.settings.stay.requeues) {
             drop(local);
             self.fail(&lost.into());
             local = self.local();

@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
-use zk_client::{Client, ReadError};
+use zk_client::Client;
 
-use super::{LeaderLatch, Leaders, Leadership};
+use super::{LeaderLatch, Leadership};
 use crate::{
-    builder::Builder, contender::Contender, error::AcquireError, layout::Role, line::Line,
-    queue::Queue, ticket::Ticket,
+    builder::Builder, contender::Contender, error::AcquireError, follow::Follow, front::Front,
+    layout::Role, line::Line, queue::Queue, ticket::Ticket,
 };
 
 /// An election: the candidate that has stood for longest leads, until it resigns or is lost.
@@ -88,25 +88,20 @@ impl Election {
         LeaderLatch::new(self.line.clone(), data)
     }
 
-    /// Follows the leader without standing. Sends no request before its first [`next`](Leaders::next).
+    /// Follows the leader without standing: another leader, other data of the same one, or `None` if there is no leader.
+    /// Sends no request before the first [`next`](Follow::next).
+    ///
+    /// An observer may learn of a leader before that leader does: act on its [token](Contender::token), not on its name.
+    /// Each change costs two reads, one after the other, and one notification.
     #[must_use]
-    pub fn observe(&self) -> Leaders {
-        Leaders::new(&self.line)
+    pub fn follow(&self) -> Follow<Option<Contender>> {
+        let Line { client, path, settings, .. } = &*self.line;
+        Follow::new(Front::new(client, path, settings.filter.clone()))
     }
 
-    /// The queue of candidates, seen from outside: to inspect it, or to take a candidate out of it.
+    /// The queue of candidates, the leader first, seen from outside: to list it, or to take a candidate out of it.
     #[must_use]
     pub fn queue(&self) -> Queue {
         self.line.queue()
-    }
-
-    /// Lists the candidates, the leader first. Their data is their description, as text.
-    ///
-    /// Two round trips, and one read for each of them.
-    ///
-    /// # Errors
-    /// [`ReadError`] if they cannot be read. An election without any campaign so far has no candidates.
-    pub async fn candidates(&self) -> Result<Vec<Contender>, ReadError> {
-        self.queue().contenders().await
     }
 }

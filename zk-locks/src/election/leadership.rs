@@ -23,7 +23,7 @@ use crate::{
 /// let election = Election::new(&zk, "/elections/scheduler");
 /// let leadership = election.campaign(b"starting").await?;
 /// leadership.proclaim(b"10.0.0.7:8080").await?;
-/// let leader = election.observe().next().await?.ok_or("we lead")?;
+/// let leader = election.follow().next().await?.ok_or("we lead")?;
 /// assert_eq!((&leader.data[..], leader.token), (&b"10.0.0.7:8080"[..], leadership.token()));
 /// # Ok(())
 /// # }
@@ -47,7 +47,7 @@ impl fmt::Debug for Leadership {
 }
 
 impl Leadership {
-    /// Publishes other data to [observers](crate::Election::observe): writes our node, if it is there. The
+    /// Publishes other data to [observers](crate::Election::follow): writes our node, if it is there. The
     /// [token](Guard::token) stays the same. One request.
     ///
     /// Dropping the future does not stop the write once it has been polled.

@@ -5,16 +5,13 @@
 //! | `campaign` | an election: standing in it, watching it |
 //! | `leadership` | the lead while it is held |
 //! | `latch` | standing again and again |
-//! | `leaders` | following the leader |
 
 mod campaign;
 mod latch;
-mod leaders;
 mod leadership;
 
 pub use self::{
     campaign::Election,
     latch::{LatchState, LeaderLatch},
-    leaders::{Leader, Leaders},
     leadership::Leadership,
 };

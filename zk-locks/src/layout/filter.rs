@@ -1,6 +1,6 @@
 //! Which children of a path have a place in a queue.
 
-use zk_client::Cause;
+use zk_client::{Cause, bytes::Bytes};
 
 use super::Names;
 use crate::entry::{Entry, Kind};
@@ -66,12 +66,17 @@ impl Filter {
         }
     }
 
-    /// The description in a node's data, without the id.
-    pub(crate) fn said<'a>(&self, text: &'a str) -> &'a str {
-        match text.split_once(' ') {
-            Some((id, said)) if !self.has_ids() && is_id(id) => said,
-            _ => text,
-        }
+    /// A node's data without the id.
+    pub(crate) fn said(&self, data: Bytes) -> Bytes {
+        if self.has_ids() { data } else { without_id(data) }
+    }
+
+    /// The contenders among these children, the earliest first.
+    pub(crate) fn queue(&self, names: Vec<String>) -> Vec<Entry> {
+        let mut queue: Vec<Entry> =
+            names.into_iter().filter_map(|name| self.read(name).ok()).collect();
+        queue.sort_by(Entry::order);
+        queue
     }
 
     /// Whether a child without a place in the queue is to be reported: it is none of another lock's.
@@ -80,9 +85,17 @@ impl Filter {
     }
 }
 
-fn is_id(text: &str) -> bool {
-    text.len() == 36 && text.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+/// Data without the id of an attempt in front of it, if there is one.
+pub(crate) fn without_id(data: Bytes) -> Bytes {
+    let is_id = |text: &[u8]| text.iter().all(|byte| *byte == b'-' || byte.is_ascii_hexdigit());
+    match data.split_at_checked(ID_LENGTH) {
+        Some((id, [b' ', ..])) if is_id(id) => data.slice(ID_LENGTH + 1..),
+        _ => data,
+    }
 }
+
+/// The length of a UUID with its dashes.
+const ID_LENGTH: usize = 36;
 
 /// The separator between a lock's name and the sequence number where several locks share a path.
 pub(crate) const NAME_END: &str = "_lock_";
@@ -90,8 +103,7 @@ pub(crate) const NAME_END: &str = "_lock_";
 /// Whether a node belongs to this lock of several that share a path: `<lock>_lock_<number>`, perhaps behind an id.
 fn is_of(lock: &str, name: &str) -> bool {
     let Some((before, _)) = name.rsplit_once(NAME_END) else { return false };
-    // The id is a UUID with its dashes.
-    let behind_id = || before.strip_prefix("_c_")?.get(36..)?.strip_prefix('-');
+    let behind_id = || before.strip_prefix("_c_")?.get(ID_LENGTH..)?.strip_prefix('-');
     before == lock || behind_id() == Some(lock)
 }
 

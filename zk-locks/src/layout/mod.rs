@@ -17,6 +17,6 @@ mod role;
 
 pub use self::{filter::Strangers, known::Layout, names::Names};
 pub(crate) use self::{
-    filter::{Filter, NAME_END},
+    filter::{Filter, NAME_END, without_id},
     role::Role,
 };

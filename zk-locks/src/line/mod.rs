@@ -83,6 +83,24 @@ pub(crate) struct Settings {
     /// Whether a waiter watches the whole queue, and not only its predecessor.
     pub(crate) herd: bool,
     pub(crate) downgrades: Downgrades,
+    pub(crate) stay: Stay,
+}
+
+/// How long a lock stays in a cohort.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stay {
+    pub(crate) max_sections: u32,
+    pub(crate) max_time: Duration,
+    pub(crate) linger: Duration,
+    /// Whether the waiters queue up again when the node is lost.
+    pub(crate) requeues: bool,
+}
+
+impl Default for Stay {
+    fn default() -> Self {
+        let (max_time, linger) = (Duration::from_millis(50), Duration::ZERO);
+        Self { max_sections: 64, max_time, linger, requeues: true }
+    }
 }
 
 /// Which node is never created, nor are its ancestors.

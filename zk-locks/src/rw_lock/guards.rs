@@ -108,29 +108,28 @@ impl ReadGuard {
     /// reader is granted the lock meanwhile.
     ///
     /// A contender that waits to write already, with [`write`](crate::RwLock::write) or by an upgrade of its own, waits
-    /// for this read lock, and would be waited for: a deadlock. In that case the upgrade is refused at once; release
-    /// the lock and ask for a write lock anew.
+    /// for this read lock, and would be waited for: a deadlock. In that case the upgrade is refused at once, with
+    /// [`AcquireError::WouldDeadlock`]; release the lock and ask for a write lock anew.
     ///
     /// Dropping the future releases the lock.
     ///
     /// # Errors
-    /// [`UpgradeError`], with the read lock, which is still held.
-    pub async fn try_upgrade(self) -> Result<WriteGuard, UpgradeError> {
+    /// [`ConvertError`], with the read lock, which is still held.
+    pub async fn try_upgrade(self) -> Result<WriteGuard, ConvertError<Self>> {
         match self.upgraded().await {
             // Dropping `self` deletes the read node.
-            Ok(Some(guard)) => Ok(WriteGuard { guard, line: self.line }),
-            Ok(None) => Err(UpgradeError { guard: self, cause: None }),
-            Err(cause) => Err(UpgradeError { guard: self, cause: Some(cause) }),
+            Ok(guard) => Ok(WriteGuard { guard, line: self.line }),
+            Err(cause) => Err(ConvertError { guard: self, cause }),
         }
     }
 
-    async fn upgraded(&self) -> Result<Option<Guard>, AcquireError> {
+    async fn upgraded(&self) -> Result<Guard, AcquireError> {
         let mut place = self.line.join(Role::Write, Some(path::name(self.path()))).await?;
         let would_deadlock = self.line.look(&mut place).await?.is_behind_writer();
         if would_deadlock {
-            return Ok(None);
+            return Err(AcquireError::WouldDeadlock);
         }
-        Ticket::new(self.line.clone(), place).wait().await.map(Some)
+        Ticket::new(self.line.clone(), place).wait().await
     }
 }
 
@@ -163,12 +162,12 @@ impl WriteGuard {
     /// Dropping the future releases the lock.
     ///
     /// # Errors
-    /// [`DowngradeError`], with the write lock, which is still held unless the error says otherwise.
-    pub async fn downgrade(self) -> Result<ReadGuard, DowngradeError> {
+    /// [`ConvertError`], with the write lock, which is still held unless the error says otherwise.
+    pub async fn downgrade(self) -> Result<ReadGuard, ConvertError<Self>> {
         let Self { guard, line } = self;
         match downgraded(&line, guard).await {
             Ok(guard) => Ok(ReadGuard { guard, line }),
-            Err((guard, cause)) => Err(DowngradeError { guard: Self { guard, line }, cause }),
+            Err((guard, cause)) => Err(ConvertError { guard: Self { guard, line }, cause }),
         }
     }
 }
@@ -226,32 +225,19 @@ fn path_to_read(line: &Line, guard: &Guard) -> Result<String, AcquireError> {
 /// The number of digits of a sequence number. (Granted ones are positive.)
 const SEQUENCE_LENGTH: usize = 10;
 
-/// Why a read lock was not upgraded.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", cause.as_ref().map_or_else(|| WAITED_FOR.to_owned(), ToString::to_string))]
-pub struct UpgradeError {
-    /// The read lock.
-    pub guard: ReadGuard,
-    /// The error; `None` if another contender waits to write, which would be a deadlock: a writer, or another reader
-    /// that wants to upgrade.
-    pub cause: Option<AcquireError>,
-}
-
-/// Why an upgrade without an error is refused.
-const WAITED_FOR: &str = "somebody else waits to write until this read lock is released";
-
-/// Why a write lock was not downgraded.
+/// Why a read lock was not [upgraded](ReadGuard::try_upgrade), or a write lock not
+/// [downgraded](WriteGuard::downgrade).
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}")]
-pub struct DowngradeError {
-    /// The write lock, which may be lost.
-    pub guard: WriteGuard,
+pub struct ConvertError<G> {
+    /// The lock as it was. It may be lost.
+    pub guard: G,
     /// The error.
     pub cause: AcquireError,
 }
 
-impl From<DowngradeError> for AcquireError {
-    fn from(error: DowngradeError) -> Self {
+impl<G> From<ConvertError<G>> for AcquireError {
+    fn from(error: ConvertError<G>) -> Self {
         error.cause
     }
 }

@@ -3,16 +3,14 @@
 //! | module | concern |
 //! |---|---|
 //! | `guards` | the lock while it is held: upgrade and downgrade |
-//! | `tickets` | places in the queue that are kept between waits |
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
-use zk_client::{Client, ReadError};
+use zk_client::Client;
 
 use crate::{
     builder::Builder,
-    contender::Contender,
     error::AcquireError,
     layout::Role,
     line::{Downgrades, Line},
@@ -21,12 +19,8 @@ use crate::{
 };
 
 mod guards;
-mod tickets;
 
-pub use self::{
-    guards::{DowngradeError, ReadGuard, UpgradeError, WriteGuard},
-    tickets::{ReadTicket, WriteTicket},
-};
+pub use self::guards::{ConvertError, ReadGuard, WriteGuard};
 
 /// A lock for many readers, or one writer.
 ///
@@ -81,27 +75,6 @@ impl Builder<RwLock> {
     /// If a holder downgrades all the same, a writer may hold the lock together with that reader. Default: no promise.
     pub const fn no_downgrade(mut self) -> Self {
         self.settings.downgrades = Downgrades::Never;
-        self
-    }
-
-    /// Has every waiter watch the whole queue instead of its predecessor: see [`HerdLock`](crate::HerdLock), also for
-    /// the cost and when not to. Each contender may choose; both ways can be used on one path.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = zk_testkit::TestServer::start().await?;
-    /// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
-    /// use zk_locks::{Layout, RwLock};
-    ///
-    /// // For programs that call their nodes <host>-R-<number> and <host>-W-<number>.
-    /// let lock = RwLock::builder(&zk, "/shared_lock").layout(Layout::HostType).herd().build();
-    /// lock.read().await?.release().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub const fn herd(mut self) -> Self {
-        self.settings.herd = true;
         self
     }
 }
@@ -189,8 +162,9 @@ impl RwLock {
     ///
     /// # Errors
     /// [`AcquireError`].
-    pub async fn enqueue_read(&self) -> Result<ReadTicket, AcquireError> {
-        Ok(ReadTicket::new(self.enqueue(Role::Read).await?, &self.line))
+    pub async fn enqueue_read(&self) -> Result<Ticket<ReadGuard>, AcquireError> {
+        let place = self.line.join(Role::Read, None).await?;
+        Ok(Ticket::of(self.line.clone(), place, ReadGuard::new))
     }
 
     /// Joins the queue to write, to wait later: the ticket keeps the place in the queue. Later readers wait meanwhile.
@@ -212,25 +186,14 @@ impl RwLock {
     ///
     /// # Errors
     /// [`AcquireError`].
-    pub async fn enqueue_write(&self) -> Result<WriteTicket, AcquireError> {
-        Ok(WriteTicket::new(self.enqueue(Role::Write).await?, &self.line))
+    pub async fn enqueue_write(&self) -> Result<Ticket<WriteGuard>, AcquireError> {
+        let place = self.line.join(Role::Write, None).await?;
+        Ok(Ticket::of(self.line.clone(), place, WriteGuard::new))
     }
 
     /// The queue as seen from outside: to inspect it, ask for the lock back, or take it away.
     #[must_use]
     pub fn queue(&self) -> Queue {
         self.line.queue()
-    }
-
-    /// Lists the holders and the waiters, the earliest first.
-    ///
-    /// # Errors
-    /// [`ReadError`] if the queue cannot be read.
-    pub async fn contenders(&self) -> Result<Vec<Contender>, ReadError> {
-        self.queue().contenders().await
-    }
-
-    async fn enqueue(&self, role: Role) -> Result<Ticket, AcquireError> {
-        Ok(Ticket::new(self.line.clone(), self.line.join(role, None).await?))
     }
 }

@@ -14,8 +14,8 @@ use crate::{
     builder::Builder,
     contender::Contender,
     error::AcquireError,
+    follow::Follow,
     guard::{Guard, Guards},
-    holders::Holders,
     layout::Role,
     line::Line,
 };
@@ -30,6 +30,9 @@ mod take;
 /// Any other node under `leases` counts as a taken permit.
 ///
 /// Only the first waiter watches the permits: a release wakes no other.
+///
+/// A semaphore of one permit is a lock in the nodes of Curator's `InterProcessSemaphoreMutex`. A
+/// [`Lock`](crate::Lock) is cheaper; this one is for paths that are used in this way already.
 ///
 /// A permit is a value: it can be sent to another task, and its last owner releases it. Concurrent holders have
 /// different [tokens](Guard::token), of which the largest means nothing: a resource that must refuse former holders
@@ -82,7 +85,7 @@ impl Semaphore {
         Builder::new(client, path, |line| Self::over(&line))
     }
 
-    pub(crate) fn over(line: &Line) -> Self {
+    fn over(line: &Line) -> Self {
         let below = |name| Arc::new(line.beside(join(&line.path, name)));
         let (mutex, leases) = (below("locks"), below("leases"));
         Self { mutex, leases, permits: Arc::new(watch::Sender::new(1)), count: None }
@@ -187,7 +190,7 @@ impl Semaphore {
     /// Follows the holders of permits: as with the readers of a lock, each of their changes is reported to every
     /// observer.
     #[must_use]
-    pub fn follow(&self) -> Holders {
+    pub fn follow(&self) -> Follow<Vec<Contender>> {
         self.leases.queue().follow()
     }
 

@@ -3,20 +3,20 @@
 
 use std::time::Duration;
 
-use zk_locks::{CohortLock, Lock, OnLoss, Passing};
+use zk_locks::{CohortLock, Lock};
 
 use super::{Over, Worker, hold::Hold, lock::alone};
 use crate::sim::{check::SECTIONS, recipe::Site};
 
 /// The cohort of a session. Time is not what ends a turn, so that sections can be counted.
 pub(super) fn cohort(worker: &Worker, site: Site) -> CohortLock {
-    let passing = Passing::default().most(SECTIONS).time(Duration::from_secs(3_600));
-    let passing = match worker.seat.number % 3 {
-        0 => passing,
-        1 => passing.linger(Duration::from_millis(500)),
-        _ => passing.on_loss(OnLoss::Fail),
-    };
-    worker.described(CohortLock::builder(&worker.client, &site.path())).passing(passing)
+    let cohort = CohortLock::builder(&worker.client, &site.path());
+    let cohort = cohort.max_sections(SECTIONS).max_stay(Duration::from_secs(3_600));
+    worker.described(match worker.seat.number % 3 {
+        0 => cohort,
+        1 => cohort.linger(Duration::from_millis(500)),
+        _ => cohort.fail_on_loss(),
+    })
 }
 
 pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {

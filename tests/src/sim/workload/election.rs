@@ -130,7 +130,7 @@ async fn loses(latch: &LeaderLatch, token: FencingToken) {
 
 /// Follows who leads for a while: each one is later than the one before.
 async fn follow(worker: &mut Worker, election: &Election) -> Result<(), AcquireError> {
-    let mut leaders = election.observe();
+    let mut leaders = election.follow();
     let mut last: Option<FencingToken> = None;
     for _ in 0..4 {
         let time = Duration::from_millis(worker.rng.scaled(100, 10_000));

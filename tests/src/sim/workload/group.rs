@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use zk_locks::{AcquireError, Group, GroupMember, Members, ReadError};
+use zk_locks::{AcquireError, Follow, Group, GroupMember, ReadError};
 
 use super::{Over, Worker, description};
 use crate::sim::recipe::Site;
@@ -29,7 +29,7 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
     catch_up(worker, site, &group, following, told).await?;
     match goes_on && worker.rng.one_in(2) {
         true => drop(member),
-        false => drop(member.leave().await),
+        false => drop(member.release().await),
     }
     Ok(())
 }
@@ -39,7 +39,7 @@ async fn catch_up(
     worker: &Worker,
     site: Site,
     group: &Group,
-    mut following: Members,
+    mut following: Follow<Vec<GroupMember>>,
     mut told: Vec<GroupMember>,
 ) -> Result<(), Over> {
     worker.client.settle().await.map_err(over)?;

@@ -1,7 +1,7 @@
 //! Locks that one holds alone: exclusive ones, whose waiters watch one or all, those without a queue, and those
 //! that are semaphores of one permit.
 
-use zk_locks::{AcquireError, Guard, HerdLock, Lock, SemaphoreMutex, SimpleLock};
+use zk_locks::{AcquireError, Guard, Lock, Semaphore, SimpleLock};
 
 use super::{
     MEDDLED, Over, Worker,
@@ -27,7 +27,7 @@ pub(super) async fn herd_lock(worker: &mut Worker, site: Site) -> Result<(), Ove
         let hold = Hold::alone(&worker.seat, site, "granted: locks beside a herd");
         return alone(worker, hold, &lock).await;
     }
-    let lock = worker.described(HerdLock::builder(&worker.client, &site.path()));
+    let lock = worker.described(Lock::builder(&worker.client, &site.path()).herd());
     let hold = Hold::alone(&worker.seat, site, "granted: herd locks");
     alone(worker, hold, &lock).await
 }
@@ -43,7 +43,7 @@ pub(super) async fn simple_lock(worker: &mut Worker, site: Site) -> Result<(), O
 }
 
 pub(super) async fn semaphore_mutex(worker: &mut Worker, site: Site) -> Result<(), Over> {
-    let lock = worker.described(SemaphoreMutex::builder(&worker.client, &site.path()));
+    let lock = worker.described(Semaphore::builder(&worker.client, &site.path()));
     let hold = Hold::alone(&worker.seat, site, "granted: semaphore mutexes");
     alone(worker, hold, &lock).await
 }

@@ -79,8 +79,8 @@ async fn read(worker: &mut Worker, site: Site, lock: Reading) -> Result<(), Acqu
         }
         Err(refused) => {
             worker.seat.count(match &refused.cause {
-                None => "upgrades refused",
-                Some(cause) => name(cause),
+                AcquireError::WouldDeadlock => "upgrades refused",
+                cause => name(cause),
             });
             release(worker, refused.guard).await;
         }

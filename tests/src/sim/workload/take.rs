@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use zk_locks::{
-    AcquireError, CohortGuard, CohortLock, Guard, Guards, HerdLock, Lock, MultiLock, Semaphore,
-    SemaphoreMutex, SimpleGuard, SimpleLock,
+    AcquireError, CohortGuard, CohortLock, Guard, Guards, Lock, MultiLock, Semaphore, SimpleGuard,
+    SimpleLock,
 };
 use zk_testkit::sim::{Busy, Doing};
 
@@ -78,10 +78,8 @@ pub(super) use takes;
 
 takes! {
     Lock, Guard: acquire acquire_timeout try_acquire;
-    HerdLock, Guard: acquire acquire_timeout try_acquire;
     SimpleLock, SimpleGuard: acquire acquire_timeout try_acquire;
     Semaphore, Guard: acquire acquire_timeout try_acquire;
-    SemaphoreMutex, Guard: acquire acquire_timeout try_acquire;
     CohortLock, CohortGuard: acquire acquire_timeout try_acquire;
     MultiLock, Guards: acquire acquire_timeout try_acquire;
 }

@@ -5,7 +5,7 @@ use std::{error::Error, net::SocketAddr, time::Duration};
 use clap::Args;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use tokio::{task::JoinSet, time::timeout};
-use zk_locks::{CohortLock, ConnectOptions, FencingToken, Passing};
+use zk_locks::{CohortLock, ConnectOptions, FencingToken};
 
 use super::{super::in_millis, MOST, SESSION_TIMEOUT, TIME};
 use crate::lines::LineConnection;
@@ -42,8 +42,7 @@ pub async fn run(member: Member) -> Result<(), Box<dyn Error>> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let options = ConnectOptions::new(&member.servers)?;
     let zk = options.session_timeout(SESSION_TIMEOUT).connect().await?;
-    let passing = Passing::default().most(MOST).time(TIME);
-    let lock = CohortLock::new(&zk, &member.path).passing(passing);
+    let lock = CohortLock::builder(&zk, &member.path).max_sections(MOST).max_stay(TIME).build();
     let mut tasks = JoinSet::new();
     for _ in 0..member.tasks {
         let visitor = Visitor::connect(member.hall, member.number).await?;

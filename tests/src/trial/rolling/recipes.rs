@@ -1,8 +1,8 @@
 //! A turn under each recipe.
 
 use zk_locks::{
-    AcquireError, Client, CohortLock, Election, Guards, HerdLock, LatchState, Lock, MultiLock,
-    RwLock, Semaphore, SemaphoreMutex, SimpleLock,
+    AcquireError, Client, CohortLock, Election, Guards, LatchState, Lock, MultiLock, RwLock,
+    Semaphore, SimpleLock,
 };
 
 use super::contender::Turns;
@@ -144,12 +144,12 @@ pub(super) struct Kit {
     ahead_looking_lock: Lock,
     rw_lock: RwLock,
     semaphore: Semaphore,
-    semaphore_mutex: SemaphoreMutex,
+    semaphore_mutex: Semaphore,
     multi_locks: [MultiLock; ACCOUNTS.len()],
     election: Election,
     cohort: CohortLock,
     simple: SimpleLock,
-    herd: HerdLock,
+    herd: Lock,
 }
 
 impl Kit {
@@ -162,13 +162,13 @@ impl Kit {
             ahead_looking_lock: Lock::builder(zk, &path).look_ahead(true).build(),
             rw_lock: RwLock::new(zk, &path),
             semaphore: Semaphore::new(zk, &path, PERMITS),
-            semaphore_mutex: SemaphoreMutex::new(zk, &path),
+            semaphore_mutex: Semaphore::new(zk, &path, 1),
             // In different orders: none of them may wait for another for ever.
             multi_locks: [[a, b], [b, c], [c, a]].map(|paths| MultiLock::new(zk, paths)),
             election: Election::new(zk, &path),
             cohort: CohortLock::new(zk, &path),
             simple: SimpleLock::new(zk, &format!("{path}/node")),
-            herd: HerdLock::new(zk, &path),
+            herd: Lock::builder(zk, &path).herd().build(),
         }
     }
 }
@@ -269,8 +269,8 @@ impl Turns {
                 self.finish(guard.release()).await
             }
             Err(error) => match error.cause {
-                None => self.finish(error.guard.release()).await,
-                Some(cause) => Err(cause),
+                AcquireError::WouldDeadlock => self.finish(error.guard.release()).await,
+                cause => Err(cause),
             },
         }
     }

@@ -1,0 +1,77 @@
+//! Following what changes, from outside.
+
+use std::{fmt, pin::Pin};
+
+use zk_client::{Cause, ReadError, Watch};
+
+/// Follows something that changes: the [holders](crate::Queue::follow) of a lock, the
+/// [leader](crate::Election::follow) of an election, the [members](crate::Group::follow) of a group, the
+/// [contenders ahead](crate::Ticket::positions) of a ticket. Costs nothing while nothing changes.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = zk_testkit::TestServer::start().await?;
+/// # let zk = zk_locks::Client::connect(&server.connect_string()).await?;
+/// # let lock = zk_locks::Lock::new(&zk, "/locks/report");
+/// let mut holders = lock.queue().follow();
+/// loop {
+///     match holders.next().await?.first() {
+///         Some(holder) => println!("{} holds it: {}", holder.description(), holder.token),
+///         None => println!("it is free"),
+///     }
+///     # break;
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Follow<T> {
+    source: Box<dyn Source<T>>,
+    /// On the state that was last seen.
+    watch: Option<Watch>,
+    /// The state that was last returned.
+    told: Option<T>,
+}
+
+/// Where a state is read.
+pub(crate) trait Source<T>: fmt::Debug + Send + Sync {
+    /// Reads the state, with a watch for its next change; without one if it is final.
+    fn look(&self) -> Look<'_, T>;
+}
+
+/// A state that is being read.
+pub(crate) type Look<'a, T> =
+    Pin<Box<dyn Future<Output = Result<(T, Option<Watch>), ReadError>> + Send + 'a>>;
+
+impl<T: Clone + PartialEq> Follow<T> {
+    pub(crate) fn new(source: impl Source<T> + 'static) -> Self {
+        Self { source: Box::new(source), watch: None, told: None }
+    }
+
+    /// Waits until the state differs from the one last returned, and returns it. The first call returns at once.
+    ///
+    /// Returns the newest state: changes in quick succession may be returned as one, and what was over between two
+    /// looks is skipped. The future can be dropped and recreated at will; lost connections and servers that throttle
+    /// cost nothing but time.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the state cannot be read, or the session has ended: then all further calls fail as well. In
+    /// other cases ask again.
+    pub async fn next(&mut self) -> Result<T, ReadError> {
+        loop {
+            if let Some(watch) = &mut self.watch {
+                let heard = watch.await;
+                self.watch = None;
+                heard.map_err(|end| ReadError::Unavailable(Cause::SessionEnded(end)))?;
+            }
+            let (seen, watch) = self.source.look().await?;
+            let is_final = watch.is_none();
+            self.watch = watch;
+            if is_final || self.told.as_ref() != Some(&seen) {
+                self.told = Some(seen.clone());
+                return Ok(seen);
+            }
+        }
+    }
+}
