@@ -2,22 +2,15 @@
 
 #![expect(missing_docs, reason = "criterion's macros make functions that nobody calls")]
 
-use std::hint::black_box;
-
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use zk_instructions::lock_nodes;
-use zk_locks::ahead_in_line;
+use zk_instructions::joining;
 
 /// Cost must grow with the number of waiters, and not faster.
 fn line(c: &mut Criterion) {
     let mut group = c.benchmark_group("whom to wait for");
     for count in [10, 100, 1_000, 10_000, 100_000] {
-        let names = lock_nodes(count);
-        let own = names[count - 1].clone();
-        let ahead = || ahead_in_line(names.iter().map(String::as_str), black_box(&own));
-        assert_eq!(ahead(), Some(count - 1));
         group.throughput(Throughput::Elements(count as u64));
-        group.bench_function(format!("{count} children"), |b| b.iter(ahead));
+        group.bench_function(format!("{count} children"), |b| b.iter(joining(count)));
     }
     group.finish();
 }

@@ -75,8 +75,6 @@ pub use zk_client::{
     Stat, WriteError, Zxid, path::PathError,
 };
 
-#[doc(hidden)]
-pub use self::line::ahead_in_line;
 pub use self::{
     barrier::{Barrier, DoubleBarrier, Participation},
     builder::Builder,

@@ -37,30 +37,30 @@ impl Clock for Still {
     }
 }
 
-/// Connects to nobody.
-struct Alone;
+/// Writes the body of the answer to a request.
+pub(crate) type Answer = Box<dyn FnMut(OpCode, Reader<'_>, &mut BytesMut) + Send>;
 
-impl Connect for Alone {
+/// Connects to no server, but to what answers like this.
+struct Alone<F>(F);
+
+impl<F: Fn() -> Answer + Send + Sync + 'static> Connect for Alone<F> {
     fn connect(&self, _: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
-        Box::pin(async { Ok(Box::new(Echo::new()) as Box<dyn Transport>) })
+        let echo = Echo::new((self.0)());
+        Box::pin(async { Ok(Box::new(echo) as Box<dyn Transport>) })
     }
 }
 
 /// A connection that has the answer to all that is written to it.
 struct Echo {
     greeted: bool,
-    /// The body of every answer to a read.
-    body: Bytes,
+    answer: Answer,
     answers: BytesMut,
     reader: Option<Waker>,
 }
 
 impl Echo {
-    fn new() -> Self {
-        let mut encoded = BytesMut::new();
-        body().encode(&mut encoded);
-        let (answers, reader) = (BytesMut::with_capacity(1 << 20), None);
-        Self { greeted: false, body: encoded.freeze(), answers, reader }
+    fn new(answer: Answer) -> Self {
+        Self { greeted: false, answer, answers: BytesMut::with_capacity(1 << 20), reader: None }
     }
 
     /// Answers a frame, which has been written whole.
@@ -70,15 +70,13 @@ impl Echo {
             encode_frame(&greeting(), &mut self.answers);
             return Ok(());
         }
-        let head = Bytes::copy_from_slice(frame.get(..8).unwrap_or_default());
-        let mut reader = Reader::new(&head);
+        let frame = Bytes::copy_from_slice(frame);
+        let mut reader = Reader::new(&frame);
         let xid = Xid::decode(&mut reader).map_err(io::Error::other)?;
         let op = OpCode::decode(&mut reader).map_err(io::Error::other)?;
         encode_frame_with(&mut self.answers, |out| {
             ReplyHeader { xid, zxid: Zxid(1), err: ErrorCode::OK }.encode(out);
-            if op == OpCode::GET_DATA {
-                out.extend_from_slice(&self.body);
-            }
+            (self.answer)(op, reader, out);
         });
         Ok(())
     }
@@ -131,11 +129,12 @@ impl AsyncRead for Echo {
 }
 
 /// A client, and a runtime that it works on as long as somebody waits for something.
-fn connected() -> (Runtime, Client) {
+pub(crate) fn connected(answers: impl Fn() -> Answer + Send + Sync + 'static) -> (Runtime, Client) {
     let runtime = Builder::new_current_thread().enable_time().build();
     let runtime = runtime.expect("a runtime needs nothing here");
     let options = ConnectOptions::new("zk1:2181").expect("it is a server's name");
-    let connecting = options.connector(Alone).clock(Still).connect();
+    let connecting =
+        options.connector(Alone(answers)).clock(Still).reply_len_max(1 << 24).connect();
     let client = runtime.block_on(connecting).expect("whoever is asked answers");
     (runtime, client)
 }
@@ -150,7 +149,15 @@ async fn reads(client: &Client) -> Result<(), ReadError> {
 
 pub(crate) fn piece() -> Piece {
     Piece::new("client: a get, of 256 in flight", IN_FLIGHT, || {
-        let (runtime, client) = connected();
+        let (runtime, client) = connected(|| {
+            let mut encoded = BytesMut::new();
+            body().encode(&mut encoded);
+            Box::new(move |op, _, out| {
+                if op == OpCode::GET_DATA {
+                    out.extend_from_slice(&encoded);
+                }
+            })
+        });
         // Buffers have the room that they will need from now on.
         runtime.block_on(reads(&client)).expect("whoever is asked answers");
         move || runtime.block_on(reads(&client)).expect("whoever is asked answers")

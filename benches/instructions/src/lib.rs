@@ -15,7 +15,7 @@ pub mod session;
 
 use std::fmt;
 
-pub use self::line::lock_nodes;
+pub use self::line::{joining, lock_nodes};
 
 /// Something that is done to be counted.
 pub struct Piece {

@@ -27,17 +27,6 @@ pub(crate) struct Listing {
     epoch: u64,
 }
 
-/// How many of these nodes of an exclusive lock one of them has to wait for; `None` if it is not among them.
-///
-/// For the benchmark of the minimal cost of a listing.
-#[doc(hidden)]
-#[must_use]
-pub fn ahead_in_line<'a>(names: impl IntoIterator<Item = &'a str>, own: &str) -> Option<usize> {
-    let own = Entry::parse(own.to_owned()).ok()?;
-    let by = (&Filter::default(), Downgrades::default());
-    Listing::new(names, &own, None, by, 0).ok()?.as_ref().map(Listing::ahead)
-}
-
 impl Listing {
     /// Evaluates a list of names for `own`; `None` if that is not on it. `besides` is not waited for.
     ///

@@ -43,7 +43,6 @@ mod term;
 mod together;
 mod wait;
 
-pub use self::listing::ahead_in_line;
 pub(crate) use self::{
     delay::SignOff,
     listing::Listing,
