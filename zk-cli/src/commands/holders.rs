@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 use zk_client::{Client, ReadError, Rejection, SessionId, Stat, path::join};
-use zk_locks::{Contender, Kind, Queue};
+use zk_locks::{Contender, Kind, Queue, SimpleLock};
 
 use crate::{
     args::{CommonArgs, HoldersArgs},
@@ -56,12 +56,12 @@ pub(crate) async fn run(args: HoldersArgs) -> Result<Exit, Failure> {
 /// Whoever holds something at the path or waits for it, whatever kind of lock that is.
 async fn queue(client: &Client, path: &str) -> Result<Vec<Entry>, ReadError> {
     let now = SystemTime::now();
-    let (data, stat) = match client.get(path).await {
-        Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(Vec::new()),
-        there => there?,
-    };
-    if stat.ephemeral_owner != SessionId(0) {
-        return Ok(numbered(vec![alone(zk_client::path::name(path), "simple", &data, &stat, now)]));
+    match SimpleLock::new(client, path).holder().await? {
+        None => return Ok(Vec::new()),
+        Some(holder) if holder.session != SessionId(0) => {
+            return Ok(numbered(vec![entry(holder, true, now)]));
+        }
+        Some(_) => {}
     }
     let contenders = async |path: &str| Queue::new(client, path).contenders().await;
     let there = contenders(path).await?;
@@ -98,7 +98,7 @@ async fn kazoo_permits(
     let mut permits = Vec::new();
     for name in names.into_iter().filter(is_id) {
         match client.get(&join(path, &name)).await {
-            Ok((data, stat)) => permits.push(alone(&name, "lease", &data, &stat, now)),
+            Ok((data, stat)) => permits.push(permit(name, &data, &stat, now)),
             Err(ReadError::Rejected(Rejection::NoNode)) => {}
             Err(error) => return Err(error),
         }
@@ -114,12 +114,12 @@ fn numbered(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries
 }
 
-/// One with a place in a queue.
+/// One in a queue, or with a lock that has none.
 fn entry(contender: Contender, holds: bool, now: SystemTime) -> Entry {
     Entry {
         position: 0,
         holds,
-        kind: name(contender.kind),
+        kind: contender.sequence.map_or("simple", |_| name(contender.kind)),
         sequence: contender.sequence,
         session: contender.session.to_string(),
         since_ms: contender.since,
@@ -130,19 +130,19 @@ fn entry(contender: Contender, holds: bool, now: SystemTime) -> Entry {
     }
 }
 
-/// A node that stands for itself alone, and holds.
-fn alone(node: &str, kind: &'static str, data: &[u8], stat: &Stat, now: SystemTime) -> Entry {
+/// A permit of kazoo's.
+fn permit(node: String, data: &[u8], stat: &Stat, now: SystemTime) -> Entry {
     Entry {
         position: 0,
         holds: true,
-        kind,
+        kind: "lease",
         sequence: None,
         session: stat.ephemeral_owner.to_string(),
         since_ms: stat.ctime,
         age_ms: age_millis(stat.ctime, now),
         token: stat.czxid.0,
         description: String::from_utf8_lossy(data).into_owned(),
-        node: node.to_owned(),
+        node,
     }
 }
 
