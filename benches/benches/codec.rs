@@ -35,7 +35,7 @@ fn encoded(value: &impl Encode) -> Bytes {
 }
 
 /// A request, from its fields to bytes: the record alone, behind what is there already; and the frame that a client makes
-/// of it. It is encoded where its caller is, in a buffer that callers share, since nobody knows yet when it will leave, or
+/// of it. It is encoded by its caller, in a buffer that callers share, since it is not yet known when it will leave, or
 /// how often; and copied behind its head when it does.
 fn request<R: Request, B: Borrow<R>>(c: &mut Criterion, name: &str, make: impl Fn() -> B) {
     let record = encoded(make().borrow());

@@ -29,7 +29,7 @@ enum State {
     /// Nothing is under way.
     Idle,
     UnderWay,
-    /// It has come to this before anybody waited for it.
+    /// It has come to this before it was awaited.
     Done(Done),
 }
 
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn both_styles_do_all_of_a_count_with_so_many_under_way() {
+    async fn both_styles_finish_the_count_in_flight() {
         for style in ["ring", "tasks"] {
             let (now, most) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
             let until = Until::Count(1000);

@@ -1,7 +1,7 @@
 //! A server that answers at once, from memory: what is left is the client.
 //!
 //! It keeps no nodes. Data are as long as the name of their node says (`/anything-128`), every create and every
-//! write succeeds. It knows who watches what, since what a write costs whoever watches is measured too.
+//! write succeeds. It tracks which session watches what, since the cost of notifying watchers is measured too.
 //!
 //! One thread, one read and one write for whatever has come. An answer that was given before to the same question
 //! is copied, with the question's xid.
@@ -48,7 +48,7 @@ struct World {
     longest_silence: Cell<Duration>,
     /// When each connection that has a session was heard of.
     heard: RefCell<Vec<Weak<Cell<Instant>>>>,
-    /// Who is to hear of a path, once; and then also of whatever is written to those who want to hear for good.
+    /// Watches of a path: one-shot ones; and then the persistent connections that receive every write.
     watchers: RefCell<HashMap<Bytes, Vec<Watcher>>>,
 }
 
@@ -82,7 +82,7 @@ impl World {
         self.longest_silence.set(self.longest_silence.get().max(silence));
     }
 
-    /// Those who are silent still.
+    /// Clients that are still silent.
     fn note_silences(&self) {
         let mut heard = self.heard.borrow_mut();
         heard.retain(|it| it.strong_count() > 0);
@@ -105,7 +105,7 @@ pub(crate) fn serve(announce: fn(&str)) -> Result<(), Failure> {
             watchers: RefCell::default(),
         });
         tokio::task::spawn_local(async move {
-            // Whoever cannot be accepted has gone.
+            // A client that cannot be accepted has gone.
             loop {
                 if let Ok((stream, _)) = listener.accept().await {
                     tokio::task::spawn_local(Connection::new(world.clone()).serve(stream));
@@ -138,7 +138,7 @@ impl Connection {
     }
 
     async fn serve(mut self, mut stream: TcpStream) {
-        // A socket that cannot be told is as slow as one.
+        // A socket that cannot be notified is as slow as one.
         let _ = stream.set_nodelay(true);
         while !self.over && poll_fn(|cx| self.poll_heard(cx, &mut stream)).await.is_ok() {
             if stream.write_all(&self.out).await.is_err() {
@@ -370,7 +370,7 @@ impl Connection {
         }
     }
 
-    /// Tells everybody who watches this path.
+    /// Notifies all watchers of this path.
     fn fire(&self, path: &str, kind: EventType) {
         let mut watchers = self.world.watchers.borrow_mut();
         let Some(all) = watchers.get_mut(path.as_bytes()) else { return };

@@ -10,7 +10,7 @@ pub(crate) fn requests(server: &str) -> Option<u64> {
     figure(server, "Received: ")
 }
 
-/// For how long it has heard nothing of some session, at most, since it was told to [`forget`] that. Only the
+/// For how long it has heard nothing of some session, at most, since [`forget`] was called. Only the
 /// instant server knows.
 pub(crate) fn longest_silence(server: &str) -> Option<u64> {
     figure(server, "Longest silence: ")
@@ -18,7 +18,7 @@ pub(crate) fn longest_silence(server: &str) -> Option<u64> {
 
 /// Has it begin to count anew.
 pub(crate) fn forget(server: &str) {
-    // Whoever cannot count cannot forget.
+    // A server that cannot count cannot forget.
     let _ = ask(server, b"srst");
 }
 

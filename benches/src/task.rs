@@ -57,7 +57,7 @@ pub enum Workload {
     Connect,
     /// Have sessions that do nothing.
     Idle,
-    /// Acquire a lock that nobody else wants, release it: one operation.
+    /// Acquire an uncontended lock, release it: one operation.
     Lock,
     /// Contenders, each with a session of its own, pass a lock on: a grant is one operation.
     HandOff,

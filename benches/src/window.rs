@@ -21,7 +21,7 @@ pub(crate) enum Until {
     Count(u64),
 }
 
-/// What has been done by one who does it again and again.
+/// What one worker has done that repeats an operation.
 #[derive(Debug)]
 pub(crate) struct Tally {
     until: Until,
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tally_of_a_count_begins_exactly_that_many() {
+    fn tally_starts_exactly_the_given_count() {
         let mut tally = Tally::new(Until::Count(40));
         let begun = std::iter::from_fn(|| tally.next()).collect::<Vec<_>>();
         assert_eq!(begun.len(), 40);

@@ -49,7 +49,7 @@ fn expect(report: &Value, figure: &str, wanted: u64) {
 }
 
 #[test]
-fn every_operation_is_as_many_requests_as_it_must_be() {
+fn operations_send_the_expected_requests() {
     let server = Server::start("instant");
     for client in ["null", "ours"] {
         for (workload, requests) in
@@ -69,14 +69,14 @@ fn every_operation_is_as_many_requests_as_it_must_be() {
         let report = server.measure(client, "idle --in-flight 5 --seconds 0.05");
         expect(&report, "operations", 5);
         expect(&report, "requests_seen", 0);
-        // Nobody has said anything meanwhile; null does not ask how long that was.
+        // No session has sent anything meanwhile; null does not ask how long that was.
         let silence = report["longest_silence_ms"].as_u64();
         assert!(client == "null" || silence.unwrap() >= 50, "{report}");
     }
 }
 
 #[test]
-fn a_task_for_each_request_and_several_threads_do_the_same() {
+fn task_style_and_threads_send_the_same() {
     let server = Server::start("instant");
     for threads in [1, 4] {
         let task = format!("get --in-flight 16 --operations 200 --style tasks --threads {threads}");
@@ -100,7 +100,7 @@ fn data_are_as_long_as_asked_for() {
 }
 
 #[test]
-fn every_watch_is_heard_of_and_every_one_is_restored_in_few_requests() {
+fn watches_fire_and_are_restored_in_batches() {
     let server = Server::start("instant");
     let report = server.measure("ours", "fan-out --in-flight 300");
     expect(&report, "operations", 300);
@@ -120,7 +120,7 @@ fn locks_are_granted_as_often_as_asked_for() {
         for release in ["", " --unawaited"] {
             let report = server.measure(client, &format!("lock --operations 20{release}"));
             expect(&report, "operations", 20);
-            // To join, to look, to leave; whether the last one has come that nobody waits for is open.
+            // To join, to look, to leave; whether the unawaited last one has arrived is open.
             if release.is_empty() {
                 expect(&report, "requests_seen", 3 * 20);
             }
@@ -131,13 +131,13 @@ fn locks_are_granted_as_often_as_asked_for() {
 }
 
 #[test]
-fn everybody_in_a_line_is_served_at_the_cost_of_a_waiter() {
+fn each_waiter_costs_bounded_requests() {
     let server = Server::start("testkit");
     for release in ["", " --unawaited"] {
         let report =
             server.measure("ours", &format!("waiters --in-flight 50 --sessions 3{release}"));
         expect(&report, "operations", 50);
-        // To join and to look; to watch whom one waits for, and whom that one waits for, if there is such a one.
+        // To join and to look; to watch the predecessor, and the one that it waits for, if there is one.
         let forming = report["requests_to_form"].as_u64().unwrap();
         assert!((3 * 50..=4 * 50 + 3).contains(&forming), "{report}");
         // Releases, the first holder's among them; the last one of them may still be on its way.
@@ -147,7 +147,7 @@ fn everybody_in_a_line_is_served_at_the_cost_of_a_waiter() {
 }
 
 #[test]
-fn a_cohort_passes_the_lock_on_without_a_request() {
+fn cohort_handover_sends_no_request() {
     let server = Server::start("testkit");
     for release in ["", " --unawaited"] {
         let task = format!("cohort --in-flight 8 --operations 2000{release}");

@@ -101,7 +101,7 @@ fn main() -> io::Result<()> {
     let sizes = any::<[u8; 2]>();
     seed("frames", (sizes, damaged(stream)).prop_map(|(sizes, s)| [&sizes[..], &s].concat()).boxed())?;
     seed("session_inputs", vec(any::<u8>(), 0..400).boxed())?;
-    // Everybody connects and greets; then whatever comes.
+    // All connect and finish the handshake; then whatever comes.
     let begin = [0, 0, 24, 0, 1, 0, 25, 0];
     let conversations = vec(any::<u8>(), 0..300).prop_map(move |rest| [&begin, &rest[..]].concat());
     seed("server_inputs", conversations.boxed())

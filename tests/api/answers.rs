@@ -26,7 +26,7 @@ fn answered_with(proxy: &Proxy, op: OpCode, body: &impl Encode) -> RuleHandle {
     })
 }
 
-/// What came of a write whose answer is no answer to it: nobody knows.
+/// What came of a write whose reply does not match it: unknown.
 fn misfit<T: std::fmt::Debug>(written: Result<T, WriteError>) -> &'static str {
     match written {
         Err(WriteError::InDoubt(doubt)) => match doubt.cause {
@@ -38,7 +38,7 @@ fn misfit<T: std::fmt::Debug>(written: Result<T, WriteError>) -> &'static str {
 }
 
 #[test]
-fn results_of_a_transaction_are_held_against_it() {
+fn multi_results_must_match_its_operations() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         zk.create("/n", b"").await.unwrap();
@@ -76,7 +76,7 @@ fn results_of_a_transaction_are_held_against_it() {
 }
 
 #[test]
-fn a_created_path_is_the_one_that_was_asked_for() {
+fn created_path_must_match_the_request() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         let op = server.create_op();

@@ -30,7 +30,7 @@ enum Arm {
     Plain,
     TurnedAway,
     LostToReset,
-    /// Its answer comes when nobody waits any more.
+    /// Its reply arrives after its caller is gone.
     Withdrawn,
 }
 
@@ -246,7 +246,7 @@ async fn cell(server: &Place, other: &Client, (kind, arm, between): (Kind, Arm, 
 }
 
 #[test_with(on_each_release)]
-async fn a_promised_watch_fires_once_and_none_is_left(server: &Place) {
+async fn armed_watch_fires_once_and_is_removed(server: &Place) {
     let other = client(server).await;
     for kind in Kind::ALL {
         if kind.goes_on() && !server.has(Feature::PersistentWatches) {

@@ -31,7 +31,7 @@ async fn within<T>(future: impl IntoFuture<Output = T>) -> T {
 }
 
 #[test]
-fn only_patient_clients_ask_a_busy_server_again() {
+fn only_patient_clients_retry_throttled() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         let patient = zk.patient();
@@ -66,7 +66,7 @@ fn only_patient_clients_ask_a_busy_server_again() {
         patient.sync("/n").await.unwrap();
         assert_eq!(busy.turned_away(), 1);
 
-        // Who is in a hurry has no time for that either.
+        // A client in a hurry has no time for that either.
         let busy = too_busy_for(&proxy, Match::requests().once());
         let hasty = patient.get("/n").fail_fast().await.unwrap_err();
         assert_eq!(hasty, ReadError::Unavailable(Cause::Throttled));
@@ -77,7 +77,7 @@ fn only_patient_clients_ask_a_busy_server_again() {
 
 /// Pauses are short at first: so many are over in well under a second.
 #[test]
-fn many_requests_turned_away_once_are_soon_answered() {
+fn many_throttled_requests_finish_soon() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         let patient = zk.patient();
@@ -98,7 +98,7 @@ fn many_requests_turned_away_once_are_soon_answered() {
 }
 
 #[test]
-fn a_watch_whose_read_was_turned_away_stands_once() {
+fn watch_of_a_throttled_read_is_set_once() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         let patient = zk.patient();
@@ -125,7 +125,7 @@ fn a_watch_whose_read_was_turned_away_stands_once() {
 }
 
 #[test]
-fn a_request_given_up_in_its_pause_is_not_made_and_leaves_room() {
+fn abandoned_throttled_request_frees_permit() {
     on_each_release(async |server| {
         let (proxy, _) = behind_proxy(server).await;
         let zk = server.options_by(&proxy.connect_string()).requests_max(2).connect().await;
@@ -210,9 +210,9 @@ fn closing_gives_what_pauses_a_last_chance() {
     });
 }
 
-/// Nobody else is there to ask again: the session does.
+/// No caller is left to retry: the session does.
 #[test]
-fn protected_creates_and_their_deletes_outlast_a_busy_server() {
+fn protected_create_outlasts_throttling() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         zk.create("/q", b"").await.unwrap();
@@ -233,7 +233,7 @@ fn protected_creates_and_their_deletes_outlast_a_busy_server() {
 
 /// The listing must not overtake the `sync` that makes it conclusive: both are repeated.
 #[test]
-fn a_search_is_repeated_whole_whichever_part_is_turned_away() {
+fn throttled_search_is_repeated_as_a_whole() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         zk.create("/q", b"").await.unwrap();

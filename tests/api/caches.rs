@@ -46,7 +46,7 @@ pub(crate) async fn converged(cache: &Cache, zk: &Client, root: &str, depth: usi
 }
 
 #[test]
-fn a_cache_has_everything_in_its_scope_and_tells_what_changes() {
+fn cache_holds_its_scope_and_tells_changes() {
     on_each_release(async |server| {
         let zk = client(server).await;
         zk.create("/c/a/x", b"1").parents().await.unwrap();
@@ -95,7 +95,7 @@ fn a_cache_has_everything_in_its_scope_and_tells_what_changes() {
 
 /// Before 3.6 the event of a delete uses up both watches of a node, and the node is there again when it is read.
 #[test]
-fn a_node_replaced_in_one_transaction_is_followed() {
+fn node_replaced_in_one_multi_is_followed() {
     on_each_release(async |server| {
         let zk = client(server).await;
         for root in ["/children", "/tree", "/tree/2"] {
@@ -119,7 +119,7 @@ fn a_node_replaced_in_one_transaction_is_followed() {
 }
 
 #[test]
-fn a_cache_follows_across_a_restart_of_the_server() {
+fn cache_follows_across_a_server_restart() {
     on_each_release_to_restart(async |server| {
         let zk = client(server).await;
         zk.create("/c/a", b"").parents().await.unwrap();
@@ -133,7 +133,7 @@ fn a_cache_follows_across_a_restart_of_the_server() {
 }
 
 #[test]
-fn a_cache_outlives_its_session_as_it_was_or_empty_and_goes_on_with_another_client() {
+fn cache_outlives_its_session() {
     on_each_release(async |server| {
         let zk = client(server).await;
         zk.create("/c", b"old").await.unwrap();
@@ -173,7 +173,7 @@ fn a_cache_outlives_its_session_as_it_was_or_empty_and_goes_on_with_another_clie
 }
 
 #[test]
-fn a_listener_that_is_too_slow_is_told_so_and_a_dropped_cache_leaves_no_watch() {
+fn slow_listener_resyncs_and_drop_unwatches() {
     on_each_release(async |server| {
         let zk = client(server).await;
         zk.create("/c", b"").await.unwrap();
@@ -211,7 +211,7 @@ async fn converged_without_data(cache: &Cache, count: usize) {
 }
 
 #[test]
-fn what_may_not_be_read_is_not_there_and_is_told() {
+fn unreadable_node_is_absent_and_reported() {
     on_each_release(async |server| {
         let owner = server.options().auth("digest", "ann:secret").connect().await.unwrap();
         owner.create("/c/open", b"").parents().await.unwrap();
@@ -223,7 +223,7 @@ fn what_may_not_be_read_is_not_there_and_is_told() {
         assert_eq!(refused.rejection(), Some(Rejection::NoAuth));
         let paths: Vec<_> = cache.nodes().iter().map(|node| node.path.to_string()).collect();
         assert_eq!(paths, ["/c", "/c/open"]);
-        // Nobody tells what happens to it, but what comes in its place.
+        // No event reports what happens to it, but what replaces it.
         owner.delete("/c/closed").await.unwrap();
         owner.create("/c/closed", b"open now").await.unwrap();
         converged(&cache, &zk, "/c", 9).await;

@@ -5,7 +5,7 @@ use zk_client::{CreateMode, EventType, OpResult, Rejection, WriteError};
 use crate::{client, on_each_release, on_each_release_to_restart};
 
 #[test]
-fn a_chroot_is_put_on_every_path_and_taken_off_every_answer() {
+fn chroot_is_added_to_paths_and_removed() {
     on_each_release(async |server| {
         let root = client(server).await;
         let servers = format!("{}/app/x", server.connect_string());
@@ -43,7 +43,7 @@ fn a_chroot_is_put_on_every_path_and_taken_off_every_answer() {
 }
 
 #[test]
-fn watches_below_a_chroot_and_on_it_survive_the_server() {
+fn watches_in_a_chroot_survive_a_restart() {
     on_each_release_to_restart(async |server| {
         let root = client(server).await;
         root.create("/app", b"").await.unwrap();
@@ -71,7 +71,7 @@ fn watches_below_a_chroot_and_on_it_survive_the_server() {
             let event = watch.await.unwrap();
             assert_eq!((event.kind, &*event.path), (kind, path));
         }
-        // Of what lies outside nobody is told, and nothing breaks.
+        // Events from outside the chroot are not reported, and nothing breaks.
         root.delete("/a").await.unwrap();
         zk.get("/a").await.unwrap();
     });

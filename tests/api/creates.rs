@@ -1,4 +1,4 @@
-//! One builder: whatever a create is told, in whatever order, and whatever is missing above it.
+//! One builder: the options of a create in any order, and whatever is missing above it.
 
 use zk_client::{Client, Create, CreateMode, Created, Rejection, WriteError};
 use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
@@ -30,7 +30,7 @@ enum Above {
 
 const ABOVE: [Above; 4] = [Above::Nothing, Above::Parents, Above::Containers, Above::Below];
 
-/// Tells a create what it is to be told, before or behind what it is to resolve to.
+/// Gives a create its options, before or behind what it is to resolve to.
 fn told<'a>(create: Create<'a>, above: Above, mode: CreateMode, mode_first: bool) -> Create<'a> {
     let create = if mode_first { create.mode(mode) } else { create };
     let create = match above {
@@ -75,7 +75,7 @@ fn is_allowed(kind: Kind, mode: CreateMode) -> bool {
 }
 
 #[test]
-fn whatever_a_create_is_told_holds_in_any_order_and_combination() {
+fn create_options_combine_in_any_order() {
     on_each_release(async |server| {
         let root = client(server).await;
         root.create("/floor", b"").await.unwrap();
@@ -113,7 +113,7 @@ fn whatever_a_create_is_told_holds_in_any_order_and_combination() {
                         let stat = root.exists(&there).await.unwrap().expect(&on);
                         let is_ephemeral = stat.ephemeral_owner == root.session().id();
                         assert_eq!(is_ephemeral, format!("{mode:?}").starts_with("Eph"), "{on}");
-                        // Containers are not told from others by clients, but by what was asked for.
+                        // Clients distinguish containers not by the node, but by the request.
                         let above_it = root.exists(&parent).await.unwrap().expect(&on);
                         assert_eq!(above_it.data_length, 0, "{on}");
                         drop(made);
@@ -154,7 +154,7 @@ fn what_must_be_there_is_not_created() {
 
 /// A server that knows no containers says so at the price of a connection: once in a session.
 #[tokio::test]
-async fn servers_without_containers_are_asked_for_one_once() {
+async fn missing_container_support_is_probed_once() {
     for release in Release::ALL {
         let mut config = Config::default();
         config.release = release;
@@ -175,7 +175,7 @@ async fn servers_without_containers_are_asked_for_one_once() {
 
 /// Why there is no node is why there is none above it.
 #[test]
-fn a_refusal_above_a_node_is_told_as_what_it_is() {
+fn refused_parent_is_reported_as_such() {
     on_each_release(async |server| {
         let root = client(server).await;
         let readable = zk_client::AclList::from_iter([zk_client::Acl::world_readable()]);
@@ -194,9 +194,9 @@ fn a_refusal_above_a_node_is_told_as_what_it_is() {
     });
 }
 
-/// Somebody who deletes the path each time that it was made: that comes to an end.
+/// An outsider who deletes the path each time that it was created: that comes to an end.
 #[test]
-fn a_path_that_is_deleted_again_and_again_is_given_up() {
+fn path_deleted_repeatedly_is_given_up() {
     on_each_release(async |server| {
         let outsider = client(server).await;
         for kind in [Kind::Plain, Kind::OrExists, Kind::ByName] {

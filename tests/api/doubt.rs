@@ -6,7 +6,7 @@ use zk_testkit::proxy::Match;
 use crate::{behind_proxy, on_each_release};
 
 #[test]
-fn a_write_whose_reply_is_lost_is_in_doubt_and_settled_by_a_read() {
+fn write_in_doubt_is_resolved_by_a_read() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
 
@@ -15,20 +15,20 @@ fn a_write_whose_reply_is_lost_is_in_doubt_and_settled_by_a_read() {
         assert_eq!(lost.times_fired(), 1);
         let WriteError::InDoubt(doubt) = error else { panic!("{error:?}") };
         assert_eq!(doubt.op, server.create_op());
-        zk.settle().await.unwrap();
+        zk.resolve_in_doubt().await.unwrap();
         assert!(zk.exists("/a").await.unwrap().is_some(), "the server had carried it out");
 
         let lost = proxy.on(Match::request(server.create_op()).once()).reset();
         let error = zk.create("/b", b"").await.unwrap_err();
         assert_eq!(lost.times_fired(), 1);
         assert!(matches!(error, WriteError::InDoubt(_)), "{error:?}");
-        zk.settle().await.unwrap();
+        zk.resolve_in_doubt().await.unwrap();
         assert_eq!(zk.exists("/b").await.unwrap(), None, "the server had never seen it");
     });
 }
 
 #[test]
-fn a_read_whose_reply_is_lost_is_asked_again() {
+fn read_with_lost_reply_is_retried() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         let lost = proxy.on(Match::reply(OpCode::GET_DATA).once()).cut();
@@ -39,7 +39,7 @@ fn a_read_whose_reply_is_lost_is_asked_again() {
 }
 
 #[test]
-fn a_write_that_was_never_sent_waits_for_the_next_connection() {
+fn unsent_write_waits_for_a_connection() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         let mut session = zk.session();
@@ -55,7 +55,7 @@ fn a_write_that_was_never_sent_waits_for_the_next_connection() {
 }
 
 #[test]
-fn a_protected_create_whose_reply_is_lost_makes_exactly_one_node() {
+fn protected_create_makes_exactly_one_node() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         zk.create("/q", b"").await.unwrap();

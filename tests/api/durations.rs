@@ -80,7 +80,7 @@ async fn requests_may_wait_for_any_time() {
 }
 
 #[tokio::test]
-async fn sessions_may_be_wished_and_tried_for_at_any_length() {
+async fn session_options_take_any_duration() {
     type With = fn(ConnectOptions, Duration) -> ConnectOptions;
     let options: [(&str, With); 5] = [
         ("session_timeout", ConnectOptions::session_timeout),
@@ -134,7 +134,7 @@ async fn a_close_may_take_any_time() {
 
 /// A service that fails once, and one whose session ends under it.
 #[tokio::test]
-async fn services_may_pause_and_linger_for_any_time() {
+async fn supervision_takes_any_duration() {
     let server = TestServer::start().await.unwrap();
     let options = || ConnectOptions::new(&server.connect_string()).unwrap();
     for length in LENGTHS {

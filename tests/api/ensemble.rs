@@ -18,7 +18,7 @@ const ADMIN: (&str, &str) = ("super", "secret");
 /// Longer than anything takes here: no session may be lost.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Which server a session has, as its observer was told.
+/// Which server a session has, as reported to its observer.
 #[derive(Default)]
 struct Server(Mutex<String>);
 
@@ -64,7 +64,7 @@ async fn observed(servers: &str, seed: u64) -> (Client, Arc<Server>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_leaves_and_joins_again_and_clients_hear_of_it_and_move_with_their_sessions() {
+async fn clients_follow_membership_changes() {
     for release in [Release::V3_5, Release::V3_9] {
         println!("on three of {release}");
         let ensemble = that_takes_others(release).await;
@@ -84,7 +84,7 @@ async fn a_member_leaves_and_joins_again_and_clients_hear_of_it_and_move_with_th
         assert_eq!(numbers(&before), [1, 2, 3]);
         assert!(before.members.iter().all(|member| member.votes));
 
-        // It leaves, by the version that was read; whoever has read an older one is refused, and who is nobody.
+        // It leaves, by the version that was read; an older version is refused, and so is an unauthorized client.
         let stranger = follower.reconfig().leave(number).await;
         assert_eq!(stranger, Err(WriteError::Rejected(Rejection::NoAuth)));
         let version = before.version.unwrap();
@@ -108,7 +108,7 @@ async fn a_member_leaves_and_joins_again_and_clients_hear_of_it_and_move_with_th
         let epoch = follower.session().epoch();
         assert_eq!((follower.session().id(), epoch), (id, 2));
 
-        // The one that has left may be silent: nobody misses it.
+        // The one that has left may be silent: no client needs it.
         ensemble.pause(leaving).unwrap();
         follower.set("/here", b"there").await.unwrap();
         assert_eq!(admin.sync("/").await, Ok(()));
@@ -140,7 +140,7 @@ async fn a_member_leaves_and_joins_again_and_clients_hear_of_it_and_move_with_th
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_spread_to_a_member_that_is_new_and_nobody_else_moves() {
+async fn clients_rebalance_to_a_new_member() {
     const CLIENTS: u64 = 60;
     let ensemble = Ensemble::start(Release::V3_9).await.unwrap();
     let two = ensemble.connect_string_of(&[0, 1]);
@@ -172,7 +172,7 @@ async fn clients_spread_to_a_member_that_is_new_and_nobody_else_moves() {
         assert_eq!(server.name() == new, has_moved, "only to the new one");
         assert_eq!(zk.session().epoch(), 1 + u64::from(has_moved));
     }
-    // Of those that are gone everybody moves; of the other nobody.
+    // All clients of removed servers move; no client of the other does.
     let epochs: Vec<_> = clients.iter().map(|(zk, ..)| zk.session().epoch()).collect();
     let was_there: Vec<_> = clients.iter().map(|(_, server, _)| server.name() == new).collect();
     assert_eq!(moved(&new).await, BTreeMap::from([(new.clone(), CLIENTS)]));

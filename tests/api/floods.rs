@@ -1,4 +1,4 @@
-//! Servers that say more than anybody has asked for.
+//! Servers that send more than was requested.
 
 use std::{
     io,
@@ -87,7 +87,7 @@ fn many(event: Option<&WatcherEvent>) -> Bytes {
     frames.freeze()
 }
 
-/// On one thread with everybody else.
+/// On one thread with all others.
 #[test]
 fn a_flood_leaves_everybody_else_their_turn() {
     let event = WatcherEvent {

@@ -93,7 +93,7 @@ impl Followed {
         self.cache.nodes().into_iter().map(seen).collect()
     }
 
-    /// Takes part in every event, which must fit what was told before.
+    /// Takes part in every event, which must fit the earlier ones.
     fn listen(&mut self) {
         while let Some(event) = self.events.try_next() {
             match event {
@@ -141,7 +141,7 @@ impl Followed {
     }
 }
 
-/// One step of those who change nodes, alone or several at once. Refusals are part of it.
+/// One step of the clients that change nodes, alone or several at once. Refusals are part of it.
 async fn meddle(zk: &Client, rng: &mut Rng) {
     let path = match rng.below(4) {
         0 => "/c".to_owned(),
@@ -257,7 +257,7 @@ fn runs(server: &Place) -> u64 {
 }
 
 #[test]
-fn caches_equal_their_tree_after_whatever_is_drawn() {
+fn caches_equal_their_tree_after_faults() {
     on_each_of(&RELEASES, async |server| {
         let mut turned_away = 0;
         for seed in 0..runs(server) {
@@ -289,7 +289,7 @@ fn caches_equal_their_tree_after_whatever_is_drawn() {
 
 /// What tells of changes while watches are still being asked for again is the change of everything in between.
 #[test]
-fn a_cache_follows_again_only_when_its_watches_stand() {
+fn cache_is_current_only_with_its_watches() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         let other = client(server).await;
@@ -323,7 +323,7 @@ fn a_cache_follows_again_only_when_its_watches_stand() {
 }
 
 #[test]
-fn a_cache_that_reads_is_behind_when_its_connection_goes() {
+fn cache_losing_its_connection_is_behind() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         let other = client(server).await;
@@ -349,7 +349,7 @@ fn a_cache_that_reads_is_behind_when_its_connection_goes() {
 
 /// Its reads go on for as long as the session lives, whatever single requests of its client would put up with.
 #[test]
-fn a_cache_does_not_inherit_the_haste_of_its_client() {
+fn cache_ignores_the_clients_call_options() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         let other = client(server).await;
@@ -377,7 +377,7 @@ fn a_cache_does_not_inherit_the_haste_of_its_client() {
 }
 
 #[test]
-fn a_cache_whose_reads_are_turned_away_is_soon_ready() {
+fn throttled_cache_is_soon_ready() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         for node in 0..40 {
@@ -402,9 +402,9 @@ fn a_cache_whose_reads_are_turned_away_is_soon_ready() {
     });
 }
 
-/// Nothing is told of nodes that may not be read, nor of their children.
+/// No event reports nodes that may not be read, nor their children.
 #[test]
-fn a_node_that_may_be_read_again_comes_with_its_children() {
+fn readable_again_node_brings_its_children() {
     on_each_release(async |server| {
         let owner = server.options().auth("digest", "ann:secret").connect().await.unwrap();
         owner.create("/c/closed/below", b"").parents().await.unwrap();

@@ -17,7 +17,7 @@ const SHORT: Duration = Duration::from_millis(60);
 const LONG: Duration = Duration::from_secs(20);
 
 #[test]
-fn a_request_that_takes_too_long_is_given_up_without_hurting_the_others() {
+fn timed_out_request_does_not_affect_others() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         zk.create("/a", b"").await.unwrap();
@@ -40,9 +40,9 @@ fn a_request_that_takes_too_long_is_given_up_without_hurting_the_others() {
     });
 }
 
-/// However full it is, and whatever was held back: nobody waits for ever.
+/// However full it is, and whatever was held back: no request waits for ever.
 #[test]
-fn requests_are_given_up_in_time_even_if_there_is_no_room_for_more() {
+fn requests_time_out_while_awaiting_permits() {
     on_each_release(async |server| {
         let (proxy, _) = behind_proxy(server).await;
         let options = server.options_by(&proxy.connect_string());
@@ -109,7 +109,7 @@ fn what_was_not_sent_in_time_never_is() {
 }
 
 #[test]
-fn whoever_awaits_a_request_waits_for_room_in_turn() {
+fn awaited_requests_get_permits_in_order() {
     on_each_release(async |server| {
         let (proxy, _) = behind_proxy(server).await;
         let options = || server.options_by(&proxy.connect_string());
@@ -146,7 +146,7 @@ fn whoever_awaits_a_request_waits_for_room_in_turn() {
 
 /// Patient clients have no answer for a full queue; they keep their order in it.
 #[test]
-fn what_a_patient_client_submits_waits_for_room_in_turn() {
+fn patient_submits_get_permits_in_order() {
     on_each_release(async |server| {
         let (proxy, _) = behind_proxy(server).await;
         let options = || server.options_by(&proxy.connect_string());
@@ -193,7 +193,7 @@ fn protected_creates_wait_for_room_in_turn() {
                 zk.create(&name, b"12345678").mode(mode).protected_by_its_name().submit()
             };
             let mut nodes: Vec<_> = (0..100).map(create).collect();
-            // A few that nobody waits for any more: they make no node, or none that stays.
+            // A few whose callers are gone: they create no node, or none that stays.
             nodes.truncate(90);
             let last = zk.get("/q").into_future();
             let mut most = 0;
@@ -221,7 +221,7 @@ fn protected_creates_wait_for_room_in_turn() {
 }
 
 #[test]
-fn whatever_becomes_of_a_request_there_is_room_for_the_next() {
+fn permit_is_returned_whatever_the_outcome() {
     on_each_release(async |server| {
         let (proxy, _) = behind_proxy(server).await;
         let options = server.options_by(&proxy.connect_string());

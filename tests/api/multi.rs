@@ -6,7 +6,7 @@ use zk_tests::{feature::Feature, test_with};
 use crate::{Place, behind_proxy, client, on_each_release, on_each_release_to_restart};
 
 #[test_with(on_each_release)]
-async fn a_transaction_happens_as_a_whole_and_tells_what_each_operation_did(server: &Place) {
+async fn multi_is_atomic_and_reports_each_result(server: &Place) {
     let zk = client(server).await;
     zk.create("/m", b"").await.unwrap();
     let mut container = CreateMode::Container;
@@ -40,7 +40,7 @@ async fn a_transaction_happens_as_a_whole_and_tells_what_each_operation_did(serv
 }
 
 #[test_with(on_each_release)]
-async fn a_failed_transaction_changes_nothing_and_names_the_culprit(server: &Place) {
+async fn failed_multi_changes_nothing(server: &Place) {
     let zk = client(server).await;
     zk.create("/m", b"").await.unwrap();
     let outcome = zk.multi().set("/m", b"x").check("/nowhere").delete("/m").await.unwrap();
@@ -56,7 +56,7 @@ async fn an_empty_transaction_succeeds(server: &Place) {
 
 /// Servers before 3.8.5 and 3.9.3 cannot start again after a check that came by itself (ZOOKEEPER-2623).
 #[test_with(on_each_release_to_restart)]
-async fn a_check_by_itself_is_a_transaction_of_one(server: &Place) {
+async fn single_check_is_sent_as_a_multi(server: &Place) {
     let (proxy, zk) = behind_proxy(server).await;
     assert_eq!(zk.multi().check("/").await.unwrap(), Ok(vec![OpResult::Checked]));
     let missing = MultiError { index: 0, rejection: Rejection::NoNode };

@@ -15,7 +15,7 @@ const UNIMPLEMENTED: WriteError = WriteError::Rejected(Rejection::Unimplemented)
 const NO_NODE: ReadError = ReadError::Rejected(Rejection::NoNode);
 
 #[test]
-fn nodes_are_created_read_written_listed_and_deleted() {
+fn nodes_are_created_read_written_deleted() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let created = zk.create("/a", b"one").await.unwrap();
@@ -45,7 +45,7 @@ fn nodes_are_created_read_written_listed_and_deleted() {
 }
 
 #[test]
-fn every_mode_of_creation_gives_that_kind_of_node() {
+fn every_create_mode_makes_its_kind_of_node() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let session = zk.session().id();
@@ -85,7 +85,7 @@ fn every_mode_of_creation_gives_that_kind_of_node() {
 /// Servers make of a create what its operation says, and not its flags: a container that is asked for like other nodes
 /// is a persistent node.
 #[test]
-fn nodes_that_go_by_themselves_are_asked_for_by_operations_of_their_own() {
+fn container_and_ttl_nodes_have_own_opcodes() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         let (plain, ttl) = (server.create_op(), Duration::from_secs(3600));
@@ -116,7 +116,7 @@ fn nodes_that_go_by_themselves_are_asked_for_by_operations_of_their_own() {
 }
 
 #[test]
-fn a_protected_node_goes_with_its_owner_and_is_named_as_curator_does() {
+fn protected_node_is_named_as_by_curator() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let protected = || zk.create("/p-", b"").mode(CreateMode::EphemeralSequential).protected();
@@ -163,7 +163,7 @@ fn invalid_paths_never_reach_a_server() {
     });
 }
 
-/// Servers take -1 for any version. Whoever has computed one does not mean that.
+/// Servers take -1 for any version. A caller who has computed one does not mean that.
 #[test]
 fn no_version_stands_for_any() {
     on_each_release(async |server| {
@@ -194,7 +194,7 @@ fn no_version_stands_for_any() {
 }
 
 #[test]
-fn what_is_too_large_for_servers_is_refused_and_costs_nothing_else() {
+fn oversized_request_is_refused_alone() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let epoch = zk.session().epoch();
@@ -207,7 +207,7 @@ fn what_is_too_large_for_servers_is_refused_and_costs_nothing_else() {
 }
 
 #[test]
-fn access_control_is_set_at_creation_and_identities_are_proved_on_connecting() {
+fn acls_apply_and_credentials_authenticate() {
     on_each_release(async |server| {
         let owner = server.options().auth("digest", "ann:secret").connect().await.unwrap();
         let acl = AclList::from_iter([Acl::creator_all()]);
@@ -221,7 +221,7 @@ fn access_control_is_set_at_creation_and_identities_are_proved_on_connecting() {
 
 /// Since 3.8.4 and 3.9.2 servers do not even tell a stranger whether a node exists.
 #[test]
-fn a_node_that_may_not_be_read_is_not_one_that_is_missing() {
+fn unreadable_node_is_not_a_missing_node() {
     on_each_release_to_restart(async |server| {
         let owner = server.options().auth("digest", "ann:secret").connect().await.unwrap();
         owner
@@ -242,9 +242,9 @@ fn a_node_that_may_not_be_read_is_not_one_that_is_missing() {
     });
 }
 
-/// A number is given when the bytes are written: whoever is first by its number is first on the wire.
+/// An xid is assigned when the bytes are written: the first by its xid is the first on the wire.
 #[test]
-fn numbers_grow_by_one_however_many_threads_ask() {
+fn xids_grow_by_one_across_threads() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         zk.create("/n", b"").await.unwrap();
@@ -276,7 +276,7 @@ fn numbers_grow_by_one_however_many_threads_ask() {
 
 /// What is taken out of the order would move all later answers to others.
 #[test]
-fn answers_go_to_their_callers_when_others_have_gone() {
+fn answers_match_after_callers_are_dropped() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         let path = |n: usize| format!("/n{n}");
@@ -302,7 +302,7 @@ fn answers_go_to_their_callers_when_others_have_gone() {
 }
 
 #[test]
-fn requests_of_one_client_are_carried_out_in_the_order_of_submission() {
+fn requests_execute_in_submission_order() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let create = zk.create("/n", b"0").submit();

@@ -39,7 +39,7 @@ fn access_is_read_and_changed_by_version() {
 }
 
 #[test]
-fn missing_parents_are_created_with_a_node_even_those_of_the_chroot() {
+fn missing_parents_and_chroot_are_created() {
     on_each_release(async |server| {
         let root = client(server).await;
         let zk = root.chrooted("/app/x").unwrap();
@@ -57,7 +57,7 @@ fn missing_parents_are_created_with_a_node_even_those_of_the_chroot() {
 }
 
 #[test]
-fn whoever_only_wants_a_node_to_be_there_or_not_is_content_if_it_is() {
+fn or_exists_and_if_exists_accept_the_state() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let created = zk.create("/a", b"").or_exists().await.unwrap();
@@ -72,7 +72,7 @@ fn whoever_only_wants_a_node_to_be_there_or_not_is_content_if_it_is() {
 }
 
 #[test]
-fn a_whole_subtree_is_deleted_and_what_cannot_be_is_named() {
+fn subtree_is_deleted_or_the_obstacle_named() {
     on_each_release(async |server| {
         let zk = client(server).await;
         assert_eq!(zk.delete_recursive("/t").await, Ok(0));
@@ -96,7 +96,7 @@ fn a_whole_subtree_is_deleted_and_what_cannot_be_is_named() {
 }
 
 #[test]
-fn several_reads_are_answered_together_each_for_itself() {
+fn multi_read_answers_each_read_by_itself() {
     on_each_release(async |server| {
         let zk = client(server).await.chrooted("/app").unwrap();
         zk.create("/a/b", b"data").parents().await.unwrap();
@@ -117,7 +117,7 @@ fn several_reads_are_answered_together_each_for_itself() {
 }
 
 #[test]
-fn servers_tell_of_this_sessions_nodes_and_identities() {
+fn ephemerals_and_identities_are_reported() {
     on_each_release_to_restart(async |server| {
         let root = client(server).await;
         root.create("/app/sub/x", b"").parents().await.unwrap();
@@ -168,7 +168,7 @@ fn servers_tell_of_this_sessions_nodes_and_identities() {
 }
 
 #[test]
-fn a_single_server_has_a_configuration_without_members_and_takes_no_others() {
+fn standalone_server_has_no_reconfig() {
     on_each_release(async |server| {
         let zk = client(server).await.chrooted("/app").unwrap();
         if !server.has(Feature::Config) {
@@ -189,7 +189,7 @@ fn a_single_server_has_a_configuration_without_members_and_takes_no_others() {
 }
 
 #[test]
-fn old_servers_are_asked_in_the_way_they_know() {
+fn old_servers_get_operations_they_know() {
     on_each_release(async |server| {
         // The first create of a session, alone or in a transaction.
         let zk = server.options().connect().await.unwrap();
@@ -205,7 +205,7 @@ fn old_servers_are_asked_in_the_way_they_know() {
 
 /// Servers that do not know an operation drop the connection over it.
 #[test]
-fn what_a_server_does_not_know_costs_one_connection() {
+fn unknown_operation_costs_one_connection() {
     on_each_release(async |server| {
         if server.has(Feature::WhoAmI) {
             return;

@@ -33,7 +33,7 @@ pub(crate) struct Place {
 enum Hold {
     /// Others use it at the same time.
     Shared(&'static Site),
-    /// Nobody else does as long as this is held.
+    /// No other test does as long as this is held.
     Alone(MutexGuard<'static, Option<Site>>),
 }
 
@@ -100,7 +100,7 @@ impl Place {
         if self.has(Feature::StatAtBirth) { OpCode::CREATE2 } else { OpCode::CREATE }
     }
 
-    /// Asserts that what a create has told of a node is what a read tells, as far as servers tell it.
+    /// Asserts that what a create returns of a node is what a read returns, as far as servers send it.
     pub(crate) fn assert_told(&self, created: &Stat, read: &Stat) {
         let known = Stat { czxid: read.czxid, mzxid: read.mzxid, pzxid: read.pzxid, ..*created };
         assert_eq!(created, if self.has(Feature::StatAtBirth) { read } else { &known });
@@ -140,7 +140,7 @@ impl Place {
     }
 
     /// Kills the server and starts it again, and waits until this client has come back to it. A server in this process
-    /// is back before anybody has noticed that it was gone.
+    /// is back before its absence was noticed.
     pub(crate) async fn restart_under(&self, zk: &Client) {
         assert!(matches!(self.site, Hold::Alone(_)), "others use this server");
         let mut session = zk.session();

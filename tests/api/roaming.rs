@@ -1,4 +1,4 @@
-//! Finding servers, changing them, and what is told of it.
+//! Finding servers, changing them, and what is reported of it.
 
 use std::{
     io,
@@ -22,7 +22,7 @@ use zk_tests::feature::Feature;
 use crate::{on_each_release, on_each_release_to_restart};
 
 #[test]
-fn a_session_moves_to_other_servers_and_no_write_is_in_doubt_over_it() {
+fn session_moves_servers_without_doubt() {
     on_each_release(async |server| {
         let here = Proxy::start(server.addr()).await.unwrap();
         let there = Proxy::start(server.addr()).await.unwrap();
@@ -53,7 +53,7 @@ fn a_session_moves_to_other_servers_and_no_write_is_in_doubt_over_it() {
     });
 }
 
-/// Names that nobody else knows, with addresses that change.
+/// Names known to this test only, with addresses that change.
 #[derive(Clone)]
 struct Names {
     addresses: Arc<Mutex<Vec<SocketAddr>>>,
@@ -70,9 +70,9 @@ impl Resolve for Names {
 }
 
 #[test]
-fn every_address_of_a_name_is_tried_and_names_are_looked_up_anew() {
+fn every_address_is_tried_and_resolved_anew() {
     on_each_release_to_restart(async |server| {
-        // Nobody listens at the first two: a port that was free a moment ago may be that of another test's server.
+        // Nothing listens at the first two: a port that was free a moment ago may be that of another test's server.
         let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
         let v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, 1));
         let names = Names {
@@ -94,7 +94,7 @@ fn every_address_of_a_name_is_tried_and_names_are_looked_up_anew() {
     });
 }
 
-/// What an observer is told, in words.
+/// What an observer receives, in words.
 #[derive(Default)]
 struct Story(Mutex<Vec<String>>);
 
@@ -123,7 +123,7 @@ impl SessionObserver for Story {
 }
 
 #[test]
-fn what_happens_is_counted_and_told() {
+fn changes_are_counted_and_reported() {
     on_each_release(async |server| {
         let story = Arc::new(Story::default());
         let zk = server.options().observer(story.clone()).connect().await.unwrap();

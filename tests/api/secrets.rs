@@ -6,7 +6,7 @@ use zk_tests::{log::Log, test_with};
 use crate::{Place, on_each_release_to_restart};
 
 #[test_with(on_each_release_to_restart)]
-async fn neither_credentials_nor_data_are_logged_at_any_level(server: &Place) {
+async fn credentials_and_data_are_never_logged(server: &Place) {
     let options = server.options().auth("digest", "ann:canary-password");
     let shown = format!("{options:?}");
     // The driver runs on this thread too.

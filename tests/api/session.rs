@@ -23,7 +23,7 @@ use zk_testkit::{
 use crate::{behind_proxy, client, on_each_release};
 
 #[test]
-fn a_closed_session_takes_its_ephemeral_nodes_along_and_refuses_everything_after() {
+fn close_deletes_ephemeral_nodes() {
     on_each_release(async |server| {
         let (zk, other) = (client(server).await, client(server).await);
         assert_eq!(zk.session().state(), SessionState::Connected { read_only: false });
@@ -44,7 +44,7 @@ fn a_closed_session_takes_its_ephemeral_nodes_along_and_refuses_everything_after
 }
 
 #[test]
-fn a_view_of_the_session_waits_for_what_changes_after_it_was_made() {
+fn session_view_reports_later_changes() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let mut view = zk.session();
@@ -57,7 +57,7 @@ fn a_view_of_the_session_waits_for_what_changes_after_it_was_made() {
 }
 
 #[test]
-fn no_state_of_a_session_is_told_twice_and_no_loss_is_missed() {
+fn each_session_state_is_reported_once() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         let mut view = zk.session();
@@ -65,7 +65,7 @@ fn no_state_of_a_session_is_told_twice_and_no_loss_is_missed() {
         for _ in 0..2 {
             let epoch = zk.session().epoch();
             proxy.cut_all();
-            // Over before anybody looks.
+            // Over before it is read.
             while zk.session().epoch() == epoch {
                 tokio::task::yield_now().await;
             }
@@ -102,7 +102,7 @@ fn the_last_client_to_go_closes_the_session() {
 }
 
 #[test]
-fn a_session_can_be_left_and_resumed_with_its_nodes() {
+fn session_can_be_detached_and_resumed() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let id = zk.session().id();
@@ -117,7 +117,7 @@ fn a_session_can_be_left_and_resumed_with_its_nodes() {
 }
 
 #[test]
-fn a_session_is_left_when_all_is_given_back_and_nothing_else_is_done_in_it_meanwhile() {
+fn detach_waits_for_cleanup_only() {
     on_each_release(async |server| {
         let zk = client(server).await;
         zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
@@ -141,7 +141,7 @@ fn a_session_is_left_when_all_is_given_back_and_nothing_else_is_done_in_it_meanw
 }
 
 #[test]
-fn a_session_that_the_servers_do_not_know_cannot_be_resumed() {
+fn unknown_session_cannot_be_resumed() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let mut credentials = zk.clone().detach().await.unwrap();
@@ -166,19 +166,19 @@ fn refused_credentials_end_the_session() {
 }
 
 #[tokio::test]
-async fn connecting_to_nobody_fails_in_time_and_says_why() {
+async fn connect_without_server_fails_in_time() {
     let address = "127.0.0.1:1";
     let options = ConnectOptions::new(address).unwrap();
     let options = options.connect_deadline(Some(Duration::from_millis(300)));
     let Err(ConnectError::TimedOut { last: Some((server, error)) }) = options.connect().await
     else {
-        panic!("a session from nobody")
+        panic!("a session without a server")
     };
     assert_eq!((&*server, error), (address, LinkError::Refused));
 }
 
 #[test]
-fn an_unreachable_server_in_the_list_is_passed_over() {
+fn unreachable_server_is_passed_over() {
     on_each_release(async |server| {
         let servers = format!("127.0.0.1:1,unresolvable.invalid,{}", server.connect_string());
         let options = server.options_for(&servers);
@@ -188,7 +188,7 @@ fn an_unreachable_server_in_the_list_is_passed_over() {
 }
 
 #[test]
-fn a_session_that_expires_while_cut_off_is_over_and_stays_over() {
+fn expired_session_stays_expired() {
     on_each_release(async |server| {
         let proxy = Proxy::start(server.addr()).await.unwrap();
         let options = server.options_by(&proxy.connect_string());
@@ -209,9 +209,9 @@ fn a_session_that_expires_while_cut_off_is_over_and_stays_over() {
     });
 }
 
-/// A driver that has nothing to do must sleep, also while it waits for a close that nobody answers.
+/// A driver that has nothing to do must sleep, also while it waits for a close that is not answered.
 #[test]
-fn an_abandoned_session_gives_up_closing_after_a_while_and_does_not_spin_meanwhile() {
+fn abandoned_session_stops_closing_in_time() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         let mut session = zk.session();
@@ -251,9 +251,9 @@ async fn a_server_can_be_named_by_an_ipv6_address() {
     }
 }
 
-/// Nobody waits for the second: whoever closes first does it for all.
+/// The second is not waited for: the first close closes for all.
 #[test]
-fn a_session_can_be_closed_by_several_at_once() {
+fn session_can_be_closed_concurrently() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let (one, other) = (zk.clone(), zk.clone());
@@ -267,7 +267,7 @@ fn a_session_can_be_closed_by_several_at_once() {
 
 /// The session closes behind the last one to go, wherever that is.
 #[test]
-fn the_last_client_may_go_outside_of_any_runtime() {
+fn last_client_may_drop_outside_a_runtime() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let ephemeral = zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
@@ -278,9 +278,9 @@ fn the_last_client_may_go_outside_of_any_runtime() {
     });
 }
 
-/// Whoever goes on to read only when all is written would wait for ever for one that does the same.
+/// A client that reads only after all is written would wait for ever for a server that does the same.
 #[test]
-fn a_server_that_wants_to_be_read_before_it_reads_is_read() {
+fn driver_reads_while_writes_are_blocked() {
     /// Connections that hold a few bytes in each direction.
     struct Narrow(SocketAddr);
     impl Connect for Narrow {

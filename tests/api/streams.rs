@@ -40,7 +40,7 @@ fn events(list: &[(EventType, &str)]) -> Vec<(EventType, String)> {
 }
 
 #[test_with(on_each_release)]
-async fn a_stream_tells_everything_that_its_mode_sees_in_order(server: &Place) {
+async fn stream_reports_all_events_of_its_mode(server: &Place) {
     if are_lacking(server).await {
         return;
     }
@@ -90,7 +90,7 @@ fn kind(item: WatchItem) -> EventType {
 
 /// Servers before 3.9 keep one watch for each path: without care, the later one replaces the earlier one.
 #[test_with(on_each_release)]
-async fn watches_of_several_kinds_on_one_path_do_not_get_in_each_others_way(server: &Place) {
+async fn watch_kinds_on_one_path_are_independent(server: &Place) {
     if are_lacking(server).await {
         return;
     }
@@ -112,7 +112,7 @@ async fn watches_of_several_kinds_on_one_path_do_not_get_in_each_others_way(serv
 
     let mut tree = zk.watch("/w", WatchMode::Recursive).await.unwrap();
     let mut again = zk.watch("/w", WatchMode::Node).await.unwrap();
-    // Whatever had to be asked for again stands now; a gap may have been told over it.
+    // All watches are restored now; a gap may have been reported meanwhile.
     zk.sync("/").await.unwrap();
     while tree.try_next().is_some() {}
     for version in 4..7 {
@@ -143,7 +143,7 @@ async fn watches_of_several_kinds_on_one_path_do_not_get_in_each_others_way(serv
 }
 
 #[test_with(on_each_release)]
-async fn a_dropped_stream_is_removed_but_not_what_others_watch(server: &Place) {
+async fn dropped_stream_leaves_other_watches(server: &Place) {
     if are_lacking(server).await {
         return;
     }
@@ -172,7 +172,7 @@ async fn a_dropped_stream_is_removed_but_not_what_others_watch(server: &Place) {
 }
 
 #[test_with(on_each_release)]
-async fn watches_can_be_taken_away_from_whoever_listens(server: &Place) {
+async fn watches_can_be_removed_from_listeners(server: &Place) {
     if are_lacking(server).await {
         return;
     }
@@ -193,7 +193,7 @@ async fn watches_can_be_taken_away_from_whoever_listens(server: &Place) {
 }
 
 #[test_with(on_each_release_to_restart)]
-async fn a_stream_says_that_it_may_have_missed_something_while_disconnected(server: &Place) {
+async fn stream_reports_a_gap_after_disconnection(server: &Place) {
     if are_lacking(server).await {
         return;
     }
@@ -209,7 +209,7 @@ async fn a_stream_says_that_it_may_have_missed_something_while_disconnected(serv
 }
 
 #[test_with(on_each_release)]
-async fn a_reader_that_is_too_slow_is_told_so_and_hears_what_follows(server: &Place) {
+async fn slow_reader_gets_a_resync_then_events(server: &Place) {
     if are_lacking(server).await {
         return;
     }
@@ -226,9 +226,7 @@ async fn a_reader_that_is_too_slow_is_told_so_and_hears_what_follows(server: &Pl
 }
 
 #[test_with(on_each_release)]
-async fn events_carry_their_transaction_where_servers_tell_it_and_paths_are_the_clients_own(
-    server: &Place,
-) {
+async fn events_carry_zxid_and_relative_paths(server: &Place) {
     if are_lacking(server).await {
         return;
     }
@@ -244,7 +242,7 @@ async fn events_carry_their_transaction_where_servers_tell_it_and_paths_are_the_
 }
 
 #[test_with(on_each_release)]
-async fn servers_before_3_6_have_no_such_watches_and_everything_else_goes_on(server: &Place) {
+async fn streams_are_refused_before_3_6(server: &Place) {
     if server.has(Feature::PersistentWatches) {
         return;
     }

@@ -30,7 +30,7 @@ fn quickly<E>(options: ConnectOptions) -> Supervise<E> {
     Supervise::new(options).pause(Duration::from_millis(1)).pause_max(Duration::from_millis(8))
 }
 
-/// Who is alive: counts up as long as it is there.
+/// A live service: counts up as long as it is there.
 struct Alive(Arc<AtomicUsize>);
 
 impl Alive {
@@ -65,7 +65,7 @@ async fn a_service_that_is_done_ends_its_session() {
 }
 
 #[tokio::test]
-async fn errors_are_tried_again_until_they_are_to_end_it() {
+async fn errors_are_retried_until_stop_if_matches() {
     let server = TestServer::start().await.unwrap();
     let mut runs = 0;
     let ended =
@@ -77,9 +77,9 @@ async fn errors_are_tried_again_until_they_are_to_end_it() {
     assert_eq!(runs, 5);
 }
 
-/// A service that gets its nodes' names from nobody: with the next run they are free.
+/// A service that chooses its nodes' names itself: with the next run they are free.
 #[tokio::test]
-async fn the_session_of_a_failed_run_is_closed_before_the_next_one() {
+async fn failed_run_closes_its_session_first() {
     let server = TestServer::start().await.unwrap();
     let mut runs = 0;
     let ended = quickly(options(&server)).run(|zk| {
@@ -96,7 +96,7 @@ async fn the_session_of_a_failed_run_is_closed_before_the_next_one() {
 
 /// Of a service that waits for ever, and of one that notices and returns what it makes of it.
 #[tokio::test]
-async fn a_service_is_dropped_when_its_session_ends_and_begins_anew() {
+async fn session_end_restarts_the_service() {
     let server = TestServer::start().await.unwrap();
     for notices in [false, true] {
         let alive = Arc::new(AtomicUsize::new(0));
@@ -126,7 +126,7 @@ async fn a_service_is_dropped_when_its_session_ends_and_begins_anew() {
 
 /// What it returns then counts if it is good news.
 #[tokio::test]
-async fn a_service_has_its_grace_after_the_end_of_its_session() {
+async fn service_has_a_grace_after_session_end() {
     let server = TestServer::start().await.unwrap();
     let mut runs = 0;
     let ended = quickly::<&str>(options(&server)).grace(LIMIT).run(|zk| {
@@ -144,7 +144,7 @@ async fn a_service_has_its_grace_after_the_end_of_its_session() {
 }
 
 #[tokio::test]
-async fn a_service_that_ignores_its_grace_is_dropped_behind_it() {
+async fn service_ignoring_its_grace_is_dropped() {
     let server = TestServer::start().await.unwrap();
     let mut runs = 0;
     let ended = quickly::<()>(options(&server)).grace(Duration::from_millis(20)).run(|zk| {
@@ -163,7 +163,7 @@ async fn a_service_that_ignores_its_grace_is_dropped_behind_it() {
 }
 
 #[tokio::test]
-async fn a_client_that_the_service_closes_and_refused_ones_end_it() {
+async fn closed_client_ends_supervision() {
     let server = TestServer::start().await.unwrap();
     let ended = quickly::<()>(options(&server)).run(|zk| async move {
         zk.close().await.unwrap();
@@ -172,7 +172,7 @@ async fn a_client_that_the_service_closes_and_refused_ones_end_it() {
     assert_eq!(within(ended).await, Err(Interruption::SessionEnded(SessionEnd::Closed)));
 }
 
-/// The last one of an old session is told of its end, and goes on with a new one.
+/// The last service of an old session learns of its end, and goes on with a new one.
 #[tokio::test]
 async fn a_resumed_session_is_resumed_once() {
     let server = TestServer::start().await.unwrap();
@@ -195,7 +195,7 @@ async fn a_resumed_session_is_resumed_once() {
     }
 }
 
-/// Nobody answers at first.
+/// At first, no server answers.
 #[tokio::test]
 async fn servers_that_are_away_are_waited_for() {
     let server = TestServer::start().await.unwrap();
@@ -220,7 +220,7 @@ async fn servers_that_are_away_are_waited_for() {
 
 /// The service first, and the session behind it.
 #[tokio::test]
-async fn dropping_it_or_stopping_it_drops_the_service_and_closes_the_session() {
+async fn drop_or_stop_ends_service_then_session() {
     let server = TestServer::start().await.unwrap();
     for stops in [true, false] {
         let alive = Arc::new(AtomicUsize::new(0));
@@ -259,7 +259,7 @@ async fn dropping_it_or_stopping_it_drops_the_service_and_closes_the_session() {
 }
 
 #[tokio::test]
-async fn a_panic_of_the_service_is_the_supervisors_and_its_session_is_closed() {
+async fn panic_propagates_and_closes_the_session() {
     let server = TestServer::start().await.unwrap();
     let session = Arc::new(Mutex::new(None));
     let kept = session.clone();
@@ -276,7 +276,7 @@ async fn a_panic_of_the_service_is_the_supervisors_and_its_session_is_closed() {
     assert_eq!(within(session.ended()).await, SessionEnd::Closed);
 }
 
-/// By a clock that waits for nobody: pauses grow, are never longer than the longest, and differ from seed to seed.
+/// By a simulated clock: pauses grow, are never longer than the longest, and differ from seed to seed.
 #[tokio::test(start_paused = true)]
 async fn pauses_grow_up_to_the_longest_and_differ() {
     let mut first_pauses = Vec::new();
@@ -308,7 +308,7 @@ async fn pauses_grow_up_to_the_longest_and_differ() {
     assert!(first_pauses.len() > 3, "they come back in step");
 }
 
-/// There is nobody.
+/// There is no server.
 struct Nowhere;
 
 impl zk_client::Connect for Nowhere {

@@ -56,7 +56,7 @@ async fn are_all(zk: &Client, nodes: &[OwnedNode]) {
 }
 
 #[test]
-fn nodes_are_created_together_by_one_request_and_go_when_they_are_dropped() {
+fn create_all_is_one_request() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         queues(&zk).await;
@@ -73,7 +73,7 @@ fn nodes_are_created_together_by_one_request_and_go_when_they_are_dropped() {
 }
 
 #[test]
-fn one_missing_parent_keeps_all_nodes_from_being_created() {
+fn missing_parent_prevents_every_create() {
     on_each_release(async |server| {
         let zk = client(server).await;
         zk.create("/a", b"").await.unwrap();
@@ -85,7 +85,7 @@ fn one_missing_parent_keeps_all_nodes_from_being_created() {
 }
 
 #[test]
-fn one_node_is_refused_like_several_and_gets_what_is_missing_above_it() {
+fn single_node_behaves_like_several() {
     on_each_release(async |server| {
         let zk = client(server).await;
         let seat = || zk.create("/a/b/s-", b"").mode(CreateMode::EphemeralSequential);
@@ -104,7 +104,7 @@ fn one_node_is_refused_like_several_and_gets_what_is_missing_above_it() {
 }
 
 #[test]
-fn nodes_whose_reply_is_lost_are_found_or_created_again_exactly_once() {
+fn create_all_in_doubt_happens_exactly_once() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         queues(&zk).await;
@@ -130,9 +130,9 @@ fn nodes_whose_reply_is_lost_are_found_or_created_again_exactly_once() {
     });
 }
 
-/// Whoever tries again asks for new names; none of the old ones is left behind.
+/// A retry asks for new names; none of the old nodes is left behind.
 #[test]
-fn nodes_of_which_somebody_has_deleted_one_before_they_were_found_count_as_not_created() {
+fn node_deleted_in_doubt_fails_the_create() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         let outsider = client(server).await;
@@ -154,7 +154,7 @@ fn nodes_of_which_somebody_has_deleted_one_before_they_were_found_count_as_not_c
 }
 
 #[test]
-fn nodes_that_replace_another_take_its_place_in_one_transaction_whatever_is_lost() {
+fn replacing_nodes_is_one_transaction() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         queues(&zk).await;
@@ -191,7 +191,7 @@ fn nodes_that_replace_another_take_its_place_in_one_transaction_whatever_is_lost
 }
 
 #[test]
-fn nodes_that_nobody_waits_for_any_more_are_not_left_behind() {
+fn abandoned_create_all_leaves_no_nodes() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         queues(&zk).await;
@@ -203,7 +203,7 @@ fn nodes_that_nobody_waits_for_any_more_are_not_left_behind() {
         let pending = zk.create_all_protected(["/a/s-", "/b/s-"].map(seat)).submit();
         lost.fired().await;
         drop(pending);
-        zk.settle().await.unwrap();
+        zk.resolve_in_doubt().await.unwrap();
         emptied(&zk).await;
     });
 }

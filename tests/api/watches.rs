@@ -6,7 +6,7 @@ use zk_tests::test_with;
 use crate::{Place, client, on_each_release, on_each_release_to_restart};
 
 #[test_with(on_each_release)]
-async fn each_kind_of_watch_fires_for_what_it_watches(server: &Place) {
+async fn each_kind_of_watch_fires_for_its_changes(server: &Place) {
     let zk = client(server).await;
     let (missing, created) = zk.exists("/w").watch().await.unwrap();
     assert_eq!(missing, None);
@@ -32,7 +32,7 @@ async fn each_kind_of_watch_fires_for_what_it_watches(server: &Place) {
 }
 
 #[test_with(on_each_release)]
-async fn an_event_is_there_before_the_reply_that_shows_the_change(server: &Place) {
+async fn event_arrives_before_the_reply_behind_it(server: &Place) {
     let (reader, writer) = (client(server).await, client(server).await);
     writer.create("/w", b"0").await.unwrap();
     for version in 1..200 {
@@ -45,7 +45,7 @@ async fn an_event_is_there_before_the_reply_that_shows_the_change(server: &Place
 }
 
 #[test_with(on_each_release_to_restart)]
-async fn watches_survive_the_server_and_tell_what_was_missed(server: &Place) {
+async fn watches_survive_restart_and_catch_up(server: &Place) {
     let (zk, other) = (client(server).await, client(server).await);
     for path in ["/kept", "/changed", "/deleted"] {
         zk.create(path, b"").await.unwrap();
@@ -61,7 +61,7 @@ async fn watches_survive_the_server_and_tell_what_was_missed(server: &Place) {
 }
 
 #[test_with(on_each_release)]
-async fn the_end_of_the_session_resolves_every_watch(server: &Place) {
+async fn session_end_resolves_every_watch(server: &Place) {
     let zk = client(server).await;
     let (_, watch) = zk.exists("/never").watch().await.unwrap();
     zk.close().await.unwrap();

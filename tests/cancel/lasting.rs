@@ -77,7 +77,7 @@ pub(crate) const LASTING: &[Scene] = list! {
     "DurableGuard::release", Needs::Nothing, |props| {
         plain(held(props).await?.release().await)
     }
-    // The second one when whoever is there has gone.
+    // The second one once the present holder has gone.
     "Follow::next", Needs::HeldFor(9), |props| {
         let mut holders = props.lock.queue().follow();
         plain(holders.next().await)?;

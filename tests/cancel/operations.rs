@@ -41,7 +41,7 @@ pub(crate) const OPERATIONS: &[Scene] = &[
     scene("Client::reconfig", Needs::Nothing, |props| {
         Box::pin(async {
             match props.client.reconfig().leave(9).await {
-                // Nobody has allowed it.
+                // It was not permitted.
                 Err(WriteError::Rejected(_)) => Ok(()),
                 other => plain(other),
             }

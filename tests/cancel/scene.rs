@@ -73,7 +73,7 @@ const SCENES: &[Scene] = &[
         Box::pin(async { plain(options(&props.network, CLIENT).connect().await) })
     }),
     scene("Client::settle", Needs::Nothing, |props| {
-        Box::pin(async { plain(props.client.settle().await) })
+        Box::pin(async { plain(props.client.resolve_in_doubt().await) })
     }),
     scene("Client::close", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.close().await) })
@@ -172,7 +172,7 @@ const SCENES: &[Scene] = &[
             plain(event)
         })
     }),
-    // Behind nobody, and with nothing in place.
+    // With no waiter ahead, and nothing in place.
     scene("Lock::acquire", Needs::LockPath, |props| {
         Box::pin(async {
             let guard = props.lock.acquire().await;
@@ -185,7 +185,7 @@ const SCENES: &[Scene] = &[
             kept(props, guard)
         })
     }),
-    // Behind somebody.
+    // Behind another waiter.
     scene("Lock::acquire", Needs::HeldFor(12), |props| {
         Box::pin(async {
             let guard = props.lock.acquire().await;

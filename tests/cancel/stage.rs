@@ -15,7 +15,7 @@ use zk_tests::network::{Name, Network, pass};
 /// Whose futures are dropped, and whose troubles they are.
 pub(crate) const CLIENT: Name = "client";
 
-/// Somebody else, who has no trouble.
+/// Another client, which has no trouble.
 const OUTSIDER: Name = "outsider";
 
 /// The servers' tick: sessions live for six of them.
@@ -34,17 +34,17 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What there is before a future begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// Nothing but the nodes that everybody reads.
+    /// Nothing but the nodes that all clients read.
     Nothing,
     /// The lock's path.
     LockPath,
-    /// Somebody else has the lock, for so many milliseconds.
+    /// Another client has the lock, for so many milliseconds.
     HeldFor(u64),
     /// We have the lock.
     Guard,
     /// We have a node.
     Node,
-    /// We watch a node, and somebody else writes it after so many milliseconds.
+    /// We watch a node, and another client writes it after so many milliseconds.
     WatchFor(u64),
     /// The same, watched for good.
     StreamFor(u64),
@@ -69,7 +69,7 @@ pub(crate) struct Props {
     pub(crate) stream: Option<WatchStream>,
 }
 
-/// The same options for everybody, with the runtime's clock and a fixed seed.
+/// The same options for all clients, with the runtime's clock and a fixed seed.
 pub(crate) fn options(network: &Network, name: Name) -> ConnectOptions {
     ConnectOptions::new("server")
         .expect("it is one")
@@ -113,7 +113,7 @@ impl Stage {
                 self.outsider.create(path, b"").await.expect("a node");
             }
             Needs::HeldFor(millis) => {
-                let guard = theirs.acquire().await.expect("nobody has it");
+                let guard = theirs.acquire().await.expect("it is free");
                 tokio::spawn(async move {
                     pass(Duration::from_millis(millis)).await;
                     drop(guard);
@@ -139,7 +139,7 @@ impl Stage {
         props
     }
 
-    /// Somebody else writes what everybody reads.
+    /// Another client writes what all clients read.
     fn write_after(&self, millis: u64) {
         let outsider = self.outsider.clone();
         tokio::spawn(async move {
@@ -148,7 +148,7 @@ impl Stage {
         });
     }
 
-    /// Nothing of it is left, and the next call works. `about` is for whoever reads the failure.
+    /// Nothing of it is left, and the next call works. `about` is for the failure message.
     pub(crate) async fn nothing_is_left(self, props: Vec<Props>, about: &str) {
         let all = async {
             self.network.heal();
@@ -195,7 +195,7 @@ async fn alive(stage: &Stage, locks: &[Lock]) {
     let nodes = || network.look(|server| protected_nodes(server.tree(Member(0))));
     let lock_watches = || watched(network, client).into_iter().any(|path| path.contains("lock-"));
     loop {
-        if client.settle().await.is_err() {
+        if client.resolve_in_doubt().await.is_err() {
             return over(client, locks).await;
         }
         if nodes().is_empty() && !lock_watches() {
@@ -208,10 +208,10 @@ async fn alive(stage: &Stage, locks: &[Lock]) {
         pass(Duration::from_millis(10)).await;
     }
     for lock in locks {
-        let guard = lock.acquire().await.expect("nobody has it");
+        let guard = lock.acquire().await.expect("it is free");
         guard.release().await.expect("a connection");
     }
-    // A new connection is told of those watches only that somebody still waits for.
+    // A new connection restores only those watches that still have a listener.
     let mut session = client.session();
     let epoch = session.epoch();
     network.cut(CLIENT);
@@ -219,8 +219,8 @@ async fn alive(stage: &Stage, locks: &[Lock]) {
     while session.epoch() == epoch {
         session.changed().await;
     }
-    client.settle().await.expect("a connection");
-    assert_eq!(watched(network, client), Vec::<String>::new(), "watches that nobody waits for");
+    client.resolve_in_doubt().await.expect("a connection");
+    assert_eq!(watched(network, client), Vec::<String>::new(), "watches without a listener");
 }
 
 /// Whether there is room for as many requests as ever.
@@ -245,7 +245,7 @@ async fn over(client: &Client, locks: &[Lock]) {
     let began = Instant::now();
     client.get("/data").await.expect_err("the session is over");
     client.set("/data", b"").await.expect_err("the session is over");
-    client.settle().await.expect_err("the session is over");
+    client.resolve_in_doubt().await.expect_err("the session is over");
     client.close().await.ok();
     for lock in locks {
         lock.acquire().await.expect_err("the session is over");

@@ -175,7 +175,7 @@ async fn drop_once(scene: &Scene, state: State, when: When, place: Where) -> Fat
     fate
 }
 
-/// Runs on a runtime of its own, whose clock moves on when everybody sleeps.
+/// Runs on a runtime of its own, whose clock moves on when all tasks sleep.
 fn run<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -216,7 +216,7 @@ fn moments(state: State) -> Vec<When> {
 }
 
 #[test]
-fn every_future_can_be_dropped_anywhere_in_every_state() {
+fn every_future_is_droppable_in_every_state() {
     let states =
         [State::Connected, State::Suspended, State::Silent, State::Expired, State::Closing];
     let threads = states.map(|state| {
@@ -244,7 +244,7 @@ fn every_future_can_be_dropped_anywhere_in_every_state() {
 }
 
 #[test]
-fn every_future_that_nobody_drops_comes_to_its_end() {
+fn every_undropped_future_completes() {
     for scene in scenes().filter(|scene| scene.ends()) {
         let fate = run(drop_once(scene, State::Connected, When::Before, Where::Nowhere));
         assert_eq!(fate, Fate::Ended, "{}", scene.future);

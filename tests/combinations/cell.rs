@@ -29,9 +29,9 @@ impl Way {
 pub(crate) struct Variant {
     /// The subject's lease counts by what the leader has confirmed.
     pub(crate) margin: bool,
-    /// Everybody's paths are relative to a node.
+    /// All paths are relative to a node.
     pub(crate) chroot: bool,
-    /// The path is there before anybody asks.
+    /// The path is there before it is used.
     pub(crate) prepared: bool,
     /// The subject has room for one request at a time.
     pub(crate) narrow: bool,
@@ -108,7 +108,7 @@ impl Cell<'_> {
         hash(&format!("{} {} {way:?} {variant} {release}", play.recipe, play.name))
     }
 
-    /// Plays it, on a runtime of its own whose clock moves on when everybody sleeps.
+    /// Plays it, on a runtime of its own whose clock moves on when all tasks sleep.
     pub(crate) fn run(&self) -> Outcome {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()

@@ -1,4 +1,4 @@
-//! What else can be asked of what is held: whether it still is, another kind of it, without waiting, who has it.
+//! What else can be asked of what is held: whether it still is, another kind of it, without waiting, the holder.
 
 use std::time::Duration;
 
@@ -127,7 +127,7 @@ async fn downgrades(scene: &Scene) -> Result<(), String> {
     ensure(!reader.is_finished(), "a reader beside a writer")?;
     scene.stage(Stage::Held);
     let guard = well(IN_TROUBLE, "downgrade", guard.downgrade()).await?;
-    let reader = within(IN_TROUBLE, "the reader", reader).await?.expect("nobody panics");
+    let reader = within(IN_TROUBLE, "the reader", reader).await?.expect("no task panics");
     let writer = RwLock::new(&scene.rivals[1], &scene.path);
     let writer = tokio::spawn(async move { writer.write().await });
     drop(reader);
@@ -135,7 +135,7 @@ async fn downgrades(scene: &Scene) -> Result<(), String> {
     ensure(!writer.is_finished(), "a writer beside a reader")?;
     scene.stage(Stage::Releasing);
     well(IN_TROUBLE, "release", guard.release()).await?;
-    let writer = within(IN_TROUBLE, "the writer", writer).await?.expect("nobody panics");
+    let writer = within(IN_TROUBLE, "the writer", writer).await?.expect("no task panics");
     drop(writer);
     scene.stage(Stage::After);
     scene.nothing_is_left().await
@@ -149,7 +149,7 @@ async fn upgrades(scene: &Scene) -> Result<(), String> {
     scene.rest().await;
     ensure(!upgrade.is_finished(), "an upgrade beside a reader")?;
     well(SOON, "release", reader.release()).await?;
-    let upgraded = within(IN_TROUBLE, "the upgrade", upgrade).await?.expect("nobody panics");
+    let upgraded = within(IN_TROUBLE, "the upgrade", upgrade).await?.expect("no task panics");
     let guard = upgraded.map_err(|error| format!("the upgrade ends with {error:?}"))?;
     let reader = RwLock::new(&scene.rivals[0], &scene.path);
     let reader = tokio::spawn(async move { reader.read().await });
@@ -158,7 +158,7 @@ async fn upgrades(scene: &Scene) -> Result<(), String> {
     ensure(!reader.is_finished(), "a reader beside a writer")?;
     scene.stage(Stage::Releasing);
     well(IN_TROUBLE, "release", guard.release()).await?;
-    let reader = within(IN_TROUBLE, "the reader", reader).await?.expect("nobody panics");
+    let reader = within(IN_TROUBLE, "the reader", reader).await?.expect("no task panics");
     drop(reader.map_err(|error| format!("the reader gets {error:?}"))?);
     scene.stage(Stage::After);
     scene.nothing_is_left().await
@@ -177,7 +177,7 @@ async fn passes_on(scene: &Scene) -> Result<(), String> {
     ensure(!other.is_finished(), "two tasks hold")?;
     scene.stage(Stage::Releasing);
     well(IN_TROUBLE, "release", one.release()).await?;
-    let other = within(IN_TROUBLE, "the other task", other).await?.expect("nobody panics");
+    let other = within(IN_TROUBLE, "the other task", other).await?.expect("no task panics");
     let other = other.map_err(|error| format!("the other task gets {error:?}"))?;
     ensure(Guard::token(&other) > token, "a token that is no larger")?;
     well(IN_TROUBLE, "release", other.release()).await?;
@@ -186,7 +186,7 @@ async fn passes_on(scene: &Scene) -> Result<(), String> {
     scene.nothing_is_left().await
 }
 
-/// What is known to be lost is not passed on: somebody else has it.
+/// What is known to be lost is not passed on: another client holds it.
 async fn passes_nothing_on(scene: &Scene) -> Result<(), String> {
     let lock = CohortLock::new(&scene.subject, &scene.path);
     scene.stage(Stage::Acquiring);
@@ -204,14 +204,14 @@ async fn passes_nothing_on(scene: &Scene) -> Result<(), String> {
     ensure(lost == Lost::NodeDeleted, &format!("word of {lost:?}"))?;
     scene.stage(Stage::Releasing);
     drop(one);
-    let rival = within(SOON, "the rival", rival).await?.expect("nobody panics");
+    let rival = within(SOON, "the rival", rival).await?.expect("no task panics");
     let rival = rival.map_err(|error| format!("the rival gets {error:?}"))?;
     scene.rest().await;
     ensure(!other.is_finished(), "a task holds beside a rival")?;
     scene.stage(Stage::Waiting);
     let token = rival.token().get();
     well(SOON, "release", rival.release()).await?;
-    let other = within(IN_TROUBLE, "the other task", other).await?.expect("nobody panics");
+    let other = within(IN_TROUBLE, "the other task", other).await?.expect("no task panics");
     let other = other.map_err(|error| format!("the other task gets {error:?}"))?;
     ensure(other.token() > token, "a token that is no larger")?;
     drop((other, lock));
@@ -219,7 +219,7 @@ async fn passes_nothing_on(scene: &Scene) -> Result<(), String> {
     scene.nothing_is_left().await
 }
 
-/// Two permits of three beside somebody who has one, and waits for the other.
+/// Two permits of three beside a holder of one, and a wait for the other.
 async fn takes_several(scene: &Scene) -> Result<(), String> {
     let of = |client: &Client, path: &str| Semaphore::new(client, path, 3);
     let rival = of(&scene.rivals[0], &scene.path);
@@ -231,7 +231,7 @@ async fn takes_several(scene: &Scene) -> Result<(), String> {
     ensure(!ours.is_finished(), "four of three")?;
     scene.stage(Stage::Waiting);
     well(SOON, "release", theirs.release()).await?;
-    let ours = within(IN_TROUBLE, "two of three", ours).await?.expect("nobody panics");
+    let ours = within(IN_TROUBLE, "two of three", ours).await?.expect("no task panics");
     let ours = ours.map_err(|error| format!("two of three: {error:?}"))?;
     scene.stage(Stage::Held);
     let one = well(SOON, "the third", rival.acquire()).await?;

@@ -103,7 +103,7 @@ impl Copy<'_> {
                 (state, connected) = (session.state(), Instant::now());
                 continue;
             }
-            // What has changed before the connection was made is read by whoever follows on it; news of anything else
+            // What has changed before the connection was made is read by followers on it; news of anything else
             // may be as late as troubles make it.
             let missed = changed < connected;
             let late = changed.max(connected).elapsed() > SOON;

@@ -68,7 +68,7 @@ pub(crate) fn plays() -> impl Iterator<Item = Play> {
 
 type Granted = Result<Box<dyn Hold>, AcquireError>;
 
-/// Somebody who asks, beside everything else.
+/// An additional contender, beside everything else.
 struct Asker(JoinHandle<Granted>);
 
 impl Asker {
@@ -76,12 +76,12 @@ impl Asker {
         self.0.is_finished()
     }
 
-    /// It has to wait as long as somebody else holds.
+    /// It has to wait as long as another client holds.
     async fn must_wait(&mut self, who: &str) -> Result<(), String> {
         if !self.is_done() {
             return Ok(());
         }
-        let answer = (&mut self.0).await.expect("nobody panics");
+        let answer = (&mut self.0).await.expect("no task panics");
         let answer = answer.map_or_else(|error| format!("{error:?}"), |_| "a grant".to_owned());
         Err(format!("{who} gets {answer} while somebody else holds"))
     }
@@ -89,7 +89,7 @@ impl Asker {
     /// What was asked for, which is to be had by now.
     async fn granted(self, who: &str, time: Duration) -> Result<Box<dyn Hold>, String> {
         let granted = within(time, &format!("a grant for {who}"), self.0).await?;
-        granted.expect("nobody panics").map_err(|error| format!("{who} gets {error:?}"))
+        granted.expect("no task panics").map_err(|error| format!("{who} gets {error:?}"))
     }
 }
 
@@ -117,7 +117,7 @@ async fn released(held: Box<dyn Hold>, who: &str) -> Result<(), String> {
     released.map_err(|error| format!("the release of {who} ends with {error:?}"))
 }
 
-/// The subject waits behind somebody else, and somebody waits behind it.
+/// The subject waits behind one client, and another waits behind it.
 async fn waits(scene: &Scene, row: Row) -> Result<(), String> {
     let first = scene.rival_asks(row, 0).granted("the first", SOON).await?;
     scene.stage(Stage::Acquiring);
@@ -218,7 +218,7 @@ async fn holds(scene: &Scene, row: Row, hears: Hears) -> Result<(), String> {
         Hears::Deletion | Hears::DeletionWhenAsked => delete(scene, &subject).await?,
     }
     let told = match listener {
-        Some(listener) => within(SOON, "word of it", listener).await?.expect("nobody panics"),
+        Some(listener) => within(SOON, "word of it", listener).await?.expect("no task panics"),
         None => {
             let knows = async {
                 while !matches!(subject.status(), Status::Lost(_)) {
@@ -255,7 +255,7 @@ async fn holds(scene: &Scene, row: Row, hears: Hears) -> Result<(), String> {
     if expired { Ok(()) } else { scene.once_more(row).await }
 }
 
-/// Somebody asks for it back.
+/// Another client requests it back.
 async fn ask_back(scene: &Scene, token: i64) -> Result<(), String> {
     let queue = Queue::new(&scene.rivals[1], &scene.path);
     let contenders = queue.contenders().await.map_err(|error| error.to_string())?;
@@ -264,7 +264,7 @@ async fn ask_back(scene: &Scene, token: i64) -> Result<(), String> {
     queue.revoke(holder).await.map(drop).map_err(|error| format!("{error:?}"))
 }
 
-/// Somebody deletes what it stands and falls with.
+/// Another client deletes the node that it depends on.
 async fn delete(scene: &Scene, held: &Arc<dyn Hold>) -> Result<(), String> {
     let mut paths = held.paths();
     if paths.is_empty() {
@@ -281,7 +281,7 @@ async fn delete_all(client: &Client, paths: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The subject waits behind somebody else, until it does not want to any more.
+/// The subject waits behind another client, until it gives up.
 async fn gives_up(scene: &Scene, row: Row) -> Result<(), String> {
     let first = scene.rival_asks(row, 0).granted("the first", SOON).await?;
     scene.stage(Stage::Acquiring);

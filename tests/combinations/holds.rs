@@ -133,7 +133,7 @@ impl Hold for LeaderLatch {
         Self::token(self).map_or(0, FencingToken::get)
     }
     fn paths(&self) -> Vec<String> {
-        // Nobody else's node bears the token.
+        // No other client's node bears the token.
         Vec::new()
     }
     fn status(&self) -> Status {

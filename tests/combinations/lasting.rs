@@ -69,7 +69,7 @@ async fn subject_holds(scene: &Scene) -> Result<DurableGuard, String> {
     Ok(subject)
 }
 
-/// Neither a grant nor a place in the queue, of anybody.
+/// Neither a grant nor a place in the queue, of any client.
 async fn nothing_is_left(scene: &Scene) -> Result<(), String> {
     scene.stage(Stage::After);
     scene.nothing_is_left().await?;
@@ -88,7 +88,7 @@ async fn nothing_is_left(scene: &Scene) -> Result<(), String> {
     })
 }
 
-/// The subject waits behind somebody else, and somebody waits behind it.
+/// The subject waits behind one client, and another waits behind it.
 async fn waits(scene: &Scene) -> Result<(), String> {
     let first = first_holds(scene).await?;
     scene.stage(Stage::Acquiring);
@@ -160,7 +160,7 @@ async fn gives_up(scene: &Scene) -> Result<(), String> {
     nothing_is_left(scene).await
 }
 
-/// Somebody takes it away by hand.
+/// An operator evicts it.
 async fn hears(scene: &Scene) -> Result<(), String> {
     let subject = subject_holds(scene).await?;
     scene.rest().await;
@@ -177,7 +177,7 @@ async fn hears(scene: &Scene) -> Result<(), String> {
     nothing_is_left(scene).await
 }
 
-/// Its session is ended by the servers, and nobody carries on.
+/// Its session is ended by the servers, and nothing carries on.
 async fn dies(scene: &Scene) -> Result<(), String> {
     let subject = subject_holds(scene).await?;
     let first = asks(&scene.rivals[0], scene, "first");

@@ -135,7 +135,7 @@ fn promises_hold_in_every_combination() {
     let table = Mutex::new(Table::default());
     let record = |cell: &Cell<'_>, outcome: &Outcome| {
         if choice.is_meant(&cell.to_string()) {
-            table.lock().expect("nobody panics").record(cell, outcome);
+            table.lock().expect("no task panics").record(cell, outcome);
         }
     };
     let plays = plays();
@@ -147,9 +147,9 @@ fn promises_hold_in_every_combination() {
         let mut requests = outcome.met.requests;
         requests.sort_unstable();
         let mut cells = choice.troubled(cell, &requests);
-        troubled.lock().expect("nobody panics").append(&mut cells);
+        troubled.lock().expect("no task panics").append(&mut cells);
     });
-    let troubled = troubled.into_inner().expect("nobody panics");
+    let troubled = troubled.into_inner().expect("no task panics");
     each(&troubled, |cell| {
         let outcome = play(cell);
         record(cell, &outcome);
@@ -157,7 +157,7 @@ fn promises_hold_in_every_combination() {
             record(&doubled, &play(&doubled));
         }
     });
-    let table = table.into_inner().expect("nobody panics");
+    let table = table.into_inner().expect("no task panics");
     println!("{table}");
     table.judge();
 }

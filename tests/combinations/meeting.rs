@@ -46,7 +46,7 @@ async fn barrier_waits(scene: &Scene) -> Result<(), String> {
     scene.rest().await;
     ensure(!waits.is_done(), "the wait ends at a barrier that is set")?;
     scene.stage(Stage::Waiting);
-    // What somebody writes there is no sign.
+    // What another client writes there is no sign.
     well(SOON, "a write", scene.rivals[0].set(&path, b"still")).await?;
     scene.rest().await;
     ensure(!waits.is_done(), "the wait ends at a barrier that is set")?;
@@ -176,7 +176,7 @@ async fn double_barrier_given_up(scene: &Scene) -> Result<(), String> {
     scene.nothing_is_left().await
 }
 
-/// Tells what it is told.
+/// Prints what it is given.
 fn names(members: Result<Vec<GroupMember>, ReadError>) -> Result<Vec<Bytes>, ReadError> {
     Ok(members?.into_iter().map(|member| member.data).collect())
 }

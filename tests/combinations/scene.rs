@@ -1,4 +1,4 @@
-//! Who takes part in a play, and what they can rely on.
+//! The participants of a play, and what they can rely on.
 
 use std::{fmt::Debug, future::Future, sync::Mutex, time::Duration};
 
@@ -20,7 +20,7 @@ pub(crate) const SUBJECT: Name = "subject";
 const RIVALS: [Name; 2] = ["first", "second"];
 const KEEPER: Name = "keeper";
 
-/// Of everybody's session.
+/// Of every session.
 pub(crate) const SESSION_TIMEOUT: Duration = Duration::from_secs(12);
 
 /// What requests have if they have a bound: more than a round trip, less than any trouble.
@@ -40,7 +40,7 @@ pub(crate) struct Scene {
     pub(crate) subject: Client,
     /// Others who want the same, one after the other.
     pub(crate) rivals: [Client; 2],
-    /// Somebody who looks, and interferes.
+    /// An observer who also interferes.
     pub(crate) keeper: Client,
     /// Where it all takes place.
     pub(crate) path: String,
@@ -103,7 +103,7 @@ impl Scene {
 
     /// Leaves something to chance.
     pub(crate) fn draw<T>(&self, draw: impl FnOnce(&mut Rng) -> T) -> T {
-        draw(&mut self.rng.lock().expect("nobody panics"))
+        draw(&mut self.rng.lock().expect("no task panics"))
     }
 
     /// From here on the requests of the subject are those of this stage.
@@ -175,7 +175,7 @@ impl<T: Send + 'static> Beside<T> {
 
 impl<T, E: Debug> Beside<Result<T, E>> {
     pub(crate) async fn done(mut self, time: Duration, what: &str) -> Result<T, String> {
-        let done = within(time, what, &mut self.0).await?.expect("nobody panics");
+        let done = within(time, what, &mut self.0).await?.expect("no task panics");
         done.map_err(|error| format!("{what} ends with {error:?}"))
     }
 }
@@ -209,7 +209,7 @@ pub(crate) fn ensure(holds: bool, otherwise: &str) -> Result<(), String> {
     if holds { Ok(()) } else { Err(otherwise.to_owned()) }
 }
 
-/// How somebody connects.
+/// How a client connects.
 fn options(network: &Network, name: Name, root: &str, rng: &mut Rng) -> ConnectOptions {
     ConnectOptions::new(&format!("server{root}"))
         .expect("it is one")
@@ -224,7 +224,7 @@ async fn connect(network: &Network, name: Name, root: &str, rng: &mut Rng) -> Cl
 }
 
 impl Way {
-    /// For whoever makes clients of their own from it.
+    /// For tests that make clients of their own from it.
     fn apply(self, options: ConnectOptions) -> ConnectOptions {
         match self {
             Self::Default | Self::FailFast => options,

@@ -10,7 +10,7 @@ use crate::{
 /// Cells that may miss their trouble, of a thousand.
 const MISSED_MAX: usize = 10;
 
-/// Broken promises that are told of in full.
+/// Violated invariants that are reported in full.
 const TOLD_MAX: usize = 200;
 
 /// Cells that had the trouble they were to have, and how many of them broke a promise.

@@ -125,7 +125,7 @@ pub(crate) struct Met {
     pub(crate) followed: Vec<Point>,
 }
 
-/// Whoever decides what goes wrong. Clones are of the same.
+/// Decides what goes wrong. Clones share the decision.
 #[derive(Clone, Debug)]
 pub(crate) struct Drill(Arc<Mutex<State>>);
 

@@ -275,7 +275,7 @@ async fn told(zk: &Client, name: &str) -> Result<Outcome, Error> {
             config?;
         }
         "reconfiguration" => {
-            // A standalone server has nobody to join.
+            // A standalone server has no other member to join.
             let refused = zk.reconfig().leave(1).await.expect_err("nobody can leave");
             return match refused.rejection() {
                 Some(Rejection::Unimplemented) | None => Err(refused.into()),

@@ -38,7 +38,7 @@ fn assert_none(differences: &[Difference], of: &str) {
 }
 
 #[test]
-fn what_real_servers_did_is_what_the_in_process_server_does() {
+fn in_process_server_matches_recordings() {
     for golden in goldens() {
         let Golden { version, number, batch, records } = golden;
         let ours = batch.play(&mut Memory::new(batch.setup.ensemble()));
@@ -47,7 +47,7 @@ fn what_real_servers_did_is_what_the_in_process_server_does() {
 }
 
 #[test]
-fn two_thousand_sequences_are_kept_of_each_release() {
+fn each_release_has_two_thousand_recordings() {
     for release in [Release::V3_8, Release::V3_9] {
         let of = |golden: &Golden| golden.batch.setup.release == release;
         let kept: usize =
@@ -58,7 +58,7 @@ fn two_thousand_sequences_are_kept_of_each_release() {
 
 /// A comparison of answers that never vary would prove nothing.
 #[test]
-fn what_is_kept_shows_every_answer_that_a_standalone_server_gives() {
+fn recordings_cover_every_standalone_answer() {
     const ANSWERS: [&str; 22] = [
         " Ok",
         " NoNode",
@@ -115,12 +115,12 @@ fn compare_live(release: Release) {
 }
 
 #[test]
-fn twenty_thousand_operations_come_to_the_same_on_a_real_3_8() {
+fn random_operations_match_a_real_3_8() {
     compare_live(Release::V3_8);
 }
 
 #[test]
-fn twenty_thousand_operations_come_to_the_same_on_a_real_3_9() {
+fn random_operations_match_a_real_3_9() {
     compare_live(Release::V3_9);
 }
 
@@ -153,11 +153,11 @@ fn compare_mortals(release: Release) {
 }
 
 #[test]
-fn sessions_that_expire_take_the_same_with_them_on_a_real_3_8() {
+fn expiry_matches_a_real_3_8() {
     compare_mortals(Release::V3_8);
 }
 
 #[test]
-fn sessions_that_expire_take_the_same_with_them_on_a_real_3_9() {
+fn expiry_matches_a_real_3_9() {
     compare_mortals(Release::V3_9);
 }

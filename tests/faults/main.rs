@@ -73,7 +73,7 @@ impl Queue {
         }
     }
 
-    /// Waits for everybody, and looks at what they have left.
+    /// Waits for all contenders, and looks at what they have left.
     async fn finish(mut self, servers: &str) {
         while let Some(contender) = self.contenders.join_next().await {
             contender.unwrap();
@@ -107,12 +107,12 @@ async fn killed_standalone(release: Release) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_3_8_server_killed_and_restarted_under_a_queue_costs_nobody_the_lock() {
+async fn queue_survives_restart_of_a_3_8_server() {
     timeout(PATIENCE, killed_standalone(Release::V3_8)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_3_9_server_killed_and_restarted_under_a_queue_costs_nobody_the_lock() {
+async fn queue_survives_restart_of_a_3_9_server() {
     timeout(PATIENCE, killed_standalone(Release::V3_9)).await.unwrap();
 }
 
@@ -134,18 +134,18 @@ async fn killed_leader(release: Release) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_leader_of_three_3_8_servers_killed_under_a_queue_costs_nobody_the_lock() {
+async fn queue_survives_loss_of_a_3_8_leader() {
     timeout(PATIENCE, killed_leader(Release::V3_8)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_leader_of_three_3_9_servers_killed_under_a_queue_costs_nobody_the_lock() {
+async fn queue_survives_loss_of_a_3_9_leader() {
     timeout(PATIENCE, killed_leader(Release::V3_9)).await.unwrap();
 }
 
 /// The servers cannot tell the holder: the holder must know by its own clock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_holder_whose_servers_stay_away_counts_its_lock_as_lost_when_the_lease_runs_out() {
+async fn lease_of_an_unreachable_holder_runs_out() {
     let server = Server::start(Release::V3_9).await.unwrap();
     let options = ConnectOptions::new(&server.connect_string()).unwrap();
     let zk = options.session_timeout(Duration::from_secs(1)).connect().await.unwrap();

@@ -1,4 +1,4 @@
-//! Requests that cost the connection: found out, named, and nobody else's trouble. And those that are only unlucky, which
+//! Requests that cost the connection: identified, named, and harmless to others. And those that are only unlucky, which
 //! are not blamed.
 
 use std::time::{Duration, Instant};
@@ -78,13 +78,13 @@ async fn one_is_too_long(proxy: &Proxy) {
 }
 
 #[tokio::test]
-async fn a_request_too_long_for_the_server_fails_by_name() {
+async fn oversized_request_fails_by_name() {
     let server = taking(LEN_MAX).await;
     one_is_too_long(server.proxy()).await;
 }
 
 #[tokio::test]
-async fn a_request_too_long_for_a_3_9_server_fails_by_name() {
+async fn oversized_request_fails_by_name_on_3_9() {
     let server = Server::builder()
         .release(Release::V3_9)
         .property("jute.maxbuffer", LEN_MAX.to_string())
@@ -97,7 +97,7 @@ async fn a_request_too_long_for_a_3_9_server_fails_by_name() {
 
 /// Short ones too, if there is something in them that servers fail over; that takes more evidence.
 #[tokio::test]
-async fn a_short_request_that_servers_fail_over_is_found_among_many() {
+async fn poisonous_short_request_is_isolated() {
     let server = TestServer::start().await.unwrap();
     let zk = connect(server.proxy()).await;
     let _rule = server.on(Match::request(OpCode::GET_DATA).path("/poison")).cut();
@@ -115,9 +115,9 @@ async fn a_short_request_that_servers_fail_over_is_found_among_many() {
     zk.close().await.unwrap();
 }
 
-/// Watches that are more than a server takes at once are told in smaller batches.
+/// Watches that are more than a server takes at once are restored in smaller batches.
 #[tokio::test]
-async fn watches_too_many_for_one_request_are_restored_all_the_same() {
+async fn watches_are_restored_in_smaller_batches() {
     let server = taking(20_000).await;
     let zk = connect(server.proxy()).await;
     let watched: Vec<_> = (0..1_500)
@@ -137,7 +137,7 @@ async fn watches_too_many_for_one_request_are_restored_all_the_same() {
 
 /// Connections that end at random, many of them with requests under way: every read is answered.
 #[tokio::test]
-async fn no_request_is_blamed_for_connections_that_end_at_random() {
+async fn random_connection_loss_fails_no_request() {
     let server = TestServer::start().await.unwrap();
     let zk = connect(server.proxy()).await;
     zk.create("/long", &[7; 100_000]).await.unwrap();

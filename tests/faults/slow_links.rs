@@ -55,7 +55,7 @@ async fn listed(proxy: &Proxy, session_timeout: Duration, rate: u64, count: usiz
 }
 
 #[tokio::test]
-async fn a_listing_that_takes_longer_than_the_session_lives_comes_over_a_slow_link() {
+async fn listing_may_outlast_the_session_timeout() {
     let server = TestServer::start().await.unwrap();
     let session_timeout = Duration::from_secs(1);
     let took = listed(server.proxy(), session_timeout, 40_000, 3_000).await;
@@ -63,7 +63,7 @@ async fn a_listing_that_takes_longer_than_the_session_lives_comes_over_a_slow_li
 }
 
 #[tokio::test]
-async fn a_3_9_server_is_listed_at_25_kilobytes_in_a_second() {
+async fn server_3_9_is_listed_at_25_kb_per_second() {
     let server = Server::start(Release::V3_9).await.unwrap();
     let proxy = Proxy::start(server.addr()).await.unwrap();
     let took = listed(&proxy, Duration::from_secs(10), 25_000, NODES).await;
@@ -73,7 +73,7 @@ async fn a_3_9_server_is_listed_at_25_kilobytes_in_a_second() {
 
 /// What leaves slowly: writes, with pings behind them.
 #[tokio::test]
-async fn writes_that_take_long_to_leave_arrive_over_a_slow_link() {
+async fn slow_outbound_writes_arrive() {
     let server = TestServer::start().await.unwrap();
     let proxy = server.proxy();
     let options = ConnectOptions::new(&proxy.connect_string()).unwrap();

@@ -79,7 +79,7 @@ targets! {
 }
 
 #[test]
-fn saved_inputs_are_few_and_belong_to_a_target() {
+fn saved_inputs_are_few_and_have_a_target() {
     let mut bytes = 0;
     for folder in fs::read_dir(saved()).expect("there are inputs") {
         let folder = folder.expect("a folder");

@@ -26,12 +26,12 @@ fn check(why: &str, expected: &[&str]) {
     for expected in expected {
         assert!(why.contains(expected), "{expected} not in {why}");
     }
-    // What every text of the library begins with, and what nobody wants to know.
+    // What every text of the library begins with, and what says nothing.
     assert!(!why.contains("Unspecified GSS failure"), "{why}");
 }
 
 #[tokio::test]
-async fn those_without_a_ticket_are_told_why() {
+async fn missing_ticket_is_a_typed_fault() {
     let world = World::of(RELEASES[1]).await;
     let addr = world.address();
     let nobody = world.cache();
@@ -54,7 +54,7 @@ async fn those_without_a_ticket_are_told_why() {
 }
 
 #[tokio::test]
-async fn servers_that_the_realm_does_not_know_are_not_believed() {
+async fn servers_outside_the_realm_are_rejected() {
     let world = World::of(RELEASES[1]).await;
     let ann = world.logged_in("ann").await;
     let addr = world.address();
@@ -72,7 +72,7 @@ async fn servers_that_the_realm_does_not_know_are_not_believed() {
 }
 
 #[tokio::test]
-async fn realms_that_nobody_knows_are_told_from_those_that_nobody_answers_for() {
+async fn unknown_realm_is_no_unreachable_kdc() {
     let world = World::of(RELEASES[1]).await;
     let keytab = world.kdc.keytab(&["ann"]).await.unwrap();
     let empty = world.cache();
@@ -94,7 +94,7 @@ async fn realms_that_nobody_knows_are_told_from_those_that_nobody_answers_for() 
 }
 
 #[tokio::test]
-async fn a_centre_that_says_nothing_holds_up_neither_the_deadline_nor_the_end_of_the_process() {
+async fn silent_kdc_delays_no_deadline_or_exit() {
     let world = World::of(RELEASES[1]).await;
     let ann = world.logged_in("ann").await;
     world.kdc.pause().unwrap();
@@ -119,7 +119,7 @@ async fn a_centre_that_says_nothing_holds_up_neither_the_deadline_nor_the_end_of
 }
 
 #[tokio::test]
-async fn a_server_without_a_ticket_is_left_for_one_with() {
+async fn server_without_ticket_is_passed_over() {
     for release in RELEASES {
         let world = World::of(release).await;
         let other = world.kdc.service("zookeeper/127.0.0.1").await.unwrap();
@@ -138,11 +138,11 @@ async fn a_server_without_a_ticket_is_left_for_one_with() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_read_the_ticket_refuses_it() {
+async fn server_unable_to_read_the_ticket_refuses() {
     for release in RELEASES {
         let world = World::of(release).await;
         let ann = world.logged_in("ann").await;
-        // Nobody has told the server of its new key.
+        // The server does not know of its new key.
         world.kdc.keytab(&[SERVICE]).await.unwrap();
         let why = why_not(&world, &ann, &[&world.address()]).await;
         check(&why, &["Sasl(Refused)"]);
@@ -152,7 +152,7 @@ async fn a_server_that_cannot_read_the_ticket_refuses_it() {
 }
 
 #[tokio::test]
-async fn a_server_without_kerberos_is_not_taken_for_one_that_is_satisfied() {
+async fn server_without_kerberos_is_no_success() {
     for release in RELEASES {
         let world = World::of(release).await;
         let ann = world.logged_in("ann").await;
@@ -163,7 +163,7 @@ async fn a_server_without_kerberos_is_not_taken_for_one_that_is_satisfied() {
 }
 
 #[tokio::test]
-async fn a_server_that_only_pretends_gets_no_session() {
+async fn pretending_server_gets_no_session() {
     let kdc = Kdc::start().await.unwrap();
     let keytab = kdc.keytab(&["ann", SERVICE]).await.unwrap();
     let garbage: Says = |_| Some((ErrorCode::OK, Some(Bytes::from_static(b"\x60\x00garbage"))));

@@ -6,7 +6,7 @@ use zk_testkit::proxy::{Direction, Proxy};
 use crate::world::{LONG, Process, RELEASES, World, named};
 
 #[tokio::test]
-async fn servers_know_us_by_our_principals_on_every_connection() {
+async fn principal_is_known_on_every_connection() {
     for release in RELEASES {
         let world = World::of(release).await;
         let proxy = Proxy::start(world.server.addr()).await.unwrap();
@@ -36,7 +36,7 @@ async fn servers_know_us_by_our_principals_on_every_connection() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_gone_on_with_is_proved_again() {
+async fn resumed_session_authenticates_again() {
     for release in RELEASES {
         let world = World::of(release).await;
         let ann = world.logged_in("ann").await;
@@ -48,7 +48,7 @@ async fn a_session_that_is_gone_on_with_is_proved_again() {
 }
 
 #[tokio::test]
-async fn keys_do_as_well_as_tickets_and_of_several_one_can_be_chosen() {
+async fn keytab_works_and_principal_can_be_chosen() {
     for release in RELEASES {
         let world = World::of(release).await;
         let keytab = world.kdc.keytab(&["ann", "bob/admin"]).await.unwrap();
@@ -64,11 +64,11 @@ async fn keys_do_as_well_as_tickets_and_of_several_one_can_be_chosen() {
 }
 
 #[tokio::test]
-async fn servers_need_not_be_called_as_in_the_connection_string() {
+async fn server_principal_may_be_overridden() {
     for release in RELEASES {
         let world = World::of(release).await;
         let cache = world.logged_in("ann").await;
-        // By its address nobody knows it.
+        // Its address has no principal.
         let addr = world.server.connect_string();
         for args in [
             &["--server-principal", "zookeeper/localhost", &addr][..],
@@ -83,7 +83,7 @@ async fn servers_need_not_be_called_as_in_the_connection_string() {
 }
 
 #[tokio::test]
-async fn a_session_outlives_its_ticket_and_goes_on_with_the_next_one() {
+async fn session_outlives_its_ticket() {
     for release in RELEASES {
         let world = World::of(release).await;
         let proxy = Proxy::start(world.server.addr()).await.unwrap();

@@ -17,13 +17,13 @@ use zk_tests::interop::{
 /// What starts our contenders.
 const ZK_INTEROP: &str = env!("CARGO_BIN_EXE_zk-interop");
 
-/// Short, so that those who die in the queue do not hold it up for long.
+/// Short, so that contenders that die in the queue do not hold it up for long.
 const SESSION: Duration = Duration::from_secs(2);
 
 /// On a machine that is busy with other things.
 const EXTRA_TIME: Duration = Duration::from_secs(60);
 
-/// Everybody gets its turn, but who has just been killed is away for a while, and JVMs for longer.
+/// Every contender gets its turn, but a killed one is away for a while, and JVMs for longer.
 const DEMANDS: Demands =
     Demands { entered_min: 100, share_min: 10.0, pause_max: Duration::from_secs(30) };
 
@@ -65,23 +65,23 @@ async fn curator_kazoo_and_we_exclude_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readers_and_writers_of_curator_and_ours_respect_each_other_and_their_downgrades() {
+async fn rw_locks_interoperate_with_curator() {
     shared(Scenario::ReadWrite, 10).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn curator_and_we_never_have_more_leases_than_there_are() {
+async fn permits_shared_with_curator_stay_bounded() {
     shared(Scenario::Semaphore, 8).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_leads_at_a_time_and_the_lead_goes_from_curator_to_us_and_back() {
+async fn leadership_alternates_with_curator() {
     shared(Scenario::Leader, 8).await;
 }
 
-/// The register notices: here is somebody who does not wait.
+/// The register reports it: a contender that does not wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_contender_that_does_not_wait_is_noticed() {
+async fn contender_ignoring_the_queue_is_reported() {
     let violations = violations_of(&[Party::Ours, Party::Impatient]).await;
     let overlaps = violations.iter().filter(|one| matches!(one, Violation::Overlap { .. }));
     assert!(overlaps.clone().count() > 0, "{violations:?}");
@@ -92,7 +92,7 @@ async fn a_contender_that_does_not_wait_is_noticed() {
 
 /// Two programs that follow their manuals, on one path.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kazoo_as_it_is_and_curator_do_not_see_each_other() {
+async fn plain_kazoo_and_curator_do_not_exclude() {
     let violations = violations_of(&[Party::Curator, Party::KazooAsIs]).await;
     assert!(
         violations.iter().any(|one| matches!(one, Violation::Overlap { .. })),
@@ -103,7 +103,7 @@ async fn kazoo_as_it_is_and_curator_do_not_see_each_other() {
 async fn violations_of(parties: &[Party]) -> Vec<Violation> {
     let mut options = Options::new(Scenario::Exclusive, Duration::from_secs(2));
     (options.parties, options.session, options.faults) = (parties.to_vec(), SESSION, false);
-    // Long enough for anybody else to come in.
+    // Long enough for any other contender to come in.
     options.hold = Duration::from_millis(20);
     let report = report(&options).await;
     assert!(!report.failures(DEMANDS).is_empty());
@@ -172,7 +172,7 @@ fn contender(party: Party, servers: &str, path: &str, register: &Register) -> Co
 
 /// A finding about Curator 5.9.0, and that the register notices it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_downgrade_of_curator_s_goes_on_in_the_next_session_and_jumps_in() {
+async fn curator_downgrade_outlives_its_session() {
     let (_turn, (tools, ensemble)) = world().await;
     let pair = Pair::start(tools, ensemble, "/interop-curator-downgrades").await;
     pair.stop_in_downgrade(Party::Curator).await;
@@ -180,7 +180,7 @@ async fn a_downgrade_of_curator_s_goes_on_in_the_next_session_and_jumps_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_downgrade_of_ours_ends_with_its_session() {
+async fn our_downgrade_ends_with_its_session() {
     let (_turn, (tools, ensemble)) = world().await;
     let pair = Pair::start(tools, ensemble, "/interop-we-downgrade").await;
     pair.stop_in_downgrade(Party::Ours).await;
@@ -191,9 +191,9 @@ async fn a_downgrade_of_ours_ends_with_its_session() {
     assert_eq!(pair.register.counts().await.violations, 0);
 }
 
-/// Nobody is left running when a test is killed, even if it is in the middle of waiting.
+/// No process is left running when a test is killed, even if it is in the middle of waiting.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_contender_ends_with_the_process_that_started_it() {
+async fn contender_ends_with_its_parent_process() {
     let (_turn, (tools, _)) = world().await;
     let logs = tempfile::tempdir().unwrap();
     for party in [Party::Ours, Party::Curator, Party::Kazoo] {

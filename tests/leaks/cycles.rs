@@ -55,7 +55,7 @@ fn run<T>(runtime: &Runtime, work: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn nothing_grows_from_one_session_to_the_next() {
+fn nothing_grows_from_session_to_session() {
     // Of one thread, in which the driver and the server run too: memory is counted by thread.
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let (server, tasks) = run(&runtime, async {

@@ -1,4 +1,4 @@
-//! Barriers: nobody goes on too early, and nobody waits for ever.
+//! Barriers: no participant goes on too early, and none waits for ever.
 
 use std::time::Duration;
 
@@ -12,9 +12,7 @@ use zk_tests::test_with;
 use crate::support::{Stage, emptied, joined, on_each_release, ops, within};
 
 #[test_with(on_each_release)]
-async fn those_who_wait_at_a_barrier_go_on_when_it_is_removed_and_others_need_not_wait(
-    stage: Stage,
-) {
+async fn removal_lets_all_barrier_waiters_pass(stage: Stage) {
     let path = stage.path("missing/barrier");
     let (proxy, zk) = stage.proxied().await;
     let (ours, theirs) = (Barrier::new(&zk, &path), Barrier::new(&stage.outsider, &path));
@@ -41,11 +39,9 @@ async fn those_who_wait_at_a_barrier_go_on_when_it_is_removed_and_others_need_no
     assert_eq!(ours.wait().await.unwrap_err(), ended);
 }
 
-/// What was between is not seen by who is away, but that something was.
+/// A disconnected client does not see what was between, but that something was.
 #[test_with(on_each_release)]
-async fn whoever_waits_goes_on_even_if_the_barrier_is_set_again_while_the_connection_is_lost(
-    stage: Stage,
-) {
+async fn waiter_passes_barrier_set_again_offline(stage: Stage) {
     let path = stage.path("again");
     let (proxy, zk) = stage.proxied().await;
     let theirs = Barrier::new(&stage.outsider, &path);
@@ -64,7 +60,7 @@ async fn whoever_waits_goes_on_even_if_the_barrier_is_set_again_while_the_connec
 }
 
 #[test_with(on_each_release)]
-async fn a_removal_whose_reply_is_lost_does_not_remove_what_was_set_since(stage: Stage) {
+async fn removal_in_doubt_spares_a_later_barrier(stage: Stage) {
     let path = stage.path("lost-reply");
     let (proxy, zk) = stage.proxied().await;
     let (ours, theirs) = (Barrier::new(&zk, &path), Barrier::new(&stage.outsider, &path));
@@ -107,9 +103,7 @@ async fn still_wait<T>(clients: &[Client], waiting: &[JoinHandle<T>]) -> bool {
 }
 
 #[test_with(on_each_release)]
-async fn entering_costs_three_requests_in_one_round_trip_and_one_more_for_all_but_the_last(
-    stage: Stage,
-) {
+async fn entering_request_counts(stage: Stage) {
     let path = stage.existing("counts").await;
     let (proxy, zk) = stage.proxied().await;
     let first = DoubleBarrier::new(&zk, &path, 2);
@@ -136,7 +130,7 @@ async fn entering_costs_three_requests_in_one_round_trip_and_one_more_for_all_bu
 /// Scenario 67: lost connections, changes that mean nothing, and the sign of a round whose participants have
 /// died.
 #[test_with(on_each_release)]
-async fn nobody_enters_before_all_are_there_whatever_happens_while_they_wait(stage: Stage) {
+async fn enter_waits_for_all_participants(stage: Stage) {
     let path = stage.existing("early").await;
     let ready = format!("{path}/ready");
     stage.outsider.create(&ready, b"").await.unwrap();
@@ -175,7 +169,7 @@ async fn nobody_enters_before_all_are_there_whatever_happens_while_they_wait(sta
 
 /// The sign of a dead round stands while the next one comes together.
 #[test_with(on_each_release)]
-async fn all_enter_by_an_old_sign_that_is_given_anew(stage: Stage) {
+async fn stale_ready_node_is_renewed_for_all(stage: Stage) {
     let path = stage.existing("anew").await;
     stage.outsider.create(&format!("{path}/ready"), b"").await.unwrap();
     let zk = stage.client().await;
@@ -190,9 +184,7 @@ async fn all_enter_by_an_old_sign_that_is_given_anew(stage: Stage) {
 
 /// Scenario 67.
 #[test_with(on_each_release)]
-async fn whoever_does_not_wait_any_longer_leaves_no_node_and_whoever_is_removed_hears_of_it(
-    stage: Stage,
-) {
+async fn abandoned_entry_leaves_no_node(stage: Stage) {
     let path = stage.existing("timeout").await;
     let zk = stage.client().await;
     let barrier = DoubleBarrier::builder(&zk, &path).layout(Layout::Kazoo).build().of(2);
@@ -215,7 +207,7 @@ async fn whoever_does_not_wait_any_longer_leaves_no_node_and_whoever_is_removed_
 
 /// In every order of leaving; one dies instead, and the first one of all enters the next round at once.
 #[test_with(on_each_release)]
-async fn nobody_has_left_before_all_have_and_the_next_round_keeps_nobody(stage: Stage) {
+async fn leave_waits_for_all_participants(stage: Stage) {
     let path = stage.existing("leaving").await;
     let mut clients = Vec::new();
     let mut waiting = Vec::new();
@@ -251,7 +243,7 @@ async fn nobody_has_left_before_all_have_and_the_next_round_keeps_nobody(stage: 
 }
 
 #[test_with(on_each_release)]
-async fn one_that_does_not_wait_for_the_others_has_left(stage: Stage) {
+async fn impatient_participant_has_left(stage: Stage) {
     let path = stage.existing("impatient").await;
     let first = DoubleBarrier::new(&stage.outsider, &path, 2);
     let first = entering(&stage, &first, &path, 1).await;

@@ -24,7 +24,7 @@ fn connect(servers: &str) -> BlockingSession {
 }
 
 #[test_with(on_each_release)]
-async fn threads_exclude_each_other_and_leave_nothing_behind(stage: Stage) {
+async fn threads_exclude_and_leave_nothing_behind(stage: Stage) {
     let path = stage.existing("threads").await;
     let busy = Arc::new(AtomicBool::new(false));
     let threads: Vec<_> = (0..8)
@@ -49,7 +49,7 @@ async fn threads_exclude_each_other_and_leave_nothing_behind(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn a_guard_can_be_dropped_last_and_anywhere_and_its_node_goes(stage: Stage) {
+async fn last_guard_may_be_dropped_anywhere(stage: Stage) {
     let path = stage.existing("last").await;
     let (servers, of) = (stage.servers(), path.clone());
     let acquired = spawn_blocking(move || {
@@ -85,7 +85,7 @@ macro_rules! excludes {
 }
 
 #[test_with(on_each_release)]
-async fn every_lock_is_waited_for_in_threads_as_in_tasks(stage: Stage) {
+async fn every_lock_works_in_threads(stage: Stage) {
     let path = stage.existing("recipes").await;
     let servers = stage.servers();
     let done = spawn_blocking(move || {
@@ -109,7 +109,7 @@ async fn every_lock_is_waited_for_in_threads_as_in_tasks(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn readers_permits_and_barriers_are_waited_for_in_threads(stage: Stage) {
+async fn other_recipes_work_in_threads(stage: Stage) {
     let path = stage.existing("sides").await;
     let servers = stage.servers();
     let done = spawn_blocking(move || {
@@ -154,7 +154,7 @@ async fn readers_permits_and_barriers_are_waited_for_in_threads(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn leaders_members_and_holders_are_followed_in_threads(stage: Stage) {
+async fn followers_work_in_threads(stage: Stage) {
     let path = stage.existing("followed").await;
     let servers = stage.servers();
     let done = spawn_blocking(move || {

@@ -27,7 +27,7 @@ async fn nothing_left(zk: &Client, path: &str) {
 /// There is nothing to find, in one case because the create never came to the server and in the other
 /// because there is no such path.
 #[test_with(on_each_release)]
-async fn a_create_in_doubt_that_nobody_waits_for_is_not_sent_again(stage: Stage) {
+async fn abandoned_create_in_doubt_is_not_resent(stage: Stage) {
     let unseen = (stage.existing("unseen").await, Match::request(OpCode::CREATE2));
     let refused = (stage.path("nowhere"), Match::reply(OpCode::CREATE2));
     for (path, lost) in [unseen, refused] {
@@ -45,7 +45,7 @@ async fn a_create_in_doubt_that_nobody_waits_for_is_not_sent_again(stage: Stage)
 }
 
 #[test_with(on_each_release)]
-async fn an_acquire_can_be_dropped_in_the_poll_in_which_it_is_granted(stage: Stage) {
+async fn acquire_drops_in_the_granting_poll(stage: Stage) {
     let zk = stage.client().await;
     let path = stage.existing("granted").await;
     for _ in 0..TIMES {
@@ -62,9 +62,9 @@ async fn an_acquire_can_be_dropped_in_the_poll_in_which_it_is_granted(stage: Sta
     }
 }
 
-/// The news that the one in front is gone has arrived, and nobody looks at it any more.
+/// The event that the predecessor is gone has arrived, and is not polled for any more.
 #[test_with(on_each_release)]
-async fn an_acquire_can_be_dropped_between_the_news_of_its_grant_and_the_next_poll(stage: Stage) {
+async fn acquire_drops_between_grant_and_poll(stage: Stage) {
     let path = stage.existing("news").await;
     let (proxy, zk) = stage.proxied().await;
     for _ in 0..TIMES {
@@ -84,7 +84,7 @@ async fn an_acquire_can_be_dropped_between_the_news_of_its_grant_and_the_next_po
 }
 
 #[test_with(on_each_release)]
-async fn a_waiter_whose_time_is_over_leaves_the_queue_at_once_and_the_holder_alone(stage: Stage) {
+async fn timed_out_waiter_leaves_queue_and_holder(stage: Stage) {
     let zk = stage.client().await;
     let path = stage.existing("timed").await;
     let mut holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
@@ -103,7 +103,7 @@ async fn a_waiter_whose_time_is_over_leaves_the_queue_at_once_and_the_holder_alo
 
 /// One future that is polled again and again keeps its place, whatever else a loop does meanwhile.
 #[test_with(on_each_release)]
-async fn a_pinned_acquire_keeps_its_place_in_a_select_loop(stage: Stage) {
+async fn pinned_acquire_keeps_its_place_in_select(stage: Stage) {
     let path = stage.existing("select").await;
     let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
     let (proxy, zk) = stage.proxied().await;

@@ -1,4 +1,4 @@
-//! Requests of recipes, whatever the client was told and whatever befalls them.
+//! Requests of recipes, whatever the client's call options and whatever goes wrong.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{
 
 /// The place in the queue is the session's, and an outage is shorter than that.
 #[test_with(on_each_release)]
-async fn a_waiter_outlasts_an_outage_whatever_its_client_was_told(stage: Stage) {
+async fn waiter_outlasts_an_outage(stage: Stage) {
     for hasty in
         [CallOptions::new().timeout(Duration::from_millis(50)), CallOptions::new().fail_fast()]
     {
@@ -45,7 +45,7 @@ async fn a_waiter_outlasts_an_outage_whatever_its_client_was_told(stage: Stage) 
 
 /// What the connection string ends in is part of what is missing.
 #[test_with(on_each_release)]
-async fn a_chroot_that_is_missing_is_created_by_recipes(stage: Stage) {
+async fn missing_chroot_is_created_by_recipes(stage: Stage) {
     for chroot in ["one", "two/levels"] {
         let zk = stage.outsider.chrooted(&stage.path(chroot)).unwrap();
         for (lock, path) in [("/", stage.path(chroot)), ("/lock", stage.path(chroot) + "/lock")] {
@@ -81,9 +81,9 @@ async fn emptied_or_only(stage: &Stage, path: &str) {
     emptied(&stage.outsider, path).await;
 }
 
-/// The create reply is lost, and then the server is busy: nothing may stand that nobody knows of.
+/// The create reply is lost, and then the server is busy: no node may stay that no client knows of.
 #[test_with(on_each_release)]
-async fn a_simple_lock_leaves_nothing_behind_two_troubles(stage: Stage) {
+async fn simple_lock_survives_two_faults_cleanly(stage: Stage) {
     let path = stage.path("orphan");
     let (proxy, zk) = stage.proxied().await;
     let created = |frame: &zk_testkit::proxy::Frame| {
@@ -102,7 +102,7 @@ async fn a_simple_lock_leaves_nothing_behind_two_troubles(stage: Stage) {
 
 /// The waiter of the first article: it asks once whether the node exists, and waits for its end.
 #[test_with(on_each_release)]
-async fn who_listens_once_hears_that_a_simple_lock_is_free(stage: Stage) {
+async fn one_shot_watcher_sees_simple_lock_freed(stage: Stage) {
     let path = stage.path("once");
     let guard = within(SimpleLock::new(&stage.outsider, &path).acquire()).await.unwrap();
     let theirs = stage.client().await;
@@ -123,7 +123,7 @@ async fn who_listens_once_hears_that_a_simple_lock_is_free(stage: Stage) {
 
 /// One error for all, and it names what the caller has written.
 #[test_with(on_each_release)]
-async fn a_slash_at_the_end_is_one_error_that_names_the_path(stage: Stage) {
+async fn trailing_slash_error_names_the_path(stage: Stage) {
     let path = stage.path("slash/");
     let expected: PathError = path.parse::<zk_client::path::ZkPath>().unwrap_err();
     let zk = &stage.outsider;
@@ -148,7 +148,7 @@ async fn a_slash_at_the_end_is_one_error_that_names_the_path(stage: Stage) {
 
 /// It is the user's request: late or refused, as the user said.
 #[test_with(on_each_release)]
-async fn a_transaction_of_a_guard_is_made_as_its_client_was_told(stage: Stage) {
+async fn guard_transaction_keeps_client_options(stage: Stage) {
     let path = stage.path("told");
     let (proxy, zk) = stage.proxied().await;
     let limit = Duration::from_millis(50);

@@ -11,7 +11,7 @@ use zk_tests::test_with;
 use crate::support::{Stage, emptied, on_each_release, options_for, within};
 
 #[test_with(on_each_release)]
-async fn locks_whose_guards_were_dropped_are_free_when_close_has_returned(stage: Stage) {
+async fn dropped_guards_are_released_before_close(stage: Stage) {
     let path = stage.existing("dropped").await;
     let simple = stage.path("simple");
     let zk = stage.client().await;
@@ -24,7 +24,7 @@ async fn locks_whose_guards_were_dropped_are_free_when_close_has_returned(stage:
 }
 
 #[test_with(on_each_release)]
-async fn close_waits_for_those_who_give_something_back(stage: Stage) {
+async fn close_waits_for_cleanup_clients(stage: Stage) {
     let path = stage.path("given-back");
     let zk = stage.client().await;
     let cleanup = zk.for_cleanup();
@@ -51,7 +51,7 @@ async fn close_waits_for_those_who_give_something_back(stage: Stage) {
 
 /// Whether the server has closed it or not.
 #[test_with(on_each_release)]
-async fn a_close_whose_connection_is_lost_is_made_up_for_on_the_next_one(stage: Stage) {
+async fn interrupted_close_is_retried(stage: Stage) {
     let path = stage.existing("lost").await;
     let (request, reply) =
         (Match::request(OpCode::CLOSE_SESSION), Match::reply(OpCode::CLOSE_SESSION));
@@ -66,9 +66,9 @@ async fn a_close_whose_connection_is_lost_is_made_up_for_on_the_next_one(stage: 
     }
 }
 
-/// Longer than a close takes that was not told otherwise.
+/// Longer than the default timeout of a close.
 #[test_with(on_each_release)]
-async fn servers_that_are_away_are_waited_for_as_long_as_one_likes(stage: Stage) {
+async fn close_waits_for_servers_as_configured(stage: Stage) {
     let path = stage.existing("away").await;
     let proxy = stage.proxy().await;
     let zk = options_for(&proxy).connect().await.unwrap();

@@ -1,4 +1,4 @@
-//! Cohorts: who passes the lock on to whom, for how long, and at what cost.
+//! Cohorts: how the lock is handed over, for how long, and at what cost.
 
 use std::{
     future::Future,
@@ -42,7 +42,7 @@ async fn waiting(lock: &CohortLock, count: usize) {
 }
 
 #[test_with(on_each_release)]
-async fn a_lock_that_nobody_else_wants_costs_what_any_lock_costs(stage: Stage) {
+async fn uncontended_cohort_costs_a_plain_lock(stage: Stage) {
     let (proxy, zk) = stage.proxied().await;
     let lock = CohortLock::new(&zk, &stage.existing("alone").await);
     let mark = proxy.mark();
@@ -52,9 +52,7 @@ async fn a_lock_that_nobody_else_wants_costs_what_any_lock_costs(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn sixty_four_tasks_pass_the_lock_on_in_the_order_of_asking_for_four_requests_in_all(
-    stage: Stage,
-) {
+async fn cohort_of_tasks_costs_four_requests(stage: Stage) {
     let (proxy, zk) = stage.proxied().await;
     let path = stage.existing("tasks").await;
     let lock = CohortLock::new(&zk, &path);
@@ -91,9 +89,9 @@ async fn sixty_four_tasks_pass_the_lock_on_in_the_order_of_asking_for_four_reque
     emptied(&stage.outsider, &path).await;
 }
 
-/// Scenario 52: the resource is told of every section, and refuses a smaller token.
+/// Scenario 52: the resource sees every section, and refuses a smaller token.
 #[test_with(on_each_release)]
-async fn no_cohort_has_the_lock_for_longer_than_its_turn_while_others_wait(stage: Stage) {
+async fn cohort_turn_is_bounded_under_contention(stage: Stage) {
     const PROCESSES: usize = 4;
     const TASKS: usize = 16;
     const MOST: usize = 8;
@@ -144,7 +142,7 @@ async fn no_cohort_has_the_lock_for_longer_than_its_turn_while_others_wait(stage
     emptied(&stage.outsider, &path).await;
 }
 
-/// The first of a cohort gives the lock back, whoever is no part of it has it, and then the second in a turn of its
+/// The first of a cohort releases the lock, a contender outside of it has it, and then the second in a turn of its
 /// own.
 async fn comes_between(
     first: CohortGuard,
@@ -163,7 +161,7 @@ async fn comes_between(
 
 /// A contender that comes later is heard of by one notification.
 #[test_with(on_each_release)]
-async fn whoever_comes_while_a_cohort_has_the_lock_waits_for_one_turn_at_most(stage: Stage) {
+async fn newcomer_waits_at_most_one_cohort_turn(stage: Stage) {
     let path = stage.existing("later").await;
     let (proxy, zk) = stage.proxied().await;
     let lock = CohortLock::builder(&zk, &path).max_sections(1).max_stay(LONG).build();
@@ -192,10 +190,10 @@ async fn whoever_comes_while_a_cohort_has_the_lock_waits_for_one_turn_at_most(st
     assert_eq!(heard, 1, "{frames}");
 }
 
-/// One task tries, another one asks meanwhile and queues up for the cohort, and the try succeeds: nobody watched over
-/// that turn, which went on for as long as somebody of the cohort waited.
+/// One task tries, another one asks meanwhile and queues up for the cohort, and the try succeeds: nothing limited
+/// that turn, which went on for as long as a task of the cohort waited.
 #[test_with(on_each_release)]
-async fn a_turn_that_began_with_a_try_is_one_turn_at_most_as_well(stage: Stage) {
+async fn turn_begun_by_try_is_bounded_too(stage: Stage) {
     let path = stage.existing("tried").await;
     let (proxy, zk) = stage.proxied().await;
     let lock = CohortLock::builder(&zk, &path).max_sections(1).max_stay(LONG).build();
@@ -211,7 +209,7 @@ async fn a_turn_that_began_with_a_try_is_one_turn_at_most_as_well(stage: Stage) 
     let mut ticket = within(Lock::new(&stage.outsider, &path).enqueue()).await.unwrap();
     held.release();
     let first = within(trying).await.unwrap().unwrap().expect("nobody was in front");
-    // In the try twice, in queueing up, and to see who is behind.
+    // In the try twice, in queueing up, and to see the waiters behind.
     within(listed.fired_times(4)).await;
     zk.sync("/").await.unwrap();
     comes_between(first, &mut ticket, async { asking.await.unwrap().unwrap() }).await;
@@ -219,7 +217,7 @@ async fn a_turn_that_began_with_a_try_is_one_turn_at_most_as_well(stage: Stage) 
 }
 
 #[test_with(on_each_release)]
-async fn tasks_that_give_up_cost_nothing_but_the_last_one_takes_the_node_along(stage: Stage) {
+async fn last_abandoning_task_removes_the_node(stage: Stage) {
     let path = stage.existing("given-up").await;
     let theirs = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
     let (proxy, zk) = stage.proxied().await;
@@ -245,7 +243,7 @@ async fn tasks_that_give_up_cost_nothing_but_the_last_one_takes_the_node_along(s
 
 /// As scenario 14: it is given up in the very moment in which it would be granted.
 #[test_with(on_each_release)]
-async fn a_task_that_goes_without_taking_what_it_was_passed_passes_it_on(stage: Stage) {
+async fn abandoned_grant_is_handed_on(stage: Stage) {
     let path = stage.existing("moment").await;
     let lock = CohortLock::new(&stage.outsider, &path);
     let first = within(lock.acquire()).await.unwrap();
@@ -268,9 +266,7 @@ async fn a_task_that_goes_without_taking_what_it_was_passed_passes_it_on(stage: 
 
 /// Scenario 53, where the session is still there: none is granted on the node that is gone.
 #[test_with(on_each_release)]
-async fn those_who_wait_when_the_node_is_lost_queue_up_again_or_fail_as_they_are_told_to(
-    stage: Stage,
-) {
+async fn waiters_of_lost_node_requeue_or_fail(stage: Stage) {
     for fails in [false, true] {
         let path = stage.existing(&format!("lost-{fails}")).await;
         let zk = stage.client().await;
@@ -305,7 +301,7 @@ async fn those_who_wait_when_the_node_is_lost_queue_up_again_or_fail_as_they_are
 
 /// Scenario 53.
 #[test_with(on_each_release)]
-async fn those_who_wait_when_the_session_ends_fail(stage: Stage) {
+async fn waiters_fail_when_the_session_ends(stage: Stage) {
     for fails in [false, true] {
         let path = stage.existing(&format!("ended-{fails}")).await;
         let zk = stage.client().await;
@@ -326,7 +322,7 @@ async fn those_who_wait_when_the_session_ends_fail(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn a_lock_that_lingers_is_taken_without_a_request_and_goes_when_somebody_comes(stage: Stage) {
+async fn lingering_lock_is_reused_until_wanted(stage: Stage) {
     let path = stage.existing("linger").await;
     let (proxy, zk) = stage.proxied().await;
     let lock = CohortLock::builder(&zk, &path).linger(LONG).build();
@@ -354,9 +350,9 @@ async fn a_lock_that_lingers_is_taken_without_a_request_and_goes_when_somebody_c
     emptied(&stage.outsider, &path).await;
 }
 
-/// Nobody can want it any more, however long it would linger.
+/// No task can want it any more, however long it would linger.
 #[test_with(on_each_release)]
-async fn a_lock_that_lingers_goes_with_the_last_one_of_its_cohort(stage: Stage) {
+async fn lingering_lock_ends_with_its_cohort(stage: Stage) {
     let (path, zk) = (stage.existing("deserted").await, stage.client().await);
     let lock = CohortLock::builder(&zk, &path).linger(LONG).build();
     let clone = lock.clone();
@@ -367,7 +363,7 @@ async fn a_lock_that_lingers_goes_with_the_last_one_of_its_cohort(stage: Stage) 
     drop(again);
     drop(clone);
     emptied(&stage.outsider, &path).await;
-    // Whoever still holds it is the last to want it.
+    // The present holder is the last to want it.
     let lock = CohortLock::builder(&zk, &path).linger(LONG).build();
     let last = within(lock.acquire()).await.unwrap();
     drop(lock);
@@ -376,9 +372,9 @@ async fn a_lock_that_lingers_goes_with_the_last_one_of_its_cohort(stage: Stage) 
     emptied(&stage.outsider, &path).await;
 }
 
-/// Not one after the other on one thread but all at once: nobody is forgotten, and nobody is granted twice.
+/// Not one after the other on one thread but all at once: no task is forgotten, and none is granted twice.
 #[test_with(on_each_release_threaded)]
-async fn tasks_on_several_threads_that_come_and_go_lose_nothing(stage: Stage) {
+async fn threads_lose_no_wakeups_or_grants(stage: Stage) {
     const TASKS: usize = 24;
     let path = stage.existing("threads").await;
     let inside = Arc::new(AtomicUsize::new(0));
@@ -411,10 +407,10 @@ async fn tasks_on_several_threads_that_come_and_go_lose_nothing(stage: Stage) {
 }
 
 /// A task that asks in the very moment in which another one puts the lock down has it, or is passed it: it
-/// must not wait beside a lock that nobody has. Nothing is asked of the server meanwhile, so that there are many
+/// must not wait beside a lock without a holder. Nothing is asked of the server meanwhile, so that there are many
 /// such moments.
 #[test]
-fn a_lock_that_is_put_down_while_somebody_asks_is_not_left_lying() {
+fn idle_lock_is_taken_by_a_racing_acquire() {
     const TIMES: u32 = 20_000;
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let server = tokio::runtime::Runtime::new().unwrap();

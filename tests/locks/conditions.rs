@@ -27,7 +27,7 @@ fn since_asleep(waiter: &Waiter, by: usize) -> Vec<OpCode> {
 
 /// Nothing keeps it from being sure: the measure of all others.
 #[test_with(on_each_release)]
-async fn the_end_of_the_only_one_in_front_is_proof(stage: Stage) {
+async fn end_of_the_sole_predecessor_is_proof(stage: Stage) {
     let path = stage.existing("proof").await;
     let ahead = contend(&stage.outsider, &path, "lock-").await;
     let mut waiter = Waiter::asleep(&stage, &path).await;
@@ -38,7 +38,7 @@ async fn the_end_of_the_only_one_in_front_is_proof(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn the_end_of_the_nearest_of_several_is_no_proof(stage: Stage) {
+async fn end_of_the_nearest_alone_is_no_proof(stage: Stage) {
     let path = stage.existing("several").await;
     let holder = contend(&stage.outsider, &path, "lock-").await;
     let nearest = contend(&stage.outsider, &path, "lock-").await;
@@ -56,7 +56,7 @@ async fn the_end_of_the_nearest_of_several_is_no_proof(stage: Stage) {
 
 /// All those in front may go at once; the order of the events says nothing.
 #[test_with(on_each_release)]
-async fn the_end_of_all_in_front_at_once_is_found_by_listing(stage: Stage) {
+async fn end_of_all_predecessors_needs_a_listing(stage: Stage) {
     let path = stage.existing("all").await;
     let first = contend(&stage.outsider, &path, "lock-").await;
     let second = contend(&stage.outsider, &path, "lock-").await;
@@ -79,9 +79,9 @@ async fn a_write_to_the_node_in_front_is_no_proof(stage: Stage) {
     within(waiter.outcome().await.unwrap().release()).await.unwrap();
 }
 
-/// Whoever is behind the deleted node watches the holder's by then: two would be granted at once.
+/// The waiter behind the deleted node watches the holder's by then: two would be granted at once.
 #[test_with(on_each_release)]
-async fn a_waiter_whose_own_node_is_deleted_fails_and_the_next_one_alone_is_granted(stage: Stage) {
+async fn deleted_waiter_fails_and_next_is_granted(stage: Stage) {
     let path = stage.existing("own").await;
     let ahead = contend(&stage.outsider, &path, "lock-").await;
     let mut unlucky = Waiter::asleep(&stage, &path).await;
@@ -98,7 +98,7 @@ async fn a_waiter_whose_own_node_is_deleted_fails_and_the_next_one_alone_is_gran
 /// Behind several, a waiter does not watch its own node at first: the listing that it needs in any case shows that it is
 /// gone, and if nothing moves, the watch that it asks for after a while does.
 #[test_with(on_each_release)]
-async fn a_waiter_behind_several_misses_its_own_node_though_it_did_not_watch_it(stage: Stage) {
+async fn deletion_of_an_unwatched_node_is_noticed(stage: Stage) {
     let path = stage.existing("unwatched").await;
     for moves in [false, true] {
         let holder = contend(&stage.outsider, &path, "lock-").await;
@@ -131,7 +131,7 @@ async fn a_waiter_behind_several_misses_its_own_node_though_it_did_not_watch_it(
 
 /// It cannot hear of the end of its node, and so has to look.
 #[test_with(on_each_release)]
-async fn a_waiter_that_may_not_read_its_own_node_is_granted_only_by_listing(stage: Stage) {
+async fn waiter_with_unreadable_node_must_list(stage: Stage) {
     let path = stage.existing("unreadable").await;
     let unreadable = Acl { perms: Perms::WRITE, ..Acl::open_unsafe() };
     let acl = AclList::from_iter([unreadable]);
@@ -157,7 +157,7 @@ async fn a_waiter_that_may_not_read_its_own_node_is_granted_only_by_listing(stag
 
 /// One transaction of an outsider takes both nodes; the events come one after the other all the same.
 #[test_with(on_each_release)]
-async fn a_waiter_whose_own_node_goes_just_before_the_one_in_front_fails(stage: Stage) {
+async fn own_node_gone_before_predecessor_fails(stage: Stage) {
     let path = stage.existing("both").await;
     let ahead = contend(&stage.outsider, &path, "lock-").await;
     let mut unlucky = Waiter::asleep(&stage, &path).await;
@@ -174,9 +174,7 @@ async fn a_waiter_whose_own_node_goes_just_before_the_one_in_front_fails(stage: 
 /// The other way round it cannot know better: for all it can see it had the lock for a moment, and was then
 /// deprived of it as any holder can be.
 #[test_with(on_each_release)]
-async fn a_waiter_whose_own_node_goes_just_after_the_one_in_front_is_granted_and_loses_it(
-    stage: Stage,
-) {
+async fn own_node_gone_after_predecessor_is_loss(stage: Stage) {
     let path = stage.existing("both").await;
     let ahead = contend(&stage.outsider, &path, "lock-").await;
     let mut unlucky = Waiter::asleep(&stage, &path).await;
@@ -195,7 +193,7 @@ async fn a_waiter_whose_own_node_goes_just_after_the_one_in_front_is_granted_and
 /// All nodes of a session go at once when it is closed, and the events are in no order: here only one of
 /// them arrives. It goes on until it has been each of the two.
 #[test_with(on_each_release)]
-async fn a_waiter_behind_its_own_session_is_not_granted_when_that_is_closed(stage: Stage) {
+async fn waiter_behind_its_own_session_fails(stage: Stage) {
     let path = stage.existing("session").await;
     let mut seen = BTreeSet::new();
     while seen.len() < 2 {
@@ -215,9 +213,7 @@ async fn a_waiter_behind_its_own_session_is_not_granted_when_that_is_closed(stag
 
 /// Events that were missed come in no particular order, after a reconnect.
 #[test_with(on_each_release)]
-async fn the_end_of_the_one_in_front_while_disconnected_is_no_proof_but_found_by_listing(
-    stage: Stage,
-) {
+async fn predecessor_gone_offline_needs_a_listing(stage: Stage) {
     let path = stage.existing("missed").await;
     let ahead = contend(&stage.outsider, &path, "lock-").await;
     let mut waiter = Waiter::asleep(&stage, &path).await;
@@ -231,7 +227,7 @@ async fn the_end_of_the_one_in_front_while_disconnected_is_no_proof_but_found_by
 }
 
 #[test_with(on_each_release)]
-async fn a_waiter_whose_own_node_and_the_one_in_front_go_while_disconnected_fails(stage: Stage) {
+async fn waiter_whose_node_went_offline_fails(stage: Stage) {
     let path = stage.existing("missed-both").await;
     // Names that sort before the waiter's own and behind it: missed events come in the order in which
     // a client names its watches.
@@ -250,7 +246,7 @@ async fn a_waiter_whose_own_node_and_the_one_in_front_go_while_disconnected_fail
 
 /// The place in the queue is kept, and the watch with it.
 #[test_with(on_each_release)]
-async fn a_waiter_that_was_disconnected_for_a_while_is_woken_as_if_nothing_had_been(stage: Stage) {
+async fn reconnected_waiter_is_woken_as_before(stage: Stage) {
     let path = stage.existing("kept").await;
     let ahead = contend(&stage.outsider, &path, "lock-").await;
     let mut waiter = Waiter::asleep(&stage, &path).await;
@@ -268,9 +264,7 @@ async fn a_waiter_that_was_disconnected_for_a_while_is_woken_as_if_nothing_had_b
 /// A listing that is older than the end of the one in front names it still. The read that is to watch it
 /// finds out.
 #[test_with(on_each_release)]
-async fn a_listing_that_arrives_after_the_one_in_front_is_gone_does_not_bring_it_back(
-    stage: Stage,
-) {
+async fn stale_listing_revives_no_predecessor(stage: Stage) {
     let path = stage.existing("stale").await;
     let holder = contend(&stage.outsider, &path, "lock-").await;
     let nearest = contend(&stage.outsider, &path, "lock-").await;
@@ -278,17 +272,17 @@ async fn a_listing_that_arrives_after_the_one_in_front_is_gone_does_not_bring_it
     let listing = waiter.proxy.on(Match::reply(OpCode::GET_CHILDREN2).once()).hold();
     stage.outsider.delete(&nearest).await.unwrap();
     within(listing.fired()).await;
-    // The listing shows the holder, who is gone when it arrives.
+    // The listing shows the holder, which is gone when it arrives.
     stage.outsider.delete(&holder).await.unwrap();
     listing.release();
     let guard = waiter.outcome().await.unwrap();
     within(guard.release()).await.unwrap();
 }
 
-/// A Curator writer that goes on as a reader puts a node in front of everybody who waits, with the number
+/// A Curator writer that goes on as a reader puts a node in front of all waiters, with the number
 /// that its write lock has.
 #[test_with(on_each_release)]
-async fn the_end_of_a_write_lock_in_front_is_no_proof(stage: Stage) {
+async fn end_of_a_write_lock_is_no_proof(stage: Stage) {
     let path = stage.existing("downgrade").await;
     let write = contend(&stage.outsider, &path, "_c_6e9a-__WRIT__").await;
     let mut waiter = Waiter::asleep(&stage, &path).await;
@@ -301,9 +295,9 @@ async fn the_end_of_a_write_lock_in_front_is_no_proof(stage: Stage) {
     within(waiter.outcome().await.unwrap().release()).await.unwrap();
 }
 
-/// Somebody new behind a waiter changes nothing for it.
+/// A new waiter behind another one changes nothing for it.
 #[test_with(on_each_release)]
-async fn newcomers_do_not_disturb_who_sleeps(stage: Stage) {
+async fn newcomers_do_not_wake_waiters(stage: Stage) {
     let path = stage.existing("newcomers").await;
     let ahead = contend(&stage.outsider, &path, "lock-").await;
     let mut waiter = Waiter::asleep(&stage, &path).await;
@@ -322,9 +316,9 @@ async fn newcomers_do_not_disturb_who_sleeps(stage: Stage) {
     within(waiter.outcome().await.unwrap().release()).await.unwrap();
 }
 
-/// Servers do not tell whoever may no longer read a node that it is gone, and the watch is gone with it.
+/// Servers send no deletion event to a client that may no longer read the node, and the watch is gone with it.
 #[test_with(on_each_release)]
-async fn a_waiter_whose_watch_came_to_nothing_looks_again(stage: Stage) {
+async fn waiter_with_a_lost_watch_rechecks(stage: Stage) {
     let path = stage.existing("silence").await;
     let ahead = contend(&stage.outsider, &path, "lock-").await;
     let (proxy, zk) = stage.proxied().await;

@@ -97,9 +97,7 @@ impl<T> Sleeper<T> {
 }
 
 #[test_with(on_each_release)]
-async fn a_reader_behind_a_writer_costs_what_any_waiter_does_and_its_turn_costs_nothing(
-    stage: Stage,
-) {
+async fn read_waiter_costs_and_free_grant(stage: Stage) {
     let path = stage.existing("rw").await;
     let writing = within(RwLock::new(&stage.outsider, &path).write()).await.unwrap();
     let meter = Meter::new(&stage).await;
@@ -112,7 +110,7 @@ async fn a_reader_behind_a_writer_costs_what_any_waiter_does_and_its_turn_costs_
 }
 
 #[test_with(on_each_release)]
-async fn going_on_to_read_or_to_write_costs_one_round_trip(stage: Stage) {
+async fn downgrade_and_upgrade_costs(stage: Stage) {
     let meter = Meter::new(&stage).await;
     let lock = RwLock::new(&meter.zk, &stage.existing("rw").await);
     let writing = within(lock.write()).await.unwrap();
@@ -132,9 +130,7 @@ async fn going_on_to_read_or_to_write_costs_one_round_trip(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn a_permit_that_is_waited_for_costs_a_listing_more_and_its_turn_a_listing_and_a_write(
-    stage: Stage,
-) {
+async fn semaphore_wait_costs(stage: Stage) {
     let path = stage.path("permits");
     let taken = within(Semaphore::new(&stage.outsider, &path, 1).acquire()).await.unwrap();
     let meter = Meter::new(&stage).await;
@@ -148,7 +144,7 @@ async fn a_permit_that_is_waited_for_costs_a_listing_more_and_its_turn_a_listing
 }
 
 #[test_with(on_each_release)]
-async fn a_semaphore_of_one_permit_costs_two_round_trips_and_a_failed_try_one(stage: Stage) {
+async fn semaphore_mutex_costs(stage: Stage) {
     let meter = Meter::new(&stage).await;
     let mutex = Semaphore::new(&meter.zk, &stage.path("mutex"), 1);
     within(within(mutex.acquire()).await.unwrap().release()).await.unwrap();
@@ -159,7 +155,7 @@ async fn a_semaphore_of_one_permit_costs_two_round_trips_and_a_failed_try_one(st
 }
 
 #[test_with(on_each_release)]
-async fn waiting_for_two_locks_costs_two_round_trips_and_their_turn_costs_nothing(stage: Stage) {
+async fn multi_lock_wait_costs(stage: Stage) {
     let paths = [stage.existing("a").await, stage.existing("b").await];
     let held = within(MultiLock::new(&stage.outsider, &paths).acquire()).await.unwrap();
     let meter = Meter::new(&stage).await;
@@ -174,7 +170,7 @@ async fn waiting_for_two_locks_costs_two_round_trips_and_their_turn_costs_nothin
 }
 
 #[test_with(on_each_release)]
-async fn proclaiming_costs_one_request_and_following_who_leads_two_for_each_change(stage: Stage) {
+async fn proclaim_and_observe_costs(stage: Stage) {
     let path = stage.existing("election").await;
     let theirs = Meter::new(&stage).await;
     let election = Election::new(&theirs.zk, &path);
@@ -196,7 +192,7 @@ async fn proclaiming_costs_one_request_and_following_who_leads_two_for_each_chan
 }
 
 #[test_with(on_each_release)]
-async fn a_latch_costs_a_campaign_and_a_watch_on_its_node(stage: Stage) {
+async fn latch_costs(stage: Stage) {
     let path = stage.existing("latch").await;
     let meter = Meter::new(&stage).await;
     let watched = meter.proxy.on(Match::reply(READ)).watch();
@@ -216,7 +212,7 @@ async fn a_latch_costs_a_campaign_and_a_watch_on_its_node(stage: Stage) {
     within(watched.fired_times(2)).await;
     let frames = meter.since(mark).await;
     let again = ops(&frames);
-    // That the old node is gone is asked for by who owned it.
+    // The former owner asks whether the old node is gone.
     let again: Vec<_> = again.into_iter().filter(|op| *op != OpCode::DELETE).collect();
     // Whether the session has gone with it is asked first.
     let expected = [&[OpCode::EXISTS], &JOIN[..], &[READ, OpCode::SYNC]].concat();
@@ -226,7 +222,7 @@ async fn a_latch_costs_a_campaign_and_a_watch_on_its_node(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn a_barrier_costs_a_write_to_set_two_requests_to_remove_and_a_read_to_wait_at(stage: Stage) {
+async fn barrier_costs(stage: Stage) {
     let path = stage.path("barrier");
     let (meter, theirs) = (Meter::new(&stage).await, Meter::new(&stage).await);
     let barrier = Barrier::new(&meter.zk, &path);
@@ -240,7 +236,7 @@ async fn a_barrier_costs_a_write_to_set_two_requests_to_remove_and_a_read_to_wai
 }
 
 #[test_with(on_each_release)]
-async fn leaving_together_costs_five_requests_and_two_at_most_for_each_of_the_others(stage: Stage) {
+async fn double_barrier_leave_costs(stage: Stage) {
     for participants in [1, 3] {
         let path = stage.path(&format!("leave-{participants}"));
         let mut there = Vec::new();
@@ -272,7 +268,7 @@ async fn leaving_together_costs_five_requests_and_two_at_most_for_each_of_the_ot
 }
 
 #[test_with(on_each_release)]
-async fn a_simple_lock_that_is_taken_costs_a_write_and_a_read_and_its_turn_a_write(stage: Stage) {
+async fn simple_lock_wait_costs(stage: Stage) {
     let path = stage.path("simple");
     let held = within(SimpleLock::new(&stage.outsider, &path).acquire()).await.unwrap();
     let meter = Meter::new(&stage).await;
@@ -285,9 +281,7 @@ async fn a_simple_lock_that_is_taken_costs_a_write_and_a_read_and_its_turn_a_wri
 }
 
 #[test_with(on_each_release)]
-async fn a_herd_lock_costs_what_a_lock_does_and_a_listing_for_each_change_while_waiting(
-    stage: Stage,
-) {
+async fn herd_lock_costs(stage: Stage) {
     let path = stage.existing("herd").await;
     let meter = Meter::new(&stage).await;
     let lock = Lock::builder(&meter.zk, &path).herd().build();
@@ -299,7 +293,7 @@ async fn a_herd_lock_costs_what_a_lock_does_and_a_listing_for_each_change_while_
     let listed = meter.proxy.on(Match::reply(LIST).nth(3)).watch();
     let asleep = [OpCode::CREATE2, LIST, LIST];
     let waiter = meter.sleeps(&asleep, 2, async move { lock.acquire().await }).await;
-    // Somebody behind it is none of its business, and wakes it all the same.
+    // A waiter behind it is none of its business, and wakes it all the same.
     let behind = within(outside.enqueue()).await.unwrap();
     within(listed.fired()).await;
     meter.zk.sync("/").await.unwrap();
@@ -310,9 +304,7 @@ async fn a_herd_lock_costs_what_a_lock_does_and_a_listing_for_each_change_while_
 }
 
 #[test_with(on_each_release)]
-async fn a_group_costs_one_request_to_join_and_one_for_each_member_besides_the_listing_to_read(
-    stage: Stage,
-) {
+async fn group_costs(stage: Stage) {
     let path = stage.existing("group").await;
     let meter = Meter::new(&stage).await;
     let group = Group::new(&meter.zk, &path);
@@ -328,7 +320,7 @@ async fn a_group_costs_one_request_to_join_and_one_for_each_member_besides_the_l
 }
 
 #[test_with(on_each_release)]
-async fn a_persistent_node_costs_two_requests_each_time_that_it_is_made(stage: Stage) {
+async fn persistent_node_costs(stage: Stage) {
     let path = stage.path("persistent");
     let proxy = stage.proxy().await;
     let watched = proxy.on(Match::reply(READ)).watch();
@@ -348,7 +340,7 @@ async fn a_persistent_node_costs_two_requests_each_time_that_it_is_made(stage: S
 }
 
 #[test_with(on_each_release)]
-async fn looking_at_a_queue_costs_a_read_for_each_in_it_and_interfering_one_write(stage: Stage) {
+async fn queue_inspection_costs(stage: Stage) {
     let path = stage.existing("queue").await;
     let lock = Lock::new(&stage.outsider, &path);
     let held = within(lock.acquire()).await.unwrap();

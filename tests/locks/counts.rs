@@ -37,9 +37,7 @@ fn notifications(frames: &Frames) -> Vec<&Frame> {
 }
 
 #[test_with(on_each_release)]
-async fn a_free_lock_is_taken_by_two_requests_in_one_round_trip_and_released_by_one_request(
-    stage: Stage,
-) {
+async fn free_lock_costs_one_round_trip(stage: Stage) {
     let (proxy, zk) = stage.proxied().await;
     let lock = Lock::new(&zk, &stage.existing("free").await);
 
@@ -59,7 +57,7 @@ async fn a_free_lock_is_taken_by_two_requests_in_one_round_trip_and_released_by_
 }
 
 #[test_with(on_each_release)]
-async fn first_use_of_a_path_with_two_missing_levels_costs_one_further_round_trip(stage: Stage) {
+async fn two_missing_levels_add_one_round_trip(stage: Stage) {
     let (proxy, zk) = stage.proxied().await;
     let lock = Lock::new(&zk, &stage.path("missing/lock"));
     let mark = proxy.mark();
@@ -80,9 +78,7 @@ async fn first_use_of_a_path_with_two_missing_levels_costs_one_further_round_tri
 }
 
 #[test_with(on_each_release)]
-async fn a_waiter_sleeps_after_four_requests_in_two_round_trips_and_is_granted_without_another(
-    stage: Stage,
-) {
+async fn waiter_costs_two_round_trips_until_grant(stage: Stage) {
     let path = stage.existing("busy").await;
     let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
     let (proxy, zk) = stage.proxied().await;
@@ -136,7 +132,7 @@ async fn a_failed_try_costs_one_read_and_no_write(stage: Stage) {
 
 /// A holder that has waited watches its own node already; another one begins to.
 #[test_with(on_each_release)]
-async fn watching_for_a_loss_costs_one_request_at_most_however_often(stage: Stage) {
+async fn watching_for_loss_costs_one_request(stage: Stage) {
     let path = stage.existing("watched").await;
     let (proxy, zk) = stage.proxied().await;
     let first = within(Lock::new(&zk, &path).acquire()).await.unwrap();
@@ -165,7 +161,7 @@ async fn watching_for_a_loss_costs_one_request_at_most_however_often(stage: Stag
 
 const WAITERS: usize = 50;
 
-/// Who may be granted the lock by what it hears watches its own node at once. The others will list the queue again in
+/// A waiter that an event may grant the lock watches its own node at once. The others will list the queue again in
 /// any case, and watch it only when they wait for longer than this.
 const LONG_WAIT: Duration = Duration::from_secs(1);
 
@@ -177,7 +173,7 @@ struct Line {
 }
 
 impl Line {
-    /// Has everybody take the lock in turn, after all have fallen asleep but the first.
+    /// Has all take the lock in turn, after all have fallen asleep but the first.
     async fn pass(stage: &Stage) -> Self {
         let path = stage.existing("line").await;
         let proxy = stage.proxy().await;
@@ -220,12 +216,10 @@ impl Line {
     }
 }
 
-/// A release wakes the next one and nobody else. Whoever has waited or held for long watches its own node too, and so
-/// hears of its own release; that is no news to anybody, but to unwatch would cost more than the event.
+/// A release wakes the next waiter only. A client that has waited or held for long watches its own node too, and so
+/// hears of its own release; that is no news, but to unwatch would cost more than the event.
 #[test_with(on_each_release)]
-async fn each_release_in_a_line_of_fifty_waiters_notifies_the_next_one_and_nobody_else(
-    stage: Stage,
-) {
+async fn release_notifies_only_the_next_of_fifty(stage: Stage) {
     let Line { members, frames } = Line::pass(&stage).await;
     let mut notified: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
     let mut count = 0;
@@ -246,7 +240,7 @@ async fn each_release_in_a_line_of_fifty_waiters_notifies_the_next_one_and_nobod
 }
 
 #[test_with(on_each_release)]
-async fn a_hand_off_in_a_longer_line_costs_one_listing_and_a_long_wait_another_read(stage: Stage) {
+async fn handoff_in_a_queue_costs_one_listing(stage: Stage) {
     let Line { members, frames } = Line::pass(&stage).await;
     let join = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
     // The one in front, and sooner or later its own node.
@@ -261,7 +255,7 @@ async fn a_hand_off_in_a_longer_line_costs_one_listing_and_a_long_wait_another_r
             _ => [&join[..], &sleep, &look, &leave].concat(),
         };
         let own = frames.of_connection(*connection);
-        // Who holds or waits sends a `sync` where it would send a ping.
+        // A holder or waiter sends a `sync` where it would send a ping.
         let asked: Vec<_> = ops(&own).into_iter().filter(|op| *op != OpCode::SYNC).collect();
         assert_eq!(asked, expected, "contender {index}:\n{own}");
         let listed = own.iter().find(|frame| frame.is_reply(OpCode::GET_CHILDREN2)).unwrap();

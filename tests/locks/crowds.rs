@@ -21,7 +21,7 @@ async fn work(register: &Register, guard: Guard) -> FencingToken {
 
 /// Scenario 1, with one object for all; `queue` has it with one for each.
 #[test_with(on_each_release_threaded)]
-async fn fifty_tasks_that_share_one_object_have_the_lock_one_after_the_other(stage: Stage) {
+async fn fifty_tasks_share_one_lock_object(stage: Stage) {
     let path = stage.existing("shared").await;
     let lock = Lock::new(&stage.outsider, &path);
     let register = Arc::new(Register::default());
@@ -48,9 +48,7 @@ const fn made_up(contender: u64, round: u64) -> u64 {
 
 /// Scenario 2.
 #[test_with(on_each_release_threaded)]
-async fn of_two_hundred_contenders_of_whom_a_fifth_gives_up_the_others_are_all_granted(
-    stage: Stage,
-) {
+async fn remaining_contenders_are_all_granted(stage: Stage) {
     let path = stage.existing("crowd").await;
     let register = Arc::new(Register::default());
     let mut clients = Vec::new();
@@ -89,7 +87,7 @@ async fn of_two_hundred_contenders_of_whom_a_fifth_gives_up_the_others_are_all_g
 
 /// Scenario 56, which other clients lose (kazoo #732).
 #[test_with(on_each_release_threaded)]
-async fn ten_thousand_tries_for_a_lock_that_is_held_write_nothing_and_leave_nothing(stage: Stage) {
+async fn ten_thousand_failed_tries_write_nothing(stage: Stage) {
     let path = stage.existing("tried").await;
     let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
     let (proxy, zk) = stage.proxied().await;
@@ -107,7 +105,7 @@ async fn ten_thousand_tries_for_a_lock_that_is_held_write_nothing_and_leave_noth
     assert_eq!(requests.requests(OpCode::GET_CHILDREN2), 10_000);
     assert_eq!(requests.requests(OpCode::CREATE2), 0);
     assert_eq!(stage.outsider.children(&path).await.unwrap().0.len(), 1);
-    // Who has held it for a second watches its own node.
+    // A holder of one second watches its own node.
     assert!(stage.watched().await.iter().all(|path| path == holder.path()));
     within(holder.release()).await.unwrap();
 }

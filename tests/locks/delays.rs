@@ -1,4 +1,4 @@
-//! Pauses after those who have not released the lock themselves.
+//! Pauses after holders that have not released the lock themselves.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use zk_tests::test_with;
 
 use crate::support::{Stage, emptied, joined, on_each_release, ops, within};
 
-/// Whoever has to wait for this does not get anything in a test.
+/// A test that has to wait for this does not get anything.
 const LONG: Duration = Duration::from_secs(3600);
 
 fn delayed(zk: &Client, path: &str, delay: Duration) -> Lock {
@@ -17,7 +17,7 @@ fn delayed(zk: &Client, path: &str, delay: Duration) -> Lock {
 }
 
 #[test_with(on_each_release)]
-async fn nobody_waits_after_those_who_have_released_the_lock(stage: Stage) {
+async fn no_delay_after_a_clean_release(stage: Stage) {
     let path = stage.path("clean");
     let lock = delayed(&stage.outsider, &path, LONG);
     let first = within(lock.acquire()).await.unwrap();
@@ -36,7 +36,7 @@ async fn nobody_waits_after_those_who_have_released_the_lock(stage: Stage) {
 
 /// In each way in which a lock can go without having been released.
 #[test_with(on_each_release)]
-async fn after_an_end_that_is_no_release_the_next_one_waits_and_then_has_the_lock(stage: Stage) {
+async fn unclean_end_delays_the_next_grant(stage: Stage) {
     let delay = Duration::from_millis(300);
     for end in ["dropped", "deleted", "expired", "of somebody without the setting"] {
         let path = stage.path(end);
@@ -77,7 +77,7 @@ async fn after_an_end_that_is_no_release_the_next_one_waits_and_then_has_the_loc
 }
 
 #[test_with(on_each_release)]
-async fn whoever_sits_the_pause_out_can_give_up_and_lose_its_place_meanwhile(stage: Stage) {
+async fn lock_delay_can_be_abandoned(stage: Stage) {
     let path = stage.path("meanwhile");
     let lock = delayed(&stage.outsider, &path, LONG);
     drop(within(lock.acquire()).await.unwrap());
@@ -96,7 +96,7 @@ async fn whoever_sits_the_pause_out_can_give_up_and_lose_its_place_meanwhile(sta
 }
 
 #[test_with(on_each_release)]
-async fn a_delay_costs_two_reads_in_one_round_trip_and_one_request_with_the_release(stage: Stage) {
+async fn delay_costs_two_reads_and_one_write(stage: Stage) {
     let path = stage.path("cost");
     let (proxy, zk) = stage.proxied().await;
     let lock = delayed(&zk, &path, LONG);
@@ -115,7 +115,7 @@ async fn a_delay_costs_two_reads_in_one_round_trip_and_one_request_with_the_rele
 
 /// The release was carried out, or was not: the node goes, and the next one is safe in both cases.
 #[test_with(on_each_release)]
-async fn a_release_whose_answer_is_lost_gives_the_lock_back(stage: Stage) {
+async fn release_with_lost_reply_frees_the_lock(stage: Stage) {
     let path = stage.path("lost");
     for (unheard, clean) in [(true, true), (false, false)] {
         let (proxy, zk) = stage.proxied().await;

@@ -1,4 +1,4 @@
-//! Creates of which nobody knows at first whether they happened: how that is found out, request by request.
+//! Creates in doubt: how it is found out, request by request, whether they happened.
 
 use zk_client::CreateMode;
 use zk_locks::{Client, Lock};
@@ -33,11 +33,11 @@ fn created(frames: &Frames) -> Vec<String> {
     creates.filter_map(|frame| frame.path.clone()).collect()
 }
 
-/// The search, by the name that nobody else can have, behind a barrier.
+/// The search, by the unique name, behind a barrier.
 const SEARCH: [OpCode; 2] = [OpCode::SYNC, OpCode::GET_CHILDREN];
 
 #[test_with(on_each_release)]
-async fn a_node_whose_create_was_not_answered_is_found_and_not_made_again(stage: Stage) {
+async fn node_in_doubt_is_found(stage: Stage) {
     let path = stage.existing("found").await;
     let (proxy, zk) = stage.proxied().await;
     let _lost = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
@@ -49,9 +49,7 @@ async fn a_node_whose_create_was_not_answered_is_found_and_not_made_again(stage:
 
 /// The second request has the same name, by which the node of the first would have been found.
 #[test_with(on_each_release)]
-async fn a_node_whose_create_never_came_to_the_server_is_made_again_under_the_same_name(
-    stage: Stage,
-) {
+async fn unsent_create_is_retried_under_its_name(stage: Stage) {
     let path = stage.existing("not-found").await;
     let (proxy, zk) = stage.proxied().await;
     let _lost = proxy.on(Match::request(OpCode::CREATE2).once()).reset();
@@ -67,7 +65,7 @@ async fn a_node_whose_create_never_came_to_the_server_is_made_again_under_the_sa
 }
 
 #[test_with(on_each_release)]
-async fn a_search_that_is_interrupted_begins_again(stage: Stage) {
+async fn interrupted_search_restarts(stage: Stage) {
     let path = stage.existing("interrupted").await;
     let (proxy, zk) = stage.proxied().await;
     for step in [OpCode::SYNC, OpCode::GET_CHILDREN, OpCode::EXISTS] {
@@ -82,7 +80,7 @@ async fn a_search_that_is_interrupted_begins_again(stage: Stage) {
 /// Such a reply breaks the connection, and a request is not sent again whose reply does that: the search has
 /// to ask anew.
 #[test_with(on_each_release)]
-async fn a_search_whose_answer_cannot_be_read_begins_again(stage: Stage) {
+async fn search_with_unreadable_reply_restarts(stage: Stage) {
     let path = stage.existing("unread").await;
     let proxy = stage.proxy().await;
     let zk = choosy(&proxy).await;
@@ -96,7 +94,7 @@ async fn a_search_whose_answer_cannot_be_read_begins_again(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn a_release_whose_answer_cannot_be_read_is_asked_for_again(stage: Stage) {
+async fn release_with_unreadable_reply_is_retried(stage: Stage) {
     let path = stage.existing("unread-release").await;
     let proxy = stage.proxy().await;
     let zk = choosy(&proxy).await;
@@ -133,7 +131,7 @@ async fn a_create_can_be_in_doubt_twice(stage: Stage) {
     assert_eq!(ops.iter().filter(|op| **op == OpCode::CREATE2).count(), 2, "{ops:?}");
 }
 
-/// Has somebody meddle with the queue while a client cannot know whether its node was made.
+/// Has an outsider change the queue while a client cannot know whether its node was created.
 async fn meddle(stage: &Stage, path: &str, meddle: impl AsyncFn(&str)) -> Waiter {
     let proxy = stage.proxy().await;
     let zk = client_behind(&proxy).await;
@@ -148,9 +146,9 @@ async fn meddle(stage: &Stage, path: &str, meddle: impl AsyncFn(&str)) -> Waiter
     waiter
 }
 
-/// There should never be one. If there is, whoever is behind it would wait for nobody.
+/// There should never be one. If there is, a waiter behind it would wait for no client.
 #[test_with(on_each_release)]
-async fn a_second_node_of_the_same_attempt_is_deleted(stage: Stage) {
+async fn duplicate_node_of_an_attempt_is_deleted(stage: Stage) {
     let path = stage.existing("twin").await;
     let twin = async |node: &str| {
         let twin = &node[..node.len() - 10];
@@ -165,7 +163,7 @@ async fn a_second_node_of_the_same_attempt_is_deleted(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn a_node_in_doubt_that_somebody_deletes_is_made_again(stage: Stage) {
+async fn deleted_node_in_doubt_is_recreated(stage: Stage) {
     let path = stage.existing("deleted").await;
     let delete = async |node: &str| stage.outsider.delete(node).await.unwrap();
     let mut waiter = meddle(&stage, &path, delete).await;
@@ -175,9 +173,9 @@ async fn a_node_in_doubt_that_somebody_deletes_is_made_again(stage: Stage) {
     emptied(&stage.outsider, &path).await;
 }
 
-/// The server has made a session by then, which nobody knows of; it expires.
+/// The server has made a session by then, unknown to any client; it expires.
 #[test_with(on_each_release)]
-async fn a_client_whose_first_greeting_is_lost_connects_and_locks_all_the_same(stage: Stage) {
+async fn lost_first_handshake_is_retried(stage: Stage) {
     let path = stage.existing("greeting").await;
     let proxy = stage.proxy().await;
     let reset = proxy.on(Match::connect_response().once()).reset();

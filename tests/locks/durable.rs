@@ -33,7 +33,7 @@ fn grants(path: &str) -> String {
 }
 
 #[test_with(on_each_release)]
-async fn owners_exclude_each_other_in_the_order_of_asking(stage: Stage) {
+async fn owners_exclude_in_queue_order(stage: Stage) {
     let path = stage.path("missing/order");
     let register = Arc::new(Register::default());
     let first = within(of(&stage.outsider, &path, "first").acquire()).await.unwrap();
@@ -66,7 +66,7 @@ async fn owners_exclude_each_other_in_the_order_of_asking(stage: Stage) {
 
 /// A guard that is dropped, a session that is closed, another process of the same owner.
 #[test_with(on_each_release)]
-async fn a_lock_outlives_its_holder_and_goes_to_its_owner_at_once(stage: Stage) {
+async fn lock_outlives_its_holder_for_its_owner(stage: Stage) {
     let path = stage.existing("owner").await;
     let zk = stage.client().await;
     let guard = within(of(&zk, &path, "job").acquire()).await.unwrap();
@@ -83,7 +83,7 @@ async fn a_lock_outlives_its_holder_and_goes_to_its_owner_at_once(stage: Stage) 
     });
     joined(&stage.outsider, &format!("{path}/locks"), 1).await;
 
-    // Past those who wait.
+    // Past the waiters.
     let zk = stage.client().await;
     let second = within(of(&zk, &path, "job").acquire()).await.unwrap();
     assert!(second.token() > first);
@@ -96,7 +96,7 @@ async fn a_lock_outlives_its_holder_and_goes_to_its_owner_at_once(stage: Stage) 
     assert_eq!(within(second.lost()).await, Lost::NodeDeleted);
     assert_eq!(second.status(), Status::Lost(Lost::NodeDeleted));
     assert_eq!(second.check().await, Err(CheckError::Lost(Lost::NodeDeleted)));
-    // What it does now is nobody else's harm.
+    // What it does now harms no other client.
     within(second.release()).await.unwrap();
     third.check().await.unwrap();
     within(third.release()).await.unwrap();
@@ -107,7 +107,7 @@ async fn a_lock_outlives_its_holder_and_goes_to_its_owner_at_once(stage: Stage) 
 
 /// Attempts through one value know of each other.
 #[test_with(on_each_release)]
-async fn attempts_through_clones_of_one_lock_wait_for_each_other(stage: Stage) {
+async fn clones_of_one_lock_exclude_each_other(stage: Stage) {
     let path = stage.existing("clones").await;
     let lock = of(&stage.outsider, &path, "job");
     let guard = within(lock.acquire()).await.unwrap();
@@ -124,7 +124,7 @@ async fn attempts_through_clones_of_one_lock_wait_for_each_other(stage: Stage) {
 
 /// The holder is cut off: by its own clock it has lost the lock when the next one is granted.
 #[test_with(on_each_release_threaded)]
-async fn a_silent_holder_has_lost_its_lock_when_it_is_taken_away(stage: Stage) {
+async fn silent_holder_is_lost_before_takeover(stage: Stage) {
     let path = stage.existing("silent").await;
     let (proxy, zk) = stage.proxied().await;
     let guard = within(of(&zk, &path, "silent").lease(SHORT).acquire()).await.unwrap();
@@ -136,7 +136,7 @@ async fn a_silent_holder_has_lost_its_lock_when_it_is_taken_away(stage: Stage) {
     let work = tokio::spawn(async move { working.scope(std::future::pending::<()>()).await });
     proxy.silence();
     let next = within(of(&stage.outsider, &path, "next").acquire()).await.unwrap();
-    // By the clock, whoever is woken first.
+    // By the clock, whichever is woken first.
     assert_eq!(guard.status(), Status::Lost(Lost::LeaseRanOut));
     assert_eq!(within(work).await.unwrap(), Err(Lost::LeaseRanOut));
     let guard = Arc::into_inner(guard).unwrap();
@@ -149,7 +149,7 @@ async fn a_silent_holder_has_lost_its_lock_when_it_is_taken_away(stage: Stage) {
     within(next.release()).await.unwrap();
 }
 
-/// A holder that lives keeps its lock for as long as it wants to, although somebody waits.
+/// A live holder keeps its lock for as long as it wants to, although another client waits.
 #[test_with(on_each_release_threaded)]
 async fn a_holder_that_renews_its_lock_keeps_it(stage: Stage) {
     let path = stage.existing("renewed").await;
@@ -205,9 +205,9 @@ async fn a_lock_that_is_held_outlives_its_session(stage: Stage) {
     joined(&stage.outsider, &grants(&path), 1).await;
 }
 
-/// Without a lease it is held until somebody who knows better takes it away.
+/// Without a lease it is held until an operator evicts it.
 #[test_with(on_each_release_threaded)]
-async fn without_a_lease_a_lock_is_taken_away_by_hand_alone(stage: Stage) {
+async fn without_lease_only_eviction_frees_a_lock(stage: Stage) {
     let path = stage.existing("by-hand").await;
     let zk = stage.client().await;
     let lock = DurableLock::new(&zk, &path, "gone").without_lease();
@@ -229,9 +229,9 @@ async fn without_a_lease_a_lock_is_taken_away_by_hand_alone(stage: Stage) {
     assert_eq!(waits.holder().await.unwrap(), None);
 }
 
-/// Of whom nothing is known, nothing is taken.
+/// Nothing is taken from an unknown holder.
 #[test_with(on_each_release)]
-async fn a_stranger_among_the_grants_is_waited_for(stage: Stage) {
+async fn foreign_grant_is_waited_for(stage: Stage) {
     let path = stage.existing("stranger").await;
     let stranger = format!("{path}/grants/stranger");
     stage.outsider.create(&stranger, b"?").parents().await.unwrap();
@@ -251,7 +251,7 @@ async fn held_with_a_loss(
     (nth, passed, to_client): (u64, bool, bool),
 ) -> u64 {
     let path = format!("/lost-{nth}-{passed}-{to_client}");
-    // Somebody held it before: a second time what is above is there.
+    // It was held before: a second time what is above is there.
     let before = within(of(&looks_on, &path, "before").acquire()).await.unwrap();
     within(before.release()).await.unwrap();
     let register = Register::default();
@@ -277,7 +277,7 @@ async fn held_with_a_loss(
 
 /// Every frame of a hold, in each direction, is in its turn the last of its connection.
 #[tokio::test]
-async fn whatever_is_lost_a_lock_is_held_once_and_given_back() {
+async fn one_grant_despite_any_lost_frame() {
     let server = TestServer::start().await.unwrap();
     let addr = server.connect_string().parse().unwrap();
     let looks_on = Client::connect(&server.connect_string()).await.unwrap();
@@ -292,9 +292,9 @@ async fn whatever_is_lost_a_lock_is_held_once_and_given_back() {
     assert!(met >= 40, "{met}");
 }
 
-/// Given up at every point, alone and behind somebody: no grant stays that nobody holds.
+/// Given up at every point, alone and behind a holder: no grant stays without a holder.
 #[test_with(on_each_release)]
-async fn an_acquire_that_is_dropped_anywhere_leaves_no_grant(stage: Stage) {
+async fn dropped_acquire_leaves_no_grant(stage: Stage) {
     let path = stage.existing("dropped").await;
     let zk = stage.client().await;
     for pending in 0..12 {

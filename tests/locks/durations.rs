@@ -1,4 +1,4 @@
-//! Durations of any length: none panics, and none stands in the way of anybody else.
+//! Durations of any length: none panics, and none delays another client.
 
 use std::{future::Future, pin::Pin, time::Duration};
 
@@ -53,7 +53,7 @@ const WAITS: [Row; 10] = asks! {
     |zk, path, time| "DurableLock::acquire_timeout": DurableLock::new(&zk, &path, "who").acquire_timeout(time), release;
 };
 
-/// Has a lock while somebody else waits for it, if there is time for that.
+/// Has a lock while another client waits for it, if there is time for that.
 macro_rules! handed_over {
     ($lock:expr) => {
         Box::pin(async move {
@@ -113,7 +113,7 @@ const BLOCKING: [&str; 2] = [
     "blocking::Blocking<zk_locks::LeaderLatch>::leads_within",
 ];
 
-/// What they are told: any length is data.
+/// The durations that they are given: any length is data.
 const TOLD: [&str; 2] = ["LockObserver::given_up", "Metrics::given_up"];
 
 #[test]
@@ -140,7 +140,7 @@ fn check(name: &str, length: Duration, result: Result<(), AcquireError>) {
 }
 
 #[tokio::test]
-async fn recipes_wait_for_any_time_and_have_limits_of_any_length() {
+async fn recipes_take_any_duration() {
     let server = TestServer::start().await.unwrap();
     let zk = Client::connect(&server.connect_string()).await.unwrap();
     let mut number = 0;
@@ -154,7 +154,7 @@ async fn recipes_wait_for_any_time_and_have_limits_of_any_length() {
 }
 
 #[tokio::test]
-async fn those_who_meet_wait_for_any_time() {
+async fn barriers_wait_for_any_duration() {
     let server = TestServer::start().await.unwrap();
     let zk = Client::connect(&server.connect_string()).await.unwrap();
     for (number, length) in LENGTHS.into_iter().enumerate() {

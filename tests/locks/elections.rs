@@ -1,4 +1,4 @@
-//! Elections: who leads, who knows of it, and that there are never two.
+//! Elections: which candidate leads, which clients know of it, and that there are never two.
 
 use std::{ops::Deref, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::support::{
 const SHORT: Duration = Duration::from_secs(2);
 
 #[test_with(on_each_release)]
-async fn standing_alone_costs_two_requests_in_one_round_trip_and_resigning_one(stage: Stage) {
+async fn sole_campaign_costs_one_round_trip(stage: Stage) {
     let (proxy, zk) = stage.proxied().await;
     let path = stage.existing("alone").await;
     let election = Election::new(&zk, &path);
@@ -39,9 +39,7 @@ async fn standing_alone_costs_two_requests_in_one_round_trip_and_resigning_one(s
 }
 
 #[test_with(on_each_release)]
-async fn candidates_lead_in_the_order_of_standing_behind_those_of_other_implementations(
-    stage: Stage,
-) {
+async fn candidates_lead_in_order_behind_foreign(stage: Stage) {
     let path = stage.existing("order").await;
     let other = format!("{path}/_c_3b5f6a0e-0000-4000-8000-0123456789ab-latch-");
     let mode = CreateMode::EphemeralSequential;
@@ -69,7 +67,7 @@ async fn candidates_lead_in_the_order_of_standing_behind_those_of_other_implemen
 }
 
 #[test_with(on_each_release)]
-async fn candidates_with_names_of_kazoo_stand_in_the_same_election(stage: Stage) {
+async fn kazoo_names_stand_in_the_same_election(stage: Stage) {
     let path = stage.existing("kazoo").await;
     let zk = stage.client().await;
     let kazoo = Election::builder(&zk, &path).layout(Layout::Kazoo).build();
@@ -87,9 +85,7 @@ async fn candidates_with_names_of_kazoo_stand_in_the_same_election(stage: Stage)
 }
 
 #[test_with(on_each_release)]
-async fn an_observer_is_told_of_every_leader_what_it_proclaims_and_that_there_is_none(
-    stage: Stage,
-) {
+async fn observer_sees_leaders_and_their_absence(stage: Stage) {
     let path = stage.path("observed");
     let (proxy, zk) = stage.proxied().await;
     let mut observer = Election::new(&zk, &path).follow();
@@ -124,7 +120,7 @@ async fn an_observer_is_told_of_every_leader_what_it_proclaims_and_that_there_is
 
 /// Without the check in the same transaction the write would go to whatever has the path.
 #[test_with(on_each_release)]
-async fn nothing_is_proclaimed_by_a_leader_whose_node_is_gone(stage: Stage) {
+async fn leader_without_node_cannot_proclaim(stage: Stage) {
     let path = stage.existing("proclaim").await;
     let leadership = within(Election::new(&stage.outsider, &path).campaign(b"a")).await.unwrap();
     let outsider = stage.client().await;
@@ -176,7 +172,7 @@ async fn leaders(candidates: &[Candidate]) -> usize {
 /// Scenario 66: a leader whose connection is lost, whose node is deleted, both at once, and who stands
 /// again behind the others; the next one's node goes while it waits.
 #[test_with(on_each_release)]
-async fn never_do_two_latches_lead_at_one_point_of_the_servers_order(stage: Stage) {
+async fn two_latches_never_lead_at_once(stage: Stage) {
     let path = stage.existing("latches").await;
     let mut candidates = Vec::new();
     for count in 1..=3 {
@@ -233,9 +229,7 @@ async fn never_do_two_latches_lead_at_one_point_of_the_servers_order(stage: Stag
 
 /// Scenario 66, with the clock: a leader that hears nothing says no when the next one says yes.
 #[test_with(on_each_release_threaded)]
-async fn a_partitioned_latch_does_not_lead_when_the_next_one_does_and_stands_no_more_when_expired(
-    stage: Stage,
-) {
+async fn partitioned_latch_stops_leading_in_time(stage: Stage) {
     let path = stage.existing("partitioned").await;
     let first = Candidate::new(&stage, &path, SHORT).await;
     first.leads().await;

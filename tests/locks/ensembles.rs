@@ -47,10 +47,10 @@ async fn connected_to(server: &TestServer, first: Member, second: Member) -> Cli
     zk
 }
 
-/// Scenarios 8 and 9: the member that the client comes to does not show the node for a while. Whoever looked for it
+/// Scenarios 8 and 9: the member that the client comes to does not show the node for a while. A search
 /// without a barrier would find nothing, create another, and wait for its own first one.
 #[tokio::test]
-async fn a_node_that_the_next_member_does_not_show_yet_is_waited_for_and_not_made_again() {
+async fn unseen_node_is_not_duplicated() {
     for barrier_lost in [false, true] {
         let (server, leader, follower) = ensemble(|_| {}).await;
         let outsider = options(&server, &[leader]).connect().await.unwrap();
@@ -84,10 +84,10 @@ async fn a_node_that_the_next_member_does_not_show_yet_is_waited_for_and_not_mad
     }
 }
 
-/// Before 3.9 events do not say of which transaction they are. So whoever has heard that nobody is in front of it any more
+/// Before 3.9 events do not carry their zxid. So a client that has heard that its last predecessor is gone
 /// may come to a member that does not show yet what those have left behind.
 #[tokio::test]
-async fn a_permit_that_the_next_member_does_not_show_yet_is_not_given_out_again() {
+async fn unseen_permit_is_not_granted_again() {
     let (server, leader, follower) = ensemble(|config| config.release = Release::V3_8).await;
     let (leads, behind) = (server.proxy_of(leader), server.proxy_of(follower));
     let outsider = options(&server, &[leader]).connect().await.unwrap();
@@ -125,9 +125,9 @@ async fn a_permit_that_the_next_member_does_not_show_yet_is_not_given_out_again(
     within(guard.release()).await.unwrap();
 }
 
-/// Scenarios 10 and 11: what an old session has left, and a member still shows, belongs to nobody who comes.
+/// Scenarios 10 and 11: what an old session has left, and a member still shows, belongs to no new session.
 #[tokio::test]
-async fn a_node_of_the_session_before_that_a_member_still_shows_is_waited_for_and_not_taken_over() {
+async fn former_sessions_node_is_waited_for() {
     let (server, leader, follower) = ensemble(|_| {}).await;
     let zk = options(&server, &[leader]).session_timeout(SHORT).connect().await.unwrap();
     let before = within(Lock::new(&zk, "/l").acquire()).await.unwrap();
@@ -142,7 +142,7 @@ async fn a_node_of_the_session_before_that_a_member_still_shows_is_waited_for_an
     server.with(|ensemble, now| ensemble.set_lag(now, follower, LAG));
     server.expire(zk.session().id());
 
-    // It comes back as somebody else, to where both nodes are still to be seen.
+    // It comes back with another session, to where both nodes are still to be seen.
     let again = options(&server, &[follower]).connect().await.unwrap();
     let guard = within(Lock::new(&again, "/l").acquire()).await.unwrap();
     assert!(guard.token() > before.token());
@@ -158,7 +158,7 @@ async fn a_node_of_the_session_before_that_a_member_still_shows_is_waited_for_an
 /// Scenario 29. A leader that has lost its followers answers heartbeats, and reads, until it notices; but a check
 /// takes a quorum.
 #[tokio::test]
-async fn a_leader_that_has_lost_its_followers_confirms_no_lock() {
+async fn isolated_leader_confirms_no_lock() {
     let (server, leader, follower) = ensemble(|config| config.sync_limit = SHORT).await;
     let holder = options(&server, &[leader]).session_timeout(SHORT).connect().await.unwrap();
     let guard = within(Lock::new(&holder, "/l").acquire()).await.unwrap();
@@ -176,9 +176,9 @@ async fn a_leader_that_has_lost_its_followers_confirms_no_lock() {
     assert!(matches!(guard.status(), Status::Lost(_)));
 }
 
-/// Scenario 62. A member without a quorum may be read from, but keeps nobody's session alive.
+/// Scenario 62. A member without a quorum may be read from, but keeps no session alive.
 #[tokio::test]
-async fn a_holder_that_is_left_with_a_read_only_member_is_in_doubt_until_its_lease_runs_out() {
+async fn read_only_member_leaves_holder_in_doubt() {
     let (server, leader, follower) = ensemble(|config| {
         (config.read_only_mode, config.sync_limit) = (true, 2 * TICK);
     })

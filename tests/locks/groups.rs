@@ -1,4 +1,4 @@
-//! Who is there, and nodes that come back.
+//! Group members, and nodes that come back.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn data(members: &[GroupMember]) -> Vec<&[u8]> {
 }
 
 #[test_with(on_each_release)]
-async fn a_group_is_followed_through_every_coming_and_going(stage: Stage) {
+async fn group_follower_sees_every_change(stage: Stage) {
     let path = stage.path("missing/group");
     let (proxy, zk) = stage.proxied().await;
     let group = Group::new(&stage.outsider, &path);
@@ -52,7 +52,7 @@ async fn a_group_is_followed_through_every_coming_and_going(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn joining_costs_one_request_and_dropping_is_leaving(stage: Stage) {
+async fn join_costs_one_request_and_drop_leaves(stage: Stage) {
     let path = stage.existing("cost").await;
     let (proxy, zk) = stage.proxied().await;
     let mark = proxy.mark();
@@ -64,7 +64,7 @@ async fn joining_costs_one_request_and_dropping_is_leaving(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn a_party_of_kazoo_has_only_its_own_members(stage: Stage) {
+async fn kazoo_party_has_only_its_members(stage: Stage) {
     let path = stage.existing("party").await;
     stage.outsider.create(&format!("{path}/other"), b"").await.unwrap();
     let party = Group::builder(&stage.outsider, &path).layout(Layout::Kazoo).build();
@@ -83,9 +83,7 @@ async fn until(
 }
 
 #[test_with(on_each_release)]
-async fn a_persistent_node_comes_back_when_it_is_deleted_and_has_the_data_that_it_was_last_given(
-    stage: Stage,
-) {
+async fn persistent_node_returns_with_latest_data(stage: Stage) {
     let path = stage.path("missing/persistent");
     let proxy = stage.proxy().await;
     let mark = proxy.mark();
@@ -110,7 +108,7 @@ async fn a_persistent_node_comes_back_when_it_is_deleted_and_has_the_data_that_i
     let (read, stat) = stage.outsider.get(&path).await.unwrap();
     assert_eq!((&*read, stat.ephemeral_owner), (&b"a"[..], session));
 
-    // Somebody else's data do not stay either.
+    // Another client's data do not stay either.
     node.set_data(b"b");
     stage.outsider.set(&path, b"c").await.unwrap();
     let written = async {
@@ -128,7 +126,7 @@ async fn a_persistent_node_comes_back_when_it_is_deleted_and_has_the_data_that_i
 }
 
 #[test_with(on_each_release_threaded)]
-async fn a_persistent_node_comes_back_in_a_new_session_when_the_old_one_has_expired(stage: Stage) {
+async fn persistent_node_returns_in_a_new_session(stage: Stage) {
     let path = stage.path("expired");
     let proxy = stage.proxy().await;
     let options = options_for(&proxy).session_timeout(SHORT);
@@ -160,7 +158,7 @@ async fn a_persistent_node_comes_back_in_a_new_session_when_the_old_one_has_expi
 
 /// As a former session of ours might, which the servers have not given up yet.
 #[test_with(on_each_release)]
-async fn a_path_that_somebody_else_has_is_waited_for(stage: Stage) {
+async fn taken_path_is_waited_for(stage: Stage) {
     let path = stage.path("taken");
     stage.outsider.create(&path, b"").mode(CreateMode::Ephemeral).await.unwrap();
     let node = PersistentNode::start(stage.options(), &path, b"a").await.unwrap();
@@ -177,7 +175,7 @@ async fn a_path_that_somebody_else_has_is_waited_for(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn a_node_that_the_servers_refuse_is_told_of_and_tried_again(stage: Stage) {
+async fn refused_node_is_reported_and_retried(stage: Stage) {
     let parent = stage.path("parent");
     stage.outsider.create(&parent, b"").mode(CreateMode::Ephemeral).await.unwrap();
     let path = format!("{parent}/child");

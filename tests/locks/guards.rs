@@ -43,17 +43,17 @@ fn given_up(give_up: impl Fn(Guard) + Sync) {
 }
 
 #[test]
-fn a_guard_dropped_in_a_runtime_gives_the_lock_back() {
+fn guard_drop_in_a_runtime_releases() {
     given_up(drop);
 }
 
 #[test]
-fn a_guard_dropped_outside_of_any_runtime_gives_the_lock_back() {
+fn guard_drop_outside_a_runtime_releases() {
     given_up(|guard| thread::spawn(|| drop(guard)).join().unwrap());
 }
 
 #[test]
-fn a_guard_dropped_by_a_panic_gives_the_lock_back() {
+fn guard_drop_by_panic_releases() {
     given_up(|guard| {
         let unwinding = catch_unwind(AssertUnwindSafe(|| {
             let _guard = guard;
@@ -64,12 +64,12 @@ fn a_guard_dropped_by_a_panic_gives_the_lock_back() {
 }
 
 #[test]
-fn a_release_whose_future_is_dropped_at_once_gives_the_lock_back() {
+fn dropped_release_future_still_releases() {
     given_up(|guard| drop(guard.release()));
 }
 
 #[test_with(on_each_release)]
-async fn a_guard_that_outlives_its_clients_keeps_the_lock_until_it_is_dropped(stage: Stage) {
+async fn guard_keeps_the_lock_without_clients(stage: Stage) {
     let path = stage.existing("alone").await;
     let zk = stage.client().await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
@@ -80,9 +80,9 @@ async fn a_guard_that_outlives_its_clients_keeps_the_lock_until_it_is_dropped(st
     emptied(&stage.outsider, &path).await;
 }
 
-/// Nobody keeps its session alive any more, and it must not believe otherwise.
+/// Nothing keeps its session alive any more, and it must not believe otherwise.
 #[test]
-fn a_guard_that_outlives_its_runtime_counts_as_lost_and_can_be_dropped() {
+fn guard_outliving_its_runtime_is_lost() {
     let runtime = || tokio::runtime::Runtime::new().unwrap();
     on_each_release_threaded(async |stage: Stage| {
         let path = stage.existing("orphan").await;
@@ -102,7 +102,7 @@ fn a_guard_that_outlives_its_runtime_counts_as_lost_and_can_be_dropped() {
 }
 
 #[test_with(on_each_release)]
-async fn a_holder_hears_that_its_node_was_deleted_by_an_outsider(stage: Stage) {
+async fn holder_learns_of_its_nodes_deletion(stage: Stage) {
     let zk = stage.client().await;
     let path = stage.existing("deleted").await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
@@ -121,7 +121,7 @@ async fn a_holder_hears_that_its_node_was_deleted_by_an_outsider(stage: Stage) {
 /// The servers give the lock to the next one as soon as they hear of the close, and nothing that they say
 /// about it comes back.
 #[test_with(on_each_release)]
-async fn a_guard_counts_as_lost_from_when_its_session_is_told_to_close(stage: Stage) {
+async fn guard_is_lost_once_its_session_closes(stage: Stage) {
     let path = stage.existing("closing").await;
     let (proxy, zk) = stage.proxied().await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
@@ -146,22 +146,20 @@ async fn a_guard_counts_as_lost_from_when_its_session_is_told_to_close(stage: St
 }
 
 #[test_with(on_each_release)]
-async fn a_check_finds_out_that_the_node_was_deleted(stage: Stage) {
+async fn check_detects_a_deleted_node(stage: Stage) {
     let zk = stage.client().await;
     let path = stage.existing("checked").await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
     assert_eq!(within(guard.check()).await, Ok(()));
     stage.outsider.delete(guard.path()).await.unwrap();
-    // Nobody has looked yet.
+    // It has not been checked yet.
     assert_eq!(guard.status(), Status::Held);
     assert_eq!(within(guard.check()).await, Err(CheckError::Lost(Lost::NodeDeleted)));
     assert_eq!(guard.status(), Status::Lost(Lost::NodeDeleted));
 }
 
 #[test_with(on_each_release)]
-async fn watching_for_a_loss_can_be_dropped_after_any_number_of_polls_and_begun_again(
-    stage: Stage,
-) {
+async fn lost_future_can_be_dropped_and_restarted(stage: Stage) {
     let zk = stage.client().await;
     let path = stage.existing("again").await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
@@ -184,7 +182,7 @@ async fn watching_for_a_loss_can_be_dropped_after_any_number_of_polls_and_begun_
 }
 
 #[test_with(on_each_release)]
-async fn all_who_watch_for_a_loss_hear_of_it(stage: Stage) {
+async fn all_watchers_see_the_loss(stage: Stage) {
     let zk = stage.client().await;
     let path = stage.existing("watched").await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
@@ -208,9 +206,7 @@ impl Clock for CountingClock {
 
 /// The session reads its clock whenever it does anything.
 #[test_with(on_each_release)]
-async fn a_client_that_is_dropped_while_disconnected_closes_its_session_without_being_busy(
-    stage: Stage,
-) {
+async fn dropped_client_closes_without_spinning(stage: Stage) {
     let proxy = stage.proxy().await;
     let clock = CountingClock::default();
     let options = options_for(&proxy).session_timeout(Duration::from_secs(4));

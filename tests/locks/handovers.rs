@@ -1,4 +1,4 @@
-//! Sessions that are left to others: whoever resumes one knows nothing of nodes that nobody wants.
+//! Sessions that are left to others: the client that resumes one knows nothing of abandoned nodes.
 
 use std::{
     future::poll_fn,
@@ -14,7 +14,7 @@ use zk_tests::test_with;
 
 use crate::support::{Stage, dropped_when, joined, on_each_release, options_for, within};
 
-/// How often everybody else has a chance before a task that dawdles goes on.
+/// How often all others have a chance before a slow task goes on.
 const CHANCES: usize = 64;
 
 /// Options for a session whose tasks dawdle, but for the one that drives it.
@@ -43,7 +43,7 @@ async fn dawdling(mut task: BoxFuture<'static, ()>) {
     .await;
 }
 
-/// Leaves a session, and lists what the next one who has it finds there.
+/// Leaves a session, and lists what the next client of it finds there.
 async fn handed_over(zk: Client, options: ConnectOptions, path: &str) -> Vec<String> {
     let credentials = within(zk.detach()).await.expect("a session to leave");
     let heir = within(options.resume(credentials).connect()).await.unwrap();
@@ -52,9 +52,7 @@ async fn handed_over(zk: Client, options: ConnectOptions, path: &str) -> Vec<Str
 }
 
 #[test_with(on_each_release)]
-async fn an_acquire_that_is_dropped_before_its_session_is_handed_over_leaves_no_node_in_it(
-    stage: Stage,
-) {
+async fn dropped_acquire_is_gone_at_handover(stage: Stage) {
     let path = stage.existing("handed-over").await;
     for lost in [OpCode::CREATE2, OpCode::DELETE] {
         let (proxy, zk) = stage.proxied().await;
@@ -74,9 +72,7 @@ async fn an_acquire_that_is_dropped_before_its_session_is_handed_over_leaves_no_
 }
 
 #[test_with(on_each_release)]
-async fn a_simple_lock_that_is_dropped_before_its_session_is_handed_over_leaves_no_node_in_it(
-    stage: Stage,
-) {
+async fn dropped_simple_lock_is_gone_at_handover(stage: Stage) {
     let path = stage.existing("simple").await;
     let node = format!("{path}/node");
     let options = || with_tasks_that_dawdle(stage.options());
@@ -84,7 +80,7 @@ async fn a_simple_lock_that_is_dropped_before_its_session_is_handed_over_leaves_
     drop(within(SimpleLock::new(&zk, &node).acquire()).await.unwrap());
     assert_eq!(handed_over(zk, options(), &path).await, [""; 0]);
 
-    // One that has not been told what became of its create.
+    // One that does not know the outcome of its create.
     let proxy = stage.proxy().await;
     let options = || with_tasks_that_dawdle(options_for(&proxy));
     let zk = within(options().connect()).await.unwrap();
@@ -95,9 +91,7 @@ async fn a_simple_lock_that_is_dropped_before_its_session_is_handed_over_leaves_
 }
 
 #[test_with(on_each_release)]
-async fn a_latch_that_is_dropped_before_its_session_is_handed_over_leaves_no_node_in_it(
-    stage: Stage,
-) {
+async fn dropped_latch_is_gone_at_handover(stage: Stage) {
     let path = stage.existing("latch").await;
     for leads in [true, false] {
         let other = match leads {
@@ -121,9 +115,7 @@ async fn a_latch_that_is_dropped_before_its_session_is_handed_over_leaves_no_nod
 }
 
 #[test_with(on_each_release)]
-async fn a_cohort_whose_last_waiter_gives_up_before_its_session_is_handed_over_leaves_no_node_in_it(
-    stage: Stage,
-) {
+async fn abandoned_cohort_is_gone_at_handover(stage: Stage) {
     let path = stage.existing("cohort").await;
     let holder = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
     let options = || with_tasks_that_dawdle(stage.options());
@@ -137,7 +129,7 @@ async fn a_cohort_whose_last_waiter_gives_up_before_its_session_is_handed_over_l
 
 /// What docs/decisions/0018 says can be done by hand: the node is the lock, and tells whose it is.
 #[test_with(on_each_release)]
-async fn a_lock_that_is_held_goes_over_with_its_session_and_can_be_told_by_its_token(stage: Stage) {
+async fn held_lock_is_handed_over(stage: Stage) {
     let path = stage.existing("held").await;
     let zk = stage.client().await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
@@ -158,7 +150,7 @@ async fn a_lock_that_is_held_goes_over_with_its_session_and_can_be_told_by_its_t
     assert!(next.token().get() > token);
     heir.close().await.unwrap();
 
-    // Whoever comes too late gets no session.
+    // A client that comes too late gets no session.
     let late = within(stage.options().resume(credentials).connect()).await.map(drop);
     let expired = zk_client::ConnectError::SessionEnded(zk_locks::SessionEnd::Expired);
     assert_eq!(late, Err(expired));

@@ -1,4 +1,4 @@
-//! Holders hear of what becomes of their lock, whatever becomes of single reads and whether or not anybody asks.
+//! Holders hear of what becomes of their lock, whatever becomes of single reads and whether or not it is awaited.
 
 use std::{
     future::{Future as _, pending, poll_fn},
@@ -75,7 +75,7 @@ impl Trouble {
 }
 
 #[test_with(on_each_release)]
-async fn a_loss_is_heard_of_whatever_became_of_a_read(stage: Stage) {
+async fn loss_is_reported_despite_failed_reads(stage: Stage) {
     for trouble in Trouble::ALL {
         let (proxy, _, guard) = trouble.held(&stage).await;
         let rules = trouble.befall(&proxy);
@@ -94,7 +94,7 @@ async fn a_loss_is_heard_of_whatever_became_of_a_read(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn being_asked_for_the_lock_is_heard_of_whatever_became_of_a_read(stage: Stage) {
+async fn revocation_is_seen_despite_failed_reads(stage: Stage) {
     for trouble in Trouble::ALL {
         let (proxy, path, guard) = trouble.held(&stage).await;
         let rules = trouble.befall(&proxy);
@@ -112,7 +112,7 @@ async fn being_asked_for_the_lock_is_heard_of_whatever_became_of_a_read(stage: S
 }
 
 #[test_with(on_each_release)]
-async fn of_two_latches_one_leads_whatever_became_of_a_read(stage: Stage) {
+async fn one_latch_leads_despite_failed_reads(stage: Stage) {
     for trouble in Trouble::ALL {
         let proxy = stage.proxy().await;
         let zk = trouble.options(&proxy).connect().await.unwrap();
@@ -146,9 +146,9 @@ async fn of_two_latches_one_leads_whatever_became_of_a_read(stage: Stage) {
     }
 }
 
-/// Who may not read its own node may still ask whether it is there.
+/// A client that may not read its own node may still ask whether it is there.
 #[test_with(on_each_release)]
-async fn a_loss_is_heard_of_by_who_may_not_read_the_node(stage: Stage) {
+async fn loss_of_an_unreadable_node_is_reported(stage: Stage) {
     let zk = stage.client().await;
     let path = stage.existing("unreadable").await;
     let blind = Perms::CREATE | Perms::WRITE | Perms::DELETE | Perms::ADMIN;
@@ -161,9 +161,9 @@ async fn a_loss_is_heard_of_by_who_may_not_read_the_node(stage: Stage) {
     assert_eq!(within(scope).await, Err(Lost::NodeDeleted));
 }
 
-/// Somebody has written so much into it that its holder does not take the answer.
+/// An outsider has written so much into it that its holder does not take the answer.
 #[test_with(on_each_release)]
-async fn a_loss_is_heard_of_if_the_node_is_too_large_to_be_read(stage: Stage) {
+async fn loss_of_an_oversized_node_is_reported(stage: Stage) {
     let zk = stage.options().reply_len_max(4096).connect().await.unwrap();
     let path = stage.existing("large").await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
@@ -191,7 +191,7 @@ async fn watched(stage: &Stage, guard: &Guard) {
 }
 
 #[test_with(on_each_release)]
-async fn who_has_held_a_lock_for_a_second_is_told_of_its_loss_unasked(stage: Stage) {
+async fn long_held_lock_reports_loss_unasked(stage: Stage) {
     let zk = stage.client().await;
     let path = stage.existing("unasked").await;
     let metrics = Arc::new(Metrics::default());
@@ -200,7 +200,7 @@ async fn who_has_held_a_lock_for_a_second_is_told_of_its_loss_unasked(stage: Sta
     watched(&stage, &guard).await;
     assert_eq!(guard.status(), Status::Held);
     stage.outsider.delete(guard.path()).await.unwrap();
-    // Whoever is answered from behind the event has heard of it.
+    // A client that is answered from behind the event has received it.
     zk.sync("/").await.unwrap();
     zk.sync("/").await.unwrap();
     assert_eq!(guard.status(), Status::Lost(Lost::NodeDeleted));
@@ -220,7 +220,7 @@ async fn deleted_unseen(stage: &Stage, zk: &Client, guard: &Guard, then: impl Fn
 }
 
 #[test_with(on_each_release)]
-async fn every_guard_knows_of_a_deletion_that_its_session_has_heard_of(stage: Stage) {
+async fn guards_know_deletions_their_session_saw(stage: Stage) {
     let zk = stage.client().await;
     let gone = Status::Lost(Lost::NodeDeleted);
     let path = |name: &str| stage.path(name);
@@ -270,9 +270,9 @@ impl Gate {
     }
 }
 
-/// What the session has heard of counts before any task has been told of it.
+/// What the session has received counts before any task is notified of it.
 #[test_with(on_each_release)]
-async fn a_cohort_does_not_pass_on_a_lock_whose_node_is_known_to_be_deleted(stage: Stage) {
+async fn cohort_does_not_pass_on_a_deleted_node(stage: Stage) {
     for somebody_listens in [true, false] {
         let (gate, is_first) = (Gate::default(), AtomicBool::new(true));
         let options = stage.options().spawn_with({
@@ -366,7 +366,7 @@ async fn cancels_first<G>(
 }
 
 #[test_with(on_each_release_threaded)]
-async fn work_is_cancelled_before_its_lock_is_given_away(stage: Stage) {
+async fn work_is_cancelled_before_the_release(stage: Stage) {
     let lock = async |zk: &Client| within(Lock::new(zk, &stage.path("l")).acquire()).await.unwrap();
     cancels_first(&stage, lock, |guard| vec![guard], drop).await;
     cancels_first(&stage, lock, |guard| vec![guard], |guard| drop(guard.release())).await;

@@ -12,14 +12,14 @@ fn tokens(holders: &[Contender]) -> Vec<i64> {
     holders.iter().map(|holder| holder.token.get()).collect()
 }
 
-/// Tells until these are the holders. What was between two looks may be told or not.
+/// Follows until these are the holders. What was between two looks may be reported or not.
 async fn until(holders: &mut Follow<Vec<Contender>>, wanted: &[i64]) {
     let seen = async { while tokens(&holders.next().await.unwrap()) != wanted {} };
     within(seen).await;
 }
 
 #[test_with(on_each_release)]
-async fn an_observer_is_told_of_each_holder_and_of_none(stage: Stage) {
+async fn observer_sees_each_holder_and_none(stage: Stage) {
     let path = stage.path("none/yet");
     let (holding, watching) = (stage.client().await, stage.client().await);
     let lock = Lock::builder(&holding, &path).description("the one").build();
@@ -41,9 +41,9 @@ async fn an_observer_is_told_of_each_holder_and_of_none(stage: Stage) {
     }
 }
 
-/// Those behind the holder come and go, and nobody who looks on is told, or asks anything.
+/// Those behind the holder come and go, and no observer is notified, or asks anything.
 #[test_with(on_each_release)]
-async fn those_who_wait_cost_an_observer_nothing(stage: Stage) {
+async fn waiters_cost_an_observer_nothing(stage: Stage) {
     let path = stage.existing("quiet").await;
     let guard = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
     let (proxy, watching) = stage.proxied().await;
@@ -61,13 +61,13 @@ async fn those_who_wait_cost_an_observer_nothing(stage: Stage) {
     within(guard.release()).await.unwrap();
     until(&mut holders, &[]).await;
     let counts = proxy.frames_since(before).counts();
-    // A listing, and with nobody there another one that watches.
+    // A listing, and without a holder another one that watches.
     let reads = [OpCode::GET_CHILDREN2, OpCode::GET_DATA].map(|op| counts.requests(op));
     assert_eq!(reads, [2, 0]);
 }
 
 #[test_with(on_each_release)]
-async fn all_who_read_together_are_told_as_holders(stage: Stage) {
+async fn all_readers_are_reported_as_holders(stage: Stage) {
     let path = stage.existing("readers").await;
     let lock = RwLock::new(&stage.outsider, &path);
     let mut holders = RwLock::new(&stage.client().await, &path).queue().follow();
@@ -90,7 +90,7 @@ async fn all_who_read_together_are_told_as_holders(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn all_who_have_permits_are_told_as_holders(stage: Stage) {
+async fn permit_owners_are_reported_as_holders(stage: Stage) {
     let path = stage.existing("permits").await;
     let semaphore = Semaphore::new(&stage.outsider, &path, 2);
     let mut holders = Semaphore::new(&stage.client().await, &path, 2).follow();
@@ -103,7 +103,7 @@ async fn all_who_have_permits_are_told_as_holders(stage: Stage) {
 
 /// Whatever happens to connections: the observer's breaks at each frame in turn, before or behind it.
 #[test_with(on_each_release)]
-async fn an_observer_goes_on_over_broken_connections(stage: Stage) {
+async fn observer_survives_broken_connections(stage: Stage) {
     let path = stage.existing("broken").await;
     let (proxy, watching) = stage.proxied().await;
     let lock = Lock::new(&stage.outsider, &path);
@@ -124,7 +124,7 @@ async fn an_observer_goes_on_over_broken_connections(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn an_observer_hears_of_the_end_of_its_session_from_then_on(stage: Stage) {
+async fn observer_keeps_reporting_its_session_end(stage: Stage) {
     let path = stage.existing("over").await;
     let guard = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
     let (proxy, watching) = stage.proxied().await;

@@ -1,7 +1,7 @@
 //! Asking for a lock back, taking it away, and making its path anew.
 
 use zk_client::CreateMode;
-use zk_locks::{AcquireError, Contender, Lock, Lost, Strangers, zk_client};
+use zk_locks::{AcquireError, Contender, ForeignNodes, Lock, Lost, zk_client};
 use zk_tests::test_with;
 
 use crate::support::{Stage, emptied, joined, on_each_release, within};
@@ -12,13 +12,13 @@ async fn contender(lock: &Lock, index: usize) -> Contender {
 
 /// Scenario 55.
 #[test_with(on_each_release)]
-async fn a_holder_hears_that_the_lock_is_asked_for_whenever_that_was(stage: Stage) {
+async fn holder_sees_a_revocation_at_any_time(stage: Stage) {
     let path = stage.existing("revoked").await;
     let zk = stage.client().await;
     let lock = Lock::new(&zk, &path);
     let queue = Lock::new(&stage.outsider, &path).queue();
 
-    // While it is held, with somebody who waits for the loss and somebody who does not.
+    // While it is held, with and without a task that awaits the loss.
     let guard = within(lock.acquire()).await.unwrap();
     let holder = contender(&lock, 0).await;
     let ask = async { assert!(queue.revoke(&holder).await.unwrap()) };
@@ -42,7 +42,7 @@ async fn a_holder_hears_that_the_lock_is_asked_for_whenever_that_was(stage: Stag
 }
 
 #[test_with(on_each_release)]
-async fn a_holder_whose_node_is_written_for_another_reason_is_not_asked_for_anything(stage: Stage) {
+async fn unrelated_write_is_no_revocation(stage: Stage) {
     let path = stage.existing("written").await;
     let guard = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
     stage.outsider.set(guard.path(), b"something else").await.unwrap();
@@ -51,7 +51,7 @@ async fn a_holder_whose_node_is_written_for_another_reason_is_not_asked_for_anyt
 }
 
 #[test_with(on_each_release)]
-async fn a_contender_is_evicted_only_under_the_token_that_was_seen(stage: Stage) {
+async fn eviction_needs_the_observed_token(stage: Stage) {
     let path = stage.existing("evicted").await;
     let lock = Lock::new(&stage.outsider, &path);
     let queue = lock.queue();
@@ -72,9 +72,7 @@ async fn a_contender_is_evicted_only_under_the_token_that_was_seen(stage: Stage)
 
 /// Scenario 45, as far as it ends well.
 #[test_with(on_each_release)]
-async fn a_path_whose_numbers_are_worn_is_made_anew_when_all_have_left_and_tokens_go_on_growing(
-    stage: Stage,
-) {
+async fn exhausted_path_is_recreated_when_empty(stage: Stage) {
     let path = stage.existing("worn").await;
     let lock = Lock::builder(&stage.outsider, &path).rotate_at(2).build();
     let before = stage.outsider.exists(&path).await.unwrap().unwrap();
@@ -103,28 +101,28 @@ async fn a_path_whose_numbers_are_worn_is_made_anew_when_all_have_left_and_token
 
 /// Scenario 44.
 #[test_with(on_each_release)]
-async fn strangers_are_waited_for_ignored_or_refused_as_one_likes(stage: Stage) {
+async fn foreign_nodes_are_handled_as_configured(stage: Stage) {
     let path = stage.existing("strangers").await;
     let zk = &stage.outsider;
     let member = format!("{path}/member-");
     let member = zk.create(&member, b"").mode(CreateMode::EphemeralSequential).await.unwrap();
     zk.create(&format!("{path}/meta"), b"").await.unwrap();
-    let lock = |strangers| Lock::builder(zk, &path).strangers(strangers).build();
+    let lock = |strangers| Lock::builder(zk, &path).foreign_nodes(strangers).build();
 
-    let refused = lock(Strangers::Refuse).acquire().await;
+    let refused = lock(ForeignNodes::Refuse).acquire().await;
     assert!(matches!(refused, Err(AcquireError::Stranger { .. })), "{refused:?}");
     joined(zk, &path, 2).await;
 
-    assert!(lock(Strangers::Wait).try_acquire().await.unwrap().is_none());
-    let guard = within(lock(Strangers::Ignore).acquire()).await.unwrap();
+    assert!(lock(ForeignNodes::Wait).try_acquire().await.unwrap().is_none());
+    let guard = within(lock(ForeignNodes::Ignore).acquire()).await.unwrap();
     within(guard.release()).await.unwrap();
     zk.delete(&member.path).await.unwrap();
-    let guard = within(lock(Strangers::Wait).acquire()).await.unwrap();
+    let guard = within(lock(ForeignNodes::Wait).acquire()).await.unwrap();
     within(guard.release()).await.unwrap();
 }
 
 #[test_with(on_each_release)]
-async fn locks_of_several_names_share_a_path_and_nothing_else(stage: Stage) {
+async fn named_locks_share_only_a_path(stage: Stage) {
     let path = stage.existing("shared").await;
     let lock = |name| Lock::named(&stage.outsider, &path, name).build();
     let report = within(lock("report").acquire()).await.unwrap();

@@ -32,7 +32,7 @@ async fn ensemble() -> (TestServer, Member) {
     (server, follower)
 }
 
-/// Has a lock taken through a follower, which is then cut off; returns the guard when somebody else has the lock.
+/// Has a lock taken through a follower, which is then cut off; returns the guard when another client has the lock.
 async fn overtaken(server: &TestServer, follower: Member, lease: Lease) -> Guard {
     let options = |member: Member| {
         let servers = server.proxy_of(member).connect_string();
@@ -50,7 +50,7 @@ async fn overtaken(server: &TestServer, follower: Member, lease: Lease) -> Guard
 
 /// Scenario 28.
 #[tokio::test]
-async fn a_holder_whose_lease_the_leader_confirms_is_lost_before_the_next_one_has_the_lock() {
+async fn confirmed_lease_ends_before_next_grant() {
     for lease in [Lease::default(), Lease::Margin(2 * TICK)] {
         let (server, follower) = ensemble().await;
         let guard = overtaken(&server, follower, lease).await;
@@ -62,7 +62,7 @@ async fn a_holder_whose_lease_the_leader_confirms_is_lost_before_the_next_one_ha
 
 /// What has to be asked for by name: the answers of a member that is cut off count too.
 #[tokio::test]
-async fn by_its_connection_alone_a_member_that_is_cut_off_keeps_its_holders_believing() {
+async fn connection_lease_misses_a_partition() {
     let (server, follower) = ensemble().await;
     let guard = overtaken(&server, follower, Lease::Connection).await;
     assert_eq!(guard.status(), Status::Held);
@@ -83,7 +83,7 @@ impl Clock for Hands {
 
 /// When a process goes on that was stopped, what it has waited for is there, and its timers have not fired yet.
 #[tokio::test]
-async fn work_whose_lease_has_run_out_while_everything_stood_still_does_not_go_on() {
+async fn work_stops_if_its_lease_ended_in_a_stall() {
     let server = TestServer::start().await.unwrap();
     let clock = Hands { begun: Instant::now(), seconds_ahead: Arc::default() };
     let options = ConnectOptions::new(&server.connect_string()).unwrap().clock(clock.clone());

@@ -39,7 +39,7 @@ fn assert_too_large(error: &AcquireError) {
 
 /// Rather than tried again on each connection, for ever.
 #[test_with(on_each_release)]
-async fn who_cannot_take_the_listing_of_a_queue_is_told_so_and_leaves_it(stage: Stage) {
+async fn oversized_listing_fails_the_acquire(stage: Stage) {
     let path = stage.existing("too-long").await;
     crowd(&stage.outsider, &path, WAITERS, "_c_00000000-0000-0000-0000-000000000000").await;
     let zk = stage.options().reply_len_max(REPLY_LEN_MAX).connect().await.unwrap();
@@ -59,7 +59,7 @@ async fn who_cannot_take_the_listing_of_a_queue_is_told_so_and_leaves_it(stage: 
 
 /// Servers send what they have, whatever they would accept.
 #[test_with(on_each_release)]
-async fn a_listing_beyond_what_java_clients_take_is_no_obstacle(stage: Stage) {
+async fn listing_beyond_javas_limit_works(stage: Stage) {
     let path = stage.existing("a-megabyte").await;
     let others = stage.client().await;
     let name = "a-long-name-so-that-few-will-do-".repeat(32);

@@ -61,7 +61,7 @@ fn answer(op: OpCode, path: &str) -> Match {
     Match::reply(op).path(path).error(zk_proto::ErrorCode::OK).once()
 }
 
-/// A proxy, whoever talks through it, and rivals who do not.
+/// A proxy, the contender that uses it, and rivals that do not.
 struct Lane {
     proxy: Proxy,
     contenders: Vec<Client>,
@@ -102,7 +102,7 @@ impl Lane {
         assert_eq!(register.entered(), self.contenders.len());
         for zk in &self.contenders {
             // Behind whatever this session may still be doing. It also shows that it is alive.
-            within(zk.settle()).await.unwrap();
+            within(zk.resolve_in_doubt()).await.unwrap();
         }
         emptied(&stage.outsider, &path).await;
         assert!(broken.is_none_or(|rule| rule.times_fired() == 1), "no break, no greeting");

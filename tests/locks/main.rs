@@ -2,7 +2,7 @@
 //!
 //! | module | concern |
 //! |---|---|
-//! | `barriers` | nobody goes on too early, and nobody waits for ever |
+//! | `barriers` | no participant goes on too early, and none waits for ever |
 //! | `blocking` | threads without a runtime, with every recipe |
 //! | `cancelled` | acquires that are dropped, wherever they are |
 //! | `carried` | requests of recipes, whatever befalls them |
@@ -12,13 +12,13 @@
 //! | `costs` | what each of the other recipes costs |
 //! | `counts` | requests, round trips and notifications of the exclusive lock, each with its number |
 //! | `crowds` | many at once, and many who give up |
-//! | `delays` | pauses after those who have not released the lock |
+//! | `delays` | pauses after holders that have not released the lock |
 //! | `doubt` | creates that were not answered, request by request |
 //! | `durable` | locks that stay locked when their holders die |
 //! | `durations` | waits and limits of any length |
 //! | `elections` | who leads, and that there are never two |
 //! | `ensembles` | members that lag, lose their leader, or have no quorum |
-//! | `groups` | who is there, and nodes that come back |
+//! | `groups` | group members, and nodes that come back |
 //! | `guards` | giving locks back, and hearing of their loss |
 //! | `handovers` | sessions that are left to others, and what is not left in them |
 //! | `hearing` | holders hear of what becomes of their lock, whatever becomes of single reads |
@@ -28,22 +28,22 @@
 //! | `long_queues` | listings that are longer than others, and than is taken |
 //! | `lost_replies` | hundreds of runs in which a reply never arrives |
 //! | `multi_locks` | several locks as one |
-//! | `observed` | what is told of locks, and to whom |
+//! | `observed` | what is reported of locks, and to whom |
 //! | `old_servers` | making do with what there is |
 //! | `orphans` | nodes that servers refuse to delete |
 //! | `others` | the simple lock, the herd lock, locks that are taken twice |
-//! | `overruns` | locks that are taken from those who hold them for too long |
+//! | `overruns` | locks that are taken from holders that exceed their time |
 //! | `paths` | paths that are missing, or go while they are about to be used |
 //! | `queue` | who comes when |
 //! | `refusals` | servers that are too busy |
 //! | `required` | paths that must be there, and that no recipe brings back |
-//! | `rw_locks` | many who read, or one who writes |
+//! | `rw_locks` | many readers, or one writer |
 //! | `semaphores` | so many at a time |
 //! | `session_loss` | sessions that end under holders and waiters |
-//! | `standstills` | holders that stand still, are out of reach, or are told to go |
-//! | `strangers` | nodes of other implementations, and of nobody |
+//! | `standstills` | holders that stall, are out of reach, or are closed |
+//! | `strangers` | nodes of other implementations, and of none |
 //! | `supervised` | services that outlive their sessions |
-//! | `tickets` | places in a queue that are kept while nobody waits for them |
+//! | `tickets` | places in a queue that are kept without a waiting task |
 //! | `support` | servers, proxies, and ways of waiting |
 
 mod barriers;

@@ -20,7 +20,7 @@ const CONTENDERS: usize = 20;
 
 /// Scenario 50.
 #[test_with(on_each_release_threaded)]
-async fn twenty_contenders_for_the_same_locks_in_either_order_do_not_deadlock(stage: Stage) {
+async fn opposite_orders_do_not_deadlock(stage: Stage) {
     let paths = [stage.path("a"), stage.path("b")];
     let registers = [(); 2].map(|()| Arc::new(Register::default()));
     let mut running = JoinSet::new();
@@ -55,7 +55,7 @@ async fn twenty_contenders_for_the_same_locks_in_either_order_do_not_deadlock(st
 
 /// Scenario 51.
 #[test_with(on_each_release)]
-async fn a_missing_path_keeps_the_others_from_being_joined_until_it_is_there(stage: Stage) {
+async fn missing_path_delays_joining_the_others(stage: Stage) {
     let (there, missing) = (stage.existing("there").await, stage.path("missing/lock"));
     let (proxy, zk) = stage.proxied().await;
     let mark = proxy.mark();
@@ -80,7 +80,7 @@ async fn a_missing_path_keeps_the_others_from_being_joined_until_it_is_there(sta
 }
 
 #[test_with(on_each_release)]
-async fn free_locks_are_taken_together_in_one_round_trip_and_released_in_one(stage: Stage) {
+async fn free_locks_cost_one_round_trip(stage: Stage) {
     let paths = [stage.existing("a").await, stage.existing("b").await];
     let (proxy, zk) = stage.proxied().await;
     let all = MultiLock::new(&zk, [&paths[1], &paths[0], &paths[1]]);
@@ -127,9 +127,7 @@ async fn the_loss_of_one_lock_is_the_loss_of_all(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn a_waiter_for_several_locks_has_its_place_in_each_queue_and_gives_all_of_them_up(
-    stage: Stage,
-) {
+async fn waiter_is_in_each_queue_and_leaves_all(stage: Stage) {
     let paths = [stage.existing("a").await, stage.existing("b").await];
     let holder = within(Lock::new(&stage.outsider, &paths[0]).acquire()).await.unwrap();
     let zk = stage.client().await;
@@ -151,9 +149,7 @@ async fn a_waiter_for_several_locks_has_its_place_in_each_queue_and_gives_all_of
 
 /// The nodes of one transaction are too long for one request, but not for one each.
 #[test_with(on_each_release)]
-async fn locks_that_do_not_fit_into_one_transaction_are_taken_in_the_order_of_their_paths(
-    stage: Stage,
-) {
+async fn oversized_set_is_taken_in_path_order(stage: Stage) {
     let (proxy, zk) = stage.proxied().await;
     let mut paths = Vec::new();
     for name in ["c", "a", "b"] {
@@ -177,7 +173,7 @@ async fn locks_that_do_not_fit_into_one_transaction_are_taken_in_the_order_of_th
 
 /// Scenario 45, for several paths of which one is worn: nothing is kept while that gets empty.
 #[test_with(on_each_release)]
-async fn a_path_whose_numbers_are_worn_is_made_anew_and_all_queues_are_joined_again(stage: Stage) {
+async fn exhausted_path_rejoins_all_queues(stage: Stage) {
     let paths = [stage.existing("fresh").await, stage.existing("worn").await];
     let zk = stage.client().await;
     let worn = Lock::builder(&zk, &paths[1]).rotate_at(2).build();
@@ -204,7 +200,7 @@ async fn a_path_whose_numbers_are_worn_is_made_anew_and_all_queues_are_joined_ag
 }
 
 #[test_with(on_each_release)]
-async fn locks_of_which_one_cannot_be_had_are_not_waited_for(stage: Stage) {
+async fn unobtainable_lock_fails_all_at_once(stage: Stage) {
     let path = stage.existing("a").await;
     let node = format!("{path}/leaf");
     stage.outsider.create(&node, b"").mode(CreateMode::Ephemeral).await.unwrap();
@@ -219,7 +215,7 @@ async fn locks_of_which_one_cannot_be_had_are_not_waited_for(stage: Stage) {
 
 /// Each lives with the session of its own client, and below that one's root.
 #[test_with(on_each_release)]
-async fn locks_of_several_clients_are_each_held_by_its_own(stage: Stage) {
+async fn each_lock_belongs_to_its_own_client(stage: Stage) {
     let (one, other) = (stage.client().await, stage.client().await);
     let (root, plain) = (stage.existing("root").await, stage.path("plain"));
     let below = one.chrooted(&root).unwrap();

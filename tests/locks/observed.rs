@@ -1,4 +1,4 @@
-//! What is told of locks, and to whom.
+//! What is reported of locks, and to whom.
 
 use std::{
     sync::{Arc, Mutex},
@@ -11,7 +11,7 @@ use zk_tests::test_with;
 use crate::support::{Stage, emptied, on_each_release, within};
 
 #[test_with(on_each_release)]
-async fn metrics_count_grants_waits_losses_and_those_who_give_up(stage: Stage) {
+async fn metrics_count_grants_waits_and_losses(stage: Stage) {
     let path = stage.existing("counted").await;
     let metrics = Arc::new(Metrics::default());
     let lock = Lock::builder(&stage.outsider, &path).observer(metrics.clone()).build();
@@ -31,9 +31,9 @@ async fn metrics_count_grants_waits_losses_and_those_who_give_up(stage: Stage) {
     assert_eq!(metrics.queue_length(), 1);
 }
 
-/// What was given up while nobody could be told is counted until it is gone.
+/// What was given up without a connection is counted until it is gone.
 #[test_with(on_each_release)]
-async fn metrics_count_orphans_for_as_long_as_there_are_any(stage: Stage) {
+async fn metrics_count_orphans_while_they_exist(stage: Stage) {
     let path = stage.existing("orphans").await;
     let metrics = Arc::new(Metrics::default());
     let (proxy, zk) = stage.proxied().await;
@@ -67,7 +67,7 @@ impl LockObserver for Ear {
 }
 
 #[test_with(on_each_release)]
-async fn a_lock_that_is_held_for_too_long_is_told_of_once_and_stays_held(stage: Stage) {
+async fn overlong_hold_is_reported_once(stage: Stage) {
     let path = stage.existing("alarm").await;
     let ear = Arc::new(Ear::default());
     let lock =
@@ -82,7 +82,7 @@ async fn a_lock_that_is_held_for_too_long_is_told_of_once_and_stays_held(stage: 
 }
 
 #[test_with(on_each_release)]
-async fn a_token_is_cancelled_by_a_release_a_drop_and_a_loss(stage: Stage) {
+async fn release_drop_and_loss_cancel_the_token(stage: Stage) {
     let path = stage.existing("cancelled").await;
     let lock = Lock::new(&stage.outsider, &path);
     let guard = within(lock.acquire()).await.unwrap();
@@ -105,7 +105,7 @@ async fn a_token_is_cancelled_by_a_release_a_drop_and_a_loss(stage: Stage) {
 
 /// A write that the lock protects, in ZooKeeper itself: with the check in front it needs no token.
 #[test_with(on_each_release)]
-async fn a_transaction_under_a_lock_fails_as_a_whole_once_that_is_lost(stage: Stage) {
+async fn guarded_transaction_fails_after_a_loss(stage: Stage) {
     let path = stage.existing("fenced").await;
     let data = stage.existing("fenced-data").await;
     let guard = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();

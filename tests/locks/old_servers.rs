@@ -6,7 +6,7 @@ use zk_testkit::real::{Release, Server};
 use crate::support::within;
 
 #[tokio::test]
-async fn a_3_4_server_gets_persistent_parents_and_gives_tokens_that_grow() {
+async fn server_3_4_tokens_grow() {
     let server = Server::start(Release::V3_4).await.unwrap();
     let zk = Client::connect(&server.connect_string()).await.unwrap();
     let lock = Lock::new(&zk, "/locks/old");
@@ -27,7 +27,7 @@ async fn a_3_4_server_gets_persistent_parents_and_gives_tokens_that_grow() {
 }
 
 #[tokio::test]
-async fn a_3_4_server_gives_several_locks_together_on_paths_that_are_missing() {
+async fn server_3_4_grants_several_locks_together() {
     let server = Server::start(Release::V3_4).await.unwrap();
     let zk = Client::connect(&server.connect_string()).await.unwrap();
     let both = MultiLock::new(&zk, ["/locks/a", "/locks/b"]);
@@ -55,7 +55,7 @@ async fn a_3_4_server_gives_several_locks_together_on_paths_that_are_missing() {
 /// The first create of a session pays for what the client cannot know: the server drops the connection, and the create
 /// waits for the next one, as does whatever is asked for meanwhile.
 #[tokio::test]
-async fn a_3_4_server_refuses_the_first_plain_create_which_is_asked_for_in_another_way() {
+async fn server_3_4_refuses_create2_only_once() {
     let server = Server::start(Release::V3_4).await.unwrap();
     let zk = Client::connect(&server.connect_string()).await.unwrap();
     let (created, beside) = tokio::join!(zk.create("/a", b""), zk.create("/b", b""));

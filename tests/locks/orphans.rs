@@ -7,7 +7,7 @@ use zk_tests::test_with;
 
 use crate::support::{Stage, emptied, joined, on_each_release, within};
 
-/// A path below which only one who says who it is may delete.
+/// A path below which only an authenticated client may delete.
 async fn guarded(stage: &Stage) -> String {
     let path = stage.path("guarded");
     let owner = stage.client().await;
@@ -19,7 +19,7 @@ async fn guarded(stage: &Stage) -> String {
     path
 }
 
-/// Until this many nodes are left that nobody owns.
+/// Until this many nodes without an owner are left.
 async fn orphans(zk: &Client, count: usize) {
     within(async {
         while zk.session().orphans() != count {
@@ -30,7 +30,7 @@ async fn orphans(zk: &Client, count: usize) {
 }
 
 #[test_with(on_each_release)]
-async fn a_refused_delete_is_counted_and_made_up_for_when_permissions_have_come(stage: Stage) {
+async fn refused_delete_is_retried_once_permitted(stage: Stage) {
     let path = guarded(&stage).await;
     let zk = stage.client().await;
     let lock = Lock::new(&zk, &path);
@@ -40,7 +40,7 @@ async fn a_refused_delete_is_counted_and_made_up_for_when_permissions_have_come(
     assert!(matches!(refused, ReleaseError::Refused(_)), "{refused:?}");
     orphans(&zk, 1).await;
 
-    // Nobody of this session waits behind it.
+    // No waiter of this session is behind it.
     let rejection = Rejection::NoAuth;
     let orphan = AcquireError::Orphan { path: own, rejection };
     assert_eq!(within(lock.acquire()).await.map(drop), Err(orphan));
@@ -54,7 +54,7 @@ async fn a_refused_delete_is_counted_and_made_up_for_when_permissions_have_come(
 }
 
 #[test_with(on_each_release)]
-async fn who_waits_already_hears_that_the_node_in_front_is_an_orphan(stage: Stage) {
+async fn waiter_learns_of_an_orphan_in_front(stage: Stage) {
     let path = guarded(&stage).await;
     let (proxy, zk) = stage.proxied().await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
@@ -74,7 +74,7 @@ async fn who_waits_already_hears_that_the_node_in_front_is_an_orphan(stage: Stag
 }
 
 #[test_with(on_each_release)]
-async fn a_session_can_be_left_although_servers_refuse_a_delete(stage: Stage) {
+async fn session_detaches_despite_refused_delete(stage: Stage) {
     let path = guarded(&stage).await;
     let zk = stage.client().await;
     drop(within(Lock::new(&zk, &path).acquire()).await.unwrap());

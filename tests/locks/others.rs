@@ -1,4 +1,4 @@
-//! The lock that is one node, the one whose waiters watch everybody, and locks that are taken twice.
+//! The lock that is one node, the one whose waiters watch all others, and locks that are taken twice.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ async fn gone(stage: &Stage, path: &str) {
 }
 
 #[test_with(on_each_release_threaded)]
-async fn contenders_for_a_simple_lock_have_it_one_at_a_time(stage: Stage) {
+async fn simple_lock_contenders_exclude(stage: Stage) {
     let path = stage.path("below/simple");
     let register = Arc::new(Register::default());
     let mut running = JoinSet::new();
@@ -42,7 +42,7 @@ async fn contenders_for_a_simple_lock_have_it_one_at_a_time(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn a_simple_lock_costs_one_write_to_acquire_and_a_read_and_a_write_to_release(stage: Stage) {
+async fn simple_lock_request_counts(stage: Stage) {
     let (proxy, zk) = stage.proxied().await;
     let path = stage.path("simple");
     let lock = SimpleLock::builder(&zk, &path).description("who").build();
@@ -64,12 +64,10 @@ async fn a_simple_lock_costs_one_write_to_acquire_and_a_read_and_a_write_to_rele
     assert_eq!(ops(&frames), expected, "{frames}");
 }
 
-/// Somebody deletes the node by hand, and somebody else takes the lock: before the look, in the manner of ours, and
+/// An outsider deletes the node by hand, and another client takes the lock: before the look, as ours do, and
 /// between the look and the delete, in that of the others, who merely create a node.
 #[test_with(on_each_release)]
-async fn a_simple_lock_that_another_has_by_now_is_not_taken_from_that_one_by_a_release(
-    stage: Stage,
-) {
+async fn release_spares_another_simple_holder(stage: Stage) {
     let (proxy, zk) = stage.proxied().await;
     let path = stage.path("window");
     let lock = SimpleLock::new(&zk, &path);
@@ -99,7 +97,7 @@ async fn a_simple_lock_that_another_has_by_now_is_not_taken_from_that_one_by_a_r
 
 /// A delete that was not answered may still be on its way: only behind a `sync` is a look the last word.
 #[test_with(on_each_release)]
-async fn a_release_that_was_not_answered_looks_behind_a_sync(stage: Stage) {
+async fn release_in_doubt_checks_behind_a_sync(stage: Stage) {
     let (proxy, zk) = stage.proxied().await;
     let path = stage.path("unanswered");
     for part in [Match::reply(OpCode::DELETE), Match::request(OpCode::DELETE)] {
@@ -121,7 +119,7 @@ async fn a_release_that_was_not_answered_looks_behind_a_sync(stage: Stage) {
 
 /// By its content and its owner, never by its name alone.
 #[test_with(on_each_release)]
-async fn a_simple_lock_whose_create_was_not_answered_is_told_from_that_of_others(stage: Stage) {
+async fn own_simple_lock_in_doubt_is_recognised(stage: Stage) {
     let (proxy, zk) = stage.proxied().await;
     let path = stage.path("doubt");
     let lock = SimpleLock::new(&zk, &path);
@@ -143,7 +141,7 @@ async fn a_simple_lock_whose_create_was_not_answered_is_told_from_that_of_others
 }
 
 #[test_with(on_each_release)]
-async fn a_simple_lock_that_nobody_wants_any_more_is_released_whenever_that_was(stage: Stage) {
+async fn abandoned_simple_lock_is_released(stage: Stage) {
     let (proxy, zk) = stage.proxied().await;
     let path = stage.path("unwanted");
     let lock = SimpleLock::new(&zk, &path);
@@ -163,7 +161,7 @@ async fn a_simple_lock_that_nobody_wants_any_more_is_released_whenever_that_was(
         within(deleted.fired()).await;
         gone(&stage, &path).await;
     }
-    // The reply to a delete is lost, and somebody else has taken the lock before it is repeated.
+    // The reply to a delete is lost, and another client has taken the lock before it is repeated.
     let guard = within(lock.acquire()).await.unwrap();
     let lost = proxy.on(Match::reply(OpCode::DELETE).once()).reset();
     let greeting = proxy.on(Match::connect_response().once()).hold();
@@ -178,7 +176,7 @@ async fn a_simple_lock_that_nobody_wants_any_more_is_released_whenever_that_was(
 
 /// A node of the same name is not the same node.
 #[test_with(on_each_release)]
-async fn a_simple_lock_that_was_broken_and_taken_by_somebody_else_is_lost(stage: Stage) {
+async fn evicted_and_retaken_simple_lock_is_lost(stage: Stage) {
     let (proxy, zk) = stage.proxied().await;
     let path = stage.path("broken");
     let lock = SimpleLock::new(&zk, &path);
@@ -215,7 +213,7 @@ async fn a_simple_lock_that_was_broken_and_taken_by_somebody_else_is_lost(stage:
 }
 
 #[test_with(on_each_release)]
-async fn waiters_of_a_herd_lock_come_in_order_and_are_all_woken_by_each_release(stage: Stage) {
+async fn herd_waiters_all_wake_and_keep_order(stage: Stage) {
     let path = stage.existing("herd").await;
     let first = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
     let mut waiting = Vec::new();
@@ -248,9 +246,7 @@ async fn waiters_of_a_herd_lock_come_in_order_and_are_all_woken_by_each_release(
 
 /// Scenario 54.
 #[test_with(on_each_release)]
-async fn a_lock_that_is_taken_again_is_held_until_the_last_guard_goes_and_not_taken_once_lost(
-    stage: Stage,
-) {
+async fn reentrant_lock_is_held_by_its_last_guard(stage: Stage) {
     let (proxy, zk) = stage.proxied().await;
     let path = stage.existing("again").await;
     let outer: SharedGuard = within(Lock::new(&zk, &path).acquire()).await.unwrap().share();

@@ -39,7 +39,7 @@ fn limited<R>(builder: Builder<R>) -> R {
 }
 
 #[test_with(on_each_release_threaded)]
-async fn work_in_a_scope_is_dropped_before_the_next_one_is_granted(stage: Stage) {
+async fn scoped_work_ends_before_the_next_grant(stage: Stage) {
     let path = stage.existing("scope").await;
     let zk = stage.client().await;
     let metrics = Arc::new(Metrics::default());
@@ -82,9 +82,9 @@ impl LockObserver for Ear {
     }
 }
 
-/// Work that has not been dropped yet, since nobody has polled its scope.
+/// Work that has not been dropped yet, since its scope has not been polled.
 #[tokio::test]
-async fn the_node_stays_until_the_work_has_been_dropped() {
+async fn node_stays_until_the_work_is_dropped() {
     let server = TestServer::start().await.unwrap();
     let zk = Client::connect(&server.connect_string()).await.unwrap();
     let ear = Arc::new(Ear::default());
@@ -92,7 +92,7 @@ async fn the_node_stays_until_the_work_has_been_dropped() {
     let mut scope = pin!(guard.scope(pending::<()>()));
     assert!(poll_fn(|cx| Poll::Ready(scope.as_mut().poll(cx).is_pending())).await);
     within(ear.0.notified()).await;
-    // Everybody else has had a turn; what they have asked for is done before what is asked for now.
+    // All others have had a turn; what they have asked for is done before what is asked for now.
     for _ in 0..16 {
         tokio::task::yield_now().await;
     }
@@ -102,9 +102,9 @@ async fn the_node_stays_until_the_work_has_been_dropped() {
     emptied(&zk, "/lock").await;
 }
 
-/// Whatever is held through a guard, and nobody gives back.
+/// Whatever is held through a guard, and not released.
 #[test_with(on_each_release)]
-async fn whatever_is_held_for_too_long_is_lost_and_its_node_goes(stage: Stage) {
+async fn overlong_hold_is_lost_and_node_deleted(stage: Stage) {
     let zk: Client = stage.client().await;
     macro_rules! taken_away {
         ($name:literal, $recipe:ident, $take:expr, $nodes:literal) => {{
@@ -128,9 +128,9 @@ async fn whatever_is_held_for_too_long_is_lost_and_its_node_goes(stage: Stage) {
     taken_away!("election", Election, |election| Election::campaign(election, b""), "");
 }
 
-/// Nobody leads for ever: who has led for long enough stands again behind the others.
+/// No leader stays for ever: one that has led for long enough stands again behind the others.
 #[test_with(on_each_release)]
-async fn latches_lead_in_turn_where_none_may_lead_for_long(stage: Stage) {
+async fn time_limited_latches_lead_in_turn(stage: Stage) {
     let path = stage.existing("turns").await;
     let (one, other) = (stage.client().await, stage.client().await);
     let latch = |zk| limited(Election::builder(zk, &path)).latch(b"");
@@ -149,7 +149,7 @@ async fn latches_lead_in_turn_where_none_may_lead_for_long(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn a_lock_that_is_given_back_in_time_is_not_taken_and_costs_nothing_more(stage: Stage) {
+async fn timely_release_costs_nothing_extra(stage: Stage) {
     let path = stage.existing("in-time").await;
     let (proxy, zk) = stage.proxied().await;
     let long = Lock::builder(&zk, &path).release_after(Duration::from_secs(3600)).build();
@@ -160,7 +160,7 @@ async fn a_lock_that_is_given_back_in_time_is_not_taken_and_costs_nothing_more(s
 
 /// The answer to the delete never comes: it is asked again.
 #[test_with(on_each_release)]
-async fn a_lock_is_taken_away_over_a_broken_connection(stage: Stage) {
+async fn overrun_release_survives_reconnects(stage: Stage) {
     let path = stage.existing("broken").await;
     for passes in [false, true] {
         let (proxy, zk) = stage.proxied().await;

@@ -1,4 +1,4 @@
-//! Paths that are missing, or go while somebody is about to use them.
+//! Paths that are missing, or go while a client is about to use them.
 
 use zk_locks::{AcquireError, Lock, MultiLock};
 use zk_proto::OpCode;
@@ -9,7 +9,7 @@ use crate::support::{Stage, emptied, on_each_release, within};
 
 /// Scenario 4. Both find that nothing is there, and each level is made by one of them.
 #[test_with(on_each_release)]
-async fn two_who_meet_on_a_path_of_which_three_levels_are_missing_both_get_the_lock(stage: Stage) {
+async fn two_contenders_create_a_missing_path(stage: Stage) {
     let path = stage.path("none/of/this");
     let (one, other) = (stage.proxied().await, stage.proxied().await);
     let refused =
@@ -35,7 +35,7 @@ async fn two_who_meet_on_a_path_of_which_three_levels_are_missing_both_get_the_l
 
 /// Scenario 5: as if the server had reaped the containers for being empty.
 #[test_with(on_each_release)]
-async fn a_path_that_goes_just_before_it_is_used_is_made_once_more(stage: Stage) {
+async fn path_reaped_before_use_is_recreated(stage: Stage) {
     let path = stage.path("reaped");
     let (proxy, zk) = stage.proxied().await;
     let second_try = proxy.on(Match::request(OpCode::CREATE2).nth(2)).hold();
@@ -60,7 +60,7 @@ async fn a_path_that_goes_just_before_it_is_used_is_made_once_more(stage: Stage)
 
 /// Scenario 45. Where numbers end, 3.6 and later repeat the last one, and 3.4 goes on with the smallest.
 #[tokio::test]
-async fn where_the_numbers_end_nobody_is_granted_until_the_path_is_made_anew() {
+async fn no_grant_at_sequence_overflow() {
     for release in Release::ALL {
         let mut config = Config::default();
         config.release = release;

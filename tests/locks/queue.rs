@@ -1,4 +1,4 @@
-//! Who comes when.
+//! The order of grants.
 
 use std::sync::Arc;
 
@@ -16,9 +16,7 @@ use crate::support::{
 const CONTENDERS: i32 = 50;
 
 #[test_with(on_each_release_threaded)]
-async fn fifty_contenders_with_fifty_sessions_are_granted_in_the_order_of_their_numbers(
-    stage: Stage,
-) {
+async fn fifty_sessions_are_granted_in_order(stage: Stage) {
     let path = stage.path("fifo");
     let register = Arc::new(Register::default());
     let mut running = JoinSet::new();
@@ -46,7 +44,7 @@ async fn fifty_contenders_with_fifty_sessions_are_granted_in_the_order_of_their_
 }
 
 #[test_with(on_each_release)]
-async fn a_waiter_whose_predecessor_gives_up_waits_for_the_holder_instead(stage: Stage) {
+async fn waiter_skips_predecessor_that_gave_up(stage: Stage) {
     let path = stage.existing("gives-up").await;
     let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
     let mut middle = Waiter::asleep(&stage, &path).await;
@@ -68,9 +66,7 @@ async fn a_waiter_whose_predecessor_gives_up_waits_for_the_holder_instead(stage:
 
 /// The read that was to watch the predecessor finds nothing, and arms nothing.
 #[test_with(on_each_release)]
-async fn a_waiter_whose_only_predecessor_goes_before_it_is_watched_is_granted_without_listing(
-    stage: Stage,
-) {
+async fn sole_predecessor_gone_early_is_proof(stage: Stage) {
     let path = stage.existing("vanishes").await;
     let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
     let proxy = stage.proxy().await;
@@ -87,9 +83,7 @@ async fn a_waiter_whose_only_predecessor_goes_before_it_is_watched_is_granted_wi
 }
 
 #[test_with(on_each_release)]
-async fn a_waiter_whose_predecessor_goes_before_it_is_watched_waits_for_the_one_before_that(
-    stage: Stage,
-) {
+async fn waiter_moves_up_behind_a_gone_one(stage: Stage) {
     let path = stage.existing("vanishes-in-line").await;
     let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
     let mut middle = Waiter::asleep(&stage, &path).await;
@@ -108,7 +102,7 @@ async fn a_waiter_whose_predecessor_goes_before_it_is_watched_waits_for_the_one_
 }
 
 #[test_with(on_each_release)]
-async fn two_acquires_of_one_session_exclude_each_other_and_come_in_order(stage: Stage) {
+async fn acquires_of_one_session_exclude_in_order(stage: Stage) {
     let path = stage.existing("twice").await;
     let (proxy, zk) = stage.proxied().await;
     let lock = Lock::new(&zk, &path);
@@ -138,7 +132,7 @@ async fn two_acquires_of_one_session_exclude_each_other_and_come_in_order(stage:
 }
 
 #[test_with(on_each_release)]
-async fn a_release_without_a_connection_blocks_nobody_and_is_made_up_for_later(stage: Stage) {
+async fn offline_release_is_made_up_for_later(stage: Stage) {
     let path = stage.existing("offline").await;
     let (proxy, zk) = stage.proxied().await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
@@ -161,9 +155,7 @@ async fn a_release_without_a_connection_blocks_nobody_and_is_made_up_for_later(s
 
 /// Numbers begin again with the path, tokens do not.
 #[test_with(on_each_release)]
-async fn a_path_that_is_deleted_between_two_acquires_is_made_again_and_tokens_go_on_growing(
-    stage: Stage,
-) {
+async fn tokens_grow_after_the_path_is_deleted(stage: Stage) {
     let zk = stage.client().await;
     let path = stage.path("deleted");
     let lock = Lock::new(&zk, &path);
@@ -179,7 +171,7 @@ async fn a_path_that_is_deleted_between_two_acquires_is_made_again_and_tokens_go
 }
 
 #[test_with(on_each_release)]
-async fn a_waiter_that_may_not_read_the_node_in_front_gets_an_error_and_leaves(stage: Stage) {
+async fn unreadable_predecessor_fails_the_waiter(stage: Stage) {
     let path = stage.existing("private").await;
     let zk = stage.options().auth("digest", "holder:secret").connect().await.unwrap();
     let acl = AclList::from_iter([Acl::creator_all()]);
@@ -189,7 +181,7 @@ async fn a_waiter_that_may_not_read_the_node_in_front_gets_an_error_and_leaves(s
     assert_eq!(outcome.map(drop), Err(AcquireError::Rejected(Rejection::NoAuth)));
     joined(&stage.outsider, &path, 1).await;
     assert_eq!(guard.check().await, Ok(()));
-    // Whoever has the holder's identity waits as usual.
+    // A contender with the holder's identity waits as usual.
     let friend = stage.options().auth("digest", "holder:secret").connect().await.unwrap();
     let friend = Lock::builder(&friend, &path).acl(&acl).build();
     let release = async {
@@ -201,7 +193,7 @@ async fn a_waiter_that_may_not_read_the_node_in_front_gets_an_error_and_leaves(s
 }
 
 #[test_with(on_each_release)]
-async fn an_acquire_where_nothing_may_be_created_is_rejected(stage: Stage) {
+async fn acquire_without_permission_is_rejected(stage: Stage) {
     let path = stage.path("closed");
     let readable = AclList::from_iter([Acl::world_readable()]);
     stage.outsider.create(&path, b"").acl(&readable).await.unwrap();
@@ -214,9 +206,7 @@ async fn an_acquire_where_nothing_may_be_created_is_rejected(stage: Stage) {
 /// The watch on the own node is used up when the one in front goes, which is not to be forgotten. It takes
 /// luck for both events to come just between two looks; about one time in ten thousand it did.
 #[test_with(on_each_release_threaded)]
-async fn a_waiter_whose_node_is_written_as_the_one_in_front_goes_is_granted_and_can_be_lost(
-    stage: Stage,
-) {
+async fn written_node_is_granted_and_can_be_lost(stage: Stage) {
     let zk = stage.client().await;
     let path = stage.existing("written").await;
     for _ in 0..100 {

@@ -27,7 +27,7 @@ pub(crate) fn answered_with(proxy: &Proxy, replies: Match, code: ErrorCode) -> R
 
 /// Scenario 65. It was not carried out, and the server wants to be left alone for a moment.
 #[test_with(on_each_release)]
-async fn a_request_that_a_busy_server_turns_away_is_made_again_later(stage: Stage) {
+async fn throttled_request_is_retried(stage: Stage) {
     for op in [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::DELETE] {
         let path = stage.path("throttled");
         stage.outsider.create(&path, b"").await.unwrap();
@@ -45,9 +45,9 @@ async fn a_request_that_a_busy_server_turns_away_is_made_again_later(stage: Stag
     }
 }
 
-/// The same for who waits: what it reads in order to watch.
+/// The same for waiters: what they read in order to watch.
 #[test_with(on_each_release)]
-async fn a_waiter_that_a_busy_server_turns_away_looks_again(stage: Stage) {
+async fn throttled_waiter_rechecks(stage: Stage) {
     let path = stage.existing("busy").await;
     let holder = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
     let proxy = stage.proxy().await;
@@ -65,7 +65,7 @@ async fn a_waiter_that_a_busy_server_turns_away_looks_again(stage: Stage) {
 
 /// The server has given the request up, or says so: it may have been carried out, as here.
 #[test_with(on_each_release)]
-async fn a_create_that_a_server_has_given_up_is_looked_for_and_not_made_again(stage: Stage) {
+async fn create_timed_out_on_server_is_found(stage: Stage) {
     for code in [ErrorCode::REQUEST_TIMEOUT, ErrorCode::OPERATION_TIMEOUT] {
         let path = stage.path("given-up");
         stage.outsider.create(&path, b"").await.unwrap();
@@ -84,9 +84,9 @@ async fn a_create_that_a_server_has_given_up_is_looked_for_and_not_made_again(st
     }
 }
 
-/// What `MultiLock` falls back on: all locks or none, in the order that everybody keeps to.
+/// What `MultiLock` falls back on: all locks or none, in the order that all contenders keep to.
 #[test_with(on_each_release)]
-async fn servers_that_know_no_transactions_give_one_lock_after_the_other(stage: Stage) {
+async fn without_multi_locks_are_taken_one_by_one(stage: Stage) {
     let paths = [stage.existing("b").await, stage.existing("a").await];
     let (proxy, zk) = stage.proxied().await;
     let _unseen = not_carried_out(&proxy, Match::request(OpCode::MULTI));

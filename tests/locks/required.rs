@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use zk_locks::{
-    AcquireError, Barrier, Builder, Client, CohortLock, DoubleBarrier, Election, Group, Lock,
-    MultiLock, RwLock, Semaphore, SimpleLock, Strangers,
+    AcquireError, Barrier, Builder, Client, CohortLock, DoubleBarrier, Election, ForeignNodes,
+    Group, Lock, MultiLock, RwLock, Semaphore, SimpleLock,
 };
 use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
@@ -59,7 +59,7 @@ async fn take(zk: &Client, recipe: &str, path: &str, must: Must) -> Result<(), A
         "lock that looks ahead" => Some(lock().look_ahead(true)),
         "lock with a delay" => Some(lock().lock_delay(Duration::from_millis(1))),
         "lock that is renewed" => Some(lock().rotate_at(1)),
-        "lock that refuses strangers" => Some(lock().strangers(Strangers::Refuse)),
+        "lock that refuses strangers" => Some(lock().foreign_nodes(ForeignNodes::Refuse)),
         _ => None,
     };
     if let Some(builder) = exclusive {
@@ -129,7 +129,7 @@ async fn no_recipe_brings_a_required_path_back(stage: Stage) {
 
 /// The path is created, and nothing above it. Also where servers know no containers.
 #[tokio::test]
-async fn a_required_parent_is_not_made_and_the_path_is() {
+async fn required_parent_is_not_created() {
     for release in Release::ALL {
         let mut config = Config::default();
         config.release = release;
@@ -165,7 +165,7 @@ async fn a_missing_path_costs_one_create(stage: Stage) {
 
 /// An object that is deleted between the first try, for which its path was missing, and the next one.
 #[test_with(on_each_release)]
-async fn an_object_that_goes_while_its_lock_is_made_stays_away(stage: Stage) {
+async fn acquire_does_not_recreate_its_object(stage: Stage) {
     let (proxy, zk) = stage.proxied().await;
     let object = stage.existing("object").await;
     let path = format!("{object}/lock");
@@ -181,9 +181,9 @@ async fn an_object_that_goes_while_its_lock_is_made_stays_away(stage: Stage) {
     assert_eq!(stage.outsider.exists(&object).await.unwrap(), None);
 }
 
-/// Those who wait when the object goes, with all that is below it, do not bring it back either.
+/// Those that wait when the object goes, with all that is below it, do not bring it back either.
 #[test_with(on_each_release)]
-async fn a_waiter_whose_object_is_deleted_hears_of_it(stage: Stage) {
+async fn waiter_learns_of_its_objects_deletion(stage: Stage) {
     let object = stage.existing("object").await;
     let path = format!("{object}/lock");
     let (holder, waiter) = (stage.client().await, stage.client().await);

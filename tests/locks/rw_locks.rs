@@ -1,4 +1,4 @@
-//! Many who read, or one who writes.
+//! Many readers, or one writer.
 
 use zk_client::{CreateMode, EventType, Id};
 use zk_locks::{
@@ -32,7 +32,7 @@ fn in_each_layout(test: impl AsyncFn(&Stage, &str, Layout) + Sync) {
     });
 }
 
-/// Somebody who waits, behind a proxy and with a session of its own.
+/// A waiter, behind a proxy and with a session of its own.
 struct Waiter<G> {
     proxy: Proxy,
     zk: Client,
@@ -106,14 +106,10 @@ fn digits(path: &str) -> &str {
     &path[path.len() - 10..]
 }
 
-/// Scenario 35, and who hears of what: a release of the write wakes the readers directly behind it and nobody
+/// Scenario 35, and which watches fire: a release of the write wakes the readers directly behind it and no waiter
 /// else.
 #[test_with(in_each_layout)]
-async fn readers_that_follow_each_other_read_together_and_nobody_passes_a_writer(
-    stage: &Stage,
-    path: &str,
-    layout: Layout,
-) {
+async fn readers_share_and_never_pass_a_writer(stage: &Stage, path: &str, layout: Layout) {
     let first = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
     let mut second = reader(stage, path, layout, 2).await;
     let mut third = reader(stage, path, layout, 3).await;
@@ -138,11 +134,7 @@ async fn readers_that_follow_each_other_read_together_and_nobody_passes_a_writer
 
 /// Scenario 36.
 #[test_with(in_each_layout)]
-async fn a_reader_whose_nearest_writer_gives_up_waits_for_the_one_that_holds_the_lock(
-    stage: &Stage,
-    path: &str,
-    layout: Layout,
-) {
+async fn reader_skips_a_writer_that_gave_up(stage: &Stage, path: &str, layout: Layout) {
     let holder = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
     let nearest = writer(stage, path, layout, 2).await;
     let mut last = reader(stage, path, layout, 3).await;
@@ -156,11 +148,7 @@ async fn a_reader_whose_nearest_writer_gives_up_waits_for_the_one_that_holds_the
 
 /// Scenario 37: a reader that looked at writers behind it would wait for one that waits for it.
 #[test_with(in_each_layout)]
-async fn a_reader_between_two_writers_is_granted_between_them(
-    stage: &Stage,
-    path: &str,
-    layout: Layout,
-) {
+async fn reader_between_writers_keeps_its_turn(stage: &Stage, path: &str, layout: Layout) {
     let first = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
     let mut middle = reader(stage, path, layout, 2).await;
     let mut last = writer(stage, path, layout, 3).await;
@@ -174,11 +162,7 @@ async fn a_reader_between_two_writers_is_granted_between_them(
 
 /// Scenario 38.
 #[test_with(in_each_layout)]
-async fn a_writer_that_goes_on_to_read_lets_readers_in_but_no_writer(
-    stage: &Stage,
-    path: &str,
-    layout: Layout,
-) {
+async fn downgraded_writer_admits_readers_only(stage: &Stage, path: &str, layout: Layout) {
     let (proxy, zk) = stage.proxied().await;
     let writing = within(lock(&zk, path, layout).write()).await.unwrap();
     let mut reads = reader(stage, path, layout, 2).await;
@@ -211,7 +195,7 @@ async fn a_writer_that_goes_on_to_read_lets_readers_in_but_no_writer(
     within(last.release()).await.unwrap();
 }
 
-/// Not in the background: whoever has downgraded may tell others to read.
+/// Not in the background: after a downgrade, the caller may let others read.
 #[test_with(in_each_layout)]
 async fn others_may_read_when_a_downgrade_returns(stage: &Stage, path: &str, layout: Layout) {
     let (proxy, zk) = stage.proxied().await;
@@ -226,7 +210,7 @@ async fn others_may_read_when_a_downgrade_returns(stage: &Stage, path: &str, lay
 
 /// Whatever becomes of the replies: one that reads, or none, and never a writer that stays.
 #[test_with(in_each_layout)]
-async fn a_downgrade_whose_reply_is_lost_happens_once(stage: &Stage, path: &str, layout: Layout) {
+async fn downgrade_with_lost_reply_happens_once(stage: &Stage, path: &str, layout: Layout) {
     for lost in [Match::request(OpCode::MULTI), Match::reply(OpCode::MULTI)] {
         let (proxy, zk) = stage.proxied().await;
         let writing = within(lock(&zk, path, layout).write()).await.unwrap();
@@ -244,11 +228,11 @@ async fn a_downgrade_whose_reply_is_lost_happens_once(stage: &Stage, path: &str,
 
 /// The transaction is refused as a whole, and the lock is what it was.
 #[test_with(in_each_layout)]
-async fn a_downgrade_that_is_refused_goes_on_writing(stage: &Stage, path: &str, layout: Layout) {
+async fn refused_downgrade_keeps_the_write_lock(stage: &Stage, path: &str, layout: Layout) {
     let zk = stage.client().await;
     let writing = within(lock(&zk, path, layout).write()).await.unwrap();
     let cancelled = writing.cancellation_token();
-    // Nobody may create anything here for a while.
+    // Creating is not permitted here for a while.
     let no_create = Perms::READ | Perms::WRITE | Perms::DELETE | Perms::ADMIN;
     let refused: AclList = [Id::anyone().may(no_create)].into_iter().collect();
     stage.outsider.set_acl(path, &refused).await.unwrap();
@@ -264,11 +248,7 @@ async fn a_downgrade_that_is_refused_goes_on_writing(stage: &Stage, path: &str, 
 
 /// It was not there any more to take a place for reading from.
 #[test_with(in_each_layout)]
-async fn a_writer_whose_node_was_deleted_cannot_go_on_to_read(
-    stage: &Stage,
-    path: &str,
-    layout: Layout,
-) {
+async fn writer_without_node_cannot_downgrade(stage: &Stage, path: &str, layout: Layout) {
     let writing = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
     let mut next = writer(stage, path, layout, 2).await;
     stage.outsider.delete(writing.path()).await.unwrap();
@@ -282,7 +262,7 @@ async fn a_writer_whose_node_was_deleted_cannot_go_on_to_read(
 
 /// Scenario 39: a new node in front of one that waits already.
 #[test_with(on_each_release)]
-async fn a_writer_that_waits_for_a_curator_that_goes_on_to_read_goes_on_waiting(stage: Stage) {
+async fn writer_waits_for_a_downgrading_curator(stage: Stage) {
     let path = stage.existing("curator").await;
     let name = |kind| format!("{path}/_c_3b5f6a0e-0000-4000-8000-0123456789ab-{kind}");
     let write = name("__WRIT__");
@@ -301,18 +281,14 @@ async fn a_writer_that_waits_for_a_curator_that_goes_on_to_read_goes_on_waiting(
 
 /// Scenario 40.
 #[test_with(in_each_layout)]
-async fn of_two_readers_that_want_to_write_the_second_is_refused_and_the_first_waits_for_it(
-    stage: &Stage,
-    path: &str,
-    layout: Layout,
-) {
+async fn second_of_two_upgrades_is_refused(stage: &Stage, path: &str, layout: Layout) {
     let first = within(lock(&stage.outsider, path, layout).read()).await.unwrap();
     let zk = stage.client().await;
     let second = within(lock(&zk, path, layout).read()).await.unwrap();
     let token = second.token();
     let first = tokio::spawn(async move { first.try_upgrade().await });
     joined(&stage.outsider, path, 3).await;
-    // Nobody new reads meanwhile.
+    // No new reader is admitted meanwhile.
     assert!(within(lock(&zk, path, layout).try_read()).await.unwrap().is_none());
     let ConvertError { guard: second, cause, .. } = within(second.try_upgrade()).await.unwrap_err();
     assert_eq!(cause, AcquireError::WouldDeadlock);
@@ -327,14 +303,10 @@ async fn of_two_readers_that_want_to_write_the_second_is_refused_and_the_first_w
     within(writing.release()).await.unwrap();
 }
 
-/// The writer waits for the reader, so the reader cannot wait behind the writer; it is told so in words that hold for
-/// whoever waits.
+/// The writer waits for the reader, so the reader cannot wait behind the writer; the error says so in words that hold
+/// for any waiter.
 #[test_with(in_each_layout)]
-async fn a_reader_behind_whom_a_writer_waits_is_refused_to_upgrade(
-    stage: &Stage,
-    path: &str,
-    layout: Layout,
-) {
+async fn upgrade_is_refused_if_a_writer_waits(stage: &Stage, path: &str, layout: Layout) {
     let zk = stage.client().await;
     let reading = within(lock(&zk, path, layout).read()).await.unwrap();
     let mut writes = writer(stage, path, layout, 2).await;
@@ -353,11 +325,7 @@ async fn a_reader_behind_whom_a_writer_waits_is_refused_to_upgrade(
 }
 
 #[test_with(in_each_layout)]
-async fn an_upgrade_that_is_given_up_releases_the_lock_and_leaves_nothing(
-    stage: &Stage,
-    path: &str,
-    layout: Layout,
-) {
+async fn abandoned_upgrade_releases_the_lock(stage: &Stage, path: &str, layout: Layout) {
     let zk = stage.client().await;
     let first = within(lock(&zk, path, layout).read()).await.unwrap();
     let second = within(lock(&stage.outsider, path, layout).read()).await.unwrap();
@@ -370,11 +338,7 @@ async fn an_upgrade_that_is_given_up_releases_the_lock_and_leaves_nothing(
 
 /// A writer looks again, since another one may have gone on to read; unless all have promised that they do not.
 #[test_with(in_each_layout)]
-async fn a_writer_lists_the_queue_before_it_is_granted_unless_nobody_downgrades(
-    stage: &Stage,
-    path: &str,
-    layout: Layout,
-) {
+async fn writer_relists_unless_downgrade_is_off(stage: &Stage, path: &str, layout: Layout) {
     for promised in [false, true] {
         let (proxy, zk) = stage.proxied().await;
         let builder = RwLock::builder(&zk, path).layout(layout);
@@ -403,11 +367,7 @@ async fn a_writer_lists_the_queue_before_it_is_granted_unless_nobody_downgrades(
 }
 
 #[test_with(in_each_layout)]
-async fn a_free_lock_is_taken_in_one_round_trip_to_read_and_to_write_and_a_failed_try_writes_nothing(
-    stage: &Stage,
-    path: &str,
-    layout: Layout,
-) {
+async fn free_rw_lock_costs_one_round_trip(stage: &Stage, path: &str, layout: Layout) {
     let (proxy, zk) = stage.proxied().await;
     let lock = lock(&zk, path, layout);
     let join = [OpCode::CREATE2, OpCode::GET_CHILDREN2];

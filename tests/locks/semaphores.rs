@@ -27,10 +27,10 @@ async fn curator_lease(zk: &Client, path: &str) -> String {
 }
 
 #[test_with(on_each_release_threaded)]
-async fn thirty_contenders_for_three_permits_are_never_more_than_three(stage: Stage) {
+async fn three_permits_admit_three_of_thirty(stage: Stage) {
     let path = stage.path("three");
     let room = Arc::new(Register::shared(3));
-    // Nobody leaves before three are in.
+    // None leaves before three are in.
     let three = Arc::new(Barrier::new(3));
     let mut running = JoinSet::new();
     for _ in 0..30 {
@@ -52,7 +52,7 @@ async fn thirty_contenders_for_three_permits_are_never_more_than_three(stage: St
 }
 
 #[test_with(on_each_release)]
-async fn a_permit_that_is_free_costs_two_round_trips_and_four_requests(stage: Stage) {
+async fn free_permit_costs_two_round_trips(stage: Stage) {
     let (proxy, zk) = stage.proxied().await;
     let path = stage.path("cost");
     let semaphore = Semaphore::new(&zk, &path, 2);
@@ -87,9 +87,9 @@ async fn a_permit_that_is_free_costs_two_round_trips_and_four_requests(stage: St
     within(many.release()).await.unwrap();
 }
 
-/// Whoever waits in the queue watches the one in front; only that one watches the permits.
+/// The waiters in the queue watch their predecessor; only the first one watches the permits.
 #[test_with(on_each_release)]
-async fn a_permit_that_is_given_back_wakes_nobody_but_the_one_in_front(stage: Stage) {
+async fn released_permit_wakes_only_the_first(stage: Stage) {
     let path = stage.path("quiet");
     let held = within(Semaphore::new(&stage.outsider, &path, 1).acquire()).await.unwrap();
     let mut waiting = Vec::new();
@@ -124,7 +124,7 @@ async fn a_permit_that_is_given_back_wakes_nobody_but_the_one_in_front(stage: St
 
 /// Scenario 47.
 #[test_with(on_each_release_threaded)]
-async fn permits_that_are_counted_by_a_node_can_become_more_and_fewer_while_in_use(stage: Stage) {
+async fn counted_permits_can_be_resized_in_use(stage: Stage) {
     let (path, count) = (stage.path("resized"), stage.path("count"));
     let semaphore = |zk: &Client| Semaphore::new(zk, &path, 3).counted_at(&count);
     let owner = semaphore(&stage.outsider);
@@ -149,11 +149,11 @@ async fn permits_that_are_counted_by_a_node_can_become_more_and_fewer_while_in_u
     }
     joined(&stage.outsider, &format!("{path}/locks"), 10).await;
     assert_eq!((leases(&stage.outsider, &path).await, granted.available_permits()), (3, 0));
-    // More: two of those who wait are woken.
+    // More: two of the waiters are woken.
     within(owner.resize(5)).await.unwrap();
     within(granted.acquire_many(2)).await.unwrap().forget();
     joined(&stage.outsider, &format!("{path}/leases"), 5).await;
-    // Fewer: nobody loses anything, and nobody is granted until enough have gone.
+    // Fewer: no holder loses anything, and no waiter is granted until enough have gone.
     within(owner.resize(1)).await.unwrap();
     assert!(permits.iter().all(|permit| permit.status() == Status::Held));
     within(permits.pop().unwrap().release()).await.unwrap();
@@ -168,7 +168,7 @@ async fn permits_that_are_counted_by_a_node_can_become_more_and_fewer_while_in_u
 }
 
 #[test_with(on_each_release)]
-async fn a_permit_is_not_given_out_on_a_count_that_has_changed_meanwhile(stage: Stage) {
+async fn permit_is_not_granted_on_a_stale_count(stage: Stage) {
     let (path, count) = (stage.path("raced"), stage.path("count"));
     let (proxy, zk) = stage.proxied().await;
     let semaphore = Semaphore::new(&zk, &path, 1).counted_at(&count);
@@ -198,7 +198,7 @@ async fn a_permit_is_not_given_out_on_a_count_that_has_changed_meanwhile(stage: 
 
 /// It has asked before all others, and nothing that changes on the way alters that.
 #[test_with(on_each_release)]
-async fn the_one_in_front_stays_there_however_often_the_count_changes(stage: Stage) {
+async fn first_in_queue_stays_first_on_resize(stage: Stage) {
     let (path, count) = (stage.path("busy"), stage.path("count"));
     let (proxy, zk) = stage.proxied().await;
     let semaphore = Semaphore::new(&zk, &path, 1).counted_at(&count);
@@ -226,7 +226,7 @@ async fn the_one_in_front_stays_there_however_often_the_count_changes(stage: Sta
 }
 
 #[test_with(on_each_release)]
-async fn a_waiter_hears_that_its_own_semaphore_has_more_permits_now(stage: Stage) {
+async fn resize_wakes_waiters_of_the_semaphore(stage: Stage) {
     let zk = stage.client().await;
     let path = stage.path("local");
     let semaphore = Semaphore::new(&zk, &path, 0);
@@ -248,7 +248,7 @@ async fn a_waiter_hears_that_its_own_semaphore_has_more_permits_now(stage: Stage
 
 /// Scenario 48.
 #[test_with(on_each_release)]
-async fn whoever_dies_with_a_place_and_a_permit_leaves_both_to_the_next_one(stage: Stage) {
+async fn dead_waiter_and_holder_free_their_nodes(stage: Stage) {
     let path = stage.path("crash");
     let semaphore = Semaphore::new(&stage.outsider, &path, 1);
     within(within(semaphore.acquire()).await.unwrap().release()).await.unwrap();
@@ -266,7 +266,7 @@ async fn whoever_dies_with_a_place_and_a_permit_leaves_both_to_the_next_one(stag
 /// Scenario 49: given up before it is in front, while it waits for room, and while its permit is under way,
 /// with the reply and without.
 #[test_with(on_each_release)]
-async fn an_acquire_that_is_given_up_leaves_no_permit_behind(stage: Stage) {
+async fn abandoned_acquire_leaves_no_permit(stage: Stage) {
     let (proxy, zk) = stage.proxied().await;
     let path = stage.path("given-up");
     let semaphore = Semaphore::new(&zk, &path, 1);
@@ -293,7 +293,7 @@ async fn an_acquire_that_is_given_up_leaves_no_permit_behind(stage: Stage) {
         third.abort();
         assert!(within(third).await.unwrap_err().is_cancelled());
         rule.release();
-        zk.settle().await.unwrap();
+        zk.resolve_in_doubt().await.unwrap();
         emptied(&zk, &all).await;
         emptied(&zk, &locks).await;
     }
@@ -301,7 +301,7 @@ async fn an_acquire_that_is_given_up_leaves_no_permit_behind(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn a_permit_whose_reply_is_lost_is_there_once_and_its_place_is_not(stage: Stage) {
+async fn permit_in_doubt_exists_once(stage: Stage) {
     let (proxy, zk) = stage.proxied().await;
     let path = stage.path("lost");
     let semaphore = Semaphore::new(&zk, &path, 2);
@@ -316,7 +316,7 @@ async fn a_permit_whose_reply_is_lost_is_there_once_and_its_place_is_not(stage: 
 }
 
 #[test_with(on_each_release)]
-async fn whoever_has_lost_its_place_in_front_gets_no_permit(stage: Stage) {
+async fn waiter_with_deleted_node_gets_no_permit(stage: Stage) {
     let (proxy, zk) = stage.proxied().await;
     let path = stage.path("place");
     let create = proxy.on(Match::request(OpCode::MULTI).once()).hold();
@@ -333,7 +333,7 @@ async fn whoever_has_lost_its_place_in_front_gets_no_permit(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn the_guard_of_a_semaphore_mutex_can_be_released_by_another_task(stage: Stage) {
+async fn another_task_may_release_the_mutex_guard(stage: Stage) {
     let zk = stage.client().await;
     let path = stage.path("mutex");
     let lock = Semaphore::new(&zk, &path, 1);

@@ -37,9 +37,9 @@ async fn short_lived_holder(stage: &Stage, path: &str) -> (Proxy, Guard) {
 }
 
 /// However close it is: what the guard says when the next one is granted is decided by the clock, and not by
-/// when somebody gets round to looking at it.
+/// when a task gets round to looking at it.
 #[test_with(on_each_release_threaded)]
-async fn a_partitioned_holder_counts_as_lost_when_the_next_one_is_granted(stage: Stage) {
+async fn partitioned_holder_is_lost_at_next_grant(stage: Stage) {
     let path = stage.existing("partition").await;
     let (proxy, guard) = short_lived_holder(&stage, &path).await;
     let mut waiter = Waiter::asleep(&stage, &path).await;
@@ -56,7 +56,7 @@ async fn a_partitioned_holder_counts_as_lost_when_the_next_one_is_granted(stage:
 /// The server has heard one more heartbeat than its answers have come through, so that the holder is ahead
 /// of it by more than any hiccup of this machine.
 #[test_with(on_each_release_threaded)]
-async fn work_of_a_partitioned_holder_is_stopped_before_the_next_one_is_granted(stage: Stage) {
+async fn partitioned_work_stops_before_next_grant(stage: Stage) {
     let path = stage.existing("scope").await;
     let (proxy, guard) = short_lived_holder(&stage, &path).await;
     let mut waiter = Waiter::asleep(&stage, &path).await;
@@ -93,7 +93,7 @@ async fn work_of_a_partitioned_holder_is_stopped_before_the_next_one_is_granted(
 }
 
 #[test_with(on_each_release)]
-async fn a_waiter_whose_session_expires_fails_and_leaves_the_queue(stage: Stage) {
+async fn waiter_with_expired_session_leaves_queue(stage: Stage) {
     let path = stage.existing("expires").await;
     let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
     let proxy = stage.proxy().await;
@@ -110,11 +110,9 @@ async fn a_waiter_whose_session_expires_fails_and_leaves_the_queue(stage: Stage)
     within(holder.release()).await.unwrap();
 }
 
-/// Servers delete the nodes of a session that ends before they let go of its connection: nobody else has deleted it.
+/// Servers delete the nodes of a session that ends before they close its connection: no other client has deleted it.
 #[test_with(on_each_release)]
-async fn work_whose_session_is_ended_by_servers_ends_with_the_session_and_not_with_its_node(
-    stage: Stage,
-) {
+async fn expiry_is_reported_as_session_end(stage: Stage) {
     let path = stage.existing("ended").await;
     for recipe in 0..3 {
         let (proxy, zk) = stage.proxied().await;
@@ -150,7 +148,7 @@ async fn work_whose_session_is_ended_by_servers_ends_with_the_session_and_not_wi
 }
 
 #[test_with(on_each_release)]
-async fn holders_and_waiters_learn_from_a_server_that_their_session_is_over(stage: Stage) {
+async fn server_ended_session_fails_all_users(stage: Stage) {
     let (held, waited) = (stage.existing("held").await, stage.existing("waited").await);
     let _other = Lock::new(&stage.outsider, &waited).acquire().await.unwrap();
     let mut waiter = Waiter::asleep(&stage, &waited).await;
@@ -172,9 +170,7 @@ async fn holders_and_waiters_learn_from_a_server_that_their_session_is_over(stag
 
 /// There is nothing left to be found, and nothing that a later attempt could take for its own.
 #[test_with(on_each_release)]
-async fn an_acquire_whose_create_is_in_doubt_when_the_session_ends_fails_and_leaves_nothing(
-    stage: Stage,
-) {
+async fn create_in_doubt_fails_with_its_session(stage: Stage) {
     let path = stage.existing("doubt").await;
     let (proxy, zk) = stage.proxied().await;
     let created = proxy.on(Match::reply(OpCode::CREATE2).once()).hold();
@@ -190,7 +186,7 @@ async fn an_acquire_whose_create_is_in_doubt_when_the_session_ends_fails_and_lea
 }
 
 #[test_with(on_each_release)]
-async fn a_release_that_outlives_its_session_does_not_touch_the_next_holder(stage: Stage) {
+async fn late_release_spares_the_next_holder(stage: Stage) {
     let path = stage.existing("late").await;
     let (proxy, zk) = stage.proxied().await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
@@ -221,9 +217,7 @@ async fn reached(zk: &Client, state: SessionState) {
 const CONNECTED: SessionState = SessionState::Connected { read_only: false };
 
 #[test_with(on_each_release)]
-async fn a_holder_that_is_disconnected_for_a_while_is_in_doubt_meanwhile_and_keeps_the_lock(
-    stage: Stage,
-) {
+async fn disconnected_holder_is_in_doubt(stage: Stage) {
     let path = stage.existing("heals").await;
     let (proxy, zk) = stage.proxied().await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
@@ -256,7 +250,7 @@ async fn a_holder_that_is_disconnected_for_a_while_is_in_doubt_meanwhile_and_kee
 }
 
 #[test_with(on_each_release)]
-async fn a_holder_hears_of_the_end_of_its_node_that_came_while_it_was_disconnected(stage: Stage) {
+async fn holder_learns_of_deletion_on_reconnect(stage: Stage) {
     let path = stage.existing("missed").await;
     let (proxy, zk) = stage.proxied().await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
@@ -288,9 +282,9 @@ impl Clock for JumpingClock {
     }
 }
 
-/// The session may have lived on, as here, but nobody could be sure of it.
+/// The session may have lived on, as here, but that was uncertain.
 #[test_with(on_each_release)]
-async fn a_lock_that_was_lost_for_a_moment_is_lost_for_good(stage: Stage) {
+async fn lost_lock_stays_lost(stage: Stage) {
     let path = stage.existing("slept").await;
     let proxy = stage.proxy().await;
     let clock = JumpingClock::default();
@@ -311,7 +305,7 @@ async fn a_lock_that_was_lost_for_a_moment_is_lost_for_good(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn a_grant_that_arrives_when_the_lease_has_run_out_is_an_error_and_not_a_guard(stage: Stage) {
+async fn grant_after_lease_end_is_an_error(stage: Stage) {
     let path = stage.existing("too-late").await;
     let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
     let proxy = stage.proxy().await;

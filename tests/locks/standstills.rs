@@ -1,4 +1,4 @@
-//! Holders that stand still, are out of reach, or are told to go, and what is left of them.
+//! Holders that stall, are out of reach, or are closed, and what is left of them.
 
 use std::{
     sync::{Arc, Mutex, mpsc},
@@ -24,9 +24,7 @@ const SHORT: Duration = Duration::from_secs(2);
 /// Scenario 32: a process that is stopped and continued finds out with its first look. Whether it looks is up to
 /// it; what it writes without looking is refused.
 #[test_with(on_each_release)]
-async fn whoever_stood_still_for_too_long_knows_at_its_first_look_and_its_writes_are_refused(
-    stage: Stage,
-) {
+async fn stalled_holder_sees_loss_and_is_fenced(stage: Stage) {
     let path = stage.existing("stopped").await;
     let resource = Arc::new(Register::default());
     let (held, token) = oneshot::channel::<FencingToken>();
@@ -65,9 +63,7 @@ async fn whoever_stood_still_for_too_long_knows_at_its_first_look_and_its_writes
 
 /// Scenario 16.
 #[test_with(on_each_release)]
-async fn nothing_is_sent_for_a_session_that_ended_after_its_guards_were_dropped_out_of_reach(
-    stage: Stage,
-) {
+async fn nothing_is_sent_for_an_ended_session(stage: Stage) {
     let path = stage.existing("dropped").await;
     let proxy = stage.proxy().await;
     let zk = options_for(&proxy).session_timeout(SHORT).connect().await.unwrap();
@@ -85,9 +81,9 @@ async fn nothing_is_sent_for_a_session_that_ended_after_its_guards_were_dropped_
     assert_eq!(waiter.proxy.accepted(), accepted + 1, "{}", waiter.frames());
 }
 
-/// Scenario 59, for those who wait.
+/// Scenario 59, for waiters.
 #[test_with(on_each_release)]
-async fn those_who_wait_when_their_client_is_closed_fail_and_their_nodes_go_at_once(stage: Stage) {
+async fn closing_fails_waiters_and_deletes_nodes(stage: Stage) {
     let path = stage.existing("closed").await;
     let holder = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
     let mut waiter = Waiter::asleep(&stage, &path).await;
@@ -102,7 +98,7 @@ async fn those_who_wait_when_their_client_is_closed_fail_and_their_nodes_go_at_o
 /// drops the guard, nothing goes into the connection that it shares with its parent: that is written to
 /// by the session's task alone.
 #[test]
-fn a_guard_that_is_dropped_where_nobody_serves_its_session_sends_nothing() {
+fn drop_without_a_driver_sends_nothing() {
     let there = tokio::runtime::Runtime::new().unwrap();
     let server = there.block_on(TestServer::start()).unwrap();
     let here = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -120,7 +116,7 @@ fn a_guard_that_is_dropped_where_nobody_serves_its_session_sends_nothing() {
     here.block_on(async { emptied(&zk, "/l").await });
 }
 
-/// Dawdles over the first grant that it is told of.
+/// Blocks in the first grant that it observes.
 struct Dawdler(Mutex<Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>>);
 
 impl LockObserver for Dawdler {
@@ -133,9 +129,9 @@ impl LockObserver for Dawdler {
     }
 }
 
-/// Scenario 68: what users have called for them holds up whoever calls it, and not the session.
+/// Scenario 68: callbacks of users delay the caller, and not the session.
 #[test_with(on_each_release)]
-async fn an_observer_that_dawdles_holds_up_its_own_lock_and_no_other_of_the_session(stage: Stage) {
+async fn slow_observer_delays_only_its_own_lock(stage: Stage) {
     let (slow, quick) = (stage.existing("slow").await, stage.existing("quick").await);
     let (begun, has_begun) = mpsc::channel();
     let (go_on, may_go_on) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! Nodes under a lock's path that are not ours: other implementations', and nobody's.
+//! Nodes under a lock's path that are not ours: other implementations', and those of none.
 
 use zk_client::CreateMode;
 use zk_locks::{Kind, Lock};
@@ -19,7 +19,7 @@ const FOREIGN: [&str; 5] = [
 ];
 
 #[test_with(on_each_release)]
-async fn every_implementation_s_holder_is_waited_for(stage: Stage) {
+async fn holder_of_each_implementation_is_awaited(stage: Stage) {
     for (number, name) in FOREIGN.iter().enumerate() {
         let path = stage.existing(&format!("foreign-{number}")).await;
         let node = format!("{path}/{name}");
@@ -37,7 +37,7 @@ async fn every_implementation_s_holder_is_waited_for(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn nodes_without_a_number_are_nobody_s_place_in_the_queue(stage: Stage) {
+async fn unnumbered_nodes_have_no_place_in_queue(stage: Stage) {
     let path = stage.existing("strangers").await;
     for name in ["0", "zzz", "meta", "x-1-", "lock-", "lock-12", "lock-00000000012x"] {
         stage.outsider.create(&format!("{path}/{name}"), b"").await.unwrap();
@@ -52,9 +52,9 @@ async fn nodes_without_a_number_are_nobody_s_place_in_the_queue(stage: Stage) {
     within(guard.release()).await.unwrap();
 }
 
-/// Whoever it is, it has a place in the sequence: better to wait for it than to collide with it.
+/// Whatever it is, it has a place in the sequence: better to wait for it than to collide with it.
 #[test_with(on_each_release)]
-async fn a_stranger_with_a_number_is_waited_for_if_it_is_in_front(stage: Stage) {
+async fn numbered_foreign_node_ahead_is_awaited(stage: Stage) {
     let path = stage.existing("numbered").await;
     let ahead = format!("{path}/member-0000000000");
     stage.outsider.create(&ahead, b"").await.unwrap();
@@ -69,7 +69,7 @@ async fn a_stranger_with_a_number_is_waited_for_if_it_is_in_front(stage: Stage) 
 }
 
 #[test_with(on_each_release)]
-async fn readers_and_writers_of_other_implementations_are_waited_for(stage: Stage) {
+async fn foreign_readers_and_writers_are_awaited(stage: Stage) {
     let path = stage.existing("rw").await;
     for (name, kind) in [
         ("_c_6e9a-__READ__", Kind::Read),

@@ -14,7 +14,7 @@ use crate::support::{
 /// How often the session ends.
 const ENDS: usize = 10;
 
-/// Everything that a service may hold, registered with one client: told when all of it is there.
+/// Everything that a service may hold, registered with one client: reports when all of it is there.
 async fn serve(
     zk: Client,
     path: &str,
@@ -37,7 +37,7 @@ async fn serve(
 
 /// Ten times, the session ends on the server as expiry ends it.
 #[test_with(on_each_release_threaded)]
-async fn what_a_service_registers_comes_back_after_each_of_ten_expiries(stage: Stage) {
+async fn registrations_return_after_ten_expiries(stage: Stage) {
     let path = stage.existing("service").await;
     stage.outsider.create(&format!("{path}/config/a"), b"1").parents().await.unwrap();
     let (there, mut registered) = mpsc::unbounded_channel();

@@ -1,4 +1,4 @@
-//! Places in a queue that are kept while nobody waits for them.
+//! Places in a queue that are kept without a waiting task.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::support::{Stage, emptied, joined, on_each_release, ops, within};
 
 /// Scenario 58.
 #[test_with(on_each_release)]
-async fn a_ticket_keeps_its_place_through_a_thousand_waits_that_are_dropped(stage: Stage) {
+async fn ticket_survives_a_thousand_dropped_waits(stage: Stage) {
     let path = stage.existing("ticket").await;
     let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
     let (proxy, zk) = stage.proxied().await;
@@ -40,7 +40,7 @@ async fn a_ticket_keeps_its_place_through_a_thousand_waits_that_are_dropped(stag
 }
 
 #[test_with(on_each_release)]
-async fn a_ticket_that_is_dropped_leaves_the_queue_and_the_next_one_moves_up(stage: Stage) {
+async fn dropped_ticket_leaves_the_queue(stage: Stage) {
     let path = stage.existing("dropped").await;
     let lock = Lock::new(&stage.outsider, &path);
     let holder = lock.acquire().await.unwrap();
@@ -57,7 +57,7 @@ async fn a_ticket_that_is_dropped_leaves_the_queue_and_the_next_one_moves_up(sta
 }
 
 #[test_with(on_each_release)]
-async fn tickets_to_read_and_to_write_keep_their_places_between_each_other(stage: Stage) {
+async fn read_and_write_tickets_keep_their_places(stage: Stage) {
     let path = stage.existing("sides").await;
     let outside = RwLock::new(&stage.outsider, &path);
     let writing = outside.write().await.unwrap();
@@ -86,7 +86,7 @@ async fn tickets_to_read_and_to_write_keep_their_places_between_each_other(stage
     assert!(last.path().is_some());
     within(first.release()).await.unwrap();
     let written = within(between.wait()).await.unwrap();
-    // Who has waited with a ticket may go on as any other writer.
+    // A writer that has waited with a ticket may go on as any other one.
     let reading = within(written.downgrade()).await.unwrap();
     let last = within(last.wait()).await.unwrap();
     assert!(matches!(within(between.wait()).await, Err(AcquireError::Used)));
@@ -97,7 +97,7 @@ async fn tickets_to_read_and_to_write_keep_their_places_between_each_other(stage
 
 /// Also of changes that a waiter does not hear of, which watches the nearest only.
 #[test_with(on_each_release)]
-async fn a_ticket_is_followed_to_the_front_and_away(stage: Stage) {
+async fn ticket_position_is_followed_to_the_end(stage: Stage) {
     let path = stage.existing("followed").await;
     let outside = Lock::new(&stage.outsider, &path);
     let first = within(outside.acquire()).await.unwrap();
@@ -110,7 +110,7 @@ async fn a_ticket_is_followed_to_the_front_and_away(stage: Stage) {
     drop(second);
     assert_eq!(within(positions.next()).await, Ok(Some(2)));
     assert_eq!(ticket.ahead(), Some(3));
-    // Who comes behind is no news.
+    // Contenders behind are no news.
     let behind = within(outside.enqueue()).await.unwrap();
     within(first.release()).await.unwrap();
     assert_eq!(within(positions.next()).await, Ok(Some(1)));
@@ -127,7 +127,7 @@ async fn a_ticket_is_followed_to_the_front_and_away(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn a_queue_that_is_full_takes_nobody_and_keeps_no_node(stage: Stage) {
+async fn full_queue_refuses_and_keeps_no_node(stage: Stage) {
     let path = stage.existing("full").await;
     let lock = Lock::builder(&stage.outsider, &path).max_waiters(1).build();
     let holder = lock.acquire().await.unwrap();
@@ -142,7 +142,7 @@ async fn a_queue_that_is_full_takes_nobody_and_keeps_no_node(stage: Stage) {
 /// 0 round trips between the release of the one in front and the grant, although three were in line; for two
 /// notifications per release.
 #[test_with(on_each_release)]
-async fn who_looks_ahead_is_granted_without_a_listing_in_a_longer_line(stage: Stage) {
+async fn look_ahead_grants_without_a_listing(stage: Stage) {
     let path = stage.existing("ahead").await;
     let outside = Lock::new(&stage.outsider, &path);
     let first = outside.acquire().await.unwrap();

@@ -19,7 +19,7 @@ use zk_testkit::{
     server::{Config, Listening},
 };
 
-/// Longest reply that the client is told to take.
+/// Longest reply that the client is configured to take.
 const REPLY_LEN_MAX: usize = 1 << 20;
 
 /// What a session may take in because of its server, in bytes: a frame of the longest kind, what it is copied to,
@@ -47,7 +47,7 @@ fn frame(content: impl FnOnce(&mut BytesMut)) -> Bytes {
     out.freeze()
 }
 
-/// A reply, with this after its header. As if nothing had happened yet: other servers refuse whoever has seen more
+/// A reply, with this after its header. As if nothing had happened yet: other servers refuse clients that saw more
 /// than they have.
 fn reply(xid: i32, err: i32, body: impl FnOnce(&mut BytesMut)) -> Bytes {
     frame(|out| {
@@ -231,7 +231,7 @@ fn frugally(what: &str, bytes_max: u64, work: impl AsyncFnOnce()) {
     assert!(memory.bytes_max <= bytes_max, "{what}: {} bytes", memory.bytes_max);
 }
 
-/// Who the client is connected to in the end: after nonsense it asks the next server.
+/// The server that the client is connected to in the end: after nonsense it asks the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whereabouts {
     Stayed,
@@ -239,7 +239,7 @@ enum Whereabouts {
 }
 
 #[test]
-fn whatever_answers_a_request_takes_little_memory_and_the_next_server_is_asked() {
+fn hostile_reply_uses_bounded_memory() {
     use Whereabouts::{Left, Stayed};
     let scene = Scene::new();
     let options = scene.options();
@@ -266,7 +266,7 @@ fn whatever_answers_a_request_takes_little_memory_and_the_next_server_is_asked()
 }
 
 #[test]
-fn a_storm_for_a_stream_takes_little_memory_and_is_told_of() {
+fn event_storm_uses_bounded_memory() {
     let scene = Scene::new();
     let options = scene.options();
     let answer = reply(XID, 0, |out| out.put_bytes(0, 4 + 68));
@@ -319,7 +319,7 @@ fn no_greetings() -> Vec<(&'static str, Bytes)> {
 }
 
 #[test]
-fn whatever_answers_the_handshake_takes_little_memory_and_the_next_server_is_asked() {
+fn hostile_handshake_uses_bounded_memory() {
     let scene = Scene::new();
     let options = scene.options();
     for (what, bytes) in no_greetings() {
@@ -336,7 +336,7 @@ fn whatever_answers_the_handshake_takes_little_memory_and_the_next_server_is_ask
 /// What the caller has asked for is the caller's: beside the frame there are its names, of which each takes up a
 /// string, in a vector that grows.
 #[test]
-fn a_listing_takes_up_its_frame_and_its_names() {
+fn listing_costs_its_frame_and_names() {
     let scene = Scene::new();
     let options = scene.options();
     for name in [&b""[..], b"n", b"lock-0000000001"] {

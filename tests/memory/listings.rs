@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// With a session for each of many queues the buffers for one long listing each would be most of what they take.
 #[test]
-fn a_session_does_not_keep_the_memory_of_a_long_listing() {
+fn long_listing_memory_is_released() {
     // In a thread of its own: memory is counted by thread.
     let elsewhere = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let any = (Ipv4Addr::LOCALHOST, 0).into();

@@ -79,7 +79,7 @@ async fn serve(mut stream: DuplexStream, rounds: mpsc::UnboundedSender<Vec<usize
 }
 
 #[tokio::test]
-async fn the_server_has_half_of_the_next_requests_while_the_rest_of_its_answers_is_looked_at() {
+async fn requests_are_sent_while_replies_are_read() {
     let (near, far) = duplex(1 << 20);
     let (tell, mut rounds) = mpsc::unbounded_channel();
     let mut tasks = JoinSet::new();

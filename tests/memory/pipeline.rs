@@ -100,7 +100,7 @@ async fn read(zk: &Client) {
 }
 
 #[test]
-fn reads_that_are_under_way_together_cost_few_allocations_and_hardly_a_call() {
+fn pipelined_reads_cost_few_allocations() {
     // In a thread of its own: memory is counted by thread.
     let elsewhere = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let any = (Ipv4Addr::LOCALHOST, 0).into();

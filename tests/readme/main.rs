@@ -37,7 +37,7 @@ async fn the_first_program_of_the_client_runs() {
 }
 
 #[tokio::test]
-async fn the_smallest_driver_lists_the_root_and_ends_its_session() {
+async fn smallest_driver_lists_root_and_ends() {
     let server = Server::start(Wanted::Any).await.unwrap();
     let servers = server.connect_string();
     let names =
@@ -62,7 +62,7 @@ async fn the_metrics_are_those_of_what_was_done() {
 }
 
 #[tokio::test]
-async fn the_fenced_stores_refuse_a_holder_of_the_past() {
+async fn fenced_stores_refuse_a_former_holder() {
     let server = Server::start(Wanted::Any).await.unwrap();
     fenced_store::run(&server.connect_string()).await.unwrap();
 }

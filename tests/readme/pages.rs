@@ -57,7 +57,7 @@ fn shows(program: &str, block: &[&str]) -> bool {
 }
 
 #[test]
-fn every_block_of_rust_on_a_page_is_part_of_a_program() {
+fn every_rust_block_is_part_of_a_program() {
     let programs: Vec<String> = PROGRAMS
         .iter()
         .flat_map(|folder| programs(&root().join(folder)))
@@ -75,7 +75,7 @@ fn every_block_of_rust_on_a_page_is_part_of_a_program() {
 }
 
 #[test]
-fn another_line_another_order_or_another_indentation_is_another_program() {
+fn changed_line_order_or_indent_is_no_match() {
     let program = "fn main() {\n    let a = 1;\n\n    if a > 0 {\n        a();\n    }\n}\n";
     assert!(shows(program, &["let a = 1;", "", "if a > 0 {", "    a();", "}"]));
     assert!(!shows(program, &["let a = 1;", "if a > 0 {"]));

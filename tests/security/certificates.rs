@@ -71,7 +71,7 @@ async fn connect(host: &str, addr: SocketAddr, tls: TlsOptions) -> Result<Client
     outcome(options.tls(tls).unwrap()).await
 }
 
-/// Tries until somebody has said yes or no, which a server that has just started takes its time for.
+/// Tries until the server has accepted or refused, which takes time if it has just started.
 async fn outcome(options: ConnectOptions) -> Result<Client, ConnectError> {
     let options = options.connect_deadline(Some(PATIENCE));
     loop {
@@ -104,7 +104,7 @@ fn trusting(authority: &Authority) -> TlsOptions {
 }
 
 #[tokio::test]
-async fn a_server_is_trusted_for_its_name_or_address_and_knows_us_by_our_certificate() {
+async fn both_certificates_are_verified() {
     on_each_kind(async |real| {
         let authority = Authority::new("ours");
         let certificate = authority.server(&["localhost", "127.0.0.1"]);
@@ -126,7 +126,7 @@ async fn a_server_is_trusted_for_its_name_or_address_and_knows_us_by_our_certifi
 }
 
 #[tokio::test]
-async fn a_server_with_a_bad_certificate_is_not_talked_to_and_the_reason_is_told() {
+async fn bad_server_certificate_is_a_typed_fault() {
     on_each_kind(async |real| {
         let ours = Authority::new("ours");
         let good = ours.server(&["localhost"]);
@@ -156,7 +156,7 @@ async fn a_server_with_a_bad_certificate_is_not_talked_to_and_the_reason_is_told
 }
 
 #[tokio::test]
-async fn an_address_is_not_taken_for_another_nor_for_a_name() {
+async fn address_matches_no_other_name_or_address() {
     let ours = Authority::new("ours");
     for names in [&["127.0.0.2"][..], &["localhost"]] {
         let shown = Shown::start(None, &ours.server(names), ClientAuth::None).await;
@@ -165,7 +165,7 @@ async fn an_address_is_not_taken_for_another_nor_for_a_name() {
     }
 }
 
-/// A server's answer to whatever it is asked: TLS 1.1, and the only cipher that everybody had.
+/// A server's answer to whatever it is asked: TLS 1.1, and the only cipher that all clients had.
 fn old_hello() -> Vec<u8> {
     let random = [7; 32];
     let hello = [&[3, 2][..], &random, &[0], &[0, 0x2f], &[0]].concat();
@@ -174,7 +174,7 @@ fn old_hello() -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn versions_of_tls_that_are_broken_are_not_spoken() {
+async fn obsolete_tls_versions_are_refused() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let addr = listener.local_addr().unwrap();
     let serving = tokio::spawn(async move {
@@ -191,7 +191,7 @@ async fn versions_of_tls_that_are_broken_are_not_spoken() {
 }
 
 #[tokio::test]
-async fn a_client_certificate_is_not_accepted_from_a_server() {
+async fn client_certificate_is_no_server_identity() {
     let ours = Authority::new("ours");
     let certificate = ours.blemished(&["localhost"], Blemish::WrongPurpose);
     let shown = Shown::start(None, &certificate, ClientAuth::None).await;
@@ -200,7 +200,7 @@ async fn a_client_certificate_is_not_accepted_from_a_server() {
 }
 
 #[tokio::test]
-async fn certificates_that_are_not_revoked_are_accepted_beside_a_list_of_others() {
+async fn unrevoked_certificate_passes_with_a_crl() {
     let ours = Authority::new("ours");
     let (good, bad) = (ours.server(&["localhost"]), ours.server(&["localhost"]));
     let shown = Shown::start(None, &good, ClientAuth::None).await;
@@ -211,7 +211,7 @@ async fn certificates_that_are_not_revoked_are_accepted_beside_a_list_of_others(
 /// In TLS 1.3 the refusal comes behind the handshake, and can be overtaken by the end of the connection. What it never
 /// is: a session.
 #[tokio::test]
-async fn a_client_without_the_certificate_that_is_asked_for_gets_no_session() {
+async fn missing_client_certificate_is_refused() {
     on_each_kind(async |real| {
         let ours = Authority::new("ours");
         let certificate = ours.server(&["localhost"]);
@@ -232,7 +232,7 @@ async fn a_client_without_the_certificate_that_is_asked_for_gets_no_session() {
 }
 
 #[tokio::test]
-async fn there_is_no_way_back_to_plain_connections() {
+async fn no_fallback_to_plain_connections() {
     on_each_kind(async |real| {
         let ours = Authority::new("ours");
         let certificate = ours.server(&["localhost"]);
@@ -244,7 +244,7 @@ async fn there_is_no_way_back_to_plain_connections() {
 }
 
 #[tokio::test]
-async fn a_client_without_tls_gets_no_session_where_the_server_wants_it() {
+async fn plain_client_gets_no_session_on_tls_port() {
     on_each_kind(async |real| {
         let ours = Authority::new("ours");
         let certificate = ours.server(&["localhost"]);

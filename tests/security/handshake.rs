@@ -193,19 +193,19 @@ async fn survives_breaks(direction: Direction) {
 }
 
 #[tokio::test]
-async fn handshakes_that_break_after_any_byte_read_are_tried_again() {
+async fn handshake_cut_while_reading_is_retried() {
     survives_breaks(Direction::Read).await;
 }
 
 #[tokio::test]
-async fn handshakes_that_break_after_any_byte_written_are_tried_again() {
+async fn handshake_cut_while_writing_is_retried() {
     survives_breaks(Direction::Written).await;
 }
 
-/// TLS says goodbye before it hangs up. A connection that ends without was cut, by whomever: what has come of an answer
+/// TLS says goodbye before it hangs up. A connection that ends without was cut: what has come of an answer
 /// does not count, and the session goes on over the next connection.
 #[tokio::test]
-async fn connections_that_end_without_a_goodbye_are_lost_with_what_was_under_way() {
+async fn close_without_tls_alert_loses_requests() {
     let secured = Secured::start().await;
     let handshake = secured.handshake_len(Direction::Read).await;
     // In the middle of the answer to the first request, however long the handshake was.

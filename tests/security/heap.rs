@@ -76,7 +76,7 @@ async fn connected_again(zk: &zk_client::Client, server: &Server) {
 // The client has threads of its own: it goes on hearing of its server while this one looks through all memory, which
 // may take half a minute on a busy machine.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn secrets_are_nowhere_in_memory_once_a_session_is_over() {
+async fn ended_session_leaves_no_secrets() {
     let server = Server::builder().release(Release::V3_9).start().await.unwrap();
     let ((first, first_hidden), (second, second_hidden)) = (secret(), secret());
     let options = ConnectOptions::new(&server.addr().to_string()).unwrap();

@@ -1,4 +1,4 @@
-//! Who may do what.
+//! What each identity may do.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -7,7 +7,7 @@ use zk_locks::Lock;
 use zk_tests::site::Site;
 
 #[tokio::test]
-async fn nodes_are_for_those_whom_their_lists_name() {
+async fn acl_admits_only_listed_identities() {
     for kind in Site::PLAIN {
         println!("on {kind}");
         let server = Site::start(kind).await;
@@ -40,7 +40,7 @@ async fn nodes_are_for_those_whom_their_lists_name() {
 }
 
 #[tokio::test]
-async fn one_word_to_the_connection_closes_every_node_to_others() {
+async fn default_acl_closes_every_node_to_others() {
     for kind in Site::PLAIN {
         println!("on {kind}");
         let server = Site::start(kind).await;

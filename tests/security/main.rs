@@ -1,4 +1,4 @@
-//! Whom clients trust, who they are, and what they do when somebody lies about it.
+//! Whom clients trust, who they are, and what they do when the other side lies about it.
 
 mod certificates;
 mod handshake;

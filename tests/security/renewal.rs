@@ -11,7 +11,7 @@ use zk_testkit::{
 };
 
 #[tokio::test]
-async fn renewed_certificates_are_used_from_the_next_connection_on() {
+async fn renewed_certificates_apply_on_reconnect() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));
     let folder = tempfile::tempdir().unwrap();
     let [ca, chain, key] = ["ca.pem", "me.pem", "me.key"].map(|name| folder.path().join(name));
@@ -58,7 +58,7 @@ async fn renewed_certificates_are_used_from_the_next_connection_on() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused_before_anybody_connects() {
+fn unusable_options_fail_before_connecting() {
     let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
     let (one, other) = (ours.client("ann"), ours.client("bob"));
     let refusal = |options: TlsOptions| TlsConnect::new(options).unwrap_err();

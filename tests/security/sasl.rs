@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use zk_client::{
     AclList, BoxFuture, Client, ConnectError, ConnectOptions, DigestMd5, ErrorCode, Id, LinkError,
-    OpCode, Perms, ReadError, Rejection, SaslExchange, SaslFault, SaslMechanism, SaslSaid,
+    OpCode, Perms, ReadError, Rejection, SaslExchange, SaslFault, SaslInput, SaslMechanism,
     SaslStep, Secret, SessionEnd,
 };
 use zk_testkit::{
@@ -42,7 +42,7 @@ fn only(user: &str) -> AclList {
 }
 
 #[tokio::test]
-async fn servers_know_us_by_our_names_on_every_connection() {
+async fn user_is_known_on_every_connection() {
     for release in RELEASES {
         let server = server(release, &[]).await;
         let proxy = Proxy::start(server.addr()).await.unwrap();
@@ -69,7 +69,7 @@ async fn servers_know_us_by_our_names_on_every_connection() {
 }
 
 #[tokio::test]
-async fn the_exchange_precedes_credentials_precede_watches_precede_requests() {
+async fn sasl_auth_watches_and_requests_in_order() {
     for release in RELEASES {
         let server = server(release, &[]).await;
         let proxy = Proxy::start(server.addr()).await.unwrap();
@@ -94,10 +94,10 @@ async fn the_exchange_precedes_credentials_precede_watches_precede_requests() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_or_user_ends_the_session_at_once() {
+async fn wrong_password_ends_the_session() {
     for release in RELEASES {
         let server = server(release, &[]).await;
-        // Not with the password of somebody else: for users whom it does not know, 3.8.0 asks for that of the last one.
+        // Not with the password of another user: for users whom it does not know, 3.8.0 asks for that of the last one.
         for sasl in [DigestMd5::new("ann", "wrong"), DigestMd5::new("nobody", "wrong")] {
             let outcome = options(&server.connect_string()).sasl(sasl).connect().await;
             let failed = ConnectError::SessionEnded(SessionEnd::AuthFailed);
@@ -107,7 +107,7 @@ async fn a_wrong_password_or_user_ends_the_session_at_once() {
 }
 
 #[tokio::test]
-async fn a_server_without_sasl_is_not_taken_for_one_that_is_satisfied() {
+async fn server_without_sasl_is_no_success() {
     for release in RELEASES {
         let server = Server::start(release).await.unwrap();
         let sasl = DigestMd5::new("ann", "secret");
@@ -118,7 +118,7 @@ async fn a_server_without_sasl_is_not_taken_for_one_that_is_satisfied() {
 }
 
 #[tokio::test]
-async fn servers_that_serve_nobody_without_sasl_serve_those_with_it() {
+async fn sasl_required_server_serves_sasl_clients() {
     for release in RELEASES {
         let server = server(release, &["sessionRequireClientSASLAuth=true"]).await;
         let with = options(&server.connect_string()).sasl(DigestMd5::new("ann", "secret"));
@@ -157,7 +157,7 @@ fn token(bytes: &'static [u8]) -> Option<(ErrorCode, Option<Bytes>)> {
 }
 
 #[tokio::test]
-async fn a_server_that_only_pretends_to_know_the_password_gets_no_session() {
+async fn server_without_proof_gets_no_session() {
     let ann = || DigestMd5::new("ann", "secret");
     let says: Says = |number| token(if number == 0 { CHALLENGE } else { FORGED });
     assert_eq!(why(beside(says, ann()).await), LinkError::Sasl(SaslFault::Unproved));
@@ -169,7 +169,7 @@ async fn a_server_that_only_pretends_to_know_the_password_gets_no_session() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_lost_during_the_exchange_is_no_refusal() {
+async fn connection_lost_in_sasl_is_no_refusal() {
     let says: Says = |number| if number == 0 { token(CHALLENGE) } else { None };
     let found = why(beside(says, DigestMd5::new("ann", "secret")).await);
     assert!(matches!(found, LinkError::Closed | LinkError::Reset), "{found:?}");
@@ -186,7 +186,7 @@ impl SaslMechanism for Chatty {
 }
 
 impl SaslExchange for Chatty {
-    fn step(&mut self, _said: SaslSaid) -> BoxFuture<'_, SaslStep> {
+    fn step(&mut self, _said: SaslInput) -> BoxFuture<'_, SaslStep> {
         Box::pin(std::future::ready(SaslStep::Say(Secret(Bytes::from_static(b"go on")))))
     }
 }
@@ -198,7 +198,7 @@ async fn an_exchange_without_end_is_ended() {
 }
 
 #[tokio::test]
-async fn before_it_has_proved_who_it_is_a_server_has_little_to_say() {
+async fn unproved_server_may_send_only_a_little() {
     let says: Says = |_| token(&[0; 1 << 17]);
     let found = why(beside(says, Chatty).await);
     assert!(matches!(found, LinkError::Protocol(_)), "{found:?}");
@@ -210,7 +210,7 @@ async fn a_pretender_is_left_for_a_genuine_server() {
     let (addr, _tasks) = pretender(says).await;
     let genuine = server(Release::V3_9, &[]).await;
     let servers = format!("{addr},{}", genuine.connect_string());
-    // Whichever is asked first: a session that the pretender has made up is not shown to anybody.
+    // Whichever is asked first: a session that the pretender has made up is never shown.
     for seed in 0..4 {
         let options = options(&servers).seed(seed).sasl(DigestMd5::new("ann", "secret"));
         let zk = options.connect().await.unwrap();

@@ -10,7 +10,7 @@ use zk_tests::log::Log;
 use crate::sasl::{options, server};
 
 #[tokio::test]
-async fn neither_passwords_nor_keys_are_logged_at_any_level() {
+async fn passwords_and_keys_are_never_logged() {
     let server = server(Release::V3_9, &[]).await;
     let authority = Authority::new("ours");
     let certificate = authority.server(&["localhost"]);

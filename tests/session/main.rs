@@ -35,80 +35,80 @@ macro_rules! scripts {
 }
 
 scripts! {
-    a_confirmation_does_not_wait_behind_what_is_suspected
-    a_confirmation_leaves_what_was_throttled_alone
-    a_demand_for_credentials_can_answer_anything
-    a_frame_counts_even_if_it_breaks_the_link
+    confirmation_does_not_wait_for_suspects
+    confirmation_spares_throttled_requests
+    auth_required_may_answer_any_request
+    frame_counts_even_if_it_breaks_the_link
     a_fresh_session_connects
-    a_lease_begins_when_the_answered_message_was_sent
-    a_link_lost_during_restoration_loses_no_event
+    lease_begins_when_the_request_was_sent
+    link_lost_during_restore_loses_no_event
     a_lost_link_tells_requests_apart
-    a_moved_session_sends_again_what_was_refused
-    a_name_that_does_not_resolve_costs_one_attempt
-    a_patient_request_that_was_throttled_is_sent_again
+    moved_session_resends_refused_requests
+    unresolvable_name_costs_one_attempt
+    throttled_patient_request_is_resent
     a_throttled_request_outlives_connections
-    closing_gives_what_was_throttled_a_last_chance
-    a_new_list_of_servers_is_followed_without_doubt
+    close_retries_throttled_requests_once
+    new_server_list_causes_no_doubt
     a_new_session_is_tried_for_without_end
     a_ping_may_be_answered_by_an_error
-    a_request_that_is_the_sessions_own_is_refused
-    a_read_only_server_is_left_for_a_writable_one
-    a_read_only_server_without_sessions_refuses_in_sixteen_bytes
-    a_read_only_servers_session_is_shown_to_nobody
-    a_refused_operation_holds_others_back_until_the_connection_has_shown_to_live
-    a_refused_restoration_is_tried_again_ever_more_slowly
+    reserved_operation_is_refused
+    read_only_server_is_left_for_a_writable
+    read_only_server_refuses_with_16_bytes
+    read_only_session_id_is_not_published
+    refused_operation_delays_others
+    refused_restore_is_retried_with_backoff
     a_reply_can_say_that_the_session_is_gone
     a_reply_that_was_not_due_breaks_the_link
-    a_request_can_be_withdrawn_before_it_is_sent
-    a_request_is_not_blamed_for_being_unlucky
-    a_request_that_costs_its_connections_is_found_out
-    a_request_that_is_passed_over_is_not_waited_for_for_ever
-    a_server_behind_the_client_closes_without_a_word
-    a_server_says_that_the_session_has_expired
+    unsent_request_can_be_withdrawn
+    unlucky_request_is_not_blamed
+    poisonous_request_is_identified
+    skipped_request_is_not_awaited_for_ever
+    stale_server_closes_silently
+    server_reports_session_expiry
     a_server_that_hangs_is_left
     a_session_is_resumed
     a_silent_server_is_left
-    a_slow_reply_keeps_the_link_as_long_as_it_grows
-    a_slow_reply_keeps_the_link_as_long_as_pings_are_answered_in_time
-    a_slow_request_keeps_the_link_as_long_as_it_leaves
-    a_recursive_watch_tells_what_the_other_kind_would
+    slow_reply_keeps_the_link_while_growing
+    slow_reply_keeps_the_link_while_pinged
+    slow_request_keeps_the_link_while_sent
+    recursive_watch_covers_the_other_kind
     a_watch_leans_on_one_that_stands
     a_watch_that_others_need_is_not_removed
     a_wrong_password_ends_like_an_expiry
-    after_a_long_sleep_the_session_has_expired_before_anything_else
-    an_answer_to_the_handshake_is_not_taken_at_its_word
+    session_expires_first_after_a_long_sleep
+    handshake_reply_is_validated
     an_error_has_no_body
-    an_event_is_heard_before_the_reply_behind_it
-    an_older_server_does_not_know_persistent_watches
-    an_unanswered_ping_ends_the_link_although_bytes_trickle
-    another_session_id_means_that_ours_has_expired
-    bytes_of_a_lost_link_do_not_reach_the_next_one
+    event_is_delivered_before_later_replies
+    old_server_lacks_persistent_watches
+    unanswered_ping_ends_a_trickling_link
+    other_session_id_means_expiry
+    lost_link_leaves_no_bytes_for_the_next
     closing_ends_in_time_or_with_the_link
     closing_idle_takes_one_round_trip
-    closing_waits_for_what_was_submitted_before
-    closing_without_a_connection_tries_for_one
-    closing_without_a_session_has_nothing_to_do
-    credentials_precede_watches_precede_requests
+    close_waits_for_earlier_requests
+    close_without_connection_dials_again
+    close_without_session_does_nothing
+    auth_then_watches_then_requests
     detaching_leaves_the_session_to_others
-    events_that_nobody_understands_are_passed_over
-    frames_are_those_of_real_servers_and_clients
-    frames_that_cannot_be_read_break_the_link
-    however_a_link_is_lost_requests_fare_alike
-    late_timers_fire_in_the_order_of_their_weight
+    unknown_events_are_skipped
+    frames_match_real_servers_and_clients
+    unreadable_frames_break_the_link
+    requests_fare_alike_in_any_link_loss
+    late_timers_fire_by_priority
     outcomes_come_in_the_order_of_submission
     pauses_grow_with_each_round
     persistent_watches_hear_of_the_gap
     pings_come_when_nothing_else_is_sent
     refused_credentials_end_the_session
     requests_too_large_are_refused_at_once
-    restoration_keeps_to_the_limit_for_requests
-    servers_that_are_all_behind_cost_the_session_its_life
-    ten_thousand_watches_are_restored_in_batches
+    restore_respects_the_request_limit
+    session_expires_if_all_servers_lag
+    many_watches_are_restored_in_batches
     there_is_room_for_so_many_requests
-    where_nobody_may_ask_for_writable_servers_they_are_tried
-    who_cannot_prove_who_they_are_is_left
-    who_we_are_is_proved_before_anything_else
-    who_does_not_wait_for_connections_is_told_at_once
-    without_any_server_the_session_expires_in_time
+    servers_are_dialed_without_a_mode_probe
+    unauthenticated_server_is_left
+    sasl_comes_before_everything_else
+    fail_fast_request_fails_at_once
+    session_expires_in_time_without_servers
     xids_wrap_to_one
 }

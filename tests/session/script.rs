@@ -101,7 +101,7 @@ fn differences(expected: &[String], actual: &[String]) -> String {
 }
 
 #[test]
-fn a_difference_marks_only_the_lines_that_differ() {
+fn differences_mark_only_changed_lines() {
     let lines = |text: &str| text.chars().map(String::from).collect::<Vec<_>>();
     assert_eq!(differences(&lines("abcz"), &lines("axz")), "  a\n- b\n- c\n+ x\n  z\n\n");
     assert_eq!(differences(&lines("aa"), &lines("a")), "  a\n- a\n\n");

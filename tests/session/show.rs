@@ -2,13 +2,13 @@
 
 use zk_proto::{
     Zxid,
-    session::{Answer, NodeEvent, Outcome, Output, SaslSaid, State, WatchNotice},
+    session::{Answer, NodeEvent, Outcome, Output, SaslInput, State, WatchNotice},
 };
 
 /// The same news for more watches than this is counted.
 const REPEATED_MAX: usize = 4;
 
-/// Shortens what thousands of watches are told.
+/// Shortens what thousands of watches receive.
 #[derive(Debug, Default)]
 pub(crate) struct Repeated {
     notice: Option<WatchNotice>,
@@ -47,8 +47,8 @@ fn output(output: &Output<String, String>) -> String {
         Output::Failed { server, error } => format!("failed {server}: {error}"),
         Output::Reply { token, outcome } => format!("reply {token}: {}", self::outcome(outcome)),
         Output::Watch { watcher, notice } => format!("watch {watcher}: {}", self::notice(notice)),
-        Output::Sasl { server, said: SaslSaid::Nothing } => format!("sasl begins with {server}"),
-        Output::Sasl { said: SaslSaid::Answer(token), .. } => match &token.0 {
+        Output::Sasl { server, said: SaslInput::Nothing } => format!("sasl begins with {server}"),
+        Output::Sasl { said: SaslInput::Answer(token), .. } => match &token.0 {
             Some(token) => format!("sasl heard {:?}", String::from_utf8_lossy(token)),
             None => "sasl heard nothing".into(),
         },

@@ -61,7 +61,7 @@ fn closing_after(silence: u64) -> Duration {
 }
 
 #[test]
-fn closing_is_in_time_whatever_else_was_waited_for() {
+fn close_is_in_time_after_any_silence() {
     for silence in (0..25_000).step_by(50) {
         let took = closing_after(silence);
         let rounding = Duration::from_millis(10);

@@ -31,7 +31,7 @@ fn what_was_found_once_is_not_found_again() {
 
 /// Each recipe by itself, whatever seeds have chosen.
 #[test]
-fn every_recipe_is_used_and_violates_nothing() {
+fn every_recipe_runs_without_violations() {
     for (seed, recipe) in (9_100..).zip(Recipe::OTHERS) {
         let options = Options::with_recipes(seed, 2, vec![recipe]);
         let options = Options { calm: false, ..options };
@@ -48,7 +48,7 @@ fn a_few_seeds_violate_nothing() {
 }
 
 #[test]
-fn a_seed_gives_the_same_run_again_also_with_many_clients_and_mass_expiry() {
+fn runs_of_a_seed_are_reproducible() {
     let harsh = |seed: &u64| Options::new(*seed, 1).clients == 48;
     let crowded: Vec<u64> = (0..200).filter(harsh).take(1).collect();
     assert_eq!(crowded.len(), 1);
@@ -68,9 +68,9 @@ fn different_seeds_give_different_runs() {
     assert_eq!(hashes.len(), 4);
 }
 
-/// Faults that hit everybody, one class after the other, so that none is only ever scheduled.
+/// Faults that hit all clients, one class after the other, so that none is only ever scheduled.
 #[test]
-fn every_class_of_faults_hits_somebody() {
+fn every_fault_class_hits_a_client() {
     let base = Options { clients: 6, members: 3, ..Options::new(4, 1) };
     let count = base.clients as usize;
     let base = Options { session_timeouts: vec![6_000; count], drifts: vec![0; count], ..base };
@@ -87,7 +87,7 @@ fn every_class_of_faults_hits_somebody() {
             Incident { at, fault, target, lasts: 1_500, amount }
         });
         let mut incidents: Vec<Incident> = incidents.collect();
-        // Whoever is connected does not dial: most faults of dialing need lost connections.
+        // A connected client does not dial: most faults of dialing need lost connections.
         let resets = (0..25).map(|number| {
             let (at, target) = (8_500 + 2_000 * number, Target::Client((number % 6) as u32));
             Incident { at, fault: Fault::Reset, target, lasts: 0, amount: 0 }

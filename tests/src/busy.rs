@@ -39,7 +39,7 @@ pub fn too_busy_for(proxy: &Proxy, requests: Match) -> Busy {
         reply.truncate(LEN_BEFORE_ERROR);
         reply.put_i32(ErrorCode::THROTTLED_OP.0);
     });
-    // What has been turned away has to be told so, whatever is done with those that come later.
+    // What has been turned away has to be answered so, whatever is done with those that come later.
     std::mem::forget(replies);
     Busy(requests)
 }

@@ -28,7 +28,7 @@ impl io::Write for Lines {
 }
 
 thread_local! {
-    /// Who listens to this thread.
+    /// The listener of this thread.
     static LINES: RefCell<Option<Lines>> = const { RefCell::new(None) };
 }
 
@@ -36,7 +36,7 @@ impl Log {
     /// Begins to collect.
     ///
     /// # Panics
-    /// Somebody else listens to the whole process.
+    /// Another listener for the whole process is installed.
     #[must_use]
     pub fn of_this_thread() -> Self {
         static LISTENING: Once = Once::new();

@@ -23,7 +23,7 @@ struct State {
     inside: Vec<(Token, Access)>,
     /// Of all that came.
     highest: Token,
-    /// Of those who came to be alone.
+    /// Of visitors that came to be alone.
     highest_alone: Token,
     entered: usize,
     violations: usize,
@@ -31,7 +31,7 @@ struct State {
     shown: Vec<Violation>,
 }
 
-/// What somebody shows who comes: a fencing token, in both its parts.
+/// What a visitor shows: a fencing token, in both its parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Token(i64, u32);
 
@@ -62,10 +62,10 @@ impl fmt::Display for Token {
     }
 }
 
-/// With whom somebody uses the resource.
+/// With whom a visitor uses the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// With nobody.
+    /// Without others.
     Alone,
     /// With others who share it.
     Shared,
@@ -75,21 +75,21 @@ pub enum Access {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Violation {
-    /// Somebody came in while somebody else was inside, and one of them was to be alone.
+    /// A visitor came in while another one was inside, and one of them was to be alone.
     Overlap {
-        /// Who came.
+        /// The one that came.
         token: Token,
-        /// Who was inside.
+        /// The one that was inside.
         inside: Token,
     },
     /// More share the resource than may.
     Crowd {
-        /// Who came.
+        /// The one that came.
         token: Token,
         /// How many are inside now.
         inside: usize,
     },
-    /// Somebody came with a token that is not larger than all that it should be larger than.
+    /// A visitor came with a token that is not larger than all that it should be larger than.
     Stale {
         /// The token.
         token: Token,
@@ -121,12 +121,12 @@ impl Register {
         Self { most, state: Mutex::default() }
     }
 
-    /// Somebody begins to use the resource alone.
+    /// A visitor begins to use the resource alone.
     pub fn enter(&self, token: impl Into<Token>) {
         self.admit(token.into(), Access::Alone);
     }
 
-    /// Somebody stops using the resource, by will or by having lost the lock.
+    /// A visitor stops using the resource, by will or by having lost the lock.
     pub fn leave(&self, token: impl Into<Token>) {
         let token = token.into();
         let mut state = self.state();
@@ -135,7 +135,7 @@ impl Register {
         }
     }
 
-    /// Somebody uses the resource for as long as what comes back lives.
+    /// A visitor uses the resource for as long as the returned value lives.
     #[must_use = "dropping it ends the visit"]
     pub fn visit(&self, token: impl Into<Token>, access: Access) -> Visit<'_> {
         let token = token.into();
@@ -143,7 +143,7 @@ impl Register {
         Visit { register: self, token }
     }
 
-    /// A token is to be larger than those of all who came before; of those who share the resource it is
+    /// A token is to be larger than those of all earlier visitors; of those that share the resource it is
     /// enough if it is not smaller than those of all who were alone.
     fn admit(&self, token: Token, access: Access) {
         let mut state = self.state();
@@ -210,7 +210,7 @@ impl State {
     }
 }
 
-/// The use of a [`Register`] by somebody.
+/// One visitor's use of a [`Register`].
 #[derive(Debug)]
 pub struct Visit<'a> {
     register: &'a Register,
@@ -259,7 +259,7 @@ mod tests {
 
     /// A reader that was a writer keeps its token, and older ones may read beside it.
     #[test]
-    fn readers_share_and_may_be_as_old_as_the_last_writer() {
+    fn reader_tokens_may_equal_the_last_writers() {
         let register = Register::shared(3);
         drop(register.visit(5, Access::Alone));
         let _downgraded = register.visit(5, Access::Shared);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_should_not_share_or_came_too_late_is_noticed() {
+    fn excess_and_late_visitors_are_reported() {
         let register = Register::shared(1);
         let reader = register.visit(5, Access::Shared);
         let crowd = register.visit(6, Access::Shared);

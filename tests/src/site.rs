@@ -215,7 +215,7 @@ impl Site {
         }
     }
 
-    /// A server that others use too, at the same time, until the process ends: nobody may restart it. One in this
+    /// A server that others use too, at the same time, until the process ends: it must not be restarted. One in this
     /// process is the caller's alone: it lives as long as the caller's runtime, and starts at once.
     ///
     /// # Panics
@@ -308,7 +308,7 @@ async fn in_process(release: Release) -> Listening {
 }
 
 impl Secured {
-    /// What a client needs that the authority knows, and that trusts nobody else. Each is somebody of their own: by
+    /// What a client needs that the authority knows, and that trusts no other. Each has its own identity: by
     /// their certificates servers tell who they are.
     fn tls(&self) -> TlsOptions {
         let number = CLIENTS.fetch_add(1, Ordering::Relaxed);

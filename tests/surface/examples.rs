@@ -1,4 +1,4 @@
-//! Whether whoever lands on the page of a type, or on what makes it, is shown what one does with it.
+//! Whether a reader of the page of a type, or of what makes it, is shown what one does with it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -121,7 +121,7 @@ fn every_type_with_methods_is_shown_at_work() {
 }
 
 #[test]
-fn a_drawing_is_no_example_and_a_type_is_found_wherever_it_is_named() {
+fn only_code_blocks_count_as_examples() {
     let docs = |docs: &str| serde_json::json!({ "docs": docs });
     assert!(has_example(&docs("Does it.\n\n```\nit();\n```")));
     assert!(has_example(&docs("Does it.\n\n```no_run\nit();\n```")));

@@ -1,6 +1,6 @@
 //! What the three libraries promise in public, item by item, beside what was agreed on: `tests/surface/*.txt`.
 //!
-//! A change that nobody meant shows here before users meet it. One that is meant is written down, and read in the
+//! An unintended change shows here before users meet it. One that is meant is written down, and read in the
 //! commit like any other line: `REWRITE=1 cargo test -p zk-tests --test surface`.
 
 mod examples;
@@ -65,7 +65,7 @@ fn the_libraries_promise_what_was_agreed_on() {
 }
 
 #[test]
-fn a_difference_says_what_is_gone_and_what_is_new() {
+fn differences_list_removed_and_added_items() {
     assert_eq!(differences("a\nb\n", "b\nc\n"), "- a\n+ c\n");
     assert_eq!(differences("a\n", "a\n"), "");
 }
@@ -95,7 +95,7 @@ fn features_of_the_protocol_only_add() {
 fn one_error_takes_all() {
     let (library, features) = LIBRARIES[1];
     let found = surface(library, features);
-    // Of TLS: made before there is a client, and by those who have the feature.
+    // Of TLS: made before there is a client, and by users of the feature.
     let apart = ["zk_client::TlsError"];
     let failures: BTreeSet<&str> = found
         .lines()

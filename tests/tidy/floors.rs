@@ -129,7 +129,7 @@ fn imports_run_one_way_and_never_up() {
 }
 
 #[test]
-fn the_map_has_what_is_there_and_nothing_else() {
+fn map_lists_exactly_the_existing_modules() {
     let text = architecture();
     let sources = MAPPED.map(library);
     let mut wrong = Vec::new();
@@ -161,7 +161,7 @@ fn imports(arrows: &Arrows, from: &str, to: &[&str]) {
 }
 
 #[test]
-fn a_circle_is_noticed_however_it_is_written() {
+fn import_circles_are_found_in_any_form() {
     let ways = [
         "use crate::b::B;",
         "use super::b::{self, B as Other};",
@@ -210,7 +210,7 @@ fn a_reexport_stands_for_the_file_behind_it() {
     imports(&found, "user.rs", &["queue/line.rs", "queue/mod.rs", "queue/place.rs"]);
     assert!(circles(&found).is_empty());
 
-    // A map with code beside it needs what the code names, and whoever needs the code makes a circle.
+    // A map with code beside it needs what the code names, and an importer of the code makes a circle.
     let map = format!("{map} pub struct Head(Line);");
     let line = ("queue/line.rs", "use super::Head;");
     let found = arrows(&[lib, ("queue/mod.rs", &map), line, place, user]);
@@ -222,7 +222,7 @@ fn a_reexport_stands_for_the_file_behind_it() {
 }
 
 #[test]
-fn a_reexport_of_all_there_is_stands_for_each() {
+fn glob_reexport_stands_for_each_module() {
     let map = ("all/mod.rs", "mod a; mod b; pub use self::{a::*, b::*};");
     let a = ("all/a.rs", "pub struct A;");
     let b = ("all/b.rs", "use super::A; records! { struct B; holds(A); }");

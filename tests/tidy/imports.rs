@@ -1,7 +1,7 @@
 //! Which files of a crate import which: `use` declarations and paths in code, each followed through re-exports to the file
 //! that defines what is named.
 //!
-//! Methods are not seen, on purpose: a file that adds a part of a type's behaviour imports the type, and nobody
+//! Methods are not seen, on purpose: a file that adds a part of a type's behaviour imports the type, and no file
 //! imports the file.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -215,7 +215,7 @@ impl Module {
         self.uses.push(Use { name, path, is_reexport });
     }
 
-    /// What is named in a macro's input, in which nobody but the macro knows what is what.
+    /// What is named in a macro's input, which only the macro can interpret.
     fn read_tokens(&mut self, mut at: Cursor<'_>) {
         let mut path = Path::new();
         while !at.eof() {

@@ -89,7 +89,7 @@ fn no_test_sleeps_but_between_two_looks() {
 }
 
 #[test]
-fn the_architecture_names_every_package_and_every_module_of_the_core() {
+fn architecture_names_packages_and_modules() {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     for package in ["zk-proto", "zk-client", "zk-locks", "zk-testkit", "zk-cli", "tests", "benches"]
     {
@@ -107,9 +107,9 @@ fn the_architecture_names_every_package_and_every_module_of_the_core() {
     }
 }
 
-/// Scenario 34: whoever holds a lock cannot be confused by a clock that somebody has set.
+/// Scenario 34: a lock's holder cannot be confused by a clock that was set.
 #[test]
-fn nobody_who_holds_a_lock_asks_the_wall_clock() {
+fn lock_crates_never_read_the_wall_clock() {
     for (path, text) in sources() {
         let holds = ["zk-proto/src", "zk-client/src", "zk-locks/src"];
         let holds = holds.iter().any(|folder| path.starts_with(root().join(folder)));
@@ -117,7 +117,7 @@ fn nobody_who_holds_a_lock_asks_the_wall_clock() {
     }
 }
 
-/// What depends on what it should not is refused by cargo only if nobody adds it to a manifest.
+/// A dependency that should not be is refused by cargo only as long as no manifest lists it.
 #[test]
 fn dependencies_point_one_way() {
     let manifest = |package: &str| {

@@ -12,13 +12,13 @@ fn assert_clean(report: &Report) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hundreds_of_waiters_are_served_in_order_and_each_release_tells_one() {
+async fn hundreds_of_waiters_are_granted_in_order() {
     for (sessions, release) in [(1, Release::V3_9), (50, Release::V3_8)] {
         let options = waiters::Options { waiters: 500, sessions, look_ahead: false, release };
         let report = waiters::run(options).await.unwrap();
         assert_clean(&report);
         assert_eq!(report.count("grants"), Some(500), "{report}");
-        // Some neighbours in the queue are of one session, which is told once.
+        // Some neighbours in the queue are of one session, which is notified once.
         let expected = if sessions == 1 { 501..=501 } else { 900..=1001 };
         assert!(expected.contains(&report.count("notifications").unwrap()), "{report}");
     }
@@ -30,13 +30,13 @@ async fn with_look_ahead_each_release_tells_two() {
         waiters::Options { waiters: 200, sessions: 1, look_ahead: true, release: Release::V3_9 };
     let report = waiters::run(options).await.unwrap();
     assert_clean(&report);
-    // A session is told once, however many of its waiters that makes wiser.
+    // A session is notified once, however many of its waiters that wakes.
     assert_eq!(report.count("notifications"), Some(201), "{report}");
 }
 
 /// With a moment in between for those behind the next one to look at the queue.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_look_ahead_locks_change_hands_without_a_request_although_many_wait() {
+async fn look_ahead_hands_over_without_a_request() {
     let options = handoff::Options {
         contenders: vec![2, 16],
         acquisitions: 300,
@@ -52,8 +52,7 @@ async fn with_look_ahead_locks_change_hands_without_a_request_although_many_wait
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cohorts_pass_the_lock_on_without_a_request_and_other_processes_wait_for_one_turn_of_each()
-{
+async fn cohorts_hand_over_locally_and_take_turns() {
     let options = cohort::Options {
         processes: 3,
         tasks: 16,
@@ -71,7 +70,7 @@ async fn cohorts_pass_the_lock_on_without_a_request_and_other_processes_wait_for
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_counter_that_checks_tokens_loses_nothing_to_holders_that_were_stopped() {
+async fn fenced_counter_survives_stopped_holders() {
     let options = fencing::Options {
         unfenced: 300,
         scoped: 0,
@@ -87,7 +86,7 @@ async fn a_counter_that_checks_tokens_loses_nothing_to_holders_that_were_stopped
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_recipe_goes_on_while_members_of_an_ensemble_are_killed() {
+async fn recipes_progress_while_members_die() {
     let options = rolling::Options {
         time: Duration::ZERO,
         kills: 3,
@@ -103,7 +102,7 @@ async fn every_recipe_goes_on_while_members_of_an_ensemble_are_killed() {
 
 /// In a process of its own: it counts open files, and who panics.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_write_of_the_client_is_accounted_for_while_members_are_killed_and_stopped() {
+async fn client_writes_are_accounted_for() {
     let mut trial = Command::new(env!("CARGO_BIN_EXE_zk-trial"));
     trial.args(["client", "--seconds", "10", "--tasks", "32", "--every", "500", "--json"]);
     let output = trial.kill_on_drop(true).output().await.unwrap();
@@ -132,7 +131,7 @@ async fn every_write_of_the_client_is_accounted_for_while_members_are_killed_and
 
 /// The leases are what keeps them from it: by their connections alone they believe for too long.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_holder_on_a_severed_member_believes_in_what_others_have() {
+async fn severed_holders_do_not_believe_too_long() {
     for by_connection in [false, true] {
         let options = severed::Options {
             holders: 12,

@@ -10,7 +10,7 @@ use crate::{
     profile::Profile,
 };
 
-/// Where a server is looked for if nobody says anything.
+/// Where a server is looked for by default.
 const SERVER_DEFAULT: &str = "127.0.0.1:2181";
 
 /// Of the session, and of trying for one.
@@ -31,7 +31,7 @@ impl ConnectArgs {
 
     /// Sees to it that getting a session takes this long at most.
     pub(crate) fn within(&mut self, limit: Duration) {
-        // A profile's limit is not asked: whoever gives this one knows better.
+        // A profile's limit is not asked: this one was given explicitly.
         let own = self.connect_timeout.unwrap_or(TIMEOUT_DEFAULT);
         self.connect_timeout = Some(own.min(limit));
     }

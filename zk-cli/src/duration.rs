@@ -24,14 +24,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bare_number_takes_the_unit_of_its_option() {
+    fn bare_number_takes_the_options_unit() {
         assert_eq!(seconds("5"), Ok(Duration::from_secs(5)));
         assert_eq!(millis("5"), Ok(Duration::from_millis(5)));
         assert_eq!(seconds("0"), Ok(Duration::ZERO));
     }
 
     #[test]
-    fn units_are_understood_and_nonsense_is_refused() {
+    fn units_parse_and_nonsense_is_refused() {
         assert_eq!(seconds("1m 30s"), Ok(Duration::from_secs(90)));
         assert_eq!(millis("2s"), Ok(Duration::from_secs(2)));
         for text in ["", "-1", "5 parsecs", "s"] {

@@ -18,9 +18,9 @@ pub(crate) enum Exit {
     Unavailable,
     /// Input or output on this side has failed.
     LocalIo,
-    /// `zk lock --try`: somebody has the lock.
+    /// `zk lock --try`: the lock is taken.
     Taken,
-    /// Nobody knows whether a write was carried out.
+    /// It is unknown whether a write was carried out.
     InDoubt,
     /// `zk lock`: the lock was lost, and the command ended for it.
     LockLost,
@@ -48,7 +48,7 @@ const TABLE: [(&str, Exit, &str); 12] = [
     ("2", Exit::Usage, "the command line makes no sense"),
     ("69", Exit::Unavailable, "no server or no session, or lost; demo: no ZooKeeper to start"),
     ("74", Exit::LocalIo, "input or output has failed on this side"),
-    ("75", Exit::Taken, "lock --try: somebody else has the lock, or waits for it"),
+    ("75", Exit::Taken, "lock --try: the lock is held or waited for"),
     (
         "76",
         Exit::InDoubt,
@@ -114,7 +114,7 @@ impl Failure {
         Self { exit, message: message.to_string() }
     }
 
-    /// A refusal, told of the path that it is about.
+    /// A refusal, with the path that it is about.
     pub(crate) fn rejected(path: &str, rejection: Rejection) -> Self {
         let reason = match rejection {
             Rejection::NoNode => "no such node".to_owned(),
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_lists_every_code_under_its_number_and_in_order() {
+    fn table_lists_every_exit_code_in_order() {
         let numbers: Vec<u8> = TABLE.iter().map(|(_, exit, _)| exit.code()).collect();
         assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
         for (code, exit, _) in TABLE {

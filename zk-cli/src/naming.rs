@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_ones_own_are_for_a_lock_its_sides_or_an_election() {
+    fn custom_names_fit_locks_and_elections() {
         let lock = |line| parsed(line)?.of_lock().ok();
         let election = |line| parsed(line)?.of_election().ok();
         let own = Names::new("-a-");

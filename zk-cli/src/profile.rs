@@ -82,7 +82,7 @@ mod tests {
     "#;
 
     #[test]
-    fn a_profile_says_what_it_says_and_nothing_else() {
+    fn profile_has_its_settings_and_no_others() {
         let one = in_text(TEXT, "one").unwrap();
         assert_eq!(one.server.as_deref(), Some("a:1,b:2/app"));
         assert_eq!(one.session_timeout, Some(Duration::from_secs(60)));

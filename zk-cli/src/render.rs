@@ -15,7 +15,7 @@ use crate::exit::Failure;
 
 /// Writes to standard output, all of it at once.
 ///
-/// Whoever reads may have seen enough and gone (`zk ls / | head`): that is not a failure.
+/// The reader may have seen enough and gone (`zk ls / | head`): that is not a failure.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
@@ -38,7 +38,7 @@ pub(crate) fn complain(what: &impl Display) {
     let _ = writeln!(io::stderr(), "zk: {what}");
 }
 
-/// Whether somebody looks at standard output.
+/// Whether standard output is a terminal.
 pub(crate) fn to_terminal() -> bool {
     io::stdout().is_terminal()
 }
@@ -135,7 +135,7 @@ pub(crate) fn session(stat: &Stat) -> Option<String> {
     (stat.ephemeral_owner != SessionId(0)).then(|| stat.ephemeral_owner.to_string())
 }
 
-/// A bar on standard error for so many steps, if somebody looks at it.
+/// A bar on standard error for so many steps, if that is a terminal.
 pub(crate) fn progress(steps: usize) -> Option<ProgressBar> {
     io::stderr().is_terminal().then(|| {
         let style = ProgressStyle::with_template("{bar:40} {pos}/{len} nodes");
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_have_two_units_at_most_and_are_never_negative() {
+    fn ages_have_at_most_two_units_and_no_sign() {
         for (millis, text) in [
             (-5_000, "0.0s"),
             (9_950, "9.9s"),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_outside_the_calendar_are_given_as_numbers() {
+    fn out_of_range_times_print_as_numbers() {
         assert_eq!(moment(0), "1970-01-01T00:00:00.000Z");
         assert_eq!(moment(-1), "-1 ms");
         assert_eq!(moment(i64::MAX), format!("{} ms", i64::MAX));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_do_not_reach_a_terminal() {
+    fn control_characters_are_replaced() {
         assert_eq!(printable("a\x1b[2J\n\u{e9}"), "a\u{fffd}[2J\u{fffd}\u{e9}");
     }
 }

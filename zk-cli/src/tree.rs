@@ -13,7 +13,7 @@ pub(crate) fn is_reserved(path: &str) -> bool {
 }
 
 /// The paths of all nodes below one, each behind its parent and siblings in order. Nodes that go while they are
-/// being looked at are left out, and others that come may be: nobody can see all of a tree at one moment.
+/// being looked at are left out, and others that come may be: a tree cannot be seen whole at one moment.
 pub(crate) async fn below(client: &Client, top: &str) -> Result<Vec<String>, Failure> {
     let mut found = Vec::new();
     let mut level = vec![top.to_owned()];

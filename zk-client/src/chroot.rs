@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chroot_is_put_on_and_taken_off_at_component_boundaries() {
+    fn chroot_applies_at_component_boundaries() {
         let app = Chroot::new(&"/app".parse().unwrap());
         for (inside, outside) in [("/", "/app"), ("/a/b", "/app/a/b")] {
             assert_eq!(app.absolute(inside), outside);

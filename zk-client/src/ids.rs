@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uuids_are_canonical_random_ones_and_differ() {
+    fn uuids_are_canonical_version_4_and_unique() {
         for ids in [Ids::Random, Ids::seeded(7)] {
             let (one, other) = (ids.next().unwrap(), ids.next().unwrap());
             assert_ne!(one, other);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_gives_the_same_ids_again_and_seeds_give_different_ones() {
+    fn seeded_ids_are_reproducible_and_distinct() {
         let first = |seed| Ids::seeded(seed).next().unwrap();
         assert_eq!(first(1), first(1));
         let mut all: Vec<_> = (0..1000).map(first).collect();

@@ -18,7 +18,7 @@
 //!     Ok(_) | Err(WriteError::Rejected(Rejection::NodeExists)) => {}
 //!     Err(WriteError::InDoubt(_)) => {
 //!         // From here on a read is conclusive.
-//!         zk.settle().await?;
+//!         zk.resolve_in_doubt().await?;
 //!         let _created = zk.exists("/jobs/1").await?.is_some();
 //!     }
 //!     Err(error) => return Err(error.into()),
@@ -73,7 +73,7 @@ pub use rustls;
 pub use zk_proto::{
     Acl, AclList, ClientInfo, ErrorCode, EventType, Id, OpCode, Perms, Secret, SessionId, Stat,
     Text, Xid, Zxid,
-    session::{Costly, Credentials, Lease, SaslSaid},
+    session::{Costly, Credentials, Lease, SaslInput},
 };
 
 #[cfg(feature = "digest-id")]

@@ -41,7 +41,7 @@ fn is_send<T: Send>(future: T) -> T {
 #[expect(dead_code, reason = "only for the compiler")]
 fn futures_of_operations_can_be_spawned(zk: &Client, options: ConnectOptions) {
     drop(is_send(options.connect()));
-    drop(is_send(zk.settle()));
+    drop(is_send(zk.resolve_in_doubt()));
     drop(is_send(zk.close()));
     drop(is_send(zk.clone().detach()));
     drop(is_send(zk.watch("/", zk_client::WatchMode::Recursive).into_future()));

@@ -6,9 +6,9 @@ use zk_client::{AclList, Client};
 
 use crate::{
     identity,
-    layout::{Filter, Layout, Strangers},
-    line::{Downgrades, Line, Required, Settings, Stay},
+    layout::{Filter, ForeignNodes, Layout},
     observe::{LockObserver, Observers},
+    wait_queue::{Downgrades, Required, Settings, Stay, WaitQueue},
 };
 
 /// How long a waiter trusts its watch before it lists the queue again: defence in depth against lost notifications,
@@ -47,11 +47,11 @@ pub struct Builder<R> {
     /// If `None`, `build` makes one up.
     description: Option<String>,
     pub(crate) settings: Settings,
-    over: fn(Line) -> R,
+    over: fn(WaitQueue) -> R,
 }
 
 impl<R> Builder<R> {
-    pub(crate) fn new(client: &Client, path: &str, over: fn(Line) -> R) -> Self {
+    pub(crate) fn new(client: &Client, path: &str, over: fn(WaitQueue) -> R) -> Self {
         Self {
             // The recipe bounds the wait as a whole, whatever timeout single requests have.
             client: client.patient(),
@@ -113,8 +113,8 @@ impl<R> Builder<R> {
 
     /// How to treat nodes under the path that belong to no known implementation. Default: contenders wait for those
     /// with a sequence number.
-    pub const fn strangers(mut self, strangers: Strangers) -> Self {
-        self.settings.filter.strangers = strangers;
+    pub const fn foreign_nodes(mut self, foreign_nodes: ForeignNodes) -> Self {
+        self.settings.filter.foreign_nodes = foreign_nodes;
         self
     }
 
@@ -269,7 +269,7 @@ impl<R> Builder<R> {
         settings.description = description.unwrap_or_else(identity::describe);
         settings.filter.names = settings.layout.names();
         settings.observers.tell(|observer| observer.attached(&client.session()));
-        over(Line::new(client, path, settings))
+        over(WaitQueue::new(client, path, settings))
     }
 }
 

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_every_known_implementation_are_read() {
+    fn names_of_all_implementations_are_parsed() {
         check(&format!("_c_{UUID}-lock-0000000012"), Some((12, Kind::Exclusive)));
         check("_c_00112233445566778899aabbccddeeff-lock-0000000012", Some((12, Kind::Exclusive)));
         check("lock-0000000012", Some((12, Kind::Exclusive)));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_with_a_number_count_and_strangers_without_do_not() {
+    fn foreign_names_count_only_with_a_number() {
         check("member-0000000007", Some((7, Kind::Unknown)));
         check("0000000007", Some((7, Kind::Unknown)));
         for name in
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_by_number_alone_and_survives_the_wrap() {
+    fn order_is_by_number_alone_across_the_wrap() {
         let entry = |name: &str| Entry::parse(name.to_owned()).unwrap();
         let ahead = |a: &str, b: &str| entry(a).is_ahead_of(&entry(b));
         assert!(ahead("z-lock-0000000001", "a-lock-0000000002"));

@@ -25,7 +25,7 @@ pub enum AcquireError {
     #[error("servers not heard of for the session timeout")]
     LeaseRanOut,
     /// Another client has deleted this attempt's node from the queue.
-    #[error("own node was deleted by somebody else")]
+    #[error("own node was deleted by another client")]
     NodeDeleted,
     /// A node that [must](crate::Builder::require_path) exist does not: the lock's path or, for recipes that are one
     /// node, its parent. Nothing was created.
@@ -37,7 +37,7 @@ pub enum AcquireError {
     /// A node of this very session is ahead that has no owner any more, and that servers refuse to delete: the wait for
     /// it would last as long as the session. Most likely the session lacks the permission to delete below the lock's
     /// path. The session keeps trying.
-    #[error("behind {path}, an own node that nobody owns: {rejection}")]
+    #[error("behind {path}, an orphaned node of this session: {rejection}")]
     Orphan {
         /// The path of the node.
         path: String,
@@ -58,7 +58,7 @@ pub enum AcquireError {
         ahead: usize,
     },
     /// There is a node under the lock's path that belongs to no lock, and strangers are
-    /// [refused](crate::Strangers::Refuse).
+    /// [refused](crate::ForeignNodes::Refuse).
     #[error("a stranger in the queue: {name}")]
     Stranger {
         /// The name of the node.
@@ -72,7 +72,7 @@ pub enum AcquireError {
     },
     /// This lock cannot be [downgraded](crate::WriteGuard::downgrade), as its
     /// [builder](crate::Builder::no_downgrade) was configured or its nodes have no ids.
-    #[error("the lock is one that nobody downgrades")]
+    #[error("the lock was built without downgrades")]
     NoDowngrade,
     /// A read lock cannot be [upgraded](crate::ReadGuard::try_upgrade): another contender waits to write, a writer or a
     /// reader that wants to upgrade too, and waits for this read lock.
@@ -152,7 +152,7 @@ pub enum Lost {
     #[error("lock lost: servers not heard of for the session timeout")]
     LeaseRanOut,
     /// Another client has deleted the lock's node.
-    #[error("lock lost: own node was deleted by somebody else")]
+    #[error("lock lost: own node was deleted by another client")]
     NodeDeleted,
     /// It was held for longer than [allowed](crate::Builder::release_after), and is given to the next contender.
     #[error("lock lost: held for too long")]

@@ -13,8 +13,8 @@ use crate::{
     follow::{Follow, Look, Source},
     guard::{Guard, Held},
     layout::Layout,
-    line::Line,
     token::FencingToken,
+    wait_queue::WaitQueue,
 };
 
 /// The marker in the names of the nodes of kazoo's `Party`.
@@ -50,7 +50,7 @@ const PARTY: &str = "__party__";
 /// ```
 #[derive(Clone, Debug)]
 pub struct Group {
-    line: Arc<Line>,
+    wait_queue: Arc<WaitQueue>,
 }
 
 /// A member of a [`Group`].
@@ -79,7 +79,7 @@ impl Group {
     /// The group under `path`, with settings: its [`acl`](Builder::acl) and its [`layout`](Builder::layout). Those about
     /// queues have no effect.
     pub fn builder(client: &Client, path: &str) -> Builder<Self> {
-        Builder::new(client, path, |line| Self { line: Arc::new(line) })
+        Builder::new(client, path, |wait_queue| Self { wait_queue: Arc::new(wait_queue) })
     }
 
     /// Joins the group with data for others, such as an address, until the guard is [released](Guard::release) or
@@ -91,14 +91,14 @@ impl Group {
     /// # Errors
     /// [`AcquireError`].
     pub async fn join(&self, data: &[u8]) -> Result<Guard, AcquireError> {
-        let id = self.line.client.unique_id()?;
-        let (name, mode) = match self.line.settings.layout {
+        let id = self.wait_queue.client.unique_id()?;
+        let (name, mode) = match self.wait_queue.settings.layout {
             Layout::Kazoo => (id.replace('-', "") + PARTY, CreateMode::EphemeralSequential),
             _ => (id, CreateMode::Ephemeral),
         };
-        let (node, ()) = self.line.plant(&name, mode, data, |_| ()).await?;
+        let (node, ()) = self.wait_queue.plant(&name, mode, data, |_| ()).await?;
         let token = FencingToken::new(node.stat().czxid);
-        let held = Held::new(self.line.client.clone(), node.path().to_owned(), token);
+        let held = Held::new(self.wait_queue.client.clone(), node.path().to_owned(), token);
         Ok(Guard::of(held, node)?)
     }
 
@@ -108,7 +108,7 @@ impl Group {
     /// # Errors
     /// [`ReadError`]. A path that is missing is an empty group.
     pub async fn members(&self) -> Result<Vec<GroupMember>, ReadError> {
-        match self.line.client.children(&self.line.path).await {
+        match self.wait_queue.client.children(&self.wait_queue.path).await {
             Ok((names, _)) => self.read(names).await,
             Err(ReadError::Rejected(Rejection::NoNode)) => Ok(Vec::new()),
             Err(error) => Err(error),
@@ -124,7 +124,7 @@ impl Group {
     }
 
     async fn read(&self, names: Vec<String>) -> Result<Vec<GroupMember>, ReadError> {
-        let Line { client, path, settings, .. } = &*self.line;
+        let WaitQueue { client, path, settings, .. } = &*self.wait_queue;
         let counts = |name: &String| settings.layout != Layout::Kazoo || name.contains(PARTY);
         let names = names.into_iter().filter(counts);
         let there = read_all(client, path, names, |name| name).await?;
@@ -142,7 +142,7 @@ impl Group {
 
     /// Lists the group, with a watch for the next change.
     async fn list(&self) -> Result<(Vec<String>, Watch), ReadError> {
-        let Line { client, path, .. } = &*self.line;
+        let WaitQueue { client, path, .. } = &*self.wait_queue;
         loop {
             match client.children(path).watch().await {
                 Ok(((names, _), watch)) => return Ok((names, watch)),

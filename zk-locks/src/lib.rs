@@ -31,7 +31,7 @@
 //! # Sharing locks with other implementations
 //!
 //! Contenders of other implementations can share locks on one path: [`Layout`] lists which, and which names are seen,
-//! waited for and ignored; [`Strangers`] configures how to treat all others. Replacements for the recipes of Curator
+//! waited for and ignored; [`ForeignNodes`] configures how to treat all others. Replacements for the recipes of Curator
 //! and kazoo, and for classes from articles, are in `docs/migrating.md` in the repository.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -53,7 +53,6 @@ mod group;
 mod guard;
 mod identity;
 mod layout;
-mod line;
 mod lock;
 mod multi_lock;
 mod observe;
@@ -65,6 +64,7 @@ mod simple_lock;
 mod ticket;
 mod together;
 mod token;
+mod wait_queue;
 
 #[doc = include_str!("guide.md")]
 pub mod guide {}
@@ -87,7 +87,7 @@ pub use self::{
     follow::Follow,
     group::{Group, GroupMember},
     guard::{Guard, Guards, SharedGuard, Status},
-    layout::{Layout, Names, Strangers},
+    layout::{ForeignNodes, Layout, Names},
     lock::Lock,
     multi_lock::MultiLock,
     observe::{Grant, LockObserver, Metrics, Release},

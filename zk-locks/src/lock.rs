@@ -10,9 +10,9 @@ use crate::{
     error::AcquireError,
     guard::Guard,
     layout::Role,
-    line::Line,
     queue::Queue,
     ticket::{self, Ticket},
+    wait_queue::WaitQueue,
 };
 
 /// An exclusive lock that is granted in the order of asking.
@@ -62,7 +62,7 @@ use crate::{
 /// the lock on the same path.
 #[derive(Clone, Debug)]
 pub struct Lock {
-    line: Arc<Line>,
+    wait_queue: Arc<WaitQueue>,
 }
 
 impl Builder<Lock> {
@@ -155,7 +155,7 @@ impl Lock {
     /// # Errors
     /// As [`acquire`](Lock::acquire).
     pub async fn try_acquire(&self) -> Result<Option<Guard>, AcquireError> {
-        ticket::try_acquire(&self.line, Role::Lock).await
+        ticket::try_acquire(&self.wait_queue, Role::Lock).await
     }
 
     /// Joins the queue, to wait later: the ticket keeps the place in the queue.
@@ -163,21 +163,21 @@ impl Lock {
     /// # Errors
     /// As [`acquire`](Lock::acquire).
     pub async fn enqueue(&self) -> Result<Ticket, AcquireError> {
-        let place = self.line.join(Role::Lock, None).await?;
-        Ok(Ticket::new(self.line.clone(), place))
+        let position = self.wait_queue.join(Role::Lock, None).await?;
+        Ok(Ticket::new(self.wait_queue.clone(), position))
     }
 
     /// The queue as seen from outside: to inspect it, ask for the lock back, or take it away.
     #[must_use]
     pub fn queue(&self) -> Queue {
-        self.line.queue()
+        self.wait_queue.queue()
     }
 
-    pub(crate) fn into_line(self) -> Arc<Line> {
-        self.line
+    pub(crate) fn into_wait_queue(self) -> Arc<WaitQueue> {
+        self.wait_queue
     }
 
-    fn over(line: Line) -> Self {
-        Self { line: Arc::new(line) }
+    fn over(wait_queue: WaitQueue) -> Self {
+        Self { wait_queue: Arc::new(wait_queue) }
     }
 }

@@ -9,9 +9,9 @@ use crate::{
     error::AcquireError,
     guard::{Guard, Guards},
     layout::Role,
-    line::{Line, Place},
     lock::Lock,
     ticket, together,
+    wait_queue::{Position, WaitQueue},
 };
 
 /// Several exclusive locks that are acquired together.
@@ -46,7 +46,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct MultiLock {
     /// Each path, or each name on it, once.
-    lines: Vec<Arc<Line>>,
+    wait_queues: Vec<Arc<WaitQueue>>,
 }
 
 impl MultiLock {
@@ -63,16 +63,18 @@ impl MultiLock {
     /// everywhere, and the same paths.
     #[must_use]
     pub fn of(locks: impl IntoIterator<Item = Lock>) -> Self {
-        let mut lines: Vec<Arc<Line>> = Vec::new();
+        let mut wait_queues: Vec<Arc<WaitQueue>> = Vec::new();
         for lock in locks {
-            let line = lock.into_line();
-            let is_same =
-                |other: &Line| other.place() == line.place() && other.client.is_like(&line.client);
-            if !lines.iter().any(|other| is_same(other)) {
-                lines.push(line);
+            let wait_queue = lock.into_wait_queue();
+            let is_same = |other: &WaitQueue| {
+                other.position() == wait_queue.position()
+                    && other.client.is_same_view(&wait_queue.client)
+            };
+            if !wait_queues.iter().any(|other| is_same(other)) {
+                wait_queues.push(wait_queue);
             }
         }
-        Self { lines }
+        Self { wait_queues }
     }
 
     /// Waits for all locks, behind all earlier contenders for any of them.
@@ -88,8 +90,9 @@ impl MultiLock {
         if !self.is_of_one_client() {
             return self.acquire_in_order().await;
         }
-        let lines: Vec<&Line> = self.lines.iter().map(|line| &**line).collect();
-        match Line::join_all(&lines, Role::Lock).await {
+        let wait_queues: Vec<&WaitQueue> =
+            self.wait_queues.iter().map(|wait_queue| &**wait_queue).collect();
+        match WaitQueue::join_all(&wait_queues, Role::Lock).await {
             Ok(places) => self.wait(places).await,
             Err(error) if needs_no_transaction(&error) => {
                 tracing::debug!(%error, "one lock after the other");
@@ -113,63 +116,76 @@ impl MultiLock {
     /// # Errors
     /// As [`acquire`](MultiLock::acquire).
     pub async fn try_acquire(&self) -> Result<Option<Guards>, AcquireError> {
-        let busy = self.lines.iter().map(|line| line.is_busy(Role::Lock));
+        let busy = self.wait_queues.iter().map(|wait_queue| wait_queue.is_busy(Role::Lock));
         if together::all(busy).await?.contains(&true) {
             return Ok(None);
         }
         if !self.is_of_one_client() {
             return self.try_in_order().await;
         }
-        let lines: Vec<&Line> = self.lines.iter().map(|line| &**line).collect();
-        let places = match Line::join_all(&lines, Role::Lock).await {
+        let wait_queues: Vec<&WaitQueue> =
+            self.wait_queues.iter().map(|wait_queue| &**wait_queue).collect();
+        let places = match WaitQueue::join_all(&wait_queues, Role::Lock).await {
             Err(error) if needs_no_transaction(&error) => return self.try_in_order().await,
             places => places?,
         };
         let mut guards = Vec::with_capacity(places.len());
-        for (line, mut place) in self.lines.iter().zip(places) {
-            if line.look(&mut place).await?.ahead() > 0 {
+        for (wait_queue, mut position) in self.wait_queues.iter().zip(places) {
+            if wait_queue.look(&mut position).await?.ahead() > 0 {
                 return Ok(None);
             }
-            line.sit_out(&mut place).await?;
-            guards.push(Guard::new(line, place)?);
+            wait_queue.wait_out_lock_delay(&mut position).await?;
+            guards.push(Guard::new(wait_queue, position)?);
         }
         Ok(Some(Guards::new(guards)))
     }
 
     /// Whether all locks are of one client, as one transaction needs.
     fn is_of_one_client(&self) -> bool {
-        self.lines.windows(2).all(|pair| pair[0].client.is_like(&pair[1].client))
+        self.wait_queues.windows(2).all(|pair| pair[0].client.is_same_view(&pair[1].client))
     }
 
-    async fn wait(&self, mut places: Vec<Place>) -> Result<Guards, AcquireError> {
-        let waits = self.lines.iter().zip(&mut places).map(|(line, place)| line.wait(place));
+    async fn wait(&self, mut places: Vec<Position>) -> Result<Guards, AcquireError> {
+        let waits = self
+            .wait_queues
+            .iter()
+            .zip(&mut places)
+            .map(|(wait_queue, position)| wait_queue.wait(position));
         together::all(waits).await?;
-        let granted = self.lines.iter().zip(places).map(|(line, place)| Guard::new(line, place));
+        let granted = self
+            .wait_queues
+            .iter()
+            .zip(places)
+            .map(|(wait_queue, position)| Guard::new(wait_queue, position));
         Ok(Guards::new(granted.collect::<Result<_, _>>()?))
     }
 
     /// The locks, with their indices, in the order that all contenders keep to.
-    fn in_order(&self) -> Vec<(usize, &Line)> {
-        let mut lines: Vec<(usize, &Line)> =
-            self.lines.iter().enumerate().map(|(index, line)| (index, &**line)).collect();
-        lines.sort_by(|(_, one), (_, other)| one.place().cmp(&other.place()));
-        lines
+    fn in_order(&self) -> Vec<(usize, &WaitQueue)> {
+        let mut wait_queues: Vec<(usize, &WaitQueue)> = self
+            .wait_queues
+            .iter()
+            .enumerate()
+            .map(|(index, wait_queue)| (index, &**wait_queue))
+            .collect();
+        wait_queues.sort_by(|(_, one), (_, other)| one.position().cmp(&other.position()));
+        wait_queues
     }
 
     async fn acquire_in_order(&self) -> Result<Guards, AcquireError> {
-        let mut guards = Vec::with_capacity(self.lines.len());
-        for (index, line) in self.in_order() {
-            let mut place = line.join(Role::Lock, None).await?;
-            line.wait(&mut place).await?;
-            guards.push((index, Guard::new(line, place)?));
+        let mut guards = Vec::with_capacity(self.wait_queues.len());
+        for (index, wait_queue) in self.in_order() {
+            let mut position = wait_queue.join(Role::Lock, None).await?;
+            wait_queue.wait(&mut position).await?;
+            guards.push((index, Guard::new(wait_queue, position)?));
         }
         Ok(as_asked(guards))
     }
 
     async fn try_in_order(&self) -> Result<Option<Guards>, AcquireError> {
-        let mut guards = Vec::with_capacity(self.lines.len());
-        for (index, line) in self.in_order() {
-            match ticket::try_acquire(line, Role::Lock).await? {
+        let mut guards = Vec::with_capacity(self.wait_queues.len());
+        for (index, wait_queue) in self.in_order() {
+            match ticket::try_acquire(wait_queue, Role::Lock).await? {
                 Some(guard) => guards.push((index, guard)),
                 None => return Ok(None),
             }

@@ -9,7 +9,7 @@ use zk_client::{
     SessionId, WriteError, Zxid, bytes::Bytes,
 };
 
-use crate::{builder::Builder, error::AcquireError, line::Line};
+use crate::{builder::Builder, error::AcquireError, wait_queue::WaitQueue};
 
 /// Pause before a refused request is repeated, and before the next attempt to get a session.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -192,11 +192,12 @@ impl Keeper {
 
     /// Maintains the node until the session ends.
     async fn keep(&mut self, client: &Client) -> SessionEnd {
-        let line = Builder::new(client, &self.path, |line: Line| line).build();
+        let wait_queue =
+            Builder::new(client, &self.path, |wait_queue: WaitQueue| wait_queue).build();
         let _lease = client.keep_lease();
         let mut is_there = false;
         loop {
-            match self.see_to_it(&line, &mut is_there).await {
+            match self.see_to_it(&wait_queue, &mut is_there).await {
                 Ok(()) => {}
                 Err(AcquireError::SessionEnded(end)) => return end,
                 Err(error) => {
@@ -208,13 +209,17 @@ impl Keeper {
     }
 
     /// Creates the node if need be, and waits for the next change.
-    async fn see_to_it(&mut self, line: &Line, is_there: &mut bool) -> Result<(), AcquireError> {
+    async fn see_to_it(
+        &mut self,
+        wait_queue: &WaitQueue,
+        is_there: &mut bool,
+    ) -> Result<(), AcquireError> {
         let data = self.wanted.borrow_and_update().clone();
         if !*is_there {
-            line.ensure(&self.path, &data, CreateMode::Ephemeral).await?;
+            wait_queue.ensure(&self.path, &data, CreateMode::Ephemeral).await?;
             *is_there = true;
         }
-        let ((present, stat), watch) = match line.client.get(&self.path).watch().await {
+        let ((present, stat), watch) = match wait_queue.client.get(&self.path).watch().await {
             Ok(read) => read,
             Err(ReadError::Rejected(Rejection::NoNode)) => {
                 *is_there = false;
@@ -224,16 +229,16 @@ impl Keeper {
             Err(error) => return Err(error.into()),
         };
         // Only this task creates ephemeral nodes in this session.
-        if stat.ephemeral_owner != line.client.session().id() {
+        if stat.ephemeral_owner != wait_queue.client.session().id() {
             self.publisher.send_replace(NodeState::Taken { by: stat.ephemeral_owner });
             watch.await.map_err(AcquireError::SessionEnded)?;
             *is_there = false;
             return Ok(());
         }
         if present != data {
-            match line.client.set(&self.path, &data).await {
+            match wait_queue.client.set(&self.path, &data).await {
                 Ok(_) | Err(WriteError::Rejected(Rejection::NoNode)) => {}
-                Err(error) => line.may_try_again(error).await?,
+                Err(error) => wait_queue.may_try_again(error).await?,
             }
             return Ok(());
         }
@@ -249,9 +254,9 @@ impl Keeper {
                 }
             }
             // The node may be gone without a notification. The next server asked must be up to date.
-            () = ran_out(&line.client) => {
+            () = ran_out(&wait_queue.client) => {
                 self.publisher.send_replace(NodeState::Absent);
-                line.client.sync(&self.path).await?;
+                wait_queue.client.sync(&self.path).await?;
             }
             // The task is stopped when its owner is dropped.
             Ok(()) = self.wanted.changed() => {}

@@ -12,8 +12,8 @@ use crate::{
     error::{AcquireError, CheckError, Lost, ReleaseError},
     guard::{Guard, Held, Status},
     layout::without_id,
-    line::Line,
     token::FencingToken,
+    wait_queue::WaitQueue,
 };
 
 /// An exclusive lock without a queue: the contender that manages to create the node holds the lock.
@@ -46,7 +46,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct SimpleLock {
     /// Only its settings are used: this lock has no queue.
-    line: Arc<Line>,
+    wait_queue: Arc<WaitQueue>,
 }
 
 impl SimpleLock {
@@ -59,7 +59,9 @@ impl SimpleLock {
     /// A lock whose node is `path`, with settings: only the description, the access control list and the pause before
     /// looking again apply.
     pub fn builder(client: &Client, path: &str) -> Builder<Self> {
-        Builder::new(client, path, |line| Self { line: Arc::new(line.of_one_node()) })
+        Builder::new(client, path, |wait_queue| Self {
+            wait_queue: Arc::new(wait_queue.of_one_node()),
+        })
     }
 
     /// Waits until this attempt gets the lock, in no order.
@@ -81,7 +83,7 @@ impl SimpleLock {
 
     /// Waits until the node may be gone.
     async fn until_gone(&self) -> Result<(), AcquireError> {
-        let Line { client, path, settings, .. } = &*self.line;
+        let WaitQueue { client, path, settings, .. } = &*self.wait_queue;
         loop {
             // A read of a node that is gone leaves no watch behind, unlike `exists`.
             let changed = match client.get(path).watch().await {
@@ -111,10 +113,10 @@ impl SimpleLock {
     /// # Errors
     /// As [`acquire`](SimpleLock::acquire).
     pub async fn try_acquire(&self) -> Result<Option<SimpleGuard>, AcquireError> {
-        let Line { client, path, settings, .. } = &*self.line;
+        let WaitQueue { client, path, settings, .. } = &*self.wait_queue;
         // The id is unique to the attempt, and tells its node from any other.
         let data = format!("{} {}", client.unique_id()?, settings.description);
-        let create = self.line.create(client, path, data.as_bytes());
+        let create = self.wait_queue.create(client, path, data.as_bytes());
         match create.mode(CreateMode::Ephemeral).protected_by_its_data().await {
             Ok(created) => {
                 let node = created.owned.ok_or(AcquireError::NodeDeleted)?;
@@ -123,7 +125,7 @@ impl SimpleLock {
                 Ok(Some(SimpleGuard { guard: Guard::of(held, node)? }))
             }
             Err(WriteError::Rejected(Rejection::NodeExists)) => Ok(None),
-            Err(error) => Err(self.line.refused(error)),
+            Err(error) => Err(self.wait_queue.refused(error)),
         }
     }
 
@@ -132,9 +134,9 @@ impl SimpleLock {
     /// # Errors
     /// [`ReadError`].
     pub async fn holder(&self) -> Result<Option<Contender>, ReadError> {
-        match self.line.client.get(&self.line.path).await {
+        match self.wait_queue.client.get(&self.wait_queue.path).await {
             Ok((data, stat)) => Ok(Some(Contender {
-                name: name(&self.line.path).to_owned(),
+                name: name(&self.wait_queue.path).to_owned(),
                 kind: Kind::Exclusive,
                 sequence: None,
                 session: stat.ephemeral_owner,

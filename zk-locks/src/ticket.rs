@@ -10,7 +10,7 @@ use crate::{
     follow::{Follow, Look, Source},
     guard::Guard,
     layout::Role,
-    line::{Line, Place},
+    wait_queue::{Position, WaitQueue},
 };
 
 /// A place in the queue of a lock: see [`Lock::enqueue`](crate::Lock::enqueue),
@@ -34,48 +34,51 @@ use crate::{
 #[derive(Debug)]
 #[must_use = "dropping it leaves the queue"]
 pub struct Ticket<G = Guard> {
-    line: Arc<Line>,
+    wait_queue: Arc<WaitQueue>,
     /// `None` once the lock was granted, or the attempt has failed.
-    place: Option<Place>,
+    position: Option<Position>,
     /// The lock's own kind of guard.
-    guard: fn(Guard, &Arc<Line>) -> G,
+    guard: fn(Guard, &Arc<WaitQueue>) -> G,
 }
 
 /// Takes the lock only if that needs no wait: looks first.
-pub(crate) async fn try_acquire(line: &Line, role: Role) -> Result<Option<Guard>, AcquireError> {
-    if line.is_busy(role).await? {
+pub(crate) async fn try_acquire(
+    wait_queue: &WaitQueue,
+    role: Role,
+) -> Result<Option<Guard>, AcquireError> {
+    if wait_queue.is_busy(role).await? {
         return Ok(None);
     }
-    let mut place = line.join(role, None).await?;
-    match line.look(&mut place).await?.ahead() {
+    let mut position = wait_queue.join(role, None).await?;
+    match wait_queue.look(&mut position).await?.ahead() {
         0 => {
-            line.sit_out(&mut place).await?;
-            grant(line, place).map(Some)
+            wait_queue.wait_out_lock_delay(&mut position).await?;
+            grant(wait_queue, position).map(Some)
         }
         _ => Ok(None),
     }
 }
 
 /// Turns a place at the head of the queue into a guard.
-fn grant(line: &Line, place: Place) -> Result<Guard, AcquireError> {
-    let guard = Guard::new(line, place)?;
+fn grant(wait_queue: &WaitQueue, position: Position) -> Result<Guard, AcquireError> {
+    let guard = Guard::new(wait_queue, position)?;
     tracing::debug!(path = guard.path(), token = guard.token().get(), "acquired");
     Ok(guard)
 }
 
 impl Ticket {
-    pub(crate) const fn new(line: Arc<Line>, place: Place) -> Self {
-        Self::of(line, place, |guard, _| guard)
+    pub(crate) const fn new(wait_queue: Arc<WaitQueue>, position: Position) -> Self {
+        Self::of(wait_queue, position, |guard, _| guard)
     }
 }
 
 impl<G> Ticket<G> {
     pub(crate) const fn of(
-        line: Arc<Line>,
-        place: Place,
-        guard: fn(Guard, &Arc<Line>) -> G,
+        wait_queue: Arc<WaitQueue>,
+        position: Position,
+        guard: fn(Guard, &Arc<WaitQueue>) -> G,
     ) -> Self {
-        Self { line, place: Some(place), guard }
+        Self { wait_queue, position: Some(position), guard }
     }
 
     /// Waits until the lock is granted. The future can be dropped and recreated at will: the ticket keeps the place in
@@ -103,11 +106,11 @@ impl<G> Ticket<G> {
     /// # Errors
     /// [`AcquireError`]; the place is given up then. [`AcquireError::Used`] from then on, and after the grant.
     pub async fn wait(&mut self) -> Result<G, AcquireError> {
-        let place = self.place.as_mut().ok_or(AcquireError::Used)?;
-        let waited = self.line.wait(place).await;
-        let place = self.place.take().ok_or(AcquireError::Used)?;
+        let position = self.position.as_mut().ok_or(AcquireError::Used)?;
+        let waited = self.wait_queue.wait(position).await;
+        let position = self.position.take().ok_or(AcquireError::Used)?;
         waited?;
-        self.granted(place)
+        self.granted(position)
     }
 
     /// Returns the lock, if it is granted already: one read unless that is known.
@@ -115,28 +118,28 @@ impl<G> Ticket<G> {
     /// # Errors
     /// As [`wait`](Ticket::wait).
     pub async fn try_wait(&mut self) -> Result<Option<G>, AcquireError> {
-        let place = self.place.as_mut().ok_or(AcquireError::Used)?;
-        match self.line.may_begin(place).await {
+        let position = self.position.as_mut().ok_or(AcquireError::Used)?;
+        match self.wait_queue.may_begin(position).await {
             Ok(true) => {}
             Ok(false) => return Ok(None),
             Err(error) => {
-                self.place = None;
+                self.position = None;
                 return Err(error);
             }
         }
-        let place = self.place.take().ok_or(AcquireError::Used)?;
-        self.granted(place).map(Some)
+        let position = self.position.take().ok_or(AcquireError::Used)?;
+        self.granted(position).map(Some)
     }
 
-    fn granted(&self, place: Place) -> Result<G, AcquireError> {
-        Ok((self.guard)(grant(&self.line, place)?, &self.line))
+    fn granted(&self, position: Position) -> Result<G, AcquireError> {
+        Ok((self.guard)(grant(&self.wait_queue, position)?, &self.wait_queue))
     }
 
     /// How many contenders were ahead when the queue was last listed, which is at least whenever one of the nearest has
     /// left. `None` if that is not known at the moment.
     #[must_use]
     pub fn ahead(&self) -> Option<usize> {
-        self.place.as_ref().and_then(Place::ahead)
+        self.position.as_ref().and_then(Position::ahead)
     }
 
     /// Follows how many contenders are ahead, beside a wait: 0 when the lock is granted, `None` when the place is gone,
@@ -167,28 +170,28 @@ impl<G> Ticket<G> {
     /// ```
     #[must_use]
     pub fn positions(&self) -> Option<Follow<Option<usize>>> {
-        let entry = self.place.as_ref()?.entry.clone();
-        Some(Follow::new(Ahead { line: self.line.clone(), entry }))
+        let entry = self.position.as_ref()?.entry.clone();
+        Some(Follow::new(Ahead { wait_queue: self.wait_queue.clone(), entry }))
     }
 
     /// The path of the node in the queue, relative to the client's chroot; `None` once the ticket is used.
     #[must_use]
     pub fn path(&self) -> Option<&str> {
-        self.place.as_ref().map(|place| place.node.path())
+        self.position.as_ref().map(|position| position.node.path())
     }
 }
 
 /// The contenders ahead of a place.
 #[derive(Debug)]
 struct Ahead {
-    line: Arc<Line>,
+    wait_queue: Arc<WaitQueue>,
     entry: Entry,
 }
 
 impl Source<Option<usize>> for Ahead {
     fn look(&self) -> Look<'_, Option<usize>> {
         Box::pin(async {
-            let Line { client, path, settings, .. } = &*self.line;
+            let WaitQueue { client, path, settings, .. } = &*self.wait_queue;
             let ((names, _), watch) = match client.children(path).watch().await {
                 Err(ReadError::Rejected(Rejection::NoNode)) => return Ok((None, None)),
                 children => children?,

@@ -41,7 +41,7 @@ use zk_client::Zxid;
 /// first.release().await?;
 /// let second = lock.acquire().await?;
 /// store.write(second.token())?;
-/// assert!(store.write(old).is_err(), "whoever goes on as the first holder is refused");
+/// assert!(store.write(old).is_err(), "a former holder is refused");
 /// # Ok(())
 /// # }
 /// ```

@@ -13,8 +13,8 @@ use zk_proto::{
     jute::decode_exact,
     request::{GetChildrenRequest, GetChildrenResponse},
     session::{
-        Config, DriverFault, LinkError, OnLoss, Outcome, Outgoing, Output, Over, Patience, Session,
-        State,
+        CloseReason, Config, DriverFault, LinkError, OnLoss, Outcome, Outgoing, Output, Patience,
+        Session, State,
     },
 };
 
@@ -59,7 +59,7 @@ pub fn run(server: &str) -> Result<Vec<String>, Box<dyn Error>> {
                     names = children.strs().map(Into::into).collect();
                     session.close(now(), Asked::ToClose);
                 }
-                Output::State(State::Over(Over::Closed)) => return Ok(names),
+                Output::State(State::Over(CloseReason::Closed)) => return Ok(names),
                 Output::State(State::Over(why)) => return Err(why.to_string().into()),
                 _ => {}
             }

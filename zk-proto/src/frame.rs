@@ -247,7 +247,7 @@ mod tests {
     use crate::request::GetDataRequest;
 
     #[test]
-    fn what_lies_in_a_shared_buffer_is_no_part_of_a_request() {
+    fn request_excludes_other_buffer_content() {
         let request = GetDataRequest { path: "/a".into(), watch: false };
         let mut buffer = BytesMut::from(&b"somebody else's"[..]);
         assert_eq!(RequestFrame::within(&mut buffer, &request), RequestFrame::of(&request));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_split_only_when_whole_and_a_bad_length_is_refused_at_four_bytes() {
+    fn frame_is_split_when_whole_or_refused() {
         let mut buffer = BytesMut::from(&[0, 0, 0, 2, 7][..]);
         assert_eq!(split_frame(&mut buffer, 8), Ok(None));
         buffer.put_slice(&[8, 9]);

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identities_are_written_as_servers_read_them() {
+    fn identities_print_as_servers_parse_them() {
         let ids = [
             (Id::anyone(), "world:anyone"),
             (Id::creator(), "auth:"),

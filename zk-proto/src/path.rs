@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_without_a_closer_look_would_stand_it() {
+    fn plain_paths_pass_the_full_check() {
         let ascii = || (0..=0x7F).map(char::from);
         let mut plain = 0;
         for (first, second) in ascii().flat_map(|first| ascii().map(move |second| (first, second)))
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_are_refused_up_to_the_ends_of_the_ranges_that_servers_refuse() {
+    fn refused_characters_match_server_ranges() {
         let check = |character: char| check(&join("/", &character.to_string()), Naming::Exact);
         for allowed in [' ', '~', '\u{A0}', '\u{D7FF}', '\u{F900}', '\u{FFEF}'] {
             assert_eq!(check(allowed), Ok(()), "{allowed:?}");
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_component_of_a_sequential_path_is_completed_by_digits() {
+    fn sequential_path_ends_with_server_digits() {
         for path in ["/a/", "/.", "/a/.."] {
             assert_eq!(check(path, Naming::Sequential), Ok(()), "{path:?}");
         }
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_joined_to_a_path_is_not_a_path_below_it() {
+    fn joining_an_invalid_suffix_is_an_error() {
         let below: ZkPath = "/a".parse().unwrap();
         for path in [ZkPath::root(), below] {
             for relative in ["", "/", "/b", "b/", "."] {
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_number_is_ten_digits_and_perhaps_a_sign() {
+    fn sequence_number_is_ten_digits_or_signed() {
         for (suffix, number) in [
             ("0000000012", 12),
             ("2147483647", i32::MAX),

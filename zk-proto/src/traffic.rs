@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn pings_and_credentials_keep_out_of_the_order() {
+    fn pings_and_auth_stay_out_of_the_order() {
         let requests =
             [(OpCode::AUTH, Xid::AUTH, 0), (OpCode::SYNC, Xid(1), 0), (OpCode::PING, Xid(9), 0)];
         let mut traffic = after(&requests);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_kept_back_is_not_pending() {
+    fn withheld_request_is_not_pending() {
         let mut traffic = after(&[(OpCode::SYNC, Xid(1), 3), (OpCode::DELETE, Xid(1), 4)]);
         traffic.unsend();
         assert_eq!(answered(&mut traffic, Xid(1)), (Some(OpCode::SYNC), 0));
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_header_in_place_of_a_handshake_refuses() {
+    fn bare_header_instead_of_handshake_refuses() {
         let mut traffic = Traffic::default();
         assert!(matches!(traffic.received(&reply(Xid(0))), Ok(Received::Refused(_))));
         assert!(matches!(traffic.received(&reply(Xid(0))), Ok(Received::Refused(_))));

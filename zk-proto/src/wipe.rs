@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_is_overwritten_from_its_front_on() {
+    fn buffer_is_overwritten_from_its_start() {
         let mut buffer = BytesMut::with_capacity(64);
         buffer.extend_from_slice(b"abcdefgh");
         let front = buffer.as_ptr();
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_somebody_else_has_are_left_alone() {
+    fn shared_bytes_are_left_alone() {
         let mut bytes = Bytes::copy_from_slice(b"secret");
         let other = bytes.clone();
         wipe(&mut bytes);

@@ -1,4 +1,4 @@
-//! The strategies themselves: what they promise, whoever fuzzes with them relies on.
+//! The strategies themselves: what they promise, fuzzers rely on.
 
 use proptest::{
     prelude::*,
@@ -38,13 +38,13 @@ proptest! {
     }
 
     #[test]
-    fn invalid_paths_have_the_fault_that_they_claim(invalid in path::invalid_path()) {
+    fn invalid_paths_have_the_claimed_fault(invalid in path::invalid_path()) {
         let error = check(&invalid.path, Naming::Exact).map_err(|error| error.fault);
         prop_assert_eq!(error, Err(invalid.fault));
     }
 
     #[test]
-    fn paths_that_await_a_number_are_valid_only_then(path in path::sequential_only()) {
+    fn sequential_paths_are_valid_only_numbered(path in path::sequential_only()) {
         prop_assert!(check(&path, Naming::Exact).is_err());
         prop_assert_eq!(check(&path, Naming::Sequential), Ok(()));
         let completed = format!("{path}0000000001");
@@ -58,7 +58,7 @@ proptest! {
     }
 
     #[test]
-    fn clients_and_servers_send_frames_of_their_own(
+    fn client_and_server_frames_are_disjoint(
         from_client in client_frame(),
         from_server in server_frame(),
     ) {
@@ -69,7 +69,7 @@ proptest! {
     }
 
     #[test]
-    fn a_multi_is_answered_with_a_result_for_each_operation(
+    fn multi_has_one_result_per_operation(
         (multi, response) in any::<MultiRequest>()
             .prop_flat_map(|multi| (Just(multi.clone()), multi_response(&multi)))
     ) {
@@ -77,7 +77,7 @@ proptest! {
     }
 
     #[test]
-    fn a_read_of_several_blames_nothing_on_its_neighbours(
+    fn multi_read_failures_stay_with_their_op(
         (multi, response) in any::<MultiReadRequest>()
             .prop_flat_map(|multi| (Just(multi.clone()), multi_read_response(&multi)))
     ) {
@@ -115,7 +115,7 @@ proptest! {
     }
 
     #[test]
-    fn every_request_of_a_conversation_is_answered_in_its_turn(conversation in any::<Conversation>()) {
+    fn conversation_answers_requests_in_order(conversation in any::<Conversation>()) {
         for frame in conversation.client.iter().chain(&conversation.server) {
             frame.kind.check(&frame.content())?;
         }
@@ -170,9 +170,9 @@ fn split(frame: &Frame) -> Option<bytes::Bytes> {
     content.filter(|_| buffer.is_empty())
 }
 
-/// Damage that nobody notices is as useless to a fuzzer as damage that everybody refuses at once.
+/// Damage that is never noticed is as useless to a fuzzer as damage that is always refused at once.
 #[test]
-fn every_kind_of_damage_is_refused_often_and_what_leaves_the_frame_whole_not_always() {
+fn mutations_are_often_refused_not_always() {
     let mut runner = TestRunner::deterministic();
     let mut seen = std::collections::BTreeMap::<_, [u32; 2]>::new();
     for _ in 0..4000 {

@@ -3,7 +3,7 @@
 //! * [`TestServer`]: a ZooKeeper in the test's own process, up in a millisecond, with faults on demand.
 //!   The [`guide`] shows how to test a service with it.
 //! * [`server`]: what is behind it, an ensemble without I/O, for simulations.
-//! * [`proxy`]: stands in front of any server, knows the protocol, and breaks it off where told.
+//! * [`proxy`]: stands in front of any server, knows the protocol, and breaks it off as instructed.
 //! * [`real`]: real servers, alone or as an ensemble, found, installed, started and killed.
 #![cfg_attr(
     feature = "sim",

@@ -1,4 +1,4 @@
-//! Loopback ports that stay ours while nobody listens on them.
+//! Loopback ports that stay ours while no process listens on them.
 
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr};
@@ -8,7 +8,7 @@ use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 /// A loopback port, reserved until dropped.
 ///
 /// On Linux a socket is bound to the port but never listens, with `SO_REUSEADDR` set. Linux then
-/// gives the port to nobody who asks for *any* port, for listening or as the near end of a
+/// gives the port to no process that asks for *any* port, for listening or as the near end of a
 /// connection; but a server that asks for this very port, with `SO_REUSEADDR` as Java sets it,
 /// gets it. So a server keeps its port while it is down, and nothing else appears there
 /// meanwhile. Elsewhere the port is only looked up, and can be lost to a race.
@@ -80,7 +80,7 @@ mod tests {
     use std::net::TcpStream;
 
     #[test]
-    fn a_held_port_refuses_connections_until_somebody_listens() {
+    fn held_port_refuses_until_listened_on() {
         let port = HeldPort::any().expect("a port");
         let refused = TcpStream::connect(port.addr()).expect_err("nobody listens");
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_port_can_be_listened_on_again_and_again() {
+    fn held_port_can_be_listened_on_repeatedly() {
         let port = HeldPort::any().expect("a port");
         for _ in 0..3 {
             let listener = port.listen().expect("the port is ours");
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_free_to_listen_on_again_whoever_else_has_the_old_socket() {
+    fn port_is_reusable_despite_a_socket_copy() {
         let port = HeldPort::any().expect("a port");
         let listener = port.listen().expect("the port is ours");
         let copy = listener.try_clone().expect("a copy");
@@ -114,7 +114,7 @@ mod tests {
 
     /// This is how the kernel looks for a port when any will do: whatever is bound is taken.
     #[test]
-    fn a_held_port_is_taken_for_whoever_does_not_share() {
+    fn held_port_excludes_sockets_without_reuse() {
         let port = HeldPort::any().expect("a port");
         let stranger = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
         let taken = stranger.bind(&port.addr().into()).expect_err("the port is ours");

@@ -94,7 +94,7 @@ impl TestServer {
         self.proxy().on(condition)
     }
 
-    /// Ends a session at once, as if its time were over: its ephemeral nodes go, and its client is told.
+    /// Ends a session at once, as if its time were over: its ephemeral nodes go, and its client gets the expiry.
     pub fn expire(&self, session: SessionId) {
         self.with(|ensemble, now| ensemble.expire(now, session));
     }

@@ -128,7 +128,7 @@ impl AsyncRead for Echo {
     }
 }
 
-/// A client, and a runtime that it works on as long as somebody waits for something.
+/// A client, and a runtime that it works on as long as a future is being awaited.
 pub(crate) fn connected(answers: impl Fn() -> Answer + Send + Sync + 'static) -> (Runtime, Client) {
     let runtime = Builder::new_current_thread().enable_time().build();
     let runtime = runtime.expect("a runtime needs nothing here");

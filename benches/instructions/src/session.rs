@@ -24,7 +24,7 @@ pub const IN_FLIGHT: i32 = 256;
 
 const WATCHES: usize = 10_000;
 
-/// Whoever watches.
+/// The watcher.
 #[derive(Clone, Copy, Debug)]
 pub struct Listener;
 

@@ -99,7 +99,7 @@ pub(super) fn create<'a>(path: &'a str, data: &'a [u8]) -> CreateRequest<'a> {
     CreateRequest { path, data: Some(data), acl, flags }
 }
 
-/// Everybody may do everything.
+/// All identities may do everything.
 pub(super) fn open() -> AclList {
     [Acl::open_unsafe()].into_iter().collect()
 }

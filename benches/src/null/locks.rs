@@ -123,7 +123,7 @@ impl<T: Talk> Contender<T> {
         Ok(())
     }
 
-    /// Takes the lock time and again, wanted by nobody else.
+    /// Takes the lock repeatedly, without contention.
     async fn alone(&mut self, until: Until) -> Result<Tally, Failure> {
         let mut tally = Tally::precise(until);
         while let Some(begun) = tally.next() {
@@ -190,7 +190,7 @@ async fn measure<T: Talk>(
     let window = Window::open(task);
     let tally = contender.alone(until(task)).await?;
     let report = window.close(name, task, tally);
-    // Whoever is measured next would wait for it.
+    // The next measurement would wait for it.
     contender.leave().await?;
     Ok((contender, report))
 }

@@ -33,7 +33,7 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
 /// How many join at the same time: as many listings are on their way.
 const JOINING: usize = 64;
 
-/// All wait behind a holder, who then releases; whoever is granted the lock releases it at once.
+/// All wait behind a holder, who then releases; each waiter that is granted the lock releases it at once.
 ///
 /// What is timed is from the beginning of a release to the next grant.
 pub(super) async fn waiters(task: Task) -> Result<Report, Failure> {
@@ -79,7 +79,7 @@ impl Grants {
         Self(Arc::new(Mutex::new((Tally::precise(Until::Count(count as u64)), None))))
     }
 
-    /// Somebody has been granted the lock, and releases it now.
+    /// A waiter has been granted the lock, and releases it now.
     fn granted(&self) {
         let mut it = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let released = it.1.take();
@@ -98,7 +98,7 @@ impl Grants {
     }
 }
 
-/// Those who wait, each in a task of its own.
+/// The waiters, each in a task of its own.
 struct Line {
     waiting: JoinSet<Done>,
     grants: Grants,
@@ -125,7 +125,7 @@ impl Line {
             }
         }
         for client in clients {
-            // Answered behind everything that was asked to be told of.
+            // Answered behind every watch that was requested.
             client.sync("/").await?;
         }
         Ok(Self { waiting, grants })
@@ -144,7 +144,7 @@ async fn wait(
     drop(turn);
     let guard = {
         let mut wait = pin!(ticket.wait());
-        // It asks now for what it will be told of.
+        // It now requests what it will be notified of.
         let early = poll_fn(|cx| Poll::Ready(wait.as_mut().poll(cx))).await;
         asleep.send(()).await?;
         drop(asleep);

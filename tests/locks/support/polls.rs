@@ -57,7 +57,7 @@ pub(crate) async fn dropped_on_waking<F: Future>(
     alarm.0.notified().await;
 }
 
-/// Polls a future that must be pending. What comes back is told when it wants to be polled again.
+/// Polls a future that must be pending. The returned flag is set when it wants to be polled again.
 fn poll_once<F: Future>(future: Pin<&mut F>) -> Arc<Alarm> {
     let alarm = Arc::new(Alarm::default());
     let polled = future.poll(&mut Context::from_waker(&Waker::from(alarm.clone())));

@@ -24,7 +24,7 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Stage {
     server: &'static Site,
     root: String,
-    /// An outsider, who looks on and does what nobody should.
+    /// An outsider, who observes and does what no client should.
     pub(crate) outsider: Client,
 }
 

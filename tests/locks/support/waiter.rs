@@ -1,4 +1,4 @@
-//! Somebody who waits for a lock, with every frame in a log.
+//! A waiter for a lock, with every frame in a log.
 
 use tokio::task::JoinHandle;
 use zk_client::CreateMode;
@@ -17,7 +17,7 @@ pub(crate) struct Waiter {
     pub(crate) proxy: Proxy,
     pub(crate) zk: Client,
     /// Counts the answers to its reads: the one in front and its own node first, then one for each time
-    /// that somebody else is in front.
+    /// that the predecessor changes.
     reads: RuleHandle,
     acquire: JoinHandle<Result<Guard, AcquireError>>,
 }
@@ -87,7 +87,7 @@ impl Waiter {
         self.proxy.frames()
     }
 
-    /// What comes of it. Whoever gets a guard keeps the waiter: its proxy is the guard's way to the server.
+    /// Its outcome. A caller that gets a guard keeps the waiter: its proxy is the guard's way to the server.
     pub(crate) async fn outcome(&mut self) -> Result<Guard, AcquireError> {
         within(&mut self.acquire).await.unwrap()
     }

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_patch_applies_alone_and_with_all_others() {
+    fn patches_apply_alone_and_together() {
         let mutants = mutant::all(root()).unwrap();
         assert!(mutants.len() > 70);
         copy::mutated(root(), &mutants).unwrap();

@@ -5,7 +5,7 @@ use std::process::Command;
 use zk_testkit::TestServer;
 
 #[test]
-fn the_program_takes_the_lock_and_leaves_nothing_behind() {
+fn program_takes_the_lock_and_cleans_up() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let server = runtime.block_on(TestServer::start()).unwrap();
     for _ in 0..2 {
@@ -19,7 +19,7 @@ fn the_program_takes_the_lock_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn its_only_dependency_is_the_crate_of_the_locks() {
+fn only_dependency_is_zk_locks() {
     let manifest = include_str!("../Cargo.toml");
     let (_, dependencies) = manifest.split_once("[dependencies]\n").unwrap();
     let dependencies: Vec<&str> =

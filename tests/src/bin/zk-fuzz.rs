@@ -111,7 +111,7 @@ fn attack(
     Ok(())
 }
 
-/// Whoever is suspended by the system takes long once, and not each of several times.
+/// A run that the system suspends takes long once, and not each of several times.
 fn took_too_long_again(target: &Target, input: &[u8]) -> bool {
     (0..5).all(|_| {
         let began = Instant::now();

@@ -9,7 +9,7 @@ use clap::Parser;
 use tokio::sync::mpsc;
 use zk_client::{AclList, Client, ConnectOptions, Gssapi, Id, LinkError, Perms, SessionObserver};
 
-/// A client that is known by Kerberos, told by its input what to do.
+/// A client that is known by Kerberos, controlled by its input.
 #[derive(Debug, Parser)]
 #[command(name = "zk-gssapi")]
 struct Cli {
@@ -24,7 +24,7 @@ struct Cli {
     /// What all of them are.
     #[arg(long)]
     server_principal: Option<String>,
-    /// Who to be.
+    /// The principal to use.
     #[arg(long)]
     client_principal: Option<String>,
     /// Milliseconds for a connection attempt.
@@ -75,7 +75,7 @@ struct Failures(mpsc::UnboundedSender<String>);
 
 impl SessionObserver for Failures {
     fn attempt_failed(&self, _server: &str, why: &LinkError) {
-        // Fails when nobody listens any more.
+        // Fails when the other end is closed.
         let _ = self.0.send(format!("{why:?}"));
     }
 }
@@ -102,7 +102,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (lines, mut told) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
         for line in stdin().lines().map_while(Result::ok) {
-            // Fails when nobody listens any more.
+            // Fails when the other end is closed.
             let _ = lines.send(line);
         }
     });

@@ -41,7 +41,7 @@ struct Cli {
     /// So many percent of them at least by each implementation.
     #[arg(long, default_value_t = 20.0)]
     share: f64,
-    /// So many seconds may go by at most until somebody is granted it.
+    /// So many seconds may go by at most until a contender is granted it.
     #[arg(long, default_value_t = 30.0)]
     pause: f64,
 }

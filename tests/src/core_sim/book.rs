@@ -6,7 +6,7 @@ use zk_proto::{
     ErrorCode, SessionId, Zxid,
     jute::decode_prefix,
     request::{GetChildrenResponse, GetDataResponse, MultiResponse, MultiResult},
-    session::{Answer, Outcome, Over, State, WatchNotice},
+    session::{Answer, CloseReason, Outcome, State, WatchNotice},
 };
 
 use super::{
@@ -52,7 +52,7 @@ pub(crate) struct Book {
     /// at.
     pub(crate) restored: Vec<(Zxid, Vec<Rearmed>)>,
     pub(crate) connected: bool,
-    pub(crate) over: Option<Over>,
+    pub(crate) over: Option<CloseReason>,
     /// What is wrong, in the order of finding it.
     pub(crate) violations: Vec<String>,
     /// Writes of which nothing is known, and those that were not sent.
@@ -67,7 +67,7 @@ pub struct Checked {
     pub outcomes: u64,
     /// Events of watches.
     pub events: u64,
-    /// Gaps that persistent watches were told of.
+    /// Gaps that were reported to persistent watches.
     pub gaps: u64,
     /// Reads that were compared with the state that they claim to show.
     pub reads: u64,
@@ -89,7 +89,7 @@ impl Book {
         self.open.insert(token, Request { asked, watcher, begun: false });
     }
 
-    /// Nobody waits for anything.
+    /// No watch is waiting for anything.
     pub(crate) fn is_idle(&self) -> bool {
         self.open.is_empty()
     }
@@ -189,7 +189,7 @@ impl Book {
         }
     }
 
-    /// A state was shown: no older one than before, and its news were told before.
+    /// A state was shown: no older one than before, and its events were delivered before.
     fn saw(&mut self, zxid: Zxid, truth: &Truth) {
         self.look_at_restored(truth);
         if zxid < self.seen {

@@ -22,7 +22,7 @@ pub(crate) struct Client {
     pub(crate) book: Book,
     /// The connection that it has or is making.
     pub(crate) link: Option<usize>,
-    /// Whom the session has dialed last, as far back as none of them has its turn again.
+    /// The servers that the session has dialed last, as far back as none of them has its turn again.
     dialed: VecDeque<Member>,
     /// When it is to be woken, as far as that is planned.
     pub(crate) wake: Option<Time>,

@@ -23,7 +23,7 @@ pub(crate) struct Link {
     pub(crate) member: Member,
     /// The server's side.
     pub(crate) conn: Option<Conn>,
-    /// Whether the client has been told that it is connected.
+    /// Whether the client knows that it is connected.
     pub(crate) is_made: bool,
     /// Whether the client still has its side.
     pub(crate) is_held: bool,

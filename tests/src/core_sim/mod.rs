@@ -1,12 +1,12 @@
 //! Sessions against an ensemble, on a schedule of their own: no runtime, no sockets, microseconds.
 //!
-//! The session of `zk_proto` and the ensemble of `zk_testkit` are both values that are told what
+//! The session of `zk_proto` and the ensemble of `zk_testkit` are both values that are given what
 //! happens and say what to do. Here the one's bytes become the other's, over links that delay, split,
 //! lose and cut, and everything that either says is held against what has really happened.
 //!
 //! | module | concern |
 //! |---|---|
-//! | `plan`, `fault` | a run as data: who takes part, and what goes wrong when |
+//! | `plan`, `fault` | a run as data: the participants, and what goes wrong when |
 //! | `schedule` | what happens next |
 //! | `world`, `link`, `client` | bytes on their way between sessions and servers |
 //! | `run` | the shape of a run, and how each fault begins and ends |
@@ -25,11 +25,11 @@
 //! | S7 | no session is shown an older state than before, whichever server it is on |
 //! | S8 | each request has one outcome; answers come in the order of submission |
 //! | S9 | *not sent* was never sent, *unknown* was; no write is carried out twice; an answered one was carried out at the transaction that the answer names |
-//! | W1, W2 | no reply shows a state whose news have not been told to the watches that wait for them |
+//! | W1, W2 | no reply shows a state whose events were not delivered to the watches that wait for them |
 //! | W3 | each event is the next change that concerns its watch |
-//! | W4 | persistent watches hear of every change, in order, but for gaps that they are told of |
+//! | W4 | persistent watches hear of every change, in order, but for gaps that are reported to them |
 //! | W5 | the same for the parts of a multi |
-//! | L1 | after everything is healed everybody is connected, and is answered, within a bound |
+//! | L1 | after everything is healed all clients are connected, and are answered, within a bound |
 //! | L4 | closing takes no longer than it may |
 
 mod book;

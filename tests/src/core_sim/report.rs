@@ -7,7 +7,7 @@ use std::{
 
 use zk_proto::{
     Time,
-    session::{Outcome, Over, State},
+    session::{CloseReason, Outcome, State},
 };
 use zk_testkit::sim::Fault;
 
@@ -65,7 +65,7 @@ impl Coverage {
         match state {
             State::Connected(_) => self.met("connected"),
             State::Disconnected(_) => self.met("disconnected"),
-            State::Over(Over::Expired) => self.met("expired"),
+            State::Over(CloseReason::Expired) => self.met("expired"),
             _ => {}
         }
     }

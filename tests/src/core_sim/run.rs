@@ -29,9 +29,9 @@ const EVENTS_MAX: u64 = 5_000_000;
 pub(crate) enum Ending {
     #[default]
     Trouble,
-    /// Everybody must be connected by this time.
+    /// All clients must be connected by this time.
     Healed(Time),
-    /// Everybody must know the newest state by this time.
+    /// All clients must know the newest state by this time.
     Reading(Time),
     /// All sessions must be closed by this time.
     Closing(Time),

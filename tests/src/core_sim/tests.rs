@@ -32,7 +32,7 @@ fn runs_made_up_from_seeds_break_no_promise() {
 }
 
 #[test]
-fn each_fault_before_each_of_the_first_twelve_deliveries_breaks_no_promise() {
+fn single_early_faults_break_no_invariant() {
     let scope = Scope { faults: 1, depth: 12 };
     let report = exhaust(scope).unwrap_or_else(|found| panic!("{found}"));
     assert_eq!(report.runs, 1 + 12 * all(2, 2).len() as u64);
@@ -41,14 +41,14 @@ fn each_fault_before_each_of_the_first_twelve_deliveries_breaks_no_promise() {
 }
 
 #[test]
-fn pairs_of_faults_before_the_first_delivery_break_no_promise() {
+fn early_fault_pairs_break_no_invariant() {
     let report = exhaust(Scope { faults: 2, depth: 1 });
     assert!(report.is_ok(), "{}", report.unwrap_err());
 }
 
 /// The seed that found a refusal which overtook what its member had yet to apply.
 #[test]
-fn no_refusal_overtakes_what_a_member_has_yet_to_apply() {
+fn refusal_never_overtakes_unapplied_writes() {
     let mut plan = Plan::of_seed(36);
     // As it was when it was found.
     plan.faults.retain(|planned| matches!(planned.when, When::At(_)));
@@ -67,7 +67,7 @@ fn no_read_sees_a_write_behind_it() {
 
 /// The seed with an event between two of the answers by which watches were armed again.
 #[test]
-fn watches_that_are_armed_again_one_request_after_the_other_are_told_apart() {
+fn consecutive_rearms_are_told_apart() {
     let report = run(&Plan::of_seed(768));
     assert!(report.is_ok(), "{report:?}");
 }
@@ -81,9 +81,9 @@ fn the_same_plan_is_the_same_run() {
     }
 }
 
-/// A plan that nothing can satisfy: the member stays away, and nobody is told that it is over.
+/// A plan that nothing can satisfy: the member stays away, and no client learns that it is over.
 #[test]
-fn a_fault_that_lasts_is_seen_in_what_is_counted() {
+fn lasting_fault_shows_in_the_coverage() {
     let fault = Planned {
         when: When::At(Time::new(Duration::from_secs(1))),
         fault: Fault::Isolate,
@@ -139,7 +139,7 @@ fn event(kind: EventType, zxid: i64) -> WatchNotice {
 }
 
 #[test]
-fn a_reply_that_overtakes_the_event_is_found() {
+fn reply_overtaking_its_event_is_reported() {
     for by in [WatchBy::Data, WatchBy::Persistent, WatchBy::Recursive] {
         let mut book = book(by);
         book.asked(2, Asked::Other, None);
@@ -149,7 +149,7 @@ fn a_reply_that_overtakes_the_event_is_found() {
 }
 
 #[test]
-fn events_that_are_not_due_are_found_and_those_that_are_due_are_not() {
+fn only_undue_events_are_reported() {
     for (by, rule) in [(WatchBy::Data, "W3"), (WatchBy::Persistent, "W4")] {
         let mut good = book(by);
         good.noticed(1, &event(EventType::NODE_DATA_CHANGED, 2), &truth());
@@ -164,7 +164,7 @@ fn events_that_are_not_due_are_found_and_those_that_are_due_are_not() {
 }
 
 #[test]
-fn outcomes_that_history_contradicts_are_found() {
+fn outcomes_against_history_are_reported() {
     let mut book = Book::default();
     for token in 7..=9 {
         book.asked(token, Asked::Write, None);

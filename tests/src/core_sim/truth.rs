@@ -13,7 +13,7 @@ use zk_proto::{
 };
 use zk_testkit::server::{Committed, NodeKind, Txn};
 
-/// Something that a watch may be told.
+/// An event that a watch may receive.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub(crate) zxid: Zxid,
@@ -49,7 +49,7 @@ pub(crate) struct Truth {
     ephemerals: BTreeMap<SessionId, BTreeSet<Arc<str>>>,
     /// Which transaction carried out the write with this mark.
     written: BTreeMap<u64, Zxid>,
-    /// Ends of sessions that nobody has looked at.
+    /// Ends of sessions that have not been read.
     pub(crate) ends: Vec<End>,
     pub(crate) violations: Vec<String>,
 }
@@ -159,7 +159,7 @@ impl Truth {
             Some((changed, names)) if *changed <= zxid => {
                 return names.iter().map(|name| &**name).collect();
             }
-            // Somebody sees the past.
+            // A client sees the past.
             Some(_) => {}
         }
         let prefix = if path == "/" { path.to_owned() } else { format!("{path}/") };

@@ -1,4 +1,4 @@
-//! One watch, and what it must be told: every change that concerns it, once and in order.
+//! One watch, and what it must receive: every change that concerns it, once and in order.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(crate) struct Watching {
     pub(crate) by: WatchBy,
     pub(crate) path: Arc<str>,
     pub(crate) state: State,
-    /// Whether the present connection has yet to arm it. What others on the connection hear it is told all
+    /// Whether the present connection has yet to arm it. Events of others on the connection reach it all
     /// the same.
     pub(crate) is_lapsed: bool,
 }
@@ -29,7 +29,7 @@ pub(crate) enum State {
     Missing { next: usize },
     /// It waits for a change, from this place among all changes on.
     Once { next: usize },
-    /// It is told every change, from this place on; of those with the same number some already.
+    /// It receives every change, from this place on; of those with the same number some already.
     Always { next: usize, told: Vec<usize> },
 }
 
@@ -95,7 +95,7 @@ impl Watching {
         }
     }
 
-    /// Says what is wrong with being told this. One-shot watches are over afterwards.
+    /// Says what is wrong with this event. One-shot watches are over afterwards.
     pub(crate) fn told(&mut self, event: &NodeEvent, truth: &Truth) -> Result<(), String> {
         let is_it = |change: &Change| change.kind == event.kind && *change.path == *event.path;
         match (&self.state, event.zxid) {
@@ -107,12 +107,12 @@ impl Watching {
                     first => Err(format!("W3: {event:?} where {first:?} was due")),
                 }
             }
-            // What was missed is told by its outcome.
+            // What was missed is reported by its outcome.
             (State::Missing { next } | State::Once { next }, None) => {
                 let any = truth.changes[*next..].iter().any(|change| self.concerns(change));
                 any.then_some(()).ok_or_else(|| format!("W3: {event:?}, but nothing has changed"))
             }
-            // A one-shot watch on the same node has missed it; the gap is yet to be told.
+            // A one-shot watch on the same node has missed it; the gap is yet to be reported.
             (State::Always { next, .. }, None) => {
                 let missed = |change: &Change| *change.path == *event.path && self.concerns(change);
                 let any = truth.changes[*next..].iter().any(missed);
@@ -139,7 +139,7 @@ impl Watching {
         }
     }
 
-    /// The first change that a persistent watch has not been told.
+    /// The first change that a persistent watch has not received.
     fn due(&self, next: usize, end: usize, told: &[usize], truth: &Truth) -> Option<usize> {
         (next..end).find(|place| self.concerns(&truth.changes[*place]) && !told.contains(place))
     }
@@ -156,7 +156,7 @@ impl Watching {
         self.state = State::Always { next, told };
     }
 
-    /// Everything up to the state of `zxid` must have been told by now.
+    /// Everything up to the state of `zxid` must have been delivered by now.
     pub(crate) fn up_to(&mut self, zxid: Zxid, truth: &Truth) -> Result<(), String> {
         let end = truth.after(zxid);
         let (from, told): (usize, &[usize]) = match &self.state {
@@ -172,7 +172,7 @@ impl Watching {
         Ok(())
     }
 
-    /// It was armed again on a new connection, at the state of `zxid`, after the news were told.
+    /// It was armed again on a new connection, at the state of `zxid`, after the events were delivered.
     pub(crate) fn restored(&mut self, zxid: Zxid, truth: &Truth) -> Result<(), String> {
         self.is_lapsed = false;
         match self.state {
@@ -181,7 +181,7 @@ impl Watching {
                 self.skip_to(truth.after(zxid));
                 Ok(())
             }
-            // What happened in between is told to nobody; the gap is.
+            // What happened in between is not delivered; the gap is.
             State::Always { .. } => {
                 self.skip_to(truth.after(zxid));
                 Ok(())

@@ -38,7 +38,7 @@ pub(crate) enum Wish {
 }
 
 impl Wish {
-    /// For somebody who has so many watches, and so many persistent ones.
+    /// For a client with so many watches, and so many persistent ones.
     pub(crate) fn any(rng: &mut Rng, (watches, persistent): (usize, usize)) -> Self {
         let path = *rng.pick(&PATHS);
         let watch = watches < WATCHES_MAX.0 && rng.per_mille(400);

@@ -27,7 +27,7 @@ pub struct Setup {
 /// The longest session.
 const SESSION_MAX: Duration = Duration::from_secs(60);
 
-/// Who may do everything, by the password "secret".
+/// The identity that may do everything, by the password "secret".
 const SUPER_DIGEST: &str = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
 
 impl Setup {

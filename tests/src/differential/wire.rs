@@ -74,7 +74,7 @@ impl Wire for Tcp {
 
     fn write(&mut self, link: usize, bytes: &[u8]) {
         if let Some(stream) = &mut self.links[link] {
-            // A server that has closed the connection will say so to whoever reads.
+            // A server that has closed the connection will say so to the reader.
             let _ = stream.socket.write_all(bytes);
         }
     }
@@ -129,7 +129,7 @@ impl Stream {
     }
 }
 
-/// An ensemble in this process, under a clock that stands still unless it is told to go on.
+/// An ensemble in this process, under a clock that only moves when advanced.
 #[derive(Debug)]
 pub struct Memory {
     ensemble: Ensemble,

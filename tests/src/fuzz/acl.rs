@@ -1,4 +1,4 @@
-//! Access control: lists of who may do what, wherever they occur.
+//! Access control lists, wherever they occur.
 
 use std::io::{Write as _, sink};
 

@@ -90,7 +90,7 @@ impl<'a> Frame<'a> {
             Ok(body) => {
                 assert_eq!(skipped, Ok(()));
                 assert_eq!(skipper.offset(), reader.offset());
-                // Shown to nobody, and so without taking memory for it.
+                // Never shown, and so without taking memory for it.
                 write!(sink(), "{body:?}").expect("a sink takes everything");
                 serde_json::to_writer(sink(), &body).expect("what decodes can be shown");
                 let encoded = self.again.get_or_init(|| encode(&body));

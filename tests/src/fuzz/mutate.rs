@@ -97,7 +97,7 @@ mod tests {
     use crate::fuzz::TARGETS;
 
     #[test]
-    fn inputs_are_many_within_bounds_and_the_same_for_a_seed() {
+    fn inputs_are_bounded_and_reproducible() {
         let saved = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/saved"));
         for target in TARGETS {
             let inputs = |seed| {

@@ -40,7 +40,7 @@ struct Client {
     traffic: Traffic,
     is_greeted: bool,
     has_greeted: bool,
-    /// Whether it has sent bytes of which nobody keeps account.
+    /// Whether it has sent bytes that are not accounted for.
     is_wild: bool,
     seen: Zxid,
 }
@@ -184,7 +184,7 @@ impl World {
         }
     }
 
-    /// The members come together again, and everybody gets an answer; then everybody goes, and nothing
+    /// The members come together again, and all clients get an answer; then all leave, and nothing
     /// of them is left.
     fn end(&mut self) {
         for member in (0..self.ensemble.config().members).map(Member) {

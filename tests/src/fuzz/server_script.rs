@@ -43,7 +43,7 @@ const PATHS: [&str; 12] = [
 /// One thing that happens.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Somebody connects, in the place of whoever had this connection.
+    /// A client connects, in the place of the one that had this connection.
     Connect(usize, Member),
     HangUp(usize),
     /// A handshake: for a new session, or for the one of another connection.

@@ -7,7 +7,7 @@ use std::{
 
 use zk_proto::{
     ErrorCode, Time, Xid,
-    session::{OnLoss, Outcome, Over, State, WatchBy, WatchNotice},
+    session::{CloseReason, OnLoss, Outcome, State, WatchBy, WatchNotice},
 };
 
 use super::link::{Link, What};
@@ -63,12 +63,12 @@ pub(crate) struct Oracle {
     pub(crate) answered_zxids: BTreeSet<i64>,
     /// Sessions that may be shown to servers: 0, and those that a writable server has made.
     pub(crate) known_ids: BTreeSet<i64>,
-    /// Whether a server has said what nobody has kept account of: it may have been a transaction.
+    /// Whether a server has sent what is not accounted for: it may have been a transaction.
     pub(crate) is_lied_to: bool,
     /// Whether a server has said that it does not know what all requests ask for: others need not be sent.
     knows_nothing: bool,
     pub(crate) connected: bool,
-    pub(crate) over: Option<Over>,
+    pub(crate) over: Option<CloseReason>,
 }
 
 /// How far a connection is in what must come in order.
@@ -115,7 +115,7 @@ impl Oracle {
     }
 
     pub(crate) fn begun(&mut self, token: &str) {
-        // Nobody waits for the credentials of the configuration.
+        // No caller waits for the credentials of the configuration.
         if let Some(request) = self.requests.get_mut(token) {
             request.is_begun = true;
         }
@@ -161,7 +161,7 @@ impl Oracle {
                 assert!(may_be_sent, "{token} is sent again");
             }
             if let Some(xid) = frame.xid() {
-                // Some are lost with a connection that breaks before anybody has seen them.
+                // Some are lost with a connection that breaks before they were read.
                 let mut skipped =
                     std::iter::successors(Some(self.next_xid), |xid| Some(xid.next()));
                 assert!(skipped.by_ref().take(1000).any(|next| next == xid), "{xid} out of order");

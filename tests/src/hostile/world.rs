@@ -8,7 +8,8 @@ use zk_proto::{
     frame::RequestFrame,
     request::GetDataRequest,
     session::{
-        Config, LinkError, OnLoss, Outgoing, Output, Over, Patience, Session, State, WatchIntent,
+        CloseReason, Config, LinkError, OnLoss, Outgoing, Output, Patience, Session, State,
+        WatchIntent,
     },
 };
 
@@ -52,7 +53,7 @@ pub(crate) struct World {
     watches: BTreeMap<String, Watch>,
     tokens: usize,
     is_closing: bool,
-    /// Nobody is there any more.
+    /// The client is gone.
     is_ending: bool,
 }
 
@@ -216,7 +217,7 @@ impl World {
             self.session.elapsed(self.now);
             assert!(self.session.deadline().is_none_or(|next| next > self.now), "in the past");
             self.settle();
-            if self.oracle.over == Some(Over::Expired) {
+            if self.oracle.over == Some(CloseReason::Expired) {
                 let could_live = could_live.expect("only an established session expires");
                 let rounding = Duration::from_nanos(2);
                 assert!(self.now.after(rounding) >= could_live, "{} < {could_live}", self.now);
@@ -308,7 +309,7 @@ impl World {
         }
     }
 
-    /// Everybody goes away. All must come to an end, and in time.
+    /// All clients leave. All must come to an end, and in time.
     pub(crate) fn end(&mut self) {
         self.is_ending = true;
         if let Wire::Dialing = self.wire {

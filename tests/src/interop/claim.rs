@@ -49,7 +49,7 @@ impl FromStr for Party {
     }
 }
 
-/// What somebody has the lock for.
+/// What a contender has the lock for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
     /// To be alone.
@@ -81,7 +81,7 @@ impl Mode {
     }
 }
 
-/// Somebody who says that it has the lock.
+/// A contender that claims to have the lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The connection that says so: no two contenders share one.
@@ -92,7 +92,7 @@ pub struct Claim {
     pub mode: Mode,
     /// The fencing token.
     pub token: i64,
-    /// The lock's node. Its name has an id of the attempt in it, so that nobody else's has the same.
+    /// The lock's node. Its name has an id of the attempt in it, so that it is unique.
     pub node: String,
 }
 

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{differential::Chance, lines::LineConnection};
 
-/// What a contender is told. Those of other implementations are told the same, in this order.
+/// The arguments of a contender. Those of other implementations get the same, in this order.
 #[derive(Args, Clone, Debug)]
 pub struct Contend {
     /// Which recipe.
@@ -78,7 +78,7 @@ pub async fn contend(told: Contend) -> Result<(), String> {
     Ok(())
 }
 
-/// Whoever has started this process holds the other end of its input.
+/// The parent of this process holds the other end of its input.
 fn end_with_parent() {
     thread::spawn(|| {
         let mut input = [0];

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use super::claim::{Claim, Mode, Party};
 
-/// How many violations are told; all are counted.
+/// How many violations are reported; all are counted.
 const TOLD_MAX: usize = 20;
 
 /// Something that a lock should have prevented.
@@ -12,28 +12,28 @@ const TOLD_MAX: usize = 20;
 pub enum Violation {
     /// See the module.
     Overlap {
-        /// Who came.
+        /// The one that came.
         newcomer: Claim,
-        /// Who was inside.
+        /// The one that was inside.
         inside: Claim,
     },
     /// See the module.
     TooMany {
-        /// Who came.
+        /// The one that came.
         newcomer: Claim,
         /// How many were inside.
         inside: usize,
     },
     /// See the module.
     OutOfOrder {
-        /// Who came.
+        /// The one that came.
         newcomer: Claim,
         /// The largest token before.
         highest: i64,
     },
     /// See the module.
     JumpedIn {
-        /// Who went on.
+        /// The one that went on.
         party: Party,
         /// The node that it goes on with.
         node: String,
@@ -67,17 +67,17 @@ pub type Who = (Party, Mode);
 pub struct Counts {
     /// Visits.
     pub entered: BTreeMap<Who, u64>,
-    /// One visit after the other, of which at least one was alone: who, then who.
+    /// One visit after the other, of which at least one was alone: first party, second party.
     pub handed_over: BTreeMap<(Who, Who), u64>,
-    /// Visits that began beside one of another party: who was there, who came.
+    /// Visits that began beside one of another party: the one inside, the one that came.
     pub shared: BTreeMap<(Who, Who), u64>,
-    /// Those inside who were found to have lost their nodes when somebody else came.
+    /// Those inside that were found to have lost their nodes when another contender came.
     pub superseded: BTreeMap<Party, u64>,
-    /// What was refused, as somebody else had been there since.
+    /// What was refused, as another contender had been there since.
     pub refused: BTreeMap<Party, u64>,
     /// Downgrades of Curator's that jumped in.
     pub jumped_in: u64,
-    /// What contenders have told, by their own words.
+    /// What contenders have reported, by their own words.
     pub notes: BTreeMap<(Party, String), u64>,
     /// What should not have happened.
     pub violations: u64,
@@ -92,7 +92,7 @@ impl Counts {
         self.entered.iter().filter(|((who, _), _)| *who == party).map(|(_, count)| count).sum()
     }
 
-    /// How often anybody has entered.
+    /// How many visits there were.
     #[must_use]
     pub fn entered_in_all(&self) -> u64 {
         self.entered.values().sum()

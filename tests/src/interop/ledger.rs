@@ -1,17 +1,17 @@
-//! Who is inside, and what a lock should have prevented.
+//! Which contenders are inside, and what a lock should have prevented.
 //!
-//! What counts as a violation, precisely. Somebody is *inside* from the register's answer to its `enter`
-//! until its `leave`, or until somebody else is let in instead of it as its node is gone. Neither the end of its
+//! What counts as a violation, precisely. A contender is *inside* from the register's answer to its `enter`
+//! until its `leave`, or until another one is let in instead of it as its node is gone. Neither the end of its
 //! process nor that of its connection takes it out.
 //!
-//! * **Overlap**: somebody enters while somebody whom that excludes is inside *and still has its node* on the
+//! * **Overlap**: a contender enters while one that it excludes is inside *and still has its node* on the
 //!   servers, as they say after a `sync`. A holder without a node has lost its lock, whether it knows or not:
-//!   that is nobody's mistake. It is superseded, and all that it says later is refused by its token.
-//! * **Too many**: somebody enters while as many as there are permits are inside and still have their nodes.
-//! * **Out of order**: somebody enters with a smaller token than somebody who excludes it had before, and still
+//!   that is no violation. It is superseded, and all that it says later is refused by its token.
+//! * **Too many**: a contender enters while as many as there are permits are inside and still have their nodes.
+//! * **Out of order**: a contender enters with a smaller token than one that excludes it had before, and still
 //!   has its node: so that it was in front when the other one was granted. Without a node it is late, and
 //!   only refused.
-//! * **Jumped in**: somebody goes on reading, with a node that exists, where it has been superseded as a writer.
+//! * **Jumped in**: a contender goes on reading, with a node that exists, where it has been superseded as a writer.
 //!   Curator is known to do that (docs/interop.md says when): it is counted, and not held against the run.
 
 use std::collections::BTreeSet;
@@ -27,9 +27,9 @@ use super::{
 pub(super) struct Ledger {
     permits: usize,
     inside: Vec<Claim>,
-    /// Connections that are no more; whoever was inside may still be.
+    /// Closed connections; their contenders may still be inside.
     gone: BTreeSet<u64>,
-    /// The largest token of anybody, and of anybody who was alone.
+    /// The largest token of all, and of all that were alone.
     highest: i64,
     highest_alone: i64,
     last: Option<Who>,
@@ -37,7 +37,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// A book of a lock with so many permits for those who want a lease.
+    /// A ledger of a lock with so many permits for contenders for a lease.
     #[must_use]
     pub(super) fn new(permits: usize) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Ledger {
         self.counts = Counts { violations, told, ..Counts::default() };
     }
 
-    /// Which nodes the servers have to be asked for before somebody can [enter](Self::enter).
+    /// Which nodes the servers have to be asked for before a contender can [enter](Self::enter).
     #[must_use]
     pub(super) fn nodes_in_question(&self, newcomer: &Claim) -> Vec<String> {
         let stale = self.is_stale(newcomer).then_some(newcomer);
@@ -76,9 +76,9 @@ impl Ledger {
         stale.into_iter().chain(opposed).map(|claim| claim.node.clone()).collect()
     }
 
-    /// Somebody begins to use the resource, while the nodes `there` still exist of those in question.
+    /// A contender begins to use the resource, while the nodes `there` still exist of those in question.
     pub(super) fn enter(&mut self, newcomer: Claim, there: &BTreeSet<String>) -> Answer {
-        // Whoever comes again is not there any more from the last time.
+        // A contender that comes again is not there any more from the last time.
         self.inside.retain(|inside| inside.connection != newcomer.connection);
         if self.is_stale(&newcomer) {
             *self.counts.refused.entry(newcomer.party).or_default() += 1;
@@ -110,7 +110,7 @@ impl Ledger {
         Answer::Ok
     }
 
-    /// Somebody stops using the resource.
+    /// A contender stops using the resource.
     pub(super) fn leave(&mut self, connection: u64, party: Party) -> Answer {
         let before = self.inside.len();
         self.inside.retain(|inside| inside.connection != connection);
@@ -161,14 +161,14 @@ impl Ledger {
         *self.counts.notes.entry((party, word)).or_default() += 1;
     }
 
-    /// Nothing more will come from there. Whoever was inside remains so.
+    /// Nothing more will come from there. A contender that was inside remains so.
     pub(super) fn disconnected(&mut self, connection: u64) {
         if self.inside.iter().any(|claim| claim.connection == connection) {
             self.gone.insert(connection);
         }
     }
 
-    /// Whether somebody has been there since who would not have been let in in front of this one.
+    /// Whether a contender has been there since that would not have been let in in front of this one.
     fn is_stale(&self, newcomer: &Claim) -> bool {
         match newcomer.mode {
             Mode::Alone => newcomer.token <= self.highest,
@@ -249,7 +249,7 @@ mod tests {
 
     /// The lock is not free before its node is gone, whatever became of the process.
     #[test]
-    fn a_holder_whose_process_is_gone_still_excludes_others_as_long_as_its_node_is_there() {
+    fn dead_process_excludes_until_node_is_gone() {
         let mut ledger = Ledger::new(1);
         enter(&mut ledger, claim(1, Mode::Alone, 5));
         ledger.disconnected(1);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_whose_node_is_gone_is_superseded_and_refused_from_then_on() {
+    fn holder_without_node_is_superseded() {
         let mut ledger = Ledger::new(1);
         enter(&mut ledger, claim(1, Mode::Alone, 5));
         assert_eq!(enter_alone(&mut ledger, claim(2, Mode::Alone, 6)), Answer::Ok);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_smaller_token_whose_node_is_there_was_passed_over() {
+    fn smaller_token_with_live_node_is_reported() {
         let mut ledger = Ledger::new(1);
         enter(&mut ledger, claim(1, Mode::Alone, 5));
         ledger.leave(1, Party::Ours);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_share_in_any_order_and_leases_up_to_their_number() {
+    fn readers_and_permits_share_within_limits() {
         let mut ledger = Ledger::new(2);
         for (connection, token) in [(1, 6), (2, 5), (3, 7)] {
             assert_eq!(enter(&mut ledger, claim(connection, Mode::Read, token)), Answer::Ok);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_that_goes_on_as_a_reader_lets_readers_in_and_keeps_writers_out() {
+    fn downgraded_writer_admits_readers_only() {
         let mut ledger = Ledger::new(1);
         enter(&mut ledger, claim(1, Mode::Alone, 5));
         assert_eq!(ledger.downgrade(1, Party::Ours), Answer::Ok);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_that_was_let_in_between_two_nodes_of_a_downgrade_is_noticed() {
+    fn writer_admitted_in_downgrade_is_reported() {
         let mut ledger = Ledger::new(1);
         enter(&mut ledger, claim(1, Mode::Alone, 5));
         ledger.downgrade(1, Party::Ours);

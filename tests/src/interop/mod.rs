@@ -2,11 +2,11 @@
 //!
 //! | module | concern |
 //! |---|---|
-//! | `claim` | who has the lock, and what for |
+//! | `claim` | the holder, and what it holds the lock for |
 //! | `request` | what contenders say to the register |
-//! | `ledger` | who is inside, and what counts as a violation |
+//! | `ledger` | which contenders are inside, and what counts as a violation |
 //! | `counts` | what has happened, and what should not have |
-//! | `register` | the ledger over loopback, and whom it asks for the truth |
+//! | `register` | the ledger over loopback, and the servers that it asks for the truth |
 //! | `contender` | a process of ours |
 //! | `foreign` | the others: how they are fetched |
 //! | `process` | starting, stopping and killing any of them |

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// A contender's process, which is killed when this is dropped.
 ///
 /// If this process is killed itself, the contender finds the end of its input, and ends. One that is stopped at that
-/// time is woken by the kernel, which does that for process groups that nobody looks after any more.
+/// time is woken by the kernel, which does that for orphaned process groups.
 #[derive(Debug)]
 pub struct Process {
     child: Child,

@@ -27,7 +27,7 @@ use crate::lines::{LineConnection, LineServer};
 /// Of the session that asks for the truth.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long nobody may come before it is looked again whether somebody is there.
+/// How long no contender may come before the register checks whether one is there.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A ledger that contenders talk to over loopback.
@@ -40,8 +40,8 @@ pub struct Register {
 
 #[derive(Debug)]
 struct Desk {
-    /// One request at a time, also while the servers are asked about it: nobody leaves meanwhile, and so
-    /// nobody releases a lock whose node is being looked for.
+    /// One request at a time, also while the servers are asked about it: no contender leaves meanwhile, and so
+    /// none releases a lock whose node is being looked for.
     book: Mutex<Book>,
     entered: Notify,
     connections: AtomicU64,
@@ -53,18 +53,18 @@ struct Book {
     ledger: Ledger,
     witness: Witness,
     pace: Pace,
-    /// The names of those who are connected.
+    /// The names of the connected contenders.
     names: BTreeMap<u64, String>,
 }
 
-/// How long nobody came.
+/// How long no contender came.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     last: Instant,
     longest: Pause,
 }
 
-/// A time in which nobody was granted the lock.
+/// A time in which no contender was granted the lock.
 #[derive(Clone, Copy, Debug)]
 pub struct Pause {
     /// Since when.
@@ -90,7 +90,7 @@ impl Pace {
     }
 }
 
-/// Who asks the servers whose nodes are still there.
+/// The client that asks the servers whose nodes are still there.
 #[derive(Debug)]
 struct Witness {
     servers: String,
@@ -98,7 +98,7 @@ struct Witness {
 }
 
 impl Register {
-    /// Opens a register of a lock on these servers, with so many permits for those who want a lease.
+    /// Opens a register of a lock on these servers, with so many permits for contenders for a lease.
     ///
     /// # Errors
     /// There is no free port.
@@ -143,17 +143,17 @@ impl Register {
         book.pace = Pace::new();
     }
 
-    /// The longest time in which nobody came, since counting began.
+    /// The longest time in which no contender came, since counting began.
     pub async fn longest_pause(&self) -> Pause {
         self.desk.book.lock().await.pace.longest()
     }
 
-    /// From now on contenders are told to end when they come.
+    /// From now on contenders are stopped when they come.
     pub fn end(&self) {
         self.desk.ending.store(true, Ordering::SeqCst);
     }
 
-    /// Waits until one of those who are wanted is inside, and does something to it while it cannot leave. It
+    /// Waits until one of the given contenders is inside, and does something to it while it cannot leave. It
     /// goes by the name that it has given.
     pub async fn to_somebody_inside<T>(
         &self,

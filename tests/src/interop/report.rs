@@ -17,7 +17,7 @@ pub struct Report {
     pub version: String,
     /// How long, since every party had had the lock once.
     pub time: Duration,
-    /// The longest time in which nobody was granted it.
+    /// The longest time without a grant of it.
     pub longest_pause: Duration,
     /// What went wrong shortly before that, and while it lasted.
     pub before_pause: Vec<Fault>,
@@ -29,7 +29,7 @@ pub struct Report {
     pub faults: BTreeMap<Fault, u64>,
     /// Processes that ended when they should not, or did not when they should, with what they say.
     pub stuck: Vec<String>,
-    /// Nodes that are still there though everybody has gone.
+    /// Nodes that are still there though all contenders have gone.
     pub left_behind: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ pub struct Demands {
     pub entered_min: u64,
     /// Visits of each party, in percent of all.
     pub share_min: f64,
-    /// How long it may take until somebody is granted it. Who dies in the queue holds it up for a session.
+    /// How long it may take until a grant of it. A contender that dies in the queue holds it up for a session.
     pub pause_max: Duration,
 }
 
@@ -57,7 +57,7 @@ impl Report {
         let unseen = options.scenario.unseen(&options.parties, counts);
         failures.extend(unseen.into_iter().map(|pair| format!("never seen: {pair}")));
         let entered = counts.entered_in_all();
-        // That nobody is granted anything without a quorum is as it should be.
+        // That nothing is granted without a quorum is as it should be.
         let pause = self.longest_pause.saturating_sub(self.outage_during_pause);
         if pause > demands.pause_max {
             failures.push(format!("nobody was granted it for {pause:?} with a quorum"));

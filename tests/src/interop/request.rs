@@ -7,7 +7,7 @@ use super::claim::{Mode, Party};
 /// What a contender says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Request {
-    /// Who it is: the first thing on a connection.
+    /// The contender's identity: the first thing on a connection.
     Hello {
         /// Whose program.
         party: Party,
@@ -88,7 +88,7 @@ impl FromStr for Request {
 pub(super) enum Answer {
     /// So be it.
     Ok,
-    /// Whoever asks has lost its lock already, and somebody else has been there since.
+    /// This contender has lost its lock already, and another one has been there since.
     Refused,
     /// The run is over: release the lock, and end.
     End,

@@ -69,7 +69,7 @@ pub enum Error {
     Servers(zk_testkit::real::Error),
     /// A party has never had the lock.
     Absent {
-        /// Who.
+        /// The party.
         party: Party,
         /// The end of what its processes have written.
         last_words: String,

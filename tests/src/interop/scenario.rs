@@ -35,7 +35,7 @@ impl Scenario {
         }
     }
 
-    /// Who takes part.
+    /// The participants.
     #[must_use]
     pub const fn parties(self) -> &'static [Party] {
         match self {
@@ -53,7 +53,7 @@ impl Scenario {
         }
     }
 
-    /// The nodes that have no children when nobody is there.
+    /// The nodes that have no children when no contender is there.
     #[must_use]
     pub fn queues(self, path: &str) -> Vec<String> {
         match self {

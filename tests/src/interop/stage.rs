@@ -27,10 +27,10 @@ use crate::{
 /// How often what others do is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Until everybody has been there once: JVMs start slowly on a busy machine.
+/// Until all have been there once: JVMs start slowly on a busy machine.
 const WARM_UP_LIMIT: Duration = Duration::from_secs(120);
 
-/// Until everybody has had a last turn and is gone. Those who died in the queue take a session each.
+/// Until all have had a last turn and are gone. Those that died in the queue take a session each.
 const END_LIMIT: Duration = Duration::from_secs(60);
 
 /// Where a run takes place: a register, and processes behind proxies.
@@ -219,7 +219,7 @@ impl<'a> Stage<'a> {
             match timeout(session * 2, self.register.to_somebody_inside(|_| true, &mut hurt)).await
             {
                 Ok(victim) => victim?,
-                // Nobody comes.
+                // No contender comes.
                 Err(_) => return Ok(()),
             }
         };
@@ -254,7 +254,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Nobody ends without having been told to.
+    /// No contender ends without an order.
     fn look_for_crashes(&mut self) -> Result<(), Error> {
         for victim in 0..self.slots.len() {
             if let Some(status) = self.slots[victim].process.ended()? {
@@ -265,7 +265,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Lets everybody have a last turn and end; returns who did not, and notes what is left on the servers.
+    /// Lets all have a last turn and end; returns which did not, and notes what is left on the servers.
     pub(super) async fn end(&mut self) -> Result<Vec<String>, Error> {
         self.restore()?;
         self.register.end();

@@ -36,7 +36,7 @@ pub async fn pass(time: Duration) {
     sleep_until(Instant::now() + time).await;
 }
 
-/// Who is connected: what goes wrong goes wrong for one of them.
+/// The connected clients: what goes wrong goes wrong for one of them.
 pub type Name = &'static str;
 
 /// Decides about each request that reaches the server.
@@ -56,7 +56,7 @@ struct Shared {
 struct State {
     ensemble: Ensemble,
     lanes: BTreeMap<Conn, Lane>,
-    /// Who cannot connect, and until when if that will end by itself.
+    /// Clients that cannot connect, and until when if that will end by itself.
     refused: BTreeMap<Name, Option<Instant>>,
     /// Whose bytes stay where they are.
     held: watch::Sender<Vec<Name>>,
@@ -87,7 +87,7 @@ impl Network {
         Connector { network: self.clone(), name }
     }
 
-    /// Has somebody decide about all requests from now on.
+    /// Installs a function that decides about all requests from now on.
     pub fn direct(&self, director: impl FnMut(Name, OpCode) -> Fate + Send + 'static) {
         self.state().director = Some(Box::new(director));
     }

@@ -9,7 +9,7 @@ use super::Counts;
 /// Seeds from which on a run has to have met everything.
 pub const SEEDS_FOR_ALL: u64 = 1000;
 
-/// How often each class of faults has to have hit somebody by then.
+/// How often each class of faults has to have hit a client by then.
 const HITS_MIN: u64 = 10;
 
 /// Virtual milliseconds from on which clients have to have gone through everything: ten minutes for each.
@@ -153,7 +153,7 @@ fn must_happen() -> impl Iterator<Item = (&'static str, u64)> {
 /// Whether a class can meet a state at all.
 const fn can_be(class: Fault, doing: Doing) -> bool {
     match class {
-        // These meet whoever dials, and who is idle does not.
+        // These meet dialing clients, and idle ones do not dial.
         Fault::Refuse | Fault::SynHole | Fault::Silent | Fault::Unresolved | Fault::Disown => {
             !matches!(doing, Doing::Idle)
         }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_that_was_rare_is_named_and_not_enough() {
+    fn rare_fault_class_is_reported() {
         let (mut fired, counts) = full();
         fired.0.insert(Fault::Reset, [0, HITS_MIN - 1, 0, 0, 0, 0]);
         fired.0.remove(&Fault::Late);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_that_is_empty_is_named_and_no_failure() {
+    fn empty_cell_is_reported_and_tolerated() {
         let (mut fired, counts) = full();
         fired.0.insert(Fault::Storm, [0, 90, 90, 90, 90, 90]);
         fired.0.insert(Fault::Refuse, [90, 0, 90, 90, 90, 90]);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_happened_is_named_and_not_enough_in_a_long_run() {
+    fn missing_event_in_a_long_run_is_reported() {
         let (fired, mut counts) = full();
         counts.insert("sessions lost", 0);
         counts.remove("crashes");

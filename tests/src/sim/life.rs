@@ -120,7 +120,7 @@ async fn spend(seat: &mut Seat, rng: &mut Rng, client: Client) -> Option<Credent
             () = pass(lifetime) => false,
         };
         if !is_over {
-            // Nobody leaves while it is watched who comes back.
+            // A client that comes back does not leave while it is watched.
             let _ = phase.wait_for(|phase| *phase != Phase::Converge).await;
         }
     };

@@ -131,7 +131,7 @@ impl Options {
             schedule
         };
         let lease = if calm {
-            // Where requests are counted there are none that nobody has asked for.
+            // Where requests are counted there are none that were not submitted.
             Lease::Connection
         } else {
             let shortest = session_timeouts.iter().copied().min().unwrap_or_default();
@@ -244,7 +244,7 @@ fn night(schedule: &mut Schedule, stage: &Stage, rng: &mut Rng) {
     schedule.0.sort_by_key(|incident| incident.at);
 }
 
-/// All members are behind the leader for a while, and connections break: whoever comes back to another
+/// All members are behind the leader for a while, and connections break: a client that comes back to another
 /// member is shown less than it has done.
 fn behind(schedule: &mut Schedule, stage: &Stage, rng: &mut Rng) {
     let from = rng.within(stage.from, stage.until);
@@ -262,7 +262,7 @@ fn behind(schedule: &mut Schedule, stage: &Stage, rng: &mut Rng) {
     schedule.0.sort_by_key(|incident| incident.at);
 }
 
-/// Everybody's session expires at the same moment.
+/// All sessions expire at the same moment.
 fn expire_all(schedule: &mut Schedule, stage: &Stage, at: u64) {
     let fault = Fault::Expire;
     let target = Target::All;

@@ -7,13 +7,13 @@ use super::Options;
 pub enum Recipe {
     /// The exclusive lock, with its tickets.
     Lock,
-    /// The exclusive lock whose waiters watch everybody, beside exclusive locks.
+    /// The exclusive lock whose waiters watch all others, beside exclusive locks.
     HerdLock,
     /// The lock without a queue.
     SimpleLock,
     /// The read/write lock.
     RwLock,
-    /// The semaphore, with as many permits as everybody says.
+    /// The semaphore, with as many permits as all clients say.
     Semaphore,
     /// The semaphore, with as many permits as a node says.
     CountedSemaphore,
@@ -29,7 +29,7 @@ pub enum Recipe {
     Barrier,
     /// Waiting for each other.
     DoubleBarrier,
-    /// Who is there.
+    /// Group membership.
     Group,
     /// A node that comes back.
     PersistentNode,
@@ -45,7 +45,7 @@ pub(crate) struct Site {
 /// Queues that a multi-lock's clients choose from.
 pub(crate) const QUEUES: usize = 3;
 
-/// Permits of semaphores whose number nobody writes down.
+/// Permits of semaphores whose number is not written to a node.
 pub(crate) const PERMITS: u32 = 2;
 
 /// How many meet at a double barrier.
@@ -100,7 +100,7 @@ impl Site {
         format!("{}{}", self.recipe.folder(), self.number)
     }
 
-    /// Where those who wait have nodes, one behind the other; `None` if they have no order.
+    /// Where waiters have nodes, one behind the other; `None` if they have no order.
     pub(crate) fn queue(self) -> Option<String> {
         match self.recipe {
             Recipe::SimpleLock

@@ -24,7 +24,7 @@ const WORLD: Process = Process(0);
 /// How often the world looks after its clients, in milliseconds.
 const STEP: u64 = 50;
 
-/// Milliseconds between two looks at who is connected: longer than it takes to begin a session.
+/// Milliseconds between two looks at the connections: longer than it takes to begin a session.
 const LOOK_AGAIN: u64 = 5_000;
 
 /// Runs a simulation to its end.
@@ -177,7 +177,7 @@ impl World {
         });
     }
 
-    /// Lets time pass, and starts again whoever was killed.
+    /// Lets time pass, and starts killed clients again.
     async fn until(&mut self, end: u64) {
         loop {
             let crashed = self.cluster.state().take_crashed();
@@ -230,12 +230,12 @@ impl World {
         bench.check_kept();
     }
 
-    /// Everybody finishes what was begun. Returns whether that has worked.
+    /// All clients finish what was begun. Returns whether that has worked.
     async fn drain(&mut self) -> bool {
         let waiters = self.judge.bench().waiters() as u64;
         let each = self.options.hold_max + 500 + 8 * self.options.latency.1;
         let timeout = self.options.longest_timeout();
-        // And those who hold something now.
+        // And clients that hold something now.
         let latest = self.cluster.now() + 30_000 + 2 * timeout + (waiters + 1) * each;
         loop {
             let drained = self.judge.bench().promises.drained.len();
@@ -253,7 +253,7 @@ impl World {
         }
     }
 
-    /// Everybody leaves, and nothing must be left.
+    /// All clients leave, and nothing must be left.
     async fn close(&mut self) {
         self.until(self.cluster.now() + 3_000).await;
         self.judge.at(self.cluster.now()).check_swept();

@@ -128,7 +128,7 @@ impl Cost {
         cost
     }
 
-    /// Adds what went over one connection. Whoever is told of a node that is gone, and neither asks for
+    /// Adds what went over one connection. A client that is notified of a node that is gone, and neither asks for
     /// anything nor is answered before it releases the lock, was granted it by that.
     fn add(&mut self, frames: &[&Frame]) {
         let mut own: Option<&str> = None;

@@ -1,5 +1,5 @@
 //! Holders on a member that is cut off from its leader, which gives their locks away: none may believe in what
-//! somebody else has been granted.
+//! the grants of others.
 
 use std::{
     error::Error,
@@ -134,7 +134,7 @@ async fn round(ensemble: &Ensemble, options: Options) -> Result<Vec<Belief>, Box
         changes.spawn(change(next, path, guard, zk.session()));
     }
     for number in 0..options.holders {
-        // Its holder, and whoever is to have it next.
+        // Its holder, and the one that is to have it next.
         while stage.children(&format!("{STAGE}/{number}")).await?.0.len() < 2 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -161,10 +161,10 @@ async fn change(zk: Client, path: String, former: Arc<Guard>, session: Session) 
         Status::Lost(_) => None,
         _ => Some(session.lease_left()),
     };
-    // Whoever comes next is not asked about.
+    // The one that comes next is not asked about.
     drop(guard.release().await);
     Some(belief)
 }
 
-/// For how long somebody would go on believing to have a lock, if at all.
+/// For how long a client would go on believing to have a lock, if at all.
 type Belief = Option<Duration>;

@@ -57,7 +57,7 @@ pub struct Options {
     /// Over how many sessions, in turn.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least(1))]
     pub sessions: usize,
-    /// Whether each also watches the one behind whom its predecessor waits.
+    /// Whether each also watches the node that its predecessor watches.
     #[arg(long)]
     pub look_ahead: bool,
     /// The server.
@@ -95,7 +95,7 @@ pub async fn run(options: Options) -> Result<Report, Box<dyn Error>> {
     let listing = names.iter().fold(LISTING_FRAME, |all, name| all + 4 + name.len());
     report.figure("a listing of all, bytes", listing);
 
-    // Of whom each session hears is settled before the first release.
+    // Which events each session receives is settled before the first release.
     let expected = Notifications::expected(&queue.sessions, look_ahead);
     timeout(PATIENCE, watched(&server, expected.own + expected.of_others)).await??;
     let heard_before = metric(&server, NOTIFICATIONS).await?;
@@ -109,9 +109,9 @@ pub async fn run(options: Options) -> Result<Report, Box<dyn Error>> {
     }
     let tokens = queue.served();
     report.figure("grants", tokens.len());
-    report.expect(tokens.len() == waiters, || "somebody was not served".to_owned());
+    report.expect(tokens.len() == waiters, || "a waiter was not granted".to_owned());
     let in_order = tokens.is_sorted_by(|one, next| one < next);
-    report.expect(in_order, || "somebody was served out of turn".to_owned());
+    report.expect(in_order, || "a waiter was granted out of turn".to_owned());
 
     let heard = metric(&server, NOTIFICATIONS).await? - heard_before;
     report.figure("notifications", heard);
@@ -126,12 +126,12 @@ pub async fn run(options: Options) -> Result<Report, Box<dyn Error>> {
     Ok(report)
 }
 
-/// Those who wait, each in a task of its own.
+/// The waiters, each in a task of its own.
 struct Queue {
     waiting: JoinSet<Result<(), String>>,
     /// Of those in the queue, the first holder included, in their order.
     sessions: Vec<usize>,
-    /// The tokens of those who have been served.
+    /// The tokens of granted waiters.
     served: Arc<Mutex<Vec<i64>>>,
 }
 
@@ -168,7 +168,7 @@ impl Queue {
             }
         }
         for zk in clients {
-            // Answered behind everything that was asked to be told of.
+            // Answered behind every watch that was requested.
             zk.sync("/").await?;
         }
         // The first holder is of the first session.
@@ -184,7 +184,7 @@ impl Queue {
         Ok(())
     }
 
-    /// The tokens of those who have been served, in this order.
+    /// The tokens of granted waiters, in this order.
     fn served(&self) -> Vec<i64> {
         self.served.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -211,7 +211,7 @@ impl Waiter {
         let mut wait = pin!(ticket.wait());
         let mut early = None;
         poll_fn(|cx| {
-            // It asks now for what it will be told of.
+            // It now requests what it will be notified of.
             if let std::task::Poll::Ready(guard) = wait.as_mut().poll(cx) {
                 early = Some(guard);
             }
@@ -230,13 +230,13 @@ impl Waiter {
     }
 }
 
-/// How often somebody hears of the end of a node.
+/// How often a client hears of the end of a node.
 #[derive(Debug)]
 struct Notifications {
     /// Holders, whose watch on their own node fires as they release it: they have waited for long, the first one has
     /// held for long.
     own: u64,
-    /// Everybody else.
+    /// All others.
     of_others: u64,
 }
 

@@ -12,7 +12,7 @@ use crate::{duration, naming::NamingArgs};
 ///
 /// Waits for the exclusive lock on PATH, runs COMMAND, and releases the lock
 /// when it ends; then exits as COMMAND did. Locks are granted in the order of
-/// asking, and shared with everybody who uses Curator's InterProcessMutex, or a
+/// asking, and shared with all users of Curator's InterProcessMutex, or of a
 /// lock compatible with it, on the same path. With --shared or --write it is a
 /// side of a read/write lock (Curator's InterProcessReadWriteLock), with
 /// --semaphore one of N permits (Curator's InterProcessSemaphoreV2).
@@ -25,9 +25,9 @@ use crate::{duration, naming::NamingArgs};
 ///   ZK_LOCK_PATH   the path of the lock's node.
 ///
 /// Should the lock be lost meanwhile (session expired, servers out of reach for
-/// the session timeout, node deleted by somebody), COMMAND gets a SIGTERM, and a
+/// the session timeout, node deleted by another client), COMMAND gets a SIGTERM, and a
 /// SIGKILL if it has not ended after the grace period. With --margin, that
-/// happens before anybody else can have the lock.
+/// happens before another process can have the lock.
 ///
 /// INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to COMMAND. Before it runs,
 /// they end the wait, and nothing stays behind in the queue. (A signal that was
@@ -53,11 +53,11 @@ pub(crate) struct LockArgs {
     #[arg(long, value_name = "D", value_parser = duration::seconds, conflicts_with = "try_once")]
     pub(crate) timeout: Option<Duration>,
 
-    /// Give up at once if somebody has the lock, or waits for it
+    /// Give up at once if the lock is held or waited for
     #[arg(long = "try")]
     pub(crate) try_once: bool,
 
-    /// Hold it together with all others who only read, and with nobody who writes
+    /// Hold it together with all others who only read, and without any writer
     #[arg(long, group = "side")]
     pub(crate) shared: bool,
 
@@ -88,7 +88,7 @@ pub(crate) struct LockArgs {
 #[cfg(unix)]
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct JobArgs {
-    /// End COMMAND, as for a lost lock, if somebody asks for the lock back (zk revoke, or Curator's Revoker)
+    /// End COMMAND, as for a lost lock, if the lock is requested back (zk revoke, or Curator's Revoker)
     #[arg(long)]
     pub(crate) revocable: bool,
 
@@ -96,7 +96,7 @@ pub(crate) struct JobArgs {
     #[arg(long, value_name = "D", value_parser = duration::seconds, default_value = "5s")]
     pub(crate) grace: Duration,
 
-    /// End COMMAND this long before the lock can be somebody else's, if servers are not heard of: at most
+    /// End COMMAND this long before the lock can be granted to another, if servers are not heard of: at most
     /// a quarter of the session timeout
     #[arg(long, value_name = "D", value_parser = duration::seconds, default_value = "0s")]
     pub(crate) margin: Duration,
@@ -106,12 +106,12 @@ pub(crate) struct JobArgs {
 ///
 /// Stands for the election on PATH, waits until it has stood for longest, runs
 /// COMMAND, and resigns when that ends; then exits as COMMAND did. While it waits,
-/// standard error is told who leads. Candidates are those of Curator's LeaderLatch
+/// the leader is printed to standard error. Candidates are those of Curator's LeaderLatch
 /// on the same path (of kazoo's Election with --mode kazoo).
 ///
 /// Environment, signals and losses are as for `zk lock`.
 ///
-/// Without COMMAND it does not stand: it prints a line whenever somebody else
+/// Without COMMAND it does not stand: it prints a line whenever another one
 /// leads, or the leader says something else, until a signal ends it.
 #[cfg(unix)]
 #[derive(Debug, ClapArgs)]
@@ -124,7 +124,7 @@ pub(crate) struct ElectArgs {
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 
-    /// What others are told about this candidate [default: host and process]
+    /// What others see of this candidate [default: host and process]
     #[arg(long, value_name = "TEXT", requires = "command")]
     pub(crate) data: Option<String>,
 
@@ -147,7 +147,7 @@ pub(crate) struct ElectArgs {
 pub(crate) struct ContenderArgs {
     /// The lock's path
     pub(crate) path: ZkPath,
-    /// Whom: its token, as `zk holders` shows it
+    /// The contender: its token, as `zk holders` shows it
     #[arg(value_parser = clap::value_parser!(i64).range(1..))]
     pub(crate) token: i64,
     #[command(flatten)]

@@ -167,7 +167,7 @@ pub(crate) enum Operation {
 /// Show who may do what with a node, or say who may
 ///
 /// Entries are SCHEME:ID:PERMISSIONS, the permissions being letters of cdrwa: create and delete children, read,
-/// write, administer. Such as auth::cdrwa (whoever sets it), world:anyone:r, digest:ann:HASH=:rw, ip:10.0.0.0/8:r.
+/// write, administer. Such as auth::cdrwa (the creator), world:anyone:r, digest:ann:HASH=:rw, ip:10.0.0.0/8:r.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct AclArgs {
     /// Only if the list has this version now
@@ -205,7 +205,7 @@ pub(crate) struct WatchArgs {
 ///
 /// One line of JSON for each node, parents first: its path from there, its data as text or in base 64, and with
 /// --acl who may do what. Ephemeral nodes are left out, as they belong to a session. Nodes are read one after the
-/// other: the file is no picture of any one moment if somebody writes meanwhile.
+/// other: the file is no picture of any one moment if nodes are written meanwhile.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ExportArgs {
     /// With access control lists

@@ -12,7 +12,7 @@ use crate::duration;
 ///
 /// One line for each server of the connection string, asked by itself: what it is (leader, follower, alone),
 /// how many transactions it is behind the leader, how fast it answers, and what it has to do. Asked by the
-/// four-letter word srvr, which servers answer unless told not to; over plain connections only.
+/// four-letter word srvr, which servers answer unless configured not to; over plain connections only.
 ///
 /// Exits with 0 if all of them serve, and one of them leads or is alone; with 1 if not.
 #[derive(Debug, ClapArgs)]

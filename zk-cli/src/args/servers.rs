@@ -66,7 +66,7 @@ pub(crate) struct ServeArgs {
     /// Port to listen on; 0 for any free one. Further members take the ports behind it
     #[arg(long, short, value_name = "N", default_value_t = 2181)]
     pub(crate) port: u16,
-    /// Address to listen on. Whoever can reach it can read and write everything
+    /// Address to listen on. Every process that can reach it can read and write everything
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
     pub(crate) listen: IpAddr,
     /// Members of an ensemble that listen side by side

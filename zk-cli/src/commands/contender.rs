@@ -1,4 +1,4 @@
-//! `zk revoke` and `zk evict`: asking somebody for a lock, and taking it away.
+//! `zk revoke` and `zk evict`: asking a holder for a lock, and taking it away.
 
 use serde::Serialize;
 use zk_locks::{Contender, Queue};
@@ -57,7 +57,7 @@ async fn act(
     match done {
         true => Ok(Exit::Done),
         false => {
-            Err(Failure::new(Exit::No, format_args!("{path}: nobody there with token {token}")))
+            Err(Failure::new(Exit::No, format_args!("{path}: no contender with token {token}")))
         }
     }
 }

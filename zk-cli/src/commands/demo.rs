@@ -114,7 +114,7 @@ fn title(args: &DemoArgs, server: &str) -> String {
     title
 }
 
-/// Standard error may be closed: then nobody wants to know.
+/// Standard error may be closed: then there is no reader.
 fn eprint(text: &str) {
     let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
 }

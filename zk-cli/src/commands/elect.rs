@@ -87,7 +87,7 @@ fn text(path: &str, leader: Option<&Told>) -> String {
             let data = printable(data);
             format!("{path}: {data} leads, token {token}, session {session}, {}", printable(node))
         }
-        None => format!("{path}: nobody leads"),
+        None => format!("{path}: no leader"),
     }
 }
 

@@ -53,7 +53,7 @@ async fn export(
 ) -> Result<(usize, Left), Failure> {
     let top = &*args.path;
     let mut paths = vec![top.to_owned()];
-    // What servers keep of themselves is nobody's to import.
+    // What servers keep of themselves is not to be imported.
     let is_own = |path: &String| !(top == "/" && tree::is_reserved(path));
     paths.extend(tree::below(client, top).await?.into_iter().filter(is_own));
     let bar = render::progress(paths.len());

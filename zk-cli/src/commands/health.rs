@@ -30,7 +30,7 @@ struct Server {
     server: String,
     #[serde(flatten)]
     answer: Answer,
-    /// How many transactions it is behind the leader; `None` if that is not to be told.
+    /// How many transactions it is behind the leader; `None` if that is unknown.
     behind: Option<i64>,
 }
 
@@ -54,7 +54,7 @@ enum Answer {
 struct Standing {
     mode: String,
     zxid: i64,
-    // The rest is not asked for by anybody but people, and servers of other makes leave some of it out.
+    // The rest is of interest to people only, and servers of other makes leave some of it out.
     version: Option<String>,
     nodes: Option<u64>,
     connections: Option<u64>,
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ensemble_is_healthy_if_all_serve_and_one_leads() {
+    fn healthy_means_all_serve_and_one_leads() {
         let one = 1 << 32;
         let leader = || serving("leader", one + 9);
         assert_eq!(judge([leader(), serving("follower", one + 7)]), (true, [Some(0), Some(2)]));

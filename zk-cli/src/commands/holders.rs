@@ -1,4 +1,4 @@
-//! `zk holders`: who has a lock, and who waits for it.
+//! `zk holders`: a lock's holders and waiters.
 
 use std::time::SystemTime;
 
@@ -53,7 +53,7 @@ pub(crate) async fn run(args: HoldersArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Whoever holds something at the path or waits for it, whatever kind of lock that is.
+/// All holders and waiters at the path, whatever kind of lock that is.
 async fn queue(client: &Client, path: &str) -> Result<Vec<Entry>, ReadError> {
     let now = SystemTime::now();
     match SimpleLock::new(client, path).holder().await? {
@@ -146,7 +146,7 @@ fn permit(node: String, data: &[u8], stat: &Stat, now: SystemTime) -> Entry {
     }
 }
 
-/// How many, from the front, hold the lock: one, or all readers that nobody else is in front of.
+/// How many, from the front, hold the lock: one, or all readers without another contender in front of them.
 fn holding(kinds: impl Iterator<Item = Kind>) -> usize {
     let mut kinds = kinds.peekable();
     match kinds.peek() {
@@ -169,7 +169,7 @@ fn name(kind: Kind) -> &'static str {
 
 fn text(path: &str, queue: &[Entry]) -> String {
     if queue.is_empty() {
-        return format!("{path}: nobody holds it, nobody waits\n");
+        return format!("{path}: no holder, no waiters\n");
     }
     let mut table = Table::new([
         ("", Lean::Right),
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_holds_an_exclusive_lock_and_all_leading_readers_hold_a_shared_one() {
+    fn holders_are_the_first_or_leading_readers() {
         use Kind::{Exclusive, Read, Unknown, Write};
         for (kinds, held) in [
             (&[][..], 0),

@@ -49,7 +49,7 @@ pub(crate) async fn run(args: LockArgs) -> Result<Exit, Failure> {
 
 enum Acquired {
     Yes(Box<Guard>),
-    /// Somebody else has it, or waits for it.
+    /// Another contender has it, or waits for it.
     Taken,
     /// By a signal.
     Interrupted(Signal),

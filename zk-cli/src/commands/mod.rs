@@ -54,15 +54,15 @@ pub(crate) enum Command {
     #[cfg(unix)]
     Elect(ElectArgs),
     Holders(HoldersArgs),
-    /// Ask somebody to give a lock back
+    /// Ask a holder to give a lock back
     ///
     /// Whether it does is up to the holder: `zk lock --revocable` does, and so do Curator's revocable locks
     /// and programs that wait for `Guard::revoked`.
     Revoke(ContenderArgs),
-    /// Take somebody's place in the queue of a lock away, or the lock
+    /// Take a contender's place in the queue of a lock away, or the lock
     ///
-    /// For those who cannot give it back. They may go on for a while without knowing: what the lock protects is
-    /// safe from them only if it checks tokens. The token sees to it that nobody else is met.
+    /// For holders that cannot give it back. They may go on for a while without knowing: what the lock protects is
+    /// safe from them only if it checks tokens. The token ensures that no other contender is met.
     Evict(ContenderArgs),
     Ls(LsArgs),
     Get(GetArgs),

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_by_its_line() {
+    fn errors_name_their_line() {
         for (text, message) in [
             ("create /a 'x", "f:1: a quotation does not end"),
             ("\nfly /a", "f:2: unrecognized subcommand 'fly'"),

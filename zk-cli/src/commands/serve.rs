@@ -19,7 +19,7 @@ use crate::{
 };
 
 pub(crate) async fn run(args: ServeArgs) -> Result<Exit, Failure> {
-    // Before anybody can know that it runs: a signal must find us listening for it.
+    // Before its address is printed: a signal must find us listening for it.
     let listen = |kind| signal(kind).map_err(Failure::local("signals"));
     let (mut interrupt, mut terminate) =
         (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
@@ -54,7 +54,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, Failure> {
             _ = terminate.recv() => return Ok(Exit::Done),
             order = order => match order {
                 Some(order) => render::bytes(obey(&listening, &order).as_bytes())?,
-                // Whoever gave orders has left; clients may go on.
+                // The process that gave orders has left; clients may go on.
                 None => orders = None,
             },
         }

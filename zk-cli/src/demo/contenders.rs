@@ -1,4 +1,4 @@
-//! Those who want the lock: each with a session of its own.
+//! The contenders for the lock: each with a session of its own.
 
 use std::{
     sync::Arc,

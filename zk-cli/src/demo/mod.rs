@@ -3,8 +3,8 @@
 //! | module | concern |
 //! |---|---|
 //! | `stage` | a server, a proxy in front of it that counts, and a referee beside it |
-//! | `contenders` | those who want the lock |
-//! | `register` | what the lock protects; it believes nobody |
+//! | `contenders` | the contenders for the lock |
+//! | `register` | what the lock protects; it trusts no visitor |
 //! | `progress` | what is seen while it runs |
 //! | `timeline` | who held the lock when, as text |
 //! | `verdict` | what the evidence amounts to |

@@ -28,7 +28,7 @@ impl Progress {
         Self { expected, granted: AtomicUsize::new(0), bar }
     }
 
-    /// Somebody has got the lock.
+    /// A contender has got the lock.
     pub(crate) fn granted(&self, visitor: &Visitor, now: Duration) {
         let number = self.granted.fetch_add(1, Ordering::Relaxed) + 1;
         let Visitor { contender, token, asked, .. } = *visitor;
@@ -39,7 +39,7 @@ impl Progress {
             }
             None => {
                 let (at, waited) = (now.as_secs_f64(), now.saturating_sub(asked).as_secs_f64());
-                // Without standard error there is nobody to be told.
+                // Without standard error there is no reader.
                 let _ = writeln!(
                     io::stderr(),
                     "{at:8.3}s  {number:>4}/{}  contender {contender:<4}  token {token:<12}  waited {waited:.3}s",

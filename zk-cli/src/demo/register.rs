@@ -1,6 +1,6 @@
-//! What the lock protects: a register that believes nobody.
+//! What the lock protects: a register that trusts no visitor.
 //!
-//! It is told who comes in and who goes out, and by which token. It does not ask the lock service: what it
+//! It sees each visitor come in and go out, and its token. It does not ask the lock service: what it
 //! sees is what a resource sees that is protected by the lock.
 
 use std::{
@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-/// Somebody who comes with a fencing token.
+/// A visitor that comes with a fencing token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Visitor {
     /// Number of the contender, from 1.
@@ -42,9 +42,9 @@ pub(crate) struct StaleToken {
 /// Two were in the register at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Overlap {
-    /// Who was in it.
+    /// The one that was in it.
     pub(crate) inside: Visitor,
-    /// Who came in addition.
+    /// The one that came in addition.
     pub(crate) intruder: Visitor,
 }
 
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn visitors_one_after_the_other_are_no_overlap() {
+    fn consecutive_visits_do_not_overlap() {
         let register = Register::default();
         for (contender, token) in [(1, 10), (2, 20), (1, 30)] {
             register.enter(visitor(contender, token), at(0)).unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_enters_while_another_is_inside_is_recorded_as_an_overlap() {
+    fn concurrent_visits_are_an_overlap() {
         let register = Register::default();
         register.enter(visitor(1, 10), at(0)).unwrap();
         register.enter(visitor(2, 20), at(1)).unwrap();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_smaller_than_one_seen_before_is_refused_even_when_nobody_is_inside() {
+    fn smaller_token_is_refused_when_unoccupied() {
         let register = Register::default();
         register.enter(visitor(1, 20), at(0)).unwrap();
         register.leave(visitor(1, 20), at(1));

@@ -134,7 +134,7 @@ impl Stage {
     pub(crate) async fn clear(self) -> Result<(), Failure> {
         for path in &self.made {
             match self.referee.delete(path).await {
-                // Orphans have been reported; somebody else may use an upper level by now; and a
+                // Orphans have been reported; another client may use an upper level by now; and a
                 // container may have been removed already.
                 Ok(()) | Err(WriteError::Rejected(Rejection::NotEmpty | Rejection::NoNode)) => {}
                 Err(error) => return Err(Failure::write(path)(error)),

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 use super::register::Visit;
 
-/// What fits a terminal that nobody has made wider.
+/// What fits a terminal of the default width.
 const WIDTH: usize = 80;
 
 /// Rows that are shown at most: contenders beyond that are only counted.
@@ -22,7 +22,7 @@ const HOLDING: char = '█';
 pub(crate) fn timeline(visits: &[Visit]) -> String {
     let end = visits.iter().map(|visit| visit.left.unwrap_or(visit.entered)).max();
     let Some(end) = end.filter(|end| !end.is_zero()) else {
-        return String::from("nobody has held the lock\n");
+        return String::from("the lock was never held\n");
     };
     let rows = rows(visits);
     let mut text = header(end);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn no_column_shows_two_holders_of_visits_that_do_not_overlap() {
+    fn disjoint_visits_never_share_a_column() {
         let visits: Vec<_> =
             (0..50).map(|i| visit(i, 0, 33 * i as u64 + 2, 33 * i as u64 + 33)).collect();
         let bars = bars(&visits);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overlap_is_seen_and_so_is_a_hold_of_no_time_at_all() {
+    fn overlaps_and_empty_holds_are_visible() {
         let bars = bars(&[visit(1, 0, 0, 100), visit(2, 0, 50, 50)]);
         let middle = |bar: &String| bar.chars().nth(BAR_WIDTH / 2);
         assert_eq!(bars.iter().map(middle).collect::<Vec<_>>(), [Some(HOLDING); 2]);
@@ -145,6 +145,6 @@ mod tests {
 
     #[test]
     fn without_visits_it_says_so() {
-        assert_eq!(timeline(&[]), "nobody has held the lock\n");
+        assert_eq!(timeline(&[]), "the lock was never held\n");
     }
 }

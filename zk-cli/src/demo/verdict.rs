@@ -183,7 +183,7 @@ fn millis(time: &Duration) -> f64 {
     round(time.as_secs_f64() * 1e3)
 }
 
-/// Three decimals: nobody needs more, and JSON would print them all.
+/// Three decimals: more are not needed, and JSON would print them all.
 fn round(number: f64) -> f64 {
     (number * 1e3).round() / 1e3
 }
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_violations_passes_with_its_numbers() {
+    fn run_without_violations_passes() {
         let verdict = Verdict::of(&good());
         assert!(verdict.passed && verdict.in_order, "{verdict:?}");
         assert_eq!(verdict.exit().code(), 0);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_contender_that_fails_or_never_leaves_fails_the_run() {
+    fn failed_or_stuck_contender_fails_the_run() {
         let failures = vec!["contender 2, round 1: not acquired in time".to_owned()];
         fails(&Evidence { failures, ..good() }, "contender 2");
         let mut evidence = good();

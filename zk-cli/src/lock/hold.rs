@@ -65,7 +65,7 @@ impl Terms<'_> {
                 let why = format!("{path}: {lost}, before the command has ended");
                 return Err(Failure::new(Exit::LockLost, why));
             }
-            Ended::MustEnd(Loss::Revoked) => ("asked for by somebody else".to_owned(), *grace),
+            Ended::MustEnd(Loss::Revoked) => ("requested by another client".to_owned(), *grace),
             Ended::MustEnd(Loss::Lost(lost)) => (lost.to_string(), *grace),
             // All of the time that is left, and no more.
             Ended::MustEnd(Loss::Near) => {
@@ -92,7 +92,7 @@ enum Loss {
     Lost(Lost),
     /// The margin has been reached.
     Near,
-    /// Somebody has asked for the lock back.
+    /// The lock was requested back.
     Revoked,
 }
 
@@ -135,7 +135,7 @@ async fn attend(
     loop {
         tokio::select! {
             biased;
-            // First: whoever has been stopped for long must not do anything else.
+            // First: a process that has been stopped for long must not do anything else.
             loss = &mut loss => return Ok(Ended::MustEnd(loss)),
             status = job.ended() => return Ok(Ended::ByItself(status?)),
             signal = signals.next() => match signal {

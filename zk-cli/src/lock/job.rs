@@ -24,7 +24,7 @@ const GONE_POLL: Duration = Duration::from_millis(10);
 /// A group of its own is the rule: so all of it can be signalled, and nothing but it. But a process in the
 /// background of a terminal cannot read from that, and does not hear its Ctrl-C. So if we are in a
 /// terminal's foreground ourselves, the command stays in our group. Making its own group the terminal's
-/// foreground one, as shells do, would keep Ctrl-C from everybody else: from the script that runs us, say.
+/// foreground one, as shells do, would keep Ctrl-C from all others: from the script that runs us, say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
     Own,
@@ -69,7 +69,7 @@ impl Job {
         };
         let child = command.spawn().map_err(failed)?;
         let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-        let pid = pid.expect("a child that nobody has waited for has a process id");
+        let pid = pid.expect("a child that was not waited for has a process id");
         Ok(Self { child, pid, group })
     }
 
@@ -88,12 +88,12 @@ impl Job {
         self.signal(signal);
     }
 
-    /// Signals all of the command that can be told apart from others.
+    /// Signals all of the command that can be distinguished from others.
     pub(crate) fn signal(&self, signal: Signal) {
-        // It fails if there is nobody to be signalled any more, which is found out by waiting.
+        // It fails if there is no process left to signal, which is found out by waiting.
         let _ = match self.group {
             Group::Own => kill_process_group(self.pid, signal),
-            // Its number may be somebody else's once it has been waited for.
+            // Its number may be another process's once it has been waited for.
             Group::Ours if self.child.id().is_some() => kill_process(self.pid, signal),
             Group::Ours => Ok(()),
         };
@@ -117,7 +117,7 @@ impl Job {
         }
     }
 
-    /// Whether processes are left in the command's group. In our group they cannot be told from others.
+    /// Whether processes are left in the command's group. In our group they cannot be distinguished from others.
     ///
     /// A group's number stays taken as long as it has members, and is not given out again at once
     /// afterwards.

@@ -15,12 +15,12 @@ pub(crate) const FOR_THE_COMMAND: &[Signal] =
 /// The shell's job control, by which we would stop without the command if it is in a group of its own.
 pub(crate) const JOB_CONTROL: &[Signal] = &[Signal::TSTP, Signal::CONT];
 
-/// Catches signals from when it is told to, for the rest of the process's life.
+/// Catches signals from the call on, for the rest of the process's life.
 #[derive(Debug, Default)]
 pub(crate) struct Signals(Vec<(Signal, unix::Signal)>);
 
 impl Signals {
-    /// Catches these too, but for those that are being ignored: whoever has started us with `nohup`, or as
+    /// Catches these too, but for those that are being ignored: a parent that has started us with `nohup`, or as
     /// a background job of a script, does not want us to hear them, nor the command.
     pub(crate) fn catch(&mut self, signals: &[Signal]) -> Result<(), Failure> {
         let ignored = ignored();
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_set_of_ignored_signals_is_read_bit_by_bit() {
+    fn ignored_signals_are_parsed_bit_by_bit() {
         let set = ignored_in("Name:\tzk\nSigBlk:\tffffffffffffffff\nSigIgn:\t0000000000001003\n");
         let set = set.unwrap();
         assert!(contains(set, Signal::HUP) && contains(set, Signal::INT));

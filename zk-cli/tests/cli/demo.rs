@@ -3,7 +3,7 @@
 use crate::support::{World, run, zk};
 
 #[tokio::test]
-async fn fifty_contenders_take_the_lock_in_turn_on_a_server_of_their_own() {
+async fn demo_runs_fifty_contenders_on_own_server() {
     let ended =
         run(zk("127.0.0.1:1").args(["demo", "--contenders", "50", "--hold", "5", "--json"])).await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -33,7 +33,7 @@ async fn fifty_contenders_take_the_lock_in_turn_on_a_server_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_running_server_is_used_and_left_as_it_was() {
+async fn demo_leaves_a_running_server_unchanged() {
     let world = World::new().await;
     let server = world.server.connect_string();
     let args = ["demo", "--server", &server, "--contenders", "3", "--rounds", "4", "--hold", "0"];
@@ -46,7 +46,7 @@ async fn a_running_server_is_used_and_left_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_lock_that_somebody_uses_is_no_place_for_a_demo() {
+async fn demo_refuses_a_lock_in_use() {
     let world = World::new().await;
     world.run(["create", "--parents", "/used/by-somebody"]).await.ok();
     let server = world.server.connect_string();
@@ -57,7 +57,7 @@ async fn a_lock_that_somebody_uses_is_no_place_for_a_demo() {
 }
 
 #[tokio::test]
-async fn without_any_zookeeper_the_demo_says_what_to_install() {
+async fn demo_without_server_names_the_package() {
     let empty = tempfile::tempdir().unwrap();
     let mut command = zk("");
     command

@@ -22,7 +22,7 @@ const ROWS: [(&[&str], &[&str]); 9] = [
     (&["health", "--timeout"], &[]),
 ];
 
-/// Those that go on for as long as they are told to, or until they are stopped.
+/// Those that run for the given time, or until they are stopped.
 const LASTING: [[&str; 2]; 2] = [["serve", "--tick"], ["demo", "--hold"]];
 
 /// Those of all commands that go to a server.
@@ -53,7 +53,7 @@ async fn every_option_with_a_duration_is_tried() {
 }
 
 #[tokio::test]
-async fn durations_of_any_length_are_served_or_refused() {
+async fn any_duration_works_or_is_refused() {
     let world = World::new().await;
     for length in LENGTHS {
         for (before, behind) in ROWS {
@@ -70,7 +70,7 @@ async fn durations_of_any_length_are_served_or_refused() {
 }
 
 #[tokio::test]
-async fn what_lasts_for_any_time_begins_and_can_be_stopped() {
+async fn long_running_commands_start_and_stop() {
     for length in &LENGTHS[..4] {
         for [command, option] in LASTING {
             let port: &[&str] = if command == "serve" { &["--port", "0"] } else { &[] };

@@ -12,7 +12,7 @@ fn elect(world: &World, args: &[&str], script: &str) -> Running {
 }
 
 #[tokio::test]
-async fn commands_run_one_after_the_other_each_while_its_candidate_leads() {
+async fn commands_run_one_by_one_while_leading() {
     let world = World::new().await;
     let script = "echo $ZK_LOCK_TOKEN; read -r go; exit 7";
     let mut first = elect(&world, &["--data", "first"], script);
@@ -37,7 +37,7 @@ async fn commands_run_one_after_the_other_each_while_its_candidate_leads() {
 }
 
 #[tokio::test]
-async fn a_command_whose_lead_is_taken_away_is_ended() {
+async fn command_ends_when_leadership_is_lost() {
     let world = World::new().await;
     let mut leader = elect(&world, &[], "echo $ZK_LOCK_TOKEN; sleep 1000");
     let token = leader.line().await;
@@ -61,12 +61,12 @@ async fn a_signal_while_standing_is_standing_down() {
 }
 
 #[tokio::test]
-async fn without_a_command_every_change_of_leaders_is_a_line() {
+async fn without_command_leaders_are_printed() {
     let world = World::new().await;
     let election = Election::new(&world.client, "/e");
     let mut text = Running::start(world.zk().args(["elect", "/e"]));
     let mut json = Running::start(world.zk().args(["elect", "--json", "/e"]));
-    assert_eq!(text.line().await, "/e: nobody leads");
+    assert_eq!(text.line().await, "/e: no leader");
     assert_eq!(json.line().await, r#"{"path":"/e","leader":null}"#);
     let lead = election.campaign(b"one\x1b").await.unwrap();
     let line = text.line().await;
@@ -77,7 +77,7 @@ async fn without_a_command_every_change_of_leaders_is_a_line() {
     lead.proclaim(b"two").await.unwrap();
     assert!(text.line().await.starts_with("/e: two leads"));
     lead.resign().await.unwrap();
-    assert_eq!(text.line().await, "/e: nobody leads");
+    assert_eq!(text.line().await, "/e: no leader");
     text.signal(Signal::INT);
     assert_eq!(text.ended().await.code, Some(130));
     json.signal(Signal::TERM);

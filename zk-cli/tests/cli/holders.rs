@@ -5,7 +5,7 @@ use zk_locks::{CohortLock, Election, RwLock, Semaphore, SimpleLock, zk_client::C
 use crate::support::World;
 
 #[tokio::test]
-async fn a_lock_that_nobody_has_ever_asked_for_has_an_empty_queue() {
+async fn unused_lock_has_an_empty_queue() {
     let world = World::new().await;
     let text = world.run(["holders", "/none"]).await.ok();
     assert_eq!(text, "/none: nobody holds it, nobody waits\n");
@@ -14,7 +14,7 @@ async fn a_lock_that_nobody_has_ever_asked_for_has_an_empty_queue() {
 }
 
 #[tokio::test]
-async fn the_holder_comes_first_and_those_who_wait_follow_in_their_order() {
+async fn holder_is_listed_first_then_waiters() {
     let world = World::new().await;
     let mut held = world.lock(&["--description", "the holder"], "/l", "echo ready; read -r go");
     held.line().await;

@@ -4,11 +4,11 @@ use zk_testkit::proxy::Proxy;
 
 use crate::support::{Running, World, run, zk};
 
-/// Says its token, and goes on when it is told to.
+/// Prints its token, and goes on at a line of input.
 const HOLD: &str = "echo $ZK_LOCK_TOKEN; read -r go; exit 0";
 
 #[tokio::test]
-async fn the_command_runs_under_the_lock_and_learns_its_token_and_its_node() {
+async fn command_gets_token_and_node_of_the_lock() {
     let world = World::new().await;
     let script = "echo $ZK_LOCK_TOKEN; echo $ZK_LOCK_PATH; read -r go; echo $go";
     let mut held = world.lock(&["--description", "tester"], "/l", script);
@@ -42,7 +42,7 @@ async fn the_commands_end_is_passed_on() {
 }
 
 #[tokio::test]
-async fn the_second_command_starts_when_the_first_has_ended_and_with_a_larger_token() {
+async fn second_command_waits_for_larger_token() {
     let world = World::new().await;
     let mut first = world.lock(&[], "/l", HOLD);
     let first_token: i64 = first.line().await.parse().unwrap();
@@ -58,7 +58,7 @@ async fn the_second_command_starts_when_the_first_has_ended_and_with_a_larger_to
 
 /// Making a directory is atomic: two commands at once would fail one of them.
 #[tokio::test]
-async fn commands_of_many_processes_never_run_at_once() {
+async fn commands_of_many_processes_exclude() {
     let world = World::new().await;
     let dir = tempfile::tempdir().unwrap();
     let script = format!("cd {} && mkdir inside && echo in && rmdir inside", dir.path().display());
@@ -69,7 +69,7 @@ async fn commands_of_many_processes_never_run_at_once() {
 }
 
 #[tokio::test]
-async fn a_try_gives_up_at_once_if_the_lock_is_held_and_runs_the_command_if_not() {
+async fn try_fails_when_held_and_runs_when_free() {
     let world = World::new().await;
     let mut held = world.lock(&[], "/l", HOLD);
     held.line().await;
@@ -82,7 +82,7 @@ async fn a_try_gives_up_at_once_if_the_lock_is_held_and_runs_the_command_if_not(
 }
 
 #[tokio::test]
-async fn a_wait_that_takes_too_long_ends_with_a_code_of_its_own_and_leaves_no_node() {
+async fn timed_out_wait_has_own_code_and_no_node() {
     let world = World::new().await;
     let mut held = world.lock(&[], "/l", HOLD);
     held.line().await;
@@ -94,7 +94,7 @@ async fn a_wait_that_takes_too_long_ends_with_a_code_of_its_own_and_leaves_no_no
 }
 
 #[tokio::test]
-async fn a_lock_whose_node_somebody_deletes_ends_all_processes_of_the_command() {
+async fn node_deletion_ends_all_child_processes() {
     let world = World::new().await;
     // The process in the background has the output open too, so it is waited for below.
     let mut held = world.lock(&[], "/l", "sleep 1000 & echo $ZK_LOCK_PATH; wait");
@@ -106,7 +106,7 @@ async fn a_lock_whose_node_somebody_deletes_ends_all_processes_of_the_command() 
 }
 
 #[tokio::test]
-async fn a_command_that_ignores_its_request_to_end_is_killed_after_the_time_of_grace() {
+async fn command_ignoring_sigterm_is_killed() {
     let world = World::new().await;
     let script = "trap '' TERM; echo $ZK_LOCK_PATH; while :; do sleep 0.05; done";
     let mut held = world.lock(&["--grace", "200ms"], "/l", script);
@@ -116,7 +116,7 @@ async fn a_command_that_ignores_its_request_to_end_is_killed_after_the_time_of_g
 }
 
 #[tokio::test]
-async fn a_command_has_its_time_of_grace_to_clean_up() {
+async fn command_may_clean_up_during_grace() {
     let world = World::new().await;
     let script =
         "trap 'echo cleaned up; exit 0' TERM; echo $ZK_LOCK_PATH; while :; do sleep 0.05; done";
@@ -128,7 +128,7 @@ async fn a_command_has_its_time_of_grace_to_clean_up() {
 }
 
 #[tokio::test]
-async fn a_holder_that_is_cut_off_ends_its_command_and_the_next_one_gets_the_lock() {
+async fn partitioned_holder_ends_its_command() {
     let world = World::new().await;
     let proxy = Proxy::start(world.server.addr()).await.unwrap();
     let mut command = zk(&proxy.connect_string());
@@ -149,7 +149,7 @@ async fn a_holder_that_is_cut_off_ends_its_command_and_the_next_one_gets_the_loc
 /// The first command leaves a mark when it ends, and the second one looks for it when it begins: no clock
 /// is asked.
 #[tokio::test]
-async fn with_a_margin_the_command_has_ended_before_the_next_one_gets_the_lock() {
+async fn margin_ends_command_before_next_grant() {
     let world = World::new().await;
     let proxy = Proxy::start(world.server.addr()).await.unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -184,7 +184,7 @@ async fn with_a_margin_the_command_has_ended_before_the_next_one_gets_the_lock()
 }
 
 #[tokio::test]
-async fn a_margin_that_servers_could_not_keep_up_with_is_refused() {
+async fn margin_too_large_for_timeout_is_refused() {
     let world = World::new().await;
     let args =
         ["lock", "--session-timeout", "4s", "--margin", "1001ms", "/l", "--", "echo", "mine"];
@@ -194,7 +194,7 @@ async fn a_margin_that_servers_could_not_keep_up_with_is_refused() {
 }
 
 #[tokio::test]
-async fn without_a_server_there_is_a_code_for_that_and_the_command_does_not_run() {
+async fn without_server_the_command_does_not_run() {
     let mut command = zk("127.0.0.1:1");
     command.args(["lock", "--timeout", "300ms", "/l", "--", "echo", "mine"]);
     let ended = run(&mut command).await;
@@ -203,7 +203,7 @@ async fn without_a_server_there_is_a_code_for_that_and_the_command_does_not_run(
 }
 
 #[tokio::test]
-async fn a_holder_whose_server_is_gone_when_it_is_done_still_passes_on_the_code() {
+async fn exit_code_survives_loss_of_the_server() {
     let world = World::new().await;
     let mut held = world.lock(&[], "/l", "echo ready; read -r go; exit 5");
     held.line().await;
@@ -216,7 +216,7 @@ async fn a_holder_whose_server_is_gone_when_it_is_done_still_passes_on_the_code(
 
 /// What the connection string ends in is part of what is missing.
 #[tokio::test]
-async fn a_chroot_that_is_missing_is_created_with_the_lock() {
+async fn missing_chroot_is_created_with_the_lock() {
     let world = World::new().await;
     let chroot = format!("{}/none/of/this", world.server.connect_string());
     let ended = run(zk(&chroot).args(["lock", "/l", "--", "sh", "-c", "echo $ZK_LOCK_PATH"])).await;

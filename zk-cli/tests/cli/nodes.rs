@@ -12,7 +12,7 @@ use zk_testkit::{
 use crate::support::{Running, World, run, zk};
 
 #[tokio::test]
-async fn a_node_is_created_read_written_listed_and_deleted() {
+async fn node_commands_create_read_write_delete() {
     let world = World::new().await;
     assert_eq!(world.run(["create", "/a", "one"]).await.ok(), "/a\n");
     assert_eq!(world.run(["get", "/a"]).await.ok(), "one");
@@ -43,7 +43,7 @@ async fn every_command_speaks_json() {
 }
 
 #[tokio::test]
-async fn data_may_be_any_bytes_and_come_from_standard_input() {
+async fn data_may_be_binary_and_come_from_stdin() {
     let world = World::new().await;
     let mut create = world.zk();
     create.args(["create", "--json", "/a", "-"]);
@@ -89,7 +89,7 @@ async fn servers_before_3_5_are_served_too() {
 }
 
 #[tokio::test]
-async fn a_long_listing_and_a_stat_tell_whose_an_ephemeral_node_is() {
+async fn long_listing_and_stat_show_the_owner() {
     let world = World::new().await;
     let ephemeral = world.client.create("/e", b"12345").mode(CreateMode::Ephemeral);
     let created = ephemeral.await.unwrap();
@@ -105,7 +105,7 @@ async fn a_long_listing_and_a_stat_tell_whose_an_ephemeral_node_is() {
 }
 
 #[tokio::test]
-async fn a_no_is_told_with_its_path_and_exits_with_1() {
+async fn rejection_names_path_and_exits_with_1() {
     let world = World::new().await;
     world.run(["create", "--parents", "/a/b"]).await.ok();
     for (args, message) in [
@@ -127,7 +127,7 @@ async fn a_no_is_told_with_its_path_and_exits_with_1() {
 }
 
 #[tokio::test]
-async fn a_write_whose_answer_is_lost_has_a_code_of_its_own() {
+async fn write_in_doubt_has_its_own_exit_code() {
     let world = World::new().await;
     world.run(["create", "/a", "one"]).await.ok();
     let proxy = Proxy::start(world.server.addr()).await.unwrap();
@@ -150,12 +150,12 @@ async fn paths_are_relative_to_the_chroot() {
 }
 
 #[tokio::test]
-async fn a_reader_that_has_seen_enough_is_no_failure() {
+async fn closed_output_pipe_is_no_failure() {
     let world = World::new().await;
     for i in 0..2_000 {
         drop(world.client.create(&format!("/{i:0>60}"), b"").submit());
     }
-    world.client.settle().await.unwrap();
+    world.client.resolve_in_doubt().await.unwrap();
     // The pipe holds less than the listing, and `true` reads none of it.
     let script = "{ \"$0\" ls /; echo \"exit $?\" >&2; } | true";
     let mut command = tokio::process::Command::new("sh");
@@ -166,7 +166,7 @@ async fn a_reader_that_has_seen_enough_is_no_failure() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn output_that_cannot_be_written_is_a_failure_of_its_own() {
+async fn unwritable_output_has_its_own_exit_code() {
     let world = World::new().await;
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let status = world.zk().args(["ls", "/"]).stdout(full).stderr(Stdio::null()).status().await;
@@ -174,7 +174,7 @@ async fn output_that_cannot_be_written_is_a_failure_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_command_line_that_makes_no_sense_exits_with_2() {
+async fn invalid_command_line_exits_with_2() {
     for args in [
         &["lock", "/l"][..],
         &["lock", "--try", "--timeout", "1", "/l", "--", "true"],
@@ -193,7 +193,7 @@ async fn a_command_line_that_makes_no_sense_exits_with_2() {
 }
 
 #[tokio::test]
-async fn an_invalid_path_is_refused_before_a_server_is_looked_for() {
+async fn invalid_path_fails_before_connecting() {
     for args in
         [&["get", "no/slash"][..], &["lock", "no/slash", "--", "true"], &["stat", "no/slash"]]
     {

@@ -5,7 +5,7 @@ use crate::support::World;
 const HOLD: &str = "echo $ZK_LOCK_TOKEN; read -r go; exit 0";
 
 #[tokio::test]
-async fn those_who_share_a_lock_hold_it_together_and_who_writes_holds_it_alone() {
+async fn shared_holders_coexist_writers_exclude() {
     let world = World::new().await;
     let mut one = world.lock(&["--shared"], "/l", HOLD);
     let mut other = world.lock(&["--shared"], "/l", HOLD);
@@ -28,7 +28,7 @@ async fn those_who_share_a_lock_hold_it_together_and_who_writes_holds_it_alone()
 }
 
 #[tokio::test]
-async fn so_many_hold_a_semaphore_as_it_has_permits() {
+async fn semaphore_has_as_many_holders_as_permits() {
     let world = World::new().await;
     let mut one = world.lock(&["--semaphore", "2"], "/s", HOLD);
     let mut other = world.lock(&["--semaphore", "2"], "/s", HOLD);
@@ -45,7 +45,7 @@ async fn so_many_hold_a_semaphore_as_it_has_permits() {
 }
 
 #[tokio::test]
-async fn nodes_have_the_names_of_whom_one_wants_to_share_with() {
+async fn node_names_follow_the_chosen_mode() {
     let world = World::new().await;
     for (mode, end) in
         [("kazoo", "__lock__"), ("go", "-lock-"), ("recipe", "-"), ("curator", "-lock-")]
@@ -80,7 +80,7 @@ async fn nodes_have_the_names_of_whom_one_wants_to_share_with() {
 }
 
 #[tokio::test]
-async fn a_command_whose_lock_is_asked_for_is_ended_if_it_is_revocable() {
+async fn revocation_ends_a_revocable_command() {
     let world = World::new().await;
     let mut held = world.lock(&["--revocable"], "/l", "echo $ZK_LOCK_TOKEN; sleep 1000");
     let token = held.line().await;
@@ -88,13 +88,13 @@ async fn a_command_whose_lock_is_asked_for_is_ended_if_it_is_revocable() {
     assert_eq!(json["done"], true);
     let ended = held.ended().await;
     assert_eq!(ended.code, Some(123), "{ended:?}");
-    assert!(ended.stderr.contains("asked for by somebody else"), "{ended:?}");
+    assert!(ended.stderr.contains("requested by another client"), "{ended:?}");
     let gone = world.run(["revoke", "/l", &token]).await;
     assert_eq!(gone.code, Some(1), "{gone:?}");
 }
 
 #[tokio::test]
-async fn a_lock_is_broken_under_the_token_of_its_holder_alone() {
+async fn eviction_needs_the_holders_token() {
     let world = World::new().await;
     let mut held = world.lock(&[], "/l", "echo $ZK_LOCK_TOKEN; sleep 1000");
     let token: i64 = held.line().await.parse().unwrap();

@@ -12,7 +12,7 @@ use zk_testkit::{
 use crate::support::{run, zk};
 
 #[tokio::test]
-async fn servers_are_trusted_by_their_authority_and_shown_a_certificate() {
+async fn tls_trusts_ca_and_shows_a_certificate() {
     let authority = Authority::new("ours");
     let certificate = authority.server(&["localhost"]);
     let builder = Server::builder().release(Release::V3_9);
@@ -47,7 +47,7 @@ async fn servers_are_trusted_by_their_authority_and_shown_a_certificate() {
 }
 
 #[tokio::test]
-async fn passwords_come_from_files_or_from_the_environment() {
+async fn passwords_come_from_files_or_environment() {
     let module = "org.apache.zookeeper.server.auth.DigestLoginModule required";
     let builder = Server::builder()
         .release(Release::V3_9)
@@ -80,7 +80,7 @@ async fn passwords_come_from_files_or_from_the_environment() {
 
 #[cfg(feature = "sasl-gssapi")]
 #[tokio::test]
-async fn kerberos_says_who_the_command_is() {
+async fn kerberos_identifies_the_command() {
     use zk_testkit::real::Kdc;
     let kdc = Kdc::start().await.unwrap();
     let service = kdc.service("zookeeper/localhost").await.unwrap();

@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use crate::support::{Running, run, zk};
 
 #[tokio::test]
-async fn a_server_says_where_it_listens_serves_and_keeps_nothing() {
+async fn serve_prints_address_and_keeps_nothing() {
     for _ in 0..2 {
         let mut serve = Running::start(zk("").args(["serve", "--port", "0"]));
         let addr = serve.line().await;
@@ -24,7 +24,7 @@ async fn a_server_says_where_it_listens_serves_and_keeps_nothing() {
 }
 
 #[tokio::test]
-async fn members_of_an_ensemble_show_the_same_nodes() {
+async fn ensemble_members_show_the_same_nodes() {
     let mut serve = Running::start(zk("").args(["serve", "--port", "0", "--members", "3"]));
     let addrs = serve.line().await;
     let members: Vec<_> = addrs.split(',').collect();
@@ -38,7 +38,7 @@ async fn members_of_an_ensemble_show_the_same_nodes() {
 }
 
 #[tokio::test]
-async fn members_can_be_stopped_and_started_from_standard_input() {
+async fn members_are_stopped_and_started_by_stdin() {
     let args = ["serve", "--port", "0", "--members", "3", "--control"];
     let mut serve = Running::start(zk("").args(args));
     let addrs = serve.line().await;
@@ -63,7 +63,7 @@ async fn members_can_be_stopped_and_started_from_standard_input() {
 }
 
 #[tokio::test]
-async fn only_releases_that_can_be_imitated_are_offered() {
+async fn only_supported_releases_are_offered() {
     let refused = run(zk("").args(["serve", "--port", "0", "--release", "4.0"])).await;
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.stderr.contains("3.4, 3.5"), "{}", refused.stderr);

@@ -10,7 +10,7 @@ use zk_testkit::{
 use crate::support::{World, run, zk};
 
 #[tokio::test]
-async fn every_server_of_an_ensemble_tells_how_it_is() {
+async fn health_reports_every_ensemble_member() {
     let ensemble = Ensemble::start(Release::V3_9).await.unwrap();
     let healthy = run(zk(&ensemble.connect_string()).args(["health", "--json"])).await.json();
     assert_eq!(healthy["healthy"], true);
@@ -31,7 +31,7 @@ async fn every_server_of_an_ensemble_tells_how_it_is() {
 }
 
 #[tokio::test]
-async fn an_ensemble_tells_its_members_and_whom_it_takes_us_for() {
+async fn config_lists_members_and_own_identity() {
     let ensemble = Ensemble::start(Release::V3_9).await.unwrap();
     let servers = ensemble.connect_string();
     let config = run(zk(&servers).args(["config", "--json"])).await.json();
@@ -45,14 +45,14 @@ async fn an_ensemble_tells_its_members_and_whom_it_takes_us_for() {
 }
 
 #[tokio::test]
-async fn the_server_of_this_program_tells_how_it_is_too() {
+async fn health_works_on_the_in_process_server() {
     let server = TestServer::start().await.unwrap();
     let health = run(zk(&server.connect_string()).args(["health"])).await.ok();
     assert!(health.lines().nth(1).unwrap().contains(" standalone "), "{health}");
 }
 
 #[tokio::test]
-async fn a_profile_says_what_neither_the_command_line_nor_the_environment_does() {
+async fn profile_fills_in_unset_options() {
     let world = World::new().await;
     let home = tempfile::tempdir().unwrap();
     let config = home.path().join("config.toml");
@@ -77,7 +77,7 @@ async fn a_profile_says_what_neither_the_command_line_nor_the_environment_does()
 }
 
 #[tokio::test]
-async fn shells_are_told_how_to_complete() {
+async fn completion_scripts_are_printed() {
     for shell in ["bash", "zsh", "fish"] {
         let script = run(zk("").args(["completion", shell])).await.ok();
         assert!(script.contains("holders"), "{shell}: {script}");

@@ -34,7 +34,7 @@ async fn signals_are_passed_on_to_the_command() {
 }
 
 #[tokio::test]
-async fn a_command_that_dies_of_a_signal_is_reported_as_shells_do() {
+async fn death_by_signal_is_reported_as_in_shells() {
     let world = World::new().await;
     for (signal, name) in PASSED_ON {
         let mut held = world.lock(&[], "/l", &format!("echo ready; {IDLE}"));
@@ -46,7 +46,7 @@ async fn a_command_that_dies_of_a_signal_is_reported_as_shells_do() {
 }
 
 #[tokio::test]
-async fn a_signal_while_waiting_gives_up_and_leaves_no_node() {
+async fn signal_while_waiting_leaves_no_node() {
     let world = World::new().await;
     let mut held = world.lock(&[], "/l", "echo ready; read -r go");
     held.line().await;
@@ -77,7 +77,7 @@ async fn a_signal_ends_the_attempt_to_connect() {
 
 /// With `nohup`, or in the background of a script.
 #[tokio::test]
-async fn a_signal_that_was_being_ignored_at_the_start_stays_ignored() {
+async fn signal_ignored_at_start_stays_ignored() {
     let world = World::new().await;
     let script = format!("trap 'echo got USR1; exit 9' USR1; echo ready; {IDLE}");
     let mut command = tokio::process::Command::new("sh");
@@ -95,7 +95,7 @@ async fn a_signal_that_was_being_ignored_at_the_start_stays_ignored() {
 /// A command that went on alone would outlive its lock.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn the_command_stops_and_goes_on_together_with_zk() {
+async fn command_stops_and_continues_with_zk() {
     let world = World::new().await;
     let mut held = world.lock(&[], "/l", "echo $$; read -r go; echo went on");
     let command: u32 = held.line().await.parse().unwrap();

@@ -101,7 +101,7 @@ impl World {
     }
 }
 
-/// What puts a command in front of which it stands into a well-defined state (with GNU's `env`): whoever runs
+/// What puts a command in front of which it stands into a well-defined state (with GNU's `env`): a shell that runs
 /// the tests in the background of a script has them ignore signals, and what they start would too.
 pub(crate) const HEARING: [&str; 2] =
     ["/usr/bin/env", "--default-signal=INT,QUIT,HUP,TERM,USR1,USR2"];

@@ -22,14 +22,14 @@ use crate::{
     support::{HEARING, World, must, run},
 };
 
-/// A terminal, as somebody sees it who sits in front of it.
+/// A terminal, as seen by the person in front of it.
 struct Terminal {
     keys: File,
     screen: mpsc::UnboundedReceiver<String>,
     seen: String,
     /// The other end, for programs.
     name: String,
-    /// Keeps it open between two programs: whoever looks at the screen meanwhile would find that all are gone.
+    /// Keeps it open between two programs: a program that looks at the screen meanwhile would find that all are gone.
     _open: File,
 }
 
@@ -46,7 +46,7 @@ impl Terminal {
         let keys = File::from(terminal);
         let mut output = keys.try_clone().unwrap();
         let (shown, screen) = mpsc::unbounded_channel();
-        // Ends when nobody has the other end open any more.
+        // Ends when the other end is closed everywhere.
         std::thread::spawn(move || {
             let mut bytes = [0; 256];
             while let Ok(len) = output.read(&mut bytes) {
@@ -88,7 +88,7 @@ fn other_end(name: &str) -> File {
 
 /// `setsid --ctty` (util-linux) makes a terminal the one that `zk` is in the foreground of.
 #[tokio::test]
-async fn in_the_foreground_of_a_terminal_the_command_reads_from_it_and_hears_ctrl_c_once() {
+async fn foreground_command_gets_tty_and_sigint() {
     let world = World::new().await;
     let mut terminal = Terminal::open().await;
     let script = "trap 'echo interrupted' INT; trap 'echo USR1' USR1; echo zk is $PPID.; \

@@ -12,7 +12,7 @@ use zk_testkit::proxy::{Match, Proxy};
 use crate::support::{Running, World, run, zk};
 
 #[tokio::test]
-async fn a_tree_is_deleted_as_a_whole_and_what_stops_that_is_named() {
+async fn tree_is_deleted_or_the_obstacle_is_named() {
     let world = World::new().await;
     for path in ["/a/b/c", "/a/d", "/ab"] {
         world.run(["create", "--parents", path]).await.ok();
@@ -22,7 +22,7 @@ async fn a_tree_is_deleted_as_a_whole_and_what_stops_that_is_named() {
     assert_eq!(world.run(["ls", "/"]).await.ok(), "ab\nzookeeper\n");
     assert_eq!(world.run(["delete", "-r", "/a"]).await.stderr, "zk: /a: no such node\n");
     world.run(["create", "--parents", "/k/l/m"]).await.ok();
-    // Children of this one are nobody's to delete.
+    // Children of this one must not be deleted.
     world.run(["acl", "/k/l", "world:anyone:r"]).await.ok();
     let refused = world.run(["delete", "-r", "/k"]).await;
     assert_eq!(refused.code, Some(1), "{refused:?}");
@@ -31,7 +31,7 @@ async fn a_tree_is_deleted_as_a_whole_and_what_stops_that_is_named() {
 }
 
 #[tokio::test]
-async fn a_tree_goes_to_a_file_and_comes_back_elsewhere() {
+async fn exported_tree_is_imported_elsewhere() {
     let world = World::new().await;
     world.run(["create", "--parents", "/a/b/c", "text"]).await.ok();
     world.client.set("/a", b"\xff\x00").await.unwrap();
@@ -81,7 +81,7 @@ async fn a_file_with_a_mistake_creates_nothing() {
 }
 
 #[tokio::test]
-async fn the_whole_of_a_server_is_exported_without_what_servers_keep_for_themselves() {
+async fn export_of_root_omits_system_nodes() {
     let world = World::new().await;
     world.run(["create", "--parents", "/a/b"]).await.ok();
     let exported = world.run(["export", "/"]).await;
@@ -95,7 +95,7 @@ async fn the_whole_of_a_server_is_exported_without_what_servers_keep_for_themsel
 }
 
 #[tokio::test]
-async fn a_tree_is_listed_each_node_behind_its_parent() {
+async fn tree_lists_children_after_their_parent() {
     let world = World::new().await;
     for path in ["/a/b/d", "/a/b-c", "/a/e"] {
         world.run(["create", "--parents", path]).await.ok();
@@ -112,7 +112,7 @@ async fn a_tree_is_listed_each_node_behind_its_parent() {
 }
 
 #[tokio::test]
-async fn operations_of_a_file_happen_together_or_not_at_all() {
+async fn multi_file_is_all_or_nothing() {
     let world = World::new().await;
     world.run(["create", "/jobs", "one"]).await.ok();
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -131,7 +131,7 @@ async fn operations_of_a_file_happen_together_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn operations_come_from_standard_input_too_and_results_go_out_as_json() {
+async fn multi_reads_stdin_and_prints_json() {
     let world = World::new().await;
     let mut multi = world.zk();
     multi.args(["multi", "-", "--json"]);
@@ -151,7 +151,7 @@ async fn operations_come_from_standard_input_too_and_results_go_out_as_json() {
 /// Each create of an import is turned away once by a server that has too much to do: the command asks again, and for what
 /// is below it as well.
 #[tokio::test]
-async fn a_tree_is_imported_into_a_server_that_is_too_busy_now_and_then() {
+async fn import_retries_on_a_busy_server() {
     let world = World::new().await;
     world.run(["create", "--parents", "/from/a/b/c", "text"]).await.ok();
     let folder = tempfile::tempdir().unwrap();

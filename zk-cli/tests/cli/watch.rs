@@ -5,7 +5,7 @@ use zk_testkit::real::Release;
 use crate::support::{Running, World, must};
 
 #[tokio::test]
-async fn what_happens_to_a_tree_is_printed_as_it_happens() {
+async fn tree_events_are_printed_as_they_happen() {
     let world = World::of(Release::V3_9).await;
     let mut command = world.zk();
     command.args(["watch", "-R", "--json", "/a"]);
@@ -40,7 +40,7 @@ async fn servers_that_cannot_be_watched_say_so() {
 }
 
 #[tokio::test]
-async fn lists_of_access_control_are_shown_and_replaced() {
+async fn acls_are_shown_and_replaced() {
     let world = World::new().await;
     world.run(["create", "/a"]).await.ok();
     assert_eq!(world.run(["acl", "/a"]).await.ok(), "world:anyone:cdrwa\n");

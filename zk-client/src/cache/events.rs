@@ -77,7 +77,7 @@ pub enum CacheEvent {
 /// # }
 /// ```
 #[derive(Debug)]
-#[must_use = "it is only of use to whoever reads it"]
+#[must_use = "it does nothing unless it is read"]
 pub struct CacheEvents {
     queue: Arc<Mutex<Queue>>,
     /// Keeps the cache running.

@@ -9,8 +9,8 @@ use std::{
 use tokio::sync::watch;
 
 use super::{
+    copy_state::{CopyState, NO_CONNECTION, Stop},
     node::CacheState,
-    standing::{NO_CONNECTION, Standing, Stop},
     work::Work,
 };
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
 
 /// Keeps one copy in step.
 pub(super) struct Follower {
-    pub(super) standing: Standing,
+    pub(super) copy_state: CopyState,
     pub(super) clear_at_end: bool,
     /// The client to read from. Closed when the last handle of the cache has been dropped.
     pub(super) clients: watch::Receiver<Client>,
@@ -31,7 +31,7 @@ impl Follower {
     pub(super) async fn run(mut self) {
         loop {
             let client = self.clients.borrow_and_update().clone();
-            self.standing.stands_on(NO_CONNECTION);
+            self.copy_state.stands_on(NO_CONNECTION);
             match self.follow(client).await {
                 Stop::Dropped => return,
                 Stop::Moved => {}
@@ -42,7 +42,7 @@ impl Follower {
                     }
                 }
             }
-            self.standing.is_behind();
+            self.copy_state.is_behind();
         }
     }
 
@@ -56,7 +56,7 @@ impl Follower {
             }
         });
         let mut lost = pin!(self.notice_losses(client.session()));
-        let mut work = pin!(Work::new(&self.standing, client).run());
+        let mut work = pin!(Work::new(&self.copy_state, client).run());
         poll_fn(|cx| match (left.as_mut().poll(cx), lost.as_mut().poll(cx)) {
             (Poll::Ready(stop), _) | (_, Poll::Ready(stop)) => Poll::Ready(stop),
             (Poll::Pending, Poll::Pending) => work.as_mut().poll(cx),
@@ -71,8 +71,8 @@ impl Follower {
             if let SessionState::Ended(end) = state {
                 return Stop::Session(end);
             }
-            if !self.standing.is_standing(&session) {
-                self.standing.is_behind();
+            if !self.copy_state.is_standing(&session) {
+                self.copy_state.is_behind();
             }
             state = session.changed().await;
         }
@@ -82,23 +82,23 @@ impl Follower {
     fn end(&self, end: SessionEnd, clear: bool) {
         let is_over = || !self.clients.has_changed().unwrap_or(false);
         if clear && is_over() {
-            self.standing.contents.remove("/");
+            self.copy_state.contents.remove("/");
         }
-        self.standing.state.send_if_modified(|state| {
+        self.copy_state.state.send_if_modified(|state| {
             let ends = is_over();
             if ends {
                 *state = CacheState::Ended(end);
             }
             ends
         });
-        self.standing.contents.end(end, is_over);
+        self.copy_state.contents.end(end, is_over);
     }
 }
 
 impl Drop for Follower {
     fn drop(&mut self) {
         // Dropped together with its runtime, on which the session's task runs too.
-        if !matches!(*self.standing.state.borrow(), CacheState::Ended(_)) {
+        if !matches!(*self.copy_state.state.borrow(), CacheState::Ended(_)) {
             self.end(SessionEnd::Closed, false);
         }
     }

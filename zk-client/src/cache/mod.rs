@@ -6,18 +6,18 @@
 //! | `contents` | the copy, and the operations that change it |
 //! | `events` | notifying listeners without waiting for them |
 //! | `node` | a node of a copy, and the states of a cache |
-//! | `standing` | a copy and its published state |
+//! | `copy_state` | a copy and its published state |
 //! | `follow` | following one client after the other |
 //! | `work` | reading whatever may have changed until the copy is up to date |
 //! | `source` | the source of change events: persistent watches, or one-shot watches instead |
 
 mod contents;
+mod copy_state;
 mod events;
 mod follow;
 mod node;
 mod scope;
 mod source;
-mod standing;
 mod work;
 
 use std::{
@@ -30,9 +30,9 @@ use zk_proto::path::PathError;
 
 use self::{
     contents::Contents,
+    copy_state::{CopyState, NO_CONNECTION},
     follow::Follower,
     scope::Scope,
-    standing::{NO_CONNECTION, Standing},
 };
 use crate::{
     error::{Cause, ReadError, SessionEnd},
@@ -248,7 +248,7 @@ impl<'a> CacheBuilder<'a> {
         let contents = Arc::new(Contents::new(events_max));
         let state = Arc::new(watch::Sender::new(CacheState::Loading));
         let (clients, latest) = watch::channel(client.patient());
-        let standing = Standing {
+        let copy_state = CopyState {
             contents: contents.clone(),
             root,
             scope,
@@ -256,7 +256,7 @@ impl<'a> CacheBuilder<'a> {
             state: state.clone(),
             connection: AtomicU64::new(NO_CONNECTION),
         };
-        let follower = Follower { standing, clear_at_end, clients: latest };
+        let follower = Follower { copy_state, clear_at_end, clients: latest };
         client.spawn(follower.run());
         Ok(Cache(Arc::new(Inner { contents, state, clients })))
     }

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_belongs_to_a_copy_ends_where_its_scope_does() {
+    fn scope_bounds_the_cached_nodes() {
         for (scope, path, inside, below) in [
             (Scope::Node, "/a", true, false),
             (Scope::Node, "/a/b", false, false),

@@ -17,7 +17,7 @@ use super::scope::Scope;
 use crate::{
     error::{ReadError, Rejection},
     request::{client::Client, pending::Pending, watch_stream::WatchStream},
-    watch::{Letterbox, Listener, Mailbox, News, WatchEnd},
+    watch::{EventQueue, EventSender, Listener, Queued, WatchEnd},
 };
 
 /// Change events for the nodes of a copy.
@@ -30,9 +30,9 @@ pub(super) enum Source {
 
 /// Watches of single nodes, which fire once.
 pub(super) struct Singles {
-    mailbox: Mailbox,
+    event_queue: EventQueue,
     /// The session's end of each watch.
-    letterbox: Arc<Letterbox>,
+    event_sender: Arc<EventSender>,
     armed: BTreeMap<Arc<str>, Armed>,
 }
 
@@ -73,9 +73,9 @@ impl Source {
     }
 
     pub(super) fn singles(client: &Client) -> Self {
-        let mailbox = Mailbox::new(client.handle.shared.watch_items_max);
-        let letterbox = Arc::new(Letterbox(mailbox.clone()));
-        Self::Singles(Singles { mailbox, letterbox, armed: BTreeMap::new() })
+        let event_queue = EventQueue::new(client.handle.shared.watch_items_max);
+        let event_sender = Arc::new(EventSender(event_queue.clone()));
+        Self::Singles(Singles { event_queue, event_sender, armed: BTreeMap::new() })
     }
 
     /// Whether reads have to arm watches in order to learn of later changes.
@@ -83,23 +83,23 @@ impl Source {
         matches!(self, Self::Singles(_))
     }
 
-    fn mailbox(&self) -> &Mailbox {
+    fn event_queue(&self) -> &EventQueue {
         match self {
-            Self::Stream(stream) => stream.mailbox(),
-            Self::Singles(singles) => &singles.mailbox,
+            Self::Stream(stream) => stream.event_queue(),
+            Self::Singles(singles) => &singles.event_queue,
         }
     }
 
-    pub(super) fn poll_news(&self, cx: &Context<'_>) -> Poll<Option<News>> {
-        self.mailbox().poll_next(cx)
+    pub(super) fn poll_news(&self, cx: &Context<'_>) -> Poll<Option<Queued>> {
+        self.event_queue().poll_next(cx)
     }
 
-    pub(super) fn try_news(&self) -> Option<News> {
-        self.mailbox().try_next()
+    pub(super) fn try_news(&self) -> Option<Queued> {
+        self.event_queue().try_next()
     }
 
     pub(super) fn end(&self) -> Option<WatchEnd> {
-        self.mailbox().end()
+        self.event_queue().end()
     }
 
     /// Which watches a read has to arm in order to learn of later changes: of the node, and of its set of children.
@@ -143,7 +143,7 @@ impl Source {
     pub(super) fn read(&self, client: &Client, path: &str, wants: Wants) -> Reads {
         let listener = match self {
             Self::Stream(_) => None,
-            Self::Singles(singles) => Some(Listener::Many(singles.letterbox.clone())),
+            Self::Singles(singles) => Some(Listener::Many(singles.event_sender.clone())),
         };
         let heard = |watch: bool| listener.clone().filter(|_| watch);
         let (node, children) = (heard(wants.watch_node), heard(wants.watch_children));
@@ -161,6 +161,6 @@ impl Source {
 
 impl Drop for Singles {
     fn drop(&mut self) {
-        self.mailbox.close();
+        self.event_queue.close();
     }
 }

@@ -14,16 +14,16 @@ use bytes::Bytes;
 use zk_proto::{EventType, Stat, path};
 
 use super::{
+    copy_state::{CopyState, Stop},
     events::CacheEvent,
     node::{CacheState, CachedNode},
     source::{Reads, Source, Wants},
-    standing::{Standing, Stop},
 };
 use crate::{
     carry::{published::SessionState, session::Session},
     error::{ReadError, Rejection, SessionEnd},
     request::client::Client,
-    watch::{News, WatchEnd},
+    watch::{Queued, WatchEnd},
 };
 
 /// Nodes read concurrently: enough to fill a connection, few enough to leave room for other requests.
@@ -42,7 +42,7 @@ struct Dirty {
 
 /// Follows one client.
 pub(super) struct Work<'a> {
-    of: &'a Standing,
+    of: &'a CopyState,
     client: Client,
     dirty: BTreeMap<Arc<str>, Dirty>,
     /// During a full read: the nodes found so far.
@@ -54,7 +54,7 @@ pub(super) struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    pub(super) fn new(of: &'a Standing, client: Client) -> Self {
+    pub(super) fn new(of: &'a CopyState, client: Client) -> Self {
         let (dirty, refused) = (BTreeMap::new(), BTreeMap::new());
         Self { of, client, dirty, loading: None, refused, answered: false }
     }
@@ -143,10 +143,10 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn note(&mut self, news: News, source: &mut Source) {
+    fn note(&mut self, news: Queued, source: &mut Source) {
         let event = match news {
-            News::Event(event) => event,
-            News::Resync(_) => {
+            Queued::Event(event) => event,
+            Queued::Resync(_) => {
                 self.of.is_behind();
                 if source.is_of_singles() {
                     // It is unknown which of the watches have fired.

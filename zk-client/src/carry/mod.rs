@@ -5,18 +5,18 @@
 //! | module | concern |
 //! |---|---|
 //! | `attempt` | creates that are carried through a lost reply |
-//! | `sweep`, `unconfirmed` | deletes that happen whether or not a caller waits; how many are left |
+//! | `guaranteed_delete`, `unconfirmed` | deletes that happen whether or not a caller waits; how many are left |
 //! | `node` | nodes that are deleted with their owner |
 //! | `level` | operations that the servers turned out not to support |
 //! | `published`, `lease`, `session` | the session's state, its lease, and views of both |
 //! | `version` | versions of data that operations require |
 
 pub(crate) mod attempt;
+pub(crate) mod capabilities;
+pub(crate) mod guaranteed_delete;
 pub(crate) mod lease;
-pub(crate) mod level;
 pub(crate) mod node;
 pub(crate) mod published;
 pub(crate) mod session;
-pub(crate) mod sweep;
 pub(crate) mod unconfirmed;
 pub(crate) mod version;

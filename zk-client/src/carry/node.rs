@@ -7,9 +7,9 @@ use zk_proto::{Stat, path};
 
 use crate::{
     carry::{
+        guaranteed_delete::{DeleteSink, GuaranteedDelete},
         lease::LeaseKeeper,
         published::Published,
-        sweep::{Sweep, Sweeper},
     },
     chroot::Chroot,
     error::{Cause, WriteError},
@@ -46,7 +46,7 @@ pub struct OwnedNode {
     pub(crate) is_shared: bool,
     pub(crate) chroot: Chroot,
     /// `None` once the delete has been submitted.
-    pub(crate) sweeper: Option<Arc<dyn Sweeper>>,
+    pub(crate) delete_sink: Option<Arc<dyn DeleteSink>>,
     pub(crate) published: watch::Receiver<Published>,
     /// An owned node needs a confirmed lease.
     pub(crate) _lease: LeaseKeeper,
@@ -54,7 +54,7 @@ pub struct OwnedNode {
 
 /// A node that is not deleted when this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Disowned {
+pub(crate) struct DetachedNode {
     pub(crate) absolute: Arc<str>,
     pub(crate) stat: Stat,
     pub(crate) sequence: Option<i32>,
@@ -107,20 +107,20 @@ impl OwnedNode {
     }
 
     /// Leaves the delete to the caller.
-    pub(crate) fn disown(mut self) -> Disowned {
-        self.sweeper = None;
+    pub(crate) fn detach_node(mut self) -> DetachedNode {
+        self.delete_sink = None;
         let Self { ref absolute, stat, sequence, is_shared, .. } = self;
-        Disowned { absolute: absolute.clone(), stat, sequence, is_shared }
+        DetachedNode { absolute: absolute.clone(), stat, sequence, is_shared }
     }
 
     /// Submits the delete, once.
     fn sweep(&mut self, done: Option<oneshot::Sender<Result<(), WriteError>>>) {
-        let Some(sweeper) = self.sweeper.take() else { return };
-        let mut sweep = Sweep::new(self.absolute.clone(), done);
+        let Some(delete_sink) = self.delete_sink.take() else { return };
+        let mut sweep = GuaranteedDelete::new(self.absolute.clone(), done);
         if self.is_shared {
             sweep = sweep.only(self.stat.czxid);
         }
-        sweeper.sweep(sweep);
+        delete_sink.sweep(sweep);
     }
 }
 

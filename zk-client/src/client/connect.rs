@@ -11,8 +11,8 @@ use zk_proto::{
 
 use crate::{
     carry::{
+        capabilities::Capabilities,
         lease::Lease,
-        level::Level,
         published::{Published, SessionState},
         session::Session,
         unconfirmed::Unconfirmed,
@@ -21,7 +21,7 @@ use crate::{
     driver::{Driver, Parts, command::Command, frames::Frames},
     error::ConnectError,
     ids::Ids,
-    queue::inbox,
+    queue::receiver,
     report::stats::Counters,
     request::{
         client::Client,
@@ -75,8 +75,10 @@ impl Client {
             timeout: config.session_timeout,
             close_confirmed: false,
         };
-        let (level, frames) = (Arc::new(Level::default()), Arc::new(Frames::default()));
-        let (commands, inbox) = inbox::<Command>(config.requests_max, config.request_bytes_max);
+        let (capabilities, frames) =
+            (Arc::new(Capabilities::default()), Arc::new(Frames::default()));
+        let (commands, receiver) =
+            receiver::<Command>(config.requests_max, config.request_bytes_max);
         let (publisher, published) = watch::channel(first);
         let (failure, last_failure) = watch::channel(None);
         let (lease, sweeps) = (Arc::new(Lease::default()), Arc::new(Unconfirmed::default()));
@@ -84,15 +86,15 @@ impl Client {
             lease_by: config.lease,
             close_timeout: config.close_timeout,
             session: Machine::new(config, seed, Time::new(clock.now())),
-            sweeper: commands.sender(),
-            inbox,
+            delete_sink: commands.sender(),
+            receiver,
             connector,
             sasl,
             clock: clock.clone(),
             published: publisher,
             lease: lease.clone(),
             sweeps: sweeps.clone(),
-            level: level.clone(),
+            capabilities: capabilities.clone(),
             last_failure: failure,
             counters: counters.clone(),
             frames: frames.clone(),
@@ -105,7 +107,7 @@ impl Client {
         let shared = Shared {
             commands,
             session: Session::new(published, lease, sweeps, clock),
-            level,
+            capabilities,
             ids,
             counters,
             frames,

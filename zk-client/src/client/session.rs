@@ -113,7 +113,7 @@ impl Client {
     ///
     /// # Errors
     /// [`ReadError`] if the session ends first, or if the server does not support `sync` (a read-only one does not).
-    pub async fn settle(&self) -> Result<Zxid, ReadError> {
+    pub async fn resolve_in_doubt(&self) -> Result<Zxid, ReadError> {
         self.synced().await
     }
 

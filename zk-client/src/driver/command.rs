@@ -9,10 +9,10 @@ use super::token::Token;
 use crate::{
     carry::{
         attempt::{Concluded, ProtectedCreate},
-        sweep::{Sweep, Sweeper},
+        guaranteed_delete::{DeleteSink, GuaranteedDelete},
     },
     error::{Cause, SessionEnd, WriteError},
-    queue::{self, Charged, Cost, Sender, Ticket},
+    queue::{self, NeedsPermit, Permit, Sender, Ticket},
     watch::Listener,
 };
 
@@ -48,8 +48,8 @@ pub(crate) enum Command {
 #[derive(Debug)]
 pub(crate) enum Submission {
     Request(Outgoing<Token, Listener>),
-    Create(Box<ProtectedCreate>, Option<Cost>),
-    Sweep(Sweep),
+    Create(Box<ProtectedCreate>, Option<Permit>),
+    GuaranteedDelete(GuaranteedDelete),
 }
 
 impl Command {
@@ -73,33 +73,33 @@ impl Command {
     }
 }
 
-impl Charged for Command {
-    fn charge(&mut self, cost: Cost) {
+impl NeedsPermit for Command {
+    fn permit_granted(&mut self, permit: Permit) {
         if let Self::Submit(_, submission) = self {
-            submission.charge(cost);
+            submission.permit_granted(permit);
         }
     }
 }
 
-impl Charged for Submission {
-    fn charge(&mut self, cost: Cost) {
+impl NeedsPermit for Submission {
+    fn permit_granted(&mut self, permit: Permit) {
         match self {
             Self::Request(Outgoing { token: Token::Caller(caller), .. }) => {
-                caller.cost = Some(cost);
+                caller.permit = Some(permit);
             }
-            Self::Create(_, paid) => *paid = Some(cost),
-            Self::Request(_) | Self::Sweep(_) => {}
+            Self::Create(_, granted) => *granted = Some(permit),
+            Self::Request(_) | Self::GuaranteedDelete(_) => {}
         }
     }
 }
 
 impl Submission {
     /// The permit that it holds.
-    pub(crate) const fn cost(&self) -> Option<Cost> {
+    pub(crate) const fn permit(&self) -> Option<Permit> {
         match self {
-            Self::Request(Outgoing { token: Token::Caller(caller), .. }) => caller.cost,
-            Self::Create(_, cost) => *cost,
-            Self::Request(_) | Self::Sweep(_) => None,
+            Self::Request(Outgoing { token: Token::Caller(caller), .. }) => caller.permit,
+            Self::Create(_, permit) => *permit,
+            Self::Request(_) | Self::GuaranteedDelete(_) => None,
         }
     }
 
@@ -111,7 +111,7 @@ impl Submission {
                 // The caller may have gone.
                 let _ = create.done.send(Concluded::new(nodes, None));
             }
-            Self::Sweep(_) => {}
+            Self::GuaranteedDelete(_) => {}
         }
     }
 }
@@ -126,13 +126,13 @@ pub(crate) enum Purpose {
 }
 
 /// A sender of commands to the driver.
-pub(crate) type Commands = queue::Commands<Command>;
+pub(crate) type CommandSender = queue::CommandSender<Command>;
 
 /// Passes nodes without an owner to the driver.
-impl Sweeper for Sender<Command> {
-    fn sweep(&self, sweep: Sweep) {
+impl DeleteSink for Sender<Command> {
+    fn sweep(&self, sweep: GuaranteedDelete) {
         // Without a driver there is no session any more, and the node is gone or will be.
-        let _ = self.send(Command::Submit(Purpose::Cleanup, Submission::Sweep(sweep)));
+        let _ = self.send(Command::Submit(Purpose::Cleanup, Submission::GuaranteedDelete(sweep)));
     }
 }
 
@@ -140,11 +140,11 @@ impl Sweeper for Sender<Command> {
 /// so that a task that begins one and then leaves the session is handled in this order.
 #[derive(Debug)]
 pub(crate) struct Cleanup {
-    commands: Commands,
+    commands: CommandSender,
 }
 
 impl Cleanup {
-    pub(crate) fn begin(commands: &Commands) -> Arc<Self> {
+    pub(crate) fn begin(commands: &CommandSender) -> Arc<Self> {
         // Without a driver there is no session to leave.
         let _ = commands.send(Command::CleanupBegins);
         Arc::new(Self { commands: commands.clone() })

@@ -9,7 +9,7 @@ use zk_proto::{
 
 use super::{Driver, later::Task, token::Token};
 use crate::{
-    carry::{published::SessionState, sweep::Sweep},
+    carry::{guaranteed_delete::GuaranteedDelete, published::SessionState},
     queue::Ticket,
     watch::Listener,
 };
@@ -48,7 +48,7 @@ impl Driver {
         self.parts.session.unwatch(now, by, path, Listener::is_gone);
     }
 
-    pub(super) fn sweep(&mut self, now: Time, sweep: Sweep) {
+    pub(super) fn sweep(&mut self, now: Time, sweep: GuaranteedDelete) {
         self.parts.sweeps.begun();
         self.parts.session.submit(now, Token::of(sweep.request()));
     }
@@ -60,7 +60,7 @@ impl Driver {
             return false;
         }
         let swept = self.parts.sweeps.hopeful() == 0 && self.cleanups == 0;
-        let done = self.attempts.is_empty() && swept && self.parts.inbox.is_empty();
+        let done = self.attempts.is_empty() && swept && self.parts.receiver.is_empty();
         let Some(credentials) = self.detaching.take_if(|_| done) else { return false };
         // The caller may have gone; the session is left all the same.
         let _ = credentials.send(self.parts.session.credentials());
@@ -117,7 +117,7 @@ impl Driver {
     /// Carries out a task, due or not.
     pub(super) fn carry_on(&mut self, now: Time, task: Task) {
         match task {
-            Task::Sweep(sweep) | Task::Refused(sweep) => {
+            Task::GuaranteedDelete(sweep) | Task::Refused(sweep) => {
                 self.parts.session.submit(now, Token::of(sweep.request()));
             }
             Task::Attempt(id) => {
@@ -131,7 +131,7 @@ impl Driver {
     /// Answers whatever was submitted after the end of the session.
     pub(super) fn refuse_the_rest(&mut self) {
         let now = self.now();
-        for command in self.parts.inbox.close() {
+        for command in self.parts.receiver.close() {
             self.obey(now, command);
         }
         // There is nothing left to be closed.

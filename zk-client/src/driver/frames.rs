@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_that_share_a_buffer_are_what_they_are_alone() {
+    fn requests_encode_alike_in_a_shared_buffer() {
         let frames = Frames::default();
         let long = format!("/{}", "x".repeat(8 << 10));
         let paths = ["/a", &long, "/b", "/c"];
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_the_buffer_taken_takes_one_of_his_own() {
+    fn busy_buffer_falls_back_to_an_own_one() {
         let frames = Frames::default();
         let _taken = frames.0.lock().unwrap();
         let request = GetDataRequest { path: Str::from("/a"), watch: false };

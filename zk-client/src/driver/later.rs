@@ -9,7 +9,7 @@ use std::{
 use tokio::time::{Instant, Sleep};
 use zk_proto::Time;
 
-use crate::carry::{attempt::AttemptId, sweep::Sweep};
+use crate::carry::{attempt::AttemptId, guaranteed_delete::GuaranteedDelete};
 
 /// Pause before asking a busy server again.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(200);
@@ -20,9 +20,9 @@ const SLEEP_MAX: Duration = Duration::from_secs(24 * 3600);
 /// A delayed task.
 pub(super) enum Task {
     /// Submit again what a server was too busy for.
-    Sweep(Sweep),
+    GuaranteedDelete(GuaranteedDelete),
     /// Submit again what a server refused.
-    Refused(Sweep),
+    Refused(GuaranteedDelete),
     /// Retry an attempt to create a node.
     Attempt(AttemptId),
     /// End the session, even if cleanup tasks are unfinished.

@@ -14,7 +14,7 @@ use super::{
     task::Probe,
 };
 use crate::{
-    carry::{attempt::Next, published::SessionState, sweep::Swept},
+    carry::{attempt::Next, guaranteed_delete::DeleteStep, published::SessionState},
     driver::token::{Caller, Token},
     net::link::{Link, probe},
     report::observe::Connected,
@@ -40,7 +40,7 @@ impl Driver {
             }
             Output::Failed { server, error } => {
                 let error = error.into();
-                self.complaints.failed(now, &server, &error);
+                self.log_limit.failed(now, &server, &error);
                 self.parts.counters.attempt_failed(&server, &error);
                 self.parts.last_failure.send_replace(Some((server, error)));
             }
@@ -77,18 +77,20 @@ impl Driver {
             Token::Attempt(id) => {
                 let session = self.parts.published.borrow().id;
                 let next = self.attempts.advance(id, session, outcome);
-                self.parts.inbox.free(self.attempts.take_freed());
+                self.parts.receiver.free(self.attempts.take_freed());
                 self.go_on(now, next);
             }
-            Token::Sweep(sweep) => match sweep.heard(outcome, &self.parts.sweeps) {
-                Swept::Now(sweep) => {
+            Token::GuaranteedDelete(sweep) => match sweep.heard(outcome, &self.parts.sweeps) {
+                DeleteStep::Now(sweep) => {
                     self.parts.session.submit(now, Token::of(sweep.request()));
                 }
-                Swept::Later(sweep) => self.later.put(now.after(RETRY_PAUSE), Task::Sweep(sweep)),
-                Swept::Refused(sweep, pause) => {
+                DeleteStep::Later(sweep) => {
+                    self.later.put(now.after(RETRY_PAUSE), Task::GuaranteedDelete(sweep))
+                }
+                DeleteStep::Refused(sweep, pause) => {
                     self.later.put(now.after(pause), Task::Refused(sweep));
                 }
-                Swept::Concluded(path) => self.parts.sweeps.concluded(&path),
+                DeleteStep::Concluded(path) => self.parts.sweeps.concluded(&path),
             },
             Token::Nobody => {}
         }
@@ -99,7 +101,7 @@ impl Driver {
         if caller.reply.is_some() {
             self.parts.counters.concluded(now, (caller.op, caller.since), &outcome);
         }
-        self.parts.inbox.free(caller.cost);
+        self.parts.receiver.free(caller.permit);
         caller.answer(outcome);
     }
 
@@ -109,7 +111,7 @@ impl Driver {
                 Next::Submit(request) => {
                     self.parts.session.submit(now, Token::of(request));
                 }
-                Next::Sweep(sweep) => self.sweep(now, sweep),
+                Next::GuaranteedDelete(sweep) => self.sweep(now, sweep),
                 Next::Later(id) => {
                     self.later.put(now.after(RETRY_PAUSE), Task::Attempt(id));
                 }
@@ -155,7 +157,7 @@ impl Driver {
 
     fn publish(&mut self, now: Time, state: State) {
         let comes_or_goes = matches!(state, State::Connected(_) | State::Disconnected(_));
-        let shown = comes_or_goes && self.complaints.changed(now);
+        let shown = comes_or_goes && self.log_limit.changed(now);
         self.observe(&state);
         // Before the state, so that no task sees a new connection with a stale lease.
         self.publish_lease();

@@ -4,7 +4,7 @@ use std::task::{Context, Poll};
 
 use zk_proto::{
     Time,
-    session::{DriverFault, SaslSaid, SaslStep as Step},
+    session::{DriverFault, SaslInput, SaslStep as Step},
 };
 
 use super::{Driver, proof::Proof};
@@ -12,9 +12,9 @@ use crate::{error::LinkError, net::sasl::SaslStep};
 
 impl Driver {
     /// Starts the next step of an exchange.
-    pub(super) fn prove(&mut self, server: &str, said: SaslSaid) {
+    pub(super) fn prove(&mut self, server: &str, said: SaslInput) {
         let exchange = match (std::mem::take(&mut self.proof), &said) {
-            (Proof::Waiting(exchange), SaslSaid::Answer(_)) => Some(exchange),
+            (Proof::Waiting(exchange), SaslInput::Answer(_)) => Some(exchange),
             _ => self.parts.sasl.as_ref().map(|sasl| sasl.begin(server)),
         };
         let Some(mut exchange) = exchange else { return };

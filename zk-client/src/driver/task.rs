@@ -24,10 +24,10 @@ use super::{
 use crate::{
     carry::{
         attempt::Attempts,
+        capabilities::Capabilities,
+        guaranteed_delete::DeleteSink,
         lease::Lease,
-        level::Level,
         published::{Published, SessionState},
-        sweep::Sweeper,
         unconfirmed::Unconfirmed,
     },
     clock::Clock,
@@ -38,8 +38,8 @@ use crate::{
     },
     error::{LinkError, SessionEnd},
     net::{connect::Connect, link::Link, sasl::SaslMechanism},
-    queue::Inbox,
-    report::{complaints::Complaints, stats::Counters},
+    queue::CommandReceiver,
+    report::{log_limit::LogLimit, stats::Counters},
     watch::Listener,
 };
 
@@ -58,16 +58,16 @@ pub(crate) struct Parts {
     pub(crate) session: Session<Token, Listener>,
     pub(crate) lease_by: LeaseBy,
     pub(crate) close_timeout: Duration,
-    pub(crate) inbox: Inbox<Command>,
+    pub(crate) receiver: CommandReceiver<Command>,
     /// Deletes nodes without an owner.
-    pub(crate) sweeper: Weak<dyn Sweeper>,
+    pub(crate) delete_sink: Weak<dyn DeleteSink>,
     pub(crate) connector: Arc<dyn Connect>,
     pub(crate) sasl: Option<Arc<dyn SaslMechanism>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) published: watch::Sender<Published>,
     pub(crate) lease: Arc<Lease>,
     pub(crate) sweeps: Arc<Unconfirmed>,
-    pub(crate) level: Arc<Level>,
+    pub(crate) capabilities: Arc<Capabilities>,
     pub(crate) last_failure: watch::Sender<Option<(Arc<str>, LinkError)>>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) frames: Arc<Frames>,
@@ -90,7 +90,7 @@ pub(crate) struct Driver {
     pub(super) detaching: Option<oneshot::Sender<Option<Credentials>>>,
     /// The caller that wants to end the session, and its deadline, once nothing is left to do in it.
     pub(super) closing: Option<(Time, Token)>,
-    pub(super) complaints: Complaints,
+    pub(super) log_limit: LogLimit,
     /// Number of requests in flight at the last write.
     pub(super) under_way: usize,
     /// Number of replies to deliver before a pause.
@@ -104,9 +104,10 @@ pub(super) struct Probe {
 
 impl Driver {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { sweeper, level, published, lease, .. } = &parts;
+        let Parts { delete_sink, capabilities, published, lease, .. } = &parts;
         let lease = lease.clone();
-        let attempts = Attempts::new(sweeper.clone(), level.clone(), published.subscribe(), lease);
+        let attempts =
+            Attempts::new(delete_sink.clone(), capabilities.clone(), published.subscribe(), lease);
         Self {
             parts,
             link: Link::Down,
@@ -119,7 +120,7 @@ impl Driver {
             cleanups: 0,
             detaching: None,
             closing: None,
-            complaints: Complaints::default(),
+            log_limit: LogLimit::default(),
             under_way: 0,
             answers: ANSWERS_MIN,
         }
@@ -177,7 +178,7 @@ impl Driver {
             if self.parts.session.load().0 == 0 {
                 // No request has been sent for so long that a ping is due.
                 self.parts.frames.clear();
-                self.parts.inbox.shrink();
+                self.parts.receiver.shrink();
                 self.parts.session.shrink();
             }
             self.parts.session.elapsed(now);
@@ -190,7 +191,7 @@ impl Driver {
             self.carry_out(now, output);
         }
         // Before the answered callers run and submit more.
-        self.parts.inbox.give_back();
+        self.parts.receiver.give_back();
         self.publish_lease();
         let (requests, bytes) = self.parts.session.load();
         self.parts.counters.load(requests, bytes);
@@ -204,7 +205,7 @@ impl Driver {
         if self.abandoned {
             return false;
         }
-        let Poll::Ready(is_any) = self.parts.inbox.poll(cx) else { return false };
+        let Poll::Ready(is_any) = self.parts.receiver.poll(cx) else { return false };
         let now = self.now();
         if !is_any {
             // No task can submit anything any more: all clients are gone.
@@ -212,7 +213,7 @@ impl Driver {
             self.close(now, None, Token::Nobody);
         }
         for _ in 0..COMMANDS_PER_TURN {
-            let Some(command) = self.parts.inbox.next() else { break };
+            let Some(command) = self.parts.receiver.next() else { break };
             self.obey(now, command);
         }
         true
@@ -251,13 +252,13 @@ impl Driver {
     fn submit(&mut self, now: Time, purpose: Purpose, submission: Submission) {
         let leaves = self.detaching.is_some() || self.closing.is_some();
         if leaves && purpose == Purpose::Use {
-            self.parts.inbox.free(submission.cost());
+            self.parts.receiver.free(submission.permit());
             return submission.refuse(SessionEnd::Closed);
         }
         let request = match submission {
-            Submission::Sweep(sweep) => return self.sweep(now, sweep),
+            Submission::GuaranteedDelete(sweep) => return self.sweep(now, sweep),
             Submission::Request(request) => return self.request(now, request),
-            Submission::Create(create, cost) => Token::of(self.attempts.start(*create, cost)),
+            Submission::Create(create, permit) => Token::of(self.attempts.start(*create, permit)),
         };
         self.parts.session.submit(now, request);
     }
@@ -271,7 +272,7 @@ impl Driver {
         let ticket = caller.ticket.clone();
         if ticket.as_ref().is_some_and(|ticket| !ticket.take()) {
             // Its caller has given up already.
-            self.parts.inbox.free(caller.cost);
+            self.parts.receiver.free(caller.permit);
             return;
         }
         let place = self.parts.session.submit(now, request);

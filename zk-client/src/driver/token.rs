@@ -9,9 +9,9 @@ use zk_proto::{
 };
 
 use crate::{
-    carry::{attempt::AttemptId, sweep::Sweep},
+    carry::{attempt::AttemptId, guaranteed_delete::GuaranteedDelete},
     error::SessionEnd,
-    queue::{Cost, Ticket},
+    queue::{Permit, Ticket},
     watch::Listener,
 };
 
@@ -22,7 +22,7 @@ pub(crate) enum Token {
     Closer(oneshot::Sender<()>),
     Attempt(AttemptId),
     /// Boxed, since it is larger than all others.
-    Sweep(Box<Sweep>),
+    GuaranteedDelete(Box<GuaranteedDelete>),
     Nobody,
 }
 
@@ -37,12 +37,12 @@ pub(crate) struct Caller {
     /// When the driver received the request.
     pub(crate) since: Duration,
     /// The permit it holds until its request has left its place.
-    pub(crate) cost: Option<Cost>,
+    pub(crate) permit: Option<Permit>,
 }
 
-impl From<Sweep> for Token {
-    fn from(sweep: Sweep) -> Self {
-        Self::Sweep(Box::new(sweep))
+impl From<GuaranteedDelete> for Token {
+    fn from(sweep: GuaranteedDelete) -> Self {
+        Self::GuaranteedDelete(Box::new(sweep))
     }
 }
 
@@ -73,7 +73,7 @@ impl Caller {
         reply: oneshot::Sender<Outcome>,
         ticket: Option<Arc<Ticket>>,
     ) -> Self {
-        Self { reply: Some(reply), ticket, op, since: Duration::ZERO, cost: None }
+        Self { reply: Some(reply), ticket, op, since: Duration::ZERO, permit: None }
     }
 
     /// Answers the caller, unless that has been done.

@@ -83,7 +83,7 @@ pub enum WriteError {
 ///     Err(WriteError::InDoubt(doubt)) => {
 ///         println!("{doubt}: {}", doubt.cause);
 ///         // From here on a read is conclusive.
-///         zk.settle().await?;
+///         zk.resolve_in_doubt().await?;
 ///         assert!(zk.exists("/order").await?.is_some());
 ///     }
 ///     other => println!("{other:?}"),

@@ -6,7 +6,7 @@ use zk_proto::{
     ErrorCode,
     jute::DecodeError,
     path::PathError,
-    session::{self, Costly, Over},
+    session::{self, CloseReason, Costly},
 };
 
 use super::link::LinkError;
@@ -183,17 +183,17 @@ impl fmt::Display for Rejection {
     }
 }
 
-impl From<Over> for SessionEnd {
-    fn from(over: Over) -> Self {
+impl From<CloseReason> for SessionEnd {
+    fn from(over: CloseReason) -> Self {
         match over {
-            Over::Expired => Self::Expired,
-            Over::AuthFailed => Self::AuthFailed,
+            CloseReason::Expired => Self::Expired,
+            CloseReason::AuthFailed => Self::AuthFailed,
             _ => Self::Closed,
         }
     }
 }
 
-impl From<SessionEnd> for Over {
+impl From<SessionEnd> for CloseReason {
     fn from(end: SessionEnd) -> Self {
         match end {
             SessionEnd::Expired => Self::Expired,

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_words_themselves_say_whether_a_server_takes_writes() {
+    fn only_exact_answers_tell_read_write_mode() {
         for (answer, meaning) in [
             (&b"rw"[..], ProbeAnswer::ReadWrite),
             (b"rw\n", ProbeAnswer::ReadWrite),

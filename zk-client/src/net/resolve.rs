@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_of_addresses_alternate_and_each_attempt_begins_with_another_one() {
+    fn address_families_alternate_and_rotate() {
         let list = |text: &str| -> Vec<SocketAddr> {
             text.split(' ').map(|address| address.parse().unwrap()).collect()
         };

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_ports_and_a_chroot_are_told_apart() {
+    fn hosts_ports_and_chroot_are_parsed() {
         check("a", &["a:2181"], "/");
         check(" a:1 , b ,, c:3 ", &["a:1", "b:2181", "c:3"], "/");
         check("a/", &["a:2181"], "/");

@@ -3,7 +3,7 @@
 //! It uses a lock instead of a channel, because the task takes all commands in one step: two buffers are swapped, and
 //! both are only as long as the queue. Sending is one push, if a permit is available: see `room`.
 
-mod room;
+mod permits;
 mod ticket;
 
 use std::{
@@ -13,10 +13,10 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use self::room::{Amount, Room};
+use self::permits::{Amount, Permits};
 
 pub(crate) use self::{
-    room::{Charged, Cost, Number},
+    permits::{NeedsPermit, Number, Permit},
     ticket::Ticket,
 };
 /// Capacity that a buffer keeps while the queue is idle.
@@ -24,15 +24,15 @@ const KEPT: usize = 4;
 
 /// A sender of commands. The driver is informed when the last one has been dropped.
 #[derive(Debug)]
-pub(crate) struct Commands<C>(Arc<Sender<C>>);
+pub(crate) struct CommandSender<C>(Arc<Sender<C>>);
 
 /// A sender that the driver does not wait for.
 #[derive(Debug)]
-pub(crate) struct WeakCommands<C>(Weak<Sender<C>>);
+pub(crate) struct WeakCommandSender<C>(Weak<Sender<C>>);
 
 /// The driver's end.
 #[derive(Debug)]
-pub(crate) struct Inbox<C: Charged> {
+pub(crate) struct CommandReceiver<C: NeedsPermit> {
     shared: Arc<Shared<C>>,
     /// Commands that the driver has taken and not yet carried out.
     taken: VecDeque<C>,
@@ -42,8 +42,8 @@ pub(crate) struct Inbox<C: Charged> {
 
 /// Why a command is returned to its sender.
 #[derive(Debug)]
-pub(crate) enum Unsent<C> {
-    NoRoom(C),
+pub(crate) enum SendError<C> {
+    NoPermit(C),
     /// The driver has ended.
     Closed(C),
 }
@@ -51,12 +51,12 @@ pub(crate) enum Unsent<C> {
 /// A place in the line for a permit. Dropping it withdraws the command that waits there; if that has been sent, nothing
 /// happens.
 #[derive(Debug)]
-pub(crate) struct InLine<C: Charged> {
-    commands: Commands<C>,
+pub(crate) struct PermitWait<C: NeedsPermit> {
+    commands: CommandSender<C>,
     number: Number,
 }
 
-/// The shared sender behind all `Commands`, dropped with the last of them.
+/// The shared sender behind all `CommandSender`, dropped with the last of them.
 #[derive(Debug)]
 pub(crate) struct Sender<C>(Arc<Shared<C>>);
 
@@ -73,24 +73,27 @@ struct State<C> {
     abandoned: bool,
     /// Whether the driver accepts no more.
     closed: bool,
-    room: Room<C>,
+    permits: Permits<C>,
 }
 
 /// Creates an inbox with permits for `requests_max` requests and `bytes_max` bytes, and its first sender.
-pub(crate) fn inbox<C: Charged>(requests_max: usize, bytes_max: usize) -> (Commands<C>, Inbox<C>) {
+pub(crate) fn receiver<C: NeedsPermit>(
+    requests_max: usize,
+    bytes_max: usize,
+) -> (CommandSender<C>, CommandReceiver<C>) {
     let shared = Arc::new(Shared::new(requests_max, bytes_max));
     let sender = Sender(shared.clone());
-    let inbox = Inbox { shared, taken: VecDeque::new(), freed: Amount::default() };
-    (Commands(Arc::new(sender)), inbox)
+    let receiver = CommandReceiver { shared, taken: VecDeque::new(), freed: Amount::default() };
+    (CommandSender(Arc::new(sender)), receiver)
 }
 
-impl<C> Clone for Commands<C> {
+impl<C> Clone for CommandSender<C> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<C> Clone for WeakCommands<C> {
+impl<C> Clone for WeakCommandSender<C> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
@@ -108,15 +111,17 @@ impl<C> Sender<C> {
     }
 }
 
-impl<C: Charged> Commands<C> {
+impl<C: NeedsPermit> CommandSender<C> {
     /// Sends a command of `len` bytes, if a permit is available.
-    pub(crate) fn submit(&self, mut command: C, len: usize) -> Result<(), Unsent<C>> {
+    pub(crate) fn submit(&self, mut command: C, len: usize) -> Result<(), SendError<C>> {
         let mut state = self.0.0.lock();
         if state.closed {
-            return Err(Unsent::Closed(command));
+            return Err(SendError::Closed(command));
         }
-        let Some(cost) = state.room.take_now(len) else { return Err(Unsent::NoRoom(command)) };
-        command.charge(cost);
+        let Some(permit) = state.permits.take_now(len) else {
+            return Err(SendError::NoPermit(command));
+        };
+        command.permit_granted(permit);
         push(state, command);
         Ok(())
     }
@@ -128,33 +133,33 @@ impl<C: Charged> Commands<C> {
         if state.closed {
             return Err(command);
         }
-        let Some(cost) = state.room.take_now(len) else {
-            return Ok(Some(state.room.wait(len, command)));
+        let Some(permit) = state.permits.take_now(len) else {
+            return Ok(Some(state.permits.wait(len, command)));
         };
-        command.charge(cost);
+        command.permit_granted(permit);
         push(state, command);
         Ok(None)
     }
 
     /// Ties the command that waits at this place to the caller that wants it.
-    pub(crate) fn in_line(&self, number: Number) -> InLine<C> {
-        InLine { commands: self.clone(), number }
+    pub(crate) fn permit_wait(&self, number: Number) -> PermitWait<C> {
+        PermitWait { commands: self.clone(), number }
     }
 }
 
-impl<C> Commands<C> {
+impl<C> CommandSender<C> {
     /// Sends a command; returns it if the driver has ended.
     pub(crate) fn send(&self, command: C) -> Result<(), C> {
         self.0.send(command)
     }
 
     /// Takes a permit for `len` bytes, if available, for a command that is sent later.
-    pub(crate) fn take_room(&self, len: usize) -> Option<Cost> {
-        self.0.0.lock().room.take_now(len)
+    pub(crate) fn take_permit(&self, len: usize) -> Option<Permit> {
+        self.0.0.lock().permits.take_now(len)
     }
 
-    pub(crate) fn downgrade(&self) -> WeakCommands<C> {
-        WeakCommands(Arc::downgrade(&self.0))
+    pub(crate) fn downgrade(&self) -> WeakCommandSender<C> {
+        WeakCommandSender(Arc::downgrade(&self.0))
     }
 
     /// Returns the shared sender, without keeping it alive.
@@ -163,16 +168,16 @@ impl<C> Commands<C> {
     }
 }
 
-impl<C> WeakCommands<C> {
+impl<C> WeakCommandSender<C> {
     /// `None` if all other senders have been dropped.
-    pub(crate) fn upgrade(&self) -> Option<Commands<C>> {
-        self.0.upgrade().map(Commands)
+    pub(crate) fn upgrade(&self) -> Option<CommandSender<C>> {
+        self.0.upgrade().map(CommandSender)
     }
 }
 
-impl<C: Charged> Inbox<C> {
-    /// Takes new commands, if all taken before have been carried out: whether [`Inbox::next`] has one. Pending if there
-    /// is none yet, false if there will never be.
+impl<C: NeedsPermit> CommandReceiver<C> {
+    /// Takes new commands, if all taken before have been carried out: whether [`CommandReceiver::next`] has one. Pending
+    /// if there is none yet, false if there will never be.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<bool> {
         if !self.taken.is_empty() {
             return Poll::Ready(true);
@@ -204,9 +209,9 @@ impl<C: Charged> Inbox<C> {
         self.taken.pop_front()
     }
 
-    /// Marks a permit as free: it is available with the next [`Inbox::give_back`].
-    pub(crate) fn free(&mut self, cost: Option<Cost>) {
-        cost.into_iter().for_each(|cost| self.freed.add(cost));
+    /// Marks a permit as free: it is available with the next [`CommandReceiver::give_back`].
+    pub(crate) fn free(&mut self, permit: Option<Permit>) {
+        permit.into_iter().for_each(|permit| self.freed.add(permit));
     }
 
     /// Gives all freed permits back in one step, which costs as much as giving back a single one.
@@ -214,7 +219,7 @@ impl<C: Charged> Inbox<C> {
         let freed = mem::take(&mut self.freed);
         if !freed.is_none() {
             let mut state = self.shared.lock();
-            state.room.give_back(freed);
+            state.permits.give_back(freed);
             serve(state);
         }
     }
@@ -230,8 +235,8 @@ impl<C: Charged> Inbox<C> {
         let mut state = self.shared.lock();
         state.closed = true;
         rest.append(&mut state.commands);
-        state.room.open();
-        rest.extend(std::iter::from_fn(|| state.room.serve()));
+        state.permits.open();
+        rest.extend(std::iter::from_fn(|| state.permits.serve()));
         drop(state);
         rest.into_iter()
     }
@@ -244,7 +249,7 @@ impl<C: Charged> Inbox<C> {
 }
 
 /// Closes the queue and drops the commands, and with them the reply channels that callers may be waiting on.
-impl<C: Charged> Drop for Inbox<C> {
+impl<C: NeedsPermit> Drop for CommandReceiver<C> {
     fn drop(&mut self) {
         drop(self.close());
     }
@@ -257,7 +262,7 @@ impl<C> Shared<C> {
             waker: None,
             abandoned: false,
             closed: false,
-            room: Room::new(requests_max, bytes_max),
+            permits: Permits::new(requests_max, bytes_max),
         }))
     }
 
@@ -275,9 +280,9 @@ fn push<C>(mut state: MutexGuard<'_, State<C>>, command: C) {
 }
 
 /// Sends every waiting command for which there is a permit, and wakes a waiting driver.
-fn serve<C: Charged>(mut state: MutexGuard<'_, State<C>>) {
+fn serve<C: NeedsPermit>(mut state: MutexGuard<'_, State<C>>) {
     let before = state.commands.len();
-    while let Some(command) = state.room.serve() {
+    while let Some(command) = state.permits.serve() {
         state.commands.push_back(command);
     }
     let waker = if state.commands.len() > before { state.waker.take() } else { None };
@@ -285,10 +290,10 @@ fn serve<C: Charged>(mut state: MutexGuard<'_, State<C>>) {
     waker.into_iter().for_each(Waker::wake);
 }
 
-impl<C: Charged> Drop for InLine<C> {
+impl<C: NeedsPermit> Drop for PermitWait<C> {
     fn drop(&mut self) {
         let mut state = self.commands.0.0.lock();
-        let left = state.room.leave(self.number);
+        let left = state.permits.leave(self.number);
         if left.is_some() {
             // There may be permits for those behind.
             serve(state);
@@ -328,65 +333,65 @@ mod tests {
         }
     }
 
-    impl Charged for u32 {
-        fn charge(&mut self, _: Cost) {}
+    impl NeedsPermit for u32 {
+        fn permit_granted(&mut self, _: Permit) {}
     }
 
     #[test]
-    fn commands_are_taken_in_their_order_and_a_driver_that_waits_is_woken_once() {
-        let (commands, mut inbox) = inbox::<u32>(9, 9);
+    fn commands_keep_order_and_wake_task_once() {
+        let (commands, mut receiver) = receiver::<u32>(9, 9);
         let woken = Arc::<Woken>::default();
         let waker = Waker::from(woken.clone());
         let cx = &Context::from_waker(&waker);
-        assert!(inbox.poll(cx).is_pending());
+        assert!(receiver.poll(cx).is_pending());
         (1..=3).for_each(|n| commands.send(n).unwrap());
         assert_eq!(woken.0.load(SeqCst), 1, "the first one wakes it");
-        assert!(!inbox.is_empty());
-        assert_eq!(inbox.poll(cx), Poll::Ready(true));
+        assert!(!receiver.is_empty());
+        assert_eq!(receiver.poll(cx), Poll::Ready(true));
         commands.send(4).unwrap();
         assert_eq!(woken.0.load(SeqCst), 1, "it is awake");
         let mut seen = Vec::new();
-        while inbox.poll(cx) == Poll::Ready(true) {
-            seen.extend(inbox.next());
+        while receiver.poll(cx) == Poll::Ready(true) {
+            seen.extend(receiver.next());
         }
         assert_eq!(seen, [1, 2, 3, 4]);
-        assert!(inbox.is_empty());
+        assert!(receiver.is_empty());
     }
 
     #[test]
-    fn the_driver_hears_that_all_have_gone_behind_what_they_sent() {
-        let (commands, mut inbox) = inbox::<u32>(9, 9);
+    fn last_sender_gone_is_seen_after_commands() {
+        let (commands, mut receiver) = receiver::<u32>(9, 9);
         let weak = commands.downgrade();
         let woken = Arc::<Woken>::default();
         let waker = Waker::from(woken.clone());
         let cx = &Context::from_waker(&waker);
         let other = weak.upgrade().unwrap();
-        assert!(inbox.poll(cx).is_pending());
+        assert!(receiver.poll(cx).is_pending());
         drop(commands);
         assert_eq!(woken.0.load(SeqCst), 0, "there is another");
         other.send(1).unwrap();
-        assert_eq!(inbox.poll(cx), Poll::Ready(true));
+        assert_eq!(receiver.poll(cx), Poll::Ready(true));
         drop(other);
         assert!(weak.upgrade().is_none());
-        assert_eq!(inbox.poll(cx), Poll::Ready(true), "not before the last command");
-        assert!(inbox.next().is_some());
-        assert_eq!(inbox.poll(cx), Poll::Ready(false));
+        assert_eq!(receiver.poll(cx), Poll::Ready(true), "not before the last command");
+        assert!(receiver.next().is_some());
+        assert_eq!(receiver.poll(cx), Poll::Ready(false));
     }
 
     #[test]
     fn what_comes_too_late_comes_back() {
-        let (commands, mut inbox) = inbox::<u32>(9, 9);
+        let (commands, mut receiver) = receiver::<u32>(9, 9);
         commands.send(1).unwrap();
-        assert_eq!(inbox.close().collect::<Vec<_>>(), [1]);
+        assert_eq!(receiver.close().collect::<Vec<_>>(), [1]);
         assert_eq!(commands.send(2), Err(2));
-        drop(inbox);
+        drop(receiver);
         assert!(commands.send(3).is_err());
     }
 
     #[test]
     fn nothing_is_lost_between_threads() {
         const EACH: usize = 2_000;
-        let (commands, mut inbox) = inbox::<u32>(9, 9);
+        let (commands, mut receiver) = receiver::<u32>(9, 9);
         let start = Barrier::new(3);
         let woken = Arc::<Woken>::default();
         let waker = Waker::from(woken.clone());
@@ -403,8 +408,8 @@ mod tests {
             let (mut seen, mut asleep) = (0, 0);
             loop {
                 let before = woken.0.load(SeqCst);
-                match inbox.poll(&Context::from_waker(&waker)) {
-                    Poll::Ready(true) => seen += usize::from(inbox.next().is_some()),
+                match receiver.poll(&Context::from_waker(&waker)) {
+                    Poll::Ready(true) => seen += usize::from(receiver.next().is_some()),
                     Poll::Ready(false) => break,
                     Poll::Pending => {
                         asleep += 1;

@@ -94,7 +94,7 @@ impl Histogram {
             clippy::cast_precision_loss,
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "a float becomes an integer by saturating, and nobody counts to 2^53"
+            reason = "a float becomes an integer by saturating, and counts stay below 2^53"
         )]
         let rank = ((all as f64 * share).ceil() as u64).clamp(1, all.max(1));
         let mut below = 0;
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quantile_is_a_limit_that_no_more_than_its_share_exceed() {
+    fn quantile_bounds_its_share_of_samples() {
         let histogram = Histogram::default();
         assert_eq!(histogram.quantile(0.5), None);
         for micros in [0, 1, 3, 100, 100_000] {

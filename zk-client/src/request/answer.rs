@@ -10,7 +10,7 @@ use zk_proto::{
 };
 
 use crate::{
-    carry::level::Level,
+    carry::capabilities::Capabilities,
     chroot::Chroot,
     request::{
         asked::{Asked, Mismatch},
@@ -27,7 +27,7 @@ pub(crate) struct ReplyContext {
     pub(crate) op: OpCode,
     pub(crate) chroot: Chroot,
     /// Present for requests whose reply shows what the server supports.
-    pub(crate) level: Option<Arc<Level>>,
+    pub(crate) capabilities: Option<Arc<Capabilities>>,
     pub(crate) watch: Attached,
     /// Whether there is an alternative request.
     pub(crate) has_alternative: bool,
@@ -36,9 +36,9 @@ pub(crate) struct ReplyContext {
 
 impl ReplyContext {
     /// Records what the reply shows of the servers.
-    pub(crate) fn learn(&self, note: impl FnOnce(&Level)) {
-        if let Some(level) = &self.level {
-            note(level);
+    pub(crate) fn learn(&self, note: impl FnOnce(&Capabilities)) {
+        if let Some(capabilities) = &self.capabilities {
+            note(capabilities);
         }
     }
 }

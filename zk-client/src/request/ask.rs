@@ -178,7 +178,7 @@ impl<'a> Ask<'a> {
             }
             Self::WhoAmI => Call::read(target.frame(&WhoAmIRequest)),
             Self::Watch { path, mode, capacity } => {
-                if handle.shared.level.lacks_add_watch() {
+                if handle.shared.capabilities.lacks_add_watch() {
                     return Err(E::answered(OpCode::ADD_WATCH, ErrorCode::UNIMPLEMENTED));
                 }
                 let (path, by) = (resolve(path)?, mode.by());

@@ -138,7 +138,7 @@ impl Client {
 
     /// Whether this and the other client share a session and a chroot.
     #[must_use]
-    pub fn is_like(&self, other: &Self) -> bool {
+    pub fn is_same_view(&self, other: &Self) -> bool {
         let (handle, other) = (&self.handle, &other.handle);
         Arc::ptr_eq(&handle.shared, &other.shared) && handle.chroot == other.chroot
     }

@@ -10,16 +10,16 @@ use std::{
 use zk_proto::AclList;
 
 use crate::{
-    carry::{attempt::ProtectedCreate, level::Level, session::Session},
+    carry::{attempt::ProtectedCreate, capabilities::Capabilities, session::Session},
     chroot::Chroot,
     driver::{
-        command::{Cleanup, Command, Commands, Purpose, Submission},
+        command::{Cleanup, Command, CommandSender, Purpose, Submission},
         frames::Frames,
     },
     error::SessionEnd,
     future::BoxFuture,
     ids::Ids,
-    queue::{Charged as _, Number, Unsent},
+    queue::{NeedsPermit as _, Number, SendError},
     report::stats::Counters,
     request::call_options::CallOptions,
 };
@@ -49,9 +49,9 @@ pub(crate) struct View {
 /// The state shared by all clients of one session.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) commands: Commands,
+    pub(crate) commands: CommandSender,
     pub(crate) session: Session,
-    pub(crate) level: Arc<Level>,
+    pub(crate) capabilities: Arc<Capabilities>,
     pub(crate) ids: Ids,
     pub(crate) counters: Arc<Counters>,
     pub(crate) frames: Arc<Frames>,
@@ -95,17 +95,17 @@ impl Handle {
     /// As `send`, for a submission of `len` bytes. Returns it if there is no room.
     pub(crate) fn submit(&self, mut submission: Submission, len: usize) -> Result<(), Command> {
         if self.held.is_some() {
-            let Some(cost) = self.shared.commands.take_room(len) else {
+            let Some(permit) = self.shared.commands.take_permit(len) else {
                 return Err(Command::Submit(self.purpose(), submission));
             };
-            submission.charge(cost);
+            submission.permit_granted(permit);
             self.send(submission);
             return Ok(());
         }
         match self.shared.commands.submit(Command::Submit(self.purpose(), submission), len) {
             Ok(()) => Ok(()),
-            Err(Unsent::NoRoom(command)) => Err(command),
-            Err(Unsent::Closed(command)) => {
+            Err(SendError::NoPermit(command)) => Err(command),
+            Err(SendError::Closed(command)) => {
                 command.refuse(self.end());
                 Ok(())
             }

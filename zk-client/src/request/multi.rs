@@ -19,7 +19,7 @@ use super::{
     ops::{Op, Ops},
 };
 use crate::{
-    carry::level::Level,
+    carry::capabilities::Capabilities,
     error::{MultiError, ReadError, Rejection, WriteError, failed},
 };
 
@@ -227,7 +227,7 @@ fn read(answer: Answer, context: ReplyContext) -> Result<Outcome, Unread> {
         });
     }
     if context.has_alternative && answer.code.is_ok() {
-        context.learn(Level::learn_create2);
+        context.learn(Capabilities::learn_create2);
     }
     let response: MultiResponse = body(&answer)?;
     let relative = |path: &zk_proto::Text| context.chroot.relative(&path.lossy()).to_owned();

@@ -63,15 +63,15 @@ impl<'a> Ops<'a> {
         &self,
         handle: &Handle,
     ) -> Result<(RequestFrame, Option<RequestFrame>), Cause> {
-        let (level, frames) = (&handle.shared.level, &handle.shared.frames);
+        let (capabilities, frames) = (&handle.shared.capabilities, &handle.shared.frames);
         if let Self::Reads(_) = self {
             let reads = MultiReadRequest(self.encode(handle, false)?);
             return Ok((frames.of(&reads), None));
         }
         let frame = |with_stat| self.encode(handle, with_stat).map(|multi| frames.of(&multi));
         let creates = self.ops().iter().any(|op| matches!(op, Op::Create { .. }));
-        let is_open = creates && !level.lacks_create2() && !level.has_create2();
-        let first = frame(!level.lacks_create2())?;
+        let is_open = creates && !capabilities.lacks_create2() && !capabilities.has_create2();
+        let first = frame(!capabilities.lacks_create2())?;
         Ok((first, is_open.then(|| frame(false)).transpose()?))
     }
 

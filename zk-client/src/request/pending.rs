@@ -30,7 +30,7 @@ use super::{
 use crate::{
     carry::{
         attempt::{Concluded, CreatedNodes, Started},
-        level::Level,
+        capabilities::Capabilities,
         node::OwnedNode,
     },
     chroot::Chroot,
@@ -39,7 +39,7 @@ use crate::{
         token::{Caller, Token},
     },
     error::{CallError, Cause, MultiError, ReadError, SessionEnd, WriteError},
-    queue::{InLine, Ticket},
+    queue::{PermitWait, Ticket},
     watch::Listener,
 };
 
@@ -72,7 +72,7 @@ use crate::{
 pub struct Pending<T, E> {
     state: State<T, E>,
     /// Its place in the line, if it waits for room; `None` if it was submitted regardless of the caller.
-    line: Option<Box<InLine<Command>>>,
+    line: Option<Box<PermitWait<Command>>>,
     deadline: Option<Box<Deadline>>,
     /// The alternative if the server does not know the request.
     instead: Option<Box<Instead>>,
@@ -134,7 +134,8 @@ impl<T, E: CallError> Pending<T, E> {
         let context = ReplyContext {
             op: frame.op(),
             chroot: handle.chroot.clone(),
-            level: Level::is_told_by(frame.op()).then(|| handle.shared.level.clone()),
+            capabilities: Capabilities::is_told_by(frame.op())
+                .then(|| handle.shared.capabilities.clone()),
             watch,
             has_alternative: instead.is_some(),
             asked,
@@ -168,7 +169,7 @@ impl<T, E: CallError> Pending<T, E> {
                 let place = handle.submit_in_turn(command, len);
                 line = place
                     .filter(|_| waits)
-                    .map(|place| Box::new(handle.shared.commands.in_line(place)));
+                    .map(|place| Box::new(handle.shared.commands.permit_wait(place)));
             } else {
                 state = State::Failed(E::not_sent(Cause::QueueFull));
             }
@@ -199,7 +200,7 @@ impl Pending<(), ReadError> {
         let context = ReplyContext {
             op,
             chroot: Chroot::default(),
-            level: None,
+            capabilities: None,
             watch: Attached::Nothing,
             has_alternative: false,
             asked: Asked::nothing(),

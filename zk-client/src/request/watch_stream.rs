@@ -13,8 +13,8 @@ use zk_proto::session::WatchBy;
 use crate::{
     chroot::Chroot,
     driver::command::Command,
-    queue::WeakCommands,
-    watch::{Letterbox, Listener, Mailbox, News, Watch, WatchEnd, WatchItem, read_event},
+    queue::WeakCommandSender,
+    watch::{EventQueue, EventSender, Listener, Queued, Watch, WatchEnd, WatchItem, read_event},
 };
 
 /// A watch that is armed with the reply to a request.
@@ -64,13 +64,13 @@ impl Attached {
 #[derive(Debug)]
 #[must_use = "dropping it takes the watch away"]
 pub struct WatchStream {
-    mailbox: Mailbox,
+    event_queue: EventQueue,
     by: WatchBy,
     /// Absolute.
     path: Arc<str>,
     chroot: Chroot,
     /// `None` when there is nothing to remove.
-    commands: Option<WeakCommands<Command>>,
+    commands: Option<WeakCommandSender<Command>>,
 }
 
 impl WatchStream {
@@ -80,12 +80,12 @@ impl WatchStream {
         by: WatchBy,
         path: &str,
         chroot: Chroot,
-        commands: WeakCommands<Command>,
+        commands: WeakCommandSender<Command>,
     ) -> (Self, Listener) {
-        let mailbox = Mailbox::new(items_max);
-        let listener = Listener::Many(Arc::new(Letterbox(mailbox.clone())));
+        let event_queue = EventQueue::new(items_max);
+        let listener = Listener::Many(Arc::new(EventSender(event_queue.clone())));
         let commands = Some(commands);
-        (Self { mailbox, by, path: path.into(), chroot, commands }, listener)
+        (Self { event_queue, by, path: path.into(), chroot, commands }, listener)
     }
 
     /// The watched node, relative to the client's chroot.
@@ -103,17 +103,17 @@ impl WatchStream {
 
     /// Returns an item that is already queued; never waits.
     pub fn try_next(&mut self) -> Option<WatchItem> {
-        self.mailbox.try_next().map(|item| self.read(item))
+        self.event_queue.try_next().map(|item| self.read(item))
     }
 
     /// Returns why the stream has ended, once [`next`](Self::next) has returned all items.
     #[must_use]
     pub fn end(&self) -> Option<WatchEnd> {
-        self.mailbox.end()
+        self.event_queue.end()
     }
 
-    pub(crate) fn mailbox(&self) -> &Mailbox {
-        &self.mailbox
+    pub(crate) fn event_queue(&self) -> &EventQueue {
+        &self.event_queue
     }
 
     /// Marks that the watch was never set.
@@ -122,13 +122,13 @@ impl WatchStream {
     }
 
     fn poll_item(&self, cx: &Context<'_>) -> Poll<Option<WatchItem>> {
-        self.mailbox.poll_next(cx).map(|item| item.map(|item| self.read(item)))
+        self.event_queue.poll_next(cx).map(|item| item.map(|item| self.read(item)))
     }
 
-    fn read(&self, item: News) -> WatchItem {
+    fn read(&self, item: Queued) -> WatchItem {
         match item {
-            News::Event(event) => WatchItem::Event(read_event(&self.chroot, &event)),
-            News::Resync(resync) => WatchItem::Resync(resync),
+            Queued::Event(event) => WatchItem::Event(read_event(&self.chroot, &event)),
+            Queued::Resync(resync) => WatchItem::Resync(resync),
         }
     }
 }
@@ -143,9 +143,9 @@ impl Stream for WatchStream {
 
 impl Drop for WatchStream {
     fn drop(&mut self) {
-        self.mailbox.close();
+        self.event_queue.close();
         // Without a driver, or after the end, no server has the watch.
-        let commands = self.commands.take().filter(|_| !self.mailbox.is_over());
+        let commands = self.commands.take().filter(|_| !self.event_queue.is_over());
         if let Some(commands) = commands.and_then(|commands| commands.upgrade()) {
             let (by, path) = (self.by, self.path.clone());
             let _ = commands.send(Command::Unwatch { by, path });

@@ -89,7 +89,7 @@ impl Client {
     ) -> Request<'a, WatchStream, ReadError> {
         let ask = Ask::Watch { path, mode, capacity: None };
         Request::new(self.target(), ask, |answer, context| {
-            context.learn(|level| level.note_add_watch(answer.code));
+            context.learn(|capabilities| capabilities.note_add_watch(answer.code));
             let Attached::Many(mut stream) = context.watch else {
                 return Err(Unread::Code(ErrorCode::NO_WATCHER));
             };

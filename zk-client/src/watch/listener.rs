@@ -9,7 +9,7 @@ use zk_proto::{
 
 use super::{
     event::{Delivery, Event},
-    mailbox::Letterbox,
+    event_queue::EventSender,
     once,
 };
 
@@ -19,7 +19,7 @@ pub(crate) enum Listener {
     /// For a one-shot watch.
     Once(once::Sender),
     /// For a persistent watch.
-    Many(Arc<Letterbox>),
+    Many(Arc<EventSender>),
 }
 
 impl Listener {
@@ -35,7 +35,7 @@ impl Listener {
                 let event = Event { kind, path: path.clone(), zxid: None };
                 sender.notify(WatchNotice::Event(event));
             }
-            Self::Many(letterbox) => letterbox.0.remove(),
+            Self::Many(event_sender) => event_sender.0.remove(),
         }
     }
 
@@ -45,7 +45,7 @@ impl Listener {
                 sender.notify(notice);
                 Delivery::Kept
             }
-            Self::Many(letterbox) => letterbox.0.notify(notice),
+            Self::Many(event_sender) => event_sender.0.notify(notice),
         }
     }
 }
@@ -54,7 +54,7 @@ impl Watcher for Listener {
     fn is_gone(&self) -> bool {
         match self {
             Self::Once(sender) => sender.is_gone(),
-            Self::Many(letterbox) => letterbox.0.is_closed(),
+            Self::Many(event_sender) => event_sender.0.is_closed(),
         }
     }
 }

@@ -8,14 +8,14 @@
 //! | `listener` | the session's end of a watch |
 
 mod event;
+mod event_queue;
 mod listener;
-mod mailbox;
 mod once;
 
 pub(crate) use self::{
     event::Delivery,
+    event_queue::{EventQueue, EventSender, Item as Queued},
     listener::Listener,
-    mailbox::{Item as News, Letterbox, Mailbox},
     once::read_event,
 };
 pub use self::{

@@ -21,7 +21,7 @@ impl FencedFile {
         Self { path }
     }
 
-    /// Keeps everybody else out, until the file is closed.
+    /// Keeps all others out, until the file is closed.
     fn alone(&self) -> io::Result<File> {
         let path = self.path.with_extension("lock");
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
@@ -29,7 +29,7 @@ impl FencedFile {
         Ok(lock)
     }
 
-    /// The value, if nobody has shown a larger token. To be called alone.
+    /// The value, if no larger token has been shown. To be called alone.
     fn admit(&self, token: &str) -> Result<String, StoreError> {
         let content = match fs::read_to_string(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => "\n".to_owned(),

@@ -34,10 +34,10 @@ trait FencedStore {
     fn write(&mut self, token: FencingToken, value: &str) -> Result<(), StoreError>;
 }
 
-/// Why a store did not do as it was told.
+/// Why a store refused an operation.
 #[derive(Debug)]
 enum StoreError {
-    /// Somebody has shown a larger token: whoever gets this has lost its lock.
+    /// A larger token has been shown: the caller has lost its lock.
     Stale,
     /// It does not work.
     Broken(Box<dyn Error + Send + Sync>),
@@ -95,7 +95,7 @@ async fn two_holders(
     let read = store.read(first.token())?;
     store.write(first.token(), &format!("{read}+1"))?;
 
-    // What the servers do with the node of somebody who is not heard of any more.
+    // What the servers do with the node of a client that is not heard of any more.
     let queue = lock.queue();
     for contender in queue.contenders().await? {
         queue.evict(&contender).await?;

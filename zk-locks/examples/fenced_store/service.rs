@@ -35,7 +35,7 @@ impl FencedService {
             let state = Arc::new(Mutex::new(State::default()));
             for stream in listener.incoming().map_while(Result::ok) {
                 let state = state.clone();
-                // A client that hangs up harms nobody but itself.
+                // A client that hangs up harms only itself.
                 thread::spawn(move || serve(stream, &state));
             }
         });

@@ -11,7 +11,7 @@ const CREATE: &str = "
     INSERT INTO report VALUES (1, x'', '')";
 
 /// Comparison and change are one statement. A `SELECT` of the token in front of an `UPDATE` without the
-/// condition would leave a gap for somebody to be stopped in.
+/// condition would leave a gap for a holder to be stopped in.
 const READ: &str = "UPDATE report SET token = ?1 WHERE id = 1 AND token <= ?1 RETURNING value";
 
 const WRITE: &str = "UPDATE report SET token = ?1, value = ?2 WHERE id = 1 AND token <= ?1";

@@ -13,8 +13,8 @@ use crate::{
     error::AcquireError,
     guard::{Guard, Held},
     layout::Layout,
-    line::{IN_PLACE, Line},
     token::FencingToken,
+    wait_queue::{IN_PLACE, WaitQueue},
 };
 
 /// The node that marks a complete round. Persistent; created by the first participant that sees all others.
@@ -53,7 +53,7 @@ const READY: &str = "ready";
 /// ```
 #[derive(Clone, Debug)]
 pub struct DoubleBarrier {
-    line: Arc<Line>,
+    wait_queue: Arc<WaitQueue>,
     participants: usize,
 }
 
@@ -69,7 +69,10 @@ impl DoubleBarrier {
 
     /// A barrier on `path`, with settings; those about queues have no effect. Set the [number of participants](DoubleBarrier::of) afterwards.
     pub fn builder(client: &Client, path: &str) -> Builder<Self> {
-        Builder::new(client, path, |line| Self { line: Arc::new(line), participants: 1 })
+        Builder::new(client, path, |wait_queue| Self {
+            wait_queue: Arc::new(wait_queue),
+            participants: 1,
+        })
     }
 
     /// Sets the number of participants. All of them must use the same number.
@@ -92,18 +95,20 @@ impl DoubleBarrier {
     /// # Errors
     /// [`AcquireError`]: above all, if the session ends or the node is deleted.
     pub async fn enter(&self) -> Result<Participation, AcquireError> {
-        let line = &self.line;
-        let id = line.client.unique_id()?;
-        let id = if line.settings.layout == Layout::Curator { id } else { id.replace('-', "") };
-        let description = line.settings.description.as_bytes();
+        let wait_queue = &self.wait_queue;
+        let id = wait_queue.client.unique_id()?;
+        let id =
+            if wait_queue.settings.layout == Layout::Curator { id } else { id.replace('-', "") };
+        let description = wait_queue.settings.description.as_bytes();
         let mode = CreateMode::Ephemeral;
-        let (node, look) = line.plant(&id, mode, description, |client| self.look(client)).await?;
+        let (node, look) =
+            wait_queue.plant(&id, mode, description, |client| self.look(client)).await?;
         let own_watch = self.all_there(node.path(), node.stat().czxid, look).await?;
         let token = FencingToken::new(node.stat().czxid);
-        let held = Held::new(line.client.clone(), node.path().to_owned(), token);
+        let held = Held::new(wait_queue.client.clone(), node.path().to_owned(), token);
         Ok(Participation {
             guard: Guard::of(held.heard(own_watch, false), node)?,
-            line: line.clone(),
+            wait_queue: wait_queue.clone(),
         })
     }
 
@@ -116,7 +121,7 @@ impl DoubleBarrier {
     }
 
     fn look(&self, client: &Client) -> Look {
-        let path = &self.line.path;
+        let path = &self.wait_queue.path;
         let ready = client.exists(&join(path, READY)).watch().submit();
         (ready, client.children(path).submit())
     }
@@ -129,7 +134,7 @@ impl DoubleBarrier {
         since: Zxid,
         look: Look,
     ) -> Result<Option<Watch>, AcquireError> {
-        let client = &self.line.client;
+        let client = &self.wait_queue.client;
         let mut look = Some(look);
         let mut own_watch = None;
         // The first answers may be stale: repeated over a new connection, or read before a create that had to be
@@ -177,23 +182,23 @@ impl DoubleBarrier {
                     event.map_err(AcquireError::SessionEnded)?;
                     own_watch = None;
                 }
-                () = recheck(self.line.settings.recheck) => {}
+                () = recheck(self.wait_queue.settings.recheck) => {}
             }
         }
     }
 
     /// Marks the round as complete. If the node is left from another round, a write renews it.
     async fn say_so(&self) -> Result<(), AcquireError> {
-        let ready = join(&self.line.path, READY);
+        let ready = join(&self.wait_queue.path, READY);
         loop {
-            if self.line.ensure(&ready, b"", CreateMode::Persistent).await? {
+            if self.wait_queue.ensure(&ready, b"", CreateMode::Persistent).await? {
                 return Ok(());
             }
-            match self.line.client.set(&ready, b"").await {
+            match self.wait_queue.client.set(&ready, b"").await {
                 Ok(_) => return Ok(()),
                 // Removed in between by a participant of that other round.
                 Err(WriteError::Rejected(Rejection::NoNode)) => {}
-                Err(error) => self.line.may_try_again(error).await?,
+                Err(error) => self.wait_queue.may_try_again(error).await?,
             }
         }
     }
@@ -213,7 +218,7 @@ async fn recheck(pause: Option<Duration>) {
 #[must_use = "dropping it is leaving without waiting for the others"]
 pub struct Participation {
     guard: Guard,
-    line: Arc<Line>,
+    wait_queue: Arc<WaitQueue>,
 }
 
 impl Deref for Participation {
@@ -240,11 +245,11 @@ impl Participation {
     /// [`AcquireError`]: above all, if the session ends. This one has left in any case, or will have when the
     /// servers notice.
     pub async fn leave(self) -> Result<(), AcquireError> {
-        let Self { guard, line } = self;
-        let Line { client, path, .. } = &*line;
+        let Self { guard, wait_queue } = self;
+        let WaitQueue { client, path, .. } = &*wait_queue;
         let own = name(guard.path()).to_owned();
         let mut staying = Some(guard);
-        let Some((names, until)) = round(&line).await? else { return Ok(()) };
+        let Some((names, until)) = round(&wait_queue).await? else { return Ok(()) };
         // The participants at the moment we began to leave. (The others remove `ready` as soon as they begin to leave;
         // later arrivals cannot be recognized then.)
         let mut there: BTreeSet<String> = names.iter().cloned().collect();
@@ -270,7 +275,7 @@ impl Participation {
                 }
             }
             let Some(next) = next else {
-                return unsay(&line, until).await;
+                return unsay(&wait_queue, until).await;
             };
             match client.get(&join(path, next)).watch().await {
                 // Of the next round.
@@ -292,8 +297,8 @@ impl Participation {
 }
 
 /// The participants at the moment one begins to leave, and when the round was complete; `None` if there are none.
-async fn round(line: &Line) -> Result<Option<(Vec<String>, Zxid)>, AcquireError> {
-    let Line { client, path, .. } = line;
+async fn round(wait_queue: &WaitQueue) -> Result<Option<(Vec<String>, Zxid)>, AcquireError> {
+    let WaitQueue { client, path, .. } = wait_queue;
     let ready = join(path, READY);
     // Before the listing: after it, the node may belong to another round.
     let sign = client.with(IN_PLACE).exists(&ready).submit();
@@ -312,18 +317,18 @@ async fn round(line: &Line) -> Result<Option<(Vec<String>, Zxid)>, AcquireError>
 }
 
 /// Removes the `ready` node, unless it belongs to the next round.
-async fn unsay(line: &Line, until: Zxid) -> Result<(), AcquireError> {
-    let ready = join(&line.path, READY);
+async fn unsay(wait_queue: &WaitQueue, until: Zxid) -> Result<(), AcquireError> {
+    let ready = join(&wait_queue.path, READY);
     loop {
-        let Some(stat) = line.client.exists(&ready).await? else { return Ok(()) };
+        let Some(stat) = wait_queue.client.exists(&ready).await? else { return Ok(()) };
         if stat.mzxid > until {
             return Ok(());
         }
-        match line.client.delete(&ready).version(stat.version).await {
+        match wait_queue.client.delete(&ready).version(stat.version).await {
             Ok(()) | Err(WriteError::Rejected(Rejection::NoNode | Rejection::BadVersion)) => {
                 return Ok(());
             }
-            Err(error) => line.may_try_again(error).await?,
+            Err(error) => wait_queue.may_try_again(error).await?,
         }
     }
 }

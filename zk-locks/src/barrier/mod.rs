@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use zk_client::{Client, CreateMode, EventType, ReadError, Rejection, Watch, Zxid};
 
-use crate::{builder::Builder, error::AcquireError, line::Line};
+use crate::{builder::Builder, error::AcquireError, wait_queue::WaitQueue};
 
 mod double;
 
@@ -39,7 +39,7 @@ pub use self::double::{DoubleBarrier, Participation};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Barrier {
-    line: Arc<Line>,
+    wait_queue: Arc<WaitQueue>,
 }
 
 impl Barrier {
@@ -51,7 +51,9 @@ impl Barrier {
 
     /// The barrier at `path`, with settings: only [`acl`](Builder::acl) and [`description`](Builder::description) apply.
     pub fn builder(client: &Client, path: &str) -> Builder<Self> {
-        Builder::new(client, path, |line| Self { line: Arc::new(line.of_one_node()) })
+        Builder::new(client, path, |wait_queue| Self {
+            wait_queue: Arc::new(wait_queue.of_one_node()),
+        })
     }
 
     /// Sets the barrier: every client that calls [`wait`](Barrier::wait) from now on waits. Returns whether the barrier
@@ -63,8 +65,8 @@ impl Barrier {
     /// # Errors
     /// [`AcquireError`]. The barrier may be set.
     pub async fn set(&self) -> Result<bool, AcquireError> {
-        let description = self.line.settings.description.as_bytes();
-        self.line.ensure(&self.line.path, description, CreateMode::Persistent).await
+        let description = self.wait_queue.settings.description.as_bytes();
+        self.wait_queue.ensure(&self.wait_queue.path, description, CreateMode::Persistent).await
     }
 
     /// Removes the barrier and releases all waiters. Succeeds if there is none.
@@ -74,12 +76,12 @@ impl Barrier {
     /// # Errors
     /// [`AcquireError`]. The barrier may be removed.
     pub async fn remove(&self) -> Result<(), AcquireError> {
-        let Line { client, path, .. } = &*self.line;
+        let WaitQueue { client, path, .. } = &*self.wait_queue;
         let Some(stat) = client.exists(path).await? else { return Ok(()) };
         loop {
             match client.delete(path).await {
                 Ok(()) | Err(zk_client::WriteError::Rejected(Rejection::NoNode)) => return Ok(()),
-                Err(error) => self.line.may_try_again(error).await?,
+                Err(error) => self.wait_queue.may_try_again(error).await?,
             }
             // A barrier that was set since is left alone.
             let now = client.exists(path).await?;
@@ -94,7 +96,7 @@ impl Barrier {
     /// # Errors
     /// [`ReadError`] if it cannot be read.
     pub async fn is_set(&self) -> Result<bool, ReadError> {
-        Ok(self.line.client.exists(&self.line.path).await?.is_some())
+        Ok(self.wait_queue.client.exists(&self.wait_queue.path).await?.is_some())
     }
 
     /// Waits until the barrier is removed; returns at once if it is not set. A wait that has begun ends even if the
@@ -129,7 +131,7 @@ impl Barrier {
 
     /// Watches by reading: that leaves no watch behind if there is no barrier.
     async fn look(&self) -> Result<Option<(Zxid, Watch)>, AcquireError> {
-        match self.line.client.get(&self.line.path).watch().await {
+        match self.wait_queue.client.get(&self.wait_queue.path).watch().await {
             Ok(((_, stat), watch)) => Ok(Some((stat.czxid, watch))),
             Err(ReadError::Rejected(Rejection::NoNode)) => Ok(None),
             Err(error) => Err(error.into()),

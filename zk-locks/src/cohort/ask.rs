@@ -41,7 +41,7 @@ impl Shared {
         drop(local);
         let waiting = Waiting { shared: self.clone(), number, granted, is_told: false };
         if needs_runner {
-            self.line.client.spawn(Runner::new(self.clone()).run());
+            self.wait_queue.client.spawn(Runner::new(self.clone()).run());
         } else if is_first {
             self.changed();
         }
@@ -51,11 +51,11 @@ impl Shared {
     /// Gives up a place in the queue, or the lock if it is just being passed to it.
     fn leave(&self, number: u64) {
         let mut local = self.local();
-        let place = local.waiters.binary_search_by_key(&number, |waiter| waiter.number);
-        drop(place.ok().and_then(|place| local.waiters.remove(place)));
+        let position = local.waiters.binary_search_by_key(&number, |waiter| waiter.number);
+        drop(position.ok().and_then(|position| local.waiters.remove(position)));
         let is_nobodys = local.waiters.is_empty() && local.has_runner;
         if is_nobodys {
-            local.unwanted = Some(self.line.client.for_cleanup());
+            local.unwanted = Some(self.wait_queue.client.for_cleanup());
         }
         drop(local);
         if is_nobodys {

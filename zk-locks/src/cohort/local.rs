@@ -14,12 +14,12 @@ use zk_client::Client;
 use crate::{
     error::{AcquireError, Lost},
     guard::{Guard, Held, Status},
-    line::{Line, Stay},
+    wait_queue::{Stay, WaitQueue},
 };
 
 /// What the tasks of a cohort share.
 pub(super) struct Shared {
-    pub(super) line: Arc<Line>,
+    pub(super) wait_queue: Arc<WaitQueue>,
     /// Never locked while a guard is dropped or a waiter notified: both call back into this.
     local: Mutex<Local>,
     /// Wakes the runner: the state has changed.
@@ -172,9 +172,9 @@ impl Local {
 }
 
 impl Shared {
-    pub(super) fn new(line: Line) -> Arc<Self> {
-        let line = Arc::new(line);
-        Arc::new(Self { line, local: Mutex::default(), news: Notify::new() })
+    pub(super) fn new(wait_queue: WaitQueue) -> Arc<Self> {
+        let wait_queue = Arc::new(wait_queue);
+        Arc::new(Self { wait_queue, local: Mutex::default(), news: Notify::new() })
     }
 
     pub(super) fn local(&self) -> MutexGuard<'_, Local> {

@@ -88,7 +88,9 @@ impl CohortLock {
 
     /// A cohort with settings.
     pub fn builder(client: &Client, path: &str) -> Builder<Self> {
-        Builder::new(client, path, |line| Self { shared: Arc::new(Cohort(Shared::new(line))) })
+        Builder::new(client, path, |wait_queue| Self {
+            shared: Arc::new(Cohort(Shared::new(wait_queue))),
+        })
     }
 
     /// Waits for the lock, behind all tasks of the cohort that asked before.
@@ -125,7 +127,7 @@ impl CohortLock {
         if self.shared.is_busy() {
             return Ok(None);
         }
-        let guard = ticket::try_acquire(&self.shared.line, Role::Lock).await?;
+        let guard = ticket::try_acquire(&self.shared.wait_queue, Role::Lock).await?;
         Ok(guard.map(|guard| self.shared.adopt(guard)))
     }
 
@@ -138,14 +140,14 @@ impl CohortLock {
     /// The queue as seen from outside: to inspect it, ask for the lock back, or take it away.
     #[must_use]
     pub fn queue(&self) -> Queue {
-        self.shared.line.queue()
+        self.shared.wait_queue.queue()
     }
 }
 
 impl fmt::Debug for CohortLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CohortLock")
-            .field("path", &self.shared.line.path)
+            .field("path", &self.shared.wait_queue.path)
             .field("waiting", &self.waiting())
             .finish_non_exhaustive()
     }

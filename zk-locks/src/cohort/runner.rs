@@ -11,7 +11,7 @@ use crate::{
     error::{AcquireError, Lost},
     guard::{Guard, Held},
     layout::Role,
-    line::Line,
+    wait_queue::WaitQueue,
 };
 
 /// Runs only while there are waiters or the lock is held.
@@ -51,7 +51,7 @@ impl Runner {
             () = self.superseded() => return,
             queued = self.queue() => queued,
         };
-        let requeues = self.shared.line.settings.stay.requeues;
+        let requeues = self.shared.wait_queue.settings.stay.requeues;
         match queued {
             Ok((guard, contended)) => self.shared.grant(guard, contended),
             Err(AcquireError::NodeDeleted | AcquireError::LeaseRanOut) if requeues => {}
@@ -60,11 +60,11 @@ impl Runner {
     }
 
     async fn queue(&self) -> Result<(Guard, bool), AcquireError> {
-        let line = &self.shared.line;
-        let mut place = line.join(Role::Lock, None).await?;
-        line.wait(&mut place).await?;
-        let contended = place.is_followed();
-        Ok((Guard::new(line, place)?, contended))
+        let wait_queue = &self.shared.wait_queue;
+        let mut position = wait_queue.join(Role::Lock, None).await?;
+        wait_queue.wait(&mut position).await?;
+        let contended = position.is_followed();
+        Ok((Guard::new(wait_queue, position)?, contended))
     }
 
     async fn superseded(&self) {
@@ -100,7 +100,7 @@ impl Runner {
     /// Waits until there is a contender behind us: lists the queue, and once more after the first change, so that there
     /// is at most one notification, however long the turn.
     async fn behind(&self, number: u64) -> Behind {
-        let Line { client, path, .. } = &*self.shared.line;
+        let WaitQueue { client, path, .. } = &*self.shared.wait_queue;
         let own = self.shared.watched(number);
         let Some(own) = own.and_then(|watched| self.entry_of(&watched.held)) else {
             return std::future::pending().await;
@@ -123,12 +123,12 @@ impl Runner {
     }
 
     fn entry_of(&self, held: &Held) -> Option<Entry> {
-        self.shared.line.settings.filter.parse(name(held.path()).to_owned()).ok()
+        self.shared.wait_queue.settings.filter.parse(name(held.path()).to_owned()).ok()
     }
 
     /// `None` if we are the last.
     fn judge(&self, names: Vec<String>, own: &Entry) -> Option<Behind> {
-        let filter = &self.shared.line.settings.filter;
+        let filter = &self.shared.wait_queue.settings.filter;
         let (mut is_there, mut is_followed) = (false, false);
         for entry in names.into_iter().filter_map(|name| filter.read(name).ok()) {
             is_there |= entry.name == own.name;

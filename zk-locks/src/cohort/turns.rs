@@ -64,7 +64,7 @@ impl Shared {
         loop {
             let status = guard.status();
             let mut local = self.local();
-            let waiter = match local.next(number, status, &self.line.settings.stay) {
+            let waiter = match local.next(number, status, &self.wait_queue.settings.stay) {
                 Next::Release => return Some(guard),
                 Next::Linger(until) => {
                     drop(local);
@@ -107,7 +107,7 @@ impl Shared {
         guard: Guard,
         waited: Duration,
     ) -> Result<CohortGuard, Lost> {
-        let guard = guard.passed_on(&self.line, waited)?;
+        let guard = guard.passed_on(&self.wait_queue, waited)?;
         if let Some(turn) = self.local().turn(number) {
             turn.held = guard.held().clone();
         }
@@ -173,7 +173,7 @@ impl Shared {
         let mut local = self.local();
         local.unwanted = None;
         let lost = local.lost.take();
-        if let Some(lost) = lost.filter(|_| !self.line.settings.stay.requeues) {
+        if let Some(lost) = lost.filter(|_| !self.wait_queue.settings.stay.requeues) {
             drop(local);
             self.fail(&lost.into());
             local = self.local();

@@ -8,7 +8,7 @@ use super::{
     DurableGuard, DurableLock,
     take::{Look, Outcome, Seen},
 };
-use crate::{error::AcquireError, layout::Role, line::Place};
+use crate::{error::AcquireError, layout::Role, wait_queue::Position};
 
 impl DurableLock {
     /// Waits for the lock, behind all earlier contenders; not behind its own owner.
@@ -26,8 +26,8 @@ impl DurableLock {
                 Outcome::Changed(_) => look = self.look().await?,
             }
         }
-        let place = self.queue.join(Role::Lock, None).await?;
-        self.wait(place, look).await
+        let position = self.queue.join(Role::Lock, None).await?;
+        self.wait(position, look).await
     }
 
     /// As [`acquire`](Self::acquire), for at most this long.
@@ -44,49 +44,53 @@ impl DurableLock {
     /// # Errors
     /// [`AcquireError`].
     pub async fn try_acquire(&self) -> Result<Option<DurableGuard>, AcquireError> {
-        let mut place = None;
+        let mut position = None;
         loop {
             let look = self.look().await?;
             if !self.is_ours(&look) {
                 if !look.grants.is_empty() {
                     return Ok(None);
                 }
-                if place.is_none() {
-                    place = self.first_place().await?;
+                if position.is_none() {
+                    position = self.first_position().await?;
                 }
-                if place.is_none() {
+                if position.is_none() {
                     return Ok(None);
                 }
             }
-            match self.take(place.take(), &look, false).await? {
+            match self.take(position.take(), &look, false).await? {
                 Outcome::Granted(guard) => return Ok(Some(*guard)),
-                Outcome::Changed(back) => place = back.map(|place| *place),
+                Outcome::Changed(back) => position = back.map(|position| *position),
             }
         }
     }
 
     /// Joins the queue, if no contender is ahead.
-    async fn first_place(&self) -> Result<Option<Place>, AcquireError> {
+    async fn first_position(&self) -> Result<Option<Position>, AcquireError> {
         if self.queue.is_busy(Role::Lock).await? {
             return Ok(None);
         }
-        let mut place = self.queue.join(Role::Lock, None).await?;
-        let is_first = self.queue.look(&mut place).await?.ahead() == 0;
-        Ok(is_first.then_some(place))
+        let mut position = self.queue.join(Role::Lock, None).await?;
+        let is_first = self.queue.look(&mut position).await?.ahead() == 0;
+        Ok(is_first.then_some(position))
     }
 
     /// Waits in the queue, and then for the end of the present grant.
-    async fn wait(&self, mut place: Place, first: Look) -> Result<DurableGuard, AcquireError> {
-        self.queue.wait(&mut place).await?;
+    async fn wait(
+        &self,
+        mut position: Position,
+        first: Look,
+    ) -> Result<DurableGuard, AcquireError> {
+        self.queue.wait(&mut position).await?;
         let (mut look, mut watch) = (first, None);
         let mut seen = Seen::default();
         loop {
             seen.note(&look);
             let breaks = seen.is_over(&look);
             if look.grants.is_empty() || self.is_ours(&look) || breaks {
-                match self.take(Some(place), &look, breaks).await? {
+                match self.take(Some(position), &look, breaks).await? {
                     Outcome::Granted(guard) => return Ok(*guard),
-                    Outcome::Changed(back) => place = *back.ok_or(AcquireError::NodeDeleted)?,
+                    Outcome::Changed(back) => position = *back.ok_or(AcquireError::NodeDeleted)?,
                 }
                 watch = None;
             }

@@ -12,10 +12,10 @@ use super::{
 use crate::{
     error::{CheckError, Lost, ReleaseError},
     guard::Status,
-    line::Waited,
     observe::{Grant, Observers, Release},
     together,
     token::FencingToken,
+    wait_queue::Waited,
 };
 
 /// A [`DurableLock`] that is held: until it is [released](Self::release), or [lost](Self::lost).

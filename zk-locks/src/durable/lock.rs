@@ -8,7 +8,7 @@ use std::{
 
 use zk_client::{Client, path::join};
 
-use crate::{builder::Builder, line::Line, queue::Queue};
+use crate::{builder::Builder, queue::Queue, wait_queue::WaitQueue};
 
 /// The default lease: how long others wait for the next renewal.
 const LEASE: Duration = Duration::from_secs(30);
@@ -82,7 +82,7 @@ const LEASE: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub struct DurableLock {
     /// The queue of the waiters.
-    pub(super) queue: Arc<Line>,
+    pub(super) queue: Arc<WaitQueue>,
     /// The path of the grants.
     pub(super) grants: Arc<str>,
     pub(super) owner: Arc<str>,
@@ -110,12 +110,12 @@ impl DurableLock {
     /// A lock on `path`, with settings. Until [`owned_by`](Self::owned_by) sets one, its owner has a unique name that
     /// is never used again.
     pub fn builder(client: &Client, path: &str) -> Builder<Self> {
-        Builder::new(client, path, |line| {
+        Builder::new(client, path, |wait_queue| {
             // Without randomness every attempt fails anyway.
-            let owner = line.client.unique_id().unwrap_or_default();
+            let owner = wait_queue.client.unique_id().unwrap_or_default();
             Self {
-                queue: Arc::new(line.beside(join(&line.path, "locks"))),
-                grants: Arc::from(join(&line.path, "grants")),
+                queue: Arc::new(wait_queue.beside(join(&wait_queue.path, "locks"))),
+                grants: Arc::from(join(&wait_queue.path, "grants")),
                 owner: Arc::from(owner),
                 lease: Some(LEASE),
                 live: Live::default(),

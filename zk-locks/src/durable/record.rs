@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_read_as_it_was_written_and_nothing_else_is_one() {
+    fn record_round_trips_and_nothing_else() {
         for owner in ["", "host-7", "two\nlines", "durable-1 - 3", "\u{e9}\u{4e00}"] {
             for lease in [None, Some(Duration::from_millis(1)), Some(Duration::from_secs(86_400))] {
                 let record =

@@ -15,7 +15,7 @@ use zk_client::{
 };
 
 use super::{DurableGuard, DurableLock, record::Record, tenure::Terms};
-use crate::{error::AcquireError, line::Place, token::FencingToken};
+use crate::{error::AcquireError, token::FencingToken, wait_queue::Position};
 
 /// How often a waiter looks in each lease.
 const LOOKS: u32 = 4;
@@ -43,7 +43,7 @@ pub(super) struct Grant {
 pub(super) enum Outcome {
     Granted(Box<DurableGuard>),
     /// The state had changed; the place in the queue is still there, if there was one.
-    Changed(Option<Box<Place>>),
+    Changed(Option<Box<Position>>),
 }
 
 /// Since when each grant has been unchanged, by our own clock, which may stand still but not run fast.
@@ -146,7 +146,7 @@ impl DurableLock {
     /// Runs in a task of its own, so that a grant is cleaned up if the caller stops waiting.
     pub(super) async fn take(
         &self,
-        place: Option<Place>,
+        position: Option<Position>,
         look: &Look,
         breaks: bool,
     ) -> Result<Outcome, AcquireError> {
@@ -165,7 +165,7 @@ impl DurableLock {
         let take = Take {
             lock: self.clone(),
             client: self.client().for_cleanup(),
-            place,
+            position,
             version: look.version,
             replaces,
             breaks,
@@ -187,7 +187,7 @@ fn changed(watch: Watch) -> Changed {
 struct Take {
     lock: DurableLock,
     client: Client,
-    place: Option<Place>,
+    position: Option<Position>,
     version: i32,
     replaces: Vec<(String, i32)>,
     /// Whether the replaced grants are another owner's, and must not have been renewed meanwhile.
@@ -227,19 +227,19 @@ impl Take {
         match self.made(&path, &id, &data).await? {
             Made::Yes(zxid) => {
                 let lock = self.lock;
-                let waited = self.place.map(|place| place.granted().3);
+                let waited = self.position.map(|position| position.granted().3);
                 let terms = Terms { path, data, lease: record.lease, sent };
                 let token = FencingToken::new(zxid);
                 let guard = DurableGuard::new(&lock, token, terms, waited);
                 Ok(Outcome::Granted(Box::new(guard)))
             }
-            Made::No => Ok(Outcome::Changed(self.place.take().map(Box::new))),
+            Made::No => Ok(Outcome::Changed(self.position.take().map(Box::new))),
             Made::PlaceLost => Err(AcquireError::NodeDeleted),
         }
     }
 
     async fn made(&self, path: &str, id: &str, data: &[u8]) -> Result<Made, AcquireError> {
-        let Self { lock, client, place, .. } = self;
+        let Self { lock, client, position, .. } = self;
         let settings = &lock.queue.settings;
         let mut multi = client.multi().set_version(&lock.grants, id.as_bytes(), self.version);
         for (replaced, version) in &self.replaces {
@@ -249,8 +249,8 @@ impl Take {
             };
         }
         multi = multi.create_with_acl(path, data, CreateMode::Persistent, &settings.acl);
-        if let Some(place) = place {
-            multi = multi.delete(place.node.path());
+        if let Some(position) = position {
+            multi = multi.delete(position.node.path());
         }
         match multi.await {
             Ok(Ok(results)) => {
@@ -269,7 +269,7 @@ impl Take {
                 rejection => Err(AcquireError::Rejected(rejection)),
             },
             Err(WriteError::InDoubt(doubt)) if !matches!(doubt.cause, Cause::SessionEnded(_)) => {
-                client.settle().await?;
+                client.resolve_in_doubt().await?;
                 self.found(path).await
             }
             Err(WriteError::NotApplied(Cause::Disconnected(_))) => Ok(Made::No),

@@ -163,7 +163,7 @@ impl Tenure {
         let kept = async {
             if is_heir {
                 // Its server may not know of the grant yet, and the lease has been running down.
-                client.settle().await?;
+                client.resolve_in_doubt().await?;
                 self.renew(client, pause).await?;
             }
             loop {

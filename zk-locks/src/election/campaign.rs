@@ -8,7 +8,7 @@ use zk_client::Client;
 use super::{LeaderLatch, Leadership};
 use crate::{
     builder::Builder, contender::Contender, error::AcquireError, follow::Follow, front::Front,
-    layout::Role, line::Line, queue::Queue, ticket::Ticket,
+    layout::Role, queue::Queue, ticket::Ticket, wait_queue::WaitQueue,
 };
 
 /// An election: the candidate that has stood for longest leads, until it resigns or is lost.
@@ -38,7 +38,7 @@ use crate::{
 /// ```
 #[derive(Clone, Debug)]
 pub struct Election {
-    line: Arc<Line>,
+    wait_queue: Arc<WaitQueue>,
 }
 
 impl Election {
@@ -52,7 +52,7 @@ impl Election {
     /// An election under `path`, with settings. The [description](Builder::description) is not used: candidates publish
     /// their own data.
     pub fn builder(client: &Client, path: &str) -> Builder<Self> {
-        Builder::new(client, path, |line| Self { line: Arc::new(line) })
+        Builder::new(client, path, |wait_queue| Self { wait_queue: Arc::new(wait_queue) })
     }
 
     /// Stands for the election with data for others, such as an address, and waits until elected.
@@ -65,8 +65,8 @@ impl Election {
     /// # Errors
     /// [`AcquireError`], as for [`Lock::acquire`](crate::Lock::acquire).
     pub async fn campaign(&self, data: &[u8]) -> Result<Leadership, AcquireError> {
-        let place = self.line.join_with(Role::Lead, None, data).await?;
-        let guard = Ticket::new(self.line.clone(), place).wait().await?;
+        let position = self.wait_queue.join_with(Role::Lead, None, data).await?;
+        let guard = Ticket::new(self.wait_queue.clone(), position).wait().await?;
         Ok(Leadership { guard })
     }
 
@@ -85,7 +85,7 @@ impl Election {
     /// Stands for the election again and again as long as the session lives: see [`LeaderLatch`].
     #[must_use = "dropping it is standing down"]
     pub fn latch(&self, data: &[u8]) -> LeaderLatch {
-        LeaderLatch::new(self.line.clone(), data)
+        LeaderLatch::new(self.wait_queue.clone(), data)
     }
 
     /// Follows the leader without standing: another leader, other data of the same one, or `None` if there is no leader.
@@ -95,13 +95,13 @@ impl Election {
     /// Each change costs two reads, one after the other, and one notification.
     #[must_use]
     pub fn follow(&self) -> Follow<Option<Contender>> {
-        let Line { client, path, settings, .. } = &*self.line;
+        let WaitQueue { client, path, settings, .. } = &*self.wait_queue;
         Follow::new(Front::new(client, path, settings.filter.clone()))
     }
 
     /// The queue of candidates, the leader first, seen from outside: to list it, or to take a candidate out of it.
     #[must_use]
     pub fn queue(&self) -> Queue {
-        self.line.queue()
+        self.wait_queue.queue()
     }
 }

@@ -14,9 +14,9 @@ use crate::{
     error::AcquireError,
     guard::{Guard, Held, Status},
     layout::Role,
-    line::Line,
     ticket::Ticket,
     token::FencingToken,
+    wait_queue::WaitQueue,
 };
 
 /// Pause before standing again where the servers could not be asked.
@@ -115,13 +115,13 @@ impl Node {
 }
 
 impl LeaderLatch {
-    pub(super) fn new(line: Arc<Line>, data: &[u8]) -> Self {
+    pub(super) fn new(wait_queue: Arc<WaitQueue>, data: &[u8]) -> Self {
         let (publisher, states) = watch::channel(LatchState::Waiting);
         let (stop, stopped) = watch::channel(None);
         let (held, node) = (Current::default(), Node::default());
-        let client = line.client.clone();
-        let standing = Standing {
-            line,
+        let client = wait_queue.client.clone();
+        let standing = LatchTask {
+            wait_queue,
             data: data.to_vec(),
             publisher,
             held: held.clone(),
@@ -181,8 +181,8 @@ impl fmt::Debug for LeaderLatch {
 }
 
 /// The task of a latch.
-struct Standing {
-    line: Arc<Line>,
+struct LatchTask {
+    wait_queue: Arc<WaitQueue>,
     data: Vec<u8>,
     publisher: watch::Sender<LatchState>,
     held: Current,
@@ -191,7 +191,7 @@ struct Standing {
     stopped: watch::Receiver<Option<Client>>,
 }
 
-impl Standing {
+impl LatchTask {
     async fn run(self) {
         loop {
             let elected = tokio::select! {
@@ -225,11 +225,11 @@ impl Standing {
     }
 
     async fn stand(&self) -> Result<Leadership, AcquireError> {
-        let line = &self.line;
+        let wait_queue = &self.wait_queue;
         self.node.set(None);
-        let place = line.join_with(Role::Lead, None, &self.data).await?;
-        self.node.set(Some(place.node.path()));
-        Ok(Leadership { guard: Ticket::new(line.clone(), place).wait().await? })
+        let position = wait_queue.join_with(Role::Lead, None, &self.data).await?;
+        self.node.set(Some(position.node.path()));
+        Ok(Leadership { guard: Ticket::new(wait_queue.clone(), position).wait().await? })
     }
 
     async fn stopped(&self) {

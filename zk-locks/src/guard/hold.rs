@@ -9,8 +9,8 @@ use tokio::{
 
 use super::{Held, Status};
 use crate::{
-    line::{Line, Waited},
     observe::{Grant, Observers, Release},
+    wait_queue::{WaitQueue, Waited},
 };
 
 /// Reports the grant when it is made, and the release when this is dropped.
@@ -24,18 +24,18 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    pub(super) fn begin(line: &Line, held: &Held, waited: Waited) -> Self {
-        let observers = line.settings.observers.clone();
+    pub(super) fn begin(wait_queue: &WaitQueue, held: &Held, waited: Waited) -> Self {
+        let observers = wait_queue.settings.observers.clone();
         let told = Told { held: held.clone(), waited };
         observers.tell(|observer| observer.granted(&told.grant()));
         let alarm = |limit: Option<Duration>, takes_away| {
             let (alarm, released) = oneshot::channel();
             let told = Told { held: held.clone(), waited };
             let (limit, observers) = (limit?, observers.clone());
-            line.client.spawn(told.alarm(limit, released, observers, takes_away));
+            wait_queue.client.spawn(told.alarm(limit, released, observers, takes_away));
             Some(alarm)
         };
-        let settings = &line.settings;
+        let settings = &wait_queue.settings;
         let alarms = [alarm(settings.max_hold, false), alarm(settings.release_after, true)];
         Self { held: held.clone(), since: Instant::now(), observers, _alarms: alarms }
     }

@@ -8,8 +8,8 @@ use zk_client::{Multi, OwnedNode, Watch};
 use super::{Held, Keeping, Status, hold::Hold};
 use crate::{
     error::{CheckError, Lost, ReleaseError},
-    line::{Line, Place, SignOff, Waited},
     token::FencingToken,
+    wait_queue::{Position, ReleaseRecord, WaitQueue, Waited},
 };
 
 /// A lock that is held until the guard is [released](Guard::release) or dropped, or the lock is
@@ -53,7 +53,7 @@ pub struct Guard {
     /// `None` if a failed trade has used up the node.
     node: Option<OwnedNode>,
     /// The record to write with the release, if any.
-    sign_off: Option<Box<SignOff>>,
+    release_record: Option<Box<ReleaseRecord>>,
     held: Held,
 }
 
@@ -71,27 +71,27 @@ impl Drop for Cancellation {
 
 impl Guard {
     /// A guard for a place at the head of the queue; `Err` if it was lost meanwhile.
-    pub(crate) fn new(line: &Line, place: Place) -> Result<Self, Lost> {
-        let sign_off = line.sign_off(&place);
-        let (node, own_watch, revoked, waited) = place.granted();
-        let guard = Self::of_node(line, node, (own_watch, revoked), waited)?;
-        Ok(Self { sign_off, ..guard })
+    pub(crate) fn new(wait_queue: &WaitQueue, position: Position) -> Result<Self, Lost> {
+        let release_record = wait_queue.release_record(&position);
+        let (node, own_watch, revoked, waited) = position.granted();
+        let guard = Self::of_node(wait_queue, node, (own_watch, revoked), waited)?;
+        Ok(Self { release_record, ..guard })
     }
 
     /// A guard for the node of a grant, with what was learned of it; `Err` if it was lost meanwhile.
     pub(crate) fn of_node(
-        line: &Line,
+        wait_queue: &WaitQueue,
         node: OwnedNode,
         (own_watch, revoked): (Option<Watch>, bool),
         waited: Waited,
     ) -> Result<Self, Lost> {
         let token = FencingToken::new(node.stat().czxid);
-        let held = match line.settings.filter.has_ids() {
-            true => Held::new(line.client.clone(), node.path().to_owned(), token),
-            false => Held::of_shared_name(line.client.clone(), node.path().to_owned(), token),
+        let held = match wait_queue.settings.filter.has_ids() {
+            true => Held::new(wait_queue.client.clone(), node.path().to_owned(), token),
+            false => Held::of_shared_name(wait_queue.client.clone(), node.path().to_owned(), token),
         };
         let mut guard = Self::of(held.heard(own_watch, revoked), node)?;
-        guard.hold = Some(Hold::begin(line, &guard.held, waited));
+        guard.hold = Some(Hold::begin(wait_queue, &guard.held, waited));
         Ok(guard)
     }
 
@@ -103,8 +103,8 @@ impl Guard {
 
     fn kept(held: Held, node: OwnedNode, keeping: Keeping) -> Result<Self, Lost> {
         let cancellation = Cancellation::default();
-        let (hold, sign_off) = (None, None);
-        let guard = Self { cancellation, hold, keeping, node: Some(node), sign_off, held };
+        let (hold, release_record) = (None, None);
+        let guard = Self { cancellation, hold, keeping, node: Some(node), release_record, held };
         match guard.status() {
             Status::Lost(lost) => Err(lost),
             Status::Held | Status::Suspect { .. } => Ok(guard),
@@ -117,19 +117,23 @@ impl Guard {
     }
 
     /// The guard for the next holder within the process, with the time that it has waited; `Err` if the lock is lost.
-    pub(crate) fn passed_on(mut self, line: &Line, time: Duration) -> Result<Self, Lost> {
+    pub(crate) fn passed_on(
+        mut self,
+        wait_queue: &WaitQueue,
+        time: Duration,
+    ) -> Result<Self, Lost> {
         self.put_down();
         let Self { held, node, keeping, .. } = self;
         let node = node.ok_or(Lost::NodeDeleted)?;
         let mut guard = Self::kept(held.passed_on()?, node, keeping.passed_on())?;
-        guard.hold = Some(Hold::begin(line, &guard.held, Waited { time, ahead: None }));
+        guard.hold = Some(Hold::begin(wait_queue, &guard.held, Waited { time, ahead: None }));
         Ok(guard)
     }
 
     /// Lends the node for a trade, with a function that rebuilds the guard if the trade fails. Work under the lock is
     /// cancelled first.
     pub(crate) fn lend(self) -> (Option<OwnedNode>, impl FnOnce(Option<OwnedNode>) -> Self) {
-        let Self { cancellation, mut hold, keeping, node, sign_off, held } = self;
+        let Self { cancellation, mut hold, keeping, node, release_record, held } = self;
         // A node that is used up by the trade is no loss.
         drop((cancellation, keeping));
         let back = move |node| {
@@ -137,7 +141,7 @@ impl Guard {
             if let Some(hold) = &mut hold {
                 hold.goes_on(&held);
             }
-            Self { cancellation, hold, keeping: Keeping::begin(&held), node, sign_off, held }
+            Self { cancellation, hold, keeping: Keeping::begin(&held), node, release_record, held }
         };
         (node, back)
     }
@@ -277,18 +281,18 @@ impl Guard {
     /// # Errors
     /// [`ReleaseError`] if no server has confirmed it: the session has ended, and the lock with it.
     pub fn release(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + 'static {
-        let Self { cancellation, hold, keeping, node, sign_off, held } = self;
+        let Self { cancellation, hold, keeping, node, release_record, held } = self;
         // In drop order.
         drop((cancellation, hold, keeping));
         // Before the delete, which makes sure that the node goes even if this fails.
-        let signed_off = sign_off.map(|sign_off| {
-            let SignOff { path, record } = *sign_off;
+        let record_written = release_record.map(|release_record| {
+            let ReleaseRecord { path, record } = *release_record;
             held.client().multi().delete(held.path()).set(&path, record.as_bytes()).submit()
         });
         let deleted = node.map(OwnedNode::delete);
         async move {
-            if let Some(signed_off) = signed_off {
-                drop(signed_off.await);
+            if let Some(record_written) = record_written {
+                drop(record_written.await);
             }
             let released = match deleted {
                 Some(deleted) => deleted.await.map_err(ReleaseError::from),

@@ -11,7 +11,7 @@ use crate::entry::{Entry, Kind};
 /// not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Strangers {
+pub enum ForeignNodes {
     /// A stranger with a sequence number counts as an exclusive contender, in the order of the numbers. The safe side.
     #[default]
     Wait,
@@ -24,7 +24,7 @@ pub enum Strangers {
 /// Which children of a path have a place in one lock's queue.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
-    pub(crate) strangers: Strangers,
+    pub(crate) foreign_nodes: ForeignNodes,
     /// Names known besides those of known implementations.
     pub(crate) names: Option<Names>,
     /// The name of the lock, if several share the path.
@@ -37,7 +37,7 @@ impl Filter {
         let entry = self.parse(name)?;
         let counts = match &self.named {
             Some(lock) => is_of(lock, entry.name.as_ref()),
-            None => entry.kind != Kind::Unknown || self.strangers == Strangers::Wait,
+            None => entry.kind != Kind::Unknown || self.foreign_nodes == ForeignNodes::Wait,
         };
         if counts { Ok(entry) } else { Err(entry.name) }
     }
@@ -80,7 +80,7 @@ impl Filter {
     }
 
     /// Whether a child without a place in the queue is to be reported: it is none of another lock's.
-    pub(crate) fn is_strange(&self, name: &str) -> bool {
+    pub(crate) fn is_foreign(&self, name: &str) -> bool {
         self.named.is_none() || !name.contains(NAME_END)
     }
 }
@@ -117,7 +117,7 @@ mod tests {
     const ID: &str = "3b5f6a0e-0000-4000-8000-0123456789ab";
 
     #[test]
-    fn every_name_that_is_given_is_read_as_what_it_is() {
+    fn names_of_each_role_parse_as_their_kind() {
         let roles = [
             (Role::Lock, Kind::Exclusive),
             (Role::Read, Kind::Read),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_ones_own_are_read_by_who_knows_them_and_are_strangers_to_others() {
+    fn custom_names_are_foreign_to_others() {
         let names = Names::new("-lock-").prefix("p-").read_write("-r-lock-", "-w-");
         let filter = Filter { names: Some(names), ..Filter::default() };
         for (role, kind) in [
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_that_share_a_path_are_told_apart_by_their_whole_names() {
+    fn named_locks_match_by_the_whole_name() {
         let filter = Filter { named: Some("report".to_owned()), ..Filter::default() };
         let counts = |name: &str| filter.read(name.to_owned()).is_ok();
         assert!(counts("report_lock_0000000001"));
@@ -171,18 +171,18 @@ mod tests {
         assert!(!counts("my-report_lock_0000000001"));
         assert!(!counts("report_lock_report2_lock_0000000001"));
         assert!(!counts("lock-0000000001"));
-        assert!(!filter.is_strange("other_lock_0000000001"));
-        assert!(filter.is_strange("other"));
+        assert!(!filter.is_foreign("other_lock_0000000001"));
+        assert!(filter.is_foreign("other"));
     }
 
     #[test]
-    fn strangers_with_a_number_count_only_if_they_are_waited_for() {
-        let counts = |strangers, name: &str| {
-            Filter { strangers, ..Filter::default() }.read(name.to_owned()).is_ok()
+    fn numbered_foreign_nodes_count_if_awaited() {
+        let counts = |foreign_nodes, name: &str| {
+            Filter { foreign_nodes, ..Filter::default() }.read(name.to_owned()).is_ok()
         };
-        assert!(counts(Strangers::Wait, "member-0000000007"));
-        assert!(!counts(Strangers::Ignore, "member-0000000007"));
-        assert!(!counts(Strangers::Wait, "member"));
-        assert!(counts(Strangers::Ignore, "x-1-0000000007"));
+        assert!(counts(ForeignNodes::Wait, "member-0000000007"));
+        assert!(!counts(ForeignNodes::Ignore, "member-0000000007"));
+        assert!(!counts(ForeignNodes::Wait, "member"));
+        assert!(counts(ForeignNodes::Ignore, "x-1-0000000007"));
     }
 }

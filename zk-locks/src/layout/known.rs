@@ -31,7 +31,7 @@ use super::{
 /// | ends with `-R-`; with `-W-` | a reader; a writer | `HostType` |
 /// | is `read_`; is `write_` | a reader; a writer | `Bare` |
 /// | matches the [`Names`] | the kind that they give | `Custom` with these names |
-/// | is anything else | a [stranger](crate::Strangers) | all |
+/// | is anything else | a [stranger](crate::ForeignNodes) | all |
 ///
 /// A name without a number, of ten digits (or a minus sign and at least nine), has no place in any queue. Of several
 /// locks under [one path](crate::Lock::named) only the nodes of the one name count, and of those all.

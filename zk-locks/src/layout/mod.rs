@@ -6,16 +6,16 @@
 //! | `names` | custom names |
 //! | `known` | names of known implementations |
 //! | `filter` | which children of a path have a place in a queue |
-//! | `company` | names of every implementation, and what they count as: tests |
+//! | `implementations` | names of every implementation, and what they count as: tests |
 
-#[cfg(test)]
-mod company;
 mod filter;
+#[cfg(test)]
+mod implementations;
 mod known;
 mod names;
 mod role;
 
-pub use self::{filter::Strangers, known::Layout, names::Names};
+pub use self::{filter::ForeignNodes, known::Layout, names::Names};
 pub(crate) use self::{
     filter::{Filter, NAME_END, without_id},
     role::Role,

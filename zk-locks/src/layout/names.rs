@@ -6,7 +6,7 @@ use crate::entry::{Kind, endings};
 /// Custom names, for [`Layout::Custom`](crate::Layout::Custom): `<prefix><uuid><marker><number>` by default.
 ///
 /// Contenders that share the lock under other names have to count these as contenders. Contenders of this crate with
-/// another layout wait for them as for [strangers](crate::Strangers), and cannot tell readers from writers.
+/// another layout wait for them as for [strangers](crate::ForeignNodes), and cannot tell readers from writers.
 ///
 /// ```
 /// use zk_locks::{Layout, Names};
@@ -179,7 +179,7 @@ mod tests {
     const ID: &str = "3b5f6a0e-0000-4000-8000-0123456789ab";
 
     #[test]
-    fn names_are_in_the_order_that_was_asked_for() {
+    fn names_have_the_configured_order() {
         let names = Names::new("lock_").prefix("p-").read_write("-R-", "write_");
         let name = |names: Names, role| names.name(role, ID);
         let hex = "3b5f6a0e0000400080000123456789ab";
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_in_front_is_read_there_and_nowhere_else() {
+    fn leading_marker_is_read_only_in_front() {
         let names = Names::new("lock-").read_write("read-", "read-write-").marker_first();
         let read = |name: &str| names.numbered(name).map(|(_, kind)| kind);
         assert_eq!(read("read-web-1-0000000007"), Some(Kind::Read));

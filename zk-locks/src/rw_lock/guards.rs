@@ -8,8 +8,8 @@ use crate::{
     error::{AcquireError, Lost, ReleaseError},
     guard::{Guard, Held, Status},
     layout::Role,
-    line::{Downgrades, Line},
     ticket::Ticket,
+    wait_queue::{Downgrades, WaitQueue},
 };
 
 /// A read lock that is held. It dereferences to [`Guard`].
@@ -34,7 +34,7 @@ use crate::{
 #[must_use = "dropping it releases the lock"]
 pub struct ReadGuard {
     guard: Guard,
-    line: Arc<Line>,
+    wait_queue: Arc<WaitQueue>,
 }
 
 /// A write lock that is held. It dereferences to [`Guard`].
@@ -60,7 +60,7 @@ pub struct ReadGuard {
 #[must_use = "dropping it releases the lock"]
 pub struct WriteGuard {
     guard: Guard,
-    line: Arc<Line>,
+    wait_queue: Arc<WaitQueue>,
 }
 
 impl Deref for ReadGuard {
@@ -92,8 +92,8 @@ impl From<WriteGuard> for Guard {
 }
 
 impl ReadGuard {
-    pub(super) fn new(guard: Guard, line: &Arc<Line>) -> Self {
-        Self { guard, line: line.clone() }
+    pub(super) fn new(guard: Guard, wait_queue: &Arc<WaitQueue>) -> Self {
+        Self { guard, wait_queue: wait_queue.clone() }
     }
 
     /// Releases the lock: see [`Guard::release`].
@@ -118,24 +118,24 @@ impl ReadGuard {
     pub async fn try_upgrade(self) -> Result<WriteGuard, ConvertError<Self>> {
         match self.upgraded().await {
             // Dropping `self` deletes the read node.
-            Ok(guard) => Ok(WriteGuard { guard, line: self.line }),
+            Ok(guard) => Ok(WriteGuard { guard, wait_queue: self.wait_queue }),
             Err(cause) => Err(ConvertError { guard: self, cause }),
         }
     }
 
     async fn upgraded(&self) -> Result<Guard, AcquireError> {
-        let mut place = self.line.join(Role::Write, Some(path::name(self.path()))).await?;
-        let would_deadlock = self.line.look(&mut place).await?.is_behind_writer();
+        let mut position = self.wait_queue.join(Role::Write, Some(path::name(self.path()))).await?;
+        let would_deadlock = self.wait_queue.look(&mut position).await?.is_behind_writer();
         if would_deadlock {
             return Err(AcquireError::WouldDeadlock);
         }
-        Ticket::new(self.line.clone(), place).wait().await
+        Ticket::new(self.wait_queue.clone(), position).wait().await
     }
 }
 
 impl WriteGuard {
-    pub(super) fn new(guard: Guard, line: &Arc<Line>) -> Self {
-        Self { guard, line: line.clone() }
+    pub(super) fn new(guard: Guard, wait_queue: &Arc<WaitQueue>) -> Self {
+        Self { guard, wait_queue: wait_queue.clone() }
     }
 
     /// Releases the lock: see [`Guard::release`].
@@ -164,10 +164,10 @@ impl WriteGuard {
     /// # Errors
     /// [`ConvertError`], with the write lock, which is still held unless the error says otherwise.
     pub async fn downgrade(self) -> Result<ReadGuard, ConvertError<Self>> {
-        let Self { guard, line } = self;
-        match downgraded(&line, guard).await {
-            Ok(guard) => Ok(ReadGuard { guard, line }),
-            Err((guard, cause)) => Err(ConvertError { guard: Self { guard, line }, cause }),
+        let Self { guard, wait_queue } = self;
+        match downgraded(&wait_queue, guard).await {
+            Ok(guard) => Ok(ReadGuard { guard, wait_queue }),
+            Err((guard, cause)) => Err(ConvertError { guard: Self { guard, wait_queue }, cause }),
         }
     }
 }
@@ -175,13 +175,13 @@ impl WriteGuard {
 /// Creates, as Curator does, a read node with the number of the write node, whose place in the queue is directly behind
 /// it; but in one transaction with the deletion of the write node: only a contender that still holds the lock gets it,
 /// and once that is known others can read.
-async fn downgraded(line: &Line, guard: Guard) -> Result<Guard, (Guard, AcquireError)> {
-    let path = match path_to_read(line, &guard) {
+async fn downgraded(wait_queue: &WaitQueue, guard: Guard) -> Result<Guard, (Guard, AcquireError)> {
+    let path = match path_to_read(wait_queue, &guard) {
         Ok(path) => path,
         Err(cause) => return Err((guard, cause)),
     };
     let token = guard.token();
-    let Line { client, settings, .. } = line;
+    let WaitQueue { client, settings, .. } = wait_queue;
     let create = client.create(&path, settings.description.as_bytes());
     let create = create.mode(CreateMode::Ephemeral).acl(&settings.acl).protected_by_its_name();
     let (write, rest) = guard.lend();
@@ -210,14 +210,15 @@ async fn downgraded(line: &Line, guard: Guard) -> Result<Guard, (Guard, AcquireE
 }
 
 /// The path of the read node of a holder that downgrades.
-fn path_to_read(line: &Line, guard: &Guard) -> Result<String, AcquireError> {
+fn path_to_read(wait_queue: &WaitQueue, guard: &Guard) -> Result<String, AcquireError> {
     if let Status::Lost(lost) = guard.status() {
         return Err(lost.into());
     }
-    if line.settings.downgrades == Downgrades::Never || !line.settings.filter.has_ids() {
+    if wait_queue.settings.downgrades == Downgrades::Never || !wait_queue.settings.filter.has_ids()
+    {
         return Err(AcquireError::NoDowngrade);
     }
-    let name = line.node_path(Role::Read)?;
+    let name = wait_queue.node_path(Role::Read)?;
     let own = guard.path();
     Ok(name + &own[own.len().saturating_sub(SEQUENCE_LENGTH)..])
 }

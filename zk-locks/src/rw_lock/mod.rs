@@ -13,9 +13,9 @@ use crate::{
     builder::Builder,
     error::AcquireError,
     layout::Role,
-    line::{Downgrades, Line},
     queue::Queue,
     ticket::{self, Ticket},
+    wait_queue::{Downgrades, WaitQueue},
 };
 
 mod guards;
@@ -64,7 +64,7 @@ pub use self::guards::{ConvertError, ReadGuard, WriteGuard};
 /// ```
 #[derive(Clone, Debug)]
 pub struct RwLock {
-    line: Arc<Line>,
+    wait_queue: Arc<WaitQueue>,
 }
 
 impl Builder<RwLock> {
@@ -88,7 +88,8 @@ impl RwLock {
 
     /// A lock on `path`, with settings.
     pub fn builder(client: &Client, path: &str) -> Builder<Self> {
-        let mut builder = Builder::new(client, path, |line| Self { line: Arc::new(line) });
+        let mut builder =
+            Builder::new(client, path, |wait_queue| Self { wait_queue: Arc::new(wait_queue) });
         builder.settings.downgrades = Downgrades::Possible;
         builder
     }
@@ -132,8 +133,8 @@ impl RwLock {
     /// # Errors
     /// [`AcquireError`].
     pub async fn try_read(&self) -> Result<Option<ReadGuard>, AcquireError> {
-        let guard = ticket::try_acquire(&self.line, Role::Read).await?;
-        Ok(guard.map(|guard| ReadGuard::new(guard, &self.line)))
+        let guard = ticket::try_acquire(&self.wait_queue, Role::Read).await?;
+        Ok(guard.map(|guard| ReadGuard::new(guard, &self.wait_queue)))
     }
 
     /// Takes the lock to write, if it is free and has no waiters.
@@ -141,8 +142,8 @@ impl RwLock {
     /// # Errors
     /// [`AcquireError`].
     pub async fn try_write(&self) -> Result<Option<WriteGuard>, AcquireError> {
-        let guard = ticket::try_acquire(&self.line, Role::Write).await?;
-        Ok(guard.map(|guard| WriteGuard::new(guard, &self.line)))
+        let guard = ticket::try_acquire(&self.wait_queue, Role::Write).await?;
+        Ok(guard.map(|guard| WriteGuard::new(guard, &self.wait_queue)))
     }
 
     /// Joins the queue to read, to wait later: the ticket keeps the place in the queue.
@@ -163,8 +164,8 @@ impl RwLock {
     /// # Errors
     /// [`AcquireError`].
     pub async fn enqueue_read(&self) -> Result<Ticket<ReadGuard>, AcquireError> {
-        let place = self.line.join(Role::Read, None).await?;
-        Ok(Ticket::of(self.line.clone(), place, ReadGuard::new))
+        let position = self.wait_queue.join(Role::Read, None).await?;
+        Ok(Ticket::of(self.wait_queue.clone(), position, ReadGuard::new))
     }
 
     /// Joins the queue to write, to wait later: the ticket keeps the place in the queue. Later readers wait meanwhile.
@@ -187,13 +188,13 @@ impl RwLock {
     /// # Errors
     /// [`AcquireError`].
     pub async fn enqueue_write(&self) -> Result<Ticket<WriteGuard>, AcquireError> {
-        let place = self.line.join(Role::Write, None).await?;
-        Ok(Ticket::of(self.line.clone(), place, WriteGuard::new))
+        let position = self.wait_queue.join(Role::Write, None).await?;
+        Ok(Ticket::of(self.wait_queue.clone(), position, WriteGuard::new))
     }
 
     /// The queue as seen from outside: to inspect it, ask for the lock back, or take it away.
     #[must_use]
     pub fn queue(&self) -> Queue {
-        self.line.queue()
+        self.wait_queue.queue()
     }
 }

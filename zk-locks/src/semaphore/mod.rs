@@ -17,7 +17,7 @@ use crate::{
     follow::Follow,
     guard::{Guard, Guards},
     layout::Role,
-    line::Line,
+    wait_queue::WaitQueue,
 };
 
 mod permits;
@@ -65,8 +65,8 @@ mod take;
 /// takes no permit away; permits are granted again when enough have been released.
 #[derive(Clone, Debug)]
 pub struct Semaphore {
-    mutex: Arc<Line>,
-    leases: Arc<Line>,
+    mutex: Arc<WaitQueue>,
+    leases: Arc<WaitQueue>,
     permits: Arc<watch::Sender<u32>>,
     /// The node that holds the number of permits.
     count: Option<Arc<str>>,
@@ -82,11 +82,11 @@ impl Semaphore {
 
     /// A semaphore on `path`, with settings. It has one permit until [configured](Semaphore::with_permits) otherwise.
     pub fn builder(client: &Client, path: &str) -> Builder<Self> {
-        Builder::new(client, path, |line| Self::over(&line))
+        Builder::new(client, path, |wait_queue| Self::over(&wait_queue))
     }
 
-    fn over(line: &Line) -> Self {
-        let below = |name| Arc::new(line.beside(join(&line.path, name)));
+    fn over(wait_queue: &WaitQueue) -> Self {
+        let below = |name| Arc::new(wait_queue.beside(join(&wait_queue.path, name)));
         let (mutex, leases) = (below("locks"), below("leases"));
         Self { mutex, leases, permits: Arc::new(watch::Sender::new(1)), count: None }
     }

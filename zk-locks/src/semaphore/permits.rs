@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_four_bytes_the_most_significant_first() {
+    fn counts_are_four_bytes_big_endian() {
         for (count, bytes) in
             [(3, [0, 0, 0, 3]), (-2, [255, 255, 255, 254]), (i32::MAX, [127, 255, 255, 255])]
         {

@@ -7,14 +7,14 @@ use crate::{
     error::AcquireError,
     guard::Guard,
     layout::Role,
-    line::{Lent, Line, Place},
+    wait_queue::{DetachedPosition, Position, WaitQueue},
 };
 
 /// The outcome of a trade.
 enum Outcome {
     Granted(Vec<Guard>),
     /// Something has changed meanwhile. The place is still there.
-    Changed(Box<Place>),
+    Changed(Box<Position>),
 }
 
 impl Semaphore {
@@ -29,17 +29,17 @@ impl Semaphore {
         }
         let data = self.mutex.settings.description.as_bytes();
         let join = self.mutex.join_and(Role::Lock, None, data, |cork| self.ask(cork));
-        let (mut place, asked) = join.await?;
+        let (mut position, asked) = join.await?;
         // Asked behind the listing of the queue: it shows what contenders that have left the queue have done.
-        let mut first = match place.ahead() {
+        let mut first = match position.ahead() {
             Some(0) => Some(self.answered(asked).await?),
             _ => None,
         };
         loop {
             // Costs nothing while the state is known, however often something changes.
             if waits {
-                self.mutex.wait(&mut place).await?;
-            } else if self.mutex.look(&mut place).await?.ahead() > 0 {
+                self.mutex.wait(&mut position).await?;
+            } else if self.mutex.look(&mut position).await?.ahead() > 0 {
                 return Ok(None);
             }
             let (look, watches) = match first.take() {
@@ -49,14 +49,14 @@ impl Semaphore {
                     (look, Some(watches))
                 }
             };
-            if !self.is_of_one_connection(&place) {
-                place.forget();
+            if !self.is_of_one_connection(&position) {
+                position.forget();
                 continue;
             }
             if look.has_room(wanted) {
-                match self.take(wanted, place, &look).await? {
+                match self.take(wanted, position, &look).await? {
                     Outcome::Granted(guards) => return Ok(Some(guards)),
-                    Outcome::Changed(back) => place = *back,
+                    Outcome::Changed(back) => position = *back,
                 }
             } else if !waits {
                 return Ok(None);
@@ -70,8 +70,8 @@ impl Semaphore {
     /// of us. Another server may not show yet what contenders that have left the queue have taken.
     ///
     /// Nor need that server be as far as the events we have received: before 3.9 events do not carry their transaction.
-    fn is_of_one_connection(&self, place: &Place) -> bool {
-        place.epoch() == Some(self.mutex.client.session().epoch())
+    fn is_of_one_connection(&self, position: &Position) -> bool {
+        position.epoch() == Some(self.mutex.client.session().epoch())
     }
 
     /// Trades the place at the head of the queue for permits, in one transaction: so a contender that has lost its
@@ -79,13 +79,13 @@ impl Semaphore {
     async fn take(
         &self,
         wanted: usize,
-        place: Place,
+        position: Position,
         look: &Look,
     ) -> Result<Outcome, AcquireError> {
-        let Line { client, settings, .. } = &*self.leases;
+        let WaitQueue { client, settings, .. } = &*self.leases;
         let paths = (0..wanted).map(|_| self.leases.node_path(Role::Lease));
         let paths = paths.collect::<Result<Vec<_>, _>>()?;
-        let (node, rest) = place.lend();
+        let (node, rest) = position.lend();
         let creates = paths.iter().map(|path| {
             let create = self.leases.create(client, path, settings.description.as_bytes());
             create.mode(CreateMode::EphemeralSequential).protected_by_its_name()
@@ -126,7 +126,7 @@ impl Semaphore {
 /// Restores the place after a failed trade.
 fn changed(
     mut nodes: Pending<Result<Vec<OwnedNode>, MultiError>, WriteError>,
-    rest: Lent,
+    rest: DetachedPosition,
 ) -> Result<Outcome, AcquireError> {
     let node = nodes.take_back().ok_or(AcquireError::NodeDeleted)?;
     Ok(Outcome::Changed(Box::new(rest.back(node))))

@@ -92,7 +92,7 @@ mod tests {
     use crate::{op::OpCode, request::Request};
 
     #[test]
-    fn each_operation_has_a_request_or_is_listed() {
+    fn every_operation_has_a_request_or_none() {
         const WITHOUT_REQUEST: [OpCode; 3] =
             [OpCode::NOTIFICATION, OpCode::CREATE_SESSION, OpCode::ERROR];
         for &op in OpCode::KNOWN {

@@ -236,7 +236,7 @@ mod tests {
     };
 
     #[test]
-    fn an_operation_that_multis_do_not_have_is_reported_where_it_stands() {
+    fn unknown_multi_op_reports_its_offset() {
         let mut stream = BytesMut::new();
         let header = |op| MultiHeader { op, done: false, err: ErrorCode::OK };
         header(OpCode::DELETE).encode(&mut stream);

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use super::{
     config::Auth,
     credential::Credential,
-    fate::Fate,
-    fault::{Broken, Cause, Over},
+    disposition::Disposition,
+    fault::{Broken, Cause, CloseReason},
     output::{Answer, Outcome},
     phase::Phase,
     state::Session,
@@ -57,7 +57,7 @@ impl<R, W: Watcher> Session<R, W> {
         let written = self.link.written();
         for (index, start) in core::mem::take(&mut self.link.auth_pending) {
             if let Some(credential) = self.credentials.get_mut(index).filter(|_| start < written) {
-                credential.fate = Fate::Unknown;
+                credential.disposition = Disposition::Unknown;
             }
         }
     }
@@ -73,7 +73,7 @@ impl<R, W: Watcher> Session<R, W> {
         }
         match err {
             ErrorCode::OK => Ok(()),
-            _ => Err(Broken::Session(Over::AuthFailed)),
+            _ => Err(Broken::Session(CloseReason::AuthFailed)),
         }
     }
 
@@ -81,11 +81,11 @@ impl<R, W: Watcher> Session<R, W> {
     /// If it answers the oldest request in flight, that has certainly not been carried out.
     pub(super) fn unauthenticated(&mut self, header: ReplyHeader) -> Broken {
         let ReplyHeader { xid, zxid, err } = header;
-        let refused = self.flight.answered(xid).ok();
+        let refused = self.in_flight.answered(xid).ok();
         if let Some(token) = refused.and_then(|sent| sent.slot.into_token()) {
             let answer = Answer { zxid, code: err, body: Bytes::new() };
             self.reply(token, Outcome::Answered(answer));
         }
-        Broken::Session(Over::AuthFailed)
+        Broken::Session(CloseReason::AuthFailed)
     }
 }

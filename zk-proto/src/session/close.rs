@@ -5,11 +5,11 @@ use core::time::Duration;
 use bytes::Bytes;
 
 use super::{
-    fate::Fate,
-    fault::{Cause, Over},
+    disposition::Disposition,
+    fault::{Cause, CloseReason},
     output::{Answer, Outcome, Output, Place, State},
+    pending_request::PendingRequest,
     phase::Phase,
-    slot::Slot,
     state::Session,
     timer::Timer,
     watch::{WatchNotice, Watcher},
@@ -37,7 +37,7 @@ impl<R, W: Watcher> Session<R, W> {
         // Throttled requests get their last chance now.
         self.end_pauses(now);
         let frame = RequestFrame::of(&CloseSession);
-        self.flight.push(Slot::Close { frame, token, place: Place(0) });
+        self.in_flight.push(PendingRequest::Close { frame, token, place: Place(0) });
         self.closing = true;
         // No other connection is needed.
         self.leaving = false;
@@ -45,9 +45,12 @@ impl<R, W: Watcher> Session<R, W> {
         match self.phase {
             Phase::Up(_) => self.send_waiting(now),
             // No reachable server knows the session.
-            _ if !self.identity.is_global() => self.finish(Over::Closed),
+            _ if !self.identity.is_global() => self.finish(CloseReason::Closed),
             Phase::Waiting => self.dial(now),
-            Phase::Dialing | Phase::Greeting { .. } | Phase::Proving(_) | Phase::Over(_) => {}
+            Phase::Dialing
+            | Phase::Handshaking { .. }
+            | Phase::Authenticating(_)
+            | Phase::Over(_) => {}
         }
         self.check();
     }
@@ -56,45 +59,46 @@ impl<R, W: Watcher> Session<R, W> {
     /// elsewhere with [`credentials`](Session::credentials) taken before.
     pub fn detach(&mut self) {
         if self.phase.over().is_none() {
-            self.finish(Over::Closed);
+            self.finish(CloseReason::Closed);
         }
         self.check();
     }
 
     /// Handles that servers do not know the session any more: if a close was sent, it has taken effect.
     pub(super) fn is_gone(&mut self) {
-        let closed = if self.close_is_in_doubt { self.flight.take_close() } else { None };
+        let closed = if self.close_is_in_doubt { self.in_flight.take_close() } else { None };
         if let Some(token) = closed {
             let code = ErrorCode::OK;
             let answer = Answer { zxid: Zxid(0), code, body: Bytes::new() };
             self.reply(token, Outcome::Answered(answer));
-            self.finish(Over::Closed);
+            self.finish(CloseReason::Closed);
         } else {
-            self.finish(Over::Expired);
+            self.finish(CloseReason::Expired);
         }
     }
 
     /// Ends the session: informs every waiter, once.
-    pub(super) fn finish(&mut self, over: Over) {
+    pub(super) fn finish(&mut self, over: CloseReason) {
         self.finish_because(over, &Cause::SessionOver(over));
     }
 
     /// As [`finish`](Self::finish), with a more precise cause for the waiters.
-    pub(super) fn finish_because(&mut self, over: Over, cause: &Cause) {
+    pub(super) fn finish_because(&mut self, over: CloseReason, cause: &Cause) {
         if self.phase.has_link() {
             self.outputs.push_back(Output::HangUp);
         }
         self.phase = Phase::Over(over);
         self.liveness.disowned();
         self.timers.stop_all();
-        for (slot, fate) in self.flight.take_all(self.link.written()) {
-            let is_in_doubt = self.close_is_in_doubt && matches!(slot, Slot::Close { .. });
-            self.report(slot, if is_in_doubt { Fate::Unknown } else { fate }, cause);
+        for (slot, disposition) in self.in_flight.take_all(self.link.written()) {
+            let is_in_doubt =
+                self.close_is_in_doubt && matches!(slot, PendingRequest::Close { .. });
+            self.report(slot, if is_in_doubt { Disposition::Unknown } else { disposition }, cause);
         }
         self.settle_credentials();
         for credential in core::mem::take(&mut self.credentials) {
             if let Some(token) = credential.token {
-                self.reply(token, credential.fate.outcome(cause));
+                self.reply(token, credential.disposition.outcome(cause));
             }
         }
         for watcher in self.registry.take_all() {

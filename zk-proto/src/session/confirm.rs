@@ -2,8 +2,8 @@
 
 use super::{
     config::Lease,
+    pending_request::{PendingRequest, Purpose},
     phase::Phase,
-    slot::{Purpose, Slot},
     state::Session,
     timer::Timer,
     watch::Watcher,
@@ -47,9 +47,9 @@ impl<R, W: Watcher> Session<R, W> {
             if self.sends() {
                 self.liveness.asked(now);
                 let sync = SyncRequest { path: Str::from("/") };
-                let slot = Slot::own(RequestFrame::of(&sync), Purpose::Confirm);
+                let slot = PendingRequest::own(RequestFrame::of(&sync), Purpose::Confirm);
                 // Other users' requests must not cost a lock.
-                self.flight.send_first(now, slot, &mut self.link);
+                self.in_flight.send_first(now, slot, &mut self.link);
                 self.has_sent(now);
             } else {
                 // Asks as soon as the connection has proved to be alive.

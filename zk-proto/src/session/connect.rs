@@ -85,7 +85,7 @@ impl<R, W: Watcher> Session<R, W> {
                 self.leaving = true;
                 self.leave_when_done(now);
             }
-            Phase::Dialing | Phase::Greeting { .. } | Phase::Proving(_) => {
+            Phase::Dialing | Phase::Handshaking { .. } | Phase::Authenticating(_) => {
                 self.drop_link(now, LinkError::Rebalanced);
             }
             Phase::Waiting | Phase::Over(_) => {}
@@ -95,7 +95,7 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Leaves the connection for a server of the new list, once nothing sent over it is unanswered.
     pub(super) fn leave_when_done(&mut self, now: Time) {
-        if self.leaving && !self.flight.has_sent() && self.link.auth_pending.is_empty() {
+        if self.leaving && !self.in_flight.has_sent() && self.link.auth_pending.is_empty() {
             self.drop_link(now, LinkError::Rebalanced);
         }
     }
@@ -147,7 +147,7 @@ impl<R, W: Watcher> Session<R, W> {
         };
         let len = shown.password.0.len();
         self.link.write_secret(len, |out| encode_frame(&request, out));
-        self.phase = Phase::Greeting { sent: now };
+        self.phase = Phase::Handshaking { sent: now };
     }
 
     /// Leaves a connection that the driver still has.
@@ -169,9 +169,14 @@ impl<R, W: Watcher> Session<R, W> {
         if was_up {
             self.shorten_batches(&why);
         }
-        for timer in
-            [Timer::Dial, Timer::Confirm, Timer::Ping, Timer::Silence, Timer::Probe, Timer::Trial]
-        {
+        for timer in [
+            Timer::Dial,
+            Timer::Confirm,
+            Timer::Ping,
+            Timer::Silence,
+            Timer::Probe,
+            Timer::Probation,
+        ] {
             self.timers.stop(timer);
         }
         if matches!(self.phase, Phase::Up(up) if up.doubts == 0) {
@@ -198,12 +203,12 @@ impl<R, W: Watcher> Session<R, W> {
         let cause = Cause::LinkLost(why);
         let written = self.link.written();
         // The server may have closed the session, and then the connection. The next one knows.
-        self.close_is_in_doubt |= self.flight.close_was_sent(written);
-        for (slot, fate) in self.flight.link_lost(written, is_ended) {
-            self.report(slot, fate, &cause);
+        self.close_is_in_doubt |= self.in_flight.close_was_sent(written);
+        for (slot, disposition) in self.in_flight.link_lost(written, is_ended) {
+            self.report(slot, disposition, &cause);
         }
         if !self.unknown.is_empty() {
-            for token in self.flight.take_waiting(&self.unknown) {
+            for token in self.in_flight.take_waiting(&self.unknown) {
                 self.reply_unknown(token);
             }
         }

@@ -1,7 +1,7 @@
 //! Timers that have run out: pings, silence, expiry.
 
 use super::{
-    fault::{LinkError, Over},
+    fault::{CloseReason, LinkError},
     phase::Phase,
     state::Session,
     timer::Timer,
@@ -14,14 +14,14 @@ impl<R, W: Watcher> Session<R, W> {
     pub fn elapsed(&mut self, now: Time) {
         while let Some(timer) = self.timers.expire(now) {
             match timer {
-                Timer::Expiry => self.finish(Over::Expired),
-                Timer::Close => self.finish(Over::Closed),
+                Timer::Expiry => self.finish(CloseReason::Expired),
+                Timer::Close => self.finish(CloseReason::Closed),
                 Timer::Dial => self.drop_link(now, LinkError::TimedOut),
                 Timer::Silence => self.fell_silent(now),
                 Timer::Confirm => self.confirm(now),
                 Timer::Ping => self.ping(now),
                 Timer::Retry => self.dial(now),
-                Timer::Trial => self.observed(now),
+                Timer::Probation => self.observed(now),
                 Timer::Probe => self.probe(),
                 Timer::Pause => self.end_due_pauses(now),
             }
@@ -33,7 +33,7 @@ impl<R, W: Watcher> Session<R, W> {
     /// and bytes that it has not read by then can cost its answer.
     pub(super) fn ping(&mut self, now: Time) {
         if let Phase::Up(_) = self.phase {
-            if self.flight.close_was_sent(u64::MAX) {
+            if self.in_flight.close_was_sent(u64::MAX) {
                 self.liveness.sent(now);
             } else {
                 self.note_drain(now);

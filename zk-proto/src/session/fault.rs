@@ -19,7 +19,7 @@ pub enum Cause {
     LinkLost(LinkError),
     /// The session is over.
     #[error("session over: {0}")]
-    SessionOver(Over),
+    SessionOver(CloseReason),
     /// There was no connection, and the request was configured not to wait for one.
     #[error("not connected")]
     NotConnected,
@@ -30,7 +30,7 @@ pub enum Cause {
     #[error("{0} is asked for by the session alone")]
     Reserved(OpCode),
     /// The watch that the request asks for is not the one that is [to be waited for](super::Outgoing::watch).
-    #[error("the request and whoever waits for it watch differently")]
+    #[error("the request and its watcher ask for different watches")]
     WatchMismatch,
     /// The request is longer than servers accept.
     #[error("request of {len} bytes exceeds the limit of {len_max}")]
@@ -179,7 +179,7 @@ impl Eq for DriverFault {}
 /// Why a session is over. Once over it stays over, and always for the same reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
-pub enum Over {
+pub enum CloseReason {
     /// The servers have forgotten the session, or must have by now. Its ephemeral nodes are gone, or
     /// will be.
     #[error("expired")]
@@ -197,7 +197,7 @@ pub(crate) enum Broken {
     /// It cannot be understood, or must not be trusted any further.
     Link(LinkError),
     /// It ends the session.
-    Session(Over),
+    Session(CloseReason),
 }
 
 impl From<DecodeError> for Broken {

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_frame_is_read_into_a_buffer_of_its_length_in_two_reads() {
+    fn long_frame_is_read_into_an_exact_buffer() {
         let mut inbound = Inbound::default();
         for _ in 0..3 {
             assert_eq!(read_frame(&mut inbound, 70_000), (2, 70_000 + LEN_PREFIX));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_believed_as_far_as_another_frame_was_as_long() {
+    fn announced_length_is_trusted_gradually() {
         let mut inbound = Inbound::default();
         let bytes = frame(1 << 20);
         let mut rest = &bytes[..200_000];
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn room_grows_with_what_comes_and_is_given_back() {
+    fn buffer_grows_with_input_and_is_released() {
         let mut inbound = Inbound::default();
         let bytes = frame(100).repeat(10_000);
         let mut rest = &*bytes;
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_behind_a_long_frame_is_not_lost_with_its_buffer() {
+    fn bytes_after_a_long_frame_are_kept() {
         let mut inbound = Inbound::default();
         let bytes = [frame(300_000), frame(5)].concat();
         inbound.buffer.extend_from_slice(&bytes[..bytes.len() - 1]);

@@ -4,7 +4,7 @@ use alloc::{collections::VecDeque, sync::Arc};
 
 use bytes::BytesMut;
 
-use super::{inbound::Inbound, liveness::Liveness, phase::Password, suspects::Trial};
+use super::{inbound::Inbound, liveness::Liveness, phase::Password, suspects::Probation};
 use crate::{data::Xid, frame::RequestFrame, request::Ping, time::Time, wipe::wipe_buffer};
 
 /// How much memory of written bytes is kept for later. One long value must not stay for the life of a session.
@@ -29,7 +29,7 @@ pub(crate) struct Link {
     /// When the amount of written bytes was last checked, and that amount.
     looked: (Time, u64),
     /// How it has behaved without the requests that are suspected of costing connections.
-    pub(crate) trial: Trial,
+    pub(crate) probation: Probation,
     /// Whether it has been useful: with an answer to a user, or to a ping if nothing else was due.
     pub(crate) is_of_use: bool,
     /// Whether the server has accepted a batch of restored watches.
@@ -143,7 +143,7 @@ impl Link {
         self.forget_secrets();
         self.appended = 0;
         (self.ping_start, self.looked) = (0, (Time::ZERO, 0));
-        (self.trial, self.is_of_use, self.has_restored) = (Trial::NotBegun, false, false);
+        (self.probation, self.is_of_use, self.has_restored) = (Probation::NotBegun, false, false);
         self.auth_pending.clear();
         self.offered = None;
     }
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_behind_something_long_does_not_move_while_it_is_written() {
+    fn secret_is_not_moved_while_it_is_written() {
         let mut link = Link::default();
         link.write(|out| out.resize(LEN_KEPT + 1, 0));
         link.outbound.clear();

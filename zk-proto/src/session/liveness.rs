@@ -80,7 +80,13 @@ impl Liveness {
 
     /// Records the answer to a handshake that was sent at `sent`. Members ask the leader about sessions, unless they
     /// serve without one.
-    pub(crate) fn greeted(&mut self, now: Time, sent: Time, timeout: Duration, source: Source) {
+    pub(crate) fn handshake_done(
+        &mut self,
+        now: Time,
+        sent: Time,
+        timeout: Duration,
+        source: Source,
+    ) {
         self.timeout = timeout;
         self.pings.clear();
         self.heard(now);
@@ -248,8 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pings_come_thrice_a_timeout_a_second_early_but_not_hectically_and_at_least_every_ten_seconds()
-     {
+    fn ping_interval_follows_session_timeout() {
         for (timeout, interval) in [
             (600, 200),
             (3_000, 1_000),
@@ -269,9 +274,9 @@ mod tests {
     }
 
     #[test]
-    fn an_unanswered_ping_limits_the_patience_even_while_bytes_come() {
+    fn unanswered_ping_limits_the_silence() {
         let mut liveness = liveness(Duration::from_secs(9), Lease::Confirmed);
-        liveness.greeted(at(0), at(0), Duration::from_secs(9), Source::Leader);
+        liveness.handshake_done(at(0), at(0), Duration::from_secs(9), Source::Leader);
         liveness.pinged(at(2));
         liveness.heard(at(5));
         assert_eq!(liveness.silence(), at(8));
@@ -281,10 +286,10 @@ mod tests {
     }
 
     #[test]
-    fn of_two_pings_an_answer_proves_the_older_one() {
+    fn answer_proves_the_older_of_two_pings() {
         let timeout = Duration::from_secs(9);
         let mut liveness = liveness(timeout, Lease::Connection);
-        liveness.greeted(at(0), at(0), timeout, Source::Leader);
+        liveness.handshake_done(at(0), at(0), timeout, Source::Leader);
         liveness.pinged(at(2));
         liveness.pinged(at(4));
         liveness.ponged();
@@ -294,10 +299,10 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_leader_answers_confirms_and_not_in_full() {
+    fn only_the_leader_confirms_less_the_margin() {
         let [timeout, margin] = [9, 2].map(Duration::from_secs);
         let mut liveness = liveness(timeout, Lease::Margin(margin));
-        liveness.greeted(at(1), at(0), timeout, Source::Leader);
+        liveness.handshake_done(at(1), at(0), timeout, Source::Leader);
         assert_eq!(liveness.confirmed_lease(), Some(at(7)));
         liveness.pinged(at(2));
         liveness.ponged();
@@ -311,15 +316,15 @@ mod tests {
     }
 
     #[test]
-    fn a_member_without_a_leader_confirms_nothing() {
+    fn member_without_leader_confirms_nothing() {
         let timeout = Duration::from_secs(9);
         let mut liveness = liveness(timeout, Lease::Confirmed);
-        liveness.greeted(at(1), at(0), timeout, Source::Server);
+        liveness.handshake_done(at(1), at(0), timeout, Source::Server);
         assert_eq!((liveness.lease(), liveness.confirmed_lease()), (Some(at(9)), None));
     }
 
     #[test]
-    fn margins_leave_two_thirds_of_the_timeout_and_are_refused_where_they_leave_nothing() {
+    fn margin_is_bounded_by_the_session_timeout() {
         for (lease, timeout, margin) in [
             (Lease::Confirmed, 40_000, 8_000),
             (Lease::Confirmed, 10_000, 2_000),
@@ -335,11 +340,11 @@ mod tests {
     }
 
     #[test]
-    fn a_confirmation_is_asked_for_when_a_ping_would_be_but_twice_while_one_lasts() {
+    fn confirmation_interval_fits_the_lease() {
         let timeout = Duration::from_secs(12);
         for (lease, due) in [(Lease::Confirmed, 3), (Lease::Margin(Duration::from_secs(8)), 2)] {
             let mut liveness = liveness(timeout, lease);
-            liveness.greeted(at(0), at(0), timeout, Source::Leader);
+            liveness.handshake_done(at(0), at(0), timeout, Source::Leader);
             assert_eq!(liveness.confirmation_due(), at(due), "{lease:?}");
             liveness.asked(at(7));
             assert_eq!(liveness.confirmation_due(), at(7 + due), "{lease:?}");

@@ -43,9 +43,9 @@
 //!
 //!            +-------------------- retry timer --------------------+
 //!            v                                                     |
-//!  new -> Dialing --dialed--> Greeting --answer--> Up --loss--> Waiting
+//!  new -> Dialing --dialed--> Handshaking --answer--> Up --loss--> Waiting
 //!            |                   |   |              ^ |            ^
-//!            |                   |   +-> Proving ---+ |            |
+//!            |                   |   +-> Authenticating ---+ |            |
 //!            |                   |         |          |            |
 //!            +--- failed, dial timer, not served -----+------------+
 //!                                |                  |
@@ -61,35 +61,35 @@ mod config;
 mod confirm;
 mod connect;
 mod credential;
+mod disposition;
 mod elapsed;
-mod fate;
 mod fault;
-mod flight;
+mod in_flight;
 mod inbound;
 mod link;
 mod liveness;
 mod output;
 mod pausing;
+mod pending_request;
 mod phase;
+mod probation;
 mod receive;
 mod reconnect;
 mod sasl;
-mod slot;
 mod state;
 mod submit;
 mod suspects;
 mod throttle;
 mod timer;
-mod trial;
 mod unanswered;
 mod watch;
 
 pub use self::{
     config::{Auth, Config, Credentials, Lease},
-    fault::{Cause, Costly, DriverFault, LinkError, Over},
+    fault::{Cause, CloseReason, Costly, DriverFault, LinkError},
     output::{
         Answer, Negotiated, OnLoss, Outcome, Outgoing, Output, Patience, Place, ProbeAnswer,
-        SaslSaid, SaslStep, State, Withdrawn,
+        SaslInput, SaslStep, State, Withdrawn,
     },
     state::Session,
     watch::{NodeEvent, WatchBy, WatchIntent, WatchNotice, Watcher},

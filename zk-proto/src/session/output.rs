@@ -6,7 +6,7 @@ use core::time::Duration;
 use bytes::Bytes;
 
 use super::{
-    fault::{Cause, DriverFault, LinkError, Over},
+    fault::{Cause, CloseReason, DriverFault, LinkError},
     watch::{WatchIntent, WatchNotice},
 };
 use crate::{
@@ -45,7 +45,7 @@ pub enum Output<R, W> {
         /// The server: `host:port`, as configured.
         server: Arc<str>,
         /// The input of the step.
-        said: SaslSaid,
+        said: SaslInput,
     },
     /// The outcome of a request: exactly one for each submitted request.
     Reply {
@@ -147,7 +147,7 @@ pub struct Answer {
 
 /// The input of a step of a SASL exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SaslSaid {
+pub enum SaslInput {
     /// None: a new exchange begins.
     Nothing,
     /// The server's answer to the last step. `None` if its mechanism has nothing to send, and also in answer to a first
@@ -176,7 +176,7 @@ pub enum State {
     /// No server does; the session stays alive for a while. Reported once for each loss.
     Disconnected(LinkError),
     /// The session has ended.
-    Over(Over),
+    Over(CloseReason),
 }
 
 /// The result of a handshake.

@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
-use super::{output::Place, slot::Slot};
+use super::{output::Place, pending_request::PendingRequest};
 use crate::{rng::Rng, time::Time};
 
 /// Pause after the first refusal of a request; doubles with each further one.
@@ -23,16 +23,16 @@ fn longest_pause(refusals: u8) -> Duration {
 #[derive(Debug)]
 pub(crate) struct Pausing<R, W> {
     /// By their due times and their first places.
-    slots: BTreeMap<(Time, Place), Slot<R, W>>,
+    slots: BTreeMap<(Time, Place), PendingRequest<R, W>>,
     /// By their first places.
-    whereabouts: BTreeMap<Place, Whereabouts>,
+    whereabouts: BTreeMap<Place, PauseState>,
     /// The end of the latest pause, by the number of refusals.
     latest: BTreeMap<u8, Time>,
 }
 
 /// The place of a request that has been refused at least once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whereabouts {
+pub(crate) enum PauseState {
     /// It pauses until this time.
     Pausing(Time),
     /// It is waiting or sent, at this place.
@@ -46,7 +46,13 @@ impl<R, W> Pausing<R, W> {
 
     /// Keeps a request that has been refused this often. Requests that are refused about together are resent together,
     /// in the order of their first places: a sequence of requests stays one if all of it is refused.
-    pub(crate) fn put(&mut self, now: Time, refusals: u8, slot: Slot<R, W>, rng: &mut Rng) {
+    pub(crate) fn put(
+        &mut self,
+        now: Time,
+        refusals: u8,
+        slot: PendingRequest<R, W>,
+        rng: &mut Rng,
+    ) {
         let longest = longest_pause(refusals);
         let half = longest.checked_div(2).unwrap_or_default();
         let fits = |until: &Time| (half..=longest).contains(&until.since(now));
@@ -60,24 +66,24 @@ impl<R, W> Pausing<R, W> {
         self.latest.insert(refusals, until);
         let first = slot.first();
         self.slots.insert((until, first), slot);
-        self.whereabouts.insert(first, Whereabouts::Pausing(until));
+        self.whereabouts.insert(first, PauseState::Pausing(until));
     }
 
     /// Takes the request that has been due for the longest time.
-    pub(crate) fn take_due(&mut self, now: Time) -> Option<Slot<R, W>> {
+    pub(crate) fn take_due(&mut self, now: Time) -> Option<PendingRequest<R, W>> {
         let due = self.slots.first_entry()?;
         (due.key().0 <= now).then(|| due.remove())
     }
 
     /// Takes a request out of its pause.
-    pub(crate) fn take(&mut self, until: Time, first: Place) -> Option<Slot<R, W>> {
+    pub(crate) fn take(&mut self, until: Time, first: Place) -> Option<PendingRequest<R, W>> {
         self.slots.remove(&(until, first))
     }
 
     /// Records the new place of a request that may have paused.
     pub(crate) fn moved(&mut self, first: Place, present: Place) {
         if first != present {
-            self.whereabouts.insert(first, Whereabouts::InLine(present));
+            self.whereabouts.insert(first, PauseState::InLine(present));
         }
     }
 
@@ -93,7 +99,7 @@ impl<R, W> Pausing<R, W> {
     }
 
     /// `None` if the request has never paused.
-    pub(crate) fn find(&self, first: Place) -> Option<Whereabouts> {
+    pub(crate) fn find(&self, first: Place) -> Option<PauseState> {
         self.whereabouts.get(&first).copied()
     }
 
@@ -106,16 +112,16 @@ impl<R, W> Pausing<R, W> {
         self.slots.len()
     }
 
-    pub(crate) fn slots(&self) -> impl Iterator<Item = &Slot<R, W>> {
+    pub(crate) fn slots(&self) -> impl Iterator<Item = &PendingRequest<R, W>> {
         self.slots.values()
     }
 
-    pub(crate) fn slots_mut(&mut self) -> impl Iterator<Item = &mut Slot<R, W>> {
+    pub(crate) fn slots_mut(&mut self) -> impl Iterator<Item = &mut PendingRequest<R, W>> {
         self.slots.values_mut()
     }
 
     /// Takes all requests in the order of their first places.
-    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Slot<R, W>> + use<R, W> {
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = PendingRequest<R, W>> + use<R, W> {
         let slots = core::mem::take(&mut self.slots).into_values();
         slots.map(|slot| (slot.first(), slot)).collect::<BTreeMap<_, _>>().into_values()
     }
@@ -135,8 +141,8 @@ mod tests {
         session::{OnLoss, Outgoing, Patience},
     };
 
-    fn slot(first: u64) -> Slot<u64, ()> {
-        let mut slot = Slot::user(Outgoing {
+    fn slot(first: u64) -> PendingRequest<u64, ()> {
+        let mut slot = PendingRequest::user(Outgoing {
             frame: RequestFrame::of(&Ping),
             token: first,
             watch: None,
@@ -164,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_refused_together_come_again_in_their_order() {
+    fn requests_throttled_together_keep_order() {
         let (mut pausing, mut rng) = (Pausing::new(), Rng::new(7));
         let mut now = Time::ZERO;
         for first in [3, 1, 4, 2] {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use core::{fmt, time::Duration};
 
-use super::{config::Credentials, fault::Over, output::Negotiated};
+use super::{config::Credentials, fault::CloseReason, output::Negotiated};
 use crate::{
     data::{SessionId, Xid, Zxid},
     text::Secret,
@@ -19,21 +19,21 @@ pub(crate) enum Phase {
     /// Waiting for the driver to connect.
     Dialing,
     /// Waiting for the answer to the handshake that was sent at this time.
-    Greeting { sent: Time },
+    Handshaking { sent: Time },
     /// Waiting for the end of the SASL exchange.
-    Proving(Proving),
+    Authenticating(Authenticating),
     /// Connected: a server serves the session.
     Up(Up),
     /// Never left.
-    Over(Over),
+    Over(CloseReason),
 }
 
 /// The state of a SASL exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Proving {
+pub(crate) struct Authenticating {
     pub(crate) negotiated: Negotiated,
     /// When the handshake was sent, and when it was answered.
-    pub(crate) greeting: (Time, Time),
+    pub(crate) handshake: (Time, Time),
     /// Steps that we have sent.
     pub(crate) steps: u32,
     /// The xid of the awaited answer; none while the driver computes the next step.
@@ -57,20 +57,20 @@ pub(crate) struct Up {
 }
 
 impl Phase {
-    pub(crate) const fn over(self) -> Option<Over> {
+    pub(crate) const fn over(self) -> Option<CloseReason> {
         match self {
             Self::Over(over) => Some(over),
             Self::Waiting
             | Self::Dialing
-            | Self::Greeting { .. }
-            | Self::Proving(_)
+            | Self::Handshaking { .. }
+            | Self::Authenticating(_)
             | Self::Up(_) => None,
         }
     }
 
     /// Whether there is a connection that bytes can be written to.
     pub(crate) const fn has_stream(self) -> bool {
-        matches!(self, Self::Greeting { .. } | Self::Proving(_) | Self::Up(_))
+        matches!(self, Self::Handshaking { .. } | Self::Authenticating(_) | Self::Up(_))
     }
 
     /// Whether the driver has a connection or is making one.

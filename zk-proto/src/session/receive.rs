@@ -7,13 +7,13 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use zeroize::Zeroize as _;
 
 use super::{
-    fate::Fate,
-    fault::{Broken, Cause, LinkError, Over},
-    flight::Sent,
+    disposition::Disposition,
+    fault::{Broken, Cause, CloseReason, LinkError},
+    in_flight::Sent,
     liveness::{Liveness, Source},
     output::{Answer, Negotiated, Outcome, Output, State},
+    pending_request::{PendingRequest, Purpose},
     phase::{PROBE_PAUSE_MIN, Password, Phase, Up},
-    slot::{Purpose, Slot},
     state::Session,
     timer::Timer,
     watch::Watcher,
@@ -39,14 +39,14 @@ impl<R, W: Watcher> Session<R, W> {
         // Bytes that arrived while the machine slept would pass for signs of life. The session's end cannot wait for
         // its timer: drivers read first.
         if self.timers.at(Timer::Expiry).is_some_and(|expiry| expiry <= now) {
-            self.finish(Over::Expired);
+            self.finish(CloseReason::Expired);
         }
         self.liveness.heard(now);
         self.link.inbound.note_growth();
         while self.phase.has_stream() {
             let len_max = self.reply_len_max();
             let outcome = match self.link.inbound.split_frame(len_max) {
-                Ok(Some(frame)) if matches!(self.phase, Phase::Greeting { .. }) => {
+                Ok(Some(frame)) if matches!(self.phase, Phase::Handshaking { .. }) => {
                     self.secret_frame(now, frame)
                 }
                 Ok(Some(frame)) => self.frame(now, frame.freeze()),
@@ -59,7 +59,7 @@ impl<R, W: Watcher> Session<R, W> {
             match outcome {
                 Ok(()) => self.leave_when_done(now),
                 Err(Broken::Link(why)) => self.drop_link(now, why),
-                Err(Broken::Session(Over::Expired)) => self.is_gone(),
+                Err(Broken::Session(CloseReason::Expired)) => self.is_gone(),
                 Err(Broken::Session(over)) => self.finish(over),
             }
         }
@@ -70,7 +70,7 @@ impl<R, W: Watcher> Session<R, W> {
                 self.watch_expiry();
             }
             self.watch_silence();
-            if self.flight.is_waiting() {
+            if self.in_flight.is_waiting() {
                 // Answered requests may have made room.
                 self.send_waiting(now);
             }
@@ -86,12 +86,12 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Reports the request whose reply cannot be accepted: it would break the next connection too.
     fn give_up_first(&mut self, error: FrameError) {
-        let Some(slot) = self.flight.take_first_user(self.link.written()) else { return };
+        let Some(slot) = self.in_flight.take_first_user(self.link.written()) else { return };
         let cause = match usize::try_from(error.len) {
             Ok(len) => Cause::ReplyTooLarge { len, len_max: error.len_max },
             Err(_) => Cause::LinkLost(LinkError::Frame(error)),
         };
-        self.report(slot, Fate::Unknown, &cause);
+        self.report(slot, Disposition::Unknown, &cause);
     }
 
     /// Processes a frame with a password; nothing of it stays in memory but the copy of the session.
@@ -106,7 +106,7 @@ impl<R, W: Watcher> Session<R, W> {
 
     fn frame(&mut self, now: Time, mut frame: Bytes) -> Result<(), Broken> {
         match self.phase {
-            Phase::Greeting { sent } => self.greeted(now, sent, &frame),
+            Phase::Handshaking { sent } => self.handshake_done(now, sent, &frame),
             Phase::Up(_) => {
                 if self.liveness.frame(now) {
                     // First of all: this frame may be the last one of its connection.
@@ -127,13 +127,13 @@ impl<R, W: Watcher> Session<R, W> {
                     _ => self.answer(now, header, body),
                 }
             }
-            Phase::Proving(proving) => self.proved(now, proving, &frame),
+            Phase::Authenticating(authenticating) => self.proved(now, authenticating, &frame),
             Phase::Waiting | Phase::Dialing | Phase::Over(_) => Ok(()),
         }
     }
 
     /// Processes the answer to the handshake.
-    fn greeted(&mut self, now: Time, sent: Time, frame: &Bytes) -> Result<(), Broken> {
+    fn handshake_done(&mut self, now: Time, sent: Time, frame: &Bytes) -> Result<(), Broken> {
         if frame.len() < LEN_CONNECT_RESPONSE_MIN {
             // A read-only server that cannot create sessions answers with a bare reply header, and leaves the
             // connection open.
@@ -144,11 +144,11 @@ impl<R, W: Watcher> Session<R, W> {
         let resuming = shown.0 != 0;
         let timeout = u64::try_from(response.time_out).unwrap_or_default();
         match timeout {
-            0 if resuming => return Err(Broken::Session(Over::Expired)),
+            0 if resuming => return Err(Broken::Session(CloseReason::Expired)),
             0 => return Err(Broken::Link(LinkError::NotServed)),
             // Some servers create another session instead of reporting that ours is gone.
             _ if resuming && response.session_id != shown => {
-                return Err(Broken::Session(Over::Expired));
+                return Err(Broken::Session(CloseReason::Expired));
             }
             // The next handshake would take it for no session, and its expiry would go unnoticed.
             _ if response.session_id.0 == 0 => {
@@ -163,7 +163,7 @@ impl<R, W: Watcher> Session<R, W> {
         };
         self.link.offered = response.passwd.0.map(Password::copy_of);
         if self.config.sasl {
-            self.begin_to_prove(negotiated, (sent, now));
+            self.begin_authenticating(negotiated, (sent, now));
         } else {
             self.established(now, negotiated, (sent, now));
         }
@@ -175,12 +175,12 @@ impl<R, W: Watcher> Session<R, W> {
         &mut self,
         now: Time,
         negotiated: Negotiated,
-        greeting: (Time, Time),
+        handshake: (Time, Time),
     ) {
-        let (sent, answered) = greeting;
+        let (sent, answered) = handshake;
         self.identity.adopt(negotiated, self.link.offered.take());
         let source = if negotiated.read_only { Source::Server } else { Source::Leader };
-        self.liveness.greeted(answered, sent, negotiated.timeout, source);
+        self.liveness.handshake_done(answered, sent, negotiated.timeout, source);
         self.liveness.heard(now);
         self.timers.stop(Timer::Dial);
         self.phase =
@@ -218,12 +218,12 @@ impl<R, W: Watcher> Session<R, W> {
     /// silence, has lost that request: its answer would never arrive on this connection.
     fn pong(&mut self, now: Time, err: ErrorCode) -> Result<(), Broken> {
         if err.is_ok() {
-            if !self.flight.has_sent() && !self.flight.is_waiting() {
+            if !self.in_flight.has_sent() && !self.in_flight.is_waiting() {
                 self.is_of_use();
             }
             let ping = self.liveness.ponged();
             self.link.ponged();
-            let owed = self.flight.oldest_sent();
+            let owed = self.in_flight.oldest_sent();
             let passed_over = ping.zip(owed).filter(|(ping, owed)| owed < ping);
             if let Some((_, owed)) = passed_over {
                 if now.since(owed) >= self.liveness.patience() {
@@ -260,10 +260,10 @@ impl<R, W: Watcher> Session<R, W> {
     fn answer(&mut self, now: Time, header: ReplyHeader, body: Bytes) -> Result<(), Broken> {
         let ReplyHeader { xid, zxid, err } = header;
         let body = if err.is_ok() { body } else { Bytes::new() };
-        if err == ErrorCode::SESSION_MOVED && self.flight.undo(xid) {
+        if err == ErrorCode::SESSION_MOVED && self.in_flight.undo(xid) {
             return Err(Broken::Link(LinkError::Moved));
         }
-        let Sent { mut slot, at, .. } = self.flight.answered(xid).map_err(|due| {
+        let Sent { mut slot, at, .. } = self.in_flight.answered(xid).map_err(|due| {
             Broken::Link(LinkError::Protocol(match due {
                 Some(due) => format!("reply to xid {xid} where {due} was due"),
                 None => format!("reply to xid {xid} where none was due"),
@@ -278,11 +278,11 @@ impl<R, W: Watcher> Session<R, W> {
             self.liveness.answered(at, if leader { Source::Leader } else { Source::Server });
         }
         self.note_zxid(zxid);
-        if err == ErrorCode::UNIMPLEMENTED && matches!(slot, Slot::User { .. }) {
+        if err == ErrorCode::UNIMPLEMENTED && matches!(slot, PendingRequest::User { .. }) {
             self.note_unknown(slot.frame().op());
             self.doubt(now);
         }
-        if let Slot::User { request, suspicion, .. } = &mut slot {
+        if let PendingRequest::User { request, suspicion, .. } = &mut slot {
             self.is_of_use();
             self.suspects.answered(request.frame.len(), core::mem::take(suspicion));
         }
@@ -290,7 +290,7 @@ impl<R, W: Watcher> Session<R, W> {
             return self.throttled(now, slot);
         }
         match slot {
-            Slot::User { request, rare, .. } => {
+            PendingRequest::User { request, rare, .. } => {
                 let watched = self.register(request.watch, err);
                 self.reply(request.token, Outcome::Answered(Answer { zxid, code: err, body }));
                 if let Some((by, path)) = rare.and_then(|rare| rare.asks) {
@@ -299,19 +299,23 @@ impl<R, W: Watcher> Session<R, W> {
                     self.remove_unwatched(now, &path);
                 }
             }
-            Slot::Own { frame, purpose: Purpose::Restore, .. } => {
+            PendingRequest::Own { frame, purpose: Purpose::Restore, .. } => {
                 return self.restored(frame.op(), err);
             }
-            Slot::Own { purpose: Purpose::Rearm(path), .. } => self.rearmed(&path, err)?,
-            Slot::Own { purpose: Purpose::Confirm, .. } if err == ErrorCode::THROTTLED_OP => {
+            PendingRequest::Own { purpose: Purpose::Rearm(path), .. } => {
+                self.rearmed(&path, err)?
+            }
+            PendingRequest::Own { purpose: Purpose::Confirm, .. }
+                if err == ErrorCode::THROTTLED_OP =>
+            {
                 self.liveness.not_asked(now);
                 self.watch_confirmation();
             }
             // Its outcome does not matter: no task waits for it.
-            Slot::Own { purpose: Purpose::Unwatch(_) | Purpose::Confirm, .. } => {}
-            Slot::Close { token, .. } => {
+            PendingRequest::Own { purpose: Purpose::Unwatch(_) | Purpose::Confirm, .. } => {}
+            PendingRequest::Close { token, .. } => {
                 self.reply(token, Outcome::Answered(Answer { zxid, code: err, body }));
-                return Err(Broken::Session(Over::Closed));
+                return Err(Broken::Session(CloseReason::Closed));
             }
         }
         // The server will close the connection; the next handshake brings certainty.
@@ -334,7 +338,7 @@ impl<R, W: Watcher> Session<R, W> {
     /// A server that does not know an operation closes the connection behind the refusal, and requests sent until that
     /// is noticed would be lost. A server that merely forbids it continues. Pings distinguish the two.
     fn doubt(&mut self, now: Time) {
-        if self.flight.close_was_sent(u64::MAX) {
+        if self.in_flight.close_was_sent(u64::MAX) {
             return;
         }
         if let Phase::Up(up) = &mut self.phase {

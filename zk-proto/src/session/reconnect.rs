@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn every_server_gets_its_turn_before_any_is_tried_twice() {
+    fn every_server_is_tried_before_any_repeats() {
         let (mut rotation, _) = rotation(&["a", "b", "c"]);
         let first: alloc::collections::BTreeSet<_> = (0..3).map(|_| rotation.advance()).collect();
         assert_eq!(first.len(), 3);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_pause_in_the_first_round_and_a_growing_bounded_one_from_then_on() {
+    fn backoff_starts_after_the_first_round() {
         let (mut rotation, mut rng) = rotation(&["a", "b"]);
         let mut pauses = Vec::new();
         for _ in 0..40 {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn dialing_gets_slower_until_the_session_ends() {
+    fn dialing_slows_until_the_session_ends() {
         for servers in [&["a"][..], &["a", "b", "c"], &["a", "b", "c", "d", "e"]] {
             for life in [1, 4, 10, 30, 600] {
                 let end = life as f64 * 4.0 / 3.0;
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fleet_that_loses_its_servers_does_not_dial_in_step() {
+    fn clients_of_one_server_dial_out_of_step() {
         let dials = |seed| {
             let mut rng = Rng::new(seed);
             let mut rotation = Rotation::new([Arc::from("a")].to_vec(), &mut rng);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_stay_spread_over_changing_servers_and_no_more_of_them_move_than_must() {
+    fn clients_rebalance_with_minimal_moves() {
         for (old, new, must_move) in [
             (&["a", "b", "c"][..], &["a", "b", "c", "d", "e"][..], 1200),
             (&["a", "b", "c", "d", "e"], &["a", "b", "c"], 2000),

@@ -8,9 +8,9 @@ use alloc::sync::Arc;
 use bytes::Bytes;
 
 use super::{
-    fault::{Broken, LinkError, Over},
-    output::{Negotiated, Output, SaslSaid, SaslStep},
-    phase::{Phase, Proving},
+    fault::{Broken, CloseReason, LinkError},
+    output::{Negotiated, Output, SaslInput, SaslStep},
+    phase::{Authenticating, Phase},
     state::Session,
     watch::Watcher,
 };
@@ -35,17 +35,20 @@ impl<R, W: Watcher> Session<R, W> {
     /// Reports the mechanism's next step, in answer to an [`Output::Sasl`]. Ignored if that belonged to a connection
     /// that is gone.
     pub fn sasl_stepped(&mut self, now: Time, step: SaslStep) {
-        if let Phase::Proving(proving @ Proving { due: None, .. }) = self.phase {
+        if let Phase::Authenticating(authenticating @ Authenticating { due: None, .. }) = self.phase
+        {
             match step {
-                SaslStep::Say(_) if proving.steps >= SASL_STEPS_MAX => {
+                SaslStep::Say(_) if authenticating.steps >= SASL_STEPS_MAX => {
                     self.drop_link(now, LinkError::SaslEndless(SASL_STEPS_MAX));
                 }
-                SaslStep::Say(token) => self.say(proving, token.0),
-                SaslStep::Done => self.established(now, proving.negotiated, proving.greeting),
+                SaslStep::Say(token) => self.say(authenticating, token.0),
+                SaslStep::Done => {
+                    self.established(now, authenticating.negotiated, authenticating.handshake)
+                }
                 SaslStep::Failed(fault) => self.drop_link(now, LinkError::Driver(fault)),
                 SaslStep::GivenUp(fault) => {
                     self.tell_of(LinkError::Driver(fault));
-                    self.finish(Over::AuthFailed);
+                    self.finish(CloseReason::AuthFailed);
                 }
             }
         }
@@ -55,30 +58,32 @@ impl<R, W: Watcher> Session<R, W> {
     /// Begins the exchange after the handshake. Nothing else may be sent before its end, pings included
     /// (ZOOKEEPER-2775, ZOOKEEPER-3937). Until then the offered session is not adopted: one invented by a false server
     /// would count as expired on all other servers.
-    pub(super) fn begin_to_prove(&mut self, negotiated: Negotiated, greeting: (Time, Time)) {
-        self.phase = Phase::Proving(Proving { negotiated, greeting, steps: 0, due: None });
-        self.ask_for_a_step(SaslSaid::Nothing);
+    pub(super) fn begin_authenticating(&mut self, negotiated: Negotiated, handshake: (Time, Time)) {
+        self.phase =
+            Phase::Authenticating(Authenticating { negotiated, handshake, steps: 0, due: None });
+        self.ask_for_a_step(SaslInput::Nothing);
     }
 
-    fn ask_for_a_step(&mut self, said: SaslSaid) {
+    fn ask_for_a_step(&mut self, said: SaslInput) {
         let server = self.link.server.clone().unwrap_or_else(|| Arc::from(""));
         self.outputs.push_back(Output::Sasl { server, said });
     }
 
-    fn say(&mut self, proving: Proving, mut token: Bytes) {
-        let xid = self.flight.take_xid();
+    fn say(&mut self, authenticating: Authenticating, mut token: Bytes) {
+        let xid = self.in_flight.take_xid();
         let request = GetSaslRequest { token: Secret(Some(&token)) };
         self.link.write_secret(token.len(), |out| encode_request(xid, &request, out));
         wipe(&mut token);
-        let steps = proving.steps.saturating_add(1);
-        self.phase = Phase::Proving(Proving { steps, due: Some(xid), ..proving });
+        let steps = authenticating.steps.saturating_add(1);
+        self.phase =
+            Phase::Authenticating(Authenticating { steps, due: Some(xid), ..authenticating });
     }
 
     /// Processes a frame during the exchange.
     pub(super) fn proved(
         &mut self,
         now: Time,
-        proving: Proving,
+        authenticating: Authenticating,
         frame: &Bytes,
     ) -> Result<(), Broken> {
         let mut reader = Reader::new(frame);
@@ -90,10 +95,10 @@ impl<R, W: Watcher> Session<R, W> {
             _ => {}
         }
         match err {
-            ErrorCode::OK if proving.due == Some(xid) => {
+            ErrorCode::OK if authenticating.due == Some(xid) => {
                 let SetSaslResponse { token } = SetSaslResponse::decode(&mut reader)?;
-                self.phase = Phase::Proving(Proving { due: None, ..proving });
-                self.ask_for_a_step(SaslSaid::Answer(token));
+                self.phase = Phase::Authenticating(Authenticating { due: None, ..authenticating });
+                self.ask_for_a_step(SaslInput::Answer(token));
                 Ok(())
             }
             ErrorCode::OK => {
@@ -102,7 +107,7 @@ impl<R, W: Watcher> Session<R, W> {
             }
             ErrorCode::AUTH_FAILED | ErrorCode::SESSION_CLOSED_REQUIRE_AUTH => {
                 self.tell_of(LinkError::SaslRefused);
-                Err(Broken::Session(Over::AuthFailed))
+                Err(Broken::Session(CloseReason::AuthFailed))
             }
             ErrorCode::SESSION_MOVED => Err(Broken::Link(LinkError::Moved)),
             _ => {
@@ -117,7 +122,7 @@ impl<R, W: Watcher> Session<R, W> {
     /// Before authentication, servers have no long messages to send.
     pub(super) fn reply_len_max(&self) -> usize {
         match self.phase {
-            Phase::Proving(_) => self.config.reply_len_max.min(SASL_LEN_MAX),
+            Phase::Authenticating(_) => self.config.reply_len_max.min(SASL_LEN_MAX),
             _ => self.config.reply_len_max,
         }
     }

@@ -7,15 +7,15 @@ use bytes::BytesMut;
 use super::{
     config::{Config, Credentials},
     credential::Credential,
-    fate::Fate,
-    fault::{Cause, Over},
-    flight::Flight,
+    disposition::Disposition,
+    fault::{Cause, CloseReason},
+    in_flight::InFlight,
     link::Link,
     liveness::Liveness,
     output::{Outcome, Output},
+    pending_request::PendingRequest,
     phase::{Identity, Phase},
     reconnect::Rotation,
-    slot::Slot,
     suspects::Suspects,
     timer::Timers,
     watch::{Registry, ServerWatches, Watcher},
@@ -31,7 +31,7 @@ pub struct Session<R, W> {
     pub(super) phase: Phase,
     pub(super) identity: Identity,
     pub(super) link: Link,
-    pub(super) flight: Flight<R, W>,
+    pub(super) in_flight: InFlight<R, W>,
     pub(super) registry: Registry<W>,
     pub(super) server_watches: ServerWatches,
     pub(super) credentials: Vec<Credential<R>>,
@@ -68,7 +68,7 @@ impl<R, W: Watcher> Session<R, W> {
             identity: Identity::new(resume),
             link: Link::default(),
             // Numbers from zero down have special meanings.
-            flight: Flight::new(next_xid.max(Xid::FIRST)),
+            in_flight: InFlight::new(next_xid.max(Xid::FIRST)),
             registry: Registry::default(),
             server_watches: ServerWatches::default(),
             credentials: Vec::new(),
@@ -133,14 +133,14 @@ impl<R, W: Watcher> Session<R, W> {
     /// Whether the limits of [`Config`] leave room for another request. Not enforced by `submit`.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        self.flight.requests() < self.config.requests_max
-            && self.flight.bytes() < self.config.request_bytes_max
+        self.in_flight.requests() < self.config.requests_max
+            && self.in_flight.bytes() < self.config.request_bytes_max
     }
 
     /// Requests waiting or in flight, the session's own among them, and the bytes that are kept of their frames.
     #[must_use]
     pub fn load(&self) -> (usize, usize) {
-        (self.flight.requests(), self.flight.bytes())
+        (self.in_flight.requests(), self.in_flight.bytes())
     }
 
     /// The server that the session is connected to or dials, as `host:port`.
@@ -162,7 +162,7 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Why the session is over, if it is.
     #[must_use]
-    pub const fn over(&self) -> Option<Over> {
+    pub const fn over(&self) -> Option<CloseReason> {
         self.phase.over()
     }
 
@@ -170,13 +170,13 @@ impl<R, W: Watcher> Session<R, W> {
     /// knows it.
     #[must_use]
     pub fn credentials(&self) -> Option<Credentials> {
-        let next_xid = self.flight.next_xid();
+        let next_xid = self.in_flight.next_xid();
         self.identity.credentials(next_xid).filter(|_| self.phase.over().is_none())
     }
 
-    pub(super) const fn over_or_closing(&self) -> Option<Over> {
+    pub(super) const fn over_or_closing(&self) -> Option<CloseReason> {
         match self.phase.over() {
-            None if self.closing => Some(Over::Closed),
+            None if self.closing => Some(CloseReason::Closed),
             over => over,
         }
     }
@@ -186,9 +186,14 @@ impl<R, W: Watcher> Session<R, W> {
     }
 
     /// Reports a request that will not be answered to its submitter.
-    pub(super) fn report(&mut self, slot: Slot<R, W>, fate: Fate, cause: &Cause) {
+    pub(super) fn report(
+        &mut self,
+        slot: PendingRequest<R, W>,
+        disposition: Disposition,
+        cause: &Cause,
+    ) {
         if let Some(token) = slot.into_token() {
-            self.reply(token, fate.outcome(cause));
+            self.reply(token, disposition.outcome(cause));
         }
     }
 
@@ -200,17 +205,17 @@ impl<R, W: Watcher> Session<R, W> {
 
             let up = matches!(self.phase, Phase::Up(_));
             let over = self.phase.over().is_some();
-            self.flight.check();
+            self.in_flight.check();
             debug_assert_eq!(self.timers.at(Timer::Ping).is_some(), up, "pings iff up");
             debug_assert_eq!(self.timers.at(Timer::Silence).is_some(), up, "silence iff up");
             let waiting = matches!(self.phase, Phase::Waiting);
             debug_assert_eq!(self.timers.at(Timer::Retry).is_some(), waiting, "retry iff waiting");
             debug_assert_eq!(self.timers.next().is_none(), over, "no timer iff over");
-            let due = self.flight.next_due();
+            let due = self.in_flight.next_due();
             let ends =
                 due.is_none_or(|due| self.timers.at(Timer::Pause).is_some_and(|at| at <= due));
             debug_assert!(ends, "every pause ends");
-            debug_assert!(up || !self.flight.has_sent(), "sent requests need a connection");
+            debug_assert!(up || !self.in_flight.has_sent(), "sent requests need a connection");
             debug_assert!(self.phase.has_stream() || self.link.outbound.is_empty());
         }
     }

@@ -3,8 +3,8 @@
 use super::{
     fault::Cause,
     output::{Outcome, Outgoing, Patience, Place, Withdrawn},
+    pending_request::PendingRequest,
     phase::Phase,
-    slot::Slot,
     state::Session,
     watch::{WatchBy, Watcher},
 };
@@ -41,7 +41,7 @@ impl<R, W: Watcher> Session<R, W> {
             self.reply_unknown(request.token);
             Place(0)
         } else {
-            self.pass_on(now, Slot::user(request))
+            self.pass_on(now, PendingRequest::user(request))
         };
         self.check();
         place
@@ -53,25 +53,25 @@ impl<R, W: Watcher> Session<R, W> {
     /// A sent request keeps its place, so that its answer can be distinguished from the others'; if a server throttles
     /// it, that is the answer.
     pub fn withdraw(&mut self, place: Place) -> Option<Withdrawn<'_, R>> {
-        self.flight.withdraw(place)
+        self.in_flight.withdraw(place)
     }
 
     /// Sends a request, or queues it until requests can be sent. Waiting requests are sent first then: while requests
     /// can be sent, none waits.
     #[inline(always)]
-    pub(super) fn pass_on(&mut self, now: Time, slot: Slot<R, W>) -> Place {
-        if !self.sends() || self.flight.is_paced() {
+    pub(super) fn pass_on(&mut self, now: Time, slot: PendingRequest<R, W>) -> Place {
+        if !self.sends() || self.in_flight.is_paced() {
             return self.line_up(now, slot);
         }
-        let place = self.flight.send_next(now, slot, &mut self.link, &mut self.server_watches);
+        let place = self.in_flight.send_next(now, slot, &mut self.link, &mut self.server_watches);
         self.has_sent(now);
         place
     }
 
     /// Queues a request behind others, or until the connection has passed its trial.
     #[cold]
-    pub(super) fn line_up(&mut self, now: Time, slot: Slot<R, W>) -> Place {
-        let place = self.flight.push(slot);
+    pub(super) fn line_up(&mut self, now: Time, slot: PendingRequest<R, W>) -> Place {
+        let place = self.in_flight.push(slot);
         self.send_waiting(now);
         place
     }
@@ -80,10 +80,10 @@ impl<R, W: Watcher> Session<R, W> {
         if !self.sends() {
             return;
         }
-        if self.flight.send_waiting(now, &mut self.link, &mut self.server_watches) {
+        if self.in_flight.send_waiting(now, &mut self.link, &mut self.server_watches) {
             self.has_sent(now);
         }
-        if self.flight.is_waiting() {
+        if self.in_flight.is_waiting() {
             self.observe(now);
         }
     }

@@ -12,7 +12,7 @@
 //!
 //! A request that costs its connection when it is alone may still be unlucky: servers crash, and networks break. It
 //! counts as evidence only if the connection was observed for a while before, without any request, and stayed alive
-//! ([`Trial`]); if it ended within an eighth of that time after the request was sent; and if not a byte had arrived
+//! ([`Probation`]); if it ended within an eighth of that time after the request was sent; and if not a byte had arrived
 //! meanwhile. A connection that ends while it is observed voids all evidence: the request was not the cause. One such
 //! trial is enough for a request that is longer than any that this session has had an answer to; it takes [`TRIALS`]
 //! for others, and one more for each request of this session that was answered after a trial had spoken against it.
@@ -102,7 +102,7 @@ pub(crate) struct Suspects {
 
 /// How a connection has behaved without the suspected requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Trial {
+pub(crate) enum Probation {
     /// Nothing yet.
     #[default]
     NotBegun,
@@ -112,7 +112,7 @@ pub(crate) enum Trial {
     Observed(Duration),
 }
 
-impl Trial {
+impl Probation {
     pub(crate) const fn allows(self) -> bool {
         matches!(self, Self::Observed(_))
     }
@@ -139,7 +139,7 @@ impl Suspects {
         Some(time).filter(|time| *time <= OBSERVED_MAX)
     }
 
-    fn trials_needed(&self, len: usize) -> u8 {
+    fn probations_needed(&self, len: usize) -> u8 {
         if len >= LEN_SUSPECT && len > self.len_answered {
             1
         } else {
@@ -154,7 +154,7 @@ impl Suspects {
 
     /// Counts a trial that has spoken against a request; returns the cause if that convicts it.
     pub(crate) fn convict(&self, frame: &RequestFrame, suspicion: &mut Suspicion) -> Option<Cause> {
-        let needed = self.trials_needed(frame.len());
+        let needed = self.probations_needed(frame.len());
         suspicion.trials = suspicion.trials.saturating_add(1);
         (suspicion.trials >= needed).then(|| {
             Cause::CostsConnection(Box::new(Costly {
@@ -174,20 +174,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn length_alone_convicts_only_what_is_longer_than_all_that_was_answered() {
+    fn length_alone_convicts_only_a_new_maximum() {
         let mut suspects = Suspects::default();
-        assert_eq!(suspects.trials_needed(LEN_SUSPECT - 1), TRIALS);
-        assert_eq!(suspects.trials_needed(LEN_SUSPECT), 1);
+        assert_eq!(suspects.probations_needed(LEN_SUSPECT - 1), TRIALS);
+        assert_eq!(suspects.probations_needed(LEN_SUSPECT), 1);
         suspects.answered(LEN_SUSPECT, Suspicion::default());
-        assert_eq!(suspects.trials_needed(LEN_SUSPECT), TRIALS);
-        assert_eq!(suspects.trials_needed(LEN_SUSPECT + 1), 1);
+        assert_eq!(suspects.probations_needed(LEN_SUSPECT), TRIALS);
+        assert_eq!(suspects.probations_needed(LEN_SUSPECT + 1), 1);
         suspects.answered(10, Suspicion { losses: 3, trials: 1 });
-        assert_eq!(suspects.trials_needed(10), TRIALS + 1, "networks that break take more");
+        assert_eq!(suspects.probations_needed(10), TRIALS + 1, "networks that break take more");
     }
 
     #[test]
-    fn a_connection_is_observed_for_eight_times_what_the_last_one_lived_if_that_can_be_waited_for()
-    {
+    fn observation_is_eight_times_last_lifetime() {
         let of = |millis| {
             let lived = Some(Duration::from_millis(millis));
             Suspects { lived, ..Suspects::default() }.to_be_observed()

@@ -4,9 +4,9 @@
 //! among all requests changes; its submitter still knows it by the first one.
 
 use super::{
-    fate::Fate,
-    fault::{Broken, Cause, Over},
-    slot::Slot,
+    disposition::Disposition,
+    fault::{Broken, Cause, CloseReason},
+    pending_request::PendingRequest,
     state::Session,
     timer::Timer,
     watch::Watcher,
@@ -15,7 +15,11 @@ use crate::{code::ErrorCode, time::Time};
 
 impl<R, W: Watcher> Session<R, W> {
     /// Handles a server's refusal of a request that is to be resent.
-    pub(super) fn throttled(&mut self, now: Time, slot: Slot<R, W>) -> Result<(), Broken> {
+    pub(super) fn throttled(
+        &mut self,
+        now: Time,
+        slot: PendingRequest<R, W>,
+    ) -> Result<(), Broken> {
         // Before the pause: a paused request counts among those that are about to arm a watch.
         let undone = match slot.asks() {
             Some((_, path)) => self.add_watch_refused(path, ErrorCode::THROTTLED_OP),
@@ -23,10 +27,11 @@ impl<R, W: Watcher> Session<R, W> {
         };
         if self.closing {
             // It could only be queued behind the close.
-            let fate = if slot.was_sent() { Fate::Unknown } else { Fate::NotSent };
-            self.report(slot, fate, &Cause::SessionOver(Over::Closed));
+            let disposition =
+                if slot.was_sent() { Disposition::Unknown } else { Disposition::NotSent };
+            self.report(slot, disposition, &Cause::SessionOver(CloseReason::Closed));
         } else {
-            self.flight.pause(now, slot, &mut self.rng);
+            self.in_flight.pause(now, slot, &mut self.rng);
             self.watch_pauses();
         }
         undone
@@ -34,8 +39,8 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Resends the requests whose pauses have ended.
     pub(super) fn end_due_pauses(&mut self, now: Time) {
-        while let Some(slot) = self.flight.take_due(now) {
-            self.flight.push(slot);
+        while let Some(slot) = self.in_flight.take_due(now) {
+            self.in_flight.push(slot);
         }
         self.send_waiting(now);
         self.watch_pauses();
@@ -43,15 +48,15 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Ends all pauses.
     pub(super) fn end_pauses(&mut self, now: Time) {
-        for slot in self.flight.take_pausing() {
-            self.flight.push(slot);
+        for slot in self.in_flight.take_pausing() {
+            self.in_flight.push(slot);
         }
         self.send_waiting(now);
         self.watch_pauses();
     }
 
     fn watch_pauses(&mut self) {
-        match self.flight.next_due() {
+        match self.in_flight.next_due() {
             Some(at) => self.timers.set(Timer::Pause, at),
             None => self.timers.stop(Timer::Pause),
         }

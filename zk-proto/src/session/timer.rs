@@ -26,7 +26,7 @@ pub(crate) enum Timer {
     /// A throttled request is to be resent.
     Pause,
     /// The connection has been observed for long enough.
-    Trial,
+    Probation,
 }
 
 impl Timer {
@@ -40,7 +40,7 @@ impl Timer {
         Self::Retry,
         Self::Probe,
         Self::Pause,
-        Self::Trial,
+        Self::Probation,
     ];
 }
 

@@ -3,16 +3,16 @@
 use alloc::{collections::VecDeque, vec::Vec};
 
 use super::{
-    fate::Fate,
-    flight::{Flight, Sent},
+    disposition::Disposition,
+    in_flight::{InFlight, Sent},
     output::{OnLoss, Patience},
     pausing::Pausing,
-    slot::{Purpose, Slot},
+    pending_request::{PendingRequest, Purpose},
     watch::Watcher,
 };
 use crate::{data::Xid, op::OpCode};
 
-impl<R, W: Watcher> Flight<R, W> {
+impl<R, W: Watcher> InFlight<R, W> {
     /// Makes the oldest sent request, if it carries this xid, count as not sent: a server has certainly not carried it
     /// out.
     pub(crate) fn undo(&mut self, xid: Xid) -> bool {
@@ -22,9 +22,9 @@ impl<R, W: Watcher> Flight<R, W> {
 
     /// Takes the oldest request that begins within the first `written` bytes, if it is a user's: its reply breaks the
     /// connection.
-    pub(crate) fn take_first_user(&mut self, written: u64) -> Option<Slot<R, W>> {
+    pub(crate) fn take_first_user(&mut self, written: u64) -> Option<PendingRequest<R, W>> {
         let first = self.sent.front()?;
-        if !matches!(first.slot, Slot::User { .. }) || first.start >= written {
+        if !matches!(first.slot, PendingRequest::User { .. }) || first.start >= written {
             return None;
         }
         let slot = self.sent.pop_front()?.slot;
@@ -35,8 +35,8 @@ impl<R, W: Watcher> Flight<R, W> {
     /// Takes the close of the session out of the queue, if it waits to be sent: returns its token.
     pub(crate) fn take_close(&mut self) -> Option<R> {
         match self.waiting.pop_back()? {
-            Slot::Close { frame, token, place } => {
-                self.forget(&Slot::Own { frame, purpose: Purpose::Confirm, place });
+            PendingRequest::Close { frame, token, place } => {
+                self.forget(&PendingRequest::Own { frame, purpose: Purpose::Confirm, place });
                 Some(token)
             }
             other => {
@@ -57,41 +57,42 @@ impl<R, W: Watcher> Flight<R, W> {
         &mut self,
         written: u64,
         is_ended: bool,
-    ) -> VecDeque<(Slot<R, W>, Fate)> {
+    ) -> VecDeque<(PendingRequest<R, W>, Disposition)> {
         let mut failed = VecDeque::new();
         let mut again = VecDeque::new();
         for Sent { mut slot, start, .. } in core::mem::take(&mut self.sent) {
             let unwritten = start >= written;
-            let mut fate = if unwritten { Fate::NotSent } else { Fate::Unknown };
+            let mut disposition =
+                if unwritten { Disposition::NotSent } else { Disposition::Unknown };
             let wait_again = match &mut slot {
-                Slot::Own { .. } => {
+                PendingRequest::Own { .. } => {
                     self.forget(&slot);
                     continue;
                 }
-                Slot::User { request, was_sent, suspicion, .. } => {
+                PendingRequest::User { request, was_sent, suspicion, .. } => {
                     *was_sent |= !unwritten;
                     if is_ended && !unwritten {
                         suspicion.lost();
                     }
                     if *was_sent {
-                        fate = Fate::Unknown;
+                        disposition = Disposition::Unknown;
                     }
                     let harmless = unwritten || request.on_loss == OnLoss::Resend;
                     harmless && request.patience != Patience::FailFast
                 }
-                Slot::Close { .. } => true,
+                PendingRequest::Close { .. } => true,
             };
             if wait_again {
                 again.push_back(slot);
             } else {
                 self.forget(&slot);
-                failed.push_back((slot, fate));
+                failed.push_back((slot, disposition));
             }
         }
         for slot in core::mem::take(&mut self.waiting) {
             match slot {
-                Slot::Own { .. } => self.forget(&slot),
-                Slot::User { .. } | Slot::Close { .. } => again.push_back(slot),
+                PendingRequest::Own { .. } => self.forget(&slot),
+                PendingRequest::User { .. } | PendingRequest::Close { .. } => again.push_back(slot),
             }
         }
         self.waiting = again;
@@ -100,8 +101,8 @@ impl<R, W: Watcher> Flight<R, W> {
 
     /// Takes the waiting requests of these operations.
     pub(crate) fn take_waiting(&mut self, ops: &[OpCode]) -> Vec<R> {
-        let is_meant = |slot: &Slot<R, W>| {
-            matches!(slot, Slot::User { .. }) && ops.contains(&slot.frame().op())
+        let is_meant = |slot: &PendingRequest<R, W>| {
+            matches!(slot, PendingRequest::User { .. }) && ops.contains(&slot.frame().op())
         };
         let waiting = core::mem::take(&mut self.waiting).into_iter();
         let (taken, waiting): (Vec<_>, VecDeque<_>) =
@@ -115,7 +116,7 @@ impl<R, W: Watcher> Flight<R, W> {
             });
         self.waiting = waiting;
         taken.iter().for_each(|slot| self.forget(slot));
-        taken.into_iter().filter_map(Slot::into_token).collect()
+        taken.into_iter().filter_map(PendingRequest::into_token).collect()
     }
 
     /// Takes all requests in the order of submission, at the end of the session after `written`
@@ -123,7 +124,7 @@ impl<R, W: Watcher> Flight<R, W> {
     pub(crate) fn take_all(
         &mut self,
         written: u64,
-    ) -> impl Iterator<Item = (Slot<R, W>, Fate)> + use<R, W> {
+    ) -> impl Iterator<Item = (PendingRequest<R, W>, Disposition)> + use<R, W> {
         self.bytes = 0;
         let sent = core::mem::take(&mut self.sent).into_iter();
         let sent = sent.map(move |Sent { slot, start, .. }| (slot, start < written));
@@ -132,7 +133,7 @@ impl<R, W: Watcher> Flight<R, W> {
         let pausing = pausing.take_all().map(|slot| (slot, false));
         sent.chain(waiting).chain(pausing).map(|(slot, is_written)| {
             let was_sent = is_written || slot.was_sent();
-            (slot, if was_sent { Fate::Unknown } else { Fate::NotSent })
+            (slot, if was_sent { Disposition::Unknown } else { Disposition::NotSent })
         })
     }
 }

@@ -41,7 +41,7 @@
 //! #   /*
 //!     #[test]
 //! #   */
-//!     fn every_request_is_answered_under_its_number(request in any::<OwnedAnyRequest>()) {
+//!     fn every_request_is_answered_with_its_xid(request in any::<OwnedAnyRequest>()) {
 //!         let reply = answer(&request.frame(Xid(7)).content())?;
 //!         prop_assert_eq!(reply.xid, Xid(7));
 //!     }
@@ -62,7 +62,7 @@
 //!         let _ = answer(&broken.frame.content());
 //!     }
 //! }
-//! # every_request_is_answered_under_its_number();
+//! # every_request_is_answered_with_its_xid();
 //! # a_create_is_read_as_it_was_written();
 //! # broken_frames_do_no_harm();
 //! ```

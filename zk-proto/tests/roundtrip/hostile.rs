@@ -1,4 +1,4 @@
-//! Bytes that nobody's codec wrote: whoever controls a connection must not be able to end the process
+//! Bytes that no codec wrote: a peer that controls a connection must not be able to end the process
 //! or to fill its memory.
 
 use std::{any::type_name, fmt::Debug, hint::black_box};
@@ -81,7 +81,7 @@ fn attempt_all(content: &Bytes, trials: &[Trial]) -> Result<(), TestCaseError> {
 }
 
 #[test]
-fn random_bytes_are_decoded_or_refused_within_bounds() {
+fn random_bytes_decode_within_bounds() {
     let trials = trials();
     check("random bytes", vec(any::<u8>(), 0..256), 256, |bytes| {
         attempt_all(&bytes.into(), &trials)
@@ -90,14 +90,14 @@ fn random_bytes_are_decoded_or_refused_within_bounds() {
 
 /// Random bytes rarely get past the first count; bytes that look like small counts do.
 #[test]
-fn bytes_that_look_like_counts_are_decoded_or_refused_within_bounds() {
+fn count_like_bytes_decode_within_bounds() {
     let trials = trials();
     let bytes = prop_oneof![6 => Just(0_u8), 2 => 0..16_u8, 1 => Just(0xFF), 1 => any::<u8>()];
     check("small counts", vec(bytes, 0..256), 256, |bytes| attempt_all(&bytes.into(), &trials));
 }
 
 #[test]
-fn damaged_frames_are_decoded_or_refused_within_bounds() {
+fn damaged_frames_decode_within_bounds() {
     let trials = trials();
     check("damaged frames", malformed(any::<Frame>()), 512, |broken| {
         let content = broken.frame.content();
@@ -107,7 +107,7 @@ fn damaged_frames_are_decoded_or_refused_within_bounds() {
 }
 
 #[test]
-fn a_damaged_stream_is_cut_up_or_refused_without_allocating() {
+fn damaged_streams_split_without_allocating() {
     let frames = vec(any::<Frame>(), 1..4);
     check("damaged streams", (frames, any::<Mutation>()), 512, |(frames, mutation)| {
         let stream: Vec<_> = frames.iter().flat_map(|frame| frame.bytes.to_vec()).collect();
@@ -124,7 +124,7 @@ fn a_damaged_stream_is_cut_up_or_refused_without_allocating() {
 }
 
 #[test]
-fn counts_that_are_negative_or_beyond_the_frame_are_errors_that_say_so() {
+fn invalid_counts_are_typed_errors() {
     fn refusal<'a, T: Decode<'a> + Debug>(frame: &'a Bytes) -> DecodeErrorKind {
         let error = decode_prefix::<T>(frame).unwrap_err();
         assert_eq!(error.offset, 0, "{error}");
@@ -153,7 +153,7 @@ fn counts_that_are_negative_or_beyond_the_frame_are_errors_that_say_so() {
 
 /// The largest counts that fit in front of the most bytes that a frame may have.
 #[test]
-fn a_count_costs_nothing_until_its_elements_have_come() {
+fn count_allocates_nothing_in_advance() {
     for count in [i32::MAX, 16 << 20, 8 << 20, 1 << 20] {
         let mut frame = BytesMut::new();
         count.encode(&mut frame);
@@ -171,7 +171,7 @@ fn a_count_costs_nothing_until_its_elements_have_come() {
 }
 
 #[test]
-fn a_multi_costs_nothing_for_each_of_its_operations() {
+fn multi_allocates_nothing_per_operation() {
     let delete = zk_proto::request::DeleteRequest { path: "/a".into(), version: -1 };
     let ops = std::iter::repeat_n(MultiOp::Delete(delete), 100_000);
     let request = encode(&ops.collect::<MultiRequest>());
@@ -182,7 +182,7 @@ fn a_multi_costs_nothing_for_each_of_its_operations() {
 
 /// Without this, the tests above might pass because nothing is measured.
 #[test]
-fn the_bound_is_exceeded_by_a_decoder_that_believes_a_count() {
+fn greedy_decoder_exceeds_the_bound() {
     struct Greedy;
     impl Decode<'_> for Greedy {
         const LEN_MIN: usize = 4;

@@ -69,7 +69,7 @@ fn every_record_decodes_to_what_was_encoded() {
 }
 
 #[test]
-fn a_view_is_what_its_record_is_in_its_frame() {
+fn view_encodes_as_its_record() {
     macro_rules! view {
         ($($view:ident of $record:ty),*) => {$(
             check(stringify!($view), any::<$record>(), 256, |record| {
@@ -88,7 +88,7 @@ fn a_view_is_what_its_record_is_in_its_frame() {
 }
 
 #[test]
-fn a_record_that_is_cut_short_names_the_field_that_it_ends_in() {
+fn truncated_record_names_the_field() {
     let whole = encode(&Stat::default());
     let truncated = |needed, left| DecodeErrorKind::Truncated { needed, left };
     for (len, field, offset, kind) in [
@@ -102,7 +102,7 @@ fn a_record_that_is_cut_short_names_the_field_that_it_ends_in() {
 }
 
 #[test]
-fn a_record_cut_short_is_never_taken_for_a_whole_one() {
+fn truncated_record_is_never_accepted() {
     fn cut<O: Arbitrary + AsRecord>() {
         check(type_name::<O>(), any::<O>(), 64, |value| {
             let bytes = value.encoded();
@@ -136,7 +136,7 @@ fn a_record_cut_short_is_never_taken_for_a_whole_one() {
 
 /// Servers may append fields to any record; real clients and servers ignore them.
 #[test]
-fn what_follows_a_record_is_ignored_or_reported_as_asked() {
+fn trailing_bytes_are_ignored_or_reported() {
     fn extend<O: Arbitrary + AsRecord + 'static>() {
         let more = prop::collection::vec(any::<u8>(), 1..9);
         check(type_name::<O>(), (any::<O>(), more), 64, |(value, more)| {
@@ -165,7 +165,7 @@ fn may_lack_flag<O: AsRecord + 'static>() -> bool {
 }
 
 #[test]
-fn every_operation_with_a_request_is_covered_here_with_its_response() {
+fn every_operation_is_covered_with_response() {
     let mut covered = BTreeSet::new();
     macro_rules! call {
         ($($record:ty),*) => { $(covered.insert(record_name::<$record>());)* };
@@ -184,7 +184,7 @@ fn every_operation_with_a_request_is_covered_here_with_its_response() {
 }
 
 #[test]
-fn requests_and_responses_of_every_operation_decode_as_that_operations() {
+fn messages_decode_as_their_operation() {
     for &op in OpCode::KNOWN {
         let Some((requests, responses)) = request(op).zip(response(op)) else {
             continue;

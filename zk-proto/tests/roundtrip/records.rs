@@ -16,7 +16,7 @@ macro_rules! for_every_record {
             Stat, Id, Acl, ClientInfo, List<Text>, List<Acl>, List<ClientInfo>,
             // Headers.
             RequestHeader, ReplyHeader, MultiHeader,
-            // What has no header, and what nobody asked for.
+            // Messages without a header, and messages that were not requested.
             OwnedConnectRequest, ConnectResponse, WatcherEvent,
             // Requests.
             OwnedCreateRequest, OwnedDeleteRequest, OwnedExistsRequest, OwnedGetDataRequest,

@@ -23,7 +23,7 @@ use self::{
 };
 
 #[test]
-fn every_frame_decodes_to_its_fields_and_encodes_to_its_bytes() {
+fn recorded_frames_decode_and_reencode() {
     let frames = frames();
     for frame in &frames {
         let at = &frame.at;
@@ -51,7 +51,7 @@ fn every_frame_decodes_to_its_fields_and_encodes_to_its_bytes() {
 }
 
 #[test]
-fn every_operation_was_recorded_as_a_request_and_with_a_reply() {
+fn every_operation_is_recorded_with_reply() {
     use zk_proto::{OpCode, dispatch};
 
     let frames = frames();
@@ -80,7 +80,7 @@ fn every_operation_was_recorded_as_a_request_and_with_a_reply() {
 }
 
 #[test]
-fn a_frame_that_arrives_in_pieces_is_the_same_frame() {
+fn frame_in_pieces_is_the_same_frame() {
     let (mut splits, mut byte_wise) = (0, 0);
     for Frame { at, bytes, .. } in &frames() {
         let content = bytes.slice(4..);
@@ -110,7 +110,7 @@ fn a_frame_that_arrives_in_pieces_is_the_same_frame() {
 /// Whole directions of connections, read in sizes that fall anywhere: frames then share buffers with
 /// their neighbours, which one frame alone never does.
 #[test]
-fn a_stream_is_cut_into_the_same_frames_whatever_the_sizes_of_reads() {
+fn stream_splits_alike_for_any_read_size() {
     let frames = frames();
     for read_size in [13, 1448, 1 << 16] {
         let mut cut_off = 0;
@@ -145,7 +145,7 @@ fn streams(frames: &[Frame]) -> Vec<Vec<&Frame>> {
 }
 
 #[test]
-fn every_truncation_is_an_error_that_says_where_bytes_are_missing() {
+fn truncation_reports_the_missing_bytes() {
     let (mut truncations, mut without_flag) = (0, 0);
     for Frame { at, bytes, message, .. } in &frames() {
         let content = bytes.slice(4..);
@@ -179,7 +179,7 @@ fn every_truncation_is_an_error_that_says_where_bytes_are_missing() {
 }
 
 #[test]
-fn every_list_and_multi_is_rebuilt_from_its_items() {
+fn lists_and_multis_rebuild_from_items() {
     let (mut rebuilt, mut own_headers) = (0, 0);
     for Frame { at, bytes, message, .. } in &frames() {
         let content: Bytes = bytes.slice(4..);

@@ -100,7 +100,7 @@ impl Encode for Content {
 trait Record<'a>: Decode<'a> + Encode + Debug + PartialEq + Serialize {}
 impl<'a, T: Decode<'a> + Encode + Debug + PartialEq + Serialize> Record<'a> for T {}
 
-/// Told the types of header and body; either may be `()`.
+/// Receives the types of header and body; either may be `()`.
 trait Visit<'a> {
     type Output;
     fn visit<H: Record<'a>, B: Record<'a>>(self) -> Self::Output;

@@ -8,7 +8,7 @@
 //!
 //! What differs, hangs or ends the server is made as short as possible and printed as a transcript; the
 //! exit code is 1 then. **It deletes all nodes of the server, again and again**: it refuses a server that
-//! has any, unless told to `--wipe`. `docs/fuzzing.md` has more.
+//! has any, unless run with `--wipe`. `docs/fuzzing.md` has more.
 
 mod duel;
 mod peer;

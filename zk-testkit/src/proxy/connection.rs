@@ -248,7 +248,7 @@ impl Connection {
         flush(&mut self.to_client, &mut self.client, rates[1]);
         if self.client.is_none() {
             self.to_server.input = Input::Ended;
-            // Whoever resets a client ends its requests, too.
+            // Resetting a client ends its requests, too.
             if self.to_server.output == Output::Open {
                 self.to_server.doom(Close::Orderly);
                 flush(&mut self.to_server, &mut self.server, None);

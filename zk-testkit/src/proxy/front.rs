@@ -44,7 +44,7 @@ pub struct Proxy {
     runtime: Handle,
 }
 
-/// How long nobody else gets the port of a proxy that has been dropped: clients that have been dropped with it may still
+/// How long no other process gets the port of a proxy that has been dropped: clients dropped with it may still
 /// dial it, to close their sessions, and are not to come upon the proxy of another test.
 const PORT_KEPT: Duration = Duration::from_secs(10);
 

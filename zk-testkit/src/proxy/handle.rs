@@ -7,7 +7,7 @@ use super::frame::Frame;
 use super::rule::{Forward, Match, Reaction, Rewrite, RuleId, Silence};
 use super::shared::Shared;
 
-/// A rule in the making: it knows its frames, and is about to be told what to do with them.
+/// A rule in the making: it knows its frames, and next gets its reaction.
 ///
 /// Every method that names a reaction installs the rule and returns its handle.
 #[derive(Debug)]

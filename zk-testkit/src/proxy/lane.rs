@@ -140,7 +140,7 @@ impl Lane {
 
     /// So much has been written: more may be when that would have passed a link of so many bytes in a second.
     pub(super) fn wrote(&mut self, now: Instant, len: usize, rate: Option<u64>) {
-        // Who wakes late makes up for it.
+        // A task that wakes late makes up for it.
         let since = self.ready.map_or(now, |ready| ready.max(now - LATE_MAX));
         self.ready = rate.map(|rate| since + Duration::from_secs_f64(len as f64 / rate as f64));
     }

@@ -22,11 +22,11 @@ pub(super) struct Shared {
     started: Instant,
     /// Wakes the tasks when something is wanted of them.
     control: watch::Sender<()>,
-    /// Wakes those who wait for a frame.
+    /// Wakes waiters for a frame.
     logged: watch::Sender<()>,
     /// What the accepting task has made of [`State::door`].
     pub(super) door: watch::Sender<Door>,
-    /// Wakes those who wait for connections to close.
+    /// Wakes waiters for the end of connections.
     pub(super) closed: watch::Sender<()>,
 }
 

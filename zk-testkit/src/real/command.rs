@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_outlives_its_limit_is_killed() {
+    fn program_past_its_time_limit_is_killed() {
         let mut command = Command::new("sh");
         command.args(["-c", "exec sleep 60"]);
         let why = run(command, Duration::from_millis(50)).expect_err("a failure");
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_of_a_cache_directory_excludes_a_second_holder() {
+    fn cache_lock_excludes_a_second_holder() {
         let cache = tempfile::tempdir().expect("a temporary directory");
         let first = CacheLock::acquire(cache.path()).expect("the lock");
         let other = File::open(cache.path().join("lock")).expect("the lock file");

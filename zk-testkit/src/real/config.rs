@@ -63,7 +63,7 @@ const JVM_OPTIONS: [&str; 8] = [
 
 const MAIN_CLASS: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
 
-/// Each distribution brings one of three logging bindings; they are told the same here.
+/// Each distribution brings one of three logging bindings; they are configured alike here.
 const SIMPLE_LOGGER_OPTIONS: [&str; 3] = [
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",

@@ -44,7 +44,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn the_version_is_read_from_the_link_to_the_server_jar() {
+    fn version_is_read_from_the_server_jar_link() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = |name: &str| directory.path().join(name);
         for file in [SERVER_JAR, "zookeeper-jute.jar"] {

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unpacked_distribution_is_recognised_by_the_jar_in_lib() {
+    fn distribution_is_recognised_by_lib_jar() {
         let home = directory(&["bin/zkServer.sh", "lib/zookeeper-3.6.4.jar", "lib/slf4j.jar"]);
         let jars = Jars::in_dir(home.path(), Source::Home).expect("jars");
         assert_eq!(jars.version.release(), Release::V3_6);
@@ -111,14 +111,14 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_directory_of_jars_is_a_distribution_too() {
+    fn directory_of_jars_is_a_distribution() {
         let home = directory(&["zookeeper-3.8.6.jar", "zookeeper-jute-3.8.6.jar"]);
         let jars = Jars::in_dir(home.path(), Source::Home).expect("jars");
         assert_eq!(jars.version.to_string(), "3.8.6");
     }
 
     #[test]
-    fn a_directory_without_the_server_jar_is_refused_by_name() {
+    fn missing_server_jar_is_named_in_the_error() {
         let home = directory(&["zookeeper-jute-3.8.6.jar"]);
         let why = Jars::in_dir(home.path(), Source::Home).expect_err("no server jar");
         assert!(why.contains("zookeeper-<version>.jar"), "{why}");

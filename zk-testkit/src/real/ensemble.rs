@@ -74,9 +74,9 @@ impl Ensemble {
         connect_string(members.iter().map(|&index| self.member(index)))
     }
 
-    /// Cuts the first member off from whoever leads, if the ensemble was built to be
-    /// [severable](super::EnsembleBuilder::severable) and that is another one: nothing gets through any more, and nobody is
-    /// told. Or else lets it come back.
+    /// Cuts the first member off from the leader, if the ensemble was built to be
+    /// [severable](super::EnsembleBuilder::severable) and that is another one: nothing gets through any more, without a
+    /// notice. Or else lets it come back.
     pub fn sever(&self, severed: bool) {
         for relay in &self.relays {
             relay.sever(severed);

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mode_and_epoch_are_read_from_the_answer_to_srvr() {
+    fn mode_and_epoch_are_parsed_from_srvr() {
         let answer = "Zookeeper version: 3.9.3\nZxid: 0x200000001\nMode: leader\n";
         let standing = Standing::in_answer(answer).expect("a serving server");
         assert_eq!(standing.mode, Mode::Leader);

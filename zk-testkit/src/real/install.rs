@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_program_is_named_with_what_has_it() {
+    fn missing_program_names_its_package() {
         let locator = Locator::from_env().install(Install::Forbidden);
         let why = programs(&locator, ["sh", "no-such-program"], &["some-package"]).unwrap_err();
         for part in ["no-such-program not found", "install some-package", "ZK_TESTKIT_INSTALL=1"] {

@@ -60,7 +60,7 @@ pub struct Kdc {
     port: HeldPort,
 }
 
-/// What a server is, to those who have tickets.
+/// A service principal, as requested by clients.
 #[derive(Clone, Debug)]
 pub struct Service {
     principal: String,
@@ -101,7 +101,7 @@ impl Kdc {
         };
         let kdc = prepare().map_err(Error::io("prepare a key distribution centre"))?;
         let mut create = kdc.command(&kdc.programs.database);
-        // Nobody will ever be asked for this password again.
+        // This password will not be needed again.
         create.args(["create", "-s", "-P", "master", "-r", Self::REALM]);
         blocking("make a realm", move || run(create, COMMAND_LIMIT)).await?;
         kdc.launch().await?;
@@ -115,7 +115,7 @@ impl Kdc {
 
     /// Gives principals new keys, after having made those that there are not, and writes the keys into a new file.
     ///
-    /// Whoever has an older key is not known by it any more. For clients that may choose, the first is the first choice.
+    /// An older key is not accepted any more. For clients that may choose, the first is the first choice.
     ///
     /// # Errors
     ///

@@ -114,7 +114,7 @@ impl Locator {
         env::split_paths(&self.path).map(|dir| dir.join(name)).find(|file| is_executable(file))
     }
 
-    /// The same for programs that run systems, which need not be on everybody's search path.
+    /// The same for programs that run systems, which need not be on every user's search path.
     pub(super) fn system_command(&self, name: &str) -> Option<PathBuf> {
         let beside = || SYSTEM_DIRS.iter().map(|dir| Path::new(dir).join(name));
         self.command(name).or_else(|| beside().find(|file| is_executable(file)))

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_is_the_newest_line_and_an_older_one_only_if_that_cannot_be_fetched() {
+    fn any_prefers_the_newest_release_line() {
         let cache = tempfile::tempdir().expect("a directory");
         let locator = Locator::from_env().cache_dir(cache.path()).search_path("");
         let keep = |line: Release| {

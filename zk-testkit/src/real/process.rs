@@ -119,16 +119,16 @@ impl Watchdog {
         writeln!(self.orders, "{process}")
     }
 
-    /// To be called as soon as the process is reaped: its id may soon be somebody else's.
+    /// To be called as soon as the process is reaped: its id may soon be another process's.
     pub(super) fn forget(&mut self) {
-        // Fails only if somebody else has killed the watchdog; then nothing is guarded anyway.
+        // Fails only if the watchdog was killed by another process; then nothing is guarded anyway.
         let _ = writeln!(self.orders);
     }
 }
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        // Both fail only if somebody else has killed it.
+        // Both fail only if another process has killed it.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -23,7 +23,7 @@ impl Relay {
         let addr = listener.local_addr()?;
         let (severed, gate) = watch::channel(false);
         let accepting = tokio::spawn(async move {
-            // Without the listener nobody is let in any more, which tests notice.
+            // Without the listener no connection is accepted any more, which tests notice.
             while let Ok((from, _)) = listener.accept().await {
                 tokio::spawn(pass_on(from, target, gate.clone()));
             }
@@ -35,7 +35,7 @@ impl Relay {
         self.addr
     }
 
-    /// From now on nothing gets through, in neither direction, and nobody is told; or else connections can be made again,
+    /// From now on nothing gets through, in neither direction, without a notice; or else connections can be made again,
     /// and those that were severed end.
     pub(super) fn sever(&self, severed: bool) {
         self.severed.send_replace(severed);

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbouring_jars_are_not_mistaken_for_the_server() {
+    fn only_the_server_jar_names_a_version() {
         for name in [
             "zookeeper-jute-3.9.3.jar",
             "zookeeper-3.9.3-tests.jar",
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn two_digit_minors_sort_after_one_digit_minors() {
+    fn two_digit_minors_sort_after_one_digit() {
         let ten: Release = "3.10".parse().expect("a release");
         assert!(ten > Release::V3_9);
         assert!("three".parse::<Release>().is_err());

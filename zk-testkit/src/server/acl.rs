@@ -1,4 +1,4 @@
-//! Who somebody is, and what that allows.
+//! Identities, and what they allow.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -93,7 +93,7 @@ impl Identities {
         self.ids.iter().filter(move |id| java::string(id.scheme.as_bytes()) == scheme)
     }
 
-    /// A list as it is stored: without duplicates, with `auth` replaced by who the creator is.
+    /// A list as it is stored: without duplicates, with `auth` replaced by the creator's identities.
     ///
     /// `ipv6`: whether it may name IPv6 addresses.
     pub(super) fn settle(&self, wanted: &AclList, ipv6: bool) -> Result<AclList, ErrorCode> {
@@ -159,7 +159,7 @@ fn contains(list: &[Acl], acl: &Acl) -> Result<bool, ErrorCode> {
     Ok(false)
 }
 
-/// The list as it is shown to who may not change it: without password hashes.
+/// The list as it is shown to clients that may not change it: without password hashes.
 pub(super) fn masked(acl: &AclList) -> AclList {
     let mask = |mut acl: Acl| {
         if java::string(acl.id.scheme.as_bytes()) == "digest" {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_are_compared_by_their_leading_bits() {
+    fn networks_compare_by_leading_bits() {
         assert!(in_net("127.0.0.1", "127.0.0.0/8"));
         assert!(in_net("127.0.0.1", "0.0.0.0/0"));
         assert!(in_net("127.0.0.1", "127.0.0.1"));

@@ -96,7 +96,7 @@ impl Ensemble {
             replica.pending.push_back((now.after(lag).max(last), committed.clone()));
         }
         // The leader first: what the others apply lets their clients go on, whose next requests are decided
-        // on the leader's tree. Whatever it was told before has been applied: it was the leader, or caught
+        // on the leader's tree. Whatever it had received before has been applied: it was the leader, or caught
         // up to be.
         self.apply_all(leader);
         for member in (0..self.members.len()).filter(|member| *member != leader) {
@@ -104,7 +104,7 @@ impl Ensemble {
         }
     }
 
-    /// Applies what a member has been told, as far as it is time, if it hears the leader.
+    /// Applies what a member has received, as far as it is time, if it hears the leader.
     pub(super) fn apply_due(&mut self, now: Time, member: usize) {
         while self.leader_of(member).is_some() {
             let Some(replica) = self.members.get_mut(member) else { return };
@@ -143,7 +143,7 @@ impl Ensemble {
             self.ready.insert(conn);
         }
         let ended = author.filter(|_| matches!(txn, Txn::CloseSession));
-        // Whoever has asked for it is to be told first.
+        // The client that has asked for it is answered first.
         if let Some(conn) = ended.filter(|conn| self.serving != Some(*conn)) {
             self.close(conn);
         }
@@ -262,7 +262,7 @@ fn prepare(case: &Case<'_>, op: OpCode, body: &Bytes) -> Result<Txn, ErrorCode> 
     }
 }
 
-/// What the author of a write is told.
+/// The reply to the author of a write.
 fn answer(tree: &Tree, op: OpCode, txn: &Txn) -> Encoded {
     let stat = |path: &str| tree.get(path).map(|node| node.stat()).unwrap_or_default();
     match txn {
@@ -270,7 +270,7 @@ fn answer(tree: &Tree, op: OpCode, txn: &Txn) -> Encoded {
             Encoded::of(&CreateResponse { path: (&**path).into() })
         }
         Txn::Create { path, data, .. } => {
-            // What is told is the node as it was created, even if its data have been replaced by counts.
+            // The reply has the node as it was created, even if its data have been replaced by counts.
             let len = data.as_ref().map_or(0, Bytes::len);
             let data_length = i32::try_from(len).unwrap_or(i32::MAX);
             let stat = Stat { data_length, ..stat(path) };

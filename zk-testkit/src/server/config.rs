@@ -24,7 +24,7 @@ pub struct Config {
     pub extended_types: bool,
     /// Whether quotas refuse writes (`enforceQuota`) instead of only being there.
     pub enforce_quota: bool,
-    /// `DigestAuthenticationProvider.superDigest`: who may do everything, as `user:base64(sha1(…))`.
+    /// `DigestAuthenticationProvider.superDigest`: the identity that may do everything, as `user:base64(sha1(…))`.
     pub super_digest: Option<String>,
     /// How often containers and nodes with a time to live are looked at.
     pub container_check_interval: Duration,

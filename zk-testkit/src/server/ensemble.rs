@@ -27,7 +27,7 @@ const NAMELESS_MAX: Duration = Duration::from_secs(10);
 pub enum Output {
     /// Send these bytes to a client.
     Write {
-        /// To whom.
+        /// The target.
         conn: Conn,
         /// What.
         bytes: Bytes,
@@ -119,7 +119,7 @@ impl Ensemble {
         outcome
     }
 
-    /// A client wants to connect. `None`: nobody listens there.
+    /// A client wants to connect. `None`: nothing listens there.
     pub fn accept(&mut self, now: Time, member: Member, peer: IpAddr) -> Option<Conn> {
         self.act(now, |this| {
             let replica = this.members.get(member.0)?;
@@ -225,7 +225,7 @@ impl Ensemble {
         everywhere
     }
 
-    /// Who leads.
+    /// The leader.
     #[must_use]
     pub fn leader(&self) -> Option<Member> {
         self.leader.map(Member)

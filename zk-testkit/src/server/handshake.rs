@@ -67,7 +67,7 @@ impl Ensemble {
     fn open_session(&mut self, now: Time, conn: Conn, timeout: Duration, flag: TrailingFlag) {
         let Some(member) = self.conns.get(&conn).map(|it| it.member) else { return };
         let Some(leader) = self.leader_of(member) else {
-            // Nobody can decide on it; the client's patience will end first.
+            // No quorum can decide on it; the client's patience will end first.
             return;
         };
         let session = self.sessions.next_id();

@@ -140,14 +140,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_java_needs_two_characters_for_is_written_as_two() {
+    fn only_surrogate_pairs_become_two_units() {
         let written = |it| text(it).as_bytes().map(<[u8]>::to_vec);
         assert_eq!(written("a\u{e9}\u{ffff}"), Some("a\u{e9}\u{ffff}".as_bytes().to_vec()));
         assert_eq!(written("\u{1f600}"), Some(b"\xed\xa0\xbd\xed\xb8\x80".to_vec()));
     }
 
     #[test]
-    fn what_is_not_utf_8_is_replaced_as_java_does() {
+    fn invalid_utf_8_is_replaced_as_in_java() {
         let read = |bytes| string(Some(bytes)).replace(char::REPLACEMENT_CHARACTER, "?");
         assert_eq!(read(b"a\xffb"), "a?b");
         assert_eq!(read(b"\xed\xa0\x80b"), "?b");

@@ -38,7 +38,7 @@ pub struct Listening {
 #[derive(Debug)]
 struct Core {
     state: Mutex<State>,
-    /// Whoever waits for the next deadline is to look again.
+    /// Those that wait for the next deadline are to look again.
     changed: Notify,
     paused: watch::Sender<bool>,
 }

@@ -10,14 +10,14 @@ use zk_proto::{SessionId, Time, Zxid};
 
 use super::{Conn, tree::Tree, txn::Committed, watches::Watches};
 
-/// Whom a member serves.
+/// Which clients a member serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Service {
-    /// Nobody: it has no leader.
+    /// None: it has no leader.
     Nobody,
-    /// Who only wants to read.
+    /// Clients that only want to read.
     Readers,
-    /// Everybody.
+    /// All clients.
     All,
 }
 

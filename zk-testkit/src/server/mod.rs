@@ -1,4 +1,4 @@
-//! A ZooKeeper server without I/O: it is told what clients send and what time it is, and says what to
+//! A ZooKeeper server without I/O: it is given what clients send and what time it is, and says what to
 //! send back.
 //!
 //! | module | concern |
@@ -7,12 +7,12 @@
 //! | `ids` | what members and connections are called |
 //! | `config`, `quirks` | how it is set up; where releases differ |
 //! | `connection`, `handshake`, `serve` | one client's conversation: its session, its requests, answers in order |
-//! | `read`, `watches` | what a member answers by itself, and whom it tells of changes |
+//! | `read`, `watches` | what a member answers by itself, and which clients it notifies of changes |
 //! | `prepare`, `multi`, `commit` | what the leader decides, and how members carry it out |
 //! | `author` | whose write it is, and what comes of it |
 //! | `txn`, `node`, `tree`, `quota` | a decision; one node; what decisions change; what counts nodes |
-//! | `acl`, `sessions` | who may; who is there |
-//! | `member`, `quorum` | what each member has for itself; who leads |
+//! | `acl`, `sessions` | permissions; live sessions |
+//! | `member`, `quorum` | what each member has for itself; which one leads |
 //! | `java` | strings as servers write them |
 //! | `words` | four-letter words |
 //! | `listen` | the same on real sockets, in real time |

@@ -172,7 +172,7 @@ impl Ensemble {
     }
 }
 
-/// What is told of one operation, right after it.
+/// The reply to one operation, right after it.
 fn result(tree: &Tree, op: OpCode, txn: &Txn) -> MultiResult {
     let stat = |path: &str| tree.get(path).map_or_else(Stat::default, |node| node.stat());
     match txn {

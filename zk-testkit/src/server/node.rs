@@ -1,4 +1,4 @@
-//! One node, and what clients are told of it.
+//! One node, and what clients see of it.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -12,7 +12,7 @@ use super::txn::{NodeKind, Stamp};
 pub struct Node {
     pub(super) data: Option<Bytes>,
     pub(super) acl: AclList,
-    /// Whether the list allows everything to everybody, so that nobody has to read it.
+    /// Whether the list allows everything to all identities, so that it need not be read.
     pub(super) open: bool,
     pub(super) kind: NodeKind,
     pub(super) czxid: Zxid,
@@ -47,7 +47,7 @@ impl Node {
         }
     }
 
-    /// What clients are told of it.
+    /// What clients see of it.
     #[must_use]
     pub fn stat(&self) -> Stat {
         let children = i32::try_from(self.children.len()).unwrap_or(i32::MAX);
@@ -115,7 +115,7 @@ fn is_open(acl: &AclList) -> bool {
 /// An access control list as it was at the time of a change; `None` if it is open.
 pub(super) type Access = Option<AclList>;
 
-/// Whether a list allows any of these permissions to somebody.
+/// Whether a list allows any of these permissions to some identity.
 pub(super) fn grants(acl: &Acl, wanted: Perms) -> bool {
     acl.perms.0 & wanted.0 != 0
 }

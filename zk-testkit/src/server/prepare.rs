@@ -29,7 +29,7 @@ use super::{
 /// Longest time to live: 2^40 - 1 ms, about 34 years.
 const TTL_MAX: i64 = (1 << 40) - 1;
 
-/// Who wants it, and what it is up against.
+/// The client that wants it, and what it is up against.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case<'a> {
     pub(super) session: SessionId,

@@ -62,7 +62,7 @@ pub(super) fn events_have_zxids(release: Release) -> bool {
     release >= Release::V3_9
 }
 
-/// Whether watches of several kinds live side by side, and can be told apart when removed.
+/// Whether watches of several kinds live side by side, and can be distinguished when removed.
 pub(super) fn watches_mix(release: Release) -> bool {
     release >= Release::V3_9
 }

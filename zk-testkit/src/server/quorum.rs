@@ -1,4 +1,4 @@
-//! Who leads, who follows, and who is left alone.
+//! Which member leads, which follow, and which are left alone.
 
 use zk_proto::{Time, Zxid};
 
@@ -29,7 +29,7 @@ impl Ensemble {
 
     /// Cuts the network between a member and the others; its clients still reach it.
     ///
-    /// It takes [`Config::sync_limit`](super::Config::sync_limit) until anybody notices. Until then it
+    /// It takes [`Config::sync_limit`](super::Config::sync_limit) until that is noticed. Until then it
     /// answers reads, and writes get no answer.
     pub fn cut_off(&mut self, now: Time, member: Member) {
         self.act(now, |this| {
@@ -88,7 +88,7 @@ impl Ensemble {
         (replica.reachable() && replica.service == Service::All).then(|| self.leads()).flatten()
     }
 
-    /// Something about the members has changed: who goes on, who gives up, and when?
+    /// Something about the members has changed: which go on, which give up, and when?
     ///
     /// `unnoticed_until`: the members cannot know yet.
     fn review(&mut self, now: Time, unnoticed_until: Option<Time>) {
@@ -125,7 +125,7 @@ impl Ensemble {
         };
         replica.gives_up = None;
         if replica.service == Service::All {
-            // It was away for so short a time that nobody noticed: what it missed comes now.
+            // It was away for so short a time that it was not noticed: what it missed comes now.
             for session in std::mem::take(&mut replica.touched) {
                 self.sessions.touch(now, session);
             }
@@ -180,7 +180,7 @@ impl Ensemble {
         }
     }
 
-    /// The one that has heard most leads; everybody else learns what it knows.
+    /// The one that has heard most leads; all others learn what it knows.
     pub(super) fn elect(&mut self, now: Time) {
         self.election = None;
         if !self.has_quorum() {
@@ -202,7 +202,7 @@ impl Ensemble {
         }
         for replica in self.members.iter_mut().filter(|it| it.reachable()) {
             replica.logged = self.zxid;
-            // Who lags comes to the new epoch when the old one is applied.
+            // A lagging member comes to the new epoch when the old one is applied.
             if replica.pending.is_empty() {
                 replica.applied = self.zxid;
             }

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_and_written_as_real_servers_do() {
+    fn quota_numbers_round_trip_as_on_servers() {
         let text = b"count=-1,bytes=-1=;byteHardLimit=12;countHardLimit=3";
         let track = Track::parse(Some(text)).expect("numbers");
         assert_eq!(track.print().as_bytes(), text);

@@ -28,7 +28,7 @@ use super::{
     watches::Watches,
 };
 
-/// Who asks, and what there is to see.
+/// The asking client, and what there is to see.
 pub(super) struct View<'a> {
     pub(super) conn: Conn,
     pub(super) session: SessionId,
@@ -258,7 +258,7 @@ impl View<'_> {
         Ok(Encoded::of(&ErrorResponse { err: ErrorCode::OK }))
     }
 
-    /// Asks for watches, and ends them if told so.
+    /// Asks for watches, and ends them on request.
     fn check_watches(
         &mut self,
         it: &CheckWatchesRequest<'_>,

@@ -63,7 +63,7 @@ impl Ensemble {
         self.advance(now, conn);
     }
 
-    /// For whoever asks how much has come.
+    /// For callers that ask how much has come.
     fn note_received(&mut self, conn: Conn) {
         let member = self.conns.get(&conn).map(|it| it.member);
         if let Some(replica) = member.and_then(|member| self.members.get_mut(member)) {
@@ -147,7 +147,7 @@ impl Ensemble {
         }
     }
 
-    /// Serves whoever can be served, one after the other: what is done for one can be what another has
+    /// Serves every client that can be served, one after the other: what is done for one can be what another has
     /// waited for.
     pub(super) fn settle(&mut self, now: Time) {
         while let Some(conn) = self.ready.pop_first() {

@@ -107,7 +107,7 @@ impl Sessions {
         }
     }
 
-    /// A new leader gives everybody their whole timeout again.
+    /// A new leader gives all sessions their whole timeout again.
     pub(super) fn restart(&mut self, now: Time) {
         let all: Vec<_> = self.all.iter().map(|(id, session)| (*id, session.timeout)).collect();
         for (id, timeout) in all {

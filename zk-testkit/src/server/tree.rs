@@ -14,7 +14,7 @@ use super::{
     txn::{NodeKind, Stamp, Txn},
 };
 
-/// A change that watches may hear of, with the lists that decide who may.
+/// A change that watches may hear of, with the lists that decide about permissions.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     Created { path: Box<str>, access: Access, parent: Access },
@@ -31,7 +31,7 @@ enum Undo {
     Counted { path: Box<str>, data: Option<Bytes> },
 }
 
-/// What came of transactions: whom to tell, and how to take them back.
+/// What came of transactions: which clients to notify, and how to take them back.
 #[derive(Debug, Default)]
 pub(super) struct Effects {
     pub(super) changes: Vec<Change>,
@@ -48,7 +48,7 @@ pub struct Tree {
     quotas: quota::Quotas,
 }
 
-/// The nodes that every server has and nobody may delete.
+/// The nodes that every server has and that cannot be deleted.
 pub(super) const RESERVED: [&str; 4] = ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"];
 
 impl Tree {

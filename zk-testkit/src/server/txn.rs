@@ -74,7 +74,7 @@ pub enum Txn {
     Error(ErrorCode),
 }
 
-/// When and by whom.
+/// When, and by which session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// The transaction's number.
@@ -88,7 +88,7 @@ pub struct Stamp {
 /// A transaction with its place in history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// When and by whom.
+    /// When, and by which session.
     pub stamp: Stamp,
     /// When the leader committed it.
     pub at: Time,

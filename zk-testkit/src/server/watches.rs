@@ -1,4 +1,4 @@
-//! Who waits for what on one member, and what each change tells them.
+//! The watches of one member, and what each change sends to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,7 +84,7 @@ impl Table {
         modes.copied().unwrap_or_default()
     }
 
-    /// Whether anybody watches a path.
+    /// Whether a path is watched.
     fn watches(&self, path: &str) -> bool {
         self.watchers.contains_key(path)
     }
@@ -117,7 +117,7 @@ impl Table {
         }
     }
 
-    /// Who is to hear of something at a path; one-shot watches there are used up.
+    /// Which clients are to hear of something at a path; one-shot watches there are used up.
     fn fire(&mut self, path: &str, ancestors_too: bool) -> BTreeSet<Conn> {
         let mut heard = BTreeSet::new();
         let here = self.watchers.get(path).cloned().unwrap_or_default();
@@ -179,12 +179,12 @@ impl Watches {
         *self = Self::new(self.mixed);
     }
 
-    /// Whether anybody has a recursive watch.
+    /// Whether there is a recursive watch.
     pub(super) const fn any_recursive(&self) -> bool {
         self.data.recursive > 0
     }
 
-    /// Whether anybody watches a path: 3.6 to 3.8 do not look who.
+    /// Whether a path is watched: 3.6 to 3.8 do not look by which client.
     pub(super) fn anybody_has(&self, path: &str, kind: WatcherType) -> bool {
         let (data, children) = (self.data.watches(path), self.children.watches(path));
         match kind {
@@ -236,7 +236,7 @@ impl Watches {
         there
     }
 
-    /// Whom a change concerns, in the order in which it must be sent.
+    /// Which clients a change concerns, in the order in which it must be sent.
     pub(super) fn fire(&mut self, change: Change, events: &mut Vec<Event>) {
         let mut send = |heard: BTreeSet<Conn>, kind, path: &str, access: &Access| {
             events.extend(heard.into_iter().map(|conn| Event {

@@ -45,7 +45,7 @@ pub struct Seen {
     pub cut: bool,
 }
 
-/// Somebody who looks on.
+/// An observer.
 pub trait Observer: Send {
     /// A client has handed this over to a connection.
     fn sent(&mut self, seen: &Seen, frame: &Sent<'_>);
@@ -75,16 +75,16 @@ pub struct State {
     pub ensemble: Ensemble,
     /// What has happened.
     pub trace: Trace,
-    /// Which faults have hit whom.
+    /// Which faults have hit which clients.
     pub fired: Fired,
-    /// Who looks on.
+    /// The observer.
     pub observer: Option<Box<dyn Observer>>,
     pub(super) tasks: Tasks,
     pub(super) stages: Stages,
     pub(super) schedule: Schedule,
     /// Whether faults are over: what is still to come of the schedule does not happen.
     pub(super) healed: bool,
-    /// Sessions, as far as servers have told their clients.
+    /// Sessions, as far as servers have reported them to their clients.
     pub(super) sessions: Vec<SessionId>,
     /// Sessions that were ended by a fault.
     pub(super) expired: Vec<SessionId>,
@@ -162,7 +162,7 @@ impl Cluster {
         })))
     }
 
-    /// Everything, for as long as nobody else needs it.
+    /// Everything, for as long as it has no other user.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -268,7 +268,7 @@ impl State {
         self.epoch.elapsed().as_millis() as u64
     }
 
-    /// Counts a fault that somebody else has brought about.
+    /// Counts a fault that was injected elsewhere.
     pub fn hit(&mut self, class: Fault, client: u32) {
         self.fired.hit(class, client, &self.stages);
     }

@@ -40,7 +40,7 @@ macro_rules! faults {
 
 faults! {
     scheduled {
-        /// Nobody listens.
+        /// Nothing listens.
         Refuse = "refuse",
         /// Attempts to connect get no answer.
         SynHole = "connect-timeout",
@@ -50,7 +50,7 @@ faults! {
         Reset = "reset",
         /// Connections are closed properly.
         Finish = "fin",
-        /// Nothing passes on a connection any more, for good, and nobody is told.
+        /// Nothing passes on a connection any more, for good, without a notice.
         Forget = "half-open",
         /// What the client sends waits.
         HoleUp = "blackhole-up",
@@ -94,11 +94,11 @@ faults! {
         WrongXid = "wrong-xid",
         /// A reply comes twice.
         Twice = "duplicate-reply",
-        /// A reply that nobody has asked for.
+        /// A reply without a request.
         Unsolicited = "unsolicited-reply",
         /// A length that no frame may have.
         BadLength = "bad-length",
-        /// A storm of events that nobody has asked for.
+        /// A storm of unrequested events.
         Storm = "event-storm",
         /// A reply never comes, but what is asked later is answered.
         Swallow = "lost-reply",
@@ -131,10 +131,10 @@ impl Fault {
     }
 }
 
-/// Whom a fault hits.
+/// Which processes a fault hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
-    /// Everybody.
+    /// All clients.
     All,
     /// A client, wherever it is connected.
     Client(u32),
@@ -151,7 +151,7 @@ pub struct Incident {
     pub at: u64,
     /// What.
     pub fault: Fault,
-    /// To whom.
+    /// The target.
     pub target: Target,
     /// For how long, in milliseconds, if it has a duration.
     pub lasts: u64,
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn every_class_is_in_some_schedule_and_none_in_all() {
+    fn each_fault_class_is_in_some_schedules() {
         let schedules: Vec<_> =
             (0..200).map(|seed| Schedule::swarm(Rng::new(seed), &STAGE, |_| true)).collect();
         for &fault in Fault::SCHEDULED {

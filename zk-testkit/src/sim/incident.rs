@@ -174,7 +174,7 @@ impl State {
         }
     }
 
-    /// Counts a fault with everybody who is hit by it as it begins.
+    /// Counts a fault with all that are hit by it as it begins.
     fn hit_target(&mut self, fault: Fault, target: Target, begins: bool) {
         if !begins {
             return;

@@ -96,7 +96,7 @@ impl Fired {
         }
     }
 
-    /// How often a class has hit anybody.
+    /// How often a class has hit a client.
     #[must_use]
     pub fn total(&self, class: Fault) -> u64 {
         self.0.get(&class).map_or(0, |cells| cells.iter().sum())

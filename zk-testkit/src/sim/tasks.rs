@@ -343,7 +343,7 @@ mod tests {
         output
     }
 
-    /// Who counted in which order, with a stall of the second process in between.
+    /// Which process counted in which order, with a stall of the second one in between.
     fn order(seed: u64) -> Vec<(u32, u64)> {
         let tasks = Tasks::new(Rng::new(seed));
         let log = Arc::new(Mutex::new(Vec::new()));
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stalled_process_stands_still_and_goes_on_later() {
+    fn stalled_process_pauses_and_resumes() {
         let log = order(1);
         let times = |process| log.iter().filter(move |(who, _)| *who == process).map(|(_, at)| *at);
         assert_eq!(times(1).collect::<Vec<_>>(), [10, 20, 30, 40, 50]);
@@ -380,14 +380,14 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_the_seeds_and_nobody_elses() {
+    fn order_depends_on_the_seed_alone() {
         assert_eq!(order(1), order(1));
         let orders: std::collections::BTreeSet<_> = (0..20).map(order).collect();
         assert!(orders.len() > 5, "only {} orders", orders.len());
     }
 
     #[test]
-    fn a_killed_process_is_dropped_where_it_is_and_others_go_on() {
+    fn killed_process_is_dropped_and_others_run() {
         struct Told(Arc<AtomicBool>);
         impl Drop for Told {
             fn drop(&mut self) {

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, fmt};
 
-/// Events kept for whoever has to understand a failure.
+/// Events kept for the analysis of a failure.
 const RING_LEN: usize = 200;
 
 /// Something that happened.
@@ -10,7 +10,7 @@ const RING_LEN: usize = 200;
 pub struct Event {
     /// When, in milliseconds of virtual time.
     pub at: u64,
-    /// To whom: a client's number, or one of the names below.
+    /// The receiver: a client's number, or one of the names below.
     pub actor: Actor,
     /// What.
     pub what: &'static str,
@@ -18,7 +18,7 @@ pub struct Event {
     pub argument: u64,
 }
 
-/// Whom an event is about.
+/// The subject of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Actor {
     /// The simulation itself.
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_depends_on_everything_and_on_the_order() {
+    fn hash_depends_on_every_field_and_order() {
         let base = (1, Actor::Client(1), "granted", 5);
         let all = [
             hash(&[base]),

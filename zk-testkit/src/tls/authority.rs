@@ -93,7 +93,7 @@ impl Authority {
         self.issue(params)
     }
 
-    /// A certificate that nobody vouches for but itself.
+    /// A certificate that is signed by itself only.
     ///
     /// # Panics
     /// The system has no random numbers.

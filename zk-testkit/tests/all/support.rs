@@ -24,7 +24,7 @@ pub(crate) async fn within_limit<F: Future>(future: F) -> F::Output {
     timeout(LIMIT, future).await.expect("it never happened")
 }
 
-/// A connection that sends what it is told, and reads frame by frame.
+/// A connection that sends what it is given, and reads frame by frame.
 #[derive(Debug)]
 pub(crate) struct RawClient {
     stream: TcpStream,
@@ -152,7 +152,7 @@ pub(crate) fn connect_request() -> BytesMut {
     bytes
 }
 
-/// A request to create a persistent node that everybody may use.
+/// A request to create a persistent node that all clients may use.
 pub(crate) fn create2(path: &str) -> Create2Request<'_> {
     Create2Request(CreateRequest {
         path: path.into(),

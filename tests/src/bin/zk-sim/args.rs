@@ -17,12 +17,12 @@ pub(crate) enum Command {
     /// Runs many seeds.
     ///
     /// Exits with 1 if anything is violated, or if in 1000 seeds or more something never happened that
-    /// should have: each class of faults hits clients ten times, each way to fail is met. Failures are told
+    /// should have: each class of faults hits clients ten times, each way to fail is met. Failures are printed
     /// in full, with the faults that are enough for them.
     Run {
         #[command(flatten)]
         seeds: Seeds,
-        /// So many failures are told in full.
+        /// So many failures are printed in full.
         #[arg(long, value_name = "N", default_value_t = 3)]
         show: u64,
         /// One object instead of tables.

@@ -63,7 +63,7 @@ impl Maker {
         }))
     }
 
-    /// A list that keeps somebody from doing something.
+    /// A list that denies an identity some operation.
     pub(super) fn restricted(&mut self) -> Field {
         let perms = self.chance.pick(&[1, 2, 4, 8, 16, 30, 23]);
         let open = Entry::new(perms, "world", "anyone");

@@ -13,10 +13,10 @@ const TIMEOUT_MORTAL: i32 = 2_000;
 /// How long a session lasts that sees others end.
 const TIMEOUT_OBSERVER: i32 = 60_000;
 
-/// After this time, in milliseconds, whoever was silent has been buried.
+/// After this time, in milliseconds, the session of a silent client has expired.
 const WAIT: u32 = 3_500;
 
-/// Makes up a sequence: somebody looks on while sessions of others expire, with or without connection.
+/// Makes up a sequence: one client observes while sessions of others expire, with or without connection.
 pub fn generate_mortal(mut chance: Chance) -> Sequence {
     let mut steps = vec![open(0, TIMEOUT_OBSERVER, SessionOf::Number(0))];
     let mut requests = vec![create("$", 0)];
@@ -44,7 +44,7 @@ pub fn generate_mortal(mut chance: Chance) -> Sequence {
             // Silent, though connected.
             0 | 1 => {}
             2 => steps.push(Step::HangUp(Name(mortal))),
-            // Taken over by somebody who is silent, too.
+            // Resumed by a client that is silent, too.
             _ => {
                 let session = SessionOf::Connection(Name(mortal));
                 steps.push(open(mortals + mortal, TIMEOUT_MORTAL, session));

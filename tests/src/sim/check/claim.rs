@@ -21,7 +21,7 @@ pub(crate) trait Claim: Send + Sync {
     }
 }
 
-/// A claim that somebody works under, and gives back.
+/// A claim that a worker holds, and gives back.
 pub(crate) trait Grip: Claim + Sized + 'static {
     /// Works for so long, unless it is lost before.
     fn work(&self, millis: u64) -> impl Future<Output = Result<(), Lost>> + Send;

@@ -1,5 +1,5 @@
-//! S3 of semaphores: no more permits are taken than there are. B1: nobody passes a barrier that is set. B2:
-//! nobody enters a double barrier before all are there, nor has left it before all have gone.
+//! S3 of semaphores: no more permits are taken than there are. B1: no participant passes a barrier that is set. B2:
+//! none enters a double barrier before all are there, nor has left it before all have gone.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(crate) const COUNT: &str = "/permits/count";
 /// What tells that all are there is no participant.
 const READY: &str = "ready";
 
-/// Somebody at a double barrier.
+/// A participant of a double barrier.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entrant {
     pub(crate) client: u32,
@@ -143,7 +143,7 @@ impl Bench {
         self.answered_from(session)
     }
 
-    /// Somebody has passed a barrier that it came to then.
+    /// A participant has passed a barrier that it came to then.
     pub(crate) fn passed_barrier(
         &mut self,
         client: u32,
@@ -160,7 +160,7 @@ impl Bench {
         }
     }
 
-    /// Somebody has not passed a barrier in so long.
+    /// A participant has not passed a barrier in so long.
     pub(crate) fn held_up_at_barrier(
         &mut self,
         client: u32,
@@ -180,7 +180,7 @@ impl Bench {
         }
     }
 
-    /// Somebody has entered a double barrier.
+    /// A participant has entered a double barrier.
     pub(crate) fn entered(&mut self, entrant: Entrant) {
         let Entrant { client, session, token, .. } = entrant;
         let path = entrant.site.path();
@@ -191,7 +191,7 @@ impl Bench {
         }
     }
 
-    /// Somebody who came then has not got into a double barrier in time. If all were there long ago, it should
+    /// A participant that came then has not got into a double barrier in time. If all were there long ago, it should
     /// have.
     pub(crate) fn not_entered(&mut self, client: u32, session: SessionId, site: Site, then: Zxid) {
         let path = site.path();
@@ -201,7 +201,7 @@ impl Bench {
             .children(&path)
             .filter_map(|(_, live)| own(live).then_some(live.czxid))
             .collect();
-        // Of two of one session nobody knows which it was.
+        // Of two of one session it is unknown which it was.
         let [node] = *nodes else { return };
         let Some((_, full)) = self.truth.full_since(&path, node) else { return };
         if self.now > full + self.patience(client) && !self.is_doubtful(session) {
@@ -210,7 +210,7 @@ impl Bench {
         }
     }
 
-    /// Somebody has left a double barrier, and waited for all who had been there with it.
+    /// A participant has left a double barrier, and waited for all who had been there with it.
     pub(crate) fn has_left(&mut self, entrant: Entrant) {
         let Entrant { client, session, token, .. } = entrant;
         let path = entrant.site.path();

@@ -1,5 +1,5 @@
 //! S1: tokens grow from grant to grant. S2: no two hold at once what only one may hold. S3: grants are in
-//! the order of asking. S4: whoever loses its session knows it before the servers end it.
+//! the order of asking. S4: a client that loses its session knows it before the servers end it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,10 +9,10 @@ use zk_proto::SessionId;
 use super::{Bench, claim::Claim};
 use crate::sim::recipe::{PERMITS, Recipe, Site};
 
-/// With whom something can be held together.
+/// With which others something can be held together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// With nobody.
+    /// Without others.
     Alone,
     /// With others who read.
     Reading,
@@ -20,7 +20,7 @@ pub(crate) enum Share {
     Permit,
 }
 
-/// How somebody has come to hold something.
+/// How a client has come to hold something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Came {
     /// By its turn.
@@ -31,7 +31,7 @@ pub(crate) enum Came {
     GoingOn,
 }
 
-/// Somebody who holds something, or believes so.
+/// A client that holds something, or believes so.
 pub(crate) struct Held {
     pub(crate) site: Site,
     pub(crate) share: Share,
@@ -54,11 +54,11 @@ pub(super) struct Holders {
     next: u64,
     /// The largest tokens of each place, by order of grants.
     granted: BTreeMap<Site, Granted>,
-    /// When the servers have ended the sessions of those who still hold something.
+    /// When the servers have ended the sessions of those that still hold something.
     ended: BTreeMap<u64, u64>,
-    /// When somebody has deleted a lock's node.
+    /// When a lock's node was deleted by another client.
     meddled: BTreeMap<String, u64>,
-    /// When somebody has asked for a lock back first.
+    /// When a lock was first requested back.
     asked_back: BTreeMap<String, u64>,
     /// The same by what a fenced resource has seen.
     fenced: BTreeMap<Site, Granted>,
@@ -154,7 +154,7 @@ impl Bench {
         }
     }
 
-    /// Nobody who asked before is still there, and we are.
+    /// All earlier contenders are gone, and we are there.
     fn check_queue(&mut self, held: &Held) {
         let (path, client, token) = (held.site.path(), held.client, held.claim.token());
         let own = held.claim.path();
@@ -188,7 +188,7 @@ impl Bench {
         }
     }
 
-    /// Whoever worked under a lock has stopped, at the latest when its session ended.
+    /// Work under a lock has stopped, at the latest when its session ended.
     pub(crate) fn work_ended(&mut self, number: u64, client: u32) {
         let Some(ended) = self.holders.ended.remove(&number) else { return };
         if self.now > ended + 10 {
@@ -209,17 +209,17 @@ impl Bench {
         self.count(if accepted { "fenced writes" } else { "fenced writes refused" });
     }
 
-    /// Somebody has deleted a lock's node.
+    /// A lock's node was deleted by another client.
     pub(crate) fn meddled(&mut self, path: String) {
         self.holders.meddled.insert(path, self.now);
     }
 
-    /// Somebody has asked for a lock back.
+    /// A lock was requested back.
     pub(crate) fn asked_back(&mut self, path: String) {
         self.holders.asked_back.entry(path).or_insert(self.now);
     }
 
-    /// Somebody has held a lock to the end, and has not heard of anything.
+    /// A client has held a lock to the end, and has not heard of anything.
     pub(crate) fn held_to_the_end(&mut self, client: u32, path: &str) {
         let asked = self.holders.asked_back.get(path).copied();
         if let Some(asked) = asked.filter(|asked| self.now > asked + self.patience(client)) {
@@ -240,7 +240,7 @@ impl Bench {
         2 * timeout + self.options.sync_limit + 10_000
     }
 
-    /// The servers have ended a session: whoever held something by it must know by now.
+    /// The servers have ended a session: its holders must know by now.
     pub(super) fn session_ended(&mut self, session: SessionId) {
         if self.is_doubtful(session) {
             return;

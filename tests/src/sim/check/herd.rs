@@ -1,4 +1,4 @@
-//! L3: who gives a lock back wakes one waiter.
+//! L3: a release wakes one waiter.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ const LOCKS: &str = "/locks/";
 
 #[derive(Default)]
 pub(super) struct Herd {
-    /// Who has made the node with this id.
+    /// Which client has created the node with this id.
     makers: BTreeMap<Box<str>, u32>,
-    /// Events that have told somebody of the end of somebody else's node.
+    /// Events that have notified a client of the end of another one's node.
     woken: u64,
 }
 
@@ -25,7 +25,7 @@ impl Bench {
         }
     }
 
-    /// A client is told of a change.
+    /// A client is notified of a change.
     pub(super) fn hears(&mut self, client: u32, event: &WatcherEvent) {
         let path = event.path.lossy();
         if event.kind == EventType::NODE_DELETED && path.starts_with(LOCKS) {
@@ -34,7 +34,7 @@ impl Bench {
         }
     }
 
-    /// Without faults, each node of a lock that goes wakes the one behind it. Who has given up may hear
+    /// Without faults, each node of a lock that goes wakes the one behind it. A waiter that gave up may hear
     /// once more of the node that it has waited for.
     pub(super) fn check_herd(&mut self) {
         let count = |name| self.counts.get(name).copied().unwrap_or_default();

@@ -123,7 +123,7 @@ impl Happened {
 /// Judges a history of a node that does not exist at its beginning.
 pub(crate) fn judge(operations: &[Operation]) -> Verdict {
     let mut operations = operations.to_vec();
-    // A read that nobody has heard of says nothing.
+    // A read without a reader says nothing.
     operations.retain(|it| !(it.is_open() && matches!(it.ask, Ask::Read { .. })));
     operations.sort_by_key(|it| it.asked);
     Search { before: predecessors(&operations), operations }.run()
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_synced_read_must_not_be_late_and_a_plain_one_may() {
+    fn synced_read_is_current_and_plain_may_lag() {
         let set = operation(1, (2, 3), Ask::Set(8, None), Answer::Version(1));
         for (synced, fine) in [(true, false), (false, true)] {
             assert_eq!(is_fine(&[created(), set, read(2, (4, 5), synced, Some((7, 0)))]), fine);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_reads_what_is_written_later() {
+    fn reads_never_see_later_writes() {
         let set = operation(1, (4, 5), Ask::Set(8, None), Answer::Version(1));
         for synced in [true, false] {
             assert!(!is_fine(&[created(), read(2, (2, 3), synced, Some((8, 1))), set]));
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_never_reads_older_than_it_has_read() {
+    fn session_reads_never_go_back() {
         let set = operation(1, (2, 3), Ask::Set(8, None), Answer::Version(1));
         let new = read(2, (4, 5), false, Some((8, 1)));
         let old = |session| read(session, (6, 7), false, Some((7, 0)));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_writes_for_one_version_one_is_refused() {
+    fn writes_of_one_version_conflict() {
         let set = |session, answer| operation(session, (2, 5), Ask::Set(8, Some(0)), answer);
         let refused = Answer::Refused(Refusal::BadVersion);
         assert!(is_fine(&[created(), set(1, Answer::Version(1)), set(2, refused)]));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_answered_may_happen_late_or_never_but_not_twice_nor_early() {
+    fn unanswered_write_applies_once_or_never() {
         let open = operation(2, (4, u64::MAX), Ask::Set(8, None), Answer::Open);
         let seen = |at, node| read(1, (at, at + 1), true, Some(node));
         assert!(is_fine(&[created(), open, seen(10, (7, 0)), seen(20, (8, 1))]));
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_answered_happens_after_what_its_session_was_answered_before() {
+    fn unanswered_write_keeps_session_order() {
         let refused = Answer::Refused(Refusal::NodeExists);
         let first = |session| operation(session, (0, 2), Ask::Create(1), refused);
         let open = operation(2, (2, u64::MAX), Ask::Create(1), Answer::Open);
@@ -399,7 +399,7 @@ mod tests {
 
         /// Histories that were made by a node, so that most are long enough to be interesting.
         #[test]
-        fn what_a_node_has_done_is_linearizable_and_agrees_when_one_answer_is_replaced(
+        fn generated_history_is_linearizable(
             operations in prop::collection::vec(any_operation(), 1..6),
             other in any_operation(),
             place in any::<prop::sample::Index>(),

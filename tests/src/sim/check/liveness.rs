@@ -1,4 +1,4 @@
-//! L1: whoever is healed comes back. L2: whoever waits gets its turn. L3: nobody asks too often. L4: what
+//! L1: healed clients come back. L2: waiters get their turn. L3: no client asks too often. L4: what
 //! is promised in time comes in time.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,12 +33,12 @@ pub(crate) struct Promises {
     pub(crate) keepers: BTreeSet<u32>,
     /// The data of a node that comes back, and since when it is to have it.
     kept: Option<(u64, u64)>,
-    /// Who waits where, since when.
+    /// The waiters, where they wait, and since when.
     waiting: BTreeMap<u64, (Site, u32, u64)>,
     /// When each place was granted last.
     granted: BTreeMap<Site, u64>,
     next: u64,
-    /// Which node is first in each lock's queue, and since when nobody holds that lock.
+    /// Which node is first in each lock's queue, and since when that lock has no holder.
     first: BTreeMap<usize, (u64, Option<Zxid>)>,
     /// How often in a row each client had no connection and said otherwise.
     believers: BTreeMap<u32, u32>,
@@ -59,7 +59,7 @@ impl Bench {
         }
     }
 
-    /// Something was granted here, also to somebody who waits elsewhere as well.
+    /// A grant happened here, maybe to a client that waits elsewhere as well.
     pub(super) fn moves_on(&mut self, site: Site) {
         self.promises.granted.insert(site, self.now);
     }
@@ -102,7 +102,7 @@ impl Bench {
         self.promises.believers = believers;
     }
 
-    /// Who wants a connection just now and has none. Whose session is over gets another when its work under
+    /// Clients that want a connection now and have none. One whose session is over gets another when its work under
     /// the old one has come to an end.
     pub(crate) fn unconnected(&self) -> Vec<u32> {
         let state = |client: &u32| self.promises.sessions.get(client).map(Session::state);
@@ -116,7 +116,7 @@ impl Bench {
         (0..self.options.clients).filter(|client| !content(client)).collect()
     }
 
-    /// Everything has been well for long enough: everybody is back. Who was not there at two looks was not
+    /// Everything has been well for long enough: all are back. One that was not there at two looks was not
     /// just between one session and the next.
     pub(crate) fn check_connected(&mut self, missed_before: &[u32]) {
         for client in self.unconnected() {
@@ -127,7 +127,7 @@ impl Bench {
         }
     }
 
-    /// Without faults, whoever is first in a queue has the lock soon after.
+    /// Without faults, the first in a queue has the lock soon after.
     pub(crate) fn check_first(&mut self) {
         if !self.options.calm {
             return;
@@ -135,7 +135,7 @@ impl Bench {
         for lock in 0..self.options.locks {
             let site = Site::new(Recipe::Lock, lock);
             let path = site.path();
-            // Some nodes there are nobody's turn.
+            // Some nodes there belong to no contender.
             let queue = self.truth.children(&path).filter(|(name, _)| guid(name).is_some());
             let first = queue.map(|(_, live)| live.czxid).min();
             let (since, known) = self.promises.first.entry(lock).or_insert((self.now, None));
@@ -192,14 +192,14 @@ impl Bench {
             _ => false,
         });
         let changed = last.map_or(0, |last| self.truth.when(last.zxid));
-        // Who has deleted it just now has not been answered yet.
+        // The client that has deleted it just now has not been answered yet.
         if !is_so && self.now > since.max(changed) + 10_000 {
             let text = format!("{path} is not back as it is to be since {since}: {last:?}");
             self.violated("L1", text);
         }
     }
 
-    /// Nobody wakes a herd: without faults each grant costs its waiter a handful of requests.
+    /// No release wakes a herd: without faults each grant costs its waiter a handful of requests.
     pub(crate) fn check_thrift(&mut self) {
         let count = |name| self.counts.get(name).copied().unwrap_or_default();
         let attempts = count("attempts");

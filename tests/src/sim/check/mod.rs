@@ -13,7 +13,7 @@
 //! | `linear` | S6: whether a history can have happened |
 //! | `watches` | W1, W2, W3, W5 |
 //! | `orphans` | X1, X2, X3, R1: what is left behind |
-//! | `herd` | L3: who is woken |
+//! | `herd` | L3: which clients are woken |
 //! | `liveness` | L1, L2, L3, L4: what must happen in time |
 
 mod claim;
@@ -98,10 +98,10 @@ pub(crate) struct Bench {
     pub(crate) promises: liveness::Promises,
     /// Sessions that delete what is not theirs.
     pub(crate) meddlers: Vec<Session>,
-    /// Sessions that a fault has ended, or that a cut-off member has kept alive, until when: whoever
+    /// Sessions that a fault has ended, or that a cut-off member has kept alive, until when: a client that
     /// believes in these is wrong through no fault of its own.
     doubtful: BTreeMap<SessionId, u64>,
-    /// Until when sessions have been told of by members that are cut off from their leader.
+    /// Until when sessions were kept alive by members that are cut off from their leader.
     misled: BTreeMap<SessionId, u64>,
     /// When a node was taken away by a meddler from each session, last.
     robbed: BTreeMap<SessionId, u64>,

@@ -23,7 +23,7 @@ impl Bench {
         }
     }
 
-    /// Everybody has let go, and sessions still live: whatever was to be deleted is.
+    /// All have released, and sessions still live: whatever was to be deleted is.
     pub(crate) fn check_swept(&mut self) {
         let left = self.nodes_left();
         if !left.is_empty() {

@@ -15,9 +15,9 @@ pub(crate) const SECTIONS: u32 = 3;
 #[derive(Debug)]
 struct Turn {
     czxid: i64,
-    /// Somebody else who waits behind it, and since when that is known here.
+    /// Another contender that waits behind it, and since when that is known here.
     behind: Option<(Zxid, u64)>,
-    /// Since when nobody may be passed the lock any more.
+    /// Since when the lock may not be handed over any more.
     spent: bool,
 }
 

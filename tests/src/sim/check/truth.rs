@@ -47,7 +47,7 @@ pub(crate) struct Truth {
     pub(super) crowds: Crowds,
     /// Since when each transaction has been known here, as far as that is of interest.
     times: BTreeMap<Zxid, u64>,
-    /// Nodes without ids that were deleted by others than their owners, and by whom.
+    /// Nodes without ids that were deleted by others than their owners, and by which clients.
     pub(super) taken_away: Vec<TakenAway>,
 }
 

@@ -1,5 +1,5 @@
-//! W1: an event comes before what it is about can be read. W2: whatever changes under a watch is told.
-//! W3: nothing else is. W5: all changes of a transaction are told.
+//! W1: an event comes before what it is about can be read. W2: every change under a watch is delivered.
+//! W3: nothing else is. W5: all changes of a transaction are delivered.
 
 use zk_client::{NodeEvent, SessionEnd, Stat, Watch};
 use zk_proto::{EventType, Zxid};

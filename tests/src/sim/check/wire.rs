@@ -130,7 +130,7 @@ impl Bench {
         self.forget_turn(client);
     }
 
-    /// Who has no connection gives its session up when it must have expired, and at once if a server says
+    /// A client without a connection gives its session up when it must have expired, and at once if a server says
     /// that it has.
     pub(super) fn check_given_up(&mut self, client: u32, session: SessionId) {
         let timeout = self.options.session_timeouts[client as usize];
@@ -201,7 +201,7 @@ impl Bench {
                     let until = self.now + timeout.max(4_000);
                     let misled = self.misled.entry(session).or_default();
                     *misled = until.max(*misled);
-                    // Who counts on the leader alone is not misled.
+                    // A client that counts on the leader alone is not misled.
                     if self.options.lease == Lease::Connection {
                         let doubtful = self.doubtful.entry(session).or_default();
                         *doubtful = until.max(*doubtful);

@@ -1,4 +1,4 @@
-//! S5: reads show what was committed. S7: nobody reads older than it has read or written. S9: what is said
+//! S5: reads show what was committed. S7: no session reads older than it has read or written. S9: what is said
 //! about a write is true.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use super::{
 /// Paths below this are created once at most.
 pub(crate) const UNIQUE: &str = "/kv/u-";
 
-/// What a client was told about a write.
+/// The outcome of a write as its client knows it.
 #[derive(Clone, Debug)]
 pub(crate) enum Write {
     Done(Zxid),
@@ -52,7 +52,7 @@ impl Write {
 }
 
 impl Bench {
-    /// A client was told what became of a create that nobody else makes.
+    /// A client has learned the outcome of a create that no other client makes.
     pub(crate) fn created(&mut self, client: u32, session: SessionId, path: &str, write: Write) {
         self.count(match write {
             Write::Done(_) => "creates done",
@@ -72,7 +72,7 @@ impl Bench {
         self.writes.creates.push((path.to_owned(), write));
     }
 
-    /// A client has written data, and is told so.
+    /// A client has written data, and knows so.
     pub(crate) fn wrote(
         &mut self,
         client: u32,
@@ -130,7 +130,7 @@ impl Bench {
         }
     }
 
-    /// At the end: was it true what clients were told?
+    /// At the end: are the outcomes true that clients were given?
     pub(crate) fn check_writes(&mut self) {
         for (path, write) in std::mem::take(&mut self.writes.creates) {
             let changes = self.truth.changes_after(&path, Zxid(0));

@@ -73,7 +73,7 @@ struct Search {
 /// Each seed stands for a run of clients and one of sessions alone, for as long as that calls what is mutated.
 #[must_use]
 pub fn search(args: &Arguments) -> Value {
-    // A panic is told as a violation; what it says is in the way here.
+    // A panic is reported as a violation; its own output is in the way here.
     std::panic::set_hook(Box::new(|_| {}));
     let search = Arc::new(Search { begun: core_seconds(), seeds: AtomicU64::new(0) });
     search.clone().watch(args.clone());

@@ -89,7 +89,7 @@ async fn meet(
         return Ok(());
     }
     let _releasing = seat.cluster.doing(seat.number, Doing::Releasing);
-    // Whoever was there with us holds for as long at most; faults come on top.
+    // Other participants hold for as long at most; faults come on top.
     let patience = worker.rng.scaled(1_000, 200_000);
     let leave = entered.leave_timeout(Duration::from_millis(patience));
     let Some(left) = worker.while_busy(leave).await else { return Ok(()) };

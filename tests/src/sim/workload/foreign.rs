@@ -1,5 +1,5 @@
-//! Somebody meddles with a lock's nodes. Nothing is promised about who holds such a lock; but
-//! everybody gets an answer, and what is not ours stays.
+//! A client changes a lock's nodes. Nothing is promised about who holds such a lock; but
+//! all clients get an answer, and what is not ours stays.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ async fn acquire(worker: &mut Worker) -> bool {
     }
 }
 
-/// Deletes somebody's node, or all and the path too.
+/// Deletes a contender's node, or all and the path too.
 async fn meddle(worker: &mut Worker) -> bool {
     let client = worker.client.clone();
     let Ok((mut names, _)) = client.children(PATH).await else {
@@ -103,7 +103,7 @@ async fn meddle(worker: &mut Worker) -> bool {
     false
 }
 
-/// Takes somebody out of the queue.
+/// Takes a contender out of the queue.
 async fn evict(worker: &mut Worker) -> bool {
     let queue = Queue::new(&worker.client, PATH);
     let Ok(contenders) = queue.contenders().await else { return false };

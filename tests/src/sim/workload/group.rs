@@ -1,4 +1,4 @@
-//! Groups: joining, leaving, and following who is there.
+//! Groups: joining, leaving, and following the members.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
     Ok(())
 }
 
-/// Whoever follows is told of what is there by now, sooner or later.
+/// A follower sees what is there by now, sooner or later.
 async fn catch_up(
     worker: &Worker,
     site: Site,
@@ -42,7 +42,7 @@ async fn catch_up(
     mut following: Follow<Vec<GroupMember>>,
     mut told: Vec<GroupMember>,
 ) -> Result<(), Over> {
-    worker.client.settle().await.map_err(over)?;
+    worker.client.resolve_in_doubt().await.map_err(over)?;
     let there = group.members().await.map_err(over)?;
     let patience = worker.seat.judge.bench().patience(worker.seat.number);
     let stalled = worker.seat.stalled();
@@ -68,7 +68,7 @@ async fn catch_up(
     }
 }
 
-/// Who was there and still is, and is not told of; and who was not there any more and still counts.
+/// Members that are present and not reported; and members that have left and are still counted.
 fn lacks(worker: &Worker, site: Site, there: &[GroupMember], told: &[GroupMember]) -> Vec<String> {
     let bench = worker.seat.judge.bench();
     let lives =

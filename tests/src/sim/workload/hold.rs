@@ -61,7 +61,7 @@ impl Holding {
 }
 
 impl Drop for Holding {
-    /// From here on nobody claims to hold it.
+    /// From here on no client claims to hold it.
     fn drop(&mut self) {
         let held = self.judge.bench().given_back(self.number);
         // Outside of the lock.
@@ -81,7 +81,7 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
         seat.judge.bench().write_fenced(hold.site, hold.share, token);
     }
     let lost = match rng.below(4) {
-        // Somebody who never asks.
+        // A client that never asks.
         0 => {
             pass(time).await;
             matches!(grip.status(), Status::Lost(_))
@@ -115,7 +115,7 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
     Arc::try_unwrap(grip).ok()
 }
 
-/// Works under several at once for so many milliseconds at most. Gives them back, unless somebody still has
+/// Works under several at once for so many milliseconds at most. Releases them, unless another task still has
 /// a part of them.
 pub(super) async fn hold_all(
     worker: &mut Worker,

@@ -20,7 +20,7 @@ pub(super) async fn lock(worker: &mut Worker, site: Site) -> Result<(), Over> {
     alone(worker, hold, &lock).await
 }
 
-/// Some of those who wait watch everybody.
+/// Some of the waiters watch all others.
 pub(super) async fn herd_lock(worker: &mut Worker, site: Site) -> Result<(), Over> {
     if worker.seat.number % 3 == 2 {
         let lock = worker.described(Lock::builder(&worker.client, &site.path()));
@@ -102,7 +102,7 @@ async fn waited(lock: &Lock, pause: u64) -> Result<Guard, AcquireError> {
 }
 
 /// Takes a lock whose node others delete. Nothing is promised about who holds it; but its holders delete
-/// nobody else's node.
+/// no other client's node.
 async fn meddled(worker: &mut Worker) -> Result<(), Over> {
     let lock = worker.described(SimpleLock::builder(&worker.client, MEDDLED));
     let Worker { seat, rng, .. } = worker;

@@ -5,7 +5,7 @@
 //! | `turns` | one recipe after the other: a further one is one more line there |
 //! | `take`, `hold` | asking for something, in all ways; holding it, and giving it back |
 //! | `lock`, `rw_lock`, `multi_lock`, `cohort_lock`, `semaphore`, `election`, `barrier`, `group`, `persistent_node` | recipes |
-//! | `foreign` | somebody who meddles |
+//! | `foreign` | a client that changes the nodes of others |
 //! | `nodes`, `told`, `history`, `secret` | nodes, watches, histories and credentials without recipes |
 
 mod barrier;
@@ -47,9 +47,9 @@ pub(crate) const MEDDLED: &str = "/meddled/simple";
 pub(crate) enum Phase {
     /// Sessions come and go.
     Busy,
-    /// Faults are over; nobody leaves of its own accord.
+    /// Faults are over; no client leaves of its own accord.
     Converge,
-    /// Nobody begins anything any more.
+    /// No client begins anything any more.
     Drain,
     /// Sessions are closed.
     Close,

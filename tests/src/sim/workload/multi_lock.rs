@@ -1,4 +1,4 @@
-//! Several locks at once, beside those who take one.
+//! Several locks at once, beside contenders for one.
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use zk_client::{
 use super::{Over, Worker};
 use crate::sim::check::{Armed, UNIQUE, Write};
 
-/// Nodes that everybody reads and writes.
+/// Nodes that all clients read and write.
 const REGISTERS: usize = 4;
 
 fn register(number: usize) -> String {
@@ -213,13 +213,13 @@ impl Nodes {
     }
 
     async fn settle(&self) -> Result<(), Over> {
-        match self.worker.client.settle().await {
+        match self.worker.client.resolve_in_doubt().await {
             Ok(_) => Ok(()),
             Err(error) => over_read(&error),
         }
     }
 
-    /// Sees to what is still armed: either nothing has happened, or it must have been told.
+    /// Checks what is still armed: either nothing has happened, or the event must have been delivered.
     async fn finish(mut self) {
         if self.settle().await.is_ok() {
             for number in 0..REGISTERS {

@@ -77,7 +77,7 @@ async fn see_to_it(seat: &Seat, rng: &mut Rng, node: &PersistentNode, lifetime: 
                 seat.count("persistent nodes back in another session");
             }
         }
-        // Nobody leaves while it is watched who comes back.
+        // A client that comes back does not leave while it is watched.
         let may_leave = *phase.borrow() == Phase::Busy;
         if may_leave && seat.now() > began + lifetime {
             return true;

@@ -73,7 +73,7 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
     };
     match taken {
         Err(AcquireError::SessionEnded(_)) => Err(Over),
-        // What is missing is made, and who is in front stays there. (Servers without a quorum refuse.)
+        // What is missing is made, and the first in the queue stays first. (Servers without a quorum refuse.)
         Err(AcquireError::Rejected(Rejection::NoNode)) => {
             let seat = &worker.seat;
             let text = format!("c{} is refused at {}", seat.number, site.path());
@@ -87,7 +87,7 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
 /// Now there are others, several times in a row.
 async fn resize(worker: &mut Worker, semaphore: &Semaphore) -> Result<(), Over> {
     for _ in 0..worker.rng.within(1, 8) {
-        // There are always enough for those who ask for several.
+        // There are always enough for clients that ask for several.
         let permits = worker.rng.within(2, 5);
         match semaphore.resize(u32::try_from(permits).unwrap_or_default()).await {
             Ok(()) => worker.seat.count("semaphores resized"),

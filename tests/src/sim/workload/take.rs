@@ -11,7 +11,7 @@ use zk_testkit::sim::{Busy, Doing};
 use super::{Seat, Worker};
 use crate::sim::{pass, recipe::Site};
 
-/// Somebody in a queue, until dropped.
+/// A contender in a queue, until dropped.
 pub(super) struct Waiting<'a> {
     seat: &'a Seat,
     number: u64,

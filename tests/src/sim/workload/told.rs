@@ -5,7 +5,7 @@ use zk_client::{Client, CreateMode, EventType, SessionState, Watch, WriteError, 
 
 use super::{Over, Worker};
 
-/// Where the nodes are. A root has the name of what is below it, so that whoever takes it off twice is
+/// Where the nodes are. A root has the name of what is below it, so that removing it twice is
 /// found out.
 const ROOT: &str = "/told";
 
@@ -218,7 +218,7 @@ impl Told {
 
     /// Sees to what is still armed.
     async fn finish(mut self) {
-        if self.client.settle().await.is_ok() {
+        if self.client.resolve_in_doubt().await.is_ok() {
             for node in 0..NODES {
                 if self.look(node).await.is_err() {
                     break;

@@ -16,7 +16,7 @@ pub(super) async fn work(mut worker: Worker) {
         }
         let site = *worker.rng.pick(&sites);
         if worker.seat.number == 0 && worker.rng.one_in(10) && site.recipe == Recipe::Lock {
-            // It does not stand in the queue, and so in nobody's way.
+            // It does not stand in the queue, and so blocks no contender.
             drop(worker.client.create(&format!("{}/notes", site.path()), b"").await);
         }
         if turn(&mut worker, site).await.is_err() {

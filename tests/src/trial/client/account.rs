@@ -9,7 +9,7 @@ use super::{
     layout,
 };
 
-/// What one writer has written. Nobody else writes its nodes, so that it knows what must be there.
+/// What one writer has written. No other client writes its nodes, so that it knows what must be there.
 #[derive(Clone, Debug)]
 pub(super) struct Account {
     pub(super) writer: usize,
@@ -50,7 +50,7 @@ impl Account {
         i32::try_from(self.register.len() - 1).expect("nobody lives to see that many writes")
     }
 
-    /// What nobody has written before.
+    /// Data that were never written before.
     pub(super) fn unique(&mut self) -> String {
         self.serial += 1;
         format!("w{:02}-{}", self.writer, self.serial)

@@ -14,7 +14,7 @@ use zk_client::{ReadError, SessionEnd, Stats};
 
 use super::{super::Report, account::Account, layout::First, stream::Span};
 
-/// How many complaints are told.
+/// How many complaints are printed.
 const SHOWN_MAX: usize = 20;
 
 /// How far the trial has come.
@@ -24,7 +24,7 @@ pub(super) enum Phase {
     Running,
     /// All members serve; writers come to their end.
     Ending,
-    /// Nobody writes any more: whoever watches has seen everything, or never will.
+    /// All writers have stopped: a watcher has seen everything, or never will.
     Quiet,
 }
 

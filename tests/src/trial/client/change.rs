@@ -14,7 +14,7 @@ use super::{
 pub(super) enum Change {
     /// Of the writer's register, which its writer knows to have a certain version; whether or not it says so.
     Set { data: Vec<u8>, says_version: bool },
-    /// Of a node that nobody has created before.
+    /// Of a node that was never created before.
     Create { path: String, data: Vec<u8> },
     /// Of a node whose name the servers complete.
     Sequential { data: Vec<u8> },
@@ -37,7 +37,7 @@ pub(super) enum Done {
 #[derive(Debug)]
 pub(super) enum Made {
     Done(Done),
-    /// Somebody else has written the counter meanwhile.
+    /// Another client has written the counter meanwhile.
     Conflict,
 }
 
@@ -74,7 +74,7 @@ impl Change {
                 paths => {
                     let all =
                         paths.iter().fold(zk.multi(), |all, path| all.delete_version(path, 0));
-                    // Nobody else deletes them.
+                    // No other client deletes them.
                     all.await?.map_err(|error| WriteError::Rejected(error.rejection))?;
                     Done::Deleted
                 }

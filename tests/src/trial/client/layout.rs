@@ -1,7 +1,7 @@
 //! Which nodes there are.
 //!
 //! Each writer has a directory to itself, with a register, which is there from the start, and nodes that come and go.
-//! Counters belong to all: below each stand entries of those who have counted.
+//! Counters belong to all: below each stand entries of the clients that have counted.
 
 use std::error::Error;
 
@@ -16,7 +16,7 @@ pub(super) const SESSIONS: &str = "/sessions";
 /// How many counters there are.
 pub(super) const COUNTERS: usize = 4;
 
-/// What was there before anybody wrote.
+/// What was there before the first write.
 #[derive(Debug)]
 pub(super) struct First {
     /// By which transaction each writer's register was created.

@@ -71,7 +71,7 @@ const ROUND: [Strike; 6] = [
     Strike { fault: Fault::Pause, is_leader: true, time: SHORT },
 ];
 
-/// How long tasks may take to come to their end: whoever is stuck has lost an answer or an event.
+/// How long tasks may take to come to their end: one that is stuck has lost an answer or an event.
 const FINISH_LIMIT: Duration = Duration::from_secs(120);
 
 /// How long what has been closed may take to go.
@@ -143,7 +143,7 @@ pub async fn run(options: Options) -> Result<Report, Box<dyn Error>> {
         verdict::judge(&ensemble, &arena, &mut report).await;
     }
     report.figure("panics", panics.load(Ordering::Relaxed));
-    report.expect(panics.load(Ordering::Relaxed) == 0, || "somebody has panicked".to_owned());
+    report.expect(panics.load(Ordering::Relaxed) == 0, || "a task has panicked".to_owned());
     let left = what_is_left(files, tasks).await?;
     report.figure("tasks that are left", left.0);
     report.figure("open files that are left", left.1);

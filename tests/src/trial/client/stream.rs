@@ -63,7 +63,7 @@ impl Follower {
         item: Option<WatchItem>,
     ) -> Result<(), Stop> {
         match item {
-            // What a watch for one event had missed is told by this; the gap was told before.
+            // What a watch for one event had missed is reported by this; the gap was reported before.
             Some(WatchItem::Event(event)) if event.zxid.is_none() => {
                 seat.arena.count(count::MISSED);
                 Ok(())
@@ -128,7 +128,7 @@ impl Span {
                 wrong.push(format!("register {writer} was read as {}", self.base[writer]));
                 continue;
             };
-            // Those from before the read may have been told of too.
+            // Those from before the read may have been delivered too.
             let first = heard.first().and_then(|first| history.iter().position(|it| it == first));
             let from = first.unwrap_or(read + 1);
             let expected = &history[from..];

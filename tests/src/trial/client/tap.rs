@@ -35,7 +35,7 @@ impl Tap {
         self.0.compared.load(Ordering::Relaxed)
     }
 
-    /// How many of them told of an older one.
+    /// How many of them reported an older one.
     pub(super) fn went_back(&self) -> u64 {
         self.0.went_back.load(Ordering::Relaxed)
     }

@@ -119,7 +119,7 @@ mod tests {
     };
 
     #[test]
-    fn what_is_lost_doubled_or_not_known_of_is_noticed() {
+    fn lost_or_doubled_writes_are_reported() {
         let mut account = Account::new(0, Zxid(1));
         let set = Change::Set { data: b"x".to_vec(), says_version: true };
         account.apply(set.clone(), Done::Set { version: 1, zxid: Zxid(2) }).unwrap();

@@ -19,7 +19,7 @@ const NODES_MAX: usize = 6;
 #[derive(Debug)]
 pub(super) struct Writer {
     account: Account,
-    /// The write of which nobody knows yet what became of it.
+    /// The write whose outcome is not known yet.
     open: Option<Change>,
     turn: usize,
 }
@@ -115,7 +115,7 @@ impl Writer {
                 self.settle(seat, change).await
             }
             Err(WriteError::NotApplied(_)) => {
-                // Whoever is without a session hears of it next time.
+                // A client without a session hears of it next time.
                 seat.arena.count(count::NOT_APPLIED);
                 Ok(())
             }
@@ -128,7 +128,7 @@ impl Writer {
 
     /// Finds out what became of a write.
     async fn settle(&mut self, seat: &Seat, change: Change) -> Result<(), Stop> {
-        seat.zk.settle().await?;
+        seat.zk.resolve_in_doubt().await?;
         let found = change.find(&seat.zk, &self.account).await?;
         self.open = None;
         let Some(done) = found else {
@@ -139,7 +139,7 @@ impl Writer {
         self.account.apply(change, done).map_err(Stop::Broken)
     }
 
-    /// Nobody else writes it: it must be as it was written last.
+    /// No other client writes it: it must be as it was written last.
     async fn read_own(&self, seat: &Seat) -> Result<(), Stop> {
         let path = layout::register(self.account.writer);
         let (data, stat) = read(seat, seat.zk.get(&path)).await?;

@@ -1,4 +1,4 @@
-//! What the lock protects, and the book of who was there when.
+//! What the lock protects, and the record of its visitors.
 
 use std::{
     io,
@@ -34,7 +34,7 @@ struct Shared {
     open: watch::Sender<bool>,
 }
 
-/// Somebody who was in the hall.
+/// A visitor of the hall.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Visit {
     pub(super) process: usize,
@@ -70,12 +70,12 @@ impl Hall {
         let _ = self.shared.asked.subscribe().wait_for(|asked| *asked >= tasks).await;
     }
 
-    /// Lets in whoever has the lock.
+    /// Lets in the lock's holder.
     pub(super) fn open(&self) {
         self.shared.open.send_replace(true);
     }
 
-    /// Who was there, in this order, and what happened that should not.
+    /// The visitors, in this order, and what happened that should not.
     pub(super) fn close(self) -> (Vec<Visit>, (usize, Vec<String>)) {
         drop(self.server);
         let visits = std::mem::take(&mut *self.shared.book());
@@ -118,7 +118,7 @@ impl Shared {
             };
             lines.say(answer).await?;
         }
-        // Whoever goes without a word stays inside, and is found there by the next one.
+        // A visitor that goes without a word stays inside, and is found there by the next one.
         Ok(())
     }
 

@@ -33,12 +33,12 @@ pub struct Member {
     pub hold: Duration,
 }
 
-/// Has all tasks take the lock again and again, until each is told that it was the last time.
+/// Has all tasks take the lock again and again, until each learns that it was the last time.
 ///
 /// # Errors
 /// Whatever goes wrong.
 pub async fn run(member: Member) -> Result<(), Box<dyn Error>> {
-    // Else it would go on if whoever started it is killed.
+    // Else it would go on if its parent process is killed.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let options = ConnectOptions::new(&member.servers)?;
     let zk = options.session_timeout(SESSION_TIMEOUT).connect().await?;

@@ -7,7 +7,7 @@
 //! | module | concern |
 //! |---|---|
 //! | `member` | a process with a cohort in it |
-//! | `hall` | what the lock protects, and the book of who was there when |
+//! | `hall` | what the lock protects, and the record of its visitors |
 //! | `turns` | what that says of turns and waits |
 
 mod hall;
@@ -50,10 +50,10 @@ const MOST: u32 = 64;
 const TIME: Duration = Duration::from_millis(50);
 
 /// Requests of a turn that is waited for: create, list, two reads with watches, list again, delete; and of one in
-/// which nobody is known to wait, two listings more.
+/// which no waiter is known, two listings more.
 const TURN_REQUESTS_MAX: usize = 8;
 
-/// Requests of one who is alone: create, list, list with a watch for others who come, delete; and a read with a watch on
+/// Requests of a lone contender: create, list, list with a watch for others who come, delete; and a read with a watch on
 /// its own node, once it has held it for a second.
 const ALONE_REQUESTS: RangeInclusive<usize> = 4..=5;
 
@@ -75,7 +75,7 @@ pub struct Options {
     /// Whether waits are judged by the clock too: tests have no machine of their own.
     #[arg(skip = true)]
     pub judge_times: bool,
-    /// The program that is a process with a cohort when it is told `member`.
+    /// The program that is a process with a cohort when its argument is `member`.
     #[arg(skip = env::current_exe().unwrap_or_default())]
     pub program: PathBuf,
     /// The server.
@@ -199,7 +199,7 @@ impl Contest {
         report.figure(name("visits waited for: bound"), visits_max);
         report.expect(ahead <= others, || format!("{ahead} turns were waited for"));
         report.expect(visits <= visits_max, || format!("{visits} visits were waited for"));
-        report.expect(!waits.is_empty(), || "nobody waited".to_owned());
+        report.expect(!waits.is_empty(), || "no contender waited".to_owned());
 
         let (visit, change) = (turns::longest_visit(&turns), turns::longest_change(&turns));
         let (longest, bound) = (

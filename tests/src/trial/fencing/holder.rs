@@ -54,13 +54,13 @@ pub struct Holder {
     pub care: Care,
 }
 
-/// Updates the counter again and again, until it is told that it is over.
+/// Updates the counter again and again, until it learns that it is over.
 ///
 /// # Errors
 /// Whatever is not a matter of sessions that end.
 pub async fn run(holder: Holder) -> Result<(), Box<dyn Error>> {
     let Holder { servers, path, store, care } = holder;
-    // Else it would stand still for ever if whoever stopped it is killed.
+    // Else it would stand still for ever if the process that stopped it is killed.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let mut store = Store::connect(store).await?;
     loop {

@@ -7,7 +7,7 @@
 //! | module | concern |
 //! |---|---|
 //! | `holder` | the process that updates the counter |
-//! | `store` | the counter, and who is stopped |
+//! | `store` | the counter, and which holders are stopped |
 
 pub mod holder;
 mod store;
@@ -33,10 +33,10 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a holder is stopped.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// From one stop to the next at least: whoever waits gets the lock two seconds after a stop.
+/// From one stop to the next at least: a waiter gets the lock two seconds after a stop.
 const PAUSE_EVERY: Duration = Duration::from_secs(4);
 
-/// Without an end by then, somebody is stuck.
+/// Without an end by then, a contender is stuck.
 const PATIENCE: Duration = Duration::from_secs(1800);
 
 /// What a trial is to be like.
@@ -54,7 +54,7 @@ pub struct Options {
     /// How many processes.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least(3))]
     pub holders: usize,
-    /// The program that is a holder when it is told `holder`.
+    /// The program that is a holder when its argument is `holder`.
     #[arg(skip = env::current_exe().unwrap_or_default())]
     pub program: PathBuf,
     /// The server.
@@ -97,9 +97,9 @@ pub async fn run(options: &Options) -> Result<Report, Box<dyn Error>> {
         report.figure(format!("{name}: updates lost"), book.lost());
         report.figure(format!("{name}: updates lost, %"), book.lost_percent());
         report.expect(finished.is_ok(), || format!("{name}: not done after {PATIENCE:?}"));
-        report.expect(book.stopped > 0, || format!("{name}: nobody was stopped"));
+        report.expect(book.stopped > 0, || format!("{name}: no holder was stopped"));
         report.expect(!fenced || book.lost() == 0, || format!("{name}: updates were lost"));
-        report.expect(!fenced || book.refused > 0, || format!("{name}: nobody was refused"));
+        report.expect(!fenced || book.refused > 0, || format!("{name}: no holder was refused"));
     }
     Ok(report)
 }

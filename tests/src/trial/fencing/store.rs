@@ -49,7 +49,7 @@ struct State {
 /// What has happened.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Book {
-    /// Updates whose holders were told that they were made.
+    /// Updates that were confirmed to their holders.
     pub(super) accepted: u64,
     /// What the counter says.
     value: u64,
@@ -85,7 +85,7 @@ impl Store {
         self.server.addr()
     }
 
-    /// Waits until enough updates have been accepted, and nobody is stopped who might overwrite them.
+    /// Waits until enough updates have been accepted, and no stopped holder might overwrite them.
     pub(super) async fn finished(&self) {
         // The sender is in there.
         let _ = self.shared.finished.subscribe().wait_for(|finished| *finished).await;
@@ -170,7 +170,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a holder go on when it has been stopped for long enough, and somebody with a larger token has come.
+    /// Lets a holder go on when it has been stopped for long enough, and a larger token has been shown.
     async fn resume(self: Arc<Self>, pid: Pid, token: i64) {
         let mut highest = self.highest.subscribe();
         tokio::time::sleep_until(tokio::time::Instant::now() + PAUSE).await;

@@ -17,7 +17,7 @@ use super::{
     recipes::{Recipe, Registers},
 };
 
-/// How many errors are told of.
+/// How many errors are printed.
 const SHOWN_MAX: usize = 10;
 
 /// What all contenders share.
@@ -38,7 +38,7 @@ struct Tally {
     sessions_ended: u64,
     unexpected: Vec<String>,
     /// When the last member was killed, and how long after that each recipe was granted for the first time
-    /// to somebody who asked after that.
+    /// to a contender that asked after that.
     killed: Option<Instant>,
     recovered: BTreeMap<Recipe, Duration>,
 }
@@ -58,7 +58,7 @@ impl Arena {
         }
     }
 
-    /// Nobody begins another turn.
+    /// No contender begins another turn.
     pub(super) fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
@@ -67,7 +67,7 @@ impl Arena {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Somebody who asked then has been granted it now.
+    /// A contender that asked then has been granted it now.
     pub(super) fn granted(&self, recipe: Recipe, asked: Instant) {
         let mut tally = self.tally();
         *tally.grants.entry(recipe).or_default() += 1;
@@ -84,7 +84,7 @@ impl Arena {
         tally.killed = Some(Instant::now());
     }
 
-    /// Waits until each recipe has been granted to somebody who asked after the kill; returns how long the
+    /// Waits until each recipe has been granted to a contender that asked after the kill; returns how long the
     /// first and the last one took.
     pub(super) async fn recovered(&self) -> (Duration, Duration) {
         loop {

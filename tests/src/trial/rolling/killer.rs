@@ -25,7 +25,7 @@ pub(super) struct Kills {
 struct Recovery {
     /// Until the servers that were left said that they serve.
     quorum: Duration,
-    /// Until somebody got a lock that was asked for after that end.
+    /// Until a contender got a lock that was asked for after that end.
     first: Duration,
     /// The same for a lock of each recipe.
     last: Duration,

@@ -29,7 +29,7 @@ use super::{Report, in_seconds};
 /// Longer than any outage.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long contenders may take to end their last turns: whoever is stuck has lost a wake-up.
+/// How long contenders may take to end their last turns: one that is stuck has lost a wake-up.
 const FINISH_LIMIT: Duration = Duration::from_secs(120);
 
 /// What a trial is to be like.

@@ -12,20 +12,20 @@ use zk_proto::{
 };
 
 use super::{
+    node_spec::FoundNode,
     one::{Attempt, AttemptId, Next, Progress, Step},
     protected::{Concluded, ProtectedCreate},
-    wanted::Found,
 };
 use crate::{
     carry::{
+        capabilities::Capabilities,
+        guaranteed_delete::DeleteSink,
         lease::{Lease, LeaseKeeper},
-        level::Level,
-        node::{Disowned, OwnedNode},
+        node::{DetachedNode, OwnedNode},
         published::Published,
-        sweep::Sweeper,
     },
     error::{MultiError, Rejection, WriteError},
-    queue::Cost,
+    queue::Permit,
     watch::Listener,
 };
 
@@ -35,23 +35,23 @@ pub(crate) struct Attempts {
     running: BTreeMap<u64, Attempt>,
     next: u64,
     /// Deletes unneeded nodes. Weak, or the driver would keep itself alive.
-    sweeper: Weak<dyn Sweeper>,
-    level: Arc<Level>,
+    delete_sink: Weak<dyn DeleteSink>,
+    capabilities: Arc<Capabilities>,
     published: watch::Receiver<Published>,
     /// The permit of the last create to end.
-    freed: Option<Cost>,
+    freed: Option<Permit>,
     lease: Arc<Lease>,
 }
 
 impl Attempts {
     pub(crate) const fn new(
-        sweeper: Weak<dyn Sweeper>,
-        level: Arc<Level>,
+        delete_sink: Weak<dyn DeleteSink>,
+        capabilities: Arc<Capabilities>,
         published: watch::Receiver<Published>,
         lease: Arc<Lease>,
     ) -> Self {
         let running = BTreeMap::new();
-        Self { running, next: 0, sweeper, level, published, lease, freed: None }
+        Self { running, next: 0, delete_sink, capabilities, published, lease, freed: None }
     }
 
     /// Whether no create is in progress.
@@ -62,19 +62,19 @@ impl Attempts {
     pub(crate) fn start(
         &mut self,
         create: ProtectedCreate,
-        cost: Option<Cost>,
+        permit: Option<Permit>,
     ) -> Outgoing<AttemptId, Listener> {
         let id = self.next;
         self.next += 1;
         let mut attempt = Attempt {
             create,
-            cost,
+            permit,
             step: Step::Create,
             missing: 1,
             outcomes: Vec::new(),
             legacy: false,
             unread: 0,
-            level: self.level.clone(),
+            capabilities: self.capabilities.clone(),
         };
         let request = attempt.create_request(id);
         self.running.insert(id, attempt);
@@ -103,7 +103,7 @@ impl Attempts {
                 next
             }
             Progress::Done(result) => {
-                self.freed = attempt.cost;
+                self.freed = attempt.permit;
                 self.finish(attempt.create, result, true);
                 Vec::new()
             }
@@ -111,7 +111,7 @@ impl Attempts {
                 // Reported as if the creates had been too late: a caller that retries asks for new names. But they were
                 // applied, and the node they replaced is gone.
                 attempt.create.replaced = None;
-                self.freed = attempt.cost;
+                self.freed = attempt.permit;
                 let missing = MultiError { index, rejection: Rejection::NoNode };
                 self.finish(attempt.create, Ok(Err(missing)), false);
                 left
@@ -120,34 +120,34 @@ impl Attempts {
     }
 
     /// Returns the freed permit, once.
-    pub(crate) const fn take_freed(&mut self) -> Option<Cost> {
+    pub(crate) const fn take_freed(&mut self) -> Option<Permit> {
         self.freed.take()
     }
 
     fn finish(
         &self,
         create: ProtectedCreate,
-        result: Result<Result<Vec<Found>, MultiError>, WriteError>,
+        result: Result<Result<Vec<FoundNode>, MultiError>, WriteError>,
         may_lack_parents: bool,
     ) {
-        let ProtectedCreate { nodes: wanted, replaced, chroot, done, .. } = create;
+        let ProtectedCreate { nodes: spec, replaced, chroot, done, .. } = create;
         // Without a client the session is being closed, and its nodes go with it.
-        let Some(sweeper) = self.sweeper.upgrade() else { return };
-        let own = |Disowned { absolute, stat, sequence, is_shared }| OwnedNode {
+        let Some(delete_sink) = self.delete_sink.upgrade() else { return };
+        let own = |DetachedNode { absolute, stat, sequence, is_shared }| OwnedNode {
             absolute,
             stat,
             sequence,
             is_shared,
             chroot: chroot.clone(),
-            sweeper: Some(sweeper.clone()),
+            delete_sink: Some(delete_sink.clone()),
             published: self.published.clone(),
             _lease: LeaseKeeper::new(&self.lease),
         };
-        let creates = if may_lack_parents { wanted.len() } else { 0 };
+        let creates = if may_lack_parents { spec.len() } else { 0 };
         let created = matches!(result, Ok(Ok(_)));
         let nodes = result.map(|found| {
-            let pairs = found.map(|found| wanted.into_iter().zip(found));
-            pairs.map(|pairs| pairs.map(|(wanted, found)| own(found.of(&wanted))).collect())
+            let pairs = found.map(|found| spec.into_iter().zip(found));
+            pairs.map(|pairs| pairs.map(|(spec, found)| own(found.of(&spec))).collect())
         });
         let kept = replaced.filter(|_| !created).map(own);
         // If no caller waits any more, dropping the nodes deletes them.

@@ -9,20 +9,20 @@
 //!
 //! | module | concern |
 //! |---|---|
-//! | `wanted` | a node to create, and how it is recognised |
+//! | `node_spec` | a node to create, and how it is recognised |
 //! | `search` | interpreting the replies of a search |
 //! | `protected` | a protected create and its result |
 //! | `one`, `all` | one create in progress; all of them |
 
 mod all;
+mod node_spec;
 mod one;
 mod protected;
 mod search;
-mod wanted;
 
 pub(crate) use self::{
     all::Attempts,
+    node_spec::{KnownBy, NodeSpec},
     one::{AttemptId, Next},
     protected::{CLOSED, Concluded, CreatedNodes, ProtectedCreate, Started},
-    wanted::{KnownBy, Wanted},
 };

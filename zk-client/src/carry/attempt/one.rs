@@ -15,17 +15,17 @@ use zk_proto::{
 };
 
 use super::{
+    node_spec::{Candidate, FoundNode, NodeSpec},
     protected::ProtectedCreate,
-    wanted::{Candidate, Found, Wanted},
 };
 use crate::{
     carry::{
-        level::{Level, stat_at_birth},
-        sweep::Sweep,
+        capabilities::{Capabilities, stat_at_birth},
+        guaranteed_delete::GuaranteedDelete,
         version::ANY_VERSION,
     },
     error::{CallError as _, Cause, MultiError, Verdict, WriteError, failure},
-    queue::Cost,
+    queue::Permit,
     watch::Listener,
 };
 
@@ -44,7 +44,7 @@ pub(super) enum Step {
 pub(super) struct Attempt {
     pub(super) create: ProtectedCreate,
     /// The permit it holds throughout, whatever it is waiting for.
-    pub(super) cost: Option<Cost>,
+    pub(super) permit: Option<Permit>,
     pub(super) step: Step,
     /// Outstanding replies of this step, and those received; they arrive in order.
     pub(super) missing: usize,
@@ -53,7 +53,7 @@ pub(super) struct Attempt {
     pub(super) legacy: bool,
     /// How many replies of the search were unreadable.
     pub(super) unread: u32,
-    pub(super) level: Arc<Level>,
+    pub(super) capabilities: Arc<Capabilities>,
 }
 
 /// Identifies a create in progress.
@@ -64,14 +64,14 @@ pub(crate) struct AttemptId(pub(super) u64);
 #[derive(Debug)]
 pub(crate) enum Next {
     Submit(Outgoing<AttemptId, Listener>),
-    Sweep(Sweep),
+    GuaranteedDelete(GuaranteedDelete),
     /// Call [`Attempts::retry`](super::Attempts::retry) with this after a pause.
     Later(AttemptId),
 }
 
 pub(super) enum Progress {
     Go(Vec<Next>),
-    Done(Result<Result<Vec<Found>, MultiError>, WriteError>),
+    Done(Result<Result<Vec<FoundNode>, MultiError>, WriteError>),
     /// Another client has deleted this one of several nodes in the meantime.
     Incomplete {
         index: usize,
@@ -99,7 +99,7 @@ impl Attempt {
 
     /// Whether other clients use the name of the (only) node too.
     pub(super) fn is_shared(&self) -> bool {
-        self.create.nodes.iter().any(Wanted::shares_its_name)
+        self.create.nodes.iter().any(NodeSpec::shares_its_name)
     }
 
     pub(super) fn op(&self) -> OpCode {
@@ -107,7 +107,7 @@ impl Attempt {
     }
 
     pub(super) fn create_request(&mut self, id: u64) -> Outgoing<AttemptId, Listener> {
-        self.legacy = self.level.lacks_create2();
+        self.legacy = self.capabilities.lacks_create2();
         let frame = match &*self.create.nodes {
             [node] if self.is_plain() => {
                 let path = node.path();
@@ -120,7 +120,7 @@ impl Attempt {
             }
             nodes => {
                 // The plain create: every server knows it, and some cannot return the stat here.
-                let paths: Vec<String> = nodes.iter().map(Wanted::path).collect();
+                let paths: Vec<String> = nodes.iter().map(NodeSpec::path).collect();
                 let creates = nodes.iter().zip(&paths).map(|(node, path)| node.request(path));
                 let checks = self.create.checked.iter().map(|(path, version)| {
                     let path = Str::from(&**path);
@@ -194,7 +194,7 @@ impl Attempt {
         let sync =
             parents.first().map(|path| harmless(id, &SyncRequest { path: Str::from(&**path) }));
         if self.is_shared() {
-            let look = |node: &Wanted| {
+            let look = |node: &NodeSpec| {
                 let path = node.path();
                 harmless(id, &GetDataRequest { path: Str::from(&*path), watch: false })
             };
@@ -227,7 +227,7 @@ impl Attempt {
                 None => Progress::Go(self.search(id)),
             },
             ErrorCode::UNIMPLEMENTED if self.is_plain() && !self.legacy => {
-                self.level.learn_no_create2();
+                self.capabilities.learn_no_create2();
                 self.again(id)
             }
             code => match Verdict::of(code) {
@@ -249,9 +249,9 @@ impl Attempt {
         &self,
         session: SessionId,
         answer: &Answer,
-    ) -> Option<Result<Vec<Found>, MultiError>> {
+    ) -> Option<Result<Vec<FoundNode>, MultiError>> {
         let nodes = &self.create.nodes;
-        let at_birth = |node: &Wanted| stat_at_birth(answer.zxid, session, node.data.len());
+        let at_birth = |node: &NodeSpec| stat_at_birth(answer.zxid, session, node.data.len());
         if self.is_plain() {
             let node = nodes.first()?;
             let (path, stat) = if self.legacy {
@@ -272,19 +272,19 @@ impl Attempt {
             MultiResult::SetData(SetDataResponse { stat }) => Some(stat),
             _ => None,
         });
-        let at_birth = |node: &Wanted| written.unwrap_or_else(|| at_birth(node));
+        let at_birth = |node: &NodeSpec| written.unwrap_or_else(|| at_birth(node));
         let found = nodes.iter().map(|node| match results.next()? {
             (_, MultiResult::Create(CreateResponse { path })) => {
                 node.found(&path.lossy(), at_birth(node))
             }
             _ => None,
         });
-        found.collect::<Option<Vec<Found>>>().map(Ok)
+        found.collect::<Option<Vec<FoundNode>>>().map(Ok)
     }
 }
 
 pub(super) const fn over() -> Lost {
-    Lost::SessionOver(zk_proto::session::Over::Closed)
+    Lost::SessionOver(zk_proto::session::CloseReason::Closed)
 }
 
 /// Fails without doubt: without its session the node cannot exist.

@@ -9,9 +9,9 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use super::wanted::Wanted;
+use super::node_spec::NodeSpec;
 use crate::{
-    carry::node::{Disowned, OwnedNode},
+    carry::node::{DetachedNode, OwnedNode},
     chroot::Chroot,
     error::{Cause, MultiError, Rejection, SessionEnd, WriteError},
 };
@@ -20,9 +20,9 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct ProtectedCreate {
     /// At least one.
-    pub(crate) nodes: Vec<Wanted>,
+    pub(crate) nodes: Vec<NodeSpec>,
     /// A node of the same session that goes in the same transaction.
-    pub(crate) replaced: Option<Disowned>,
+    pub(crate) replaced: Option<DetachedNode>,
     /// The absolute paths of nodes that must have these versions.
     pub(crate) checked: Vec<(Arc<str>, i32)>,
     pub(crate) chroot: Chroot,
@@ -32,7 +32,7 @@ pub(crate) struct ProtectedCreate {
 impl ProtectedCreate {
     /// Its size in bytes: about that of its request.
     pub(crate) fn len(&self) -> usize {
-        let nodes = self.nodes.iter().map(Wanted::len);
+        let nodes = self.nodes.iter().map(NodeSpec::len);
         let checked = self.checked.iter().map(|(path, _)| path.len());
         nodes.chain(checked).fold(0, usize::saturating_add)
     }

@@ -11,8 +11,8 @@ use zk_proto::{
 };
 
 use super::{
+    node_spec::{Candidate, FoundNode, KnownBy, NodeSpec},
     one::{Attempt, AttemptId, Next, Progress, Step, failed, harmless},
-    wanted::{Candidate, Found, KnownBy, Wanted},
 };
 use crate::error::{CallError as _, Cause, LinkError, MultiError, Rejection, WriteError};
 
@@ -72,7 +72,7 @@ impl Attempt {
             code => return self.unresolved(code),
         }
         match node.seen(session, &answer) {
-            Some(Seen::Ours(stat)) => Progress::Done(Ok(Ok(vec![Found {
+            Some(Seen::Ours(stat)) => Progress::Done(Ok(Ok(vec![FoundNode {
                 name: node.name.clone(),
                 stat,
                 sequence: None,
@@ -101,7 +101,9 @@ impl Attempt {
                     return self.incomplete(index, siblings);
                 }
                 // There should never be a second one; if there is, it is ours to remove.
-                twins.extend(found.drain(1..).map(|(_, twin)| Next::Sweep(node.sweep(&twin))));
+                twins.extend(
+                    found.drain(1..).map(|(_, twin)| Next::GuaranteedDelete(node.sweep(&twin))),
+                );
             }
             for (sequence, name) in found {
                 let path = join(&node.parent, &name);
@@ -119,7 +121,10 @@ impl Attempt {
         let nodes = self.create.nodes.iter().filter(|node| node.known_by != KnownBy::Data);
         let left = nodes.flat_map(|node| {
             let names = siblings.get(&node.parent).map(|names| node.among(names));
-            names.unwrap_or_default().into_iter().map(|(_, name)| Next::Sweep(node.sweep(&name)))
+            names
+                .unwrap_or_default()
+                .into_iter()
+                .map(|(_, name)| Next::GuaranteedDelete(node.sweep(&name)))
         });
         Progress::Incomplete { index, left: left.collect() }
     }
@@ -144,16 +149,16 @@ impl Attempt {
         candidates: Vec<Candidate>,
         outcomes: Vec<Outcome>,
     ) -> Progress {
-        let wanted = &self.create.nodes;
-        let mut nodes: Vec<Option<Found>> = wanted.iter().map(|_| None).collect();
+        let spec = &self.create.nodes;
+        let mut nodes: Vec<Option<FoundNode>> = spec.iter().map(|_| None).collect();
         for (outcome, Candidate { index, name, sequence }) in outcomes.into_iter().zip(candidates) {
             let answer = match outcome {
                 Outcome::Answered(answer) => answer,
                 Outcome::NotSent(cause) | Outcome::Unknown(cause) => return self.unread(id, cause),
             };
-            match (answer.code, wanted[index].seen(session, &answer)) {
+            match (answer.code, spec[index].seen(session, &answer)) {
                 (ErrorCode::OK, Some(Seen::Ours(stat))) => {
-                    nodes[index].get_or_insert(Found { name, stat, sequence });
+                    nodes[index].get_or_insert(FoundNode { name, stat, sequence });
                 }
                 (ErrorCode::OK, Some(Seen::AnothersOfTheName)) => {}
                 // Another client has deleted it between listing and read.
@@ -166,12 +171,13 @@ impl Attempt {
             return Progress::Done(Ok(Ok(nodes.into_iter().flatten().collect())));
         };
         let none = nodes.iter().all(Option::is_none);
-        if none && (self.is_plain() || wanted.iter().all(|node| node.known_by == KnownBy::Data)) {
+        if none && (self.is_plain() || spec.iter().all(|node| node.known_by == KnownBy::Data)) {
             return self.again(id);
         }
-        let there = wanted.iter().zip(&nodes);
-        let left =
-            there.filter_map(|(node, found)| Some(Next::Sweep(node.sweep(&found.as_ref()?.name))));
+        let there = spec.iter().zip(&nodes);
+        let left = there.filter_map(|(node, found)| {
+            Some(Next::GuaranteedDelete(node.sweep(&found.as_ref()?.name)))
+        });
         Progress::Incomplete { index: missing, left: left.collect() }
     }
 
@@ -189,7 +195,7 @@ enum Seen {
     AnothersOfTheName,
 }
 
-impl Wanted {
+impl NodeSpec {
     /// Reads a candidate: its owner and, where the name does not identify the node, its data.
     fn look(&self, id: u64, path: &str) -> Next {
         let path = Str::from(path);

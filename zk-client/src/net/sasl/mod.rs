@@ -8,7 +8,7 @@ mod gssapi;
 use std::fmt;
 
 use bytes::Bytes;
-use zk_proto::{Secret, session::SaslSaid};
+use zk_proto::{Secret, session::SaslInput};
 
 use crate::{error::SaslFault, future::BoxFuture};
 
@@ -22,7 +22,7 @@ pub use self::gssapi::Gssapi;
 ///
 /// ```
 /// use std::future::ready;
-/// use zk_client::{BoxFuture, ConnectOptions, SaslExchange, SaslMechanism, SaslSaid, SaslStep, Secret};
+/// use zk_client::{BoxFuture, ConnectOptions, SaslExchange, SaslMechanism, SaslInput, SaslStep, Secret};
 ///
 /// /// Sends a token, to servers behind a gateway that understands it.
 /// #[derive(Debug)]
@@ -37,10 +37,10 @@ pub use self::gssapi::Gssapi;
 /// }
 ///
 /// impl SaslExchange for Show {
-///     fn step(&mut self, said: SaslSaid) -> BoxFuture<'_, SaslStep> {
+///     fn step(&mut self, said: SaslInput) -> BoxFuture<'_, SaslStep> {
 ///         Box::pin(ready(match said {
-///             SaslSaid::Nothing => SaslStep::Say(Secret(self.0.clone().into())),
-///             SaslSaid::Answer(_) => SaslStep::Done,
+///             SaslInput::Nothing => SaslStep::Say(Secret(self.0.clone().into())),
+///             SaslInput::Answer(_) => SaslStep::Done,
 ///         }))
 ///     }
 /// }
@@ -60,7 +60,7 @@ pub trait SaslExchange: Send + 'static {
     ///
     /// The future runs within the session's task, and must not block. It is dropped with the connection. The session
     /// bounds the number of steps and, together with the connection attempt, the time.
-    fn step(&mut self, said: SaslSaid) -> BoxFuture<'_, SaslStep>;
+    fn step(&mut self, said: SaslInput) -> BoxFuture<'_, SaslStep>;
 }
 
 /// The result of a step.

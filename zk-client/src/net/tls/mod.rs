@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_certificate_must_be_for_what_the_user_wrote() {
+    fn certificate_must_match_the_given_host() {
         for (server, name) in [
             ("zk1.example:2281", "zk1.example"),
             ("10.0.0.1:2281", "10.0.0.1"),

@@ -119,10 +119,12 @@ impl CreateOperation<'_> {
     /// Returns the request, and the alternative if the server does not know it. This leaves no doubt: servers refuse
     /// operations that they do not know.
     pub(crate) fn frames(self, handle: &Handle) -> (RequestFrame, Option<RequestFrame>) {
-        let (level, frames) = (&handle.shared.level, &handle.shared.frames);
+        let (capabilities, frames) = (&handle.shared.capabilities, &handle.shared.frames);
         match self {
-            CreateOperation::Plain(create) if level.lacks_create2() => (frames.of(&create), None),
-            CreateOperation::Plain(create) if !level.has_create2() => {
+            CreateOperation::Plain(create) if capabilities.lacks_create2() => {
+                (frames.of(&create), None)
+            }
+            CreateOperation::Plain(create) if !capabilities.has_create2() => {
                 let older = frames.of(&create);
                 (frames.of(&Create2Request(create)), Some(older))
             }

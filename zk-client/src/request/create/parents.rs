@@ -127,8 +127,8 @@ impl Above {
         let mut root = client.clone();
         root.handle.change(|view| view.chroot = Chroot::default());
         let create = |(path, mode, acl): &(String, CreateMode, AclList)| {
-            let lacks =
-                *mode == CreateMode::Container && client.handle.shared.level.lacks_containers();
+            let lacks = *mode == CreateMode::Container
+                && client.handle.shared.capabilities.lacks_containers();
             let mode = if lacks { CreateMode::Persistent } else { *mode };
             let wish = Wish { mode, acl: acl.clone(), ..Wish::new(&root, path, b"") };
             let wish = Wish { options: self.options, ..wish };

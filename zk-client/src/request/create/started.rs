@@ -9,7 +9,7 @@ use zk_proto::path::{self, Naming};
 use super::wish::{Created, Wish};
 use crate::{
     carry::{
-        attempt::{CLOSED, Concluded, CreatedNodes, KnownBy, ProtectedCreate, Started, Wanted},
+        attempt::{CLOSED, Concluded, CreatedNodes, KnownBy, NodeSpec, ProtectedCreate, Started},
         node::OwnedNode,
         version::expected,
     },
@@ -33,7 +33,7 @@ pub(crate) fn start<'a>(
     let create = wanted.collect::<Result<Vec<_>, _>>().and_then(|nodes| {
         let checked: Vec<_> = checked.iter().map(resolve).collect::<Result<_, _>>()?;
         let is_plain = nodes.len() == 1 && replaced.is_none() && checked.is_empty();
-        if !is_plain && nodes.iter().any(Wanted::shares_its_name) {
+        if !is_plain && nodes.iter().any(NodeSpec::shares_its_name) {
             return Err(Cause::InvalidArgument("a node known by its data is created alone"));
         }
         let chroot = handle.chroot.clone();
@@ -45,7 +45,7 @@ pub(crate) fn start<'a>(
             let _ = create.done.send(Concluded::new(Ok(Ok(Vec::new())), replaced));
         }
         Ok(mut create) => {
-            create.replaced = replaced.map(OwnedNode::disown);
+            create.replaced = replaced.map(OwnedNode::detach_node);
             handle.create(Box::new(create));
         }
         Err(cause) => return Started::failed(WriteError::not_sent(cause)),
@@ -62,7 +62,7 @@ pub(super) fn only(nodes: CreatedNodes) -> Result<Created, WriteError> {
 }
 
 impl Wish<'_> {
-    fn wanted(self, handle: &Handle) -> Result<Wanted, Cause> {
+    fn wanted(self, handle: &Handle) -> Result<NodeSpec, Cause> {
         let Self { path, data, mode, acl, known_by, .. } = self;
         let known_by = known_by.unwrap_or(KnownBy::Prefix);
         if !mode.is_ephemeral() {
@@ -78,7 +78,7 @@ impl Wish<'_> {
             name => name.to_owned(),
         };
         let (parent, data) = (Arc::from(parent), Bytes::copy_from_slice(data));
-        Ok(Wanted { parent, name, data, acl, flags: mode.flags(), known_by })
+        Ok(NodeSpec { parent, name, data, acl, flags: mode.flags(), known_by })
     }
 }
 

@@ -11,7 +11,7 @@ use super::mode::CreateMode;
 use crate::{
     carry::{
         attempt::KnownBy,
-        level::{Level, stat_at_birth},
+        capabilities::{Capabilities, stat_at_birth},
         node::OwnedNode,
     },
     error::{CallError as _, Cause, WriteError},
@@ -130,15 +130,15 @@ impl<'a> Wish<'a> {
 pub(crate) fn read_created(answer: Answer, context: ReplyContext) -> Result<Created, Unread> {
     match (context.op, answer.code) {
         (OpCode::CREATE_CONTAINER, ErrorCode::UNIMPLEMENTED) => {
-            context.learn(Level::learn_no_containers);
+            context.learn(Capabilities::learn_no_containers);
         }
         (OpCode::CREATE2, ErrorCode::UNIMPLEMENTED) => {
-            context.learn(Level::learn_no_create2);
+            context.learn(Capabilities::learn_no_create2);
             if context.has_alternative {
                 return Err(Unread::Again(context));
             }
         }
-        (OpCode::CREATE2, ErrorCode::OK) => context.learn(Level::learn_create2),
+        (OpCode::CREATE2, ErrorCode::OK) => context.learn(Capabilities::learn_create2),
         _ => {}
     }
     let created = |path: Str<'_>, stat| {

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 
 use crate::{
     data::{EventType, Zxid},
-    session::fault::Over,
+    session::fault::CloseReason,
 };
 
 /// A notice for a watch.
@@ -19,7 +19,7 @@ pub enum WatchNotice {
     /// Persistent watches only: the session's present server has no such watches. Last.
     Unsupported,
     /// The session is over. Last.
-    Over(Over),
+    Over(CloseReason),
 }
 
 /// A change of a node.

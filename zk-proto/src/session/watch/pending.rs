@@ -9,12 +9,12 @@ use super::{
     subscribers::Watcher,
 };
 use crate::session::{
-    flight::Flight,
+    in_flight::InFlight,
     output::Outgoing,
-    slot::{Purpose, Slot},
+    pending_request::{PendingRequest, Purpose},
 };
 
-impl<R, W> Slot<R, W> {
+impl<R, W> PendingRequest<R, W> {
     /// The persistent watch that it asks the server for.
     pub(crate) fn asks(&self) -> Option<&(WatchBy, Arc<str>)> {
         self.rare()?.asks.as_ref()
@@ -29,7 +29,7 @@ impl<R, W> Slot<R, W> {
     }
 }
 
-impl<R, W: Watcher> Slot<R, W> {
+impl<R, W: Watcher> PendingRequest<R, W> {
     /// Records the watch that a request asks the server for. Returns whether the request can do without it.
     pub(crate) fn note_watches(&self, server_watches: &mut ServerWatches) -> bool {
         let unwatched = self.pending().is_some_and(|watch| {
@@ -46,7 +46,7 @@ impl<R, W: Watcher> Slot<R, W> {
     }
 }
 
-impl<R, W: Watcher> Flight<R, W> {
+impl<R, W: Watcher> InFlight<R, W> {
     /// Keeps unanswered requests of kind `by` from registering subscribers on `path` that `gone` picks.
     pub(crate) fn cancel_pending(
         &mut self,
@@ -55,7 +55,9 @@ impl<R, W: Watcher> Flight<R, W> {
         mut gone: impl FnMut(&W) -> bool,
     ) {
         for slot in self.slots_mut() {
-            let Slot::User { request: Outgoing { watch, .. }, .. } = slot else { continue };
+            let PendingRequest::User { request: Outgoing { watch, .. }, .. } = slot else {
+                continue;
+            };
             watch.take_if(|watch| {
                 let is_there = Kind::registered_by(watch.by) == Kind::registered_by(by);
                 is_there && *watch.path == *path && gone(&watch.watcher)
@@ -65,7 +67,7 @@ impl<R, W: Watcher> Flight<R, W> {
 
     /// Whether an unanswered request is to register a watcher on a path.
     pub(crate) fn has_pending_at(&self, path: &str) -> bool {
-        let mut pending = self.slots().filter_map(Slot::pending);
+        let mut pending = self.slots().filter_map(PendingRequest::pending);
         pending.any(|watch| *watch.path == *path)
     }
 }

@@ -16,8 +16,8 @@ use crate::{
     session::{
         fault::{Broken, LinkError},
         output::Output,
+        pending_request::{PendingRequest, Purpose},
         phase::Phase,
-        slot::{Purpose, Slot},
         state::Session,
     },
     text::Str,
@@ -43,7 +43,7 @@ impl<R, W: Watcher> Session<R, W> {
             is_gone
         };
         self.registry.unregister(by, path, &mut gone);
-        self.flight.cancel_pending(by, path, gone);
+        self.in_flight.cancel_pending(by, path, gone);
         if any && !self.is_watched(path) {
             self.remove_all(now, path);
         }
@@ -93,7 +93,7 @@ impl<R, W: Watcher> Session<R, W> {
     ) -> Result<(), Broken> {
         let modes = self.registry.modes_at(path);
         self.server_watches.set(path, modes);
-        let leant_on = self.flight.has_pending_at(path);
+        let leant_on = self.in_flight.has_pending_at(path);
         if leant_on && !modes.carry(WatchBy::Data) {
             // Later reads have been sent as if it were armed. On the next connection they ask for watches themselves.
             return Err(Broken::Link(LinkError::Unrestored(err)));
@@ -124,7 +124,7 @@ impl<R, W: Watcher> Session<R, W> {
 
     /// Whether a path has watchers, or is about to.
     fn is_watched(&mut self, path: &str) -> bool {
-        self.registry.is_any_at(path) || self.flight.has_pending_at(path)
+        self.registry.is_any_at(path) || self.in_flight.has_pending_at(path)
     }
 
     /// Makes the server remove all its watches on a path.
@@ -137,7 +137,7 @@ impl<R, W: Watcher> Session<R, W> {
     /// Without a connection there is nothing to change. Nothing follows the close of a session.
     fn submit_own(&mut self, now: Time, frame: RequestFrame, purpose: Purpose) {
         if matches!(self.phase, Phase::Up(_)) && !self.closing {
-            self.flight.push(Slot::own(frame, purpose));
+            self.in_flight.push(PendingRequest::own(frame, purpose));
             self.send_waiting(now);
         }
     }

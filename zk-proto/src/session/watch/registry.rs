@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn events_reach_the_kinds_of_the_dispatch_table_and_consume_the_one_shot_ones() {
+    fn events_fire_matching_kinds_once() {
         let all = ["data", "exist", "child", "persistent", "recursive"];
         let created = ["data", "exist", "persistent", "recursive"];
         let created_kept = ["child", "persistent", "recursive"];
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn recursive_watches_see_descendants_and_nothing_beside_them() {
+    fn recursive_watches_cover_descendants_only() {
         let all = ["data", "exist", "child", "persistent", "recursive"];
         check(EventType::NODE_CREATED, "/a/b/c", "/a", &["recursive"], &all);
         check(EventType::NODE_CREATED, "/a/b/c", "/", &["recursive"], &all);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn watchers_that_are_gone_are_forgotten_when_the_next_one_comes() {
+    fn dropped_watchers_are_removed_lazily() {
         #[derive(Clone)]
         struct Gone;
         impl Watcher for Gone {

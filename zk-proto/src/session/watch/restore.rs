@@ -11,8 +11,8 @@ use crate::{
     session::{
         fault::{Broken, LinkError},
         output::Output,
+        pending_request::{PendingRequest, Purpose},
         phase::Phase,
-        slot::{Purpose, Slot},
         state::Session,
     },
     time::Time,
@@ -28,8 +28,8 @@ impl<R, W: Watcher> Session<R, W> {
         let mut restoring: usize = 0;
         set_watches(&mut self.registry, since, len_max, |frame| {
             restoring = restoring.saturating_add(1);
-            let restore = Slot::own(frame, Purpose::Restore);
-            self.flight.send_first(now, restore, &mut self.link);
+            let restore = PendingRequest::own(frame, Purpose::Restore);
+            self.in_flight.send_first(now, restore, &mut self.link);
         });
         if let Phase::Up(up) = &mut self.phase {
             up.restoring = restoring;

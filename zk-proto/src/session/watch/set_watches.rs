@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn each_path_is_told_once_as_what_it_is_watched_for() {
+    fn each_path_is_listed_once_by_its_kind() {
         let mut registry = Registry::default();
         for (kind, path) in [
             (Kind::Child, "/c"),

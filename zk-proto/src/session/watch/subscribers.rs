@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_who_came_last_are_told_last_whoever_has_gone() {
+    fn subscribers_stay_ordered_after_removals() {
         let mut subscribers = Subscribers::default();
         assert_eq!(subscribers.as_slice(), []);
         for (number, there) in [(1, &[1][..]), (2, &[1, 2]), (3, &[1, 2, 3])] {

@@ -48,12 +48,12 @@ pub(super) struct Link {
     /// Whether the server has this connection.
     pub(super) server_open: bool,
     pub(super) client_gone: bool,
-    /// Whether the server has been told of its end.
+    /// Whether the server knows of its end.
     pub(super) up_over: bool,
     /// Whether a reset is on its way: of the next bytes a part arrives, and nothing after them.
     cut_up: Cut,
     cut_down: Cut,
-    /// Whether nothing passes any more, without anybody being told.
+    /// Whether nothing passes any more, without a notice.
     pub(super) dead: bool,
     /// Whether it is accepted and then ignored.
     pub(super) silent: bool,
@@ -110,7 +110,7 @@ impl Link {
         self.dialed == Some(0) && self.end.is_none()
     }
 
-    /// Whether the client has been told that it is over, or has never begun.
+    /// Whether the client knows that it is over, or has never begun.
     pub(super) const fn is_ended(&self) -> bool {
         self.end.is_some() || matches!(self.dialed, Some(1..))
     }
@@ -122,7 +122,7 @@ impl Link {
         client && server && self.held_up.is_empty() && self.held_down.is_empty()
     }
 
-    /// Whether it is over for good: nobody waits for it to begin, either.
+    /// Whether it is over for good: its beginning is not awaited, either.
     pub(super) fn is_finished(&self) -> bool {
         self.dialed.is_some() && self.is_over()
     }

@@ -1,6 +1,6 @@
 //! The network: byte streams in virtual time, and what can go wrong with them.
 //!
-//! It knows neither clients nor servers, sockets nor clocks: it is told what time it is, takes bytes at
+//! It knows neither clients nor servers, sockets nor clocks: it is given the time, takes bytes at
 //! one end and says when they come out at the other. What goes wrong goes wrong as with TCP: bytes are
 //! late, or the connection is lost, but within a connection none is missing, doubled or out of order.
 //!

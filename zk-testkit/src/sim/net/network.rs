@@ -20,7 +20,7 @@ pub enum Arrival {
     Bytes(LinkId, Bytes),
     /// The client's end is gone.
     Gone(LinkId),
-    /// Bytes that have come to the client, for whoever looks on. They are in its inbox already.
+    /// Bytes that have come to the client, for observers. They are in its inbox already.
     Delivered(LinkId, Bytes),
     /// What was put there with [`Net::remind`] is due.
     Reminder(u64),
@@ -54,7 +54,7 @@ pub struct Net {
     pub(super) paths: Paths,
     heap: BinaryHeap<Scheduled>,
     scheduled: u64,
-    /// What went wrong and with which client, for whoever counts.
+    /// What went wrong and with which client, for counters.
     pub(in crate::sim) effects: Vec<(Fault, u32)>,
 }
 
@@ -178,7 +178,7 @@ impl Net {
         self.put(now, id, Way::Down, Packet::Fin);
     }
 
-    /// From now on nothing passes, for good, and nobody is told.
+    /// From now on nothing passes, for good, without a notice.
     pub fn forget(&mut self, id: LinkId) {
         let link = &mut self.links[id.0];
         if link.is_open() && !link.dead {
@@ -229,7 +229,7 @@ impl Net {
         }
         for way in [Way::Up, Way::Down] {
             if !path.blocks(way) && !self.links[id.0].held(way).is_empty() {
-                // Whoever has waited for an acknowledgement tries again after a while.
+                // A sender that has waited for an acknowledgement tries again after a while.
                 let at = now + self.rng.within(1, 300);
                 self.schedule(at, Happening::Flush(id, way));
             }
@@ -264,7 +264,7 @@ impl Net {
         links.filter(|(_, link)| ours(link) && !link.is_over()).map(|(id, _)| LinkId(id)).collect()
     }
 
-    /// Whose connection it is, and to whom.
+    /// The owner of the connection, and its other end.
     #[must_use]
     pub fn ends(&self, id: LinkId) -> (u32, usize) {
         (self.links[id.0].client, self.links[id.0].server)
@@ -369,7 +369,7 @@ impl Net {
                     }
                     return Some(Arrival::Bytes(id, bytes));
                 }
-                // Nobody there any more: the sender is told.
+                // The other side is gone: the sender gets an error.
                 if !link.silent && !link.client_gone {
                     self.put(now, id, Way::Down, Packet::Reset);
                 }

@@ -7,7 +7,7 @@ use crate::sim::Fault;
 /// overlap end one by one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Path {
-    /// Nobody listens.
+    /// Nothing listens.
     pub refuse: u16,
     /// Attempts to connect get no answer.
     pub syn_hole: u16,
@@ -17,7 +17,7 @@ pub struct Path {
     pub hole_up: u16,
     /// What servers send waits.
     pub hole_down: u16,
-    /// The client is cut off from everybody: both ways wait.
+    /// The client is cut off from all members: both ways wait.
     pub isolated: u16,
     /// The server stands still: both ways wait.
     pub paused: u16,

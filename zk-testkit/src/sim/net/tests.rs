@@ -65,7 +65,7 @@ fn bytes(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn bytes_come_out_whole_and_in_order_whatever_holds_them_up() {
+fn bytes_arrive_whole_and_in_order() {
     for seed in 0..200 {
         let mut pair = Pair::new(seed);
         let mut rng = Rng::new(seed);
@@ -98,7 +98,7 @@ fn bytes_come_out_whole_and_in_order_whatever_holds_them_up() {
 }
 
 #[test]
-fn a_reset_lets_a_part_through_and_tells_both() {
+fn reset_delivers_a_part_to_both_ends() {
     let mut parts = std::collections::BTreeSet::new();
     for seed in 0..100 {
         let mut pair = Pair::new(seed);
@@ -116,7 +116,7 @@ fn a_reset_lets_a_part_through_and_tells_both() {
 }
 
 #[test]
-fn nothing_comes_behind_what_a_reset_has_cut_although_there_is_another_reset() {
+fn nothing_arrives_after_a_reset_cut() {
     let mut torn = 0;
     for seed in 0..200 {
         let mut pair = Pair::new(seed);
@@ -145,7 +145,7 @@ fn a_proper_end_comes_behind_all_bytes() {
     pair.until(10_000);
     assert_eq!(pair.read_all(), b"last words");
     assert!(pair.read().expect("an end").expect("a proper one").is_empty());
-    // Whoever goes on writing is told in the end.
+    // A client that goes on writing gets an error in the end.
     assert!(pair.write(b"hello?") > 0);
     pair.until(20_000);
     let more = pair.net.poll_write(pair.now, pair.link, b"hello?", Waker::noop());
@@ -153,7 +153,7 @@ fn a_proper_end_comes_behind_all_bytes() {
 }
 
 #[test]
-fn a_forgotten_connection_stays_silent_for_good() {
+fn forgotten_connection_stays_silent() {
     let mut pair = Pair::new(7);
     pair.net.forget(pair.link);
     assert!(pair.write(b"anybody?") > 0);
@@ -164,7 +164,7 @@ fn a_forgotten_connection_stays_silent_for_good() {
 }
 
 #[test]
-fn whoever_writes_into_a_hole_has_to_wait_when_the_window_is_full() {
+fn writer_into_a_hole_blocks_on_full_window() {
     let mut pair = Pair::new(7);
     pair.net.path(0, 0).hole_up = 1;
     let all = bytes(2 * WINDOW);
@@ -178,7 +178,7 @@ fn whoever_writes_into_a_hole_has_to_wait_when_the_window_is_full() {
 }
 
 #[test]
-fn what_a_client_has_said_arrives_although_it_has_left() {
+fn bytes_arrive_after_the_client_has_left() {
     let mut pair = Pair::new(7);
     pair.net.path(0, 0).hole_up = 1;
     assert!(pair.write(b"farewell") > 0);
@@ -193,7 +193,7 @@ fn what_a_client_has_said_arrives_although_it_has_left() {
 }
 
 #[test]
-fn a_dial_can_be_refused_ignored_or_accepted_in_vain() {
+fn dial_is_refused_ignored_or_left_silent() {
     let mut net = Net::new(Rng::new(1), 3, 1, (1, 5));
     net.path(0, 0).refuse = 1;
     net.path(1, 0).syn_hole = 1;

@@ -45,7 +45,7 @@ async fn nothing_is_found_in_a_healthy_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_corrupted_answer_is_found_and_shown_in_as_few_requests_as_it_takes() {
+async fn corrupted_reply_is_found_and_minimized() {
     let server = TestServer::start().await.unwrap();
     // The last bytes of a stat are its pzxid, and before that is the number of children.
     let _rule = server.on(Match::reply(OpCode::CREATE2)).rewrite(|content| {
@@ -69,7 +69,7 @@ async fn a_server_that_ends_connections_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_is_shown_as_that_of_the_request_which_the_server_has_read() {
+async fn reply_is_paired_with_its_request() {
     let server = TestServer::start().await.unwrap();
     let addr: SocketAddr = server.connect_string().parse().unwrap();
     // The root remembers this. That is not compared, where it is known for what it is.

@@ -11,7 +11,7 @@ use crate::peer::{EVENT_PATH, EchoPeer, Seen};
 use crate::support::{RawClient, connect_request, create2, exists, within_limit};
 
 #[tokio::test]
-async fn the_log_knows_every_frame_and_a_reply_by_its_request() {
+async fn log_has_every_frame_and_pairs_replies() {
     let (_peer, proxy, mut client) = trio().await;
     client.call(&create2("/a")).await.expect("a reply");
     client.ask(&exists(EVENT_PATH)).await;
@@ -44,7 +44,7 @@ async fn the_log_knows_every_frame_and_a_reply_by_its_request() {
 }
 
 #[tokio::test]
-async fn requests_in_one_write_share_a_batch_and_a_round_trip() {
+async fn one_write_is_one_batch_and_round_trip() {
     let (_peer, proxy, mut client) = trio().await;
     let mark = proxy.mark();
     let (_, first) = client.encode(&create2("/a"));
@@ -67,7 +67,7 @@ async fn requests_in_one_write_share_a_batch_and_a_round_trip() {
 /// Two writes, and the first reply may well be there before the second: only holding it shows
 /// that the client did not wait.
 #[tokio::test]
-async fn holding_replies_makes_the_count_of_round_trips_exact() {
+async fn held_replies_make_round_trips_exact() {
     let (_peer, proxy, mut client) = trio().await;
     let mark = proxy.mark();
     let replies = proxy.on(Match::replies()).hold();
@@ -83,7 +83,7 @@ async fn holding_replies_makes_the_count_of_round_trips_exact() {
 }
 
 #[tokio::test]
-async fn frames_that_arrive_together_are_sent_on_together() {
+async fn frames_read_together_are_sent_together() {
     let (peer, _proxy, mut client) = trio().await;
     let mut all = BytesMut::new();
     for _ in 0..50 {
@@ -140,7 +140,7 @@ async fn what_is_no_frame_passes_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_cleared_log_starts_anew_and_old_marks_still_work() {
+async fn cleared_log_keeps_old_marks_valid() {
     let (_peer, proxy, mut client) = trio().await;
     let mark = proxy.mark();
     client.call(&exists("/a")).await.expect("a reply");
@@ -153,7 +153,7 @@ async fn a_cleared_log_starts_anew_and_old_marks_still_work() {
 }
 
 #[tokio::test]
-async fn a_frame_that_is_still_to_come_can_be_waited_for() {
+async fn future_frame_can_be_awaited() {
     let (_peer, proxy, mut client) = trio().await;
     let waiting = proxy.wait_for(|frame| frame.is_reply(OpCode::EXISTS));
     let request = exists("/late");
@@ -166,7 +166,7 @@ async fn a_frame_that_is_still_to_come_can_be_waited_for() {
 /// The frames of all connections pass through one log, in whatever order; each connection's own
 /// must stay whole and in order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_connections_at_once_keep_their_replies_apart() {
+async fn connections_keep_their_replies_apart() {
     const CLIENTS: u64 = 20;
     const REQUESTS: usize = 50;
     let peer = EchoPeer::start().await;

@@ -17,7 +17,7 @@ use crate::support::{RawClient, connect_request, create2, exists, within_limit};
 const QUIET: Duration = Duration::from_millis(100);
 
 #[tokio::test]
-async fn a_delayed_frame_arrives_late_and_what_follows_stays_behind_it() {
+async fn delayed_frame_holds_back_later_frames() {
     let (_peer, proxy, mut client) = trio().await;
     let delay = Duration::from_millis(120);
     let rule = proxy.on(Match::reply(OpCode::CREATE2)).delay(delay);
@@ -34,7 +34,7 @@ async fn a_delayed_frame_arrives_late_and_what_follows_stays_behind_it() {
 
 /// A delay for all frames is a longer line: ten requests at once take one delay, not ten.
 #[tokio::test]
-async fn delays_of_frames_that_follow_each_other_run_at_the_same_time() {
+async fn delays_of_consecutive_frames_overlap() {
     let (_peer, proxy, mut client) = trio().await;
     let delay = Duration::from_millis(200);
     let _rule = proxy.on(Match::going(Direction::ToServer)).delay(delay);
@@ -60,7 +60,7 @@ async fn a_dropped_request_never_arrives() {
 }
 
 #[tokio::test]
-async fn a_cut_ends_both_sides_in_order_and_the_frame_is_lost() {
+async fn cut_closes_both_sides_and_drops_frame() {
     let (peer, proxy, mut client) = trio().await;
     let rule = proxy.on(Match::request(OpCode::CREATE2)).cut();
     client.ask(&create2("/a")).await;
@@ -71,7 +71,7 @@ async fn a_cut_ends_both_sides_in_order_and_the_frame_is_lost() {
 }
 
 #[tokio::test]
-async fn a_reset_of_a_request_reaches_the_client_and_not_the_server() {
+async fn request_reset_reaches_only_the_client() {
     let (peer, proxy, mut client) = trio().await;
     let _rule = proxy.on(Match::request(OpCode::CREATE2)).reset();
     client.ask(&create2("/a")).await;
@@ -81,7 +81,7 @@ async fn a_reset_of_a_request_reaches_the_client_and_not_the_server() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_forwarded_before_the_reset_arrives_though_its_reply_does_not() {
+async fn reset_after_forwarding_drops_the_reply() {
     let (peer, proxy, mut client) = trio().await;
     let condition = Match::request(OpCode::CREATE2);
     let _rule = proxy.on(condition).after_forwarding().reset();
@@ -93,7 +93,7 @@ async fn a_request_that_is_forwarded_before_the_reset_arrives_though_its_reply_d
 }
 
 #[tokio::test]
-async fn a_reply_can_be_cut_off_in_the_middle_of_its_length_prefix() {
+async fn reply_can_be_cut_in_its_length_prefix() {
     let (_peer, proxy, mut client) = trio().await;
     let condition = Match::reply(OpCode::EXISTS);
     let _rule = proxy.on(condition).after_forwarding_bytes(3).cut();
@@ -103,7 +103,7 @@ async fn a_reply_can_be_cut_off_in_the_middle_of_its_length_prefix() {
 }
 
 #[tokio::test]
-async fn a_silence_by_rule_keeps_everything_back_until_the_proxy_resumes() {
+async fn silence_rule_lasts_until_resume() {
     let (peer, proxy, mut client) = trio().await;
     let rule = proxy.on(Match::request(OpCode::CREATE2)).silence();
     client.ask(&create2("/a")).await;
@@ -120,7 +120,7 @@ async fn a_silence_by_rule_keeps_everything_back_until_the_proxy_resumes() {
 }
 
 #[tokio::test]
-async fn a_silence_one_way_lets_the_other_way_through() {
+async fn one_way_silence_passes_the_other_way() {
     let (peer, proxy, mut client) = trio().await;
     let condition = Match::reply(OpCode::CREATE2);
     let _rule = proxy.on(condition).after_forwarding().silence_this_way();
@@ -131,7 +131,7 @@ async fn a_silence_one_way_lets_the_other_way_through() {
 }
 
 #[tokio::test]
-async fn a_held_frame_waits_for_its_release_and_the_rule_ends_with_it() {
+async fn held_frame_waits_for_release_of_the_rule() {
     let (_peer, proxy, mut client) = trio().await;
     let rule = proxy.on(Match::reply(OpCode::CREATE2)).hold();
     client.ask(&create2("/a")).await;
@@ -173,7 +173,7 @@ async fn a_reply_can_be_rewritten() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_frame_can_take_a_reply_s_place() {
+async fn forged_bytes_can_replace_a_reply() {
     let (_peer, proxy, mut client) = trio().await;
     let forged = [0, 0, 0, 16, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0];
     let rule = proxy.on(Match::reply(OpCode::CREATE2)).forge(forged.to_vec());
@@ -200,7 +200,7 @@ async fn the_nth_match_alone_fires() {
 }
 
 #[tokio::test]
-async fn conditions_on_path_connection_and_predicate_must_all_hold() {
+async fn all_conditions_of_a_match_must_hold() {
     let (_peer, proxy, mut first) = trio().await;
     let mut second = RawClient::connect(proxy.addr()).await;
     let condition = Match::request(OpCode::CREATE2)
@@ -218,7 +218,7 @@ async fn conditions_on_path_connection_and_predicate_must_all_hold() {
 }
 
 #[tokio::test]
-async fn of_two_rules_about_a_frame_the_older_one_counts() {
+async fn older_of_two_matching_rules_applies() {
     let (_peer, proxy, mut client) = trio().await;
     let older = proxy.on(Match::request(OpCode::EXISTS).once()).watch();
     let newer = proxy.on(Match::request(OpCode::EXISTS)).watch();
@@ -229,7 +229,7 @@ async fn of_two_rules_about_a_frame_the_older_one_counts() {
 }
 
 #[tokio::test]
-async fn notifications_are_told_from_replies() {
+async fn notifications_differ_from_replies() {
     let (_peer, proxy, mut client) = trio().await;
     let rule = proxy.on(Match::notification()).drop_frame();
     client.ask(&exists(EVENT_PATH)).await;

@@ -13,7 +13,7 @@ use crate::support::{LIMIT, RawClient, connect_request, exists, within_limit};
 const QUIET: Duration = Duration::from_millis(100);
 
 #[tokio::test]
-async fn a_silent_proxy_accepts_but_delivers_only_after_it_resumes() {
+async fn silent_proxy_accepts_and_delivers_later() {
     let (peer, proxy, mut old) = trio().await;
     proxy.silence();
     old.ask(&exists("/a")).await;
@@ -28,7 +28,7 @@ async fn a_silent_proxy_accepts_but_delivers_only_after_it_resumes() {
 }
 
 #[tokio::test]
-async fn silence_towards_the_client_still_delivers_its_requests() {
+async fn silence_to_client_still_passes_requests() {
     let (peer, proxy, mut client) = trio().await;
     proxy.silence_way(Direction::ToClient);
     client.ask(&exists("/a")).await;
@@ -37,7 +37,7 @@ async fn silence_towards_the_client_still_delivers_its_requests() {
 }
 
 #[tokio::test]
-async fn cutting_or_resetting_all_ends_every_open_connection_and_no_later_one() {
+async fn cut_or_reset_ends_only_open_connections() {
     let (_peer, proxy, mut first) = trio().await;
     let mut second = RawClient::connect(proxy.addr()).await;
     proxy.cut_all();
@@ -61,7 +61,7 @@ async fn a_silent_connection_can_be_reset() {
 }
 
 #[tokio::test]
-async fn a_closed_door_refuses_new_connections_and_keeps_old_ones() {
+async fn refusing_keeps_open_connections() {
     let (_peer, proxy, mut old) = trio().await;
     proxy.refuse_connections().await;
     let refused = RawClient::dial(proxy.addr()).await.expect_err("refused");
@@ -85,7 +85,7 @@ async fn a_new_target_is_for_new_connections() {
 }
 
 #[tokio::test]
-async fn a_client_of_an_unreachable_server_is_reset() {
+async fn client_of_unreachable_server_is_reset() {
     let peer = EchoPeer::start().await;
     let proxy = Proxy::start(peer.addr()).await.expect("a proxy");
     proxy.set_target(([127, 0, 0, 1], 1).into());
@@ -105,7 +105,7 @@ async fn the_end_of_either_side_is_passed_on() {
 }
 
 #[tokio::test]
-async fn a_reset_by_the_server_is_passed_on_and_ends_the_connection() {
+async fn server_reset_is_passed_on() {
     let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let proxy = Proxy::start(server.local_addr().expect("an address")).await.expect("a proxy");
     let mut client = RawClient::dial(proxy.addr()).await.expect("a connection");
@@ -129,7 +129,7 @@ async fn a_client_that_resets_ends_the_connection() {
 
 /// Connections of a dropped proxy end; they do not linger until the runtime does.
 #[tokio::test]
-async fn dropping_the_proxy_ends_its_connections_and_frees_its_port() {
+async fn drop_ends_connections_and_frees_the_port() {
     let (peer, proxy, mut client) = trio().await;
     let addr = proxy.addr();
     drop(proxy);

@@ -9,7 +9,7 @@ use zk_testkit::real::{Server, Wanted};
 use crate::support::{RawClient, create2, exists, within_limit};
 
 #[tokio::test]
-async fn a_create_whose_reply_is_lost_has_still_happened() {
+async fn create_with_lost_reply_was_applied() {
     let server = Server::start(Wanted::Any).await.expect("a server");
     let proxy = Proxy::start(server.addr()).await.expect("a proxy");
     let rule = proxy.on(Match::reply(OpCode::CREATE2).nth(2)).reset();
@@ -28,7 +28,7 @@ async fn a_create_whose_reply_is_lost_has_still_happened() {
 }
 
 #[tokio::test]
-async fn a_create_that_is_reset_before_it_is_forwarded_has_not_happened() {
+async fn create_reset_before_forwarding_is_lost() {
     let server = Server::start(Wanted::Any).await.expect("a server");
     let proxy = Proxy::start(server.addr()).await.expect("a proxy");
     let _rule = proxy.on(Match::request(OpCode::CREATE2).path("/node")).reset();
@@ -49,9 +49,9 @@ async fn four_letter_words_pass_the_proxy() {
     assert_eq!(word.read_to_end().await, b"imok");
 }
 
-/// A member that is killed and comes back is the same target; nobody can take its port meanwhile.
+/// A member that is killed and comes back is the same target; its port cannot be taken meanwhile.
 #[tokio::test]
-async fn a_proxy_outlives_the_restart_of_its_server() {
+async fn proxy_outlives_the_servers_restart() {
     let server = Server::start(Wanted::Any).await.expect("a server");
     let proxy = Proxy::start(server.addr()).await.expect("a proxy");
     let mut client = RawClient::connect(proxy.addr()).await;

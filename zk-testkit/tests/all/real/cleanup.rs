@@ -12,7 +12,7 @@ use zk_testkit::real::{Server, Wanted};
 
 use crate::support::within_limit;
 
-/// What a server leaves behind if nobody cleans up.
+/// What a server leaves behind without a cleanup.
 struct Traces {
     process: Pid,
     data: PathBuf,
@@ -49,7 +49,7 @@ impl Traces {
 }
 
 #[tokio::test]
-async fn dropping_a_server_removes_its_process_and_its_files() {
+async fn drop_removes_process_and_files() {
     let server = Server::start(Wanted::Any).await.expect("a server");
     let traces = Traces::of(&server);
     drop(server);
@@ -57,7 +57,7 @@ async fn dropping_a_server_removes_its_process_and_its_files() {
 }
 
 #[tokio::test]
-async fn dropping_a_paused_server_removes_its_process_and_its_files() {
+async fn drop_cleans_up_a_paused_server() {
     let server = Server::start(Wanted::Any).await.expect("a server");
     let traces = Traces::of(&server);
     server.pause().expect("a pause");
@@ -66,7 +66,7 @@ async fn dropping_a_paused_server_removes_its_process_and_its_files() {
 }
 
 #[tokio::test]
-async fn a_panic_removes_the_process_and_its_files() {
+async fn panic_removes_process_and_files() {
     let server = Server::start(Wanted::Any).await.expect("a server");
     let traces = Traces::of(&server);
     let panicked = catch_unwind(AssertUnwindSafe(move || {
@@ -79,7 +79,7 @@ async fn a_panic_removes_the_process_and_its_files() {
 
 /// A test process that is killed runs no destructors: the watchdog has to act.
 #[tokio::test]
-async fn killing_the_test_process_removes_the_server_and_its_files() {
+async fn killed_test_process_leaves_no_server() {
     let mut victim = Victim::start(&[]);
     let traces = victim.traces();
     victim.process.kill().expect("a kill");
@@ -90,7 +90,7 @@ async fn killing_the_test_process_removes_the_server_and_its_files() {
 }
 
 #[tokio::test]
-async fn killing_the_test_process_removes_a_whole_ensemble() {
+async fn killed_test_process_leaves_no_ensemble() {
     let mut victim = Victim::start(&["any", "3"]);
     let traces = victim.traces();
     assert_eq!(traces.len(), 3);

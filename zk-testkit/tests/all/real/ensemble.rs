@@ -8,7 +8,7 @@ use zk_testkit::real::{Ensemble, Mode, Server, Wanted};
 use crate::support::{RawClient, create2, exists, within_limit};
 
 #[tokio::test]
-async fn an_ensemble_survives_the_death_of_its_leader_and_takes_it_back() {
+async fn ensemble_survives_the_leaders_death() {
     let before = Instant::now();
     let ensemble = Ensemble::start(Wanted::Any).await.expect("an ensemble");
     let version = ensemble.version();
@@ -35,7 +35,7 @@ async fn an_ensemble_survives_the_death_of_its_leader_and_takes_it_back() {
 }
 
 #[tokio::test]
-async fn a_paused_leader_is_replaced_and_follows_when_it_goes_on() {
+async fn paused_leader_is_replaced_and_follows() {
     let ensemble = Ensemble::start(Wanted::Any).await.expect("an ensemble");
     let leader = ensemble.leader().await.expect("a leader");
     let before = Instant::now();
@@ -48,7 +48,7 @@ async fn a_paused_leader_is_replaced_and_follows_when_it_goes_on() {
 }
 
 #[tokio::test]
-async fn a_minority_does_not_serve_and_a_restarted_quorum_does() {
+async fn minority_does_not_serve_and_quorum_does() {
     let ensemble = Ensemble::start(Wanted::Any).await.expect("an ensemble");
     ensemble.kill(0).await.expect("a kill");
     ensemble.stop(1).await.expect("a stop");
@@ -67,7 +67,7 @@ async fn mode_becomes(server: &Server, wanted: Option<Mode>) {
 }
 
 #[tokio::test]
-async fn connection_strings_name_the_members_in_order() {
+async fn connection_strings_list_members_in_order() {
     let ensemble = Ensemble::start(Wanted::Any).await.expect("an ensemble");
     let addr = |index: usize| ensemble.member(index).addr();
     let all = format!("{},{},{}", addr(0), addr(1), addr(2));
@@ -78,7 +78,7 @@ async fn connection_strings_name_the_members_in_order() {
 
 /// Cut off from its quorum, a member that may do so still answers reads.
 #[tokio::test]
-async fn a_member_in_read_only_mode_serves_without_a_quorum() {
+async fn read_only_member_serves_without_quorum() {
     let ensemble = Ensemble::builder().read_only_mode(true).start().await;
     let ensemble = ensemble.expect("an ensemble");
     ensemble.kill(0).await.expect("a kill");

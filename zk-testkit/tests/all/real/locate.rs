@@ -6,7 +6,7 @@ use std::thread;
 use zk_testkit::real::{Error, Install, Locator, Release, Server, Source};
 
 #[test]
-fn a_failure_lists_every_place_and_what_to_install() {
+fn failure_lists_locations_and_packages() {
     let empty = tempfile::tempdir().expect("a directory");
     let locator = Locator::from_env()
         .cache_dir(empty.path())
@@ -25,7 +25,7 @@ fn a_failure_lists_every_place_and_what_to_install() {
 }
 
 #[test]
-fn a_home_of_another_line_is_passed_over_but_a_home_without_server_is_an_error() {
+fn home_of_another_release_line_is_skipped() {
     let home = tempfile::tempdir().expect("a directory");
     let error =
         Locator::from_env().homes([home.path()]).locate(Release::V3_9).expect_err("an empty home");
@@ -42,7 +42,7 @@ fn a_home_of_another_line_is_passed_over_but_a_home_without_server_is_an_error()
 
 /// The lock makes the second wait; what the first fetched is then there for both.
 #[test]
-fn two_that_fetch_at_the_same_time_do_not_trip_over_each_other() {
+fn concurrent_downloads_do_not_conflict() {
     let cache = tempfile::tempdir().expect("a directory");
     let locate = || {
         let no_home = Vec::<PathBuf>::new();
@@ -59,7 +59,7 @@ fn two_that_fetch_at_the_same_time_do_not_trip_over_each_other() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_found_is_a_typed_error() {
+async fn missing_server_is_a_typed_error() {
     let empty = tempfile::tempdir().expect("a directory");
     let locator = Locator::from_env().homes([empty.path()]);
     let outcome = Server::builder().locator(locator).start().await;

@@ -9,7 +9,7 @@ use crate::support::{RawClient, create2, exists};
 
 /// Prints what was found, so that a log of the tests tells what they ran against.
 #[tokio::test]
-async fn every_release_line_starts_and_tells_its_version() {
+async fn every_release_starts_and_reports_version() {
     for line in Release::ALL {
         let before = Instant::now();
         let server = Server::start(line).await.expect("a server");
@@ -25,7 +25,7 @@ async fn every_release_line_starts_and_tells_its_version() {
 }
 
 #[tokio::test]
-async fn a_killed_server_refuses_connections_and_comes_back_with_port_and_data() {
+async fn killed_server_returns_with_port_and_data() {
     let server = Server::start(Wanted::Any).await.expect("a server");
     let (addr, process) = (server.addr(), server.process_id());
     let mut client = RawClient::connect(addr).await;
@@ -55,7 +55,7 @@ async fn a_stopped_server_has_ended_in_order() {
 }
 
 #[tokio::test]
-async fn a_paused_server_answers_only_when_it_goes_on() {
+async fn paused_server_answers_after_resuming() {
     let server = Server::start(Wanted::Any).await.expect("a server");
     let mut client = RawClient::connect(server.addr()).await;
     server.pause().expect("a pause");
@@ -70,7 +70,7 @@ async fn a_paused_server_answers_only_when_it_goes_on() {
 }
 
 #[tokio::test]
-async fn a_paused_server_can_be_killed_stopped_and_restarted() {
+async fn paused_server_can_stop_or_restart() {
     let server = Server::start(Wanted::Any).await.expect("a server");
     server.pause().expect("a pause");
     server.stop().await.expect("a stop");
@@ -81,7 +81,7 @@ async fn a_paused_server_can_be_killed_stopped_and_restarted() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_down_can_be_neither_paused_nor_resumed() {
+async fn stopped_server_cannot_pause_or_resume() {
     let server = Server::start(Wanted::Any).await.expect("a server");
     server.kill().await.expect("a kill");
     assert!(matches!(server.pause(), Err(Error::NotRunning)));
@@ -120,7 +120,7 @@ async fn a_server_that_cannot_start_is_quoted() {
 }
 
 #[tokio::test]
-async fn a_taken_port_is_an_error_if_it_was_asked_for() {
+async fn requested_port_in_use_is_an_error() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("an address").port();
     let outcome = Server::builder().port(port).start().await;

@@ -52,9 +52,9 @@ fn frames(ensemble: &mut Ensemble) -> BTreeMap<Conn, usize> {
     sent.into_iter().map(|(conn, bytes)| (conn, count(bytes))).collect()
 }
 
-/// However much has piled up, and whoever's write lets whoever else go on: the stack must not grow with it.
+/// However much has piled up, and whichever write lets another client go on: the stack must not grow with it.
 #[test]
-fn long_queues_of_several_clients_are_served_on_a_small_stack() {
+fn long_queues_are_served_on_a_small_stack() {
     const WRITES: usize = 5_000;
     let served = || {
         let mut ensemble = ensemble();

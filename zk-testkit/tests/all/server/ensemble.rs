@@ -42,7 +42,7 @@ async fn what_one_member_commits_all_show() {
 }
 
 #[tokio::test]
-async fn a_member_that_lags_shows_the_past_until_it_is_asked_to_sync() {
+async fn lagging_member_shows_the_past_until_sync() {
     let server = ensemble().await;
     let behind = a_follower(&server);
     let (writer, reader) =
@@ -55,7 +55,7 @@ async fn a_member_that_lags_shows_the_past_until_it_is_asked_to_sync() {
 }
 
 #[tokio::test]
-async fn a_writer_reads_its_own_writes_even_where_they_come_late() {
+async fn writer_reads_its_own_writes_despite_lag() {
     let server = ensemble().await;
     let behind = a_follower(&server);
     let zk = client_of(&server, behind).await;
@@ -87,7 +87,7 @@ async fn sessions_and_nodes_outlive_their_leader() {
 }
 
 #[tokio::test]
-async fn a_minority_serves_nobody() {
+async fn minority_serves_no_clients() {
     let server = ensemble().await;
     let zk = client_of(&server, Member(0)).await;
     let mut session = zk.session();

@@ -8,7 +8,7 @@ use zk_testkit::{TestServer, proxy::Match};
 use super::{client, ephemeral, short_lived};
 
 #[tokio::test]
-async fn an_expired_session_takes_its_nodes_along_and_its_client_is_told() {
+async fn expiry_deletes_nodes_and_ends_session() {
     let server = TestServer::start().await.unwrap();
     let (zk, other) = (client(&server).await, client(&server).await);
     ephemeral(&zk, "/e").await;
@@ -36,7 +36,7 @@ async fn a_session_outlives_its_connections() {
 }
 
 #[tokio::test]
-async fn a_client_that_falls_silent_loses_its_session_by_the_clock() {
+async fn silent_client_loses_its_session() {
     let server = TestServer::start().await.unwrap();
     let zk = short_lived(&server).await;
     ephemeral(&zk, "/e").await;
@@ -51,7 +51,7 @@ async fn a_client_that_falls_silent_loses_its_session_by_the_clock() {
 }
 
 #[tokio::test]
-async fn a_paused_server_answers_nothing_and_goes_on_where_it_was() {
+async fn paused_server_resumes_where_it_stopped() {
     let server = TestServer::start().await.unwrap();
     let zk = client(&server).await;
     server.pause();

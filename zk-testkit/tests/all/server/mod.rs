@@ -28,7 +28,7 @@ async fn ephemeral(zk: &Client, path: &str) {
 
 /// The port of a server that has gone may be another's a moment later, while clients still dial it.
 #[tokio::test]
-async fn a_session_with_one_server_is_none_with_another() {
+async fn session_is_unknown_to_another_server() {
     let servers = [TestServer::start().await.unwrap(), TestServer::start().await.unwrap()];
     let one = client(&servers[0]).await;
     let other = client(&servers[1]).await;

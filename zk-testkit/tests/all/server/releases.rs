@@ -17,7 +17,7 @@ async fn release(release: Release) -> TestServer {
 }
 
 #[tokio::test]
-async fn servers_before_3_5_refuse_to_create_with_metadata_and_hang_up() {
+async fn create2_before_3_5_closes_the_connection() {
     let server = release(Release::V3_4).await;
     let zk = client(&server).await;
     // The client asks in another way then, over the next connection, and from now on.
@@ -39,7 +39,7 @@ async fn a_time_to_live_must_be_switched_on() {
 }
 
 #[tokio::test]
-async fn servers_before_3_5_know_nothing_newer_by_its_flags_or_in_a_multi() {
+async fn before_3_5_new_flags_and_ops_are_unknown() {
     let server = release(Release::V3_4).await;
     let mut client = RawClient::connect(server.proxy().addr()).await;
     let node = |flags| CreateRequest {

@@ -7,7 +7,7 @@ use std::{fmt, future::ready};
 use bytes::Bytes;
 use md5::{Digest as _, Md5};
 use zeroize::Zeroizing;
-use zk_proto::{Secret, session::SaslSaid};
+use zk_proto::{Secret, session::SaslInput};
 
 use self::challenge::Challenge;
 use super::{SaslExchange, SaslMechanism, SaslStep, malformed};
@@ -79,22 +79,22 @@ enum Stage {
 }
 
 impl SaslExchange for Exchange {
-    fn step(&mut self, said: SaslSaid) -> BoxFuture<'_, SaslStep> {
+    fn step(&mut self, said: SaslInput) -> BoxFuture<'_, SaslStep> {
         let step = self.next(said).unwrap_or_else(SaslStep::Failed);
         Box::pin(ready(step))
     }
 }
 
 impl Exchange {
-    fn next(&mut self, said: SaslSaid) -> Result<SaslStep, SaslFault> {
+    fn next(&mut self, said: SaslInput) -> Result<SaslStep, SaslFault> {
         let answer = match said {
-            SaslSaid::Nothing => {
+            SaslInput::Nothing => {
                 self.stage = Stage::Opened;
                 return Ok(SaslStep::Say(Secret(Bytes::new())));
             }
             // No reply of this mechanism is empty.
-            SaslSaid::Answer(Secret(None)) => return Err(SaslFault::Unavailable),
-            SaslSaid::Answer(Secret(Some(answer))) => answer,
+            SaslInput::Answer(Secret(None)) => return Err(SaslFault::Unavailable),
+            SaslInput::Answer(Secret(Some(answer))) => answer,
         };
         match &self.stage {
             Stage::Start => Err(malformed("an answer to nothing")),
@@ -202,8 +202,8 @@ mod tests {
         Exchange { user: DigestMd5::new("bob", "secret"), stage: Stage::Opened }
     }
 
-    fn answer(text: &'static str) -> SaslSaid {
-        SaslSaid::Answer(Secret(Some(Bytes::from_static(text.as_bytes()))))
+    fn answer(text: &'static str) -> SaslInput {
+        SaslInput::Answer(Secret(Some(Bytes::from_static(text.as_bytes()))))
     }
 
     /// Recorded between the Java client and a server.
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_know_the_password_is_not_believed() {
+    fn server_without_the_password_is_rejected() {
         for proof in ["rspauth=00000000000000000000000000000000", "rspauth=", "thanks", ""] {
             let mut exchange = exchange();
             let said = exchange.next(answer("nonce=\"n\",algorithm=md5-sess"));
@@ -228,8 +228,8 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_the_mechanism_is_told_from_one_that_is_satisfied() {
-        let nothing = SaslSaid::Answer(Secret(None));
+    fn missing_mechanism_differs_from_success() {
+        let nothing = SaslInput::Answer(Secret(None));
         assert_eq!(exchange().next(nothing.clone()), Err(SaslFault::Unavailable));
         let mut exchange = exchange();
         exchange.next(answer("nonce=\"n\",algorithm=md5-sess")).unwrap();

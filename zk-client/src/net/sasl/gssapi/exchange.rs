@@ -10,7 +10,7 @@ use libgssapi::{
     name::Name,
     oid::{GSS_MECH_KRB5, GSS_NT_KRB5_PRINCIPAL, OidSet},
 };
-use zk_proto::{Secret, session::SaslSaid};
+use zk_proto::{Secret, session::SaslInput};
 
 use super::{
     fault::{no_ticket, unproved},
@@ -56,10 +56,10 @@ impl Exchange {
         Self { client, server, turns, stage: Stage::Start }
     }
 
-    async fn next(&mut self, said: SaslSaid) -> Result<SaslStep, SaslFault> {
+    async fn next(&mut self, said: SaslInput) -> Result<SaslStep, SaslFault> {
         let answer = match said {
-            SaslSaid::Nothing => None,
-            SaslSaid::Answer(Secret(answer)) => answer,
+            SaslInput::Nothing => None,
+            SaslInput::Answer(Secret(answer)) => answer,
         };
         let (step, stage) = match (mem::replace(&mut self.stage, Stage::Over), answer) {
             (Stage::Start, _) => {
@@ -79,7 +79,7 @@ impl Exchange {
 }
 
 impl SaslExchange for Exchange {
-    fn step(&mut self, said: SaslSaid) -> BoxFuture<'_, SaslStep> {
+    fn step(&mut self, said: SaslInput) -> BoxFuture<'_, SaslStep> {
         Box::pin(async move { self.next(said).await.unwrap_or_else(SaslStep::Failed) })
     }
 }

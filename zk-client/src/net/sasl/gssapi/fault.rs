@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_that_expires_in_the_middle_says_nothing_about_the_server() {
+    fn ticket_expiry_is_not_a_server_fault() {
         for major in [MajorFlags::GSS_S_CONTEXT_EXPIRED, MajorFlags::GSS_S_CREDENTIALS_EXPIRED] {
             assert_eq!(unproved(error(major, 0)), SaslFault::Ticket(TicketFault::Expired));
         }
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_not_taken_for_those_whose_bits_they_have() {
+    fn error_codes_are_compared_as_a_whole() {
         let major = MajorFlags::GSS_S_UNAUTHORIZED;
         assert!(major.contains(MajorFlags::GSS_S_CREDENTIALS_EXPIRED | MajorFlags::GSS_S_NO_CRED));
         let fault = no_ticket(error(major, 0));

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_are_called_as_in_the_connection_string() {
+    fn principal_uses_the_configured_host() {
         for (address, expected) in [
             ("zk1.example:2181", "zookeeper/zk1.example@"),
             ("ZK1.Example.:2181", "zookeeper/zk1.example@"),

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_is_done_one_at_a_time_for_each_server() {
+    async fn work_for_one_server_is_serialized() {
         let turns = Turns::default();
         let (go, wait) = mpsc::channel::<()>();
         let mut cx = Context::from_waker(Waker::noop());
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_told_and_gives_the_turn_back() {
+    async fn panic_is_reported_and_frees_the_turn() {
         let turns = Turns::default();
         let panicked = turns.work("a", || -> u32 { panic!("on purpose") }).await;
         assert!(matches!(panicked, Err(SaslFault::Local(_))), "{panicked:?}");

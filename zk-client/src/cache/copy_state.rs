@@ -1,0 +1,83 @@
+//! A copy and its published state.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use tokio::sync::watch;
+
+use super::{contents::Contents, node::CacheState, scope::Scope};
+use crate::{
+    carry::{published::SessionState, session::Session},
+    error::{ReadError, SessionEnd},
+    watch::WatchEnd,
+};
+
+/// The state of a copy, shared by the parts that keep it in step.
+pub(super) struct CopyState {
+    pub(super) contents: Arc<Contents>,
+    pub(super) root: Arc<str>,
+    pub(super) scope: Scope,
+    pub(super) with_data: bool,
+    pub(super) state: Arc<watch::Sender<CacheState>>,
+    /// The epoch of the connection on which all watches are known to be armed.
+    pub(super) connection: AtomicU64,
+}
+
+/// A number that no connection has.
+pub(super) const NO_CONNECTION: u64 = 0;
+
+/// Why to stop following one client.
+pub(super) enum Stop {
+    /// Its session is over.
+    Session(SessionEnd),
+    /// There is another client.
+    Moved,
+    /// The last handle of the cache has been dropped.
+    Dropped,
+}
+
+impl From<WatchEnd> for Stop {
+    fn from(end: WatchEnd) -> Self {
+        match end {
+            WatchEnd::Session(end) => Self::Session(end),
+            WatchEnd::Unsupported | WatchEnd::Removed => Self::Moved,
+        }
+    }
+}
+
+impl CopyState {
+    pub(super) fn stands_on(&self, connection: u64) {
+        self.connection.store(connection, Ordering::Relaxed);
+    }
+
+    /// Whether the current connection is one on which all watches are armed.
+    pub(super) fn is_standing(&self, session: &Session) -> bool {
+        let connected = matches!(session.state(), SessionState::Connected { .. });
+        connected && session.epoch() == self.connection.load(Ordering::Relaxed)
+    }
+
+    /// Everything has been read, except what the server refuses.
+    pub(super) fn is_up_to_date(&self, refused: Option<&ReadError>) {
+        self.show(
+            refused.map_or(CacheState::Following, |error| CacheState::Refused(error.clone())),
+        );
+    }
+
+    /// Something is known to be missing.
+    pub(super) fn is_behind(&self) {
+        // A copy that has not been loaded cannot be behind.
+        if *self.state.borrow() != CacheState::Loading {
+            self.show(CacheState::Behind);
+        }
+    }
+
+    pub(super) fn show(&self, state: CacheState) {
+        self.state.send_if_modified(|now| {
+            let changes = *now != state;
+            *now = state;
+            changes
+        });
+    }
+}

@@ -1,0 +1,68 @@
+//! Operations that the session's servers turned out not to support.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use zk_proto::{ErrorCode, OpCode, SessionId, Stat, Zxid};
+
+/// Learned from the first refusal of each operation. There is no other way: the protocol has no version, and a server
+/// that does not know an operation refuses it and drops the connection.
+#[derive(Debug, Default)]
+pub(crate) struct Capabilities {
+    without_create2: AtomicBool,
+    with_create2: AtomicBool,
+    without_containers: AtomicBool,
+    without_add_watch: AtomicBool,
+}
+
+impl Capabilities {
+    /// Whether the reply to such a request shows what the server supports.
+    pub(crate) const fn is_told_by(op: OpCode) -> bool {
+        matches!(op, OpCode::CREATE2 | OpCode::CREATE_CONTAINER | OpCode::MULTI | OpCode::ADD_WATCH)
+    }
+
+    /// Whether creates must do without metadata in the reply (servers before 3.5).
+    pub(crate) fn lacks_create2(&self) -> bool {
+        self.without_create2.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn learn_no_create2(&self) {
+        self.without_create2.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a server has shown that it answers creates with metadata.
+    pub(crate) fn has_create2(&self) -> bool {
+        self.with_create2.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn learn_create2(&self) {
+        self.with_create2.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether there are no containers (servers before 3.5.1).
+    pub(crate) fn lacks_containers(&self) -> bool {
+        self.without_containers.load(Ordering::Relaxed) || self.lacks_create2()
+    }
+
+    pub(crate) fn learn_no_containers(&self) {
+        self.without_containers.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether there are no persistent watches (servers before 3.6).
+    pub(crate) fn lacks_add_watch(&self) -> bool {
+        self.without_add_watch.load(Ordering::Relaxed)
+    }
+
+    /// Records a server's reply to a request for a persistent watch.
+    pub(crate) fn note_add_watch(&self, code: ErrorCode) {
+        if code == ErrorCode::UNIMPLEMENTED {
+            self.without_add_watch.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The part of a new node's metadata that is certain without the server's reply: the zxid of the reply to a create is
+/// that of the create.
+pub(crate) fn stat_at_birth(czxid: Zxid, ephemeral_owner: SessionId, data_len: usize) -> Stat {
+    let data_length = i32::try_from(data_len).unwrap_or(i32::MAX);
+    Stat { czxid, mzxid: czxid, pzxid: czxid, ephemeral_owner, data_length, ..Stat::default() }
+}

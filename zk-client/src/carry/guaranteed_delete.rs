@@ -1,0 +1,166 @@
+//! Deletes that the session carries out whether or not a caller waits for them.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use tokio::sync::oneshot;
+use zk_proto::{
+    ErrorCode, OpCode, Str, Zxid,
+    frame::RequestFrame,
+    jute::decode_prefix,
+    request::{DeleteRequest, ExistsRequest, ExistsResponse, SyncRequest},
+    session::{Cause as Lost, OnLoss, Outcome, Outgoing, Patience},
+};
+
+use crate::{
+    carry::{unconfirmed::Unconfirmed, version::ANY_VERSION},
+    error::{CallError as _, WriteError},
+    watch::Listener,
+};
+
+/// Initial pause before a refused delete is retried, if nothing has happened that could change the result, and the
+/// maximum it grows to.
+const REFUSED_PAUSE: Duration = Duration::from_secs(1);
+const REFUSED_PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// A node to delete, whose owner has been dropped or is waiting.
+///
+/// The sweep ends with the session, as the (ephemeral) node does; it never moves to another session.
+#[derive(Debug)]
+pub(crate) struct GuaranteedDelete {
+    /// Absolute.
+    path: Arc<str>,
+    done: Option<oneshot::Sender<Result<(), WriteError>>>,
+    aim: DeleteTarget,
+    /// The last pause after a refusal.
+    pause: Duration,
+}
+
+/// Which node to delete.
+#[derive(Clone, Copy, Debug)]
+enum DeleteTarget {
+    /// Any node of this name, which no other client will ever use: so the delete may be repeated until it is answered.
+    Name,
+    /// The node created in this transaction. Other clients use the name too, so the session reads the node before each
+    /// delete.
+    Node(Zxid),
+    /// The node exists, with this version of its data.
+    Seen(Zxid, i32),
+    /// As `Node`, but an earlier delete may still be on its way: until it has arrived, a read is not conclusive.
+    Doubted(Zxid),
+}
+
+/// The result of one request of a sweep.
+pub(crate) enum DeleteStep {
+    /// The node is gone, or the session is, and the node with it. The caller, if any, has been notified.
+    Concluded(Arc<str>),
+    /// Submit again now.
+    Now(GuaranteedDelete),
+    /// Submit again after a pause.
+    Later(GuaranteedDelete),
+    /// Refused: submit again after this pause, or when permissions may have changed.
+    Refused(GuaranteedDelete, Duration),
+}
+
+impl GuaranteedDelete {
+    pub(crate) const fn new(
+        path: Arc<str>,
+        done: Option<oneshot::Sender<Result<(), WriteError>>>,
+    ) -> Self {
+        Self { path, done, aim: DeleteTarget::Name, pause: Duration::ZERO }
+    }
+
+    /// Restricts the sweep to the node created in this transaction.
+    pub(crate) fn only(mut self, czxid: Zxid) -> Self {
+        self.aim = DeleteTarget::Node(czxid);
+        self
+    }
+
+    pub(crate) fn request(self) -> Outgoing<Self, Listener> {
+        let path = Str::from(&*self.path);
+        let frame = match self.aim {
+            DeleteTarget::Name => delete(path, ANY_VERSION),
+            DeleteTarget::Node(_) => RequestFrame::of(&ExistsRequest { path, watch: false }),
+            DeleteTarget::Seen(_, version) => delete(path, version),
+            DeleteTarget::Doubted(_) => RequestFrame::of(&SyncRequest { path }),
+        };
+        let (on_loss, patience) = match self.aim {
+            // Not without another read.
+            DeleteTarget::Seen(..) => (OnLoss::Report, Patience::Connections),
+            DeleteTarget::Name | DeleteTarget::Node(_) | DeleteTarget::Doubted(_) => {
+                (OnLoss::Resend, Patience::Throttling)
+            }
+        };
+        Outgoing { frame, token: self, watch: None, patience, on_loss }
+    }
+
+    /// Processes an outcome. A waiting caller is notified of a refusal; the sweep then continues.
+    pub(crate) fn heard(mut self, outcome: Outcome, unconfirmed: &Unconfirmed) -> DeleteStep {
+        let aim = self.aim;
+        if let DeleteTarget::Seen(czxid, _) | DeleteTarget::Doubted(czxid) = aim {
+            self.aim = DeleteTarget::Node(czxid);
+        }
+        let result = match outcome {
+            Outcome::Answered(answer) => match (aim, answer.code) {
+                (_, ErrorCode::THROTTLED_OP | ErrorCode::NOT_READ_ONLY) => {
+                    if matches!(aim, DeleteTarget::Doubted(_)) {
+                        self.aim = aim;
+                    }
+                    return DeleteStep::Later(self);
+                }
+                (DeleteTarget::Doubted(_), ErrorCode::OK) => return DeleteStep::Now(self),
+                (_, ErrorCode::NO_NODE) => Ok(()),
+                (DeleteTarget::Node(czxid), ErrorCode::OK) => match decode_prefix(&answer.body) {
+                    Ok(ExistsResponse { stat }) if stat.czxid == czxid => {
+                        self.aim = DeleteTarget::Seen(czxid, stat.version);
+                        return DeleteStep::Now(self);
+                    }
+                    // Another client's node.
+                    Ok(_) => Ok(()),
+                    Err(_) => return DeleteStep::Later(self),
+                },
+                (_, ErrorCode::OK) => Ok(()),
+                // Another client has written the node, or has replaced it.
+                (DeleteTarget::Seen(..), ErrorCode::BAD_VERSION) => return DeleteStep::Now(self),
+                (_, code) => {
+                    unconfirmed.refused(&self.path, code);
+                    return self.refused(code);
+                }
+            },
+            Outcome::NotSent(cause) => Err(WriteError::not_sent(cause.into())),
+            Outcome::Unknown(cause @ Lost::SessionOver(_)) => {
+                Err(WriteError::unknown(OpCode::DELETE, cause.into()))
+            }
+            Outcome::Unknown(_) => {
+                if let DeleteTarget::Seen(czxid, _) | DeleteTarget::Doubted(czxid) = aim {
+                    self.aim = DeleteTarget::Doubted(czxid);
+                }
+                // The reply was lost or unreadable. The next one may not be.
+                return DeleteStep::Later(self);
+            }
+        };
+        // The caller may have gone.
+        let _ = self.done.map(|done| done.send(result));
+        DeleteStep::Concluded(self.path)
+    }
+
+    fn refused(mut self, code: ErrorCode) -> DeleteStep {
+        if self.pause.is_zero() {
+            tracing::warn!(path = &*self.path, %code, "cannot delete own node");
+        }
+        let error = WriteError::answered(OpCode::DELETE, code);
+        // The caller may have gone.
+        let _ = self.done.take().map(|done| done.send(Err(error)));
+        self.pause = (2 * self.pause).clamp(REFUSED_PAUSE, REFUSED_PAUSE_MAX);
+        let pause = self.pause;
+        DeleteStep::Refused(self, pause)
+    }
+}
+
+fn delete(path: Str<'_>, version: i32) -> RequestFrame {
+    RequestFrame::of(&DeleteRequest { path, version })
+}
+
+/// Carries out sweeps, and keeps the session alive for them.
+pub(crate) trait DeleteSink: fmt::Debug + Send + Sync {
+    fn sweep(&self, sweep: GuaranteedDelete);
+}

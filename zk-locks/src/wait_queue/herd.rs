@@ -1,0 +1,37 @@
+//! Waiting by watching the whole queue: simple, but every change wakes every waiter.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+use zk_client::{ReadError, Rejection};
+
+use super::{Position, WaitQueue, wait::jitter};
+use crate::error::AcquireError;
+
+impl WaitQueue {
+    /// Waits until no contender that we have to wait for is ahead. Can be dropped and called again.
+    pub(super) async fn wait_in_herd(&self, position: &mut Position) -> Result<(), AcquireError> {
+        if position.ahead() == Some(0) {
+            return Ok(());
+        }
+        loop {
+            let epoch = self.client.session().epoch();
+            let (names, changed) = match self.client.children(&self.path).watch().await {
+                Ok(((names, _), changed)) => (names, changed),
+                Err(ReadError::Rejected(Rejection::NoNode)) => {
+                    return Err(AcquireError::NodeDeleted);
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let listing = self.listing(names, position, epoch)?.ok_or(AcquireError::NodeDeleted)?;
+            if position.listing.insert(listing).ahead() == 0 {
+                return Ok(());
+            }
+            let pause =
+                self.settings.recheck.map_or(Duration::MAX, |pause| jitter(&position.node, pause));
+            if let Ok(event) = timeout(pause, changed).await {
+                event.map_err(AcquireError::SessionEnded)?;
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Getting a place in a queue.
+
+use std::borrow::Cow;
+
+use zk_client::{Cause, Client, Create, CreateMode, ReadError, Rejection, path::join};
+
+use super::{IN_PLACE, Position, Settings, WaitQueue};
+use crate::{
+    entry::Kind,
+    error::AcquireError,
+    layout::{ForeignNodes, Role},
+};
+
+impl WaitQueue {
+    /// Whether the queue has a contender that a newcomer would have to wait for: one read, no write.
+    pub(crate) async fn is_busy(&self, role: Role) -> Result<bool, AcquireError> {
+        let relevant = |kind| role != Role::Read || kind != Kind::Read;
+        match self.client.children(&self.path).packed().await {
+            Ok((names, _)) => Ok(names
+                .iter()
+                .filter_map(|name| self.settings.filter.read(name).ok())
+                .any(|entry| relevant(entry.kind))),
+            Err(ReadError::Rejected(Rejection::NoNode)) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Joins the queue: creates our node and lists the queue behind it, in one round trip.
+    ///
+    /// The listing is carried out after the create, on the same connection, so it shows our node and, since numbers
+    /// follow the order of creation, every live node with a smaller one.
+    pub(crate) async fn join(
+        &self,
+        role: Role,
+        besides: Option<&str>,
+    ) -> Result<Position, AcquireError> {
+        self.join_with(role, besides, self.settings.description.as_bytes()).await
+    }
+
+    /// As `join`, with the node's own data.
+    pub(crate) async fn join_with(
+        &self,
+        role: Role,
+        besides: Option<&str>,
+        data: &[u8],
+    ) -> Result<Position, AcquireError> {
+        let (position, ()) = self.join_and(role, besides, data, |_| ()).await?;
+        Ok(position)
+    }
+
+    /// As `join_with`, with more requests submitted `behind` the listing, in the same round trip. Their answers are
+    /// meaningful only if the place has a listing.
+    pub(crate) async fn join_and<T>(
+        &self,
+        role: Role,
+        besides: Option<&str>,
+        data: &[u8],
+        behind: impl Fn(&Client) -> T,
+    ) -> Result<(Position, T), AcquireError> {
+        if self.settings.filter.foreign_nodes == ForeignNodes::Refuse {
+            self.refuse_foreign_nodes().await?;
+        }
+        let mut may_rotate = true;
+        loop {
+            let epoch = self.client.session().epoch();
+            let (path, data) = self.node(role, data)?;
+            let create = self.waiting(self.create(&self.client, &path, &data));
+            let listed = |cork: &Client| {
+                let children = cork.with(IN_PLACE).children(&self.path).packed().submit();
+                (children, behind(cork))
+            };
+            let created = create.followed_by(listed).await;
+            let (node, (children, behind)) = created.map_err(|error| self.refused(error))?;
+            let node = node.owned.ok_or(AcquireError::NodeDeleted)?;
+            if may_rotate && self.is_near_overflow(&node) {
+                self.rotate(node).await?;
+                // A path that is worn from the beginning stays so.
+                may_rotate = false;
+                continue;
+            }
+            let mut position = Position::new(node, besides.map(str::to_owned), &self.settings)?;
+            match children.await {
+                // A listing repeated over a new connection may be older than the node, as may one whose create was
+                // repeated.
+                Ok((names, _)) => {
+                    position.listing = self.listing(names.iter(), &position, epoch)?;
+                    position.span.ahead = position.ahead();
+                }
+                // The next listing would fail too, at the price of another connection.
+                Err(error @ ReadError::Unavailable(Cause::ReplyTooLarge { .. })) => {
+                    return Err(error.into());
+                }
+                Err(_) => {}
+            }
+            return Ok((self.unless_full(position)?, behind));
+        }
+    }
+
+    /// The path of a new node, up to its number, and its data: one of them contains a unique id.
+    pub(super) fn node<'a>(
+        &self,
+        role: Role,
+        data: &'a [u8],
+    ) -> Result<(String, Cow<'a, [u8]>), AcquireError> {
+        let path = self.node_path(role)?;
+        if self.settings.filter.has_ids() {
+            return Ok((path, Cow::Borrowed(data)));
+        }
+        let id = self.client.unique_id()?;
+        Ok((path, Cow::Owned([id.as_bytes(), b" ", data].concat())))
+    }
+
+    /// The create of such a node, which can be found again by its id.
+    pub(super) fn waiting<'a>(&self, create: Create<'a>) -> Create<'a> {
+        let create = create.mode(CreateMode::EphemeralSequential);
+        match self.settings.filter.has_ids() {
+            true => create.protected_by_its_name(),
+            false => create.protected_by_its_data(),
+        }
+    }
+
+    /// The path of a new node, up to its number. Unique, if it has an id.
+    pub(crate) fn node_path(&self, role: Role) -> Result<String, AcquireError> {
+        self.check_path()?;
+        self.settings.filter.check()?;
+        let id = self.client.unique_id()?;
+        let Settings { layout, .. } = self.settings;
+        let name = self.node_name(role, &id).ok_or(AcquireError::NoSuchName { layout })?;
+        Ok(join(&self.path, &name))
+    }
+
+    /// Gives the place up if too many contenders are ahead.
+    pub(super) fn unless_full(&self, position: Position) -> Result<Position, AcquireError> {
+        match (position.ahead(), self.settings.max_waiters) {
+            // The first of them is the holder.
+            (Some(ahead), Some(most)) if ahead > most => Err(AcquireError::QueueFull { ahead }),
+            _ => Ok(position),
+        }
+    }
+
+    pub(super) async fn refuse_foreign_nodes(&self) -> Result<(), AcquireError> {
+        let (names, _) = match self.client.children(&self.path).await {
+            Err(ReadError::Rejected(Rejection::NoNode)) => return Ok(()),
+            children => children?,
+        };
+        let filter = &self.settings.filter;
+        let stranger = names
+            .into_iter()
+            .find_map(|name| filter.read(name).err().filter(|name| filter.is_foreign(name)));
+        stranger.map_or(Ok(()), |name| Err(AcquireError::Stranger { name }))
+    }
+}

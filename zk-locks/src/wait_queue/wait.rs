@@ -1,0 +1,206 @@
+//! Waiting in a queue until no contender is ahead.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use zk_client::{OwnedNode, ReadError, Rejection, path::join};
+
+use super::{
+    Listing, Position, WaitQueue,
+    listing::SIGHT,
+    position::{Arming, Wake, Watched},
+};
+use crate::{contender::REVOKE, error::AcquireError, together};
+
+impl WaitQueue {
+    /// Waits until the lock is granted. Can be dropped and called again.
+    pub(crate) async fn wait(&self, position: &mut Position) -> Result<(), AcquireError> {
+        match self.settings.herd {
+            true => self.wait_in_herd(position).await?,
+            false => self.wait_for_the_nearest(position).await?,
+        }
+        self.wait_out_lock_delay(position).await
+    }
+
+    /// Waits until no contender that we have to wait for is ahead. Can be dropped and called again.
+    async fn wait_for_the_nearest(&self, position: &mut Position) -> Result<(), AcquireError> {
+        loop {
+            if self.look(position).await?.ahead() == 0 {
+                return Ok(());
+            }
+            let wake = match self.arm(position).await? {
+                Some(wake) => wake,
+                None => self.heard(position).await?,
+            };
+            if matches!(wake, Wake::WatchOwn) {
+                continue;
+            }
+            if self.is_granted_by(&wake, position) {
+                tracing::trace!(path = self.path, "granted without listing");
+                return Ok(());
+            }
+            position.forget();
+        }
+    }
+
+    /// Waits for the next event of the watched nodes. A waiter behind a node of its own session that has no owner any
+    /// more, and that servers refuse to delete, would get none.
+    async fn heard(&self, position: &mut Position) -> Result<Wake, AcquireError> {
+        let session = self.client.session().id();
+        let of_us = position.watched.iter().filter(|watched| watched.owner == session);
+        let of_us: Vec<_> = of_us.map(|watched| join(&self.path, &watched.name)).collect();
+        if of_us.is_empty() {
+            return position.heard().await;
+        }
+        let orphaned = together::first(of_us.iter().map(async |path| {
+            let rejection = self.client.orphaned(path).await;
+            AcquireError::Orphan { path: path.clone(), rejection }
+        }));
+        tokio::select! {
+            biased;
+            wake = position.heard() => wake,
+            orphan = orphaned => Err(orphan),
+        }
+    }
+
+    /// Whether the lock is granted already.
+    pub(crate) async fn may_begin(&self, position: &mut Position) -> Result<bool, AcquireError> {
+        if self.look(position).await?.ahead() > 0 {
+            // To be listed anew the next time.
+            position.forget();
+            return Ok(false);
+        }
+        self.has_begun(position).await
+    }
+
+    /// The queue ahead of us: the known state, or a new listing.
+    pub(crate) async fn look<'a>(
+        &self,
+        position: &'a mut Position,
+    ) -> Result<&'a Listing, AcquireError> {
+        let listing = match position.listing.take() {
+            Some(listing) => listing,
+            None => {
+                let listing = self.list(position).await?;
+                position.recheck_at = None;
+                listing
+            }
+        };
+        Ok(position.listing.insert(listing))
+    }
+
+    /// Whether this event proves that no contender is ahead of us any more.
+    fn is_granted_by(&self, wake: &Wake, position: &mut Position) -> bool {
+        let Wake::Gone { name, was_of } = wake else { return false };
+        let session = self.client.session();
+        let own_is_there = position.is_undisturbed();
+        let Some(listing) = &mut position.listing else { return false };
+        listing.without(name, *was_of == Some(session.id()));
+        listing.proves_grant(session.epoch(), own_is_there)
+    }
+
+    /// Lists the queue anew.
+    async fn list(&self, position: &mut Position) -> Result<Listing, AcquireError> {
+        let (epoch, names) = position.looking.get_or_insert_with(|| {
+            // Taken first: a listing repeated over a new connection must not pass for one of that connection.
+            (self.client.session().epoch(), self.client.children(&self.path).packed().submit())
+        });
+        let (epoch, names) = (*epoch, names.await);
+        position.looking = None;
+        match names {
+            Ok((names, _)) => {
+                let listing = self.listing(names.iter(), position, epoch)?;
+                listing.ok_or(AcquireError::NodeDeleted)
+            }
+            Err(ReadError::Rejected(Rejection::NoNode)) => Err(AcquireError::NodeDeleted),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn listing<N: AsRef<str> + Into<String>>(
+        &self,
+        names: impl IntoIterator<Item = N>,
+        position: &Position,
+        epoch: u64,
+    ) -> Result<Option<Listing>, AcquireError> {
+        let besides = position.besides.as_deref();
+        let by = (&self.settings.filter, self.settings.downgrades);
+        Listing::new(names, &position.entry, besides, by, epoch)
+    }
+
+    /// Arms the missing watches on the nodes ahead of us, and in time on our own. `Some` if one of them has turned out
+    /// to be gone already.
+    ///
+    /// Watches by reading, not by `exists`: a read of a node that is gone leaves no watch behind on the server.
+    async fn arm(&self, position: &mut Position) -> Result<Option<Wake>, AcquireError> {
+        if position.arming.is_none() {
+            position.arming = Some(self.ask(position));
+        }
+        let Some(arming) = &mut position.arming else { return Ok(None) };
+        while let Some((_, read)) = arming.ahead.first_mut() {
+            let read = read.await;
+            let (name, _) = arming.ahead.remove(0);
+            match read {
+                Ok(((_, stat), watch)) => {
+                    tracing::debug!(path = self.path, behind = name, "waiting");
+                    let owner = stat.ephemeral_owner;
+                    position.watched.push(Watched { name, owner, watch });
+                }
+                Err(ReadError::Rejected(Rejection::NoNode)) => {
+                    arming.wake = Some(Wake::Gone { name, was_of: None });
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if let Some(own) = &mut arming.own {
+            let own = own.await;
+            arming.own = None;
+            position.own_watch = match own {
+                Ok(((data, _), watch)) => {
+                    position.revoked |= data == REVOKE;
+                    Some(watch)
+                }
+                Err(ReadError::Rejected(Rejection::NoNode)) => {
+                    return Err(AcquireError::NodeDeleted);
+                }
+                // A listing will have to do, or another attempt.
+                Err(_) => {
+                    position.own_at = None;
+                    None
+                }
+            };
+        }
+        let recheck = self.settings.recheck.map(|pause| jitter(&position.node, pause));
+        let due = recheck.and_then(|pause| Instant::now().checked_add(pause));
+        position.recheck_at = position.recheck_at.or(due);
+        Ok(position.arming.take().and_then(|arming| arming.wake))
+    }
+
+    /// Submits the reads that [`arm`](WaitQueue::arm) waits for.
+    fn ask(&self, position: &mut Position) -> Arming {
+        let sight = if self.settings.look_ahead { SIGHT } else { 1 };
+        let nearest = position.listing.as_ref().map(Listing::nearest).unwrap_or_default();
+        let nearest: Vec<String> =
+            nearest.iter().take(sight).map(|entry| entry.name.clone()).collect();
+        position.watched.retain(|watched| nearest.contains(&watched.name));
+
+        let cork = self.client.cork();
+        let ahead = nearest
+            .into_iter()
+            .filter(|name| position.watched.iter().all(|watched| watched.name != *name))
+            .map(|name| {
+                let read = cork.get(&join(&self.path, &name)).watch().submit();
+                (name, read)
+            })
+            .collect();
+        let own = position.wants_own_watch(sight);
+        let own = own.then(|| cork.get(position.node.path()).watch().submit());
+        Arming { ahead, own, wake: None }
+    }
+}
+
+/// A part of a pause, two thirds of it at least, that differs from waiter to waiter.
+pub(super) fn jitter(node: &OwnedNode, pause: Duration) -> Duration {
+    let sixteenths = u32::try_from(node.stat().czxid.0.rem_euclid(16)).unwrap_or_default();
+    pause - pause / 48 * sixteenths
+}
