@@ -67,7 +67,7 @@ impl MultiLock {
         for lock in locks {
             let wait_queue = lock.into_wait_queue();
             let is_same = |other: &WaitQueue| {
-                other.position() == wait_queue.position()
+                other.location() == wait_queue.location()
                     && other.client.is_same_view(&wait_queue.client)
             };
             if !wait_queues.iter().any(|other| is_same(other)) {
@@ -168,7 +168,7 @@ impl MultiLock {
             .enumerate()
             .map(|(index, wait_queue)| (index, &**wait_queue))
             .collect();
-        wait_queues.sort_by(|(_, one), (_, other)| one.position().cmp(&other.position()));
+        wait_queues.sort_by(|(_, one), (_, other)| one.location().cmp(&other.location()));
         wait_queues
     }
 

@@ -191,7 +191,7 @@ impl WaitQueue {
     }
 
     /// Identifies the queue: its path, and its name if several share the path.
-    pub(crate) fn position(&self) -> (&str, Option<&str>) {
+    pub(crate) fn location(&self) -> (&str, Option<&str>) {
         (&self.path, self.settings.filter.named.as_deref())
     }
 
