@@ -37,7 +37,7 @@ const COUNTED: [&str; 7] = [
 pub struct Coverage {
     /// Faults that have fired and what they struck, by the state of the session that they struck.
     pub fired: BTreeMap<(Fault, &'static str), [u64; STATES.len()]>,
-    /// What became of requests and sessions, by the names in [`COUNTED`].
+    /// What became of requests and sessions, by the names in `COUNTED`.
     pub counts: Counts,
     pub(crate) has_cut_off: bool,
 }

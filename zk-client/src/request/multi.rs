@@ -53,8 +53,6 @@ pub type Multi<'a> = Request<'a, Outcome, WriteError>;
 
 type Outcome = Result<Vec<OpResult>, MultiError>;
 
-/// The results of reads that are carried out together.
-
 /// The result of one operation of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -35,7 +35,7 @@ impl WaitQueue {
         position: &mut Position,
     ) -> Result<(), AcquireError> {
         while !self.has_begun(position).await? {
-            if let Some(PreviousHolder { begins: Some(begins), .. }) = position.term {
+            if let Some(PreviousHolder { begins: Some(begins), .. }) = position.previous {
                 sleep_until(begins).await;
             }
         }
@@ -45,17 +45,17 @@ impl WaitQueue {
     /// Whether the place at the head of the queue may be used already.
     pub(super) async fn has_begun(&self, position: &mut Position) -> Result<bool, AcquireError> {
         let Some(delay) = self.settings.lock_delay else { return Ok(true) };
-        let term = match &mut position.term {
-            Some(term) => term,
+        let previous = match &mut position.previous {
+            Some(previous) => previous,
             None => {
-                let term = self.term(position.entry.sequence, delay).await?;
-                position.term.insert(term)
+                let previous = self.previous(position.entry.sequence, delay).await?;
+                position.previous.insert(previous)
             }
         };
-        match term.begins {
+        match previous.begins {
             None => return Ok(true),
             Some(begins) if Instant::now() < begins => return Ok(false),
-            Some(_) => term.begins = None,
+            Some(_) => previous.begins = None,
         }
         // Our node was not watched meanwhile, and may have been deleted.
         position.forget();
@@ -64,7 +64,11 @@ impl WaitQueue {
 
     /// Finds out whether the previous contender has released the lock: the one with the number before ours, if it was
     /// the last to record a release. Contenders that gave up, or that write no records, are missing there.
-    async fn term(&self, sequence: i32, delay: Duration) -> Result<PreviousHolder, AcquireError> {
+    async fn previous(
+        &self,
+        sequence: i32,
+        delay: Duration,
+    ) -> Result<PreviousHolder, AcquireError> {
         let record_path = record_path(&self.path);
         let cork = self.client.cork();
         let path = cork.exists(&self.path).submit();
@@ -88,7 +92,7 @@ impl WaitQueue {
 
     /// The record that the holder of a place writes when it releases the lock.
     pub(crate) fn release_record(&self, position: &Position) -> Option<Box<ReleaseRecord>> {
-        let PreviousHolder { incarnation, .. } = position.term.as_ref()?;
+        let PreviousHolder { incarnation, .. } = position.previous.as_ref()?;
         let record = record(*incarnation, position.entry.sequence);
         Some(Box::new(ReleaseRecord { path: record_path(&self.path), record }))
     }

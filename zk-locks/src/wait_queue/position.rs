@@ -45,7 +45,7 @@ pub(crate) struct Position {
     /// When to list the queue again without an event.
     pub(super) recheck_at: Option<Instant>,
     /// What is known of the previous holder, where that matters.
-    pub(super) term: Option<PreviousHolder>,
+    pub(super) previous: Option<PreviousHolder>,
     /// The report of the wait.
     pub(super) span: WaitSpan,
     /// The listing in flight, and the epoch of the connection when it was sent.
@@ -71,14 +71,14 @@ pub(crate) struct DetachedPosition {
     own_watch: Option<Watch>,
     revoked: bool,
     listing: Option<Listing>,
-    term: Option<PreviousHolder>,
+    previous: Option<PreviousHolder>,
     span: WaitSpan,
 }
 
 impl DetachedPosition {
     /// Restores the place: the trade failed.
     pub(crate) fn back(self, node: OwnedNode) -> Position {
-        let Self { entry, own_watch, revoked, listing, term, span } = self;
+        let Self { entry, own_watch, revoked, listing, previous, span } = self;
         let (besides, watched) = (None, Vec::new());
         let (own_at, recheck_at, looking, arming) = (None, None, None, None);
         Position {
@@ -91,7 +91,7 @@ impl DetachedPosition {
             watched,
             own_at,
             recheck_at,
-            term,
+            previous,
             span,
             looking,
             arming,
@@ -187,7 +187,7 @@ impl Position {
             watched: Vec::new(),
             own_at: None,
             recheck_at: None,
-            term: None,
+            previous: None,
             span,
             looking: None,
             arming: None,
@@ -202,8 +202,8 @@ impl Position {
 
     /// Lends the node for a trade, with the rest of the place in case the trade fails.
     pub(crate) fn lend(self) -> (OwnedNode, DetachedPosition) {
-        let Self { node, entry, own_watch, revoked, listing, term, span, .. } = self;
-        (node, DetachedPosition { entry, own_watch, revoked, listing, term, span })
+        let Self { node, entry, own_watch, revoked, listing, previous, span, .. } = self;
+        (node, DetachedPosition { entry, own_watch, revoked, listing, previous, span })
     }
 
     /// The number of contenders ahead when the queue was last listed.
