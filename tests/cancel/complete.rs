@@ -26,7 +26,7 @@ fn plain(name: &str) -> String {
             outside
         })
         .collect();
-    plain.split_once("::").map_or(plain.clone(), |(_, name)| name.to_owned())
+    plain.split_once("::").map_or_else(|| plain.clone(), |(_, name)| name.to_owned())
 }
 
 /// What can be awaited of all that is public: types, and functions as `Type::function`.

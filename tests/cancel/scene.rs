@@ -72,7 +72,7 @@ const SCENES: &[Scene] = &[
     scene("ConnectOptions::connect", Needs::Nothing, |props| {
         Box::pin(async { plain(options(&props.network, CLIENT).connect().await) })
     }),
-    scene("Client::settle", Needs::Nothing, |props| {
+    scene("Client::resolve_in_doubt", Needs::Nothing, |props| {
         Box::pin(async { plain(props.client.resolve_in_doubt().await) })
     }),
     scene("Client::close", Needs::Nothing, |props| {

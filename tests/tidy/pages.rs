@@ -84,7 +84,7 @@ fn what_pages_name_is_there() {
     let (mut wrong, all) = (Vec::new(), all_targets());
     for (page, text) in pages() {
         let folder = page.parent().unwrap();
-        let name = page.strip_prefix(root()).unwrap_or(Path::new("")).display();
+        let name = page.strip_prefix(root()).unwrap_or_else(|_| Path::new("")).display();
         let dead = links(&text).filter(|target| !folder.join(target).exists());
         wrong.extend(dead.map(|target| format!("{name}: link to {target}")));
         // Says what there was.

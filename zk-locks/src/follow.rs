@@ -31,7 +31,9 @@ pub struct Follow<T> {
     /// On the state that was last seen.
     watch: Option<Watch>,
     /// The state that was last returned.
-    told: Option<T>,
+    last: Option<T>,
+    /// Whether that is the last one that there will be.
+    is_final: bool,
 }
 
 /// Where a state is read.
@@ -46,7 +48,7 @@ pub(crate) type Look<'a, T> =
 
 impl<T: Clone + PartialEq> Follow<T> {
     pub(crate) fn new(source: impl Source<T> + 'static) -> Self {
-        Self { source: Box::new(source), watch: None, told: None }
+        Self { source: Box::new(source), watch: None, last: None, is_final: false }
     }
 
     /// Waits until the state differs from the one last returned, and returns it. The first call returns at once.
@@ -57,19 +59,23 @@ impl<T: Clone + PartialEq> Follow<T> {
     ///
     /// # Errors
     /// [`ReadError`] if the state cannot be read, or the session has ended: then all further calls fail as well. In
-    /// other cases ask again.
+    /// other cases ask again. A state that is final (the place of a ticket that is gone) is returned by all further
+    /// calls.
     pub async fn next(&mut self) -> Result<T, ReadError> {
         loop {
+            if let Some(last) = self.last.as_ref().filter(|_| self.is_final) {
+                return Ok(last.clone());
+            }
             if let Some(watch) = &mut self.watch {
                 let heard = watch.await;
                 self.watch = None;
                 heard.map_err(|end| ReadError::Unavailable(Cause::SessionEnded(end)))?;
             }
             let (seen, watch) = self.source.look().await?;
-            let is_final = watch.is_none();
+            self.is_final = watch.is_none();
             self.watch = watch;
-            if is_final || self.told.as_ref() != Some(&seen) {
-                self.told = Some(seen.clone());
+            if self.last.as_ref() != Some(&seen) {
+                self.last = Some(seen.clone());
                 return Ok(seen);
             }
         }

@@ -61,9 +61,9 @@ impl Noticed {
             Ok(_) => BTreeSet::new(),
             Err(failure) => failure.violations.iter().map(|it| rule(it)).collect(),
         });
-        let guilty = failure.violations.iter().filter(|it| !innocent.contains(&rule(it)));
+        let mut guilty = failure.violations.iter().filter(|it| !innocent.contains(&rule(it)));
         let rules: BTreeSet<String> = guilty.clone().map(|it| rule(it)).collect();
-        let first = guilty.cloned().next()?;
+        let first = guilty.next().cloned()?;
         let classes = plan.faults.iter().map(|timed| timed.fault.name()).collect();
         Some(Self { by: "zk-sim core", seed, rules, first, classes })
     }
