@@ -27,7 +27,8 @@ use crate::{
 /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
 /// use zk_client::CreateMode;
 ///
-/// let here = zk.create("/here", b"").mode(CreateMode::Ephemeral).protected().await?;
+/// let created = zk.create("/here", b"").mode(CreateMode::Ephemeral).protected().await?;
+/// let here = created.owned.expect("a protected node has an owner");
 /// assert!(zk.exists(here.path()).await?.is_some());
 ///
 /// // Waits until the node is gone; dropping it deletes the node in the background.

@@ -132,7 +132,7 @@ impl<'a> Create<'a> {
     /// use zk_client::CreateMode;
     ///
     /// let seat = zk.create("/hall/seat-", b"").mode(CreateMode::EphemeralSequential);
-    /// let seat = seat.protected().containers().await?;
+    /// let seat = seat.protected().containers().await?.owned.expect("a protected node has an owner");
     /// assert_eq!(seat.sequence(), Some(0));
     /// # Ok(())
     /// # }
