@@ -8,7 +8,7 @@ use crate::support::World;
 async fn unused_lock_has_an_empty_queue() {
     let world = World::new().await;
     let text = world.run(["holders", "/none"]).await.ok();
-    assert_eq!(text, "/none: nobody holds it, nobody waits\n");
+    assert_eq!(text, "/none: no holder, no waiters\n");
     let json = world.run(["holders", "--json", "/none"]).await.json();
     assert_eq!(json, serde_json::json!({"path": "/none", "queue": []}));
 }
