@@ -31,7 +31,7 @@ impl Client {
     ///
     /// For the scheme `digest` the bytes are `user:password`; they are sent in plain text.
     ///
-    /// A server that refuses ends the session, with [`SessionEnd::AuthFailed`](crate::SessionEnd::AuthFailed), as with
+    /// A server that refuses ends the session, with [`SessionEnd::AuthFailed`], as with
     /// [`ConnectOptions::auth`](crate::ConnectOptions::auth).
     ///
     /// ```no_run

@@ -63,7 +63,7 @@ pub enum WriteError {
     #[error("write not applied: {0}")]
     NotApplied(Cause),
     /// The request was sent and not answered. It may or may not be applied, now or a little later;
-    /// [`Client::settle`](crate::Client::settle) returns once a read is conclusive.
+    /// [`Client::resolve_in_doubt`](crate::Client::resolve_in_doubt) returns once a read is conclusive.
     #[error("{0}")]
     InDoubt(InDoubt),
 }

@@ -74,7 +74,7 @@ impl Client {
         Request::watchable(self.target(), Ask::node(What::Children, path))
     }
 
-    /// A node's access control list and its [`Stat`](crate::Stat), of which [`aversion`](crate::Stat::aversion) is the
+    /// A node's access control list and its [`Stat`], of which [`aversion`](crate::Stat::aversion) is the
     /// list's version. Servers mask digests if the session may not change the list.
     ///
     /// ```no_run

@@ -59,7 +59,7 @@ impl WatchKind {
 }
 
 impl Client {
-    /// Watches a node, or a node and everything below it, persistently: see [`WatchStream`](crate::WatchStream). The
+    /// Watches a node, or a node and everything below it, persistently: see [`WatchStream`]. The
     /// node need not exist. Since 3.6; earlier servers answer [`Unimplemented`](crate::Rejection::Unimplemented), the
     /// first time in a session at the cost of the connection.
     ///
