@@ -9,7 +9,8 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use zk_proto::{
     ErrorCode, OpCode, SessionId, Time, Xid, Zxid,
-    frame::{LEN_PREFIX, split_frame},
+    frame::{LEN_PREFIX, ReplyHeader, split_frame},
+    jute::decode_prefix,
     traffic::{Received, Reply, Traffic},
 };
 use zk_testkit::server::{Conn, Ensemble, Member, NodeKind, Output};
@@ -242,6 +243,11 @@ impl Client {
         while self.is_greeted || !self.is_wild {
             let frame = split_frame(&mut self.inbound, usize::MAX).expect("lengths are in range");
             let Some(frame) = frame else { break };
+            if self.is_wild {
+                // A reply to a request with the xid of events can be taken for one.
+                decode_prefix::<ReplyHeader>(&frame).expect("every frame has a header");
+                continue;
+            }
             match self.traffic.received(&frame).expect("a server's frames can be read") {
                 Received::Connect(answer) => {
                     self.is_greeted = true;
@@ -254,8 +260,7 @@ impl Client {
                     self.is_wild = true;
                 }
                 Received::Event { .. } => {}
-                Received::Reply(reply) if !self.is_wild => self.hear_reply(&reply),
-                Received::Reply(_) => {}
+                Received::Reply(reply) => self.hear_reply(&reply),
             }
         }
         welcome
