@@ -1,4 +1,4 @@
-//! Queues whose listing is long. `zk-trial waiters` has real ones of many thousands.
+//! Queues whose listing is long. `zk-bench ours waiters` has real ones of many thousands.
 
 use zk_client::{Cause, CreateMode};
 use zk_locks::{AcquireError, Client, Lock, Semaphore};

@@ -2,23 +2,15 @@
 //!
 //! | module | concern |
 //! |---|---|
-//! | `waiters` | thousands in one queue: order, notifications, memory, listings |
-//! | `handoff` | how often a lock changes hands without a request in between |
-//! | `cohort` | many tasks in several processes: what passing the lock on costs, and how long others wait |
-//! | `fencing` | holders that are stopped in the middle of an update, with and without a token check |
 //! | `rolling` | every recipe, while the members of an ensemble are killed one after the other |
 //! | `severed` | holders on a member that is cut off from its leader, and who gets their locks |
 //! | `client` | reads, writes and watches, while the members of an ensemble are killed and stopped |
 //! | `report` | what a trial has found, as a table or as JSON |
 
 pub mod client;
-pub mod cohort;
-pub mod fencing;
-pub mod handoff;
 mod report;
 pub mod rolling;
 pub mod severed;
-pub mod waiters;
 
 use std::{num::ParseIntError, time::Duration};
 

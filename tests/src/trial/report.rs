@@ -62,17 +62,7 @@ impl Report {
     /// A figure that is a whole number.
     #[must_use]
     pub fn count(&self, name: &str) -> Option<u64> {
-        self.value(name)?.as_u64()
-    }
-
-    /// A figure that is any number.
-    #[must_use]
-    pub fn number(&self, name: &str) -> Option<f64> {
-        self.value(name)?.as_f64()
-    }
-
-    fn value(&self, name: &str) -> Option<&Value> {
-        self.figures.iter().find(|(figure, _)| figure == name).map(|(_, value)| value)
+        self.figures.iter().find(|(figure, _)| figure == name)?.1.as_u64()
     }
 
     /// The same as one object.
@@ -104,13 +94,9 @@ fn quantile(sorted: &[Duration], hundredths: usize) -> Option<Duration> {
     sorted.get(rank.saturating_sub(1)).copied()
 }
 
-pub(super) fn millis(duration: Duration) -> f64 {
-    tenths(duration.as_secs_f64() * 1000.0)
-}
-
 /// To a tenth.
-pub(super) fn tenths(value: f64) -> f64 {
-    (value * 10.0).round() / 10.0
+pub(super) fn millis(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 10_000.0).round() / 10.0
 }
 
 #[cfg(test)]

@@ -1,12 +1,7 @@
 //! What can be asked of the command.
 
 use clap::{Parser, Subcommand};
-use zk_tests::trial::{
-    client,
-    cohort::{self, member::Member},
-    fencing::{self, holder::Holder},
-    handoff, rolling, severed, waiters,
-};
+use zk_tests::trial::{client, rolling, severed};
 
 /// Trials of the locks and of the client on real servers: see docs/trials.md.
 #[derive(Debug, Parser)]
@@ -22,20 +17,6 @@ pub(crate) struct Cli {
 /// Each exits with 1 if anything happened that should not.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Thousands in one queue: order, notifications, memory, listings.
-    Waiters(waiters::Options),
-    /// How often a lock changes hands without a request in between, with and without look-ahead.
-    Handoff(handoff::Options),
-    /// Many tasks in several processes: what passing the lock on costs, and how long others wait.
-    Cohort(cohort::Options),
-    /// One of those processes.
-    #[command(hide = true)]
-    Member(Member),
-    /// Holders that are stopped in the middle of an update: what is lost with and without a token check.
-    Fencing(fencing::Options),
-    /// One of those holders.
-    #[command(hide = true)]
-    Holder(Holder),
     /// Every recipe at once, while the members of an ensemble are killed one after the other.
     Rolling(rolling::Options),
     /// Holders on a member that is cut off from its leader, which gives their locks away.

@@ -5,7 +5,7 @@ mod args;
 use std::{error::Error, process::ExitCode};
 
 use clap::Parser as _;
-use zk_tests::trial::{Report, client, cohort, fencing, handoff, rolling, severed, waiters};
+use zk_tests::trial::{Report, client, rolling, severed};
 
 use self::args::{Cli, Command};
 
@@ -13,8 +13,14 @@ use self::args::{Cli, Command};
 async fn main() -> ExitCode {
     let Cli { command, json } = Cli::parse();
     match execute(command).await {
-        Ok(Some(report)) => tell(&report, json),
-        Ok(None) => ExitCode::SUCCESS,
+        Ok(report) => {
+            if json {
+                println!("{}", report.json());
+            } else {
+                print!("{report}");
+            }
+            ExitCode::from(u8::from(!report.violations().is_empty()))
+        }
         Err(error) => {
             eprintln!("zk-trial: {error}");
             ExitCode::from(2)
@@ -22,31 +28,10 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn execute(command: Command) -> Result<Option<Report>, Box<dyn Error>> {
-    Ok(Some(match command {
-        Command::Waiters(options) => waiters::run(options).await?,
-        Command::Handoff(options) => handoff::run(&options).await?,
-        Command::Cohort(options) => cohort::run(&options).await?,
-        Command::Fencing(options) => fencing::run(&options).await?,
+async fn execute(command: Command) -> Result<Report, Box<dyn Error>> {
+    Ok(match command {
         Command::Client(options) => client::run(options).await?,
         Command::Rolling(options) => rolling::run(options).await?,
         Command::Severed(options) => severed::run(options).await?,
-        Command::Member(member) => {
-            cohort::member::run(member).await?;
-            return Ok(None);
-        }
-        Command::Holder(holder) => {
-            fencing::holder::run(holder).await?;
-            return Ok(None);
-        }
-    }))
-}
-
-fn tell(report: &Report, json: bool) -> ExitCode {
-    if json {
-        println!("{}", report.json());
-    } else {
-        print!("{report}");
-    }
-    ExitCode::from(u8::from(!report.violations().is_empty()))
+    })
 }
