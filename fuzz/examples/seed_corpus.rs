@@ -13,21 +13,13 @@ use proptest::{
     collection::vec,
     prelude::*,
     sample::select,
-    strategy::{Union, ValueTree},
+    strategy::ValueTree,
     test_runner::TestRunner,
 };
 use zk_proto::{
-    AclList, OpCode,
+    OpCode,
     path::ZkPath,
-    request::{
-        ConnectResponse, GetAclResponse, MultiReadRequest, MultiRequest, MultiResponse,
-        SetAclResponse, SetWatches, SetWatches2, WatcherEvent, WhoAmIResponse,
-    },
-    strategy::{
-        AsRecord, Frame, FrameKind, Mutation, OwnedAddWatchRequest, OwnedCheckWatchesRequest,
-        OwnedConnectRequest, OwnedCreateRequest, OwnedGetAclRequest, OwnedRemoveWatchesRequest,
-        OwnedSetAclRequest, client_frame, path::invalid_path, server_frame,
-    },
+    strategy::{Frame, FrameKind, Mutation, client_frame, path::invalid_path, server_frame},
 };
 use zk_tests::fuzz::{Target, choice_of};
 
@@ -61,33 +53,6 @@ type Seed = BoxedStrategy<Vec<u8>>;
 fn main() -> io::Result<()> {
     seed("request_decode", damaged(client_frame().prop_map(of_frame)))?;
     seed("reply_decode", damaged(server_frame().prop_map(of_frame)))?;
-    seed("connect", record_of([bytes::<OwnedConnectRequest>(), bytes::<ConnectResponse>()]))?;
-    let multis =
-        [bytes::<MultiRequest>(), bytes::<MultiReadRequest>(), bytes::<MultiResponse>()];
-    seed("multi", record_of(multis))?;
-    seed(
-        "watch",
-        record_of([
-            bytes::<WatcherEvent>(),
-            bytes::<SetWatches>(),
-            bytes::<SetWatches2>(),
-            bytes::<OwnedAddWatchRequest>(),
-            bytes::<OwnedCheckWatchesRequest>(),
-            bytes::<OwnedRemoveWatchesRequest>(),
-        ]),
-    )?;
-    seed(
-        "acl",
-        record_of([
-            bytes::<AclList>(),
-            bytes::<OwnedGetAclRequest>(),
-            bytes::<GetAclResponse>(),
-            bytes::<OwnedSetAclRequest>(),
-            bytes::<SetAclResponse>(),
-            bytes::<WhoAmIResponse>(),
-            bytes::<OwnedCreateRequest>(),
-        ]),
-    )?;
     let paths = prop_oneof![
         any::<ZkPath>().prop_map(|path| path.as_str().into()),
         invalid_path().prop_map(|invalid| invalid.path.into()),
@@ -105,20 +70,6 @@ fn main() -> io::Result<()> {
     let begin = [0, 0, 24, 0, 1, 0, 25, 0];
     let conversations = vec(any::<u8>(), 0..300).prop_map(move |rest| [&begin, &rest[..]].concat());
     seed("server_inputs", conversations.boxed())
-}
-
-/// The encoding of a record.
-fn bytes<O: AsRecord + Arbitrary + 'static>() -> Seed {
-    any::<O>().prop_map(|record| record.encoded().to_vec()).boxed()
-}
-
-/// One of these records, behind the byte that says which.
-fn record_of<const N: usize>(records: [Seed; N]) -> Seed {
-    let chosen = records.into_iter().enumerate().map(|(choice, record)| {
-        let choice = u8::try_from(choice).expect("there are few records");
-        damaged(record).prop_map(move |record| [&[choice], &record[..]].concat()).boxed()
-    });
-    Union::new(chosen).boxed()
 }
 
 /// An input from a frame.

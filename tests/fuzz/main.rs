@@ -67,10 +67,6 @@ macro_rules! targets {
 targets! {
     reply_decode
     request_decode
-    connect
-    multi
-    watch
-    acl
     path
     connect_string
     frames

@@ -30,8 +30,8 @@ impl<'a> Input<'a> {
         usize::from(self.byte()) % bound
     }
 
-    pub(crate) fn pick<T: Copy>(&mut self, items: &[T]) -> T {
-        items[self.below(items.len())]
+    pub(crate) fn pick<T: Clone>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len())].clone()
     }
 
     /// As many bytes as the first one says, if there are so many.

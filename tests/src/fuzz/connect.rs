@@ -1,31 +1,15 @@
-//! The handshake: its records, and what a session makes of a server's answer.
+//! The handshake: what a session makes of a server's answer.
 
 use zk_proto::{
     Time,
     frame::encode_frame_with,
     jute::decode_prefix,
-    request::{ConnectRequest, ConnectResponse, LEN_CONNECT_RESPONSE_MIN},
+    request::{ConnectResponse, LEN_CONNECT_RESPONSE_MIN},
     session::{Config, LinkError, Output, Session, State},
 };
 
-use super::{choice, decode::with_content};
-
-/// A byte that chooses the side, and one of the first two frames of a connection.
-pub(super) fn connect(input: &[u8]) {
-    match choice::<2>(input) {
-        Some((0, content)) => {
-            with_content(&content, |frame| frame.check::<(), ConnectRequest<'_>>());
-        }
-        Some((_, content)) => {
-            with_content(&content, |frame| frame.check::<(), ConnectResponse>());
-            greeted(&content);
-        }
-        None => {}
-    }
-}
-
 /// A session is connected by exactly those answers that name a session and give it time.
-fn greeted(content: &bytes::Bytes) {
+pub(super) fn greeted(content: &bytes::Bytes) {
     let mut session = Session::<u64, u64>::new(Config::new(["a:1"]), 1, Time::ZERO);
     session.dialed(Time::ZERO, Ok(()));
     assert!(matches!(session.poll(), Some(Output::Dial { .. })));

@@ -9,11 +9,13 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 use zk_proto::{
-    List, OpCode, Request, dispatch,
+    OpCode, Request, dispatch,
     frame::{ReplyHeader, RequestHeader},
     jute::{Decode, Encode, Reader, decode_exact},
     request::{ConnectRequest, ConnectResponse, WatcherEvent},
 };
+
+use super::{connect, parts};
 
 /// The first byte of an input that is a frame of the handshake; any other stands for an operation.
 const HANDSHAKE: u8 = 0;
@@ -34,10 +36,14 @@ fn op_of(choice: u8) -> Option<OpCode> {
 /// A frame of a server: a byte that says of which kind, and what is behind the length prefix.
 pub(super) fn reply_decode(input: &[u8]) {
     with_frame(input, |op, frame| match op {
-        None => frame.check::<(), ConnectResponse>(),
+        None => {
+            frame.check::<(), ConnectResponse>();
+            connect::greeted(frame.content);
+        }
         Some(OpCode::NOTIFICATION) => frame.check::<ReplyHeader, WatcherEvent>(),
         Some(op) => {
             dispatch!(op, R => frame.check::<ReplyHeader, <R<'_> as Request>::Response>());
+            parts::of_reply(op, &frame.behind::<ReplyHeader>());
         }
     });
 }
@@ -48,6 +54,7 @@ pub(super) fn request_decode(input: &[u8]) {
         None => frame.check::<(), ConnectRequest<'_>>(),
         Some(op) => {
             dispatch!(op, R => frame.check::<RequestHeader, R<'_>>());
+            parts::of_request(op, &frame.behind::<RequestHeader>());
         }
     });
 }
@@ -57,25 +64,27 @@ fn with_frame(input: &[u8], test: impl FnOnce(Option<OpCode>, Frame<'_>)) {
         return;
     };
     let content = Bytes::copy_from_slice(content);
-    with_content(&content, |frame| test(op_of(choice), frame));
-}
-
-/// For one record or another.
-pub(super) fn with_content(content: &Bytes, test: impl FnOnce(Frame<'_>)) {
-    test(Frame { content, again: &OnceCell::new() });
+    test(op_of(choice), Frame { content: &content, again: &OnceCell::new() });
 }
 
 /// The bytes behind a length prefix.
 #[derive(Clone, Copy)]
-pub(super) struct Frame<'a> {
+struct Frame<'a> {
     content: &'a Bytes,
     /// Room for what comes of encoding what has been decoded.
     again: &'a OnceCell<Bytes>,
 }
 
 impl<'a> Frame<'a> {
+    /// What is behind a header; nothing if there is none.
+    fn behind<H: Decode<'a>>(self) -> Bytes {
+        let mut reader = Reader::new(self.content);
+        let header = H::decode(&mut reader);
+        header.map_or_else(|_| Bytes::new(), |_| self.content.slice(reader.offset()..))
+    }
+
     /// Takes the frame for a header, which may be `()`, and a body.
-    pub(super) fn check<H: Decode<'a>, B>(self)
+    fn check<H: Decode<'a>, B>(self)
     where
         B: Decode<'a> + Encode + Debug + PartialEq + Serialize,
     {
@@ -108,20 +117,6 @@ pub(super) fn encode(record: &impl Encode) -> Bytes {
     let mut out = BytesMut::new();
     record.encode(&mut out);
     out.freeze()
-}
-
-/// What is in a list is as many as it says, and makes the same list again.
-pub(super) fn holds_together<T>(list: &List<T>)
-where
-    T: Encode + for<'a> Decode<'a>,
-    List<T>: PartialEq + Debug,
-{
-    let items = list.to_vec();
-    assert_eq!(items.len(), list.len());
-    assert!(!list.is_null() || items.is_empty());
-    if !list.is_null() {
-        assert_eq!(&items.into_iter().collect::<List<T>>(), list);
-    }
 }
 
 #[cfg(test)]

@@ -1,17 +1,15 @@
 //! What must hold for any input, one function for each fuzz target. The targets only call these, so
 //! that an input that a fuzzer has found can be replayed without one.
 
-mod acl;
 mod connect;
 mod connect_string;
 mod decode;
 mod frames;
-mod multi;
 mod mutate;
+mod parts;
 mod path;
 mod server_inputs;
-mod server_script;
-mod watch;
+mod server_requests;
 
 pub use self::{decode::choice_of, mutate::Mutator};
 
@@ -58,10 +56,6 @@ macro_rules! targets {
 targets! {
     REPLY_DECODE = codec("reply_decode", decode::reply_decode);
     REQUEST_DECODE = codec("request_decode", decode::request_decode);
-    CONNECT = codec("connect", connect::connect);
-    MULTI = codec("multi", multi::multi);
-    WATCH = codec("watch", watch::watch);
-    ACL = codec("acl", acl::acl);
     PATH = codec("path", path::path);
     CONNECT_STRING = codec("connect_string", connect_string::connect_string);
     FRAMES = codec("frames", frames::frames);
@@ -81,10 +75,4 @@ impl Target {
     pub const fn memory_max(&self, len: usize) -> u64 {
         self.memory + self.memory_per_byte * len as u64
     }
-}
-
-/// The first byte of an input, which chooses what the others are taken for.
-fn choice<const N: usize>(input: &[u8]) -> Option<(usize, bytes::Bytes)> {
-    let (&choice, content) = input.split_first()?;
-    Some((usize::from(choice) % N, bytes::Bytes::copy_from_slice(content)))
 }

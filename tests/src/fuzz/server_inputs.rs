@@ -8,14 +8,22 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use zk_proto::{
-    ErrorCode, OpCode, SessionId, Time, Xid, Zxid,
-    frame::{LEN_PREFIX, ReplyHeader, split_frame},
-    jute::decode_prefix,
+    ErrorCode, OpCode, Secret, SessionId, Time, Xid, Zxid,
+    frame::{LEN_PREFIX, ReplyHeader, RequestHeader, encode_frame, encode_frame_with, split_frame},
+    jute::{Encode as _, decode_prefix},
+    request::{ConnectRequest, TrailingFlag},
     traffic::{Received, Reply, Traffic},
 };
-use zk_testkit::server::{Conn, Ensemble, Member, NodeKind, Output};
+use zk_testkit::server::{Config, Conn, Ensemble, Member, NodeKind, Output};
 
-use super::server_script::{CONNS, Script, Step, Trouble};
+use super::server_requests::Requests;
+use crate::input::Input;
+
+/// Connections at the same time.
+const CONNS: usize = 4;
+
+/// Most steps of one script: more only takes time.
+const STEPS_MAX: usize = 200;
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -24,12 +32,29 @@ const LONG: Duration = Duration::from_secs(120);
 
 /// A script of what clients, the network and the members do.
 pub(super) fn server_inputs(input: &[u8]) {
-    let mut script = Script::new(input);
-    let mut world = World::new(Ensemble::new(script.config()));
-    while let Some(step) = script.step() {
-        world.take(step);
+    let mut input = Input::new(input);
+    let mut world = World::new(Ensemble::new(config(&mut input)));
+    for _ in 0..STEPS_MAX {
+        if input.is_empty() {
+            break;
+        }
+        world.step(&mut input);
     }
     world.end();
+}
+
+fn config(input: &mut Input<'_>) -> Config {
+    let what = input.byte();
+    let mut config = Config::default();
+    config.members = if what & 1 == 0 { 1 } else { 3 };
+    config.read_only_mode = what & 2 != 0;
+    config.extended_types = what & 4 != 0;
+    config.enforce_quota = what & 8 != 0;
+    config.request_len_max = 1 << 12;
+    // super:secret
+    let digest = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
+    config.super_digest = (what & 16 != 0).then(|| digest.into());
+    config
 }
 
 /// A client's side of a connection.
@@ -65,33 +90,59 @@ impl World {
         }
     }
 
-    fn take(&mut self, step: Step) {
-        match step {
-            Step::Connect(place, member) => {
+    /// One thing happens.
+    fn step(&mut self, input: &mut Input<'_>) {
+        let what = input.byte();
+        let place = usize::from(what & 3);
+        match what >> 2 {
+            // In the place of the client that had this connection.
+            0..=4 => {
+                let member = self.member(input);
                 self.hang_up(place);
                 let conn = self.ensemble.accept(self.now, member, PEER);
                 self.clients[place] = conn.map(Client::new);
             }
-            Step::HangUp(place) => self.hang_up(place),
-            Step::Greet { conn, shown } => {
-                let of = shown.of.and_then(|(of, _)| self.sessions[of].clone());
-                let (session, mut password) = of.unwrap_or((SessionId(0), Bytes::new()));
-                if shown.of.is_some_and(|(_, is_right)| !is_right) {
-                    password = Bytes::from_static(b"a wrong password");
-                }
-                self.greet(conn, &shown.frame(session, &password));
-            }
-            Step::Ask { conn, xid, op, frame } => self.ask(conn, xid, op, &frame),
-            Step::Noise { conn, bytes } => {
-                if let Some(client) = &mut self.clients[conn] {
+            5 => self.hang_up(place),
+            6..=12 => self.greet(place, input),
+            // Bytes of any meaning.
+            13..=15 => {
+                let bytes = input.bytes();
+                if let Some(client) = &mut self.clients[place] {
                     client.is_wild = true;
-                    self.ensemble.received(self.now, client.conn, &bytes);
+                    self.ensemble.received(self.now, client.conn, bytes);
                 }
             }
-            Step::Pass(time) => self.pass(time),
-            Step::Members(trouble) => self.trouble(trouble),
+            16 => {
+                let header = RequestHeader { xid: Xid(input.number()), op: OpCode(input.number()) };
+                let body = input.bytes();
+                let mut frame = BytesMut::new();
+                encode_frame_with(&mut frame, |out| {
+                    header.encode(out);
+                    out.extend_from_slice(body);
+                });
+                self.ask(place, header, &frame.freeze());
+            }
+            17..=54 => {
+                let xid = Xid(i32::from(input.byte()) + 1);
+                let request = Requests(input).request();
+                let op = request.op();
+                let xid = match op {
+                    OpCode::PING => Xid::PING,
+                    OpCode::AUTH => Xid::AUTH,
+                    _ => xid,
+                };
+                let mut frame = BytesMut::new();
+                request.write(xid, &mut frame);
+                self.ask(place, RequestHeader { xid, op }, &frame.freeze());
+            }
+            55..=59 => self.pass(input.time()),
+            _ => self.trouble(place, input),
         }
         self.pump();
+    }
+
+    fn member(&self, input: &mut Input<'_>) -> Member {
+        Member(input.below(self.ensemble.config().members))
     }
 
     fn hang_up(&mut self, place: usize) {
@@ -100,15 +151,35 @@ impl World {
         }
     }
 
-    fn greet(&mut self, place: usize, frame: &Bytes) {
+    /// A handshake: for a new session, or for the one of another connection.
+    fn greet(&mut self, place: usize, input: &mut Input<'_>) {
+        let what = input.byte();
+        let known = self.sessions[usize::from(what >> 1 & 3)].clone().filter(|_| what & 1 != 0);
+        let (session_id, mut password) = known.unwrap_or((SessionId(0), Bytes::new()));
+        if what & 9 == 9 {
+            password = Bytes::from_static(b"a wrong password");
+        }
+        let request = ConnectRequest {
+            protocol_version: 0,
+            last_zxid_seen: Zxid(if what & 0x10 == 0 { 0 } else { input.byte().into() }),
+            time_out: if what & 0x20 == 0 { 10_000 } else { input.number() },
+            session_id,
+            passwd: Secret(Some(&password)),
+            read_only: TrailingFlag(
+                [None, Some(true), Some(false), Some(true)][usize::from(what >> 6)],
+            ),
+        };
+        let mut frame = BytesMut::new();
+        encode_frame(&request, &mut frame);
         let Some(client) = &mut self.clients[place] else { return };
         // Whatever it is, behind a handshake it is a request.
         client.is_wild |= std::mem::replace(&mut client.has_greeted, true);
-        client.send(frame);
-        self.ensemble.received(self.now, client.conn, frame);
+        let frame = frame.freeze();
+        client.send(&frame);
+        self.ensemble.received(self.now, client.conn, &frame);
     }
 
-    fn ask(&mut self, place: usize, xid: Xid, op: OpCode, frame: &Bytes) {
+    fn ask(&mut self, place: usize, RequestHeader { xid, op }: RequestHeader, frame: &Bytes) {
         let Some(client) = &mut self.clients[place] else { return };
         // In front of a handshake it is taken for one.
         client.is_wild |= !client.has_greeted;
@@ -138,21 +209,27 @@ impl World {
         self.pump();
     }
 
-    fn trouble(&mut self, trouble: Trouble) {
-        let (now, ensemble) = (self.now, &mut self.ensemble);
-        match trouble {
-            Trouble::Stop(member) => ensemble.stop(now, member),
-            Trouble::Start(member) => ensemble.start(now, member),
-            Trouble::CutOff(member) => ensemble.cut_off(now, member),
-            Trouble::Rejoin(member) => ensemble.rejoin(now, member),
-            Trouble::Lag(member, lag) => ensemble.set_lag(now, member, lag),
-            Trouble::Depose => ensemble.depose(now),
-            Trouble::Expire(place) => {
+    /// Something is wrong with the members.
+    fn trouble(&mut self, place: usize, input: &mut Input<'_>) {
+        let (now, what) = (self.now, input.byte() % 8);
+        match what {
+            5 => return self.ensemble.depose(now),
+            6 => {
                 if let Some((session, _)) = self.sessions[place] {
-                    ensemble.expire(now, session);
+                    self.ensemble.expire(now, session);
                 }
+                return;
             }
-            Trouble::Drop(member) => ensemble.drop_connections(now, member),
+            _ => {}
+        }
+        let member = self.member(input);
+        match what {
+            0 => self.ensemble.stop(now, member),
+            1 => self.ensemble.start(now, member),
+            2 => self.ensemble.cut_off(now, member),
+            3 => self.ensemble.rejoin(now, member),
+            4 => self.ensemble.set_lag(now, member, input.time()),
+            _ => self.ensemble.drop_connections(now, Some(member)),
         }
     }
 

@@ -8,22 +8,29 @@
 
 mod link;
 mod oracle;
-mod read;
+mod script;
 mod server;
-mod step;
 mod world;
 
-use self::{read::Script, world::World};
+use self::world::World;
+use crate::input::Input;
+
+/// Most steps of one script: more only takes time.
+const STEPS_MAX: usize = 200;
 
 /// Reads what happens to a session from bytes, and drives it through that.
 ///
 /// # Panics
 /// If a promise is broken.
 pub(crate) fn session_inputs(input: &[u8]) {
-    let mut script = Script::new(input);
-    let mut world = World::new(&script.setup());
-    while let Some(step) = script.step() {
-        world.take(step);
+    let mut input = Input::new(input);
+    let (config, seed) = script::config(&mut input);
+    let mut world = World::new(config, seed);
+    for _ in 0..STEPS_MAX {
+        if input.is_empty() {
+            break;
+        }
+        world.step(&mut input);
     }
     world.end();
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use zk_proto::{
-    ErrorCode, KeeperState, Secret, SessionId, Text, Xid, Zxid,
+    ErrorCode, EventType, KeeperState, Secret, SessionId, Text, Xid, Zxid,
     frame::{ReplyHeader, encode_frame, encode_frame_with},
     jute::Encode,
     request::{ConnectResponse, TrailingFlag, WatcherEvent},
@@ -13,64 +13,148 @@ use zk_proto::{
 use super::{
     link::{CLOSE, Link, What},
     oracle::Oracle,
-    step::{Greeting, Message, PATHS},
 };
+use crate::input::Input;
 
-/// Puts a message behind what comes from the server already, if there is an occasion for it.
-///
-/// Whatever has a transaction has one of its own: they number the server's side of the conversation.
-pub(crate) fn say(message: Message, link: &mut Link, number: &mut i64, oracle: &mut Oracle) {
-    match message {
-        Message::Nonsense(bytes) => {
-            link.is_insane = true;
-            oracle.is_lied_to = true;
-            encode_frame_with(&mut link.coming, |out| out.extend_from_slice(&bytes));
+#[derive(Clone, Debug)]
+pub(crate) enum Message {
+    Greeting(Greeting),
+    /// To so many of the requests that it has received.
+    Answers(usize, ErrorCode),
+    Pong(ErrorCode),
+    Judgement(ErrorCode),
+    Event(EventType, &'static str),
+    /// An answer to nothing.
+    Stray(Xid),
+    /// A frame of no meaning.
+    Nonsense(Vec<u8>),
+    /// Not even a frame.
+    Noise(Vec<u8>),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Greeting {
+    Welcome { timeout: Duration, read_only: bool },
+    Expired,
+    AnotherSession,
+    ReadOnlyRefusal,
+}
+
+/// A node that watches and events are about.
+pub(crate) const fn any_path(choice: u8) -> &'static str {
+    ["/", "/a", "/a/b", "/ab"][choice as usize % 4]
+}
+
+fn code(input: &mut Input<'_>) -> ErrorCode {
+    match input.byte() {
+        0..=127 => ErrorCode::OK,
+        128..=159 => ErrorCode::NO_NODE,
+        160..=239 => input.pick(ErrorCode::KNOWN),
+        _ => ErrorCode(input.number()),
+    }
+}
+
+impl Greeting {
+    fn read(input: &mut Input<'_>) -> Self {
+        match input.byte() {
+            0..=15 => Self::Expired,
+            16..=31 => Self::AnotherSession,
+            32..=47 => Self::ReadOnlyRefusal,
+            what => Self::Welcome {
+                timeout: input.time().max(Duration::from_millis(1)),
+                read_only: what & 7 == 0,
+            },
         }
-        Message::Noise(bytes) => {
-            link.is_insane = true;
-            oracle.is_lied_to = true;
-            link.coming.extend_from_slice(&bytes);
+    }
+}
+
+impl Message {
+    pub(crate) fn read(input: &mut Input<'_>) -> Self {
+        match input.byte() {
+            0..=29 => Self::Greeting(Greeting::read(input)),
+            30..=109 => Self::Answers(usize::from(input.byte() & 7), code(input)),
+            110..=129 => Self::Pong(code(input)),
+            130..=149 => Self::Judgement(code(input)),
+            150..=189 => {
+                let what = input.byte();
+                let kind = match what & 7 {
+                    0 => EventType(i32::from(input.byte())),
+                    1 => EventType::NODE_DELETED,
+                    2 => EventType::NODE_DATA_CHANGED,
+                    3 => EventType::NODE_CHILDREN_CHANGED,
+                    _ => EventType::NODE_CREATED,
+                };
+                Self::Event(kind, any_path(what >> 3))
+            }
+            // No request has ever one of these.
+            190..=199 => Self::Stray(Xid(match input.byte() {
+                0 => 0,
+                1 => -3,
+                other => -4 - i32::from(other),
+            })),
+            200..=227 => Self::Nonsense(input.bytes().into()),
+            _ => Self::Noise(input.bytes().into()),
         }
-        Message::Greeting(greeting) => greet(greeting, link, number),
-        // Servers do not speak before they are greeted.
-        _ if !link.is_answered => {}
-        Message::Answers(count, err) => {
-            for what in link.arrived.drain(..count.min(link.arrived.len())) {
-                let Some(xid) = what.xid() else { continue };
-                *number += 1;
-                if !link.is_read_only {
-                    oracle.answered_zxids.insert(*number);
-                }
-                match what {
-                    What::Request { token, .. } if err == ErrorCode::SESSION_MOVED => {
-                        oracle.refused(&token);
+    }
+
+    /// Puts a message behind what comes from the server already, if there is an occasion for it.
+    ///
+    /// Whatever has a transaction has one of its own: they number the server's side of the conversation.
+    pub(crate) fn say(self, link: &mut Link, number: &mut i64, oracle: &mut Oracle) {
+        match self {
+            Self::Nonsense(bytes) => {
+                link.is_insane = true;
+                oracle.is_lied_to = true;
+                encode_frame_with(&mut link.coming, |out| out.extend_from_slice(&bytes));
+            }
+            Self::Noise(bytes) => {
+                link.is_insane = true;
+                oracle.is_lied_to = true;
+                link.coming.extend_from_slice(&bytes);
+            }
+            Self::Greeting(greeting) => greet(greeting, link, number),
+            // Servers do not speak before they are greeted.
+            _ if !link.is_answered => {}
+            Self::Answers(count, err) => {
+                for what in link.arrived.drain(..count.min(link.arrived.len())) {
+                    let Some(xid) = what.xid() else { continue };
+                    *number += 1;
+                    if !link.is_read_only {
+                        oracle.answered_zxids.insert(*number);
                     }
-                    What::Close { .. } if err == ErrorCode::SESSION_MOVED => oracle.refused(CLOSE),
-                    _ => {}
+                    match what {
+                        What::Request { token, .. } if err == ErrorCode::SESSION_MOVED => {
+                            oracle.refused(&token);
+                        }
+                        What::Close { .. } if err == ErrorCode::SESSION_MOVED => {
+                            oracle.refused(CLOSE)
+                        }
+                        _ => {}
+                    }
+                    header(xid, *number, err, &mut link.coming);
                 }
-                header(xid, *number, err, &mut link.coming);
             }
-        }
-        Message::Pong(err) => header(Xid::PING, 1, err, &mut link.coming),
-        Message::Judgement(err) => {
-            if let Some(left) = link.unjudged.checked_sub(1) {
-                link.unjudged = left;
-                header(Xid::AUTH, 0, err, &mut link.coming);
+            Self::Pong(err) => header(Xid::PING, 1, err, &mut link.coming),
+            Self::Judgement(err) => {
+                if let Some(left) = link.unjudged.checked_sub(1) {
+                    link.unjudged = left;
+                    header(Xid::AUTH, 0, err, &mut link.coming);
+                }
             }
-        }
-        Message::Stray(xid) => {
-            link.is_insane = true;
-            header(xid, 1, ErrorCode::OK, &mut link.coming);
-        }
-        Message::Event(kind, path) => {
-            *number += 1;
-            let path = Text::from(PATHS[path]);
-            let event = WatcherEvent { kind, state: KeeperState::SYNC_CONNECTED, path };
-            encode_frame_with(&mut link.coming, |out| {
-                let (xid, zxid, err) = (Xid::NOTIFICATION, Zxid(*number), ErrorCode::OK);
-                ReplyHeader { xid, zxid, err }.encode(out);
-                event.encode(out);
-            });
+            Self::Stray(xid) => {
+                link.is_insane = true;
+                header(xid, 1, ErrorCode::OK, &mut link.coming);
+            }
+            Self::Event(kind, path) => {
+                *number += 1;
+                let path = Text::from(path);
+                let event = WatcherEvent { kind, state: KeeperState::SYNC_CONNECTED, path };
+                encode_frame_with(&mut link.coming, |out| {
+                    let (xid, zxid, err) = (Xid::NOTIFICATION, Zxid(*number), ErrorCode::OK);
+                    ReplyHeader { xid, zxid, err }.encode(out);
+                    event.encode(out);
+                });
+            }
         }
     }
 }

@@ -16,8 +16,8 @@ use zk_proto::{
 use super::{
     link::{CLOSE, Link},
     oracle::{Oracle, Watch, thirds},
-    server,
-    step::{Delivery, Greeting, Message, PATHS, Setup, Socket, Step, credentials},
+    script::credentials,
+    server::{Greeting, Message},
 };
 
 /// Wake-ups for one passing of time above which the session is taken to run in circles.
@@ -36,11 +36,12 @@ enum Wire {
 
 #[derive(Debug)]
 pub(crate) struct World {
-    session: Session<String, String>,
+    pub(crate) session: Session<String, String>,
     oracle: Oracle,
     wire: Wire,
-    socket: Socket,
-    now: Time,
+    /// How many bytes the socket takes.
+    pub(crate) room: usize,
+    pub(crate) now: Time,
     timeout: Duration,
     /// Whether there is a session on the servers that could expire.
     is_established: bool,
@@ -58,8 +59,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(setup: &Setup) -> Self {
-        let (config, seed) = (setup.config(), setup.seed);
+    pub(crate) fn new(config: Config, seed: u64) -> Self {
         let (timeout, resume) = (config.session_timeout, config.resume.clone());
         let next_xid = resume.as_ref().map_or(Xid::FIRST, |resume| resume.next_xid);
         let mut oracle = Oracle::new(next_xid, config.auth.len());
@@ -72,7 +72,7 @@ impl World {
             session: Session::new(config, seed, Time::ZERO),
             oracle,
             wire: Wire::Down,
-            socket: Socket::Writable,
+            room: usize::MAX,
             now: Time::ZERO,
             timeout,
             is_established: resume.is_some(),
@@ -88,43 +88,25 @@ impl World {
         world
     }
 
-    pub(crate) fn take(&mut self, step: Step) {
-        let now = self.now;
-        match step {
-            Step::Submit { by, resend, path } => self.submit(
-                by.map(|by| Watch { by, path: PATHS[path] }),
-                if resend { OnLoss::Resend } else { OnLoss::Report },
-            ),
-            Step::AddAuth => {
-                let token = self.token("auth");
-                self.oracle.submitted(&token);
-                self.oracle.identities += usize::from(!self.is_closing);
-                self.session.add_auth(now, credentials(&token), token);
-            }
-            Step::Unwatch(which) => self.unwatch(which),
-            Step::Close => {
-                let token = if self.is_closing { self.token("again") } else { CLOSE.into() };
-                self.is_closing = true;
-                self.oracle.submitted(&token);
-                self.session.close(now, token);
-            }
-            Step::Detach => self.session.detach(),
-            Step::Dialed(outcome) => self.dialed(outcome),
-            Step::HungUp(why) => {
-                if let Wire::Up(_) = self.wire {
-                    self.wire = Wire::Down;
-                }
-                self.session.hung_up(now, why);
-            }
-            Step::Socket(socket) => self.socket = socket,
-            Step::Serve { message, delivery } => self.serve(message, delivery),
-            Step::Connect => self.connect(),
-            Step::Probed(answer) => self.session.probed(now, "server0:2181", answer),
-            Step::Advance(time) => self.advance(now.after(time)),
-            Step::Sleep(time) => self.now = now.after(time),
-            Step::Wake => self.advance(now),
+    pub(crate) fn add_auth(&mut self) {
+        let token = self.token("auth");
+        self.oracle.submitted(&token);
+        self.oracle.identities += usize::from(!self.is_closing);
+        self.session.add_auth(self.now, credentials(&token), token);
+    }
+
+    pub(crate) fn close(&mut self) {
+        let token = if self.is_closing { self.token("again") } else { CLOSE.into() };
+        self.is_closing = true;
+        self.oracle.submitted(&token);
+        self.session.close(self.now, token);
+    }
+
+    pub(crate) fn hang_up(&mut self, why: LinkError) {
+        if let Wire::Up(_) = self.wire {
+            self.wire = Wire::Down;
         }
-        self.settle();
+        self.session.hung_up(self.now, why);
     }
 
     fn token(&mut self, kind: &str) -> String {
@@ -132,7 +114,7 @@ impl World {
         format!("{kind}{}", self.tokens)
     }
 
-    fn submit(&mut self, watch: Option<Watch>, on_loss: OnLoss) {
+    pub(crate) fn submit(&mut self, watch: Option<Watch>, on_loss: OnLoss) {
         let token = self.token("request");
         let watcher = format!("watcher of {token}");
         self.oracle.requested(&token, watch.map(|watch| (watcher.clone(), watch)), on_loss);
@@ -147,13 +129,15 @@ impl World {
         self.session.submit(self.now, Outgoing { frame, token, watch, on_loss, patience });
     }
 
-    fn unwatch(&mut self, which: usize) {
+    /// Of the watchers that were ever named, the one at this place no longer listens.
+    pub(crate) fn unwatch(&mut self, which: usize) {
         let Some((watcher, watch)) = self.watches.iter().nth(which) else { return };
         self.session.unwatch(self.now, watch.by, watch.path, |other| other == watcher);
         self.oracle.unwatched(watcher);
     }
 
-    fn dialed(&mut self, outcome: Result<(), LinkError>) {
+    /// The connection attempt under way ends.
+    pub(crate) fn dialed(&mut self, outcome: Result<(), LinkError>) {
         if let Wire::Dialing = self.wire {
             self.wire = if outcome.is_ok() { Wire::Up(Link::default()) } else { Wire::Down };
         }
@@ -161,28 +145,26 @@ impl World {
     }
 
     /// A connection without any trouble.
-    fn connect(&mut self) {
+    pub(crate) fn connect(&mut self) {
         let was_dialing = matches!(self.wire, Wire::Dialing);
         self.dialed(Ok(()));
-        self.socket = Socket::Writable;
+        self.room = usize::MAX;
         self.settle();
         let welcome = Greeting::Welcome { timeout: self.timeout, read_only: false };
-        self.serve(Message::Greeting(welcome), Delivery::All);
+        self.serve(Message::Greeting(welcome), usize::MAX);
         let is_connected = self.oracle.connected || self.oracle.over.is_some();
         assert!(is_connected || !was_dialing, "a good handshake is not taken for one");
     }
 
-    fn serve(&mut self, message: Message, delivery: Delivery) {
+    /// The server sends something. Of all that it has sent so many bytes arrive.
+    pub(crate) fn serve(&mut self, message: Message, count: usize) {
         let mut stray = Link::default();
         let link = match &mut self.wire {
             Wire::Up(link) => link,
             Wire::Down | Wire::Dialing => &mut stray,
         };
-        server::say(message, link, &mut self.number, &mut self.oracle);
-        let count = match delivery {
-            Delivery::All => link.coming.len(),
-            Delivery::Bytes(count) => count.min(link.coming.len()),
-        };
+        message.say(link, &mut self.number, &mut self.oracle);
+        let count = count.min(link.coming.len());
         if count == 0 {
             return;
         }
@@ -205,7 +187,7 @@ impl World {
     }
 
     /// Wakes the session at each of its deadlines.
-    fn advance(&mut self, until: Time) {
+    pub(crate) fn advance(&mut self, until: Time) {
         for _ in 0..WAKE_UPS_MAX {
             let Some(due) = self.session.deadline().filter(|&due| due <= until) else {
                 self.now = until;
@@ -236,7 +218,7 @@ impl World {
     }
 
     /// Does what the session says, and holds it against the promises.
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         while let Some(output) = self.session.poll() {
             self.carry_out(output);
         }
@@ -295,14 +277,10 @@ impl World {
         let known = link.appended - link.written;
         let frames = link.append(&outbound[known..]);
         self.oracle.sent(link, &frames);
-        let count = match &mut self.socket {
-            Socket::Writable => outbound.len(),
-            Socket::Takes(left) => {
-                let count = outbound.len().min(*left);
-                *left -= count;
-                count
-            }
-        };
+        let count = outbound.len().min(self.room);
+        if self.room < usize::MAX {
+            self.room -= count;
+        }
         drop::<BytesMut>(outbound.split_to(count));
         for token in link.write(count) {
             self.oracle.begun(&token);
@@ -320,15 +298,20 @@ impl World {
         if let Some(heard) = life {
             self.advance(self.now.max(thirds(self.timeout, 4, heard)));
         } else {
-            self.take(Step::Close);
-            self.take(Step::Advance(Config::new(["any"]).close_timeout));
+            self.close();
+            self.settle();
+            self.advance(self.now.after(Config::new(["any"]).close_timeout));
         }
+        self.settle();
         assert!(self.oracle.over.is_some(), "not over by {}", self.now);
         self.submit(None, OnLoss::Resend);
-        self.take(Step::AddAuth);
-        self.take(Step::Close);
-        self.take(Step::Connect);
-        self.take(Step::Advance(Duration::from_secs(3600)));
+        self.add_auth();
+        self.close();
+        self.settle();
+        self.connect();
+        self.settle();
+        self.advance(self.now.after(Duration::from_secs(3600)));
+        self.settle();
         self.oracle.at_end();
     }
 }
