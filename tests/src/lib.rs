@@ -8,6 +8,7 @@ pub mod durations;
 pub mod faults;
 pub mod feature;
 pub mod fuzz;
+mod history;
 mod hostile;
 mod input;
 pub mod interop;

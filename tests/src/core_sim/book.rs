@@ -1,6 +1,6 @@
 //! What one session was asked and what it has said: everything that it must get right.
 
-use std::{collections::BTreeMap, ops::AddAssign, sync::Arc};
+use std::collections::BTreeMap;
 
 use zk_proto::{
     ErrorCode, SessionId, Zxid,
@@ -10,31 +10,19 @@ use zk_proto::{
 };
 
 use super::{
-    truth::{Truth, mark_of},
+    report::{of_outcome, of_state},
+    truth::Truth,
     watching::{Rearmed, Watching},
+    workload::Wish,
 };
-
-/// What was asked for.
-#[derive(Clone, Debug)]
-pub(crate) enum Asked {
-    /// A write that carries its token as a mark.
-    Write,
-    /// The same as part of a multi.
-    Multi,
-    /// A delete, which carries nothing.
-    Delete,
-    Get(Arc<str>),
-    Exists(Arc<str>),
-    Children(Arc<str>),
-    /// Anything else.
-    Other,
-    Close,
-}
+use crate::{
+    history::{Node, digest},
+    sim::Counts,
+};
 
 #[derive(Debug)]
 struct Request {
-    asked: Asked,
-    watcher: Option<u64>,
+    asked: Wish,
     begun: bool,
 }
 
@@ -57,36 +45,19 @@ pub(crate) struct Book {
     pub(crate) violations: Vec<String>,
     /// Writes of which nothing is known, and those that were not sent.
     not_done: Vec<u64>,
-    pub(crate) checked: Checked,
-}
-
-/// How much was looked at.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Checked {
-    /// Outcomes of requests.
-    pub outcomes: u64,
-    /// Events of watches.
-    pub events: u64,
-    /// Gaps that were reported to persistent watches.
-    pub gaps: u64,
-    /// Reads that were compared with the state that they claim to show.
-    pub reads: u64,
-}
-
-impl AddAssign for Checked {
-    fn add_assign(&mut self, other: Self) {
-        self.outcomes += other.outcomes;
-        self.events += other.events;
-        self.gaps += other.gaps;
-        self.reads += other.reads;
-    }
+    /// What was checked and met.
+    pub(crate) counts: Counts,
 }
 
 impl Book {
-    pub(crate) fn asked(&mut self, token: u64, asked: Asked, watch: Option<(u64, Watching)>) {
-        let watcher = watch.as_ref().map(|(watcher, _)| *watcher);
-        self.watches.extend(watch);
-        self.open.insert(token, Request { asked, watcher, begun: false });
+    /// Something is asked for, perhaps with a watch, whose name is the request's token.
+    pub(crate) fn asked(&mut self, token: u64, asked: Wish, watching: Option<Watching>) {
+        self.watches.extend(watching.map(|watching| (token, watching)));
+        self.open.insert(token, Request { asked, begun: false });
+    }
+
+    fn met(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
     }
 
     /// No watch is waiting for anything.
@@ -117,12 +88,12 @@ impl Book {
     }
 
     pub(crate) fn concluded(&mut self, token: u64, outcome: &Outcome, truth: &Truth) {
-        self.checked.outcomes += 1;
+        self.met(of_outcome(outcome));
         let Some(request) = self.open.remove(&token) else {
             self.wrong(format!("S8: {token:#x} has an outcome too many: {outcome:?}"));
             return;
         };
-        let is_write = matches!(request.asked, Asked::Write | Asked::Multi);
+        let is_write = request.asked.is_marked();
         match outcome {
             Outcome::Answered(answer) => self.answered(token, &request, answer, truth),
             Outcome::NotSent(_) => {
@@ -132,20 +103,14 @@ impl Book {
                 if is_write {
                     self.not_done.push(token);
                 }
-                self.forget(request.watcher);
+                self.watches.remove(&token);
             }
             Outcome::Unknown(_) => {
                 if is_write && !request.begun {
                     self.wrong(format!("S9: {token:#x} was certainly not sent"));
                 }
-                self.forget(request.watcher);
+                self.watches.remove(&token);
             }
-        }
-    }
-
-    fn forget(&mut self, watcher: Option<u64>) {
-        if let Some(watcher) = watcher {
-            self.watches.remove(&watcher);
         }
     }
 
@@ -157,7 +122,7 @@ impl Book {
             self.wrong(format!("S8: {token:#x} is answered after {:#x}", self.answered));
         }
         self.answered = self.answered.max(token);
-        if let Asked::Close = request.asked {
+        if request.asked == Wish::Close {
             return;
         }
         let before = self.violations.len();
@@ -167,25 +132,23 @@ impl Book {
         }
         let is_ok = answer.code == ErrorCode::OK;
         let is_done = match request.asked {
-            Asked::Write => Some(is_ok),
-            Asked::Multi => Some(is_ok && succeeded(answer)),
-            _ => None,
+            Wish::DeleteMarked(_) => is_ok && succeeded(answer),
+            _ => is_ok,
         };
         let done = truth.written(token);
-        if is_done.is_some_and(|is_done| done != is_done.then_some(answer.zxid)) {
+        if request.asked.is_marked() && done != is_done.then_some(answer.zxid) {
             self.wrong(format!("S9: {token:#x} was answered {answer:?}, and done at {done:?}"));
         }
-        if let Err(difference) = compare(&request.asked, answer, truth) {
+        if let Err(difference) = compare(request.asked, answer, truth) {
             self.wrong(format!("S5: {difference} at {}", answer.zxid));
         }
-        self.checked.reads += 1;
+        self.met("reads checked");
         let exists = answer.code != ErrorCode::NO_NODE;
-        match request.watcher.and_then(|watcher| self.watches.get_mut(&watcher)) {
-            Some(watch) if is_ok || (!exists && matches!(request.asked, Asked::Exists(_))) => {
+        match self.watches.get_mut(&token) {
+            Some(watch) if is_ok || (!exists && matches!(request.asked, Wish::Exists(..))) => {
                 watch.arm(answer.zxid, exists, truth);
             }
-            Some(_) => self.forget(request.watcher),
-            None => {}
+            _ => drop(self.watches.remove(&token)),
         }
     }
 
@@ -222,14 +185,14 @@ impl Book {
         let is_persistent = watch.is_persistent();
         match notice {
             WatchNotice::Event(event) => {
-                self.checked.events += 1;
                 let told = watch.told(event, truth);
                 self.violations.extend(told.err());
+                self.met("watch events");
                 if !is_persistent {
                     self.watches.remove(&watcher);
                 }
             }
-            WatchNotice::Gap if is_persistent => self.checked.gaps += 1,
+            WatchNotice::Gap if is_persistent => self.met("gaps"),
             WatchNotice::Over(_) => {
                 self.watches.remove(&watcher);
             }
@@ -238,6 +201,7 @@ impl Book {
     }
 
     pub(crate) fn state(&mut self, state: &State) {
+        self.met(of_state(state));
         if self.over.is_some() {
             self.wrong(format!("S4: {state:?} after the end"));
         }
@@ -286,34 +250,31 @@ fn succeeded(answer: &Answer) -> bool {
 }
 
 /// Says how an answer differs from the state that it claims to show.
-fn compare(asked: &Asked, answer: &Answer, truth: &Truth) -> Result<(), String> {
-    let (path, exists) = match asked {
-        Asked::Get(path) | Asked::Exists(path) | Asked::Children(path) => {
-            (path, &**path == "/" || truth.at(path, answer.zxid).is_some())
-        }
-        _ => return Ok(()),
+fn compare(asked: Wish, answer: &Answer, truth: &Truth) -> Result<(), String> {
+    let (Wish::Get(path, _) | Wish::Exists(path, _) | Wish::Children(path, _)) = asked else {
+        return Ok(());
     };
+    let node = truth.history.at(path, answer.zxid);
+    let exists = path == "/" || node.is_some();
     if (answer.code == ErrorCode::OK) != exists {
         return Err(format!("{path} is answered {:?}", answer.code));
     }
-    match (asked, truth.at(path, answer.zxid)) {
-        (Asked::Get(_), Some(node)) => {
+    match (asked, node) {
+        (Wish::Get(..), Some(node)) => {
             let read: GetDataResponse = decode_prefix(&answer.body).map_err(|e| e.to_string())?;
-            let (stat, mark) = (read.stat, |data: &[u8]| mark_of(data));
-            let shown = (stat.mzxid, stat.version, stat.ephemeral_owner);
-            if shown != (node.mzxid, node.version, node.owner)
-                || read.data.as_deref().map(mark) != node.data.as_deref().map(mark)
-            {
+            let (stat, data) = (read.stat, digest(read.data.as_deref()));
+            let shown = Node { data, version: stat.version, owner: stat.ephemeral_owner };
+            if (stat.mzxid, shown) != node {
                 return Err(format!("{path} is {read:?} and should be {node:?}"));
             }
         }
-        (Asked::Children(_), _) if exists => {
+        (Wish::Children(..), _) if exists => {
             let read: GetChildrenResponse =
                 decode_prefix(&answer.body).map_err(|e| e.to_string())?;
             let mut shown: Vec<_> =
                 read.children.strs().filter(|name| name != "zookeeper").collect();
             shown.sort_unstable();
-            let children = truth.children_at(path, answer.zxid);
+            let children = truth.history.children_at(path, answer.zxid);
             if !shown.iter().map(|name| &**name).eq(children.iter().copied()) {
                 return Err(format!("{path} has {shown:?} and should have {children:?}"));
             }

@@ -4,15 +4,11 @@ use std::{collections::VecDeque, time::Duration};
 
 use zk_proto::{
     Time,
-    session::{Config, Outgoing, Session},
+    session::{Config, Session},
 };
 use zk_testkit::server::Member;
 
-use super::{
-    book::{Asked, Book, Checked},
-    schedule::Happening,
-    workload::Wish,
-};
+use super::{book::Book, schedule::Happening, workload::Wish};
 
 /// A client, which lives through any number of sessions.
 #[derive(Debug)]
@@ -40,8 +36,6 @@ pub(crate) struct Client {
     /// Batches of the script that were asked for.
     pub(crate) batches: usize,
     tokens: u64,
-    /// What the books of earlier sessions have checked.
-    checked: Checked,
 }
 
 impl Client {
@@ -62,14 +56,12 @@ impl Client {
             is_closing: false,
             batches: 0,
             tokens: 0,
-            checked: Checked::default(),
         }
     }
 
     /// Another session for the same user.
     pub(crate) fn begin(&mut self, config: Config, seed: u64, now: Time) {
         self.session = Session::new(config, seed, now);
-        self.checked = self.checked();
         self.book = Book::default();
         self.dialed.clear();
     }
@@ -92,31 +84,15 @@ impl Client {
 
     pub(crate) fn ask(&mut self, now: Time, wish: Wish) {
         let token = self.token();
-        let (request, asked, watch) = wish.request(token);
-        self.submit(now, request, asked, watch);
-    }
-
-    fn submit(
-        &mut self,
-        now: Time,
-        request: Outgoing<u64, u64>,
-        asked: Asked,
-        watch: Option<(u64, super::watching::Watching)>,
-    ) {
-        self.book.asked(request.token, asked, watch);
+        let (request, watching) = wish.request(token);
+        self.book.asked(token, wish, watching);
         self.session.submit(now, request);
     }
 
     pub(crate) fn close(&mut self, now: Time) {
         self.is_closing = true;
         let token = self.token();
-        self.book.asked(token, Asked::Close, None);
+        self.book.asked(token, Wish::Close, None);
         self.session.close(now, token);
-    }
-
-    pub(crate) fn checked(&self) -> Checked {
-        let mut checked = self.checked;
-        checked += self.book.checked;
-        checked
     }
 }

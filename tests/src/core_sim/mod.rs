@@ -48,11 +48,10 @@ mod workload;
 mod world;
 
 pub use self::{
-    book::Checked,
     exhaustive::{Scope, exhaust},
     fault::{Planned, When},
     plan::Plan,
-    report::{Coverage, Report},
+    report::Report,
     run::{Failure, run},
     soak::{Found, attempt, shrink, soak},
 };

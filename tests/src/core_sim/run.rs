@@ -5,7 +5,7 @@ use std::time::Duration;
 use zk_proto::{Time, session::LinkError};
 use zk_testkit::{
     server::Member,
-    sim::{Fault, Target},
+    sim::{Actor, Fault, Target},
 };
 
 use super::{
@@ -67,22 +67,16 @@ pub fn run(plan: &Plan) -> Result<Report, Failure> {
     while world.ending != Ending::Done && world.violations.is_empty() {
         world.step();
     }
-    let World { violations, trace, clients, now, mut coverage, .. } = world;
+    let World { violations, trace, now, mut report, .. } = world;
     if !violations.is_empty() {
-        return Err(Failure { violations, trace: trace.lines() });
+        return Err(Failure { violations, trace: trace.last().map(ToString::to_string).collect() });
     }
-    coverage.has_cut_off = false;
-    let millis = u64::try_from(now.since_epoch().as_millis()).unwrap_or(u64::MAX);
-    let mut report = Report {
-        runs: 1,
-        events: trace.events,
-        millis,
-        coverage,
-        hash: trace.hash,
-        ..Report::default()
-    };
-    clients.iter().for_each(|client| report.checked += client.checked());
+    (report.events, report.hash, report.millis) = (trace.count(), trace.hash(), millis(now));
     Ok(report)
+}
+
+fn millis(now: Time) -> u64 {
+    u64::try_from(now.since_epoch().as_millis()).unwrap_or(u64::MAX)
 }
 
 impl World<'_> {
@@ -102,8 +96,12 @@ impl World<'_> {
             return;
         };
         self.now = at;
-        self.trace.note(at, &happening);
-        if self.trace.events > EVENTS_MAX {
+        let (name, number) = happening.gist();
+        self.trace.note(millis(at), Actor::World, name, number as u64);
+        if let Happening::Up { bytes, .. } | Happening::Down { bytes, .. } = &happening {
+            self.trace.absorb(bytes);
+        }
+        if self.trace.count() > EVENTS_MAX {
             self.violations.push(format!("{EVENTS_MAX} events until {at}"));
         }
         self.happen(happening);
@@ -174,6 +172,9 @@ impl World<'_> {
         let book = &mut self.clients[client].book;
         book.close(&self.truth);
         self.violations.append(&mut book.violations);
+        for (what, count) in std::mem::take(&mut book.counts) {
+            *self.report.counts.entry(what).or_default() += count;
+        }
     }
 
     pub(crate) fn plan_ask(&mut self, client: usize) {
@@ -224,13 +225,7 @@ impl World<'_> {
         }
         self.schedule.plan(self.now.after(planned.duration), Happening::Mend { number });
         let until = self.now.after(planned.duration);
-        let struck = match planned.target {
-            Target::Client(client) => client as usize,
-            _ => 0,
-        };
-        let book = &self.clients[struck].book;
-        let state = if book.over.is_some() { 2 } else { usize::from(book.connected) };
-        self.coverage.fired.entry(planned.kind()).or_default()[state] += 1;
+        *self.report.fired.entry(planned.kind()).or_default() += 1;
         self.begin(planned.fault, planned.target, until);
     }
 
@@ -290,7 +285,7 @@ impl World<'_> {
         match fault {
             Fault::Kill => self.ensemble.stop(now, number),
             Fault::CutOff => {
-                self.coverage.has_cut_off = true;
+                self.has_cut_off = true;
                 self.ensemble.cut_off(now, number);
             }
             Fault::Lag => self.ensemble.set_lag(now, number, self.plan.timeout / 10),

@@ -1,6 +1,6 @@
 //! What will happen, in order: by time, and at the same time in the order in which it was planned.
 
-use std::{cmp::Ordering, collections::BinaryHeap};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use zk_proto::{Time, session::LinkError};
@@ -62,52 +62,24 @@ impl Happening {
     }
 }
 
-#[derive(Debug)]
-struct Entry {
-    at: Time,
-    number: u64,
-    happening: Happening,
-}
-
-/// The heap of everything to come.
+/// Everything to come.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
-    heap: BinaryHeap<Entry>,
+    by_time: BTreeMap<(Time, u64), Happening>,
     planned: u64,
 }
 
 impl Schedule {
     pub(crate) fn plan(&mut self, at: Time, happening: Happening) {
         self.planned += 1;
-        self.heap.push(Entry { at, number: self.planned, happening });
+        self.by_time.insert((at, self.planned), happening);
     }
 
     pub(crate) fn next(&mut self) -> Option<(Time, Happening)> {
-        self.heap.pop().map(|entry| (entry.at, entry.happening))
+        self.by_time.pop_first().map(|((at, _), happening)| (at, happening))
     }
 
     pub(crate) fn next_is_delivery(&self) -> bool {
-        self.heap.peek().is_some_and(|entry| entry.happening.is_delivery())
+        self.by_time.first_key_value().is_some_and(|(_, happening)| happening.is_delivery())
     }
 }
-
-/// The earliest is the greatest.
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.number).cmp(&(self.at, self.number))
-    }
-}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for Entry {}

@@ -1,7 +1,5 @@
 //! One watch, and what it must receive: every change that concerns it, once and in order.
 
-use std::sync::Arc;
-
 use zk_proto::{
     EventType, Zxid,
     path::ancestors,
@@ -14,7 +12,7 @@ use super::truth::{Change, Truth};
 #[derive(Debug)]
 pub(crate) struct Watching {
     pub(crate) by: WatchBy,
-    pub(crate) path: Arc<str>,
+    pub(crate) path: &'static str,
     pub(crate) state: State,
     /// Whether the present connection has yet to arm it. Events of others on the connection reach it all
     /// the same.
@@ -48,7 +46,7 @@ pub(crate) enum Armed {
 pub(crate) type Rearmed = (Armed, Box<str>);
 
 impl Watching {
-    pub(crate) fn new(by: WatchBy, path: Arc<str>) -> Self {
+    pub(crate) fn new(by: WatchBy, path: &'static str) -> Self {
         Self { by, path, state: State::Asked, is_lapsed: false }
     }
 
@@ -90,7 +88,7 @@ impl Watching {
             (_, WatchBy::Data | WatchBy::Exists) => here && !children,
             (_, WatchBy::Persistent) => here,
             (_, WatchBy::Recursive) => {
-                !children && ancestors(&change.path).any(|path| path == &*self.path)
+                !children && ancestors(&change.path).any(|path| path == self.path)
             }
         }
     }
@@ -177,7 +175,7 @@ impl Watching {
         self.is_lapsed = false;
         match self.state {
             // Servers look at whether the node is there now, not whether it was in between.
-            State::Missing { .. } if truth.at(&self.path, zxid).is_none() => {
+            State::Missing { .. } if truth.history.at(self.path, zxid).is_none() => {
                 self.skip_to(truth.after(zxid));
                 Ok(())
             }

@@ -6,14 +6,14 @@ use zk_proto::{
     Acl, AclList, AddWatchMode, CreateFlags,
     frame::RequestFrame,
     request::{
-        AddWatchRequest, Create2Request, CreateRequest, DeleteRequest, ExistsRequest,
+        AddWatchRequest, CloseSession, Create2Request, CreateRequest, DeleteRequest, ExistsRequest,
         GetChildrenRequest, GetDataRequest, MultiOp, MultiRequest, SetDataRequest, SyncRequest,
     },
     session::{OnLoss, Outgoing, Patience, WatchBy, WatchIntent},
 };
 use zk_testkit::sim::Rng;
 
-use super::{book::Asked, truth::mark, watching::Watching};
+use super::{truth::mark, watching::Watching};
 
 /// Nodes that come and go, and one that is always there to be written in multis.
 const PATHS: [&str; 6] = ["/a", "/b", "/a/x", "/b/x", "/b/y", "/log"];
@@ -35,6 +35,8 @@ pub(crate) enum Wish {
     /// Persistent watches: of one kind on some nodes, of the other on the others.
     Follow(&'static str, AddWatchMode),
     Sync,
+    /// The end of the session.
+    Close,
 }
 
 impl Wish {
@@ -68,48 +70,50 @@ impl Wish {
         [Self::Sync].into_iter().chain(reads).collect()
     }
 
-    /// The request, what it asks for, and the watch that it may arm. The token is also the mark.
-    pub(crate) fn request(
-        self,
-        token: u64,
-    ) -> (Outgoing<u64, u64>, Asked, Option<(u64, Watching)>) {
+    /// Whether it leaves a mark.
+    pub(crate) const fn is_marked(self) -> bool {
+        matches!(self, Self::Create(..) | Self::Set(_) | Self::DeleteMarked(_))
+    }
+
+    /// The request, and the watch that it may arm. The token is also the mark.
+    pub(crate) fn request(self, token: u64) -> (Outgoing<u64, u64>, Option<Watching>) {
         let mark = mark(token);
         let data = Some(&mark[..]);
-        let (frame, asked, by) = match self {
+        let (frame, by) = match self {
             Self::Create(path, flags) => {
                 let acl: AclList = [Acl::open_unsafe()].into_iter().collect();
                 let create = CreateRequest { path: path.into(), data, acl, flags };
-                (RequestFrame::of(&Create2Request(create)), Asked::Write, None)
+                (RequestFrame::of(&Create2Request(create)), None)
             }
             Self::Set(path) => {
                 let set = SetDataRequest { path: path.into(), data, version: -1 };
-                (RequestFrame::of(&set), Asked::Write, None)
+                (RequestFrame::of(&set), None)
             }
             Self::Delete(path) => {
                 let delete = DeleteRequest { path: path.into(), version: -1 };
-                (RequestFrame::of(&delete), Asked::Delete, None)
+                (RequestFrame::of(&delete), None)
             }
             Self::DeleteMarked(path) => {
                 let set = SetDataRequest { path: "/log".into(), data, version: -1 };
                 let delete = DeleteRequest { path: path.into(), version: -1 };
                 let multi: MultiRequest =
                     [MultiOp::SetData(set), MultiOp::Delete(delete)].into_iter().collect();
-                (RequestFrame::of(&multi), Asked::Multi, None)
+                (RequestFrame::of(&multi), None)
             }
             Self::Get(path, watch) => {
                 let get = GetDataRequest { path: path.into(), watch };
                 let by = watch.then_some((WatchBy::Data, path));
-                (RequestFrame::of(&get), Asked::Get(path.into()), by)
+                (RequestFrame::of(&get), by)
             }
             Self::Exists(path, watch) => {
                 let exists = ExistsRequest { path: path.into(), watch };
                 let by = watch.then_some((WatchBy::Exists, path));
-                (RequestFrame::of(&exists), Asked::Exists(path.into()), by)
+                (RequestFrame::of(&exists), by)
             }
             Self::Children(path, watch) => {
                 let list = GetChildrenRequest { path: path.into(), watch };
                 let by = watch.then_some((WatchBy::Children, path));
-                (RequestFrame::of(&list), Asked::Children(path.into()), by)
+                (RequestFrame::of(&list), by)
             }
             Self::Follow(path, mode) => {
                 let follow = AddWatchRequest { path: path.into(), mode };
@@ -117,24 +121,17 @@ impl Wish {
                     AddWatchMode::PERSISTENT => WatchBy::Persistent,
                     _ => WatchBy::Recursive,
                 };
-                (RequestFrame::of(&follow), Asked::Other, Some((by, path)))
+                (RequestFrame::of(&follow), Some((by, path)))
             }
-            Self::Sync => (RequestFrame::of(&SyncRequest { path: "/".into() }), Asked::Other, None),
+            Self::Sync => (RequestFrame::of(&SyncRequest { path: "/".into() }), None),
+            Self::Close => (RequestFrame::of(&CloseSession), None),
         };
-        let is_harmless = !matches!(asked, Asked::Write | Asked::Multi | Asked::Delete);
+        let is_harmless = !self.is_marked() && !matches!(self, Self::Delete(_));
         let on_loss = if is_harmless { OnLoss::Resend } else { OnLoss::Report };
-        let watch = by.map(|(by, path)| {
-            let path: Arc<str> = path.into();
-            (token, Watching::new(by, path))
-        });
-        let intent = watch.as_ref().map(|(watcher, watching)| {
-            let Watching { path, by, .. } = watching;
-            Box::new(WatchIntent { path: path.clone(), by: *by, watcher: *watcher })
-        });
-        (
-            Outgoing { frame, token, watch: intent, on_loss, patience: Patience::Connections },
-            asked,
-            watch,
-        )
+        let watch = by
+            .map(|(by, path)| Box::new(WatchIntent { path: Arc::from(path), by, watcher: token }));
+        let patience = Patience::Connections;
+        let watching = by.map(|(by, path)| Watching::new(by, path));
+        (Outgoing { frame, token, watch, on_loss, patience }, watching)
     }
 }

@@ -12,14 +12,14 @@ use zk_proto::{
 };
 use zk_testkit::{
     server::{self, Conn, Ensemble, Member},
-    sim::Rng,
+    sim::{Rng, Trace},
 };
 
 use super::{
     client::Client,
     link::{Heard, Link},
     plan::{Plan, TICK},
-    report::{Coverage, Trace},
+    report::Report,
     schedule::{Happening, Schedule},
     truth::Truth,
 };
@@ -54,7 +54,8 @@ pub(crate) struct World<'a> {
     /// Faults that begin before so many deliveries, the next first.
     pub(crate) by_delivery: VecDeque<(usize, usize)>,
     pub(crate) ending: super::run::Ending,
-    pub(crate) coverage: Coverage,
+    pub(crate) has_cut_off: bool,
+    pub(crate) report: Report,
     pub(crate) trace: Trace,
     pub(crate) violations: Vec<String>,
 }
@@ -84,7 +85,8 @@ impl<'a> World<'a> {
             deliveries: 0,
             by_delivery: VecDeque::new(),
             ending: super::run::Ending::default(),
-            coverage: Coverage::default(),
+            has_cut_off: false,
+            report: Report { runs: 1, ..Report::default() },
             trace: Trace::default(),
             violations: Vec::new(),
         };
@@ -149,14 +151,12 @@ impl<'a> World<'a> {
                 }
             }
             Output::Reply { token, outcome } => {
-                self.coverage.outcome(&outcome);
                 self.clients[client].book.concluded(token, &outcome, &self.truth);
             }
             Output::Watch { watcher, notice } => {
                 self.clients[client].book.noticed(watcher, &notice, &self.truth);
             }
             Output::State(state) => {
-                self.coverage.state(&state);
                 self.clients[client].book.state(&state);
                 if self.clients[client].book.over.is_some() {
                     let at = self.now.after(self.rng.micros(1_000, 400_000));
@@ -312,9 +312,9 @@ impl<'a> World<'a> {
             if client.is_closing || self.forced.contains(&end.session) {
                 continue;
             }
-            self.coverage.met("expired by servers");
+            self.report.met("expired by servers");
             // A member that is cut off answers heartbeats of which its leader does not know.
-            let is_sound = !self.coverage.has_cut_off;
+            let is_sound = !self.has_cut_off;
             if is_sound && client.session.lease().is_some_and(|lease| lease > end.at) {
                 let lease = client.session.lease();
                 self.violations.push(format!("S4: {end:?} in spite of a lease until {lease:?}"));

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 
 use zk_locks::FencingToken;
 use zk_proto::{SessionId, Zxid, path::parent};
+use zk_testkit::server::{Committed, Stamp, Txn};
 
-use super::{
-    Bench,
-    truth::{Live, TakenAway, Truth, What},
-};
-use crate::sim::{
-    recipe::{PARTICIPANTS, PERMITS, Recipe, Site},
-    workload::{KEPT, MEDDLED},
+use super::Bench;
+use crate::{
+    history::{Change, History, Live, What, guid},
+    sim::{
+        recipe::{PARTICIPANTS, PERMITS, Recipe, Site},
+        workload::{KEPT, MEDDLED},
+    },
 };
 
 /// The node that tells how many permits there are, where one does.
@@ -41,10 +42,39 @@ pub(super) struct Crowds {
     full: BTreeMap<Box<str>, Vec<(Zxid, u64)>>,
     /// What is too much.
     too_many: Vec<String>,
+    /// Since when each transaction has been known here, as far as that is of interest.
+    times: BTreeMap<Zxid, u64>,
+    /// Nodes without ids that were deleted, with their owners, in the transaction at hand.
+    deleted: Vec<(Box<str>, SessionId)>,
+    /// Those of them that others than their owners have deleted.
+    taken_away: Vec<TakenAway>,
+}
+
+/// An ephemeral node without an id in its name that another session has deleted.
+#[derive(Debug)]
+struct TakenAway {
+    path: Box<str>,
+    owner: SessionId,
+    by: SessionId,
 }
 
 impl Crowds {
-    pub(super) fn created(&mut self, path: &str) {
+    /// Something has changed in the transaction at hand.
+    fn see(&mut self, path: &str, what: What, data: Option<&[u8]>) {
+        if let (What::Created(_) | What::Written(_), COUNT) = (what, path) {
+            let count = <[u8; 4]>::try_from(data.unwrap_or_default()).ok();
+            self.permits = count.map(u32::from_be_bytes);
+        }
+        match what {
+            What::Created(_) => self.created(path),
+            What::Deleted(owner) if owner.0 != 0 && guid(path).is_none() => {
+                self.deleted.push((path.into(), owner));
+            }
+            _ => {}
+        }
+    }
+
+    fn created(&mut self, path: &str) {
         let Some(parent) = parent(path) else { return };
         let is_double = parent.starts_with("/double/") && !path.ends_with(READY);
         let is_lease = parent.starts_with("/permits/") && parent.ends_with("/leases");
@@ -53,11 +83,44 @@ impl Crowds {
         }
     }
 
-    pub(super) fn written(&mut self, path: &str, data: Option<&[u8]>) {
-        if path == COUNT {
-            let count = <[u8; 4]>::try_from(data.unwrap_or_default()).ok();
-            self.permits = count.map(u32::from_be_bytes);
+    /// A transaction has been taken in as a whole.
+    fn count(&mut self, history: &History, now: u64, committed: &Committed) {
+        let Stamp { zxid, session, .. } = committed.stamp;
+        match &committed.txn {
+            Txn::Create { path, .. } | Txn::Delete { path } | Txn::SetData { path, .. }
+                if path.starts_with("/barriers/") || path.starts_with("/kept/") =>
+            {
+                self.times.insert(zxid, now);
+            }
+            _ => {}
         }
+        for path in std::mem::take(&mut self.grown) {
+            let there = history.children(&path).filter(|(name, _)| *name != READY).count();
+            if path.starts_with("/double/") {
+                if there >= PARTICIPANTS {
+                    self.full.entry(path).or_default().push((zxid, now));
+                }
+            } else if there > self.permits_of(&path) as usize {
+                let most = self.permits_of(&path);
+                self.too_many.push(format!("{there} of {most} permits of {path}, {zxid}"));
+            }
+        }
+        for (path, owner) in std::mem::take(&mut self.deleted) {
+            if owner != session {
+                self.taken_away.push(TakenAway { path, owner, by: session });
+            }
+        }
+    }
+
+    /// When a change of a barrier, or of a node that comes back, was made; 0 for all others.
+    pub(super) fn when(&self, zxid: Zxid) -> u64 {
+        self.times.get(&zxid).copied().unwrap_or_default()
+    }
+
+    /// When all were at a double barrier first, from this transaction on.
+    fn full_since(&self, path: &str, zxid: Zxid) -> Option<(Zxid, u64)> {
+        let full = self.full.get(path)?;
+        full.get(full.partition_point(|(at, _)| *at < zxid)).copied()
     }
 
     fn permits_of(&self, leases: &str) -> u32 {
@@ -70,51 +133,44 @@ impl Crowds {
     }
 }
 
-impl Truth {
-    /// A transaction has been taken in as a whole.
-    pub(super) fn count_crowds(&mut self, zxid: Zxid, now: u64) {
-        for path in std::mem::take(&mut self.crowds.grown) {
-            let there = self.children(&path).filter(|(name, _)| *name != READY).count();
-            if path.starts_with("/double/") {
-                if there >= PARTICIPANTS {
-                    self.crowds.full.entry(path).or_default().push((zxid, now));
-                }
-            } else if there > self.crowds.permits_of(&path) as usize {
-                let most = self.crowds.permits_of(&path);
-                self.crowds.too_many.push(format!("{there} of {most} permits of {path}, {zxid}"));
+impl Bench {
+    /// Takes in what has been committed since. Returns the sessions that have ended.
+    pub(super) fn learn(&mut self, history: &[Committed]) -> Vec<SessionId> {
+        let Self { now, crowds, history: known, .. } = self;
+        let mut ended = Vec::new();
+        let step = |known: &mut History, crowds: &mut Crowds| {
+            known.step(history, |_, path, what, data| crowds.see(path, what, data))
+        };
+        while let Some(committed) = step(known, crowds) {
+            crowds.count(known, *now, committed);
+            if let Txn::CloseSession = committed.txn {
+                ended.push(committed.stamp.session);
             }
         }
-    }
-
-    /// When all were at a double barrier first, from this transaction on.
-    fn full_since(&self, path: &str, zxid: Zxid) -> Option<(Zxid, u64)> {
-        let full = self.crowds.full.get(path)?;
-        full.get(full.partition_point(|(at, _)| *at < zxid)).copied()
+        ended
     }
 
     /// Whether a node was not there after this transaction, or at any time since.
     fn was_absent_since(&self, path: &str, zxid: Zxid) -> bool {
         let mut is_there = false;
-        for change in self.changes_after(path, Zxid(0)) {
+        for change in self.history.changes_after(path, Zxid(0)) {
             if change.zxid > zxid && !is_there {
                 return true;
             }
             match change.what {
                 What::Created(_) => is_there = true,
-                What::Deleted => is_there = false,
+                What::Deleted(_) => is_there = false,
                 _ => {}
             }
         }
         !is_there
     }
-}
 
-impl Bench {
     pub(super) fn check_crowds(&mut self) {
-        for text in std::mem::take(&mut self.truth.crowds.too_many) {
+        for text in std::mem::take(&mut self.crowds.too_many) {
             self.violated("S3", text);
         }
-        for TakenAway { path, owner, by } in std::mem::take(&mut self.truth.taken_away) {
+        for TakenAway { path, owner, by } in std::mem::take(&mut self.crowds.taken_away) {
             // By the name that a session has now: a read-only server has given it another one before.
             let by_meddler = self.meddlers.iter().any(|session| session.id() == by);
             if by_meddler {
@@ -135,7 +191,7 @@ impl Bench {
 
     /// Whether a node lives.
     pub(crate) fn is_there(&self, path: &str) -> bool {
-        self.truth.live.contains_key(path)
+        self.history.live.contains_key(path)
     }
 
     /// What a session that begins to wait at a barrier has been answered from.
@@ -152,7 +208,7 @@ impl Bench {
         then: Zxid,
     ) {
         let path = site.path();
-        if !self.is_doubtful(session) && !self.truth.was_absent_since(&path, then) {
+        if !self.is_doubtful(session) && !self.was_absent_since(&path, then) {
             self.violated(
                 "B1",
                 format!("c{client} passes {path}, which is set since before {then}"),
@@ -170,10 +226,9 @@ impl Bench {
     ) {
         let path = site.path();
         let patience = self.patience(client);
-        let changes = self.truth.changes_after(&path, Zxid(0));
-        let is_gone = changes.iter().rfind(|change| change.what != What::Children);
-        let Some(gone) = is_gone.filter(|change| change.what == What::Deleted) else { return };
-        let since = self.truth.when(gone.zxid);
+        let is_gone = |change: &Change| matches!(change.what, What::Deleted(_));
+        let Some(gone) = self.history.last_of(&path).filter(is_gone) else { return };
+        let since = self.crowds.when(gone.zxid);
         if waited > patience && self.now > since + patience && !self.is_doubtful(session) {
             let text = format!("c{client} waits at {path}, which has been removed at {since}");
             self.violated("L2", text);
@@ -184,7 +239,7 @@ impl Bench {
     pub(crate) fn entered(&mut self, entrant: Entrant) {
         let Entrant { client, session, token, .. } = entrant;
         let path = entrant.site.path();
-        let full = self.truth.full_since(&path, Zxid(token.get()));
+        let full = self.crowds.full_since(&path, Zxid(token.get()));
         if full.is_none() && !self.is_doubtful(session) {
             let text = format!("c{client} enters {path} with {token} before all are there");
             self.violated("B2", text);
@@ -197,13 +252,13 @@ impl Bench {
         let path = site.path();
         let own = |live: &Live| live.owner == session && live.czxid > then;
         let nodes: Vec<Zxid> = self
-            .truth
+            .history
             .children(&path)
             .filter_map(|(_, live)| own(live).then_some(live.czxid))
             .collect();
         // Of two of one session it is unknown which it was.
         let [node] = *nodes else { return };
-        let Some((_, full)) = self.truth.full_since(&path, node) else { return };
+        let Some((_, full)) = self.crowds.full_since(&path, node) else { return };
         if self.now > full + self.patience(client) && !self.is_doubtful(session) {
             let text = format!("c{client} is not let into {path}, all were there at {full}");
             self.violated("L2", text);
@@ -214,9 +269,9 @@ impl Bench {
     pub(crate) fn has_left(&mut self, entrant: Entrant) {
         let Entrant { client, session, token, .. } = entrant;
         let path = entrant.site.path();
-        let Some((full, _)) = self.truth.full_since(&path, Zxid(token.get())) else { return };
+        let Some((full, _)) = self.crowds.full_since(&path, Zxid(token.get())) else { return };
         let staying: Vec<String> = self
-            .truth
+            .history
             .children(&path)
             .filter(|(name, live)| *name != READY && live.czxid <= full)
             .map(|(name, live)| format!("{name} ({}) of {}", live.czxid, live.owner))

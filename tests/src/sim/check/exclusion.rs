@@ -160,7 +160,7 @@ impl Bench {
         let own = held.claim.path();
         if let Some(queue) = held.site.queue().filter(|_| held.came != Came::GoingOn) {
             let earlier: Vec<String> = self
-                .truth
+                .history
                 .children(&queue)
                 .filter(|(name, live)| live.czxid.0 < token.get() && name.starts_with("_c_"))
                 .filter(|(name, _)| held.share != Share::Reading || !name.contains("__READ__"))
@@ -178,7 +178,7 @@ impl Bench {
         }
         let Some(own) = own else { return };
         let goes_on = held.came == Came::GoingOn;
-        match self.truth.live.get(own) {
+        match self.history.live.get(own) {
             Some(live)
                 if live.owner == held.session.id() && (goes_on || live.czxid.0 == token.get()) => {}
             found => {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use zk_proto::{EventType, request::WatcherEvent};
 
-use super::{Bench, truth::guid};
+use super::Bench;
+use crate::history::guid;
 
 /// What the paths of all locks begin with.
 const LOCKS: &str = "/locks/";

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use zk_client::{Session, SessionState, Zxid};
 
-use super::{
-    Bench,
-    truth::{What, digest, guid},
-};
-use crate::sim::{
-    recipe::{Recipe, Site},
-    workload::KEPT,
+use super::Bench;
+use crate::{
+    history::{What, digest, guid},
+    sim::{
+        recipe::{Recipe, Site},
+        workload::KEPT,
+    },
 };
 
 /// What may be late because the simulation itself rounds, in milliseconds.
@@ -136,7 +136,7 @@ impl Bench {
             let site = Site::new(Recipe::Lock, lock);
             let path = site.path();
             // Some nodes there belong to no contender.
-            let queue = self.truth.children(&path).filter(|(name, _)| guid(name).is_some());
+            let queue = self.history.children(&path).filter(|(name, _)| guid(name).is_some());
             let first = queue.map(|(_, live)| live.czxid).min();
             let (since, known) = self.promises.first.entry(lock).or_insert((self.now, None));
             if *known != first || first.is_none() || self.holders.holds(site) {
@@ -163,7 +163,7 @@ impl Bench {
             .collect();
         for (site, client, since) in stuck {
             let path = site.path();
-            let first = self.truth.children(&path).min_by_key(|(_, live)| live.czxid);
+            let first = self.history.children(&path).min_by_key(|(_, live)| live.czxid);
             let of = |session| {
                 let mut sessions = self.promises.sessions.iter();
                 sessions.find(|(_, its)| its.id() == session).map(|(client, _)| *client)
@@ -185,13 +185,12 @@ impl Bench {
     pub(crate) fn check_kept(&mut self) {
         let Some((wanted, since)) = self.promises.kept else { return };
         let path = KEPT.path();
-        let mut changes = self.truth.changes_after(&path, Zxid(0)).iter();
-        let last = changes.rfind(|change| change.what != What::Children);
+        let last = self.history.last_of(&path);
         let is_so = last.is_some_and(|last| match last.what {
-            What::Created(data) | What::Written(data, _) => data == wanted,
+            What::Created(node) | What::Written(node) => node.data == wanted,
             _ => false,
         });
-        let changed = last.map_or(0, |last| self.truth.when(last.zxid));
+        let changed = last.map_or(0, |last| self.crowds.when(last.zxid));
         // The client that has deleted it just now has not been answered yet.
         if !is_so && self.now > since.max(changed) + 10_000 {
             let text = format!("{path} is not back as it is to be since {since}: {last:?}");

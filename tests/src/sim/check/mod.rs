@@ -2,7 +2,6 @@
 //!
 //! | file | rules |
 //! |---|---|
-//! | `truth` | what was really committed, for all the others |
 //! | `claim` | what was granted, in one shape |
 //! | `exclusion` | S1, S2, S3, S4: holders of locks |
 //! | `passing` | L3: cohorts that keep a lock to themselves |
@@ -25,7 +24,6 @@ mod linear;
 mod liveness;
 mod orphans;
 mod passing;
-mod truth;
 mod watches;
 mod wire;
 mod writes;
@@ -53,11 +51,11 @@ pub(crate) use self::{
     histories::Asked,
     linear::{Answer, Ask, Node, Refusal},
     passing::SECTIONS,
-    truth::digest,
     watches::Armed,
     writes::{UNIQUE, Write},
 };
 use super::{Counts, Options};
+use crate::history::History;
 
 /// Something that must not happen and has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +86,8 @@ pub(crate) struct Bench {
     pub(crate) now: u64,
     pub(crate) violations: Vec<Violation>,
     pub(crate) counts: Counts,
-    pub(crate) truth: truth::Truth,
+    pub(crate) history: History,
+    crowds: crowd::Crowds,
     holders: exclusion::Holders,
     turns: passing::Turns,
     wires: wire::Wires,
@@ -114,7 +113,8 @@ impl Judge {
             now: 0,
             violations: Vec::new(),
             counts: Counts::new(),
-            truth: truth::Truth::default(),
+            history: History::default(),
+            crowds: crowd::Crowds::default(),
             holders: exclusion::Holders::default(),
             turns: passing::Turns::default(),
             wires: wire::Wires::default(),
@@ -196,8 +196,8 @@ impl Observer for Judge {
 
     fn stepped(&mut self, at: u64, ensemble: &Ensemble) {
         let mut bench = self.at(at);
-        if bench.truth.is_behind(ensemble.history()) {
-            for session in bench.truth.advance(at, ensemble.history()) {
+        if bench.history.is_behind(ensemble.history()) {
+            for session in bench.learn(ensemble.history()) {
                 bench.count("sessions ended by the servers");
                 bench.session_ended(session);
             }

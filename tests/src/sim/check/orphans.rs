@@ -3,15 +3,13 @@
 
 use zk_testkit::{server::Member, sim::State};
 
-use super::{
-    Bench,
-    truth::{Live, guid},
-};
+use super::Bench;
+use crate::history::{Live, guid};
 
 impl Bench {
     /// No two nodes of one protected create live at once.
     pub(crate) fn check_twins(&mut self) {
-        let mut guids: Vec<&str> = self.truth.live.keys().filter_map(|path| guid(path)).collect();
+        let mut guids: Vec<&str> = self.history.live.keys().filter_map(|path| guid(path)).collect();
         guids.sort_unstable();
         let twins: Vec<String> = guids
             .windows(2)
@@ -34,7 +32,7 @@ impl Bench {
     fn nodes_left(&self) -> Vec<String> {
         let ephemeral = |live: &Live| live.owner.0 != 0;
         let ours =
-            self.truth.live.iter().filter(|(path, live)| guid(path).is_some() || ephemeral(live));
+            self.history.live.iter().filter(|(path, live)| guid(path).is_some() || ephemeral(live));
         ours.map(|(path, live)| format!("{path} of {}", live.owner)).take(5).collect()
     }
 

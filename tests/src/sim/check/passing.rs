@@ -49,11 +49,11 @@ impl Bench {
         let path = held.site.path();
         let own = held.session.id();
         let behind = |czxid: Zxid| {
-            self.truth.children(&path).any(|(_, live)| live.czxid == czxid && live.owner != own)
+            self.history.children(&path).any(|(_, live)| live.czxid == czxid && live.owner != own)
         };
         let known = turn.behind.filter(|(czxid, _)| behind(*czxid));
         let first = || {
-            let others = self.truth.children(&path).filter(|(_, live)| live.owner != own);
+            let others = self.history.children(&path).filter(|(_, live)| live.owner != own);
             others.map(|(_, live)| live.czxid).filter(|czxid| czxid.0 > token.get()).min()
         };
         let behind = known.or_else(|| first().map(|czxid| (czxid, self.now)));

@@ -49,7 +49,7 @@ impl Bench {
     ) {
         let Ok(event) = event else { return self.count("watches ended with their session") };
         self.count("events checked");
-        let changes = self.truth.changes_after(&armed.path, armed.known);
+        let changes = self.history.changes_after(&armed.path, armed.known);
         let right_kind = match event.kind {
             EventType::NODE_CHILDREN_CHANGED => armed.children,
             EventType::NODE_DELETED => true,

@@ -6,10 +6,8 @@ use std::collections::BTreeMap;
 use zk_client::{Cause, Stat, WriteError};
 use zk_proto::{SessionId, Zxid};
 
-use super::{
-    Bench,
-    truth::{What, digest},
-};
+use super::Bench;
+use crate::history::{What, digest};
 
 /// Paths below this are created once at most.
 pub(crate) const UNIQUE: &str = "/kv/u-";
@@ -107,12 +105,7 @@ impl Bench {
         stat: &Stat,
     ) {
         let (zxid, version) = (stat.mzxid, stat.version);
-        let number = digest(data);
-        let committed = self.truth.change_at(path, zxid).any(|what| match what {
-            What::Created(data) => *data == number && version == 0,
-            What::Written(data, its) => *data == number && version == *its,
-            What::Deleted | What::Children => false,
-        });
+        let committed = self.history.is_made_at(path, zxid, digest(data), version);
         if self.is_doubtful(session) {
             return self.count("reads in doubtful sessions");
         }
@@ -133,7 +126,7 @@ impl Bench {
     /// At the end: are the outcomes true that clients were given?
     pub(crate) fn check_writes(&mut self) {
         for (path, write) in std::mem::take(&mut self.writes.creates) {
-            let changes = self.truth.changes_after(&path, Zxid(0));
+            let changes = self.history.changes_after(&path, Zxid(0));
             let made = |what: &What| matches!(what, What::Created(_));
             let times: Vec<Zxid> =
                 changes.iter().filter(|it| made(&it.what)).map(|it| it.zxid).collect();

@@ -3,7 +3,10 @@
 use zk_client::{ReadError, Rejection, SessionId, WriteError};
 
 use super::Worker;
-use crate::sim::check::{Answer, Ask, Node, Refusal, digest};
+use crate::{
+    history::digest,
+    sim::check::{Answer, Ask, Node, Refusal},
+};
 
 /// Where the nodes are.
 const ROOT: &str = "/history";

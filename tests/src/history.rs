@@ -1,0 +1,223 @@
+//! What was really committed: the history of an ensemble, replayed node by node.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use zk_proto::{SessionId, Zxid, path::parent};
+use zk_testkit::server::{Committed, NodeKind, Txn};
+
+/// A change of one node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Change {
+    pub(crate) zxid: Zxid,
+    pub(crate) what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Created(Node),
+    Written(Node),
+    /// A node of this session, or of none.
+    Deleted(SessionId),
+    /// A child came or went.
+    Children,
+}
+
+/// What a node is after a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Node {
+    /// Its data, as a number.
+    pub(crate) data: u64,
+    pub(crate) version: i32,
+    pub(crate) owner: SessionId,
+}
+
+/// A node that lives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Live {
+    pub(crate) czxid: Zxid,
+    pub(crate) owner: SessionId,
+}
+
+/// History, as far as it was read.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    read: usize,
+    pub(crate) live: BTreeMap<Box<str>, Live>,
+    owned: BTreeMap<SessionId, BTreeSet<Box<str>>>,
+    /// Changes of the nodes that are not waiters' own.
+    changes: BTreeMap<Box<str>, Vec<Change>>,
+}
+
+/// Data as a number.
+pub(crate) fn digest(data: Option<&[u8]>) -> u64 {
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
+    data.unwrap_or_default().iter().fold(0xCBF2_9CE4_8422_2325, mix)
+}
+
+/// The id in a protected node's name.
+pub(crate) fn guid(path: &str) -> Option<&str> {
+    let name = path.rsplit('/').next()?.strip_prefix("_c_")?;
+    name.get(..36)
+}
+
+/// What the paths of a node's children begin with.
+fn below(path: &str) -> String {
+    if path == "/" { path.to_owned() } else { format!("{path}/") }
+}
+
+impl What {
+    const fn node(self) -> Option<Node> {
+        match self {
+            Self::Created(node) | Self::Written(node) => Some(node),
+            Self::Deleted(_) | Self::Children => None,
+        }
+    }
+}
+
+impl History {
+    pub(crate) const fn is_behind(&self, history: &[Committed]) -> bool {
+        self.read < history.len()
+    }
+
+    /// Reads one transaction that it has not, if there is one. `see` sees each change of it, with the data that is written.
+    pub(crate) fn step<'a>(
+        &mut self,
+        history: &'a [Committed],
+        mut see: impl FnMut(Zxid, &str, What, Option<&[u8]>),
+    ) -> Option<&'a Committed> {
+        let committed = history.get(self.read)?;
+        self.read += 1;
+        self.apply(committed, &committed.txn, &mut see);
+        Some(committed)
+    }
+
+    fn apply(
+        &mut self,
+        committed: &Committed,
+        txn: &Txn,
+        see: &mut impl FnMut(Zxid, &str, What, Option<&[u8]>),
+    ) {
+        let zxid = committed.stamp.zxid;
+        match txn {
+            Txn::Create { path, kind, data, .. } => {
+                let owner = match kind {
+                    NodeKind::Ephemeral(owner) => *owner,
+                    _ => SessionId(0),
+                };
+                if owner.0 != 0 {
+                    self.owned.entry(owner).or_default().insert(path.clone());
+                }
+                self.live.insert(path.clone(), Live { czxid: zxid, owner });
+                let node = Node { data: digest(data.as_deref()), version: 0, owner };
+                self.changed(zxid, path, What::Created(node), data.as_deref(), see);
+            }
+            Txn::Delete { path } => self.delete(zxid, path, see),
+            Txn::SetData { path, data, version } => {
+                let owner = self.live.get(path).map_or(SessionId(0), |live| live.owner);
+                let node = Node { data: digest(data.as_deref()), version: *version, owner };
+                self.changed(zxid, path, What::Written(node), data.as_deref(), see);
+            }
+            Txn::Multi(txns) => txns.iter().for_each(|txn| self.apply(committed, txn, see)),
+            Txn::CloseSession => {
+                for path in self.owned.remove(&committed.stamp.session).unwrap_or_default() {
+                    self.delete(zxid, &path, see);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn delete(
+        &mut self,
+        zxid: Zxid,
+        path: &str,
+        see: &mut impl FnMut(Zxid, &str, What, Option<&[u8]>),
+    ) {
+        let owner = self.live.remove(path).map_or(SessionId(0), |live| live.owner);
+        if let Some(owned) = self.owned.get_mut(&owner) {
+            owned.remove(path);
+        }
+        self.changed(zxid, path, What::Deleted(owner), None, see);
+    }
+
+    fn changed(
+        &mut self,
+        zxid: Zxid,
+        path: &str,
+        what: What,
+        data: Option<&[u8]>,
+        see: &mut impl FnMut(Zxid, &str, What, Option<&[u8]>),
+    ) {
+        see(zxid, path, what, data);
+        if guid(path).is_none() {
+            self.changes.entry(path.into()).or_default().push(Change { zxid, what });
+        }
+        if matches!(what, What::Written(_)) {
+            return;
+        }
+        let parent = parent(path).unwrap_or("/");
+        see(zxid, parent, What::Children, None);
+        let change = Change { zxid, what: What::Children };
+        match self.changes.get_mut(parent) {
+            Some(changes) => changes.push(change),
+            None => drop(self.changes.insert(parent.into(), vec![change])),
+        }
+    }
+
+    /// The changes of a node after a transaction.
+    pub(crate) fn changes_after(&self, path: &str, zxid: Zxid) -> &[Change] {
+        let Some(changes) = self.changes.get(path) else { return &[] };
+        &changes[changes.partition_point(|change| change.zxid <= zxid)..]
+    }
+
+    /// Whether a transaction has made of a node what has this data and version.
+    pub(crate) fn is_made_at(&self, path: &str, zxid: Zxid, data: u64, version: i32) -> bool {
+        let changes = self.changes_after(path, Zxid(zxid.0 - 1));
+        let nodes = changes.iter().take_while(|change| change.zxid == zxid);
+        nodes
+            .filter_map(|change| change.what.node())
+            .any(|it| (it.data, it.version) == (data, version))
+    }
+
+    /// What has become last of a node itself, if anything has.
+    pub(crate) fn last_of(&self, path: &str) -> Option<Change> {
+        let changes = self.changes_after(path, Zxid(0));
+        changes.iter().rfind(|change| change.what != What::Children).copied()
+    }
+
+    /// A node as of a transaction, and the one that changed it last.
+    pub(crate) fn at(&self, path: &str, zxid: Zxid) -> Option<(Zxid, Node)> {
+        let changes = self.changes.get(path)?;
+        let before = &changes[..changes.partition_point(|change| change.zxid <= zxid)];
+        let last = before.iter().rfind(|change| change.what != What::Children)?;
+        Some((last.zxid, last.what.node()?))
+    }
+
+    /// The living children of a node.
+    pub(crate) fn children(&self, path: &str) -> impl Iterator<Item = (&str, &Live)> {
+        let prefix = below(path);
+        let range = self.live.range::<Box<str>, _>(Box::from(&*prefix)..);
+        let len = prefix.len();
+        range
+            .take_while(move |(path, _)| path.starts_with(&prefix))
+            .map(move |(path, live)| (&path[len..], live))
+            .filter(|(name, _)| !name.contains('/'))
+    }
+
+    /// The names of the children of a node as of a transaction, in order.
+    pub(crate) fn children_at(&self, path: &str, zxid: Zxid) -> Vec<&str> {
+        let later = self.changes_after(path, zxid);
+        if later.iter().all(|change| change.what != What::Children) {
+            return self.children(path).map(|(name, _)| name).collect();
+        }
+        // A client sees the past.
+        let prefix = below(path);
+        let range = self.changes.range::<Box<str>, _>(Box::from(&*prefix)..);
+        range
+            .take_while(|(path, _)| path.starts_with(&prefix))
+            .filter(|(path, _)| self.at(path, zxid).is_some())
+            .map(|(path, _)| &path[prefix.len()..])
+            .filter(|name| !name.is_empty() && !name.contains('/'))
+            .collect()
+    }
+}
