@@ -51,7 +51,7 @@ pub(crate) use self::{
     histories::Asked,
     linear::{Answer, Ask, Node, Refusal},
     passing::SECTIONS,
-    watches::Armed,
+    watches::{Armed, Kind},
     writes::{UNIQUE, Write},
 };
 use super::{Counts, Options};

@@ -6,33 +6,71 @@ use zk_proto::{EventType, Zxid};
 
 use super::Bench;
 
+/// What a watch is armed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A node that is missing.
+    Missing,
+    /// A node's data.
+    Data,
+    /// A node's children.
+    Children,
+}
+
 /// A watch, and what was known when it was armed.
 #[derive(Debug)]
 pub(crate) struct Armed {
+    /// As its client knows it.
     pub(crate) path: String,
+    /// What stands in front of that for the servers.
+    pub(crate) root: &'static str,
+    pub(crate) kind: Kind,
     pub(crate) known: Zxid,
     pub(crate) watch: Watch,
-    pub(crate) children: bool,
     /// Whether the server was cut off from the quorum: what it has shown is not held against others, so
     /// that an event can be about what was known.
     pub(crate) read_only: bool,
 }
 
+impl Armed {
+    /// Whether a node that is found like this has changed.
+    fn has_changed(&self, stat: Option<&Stat>) -> bool {
+        match (self.kind, stat) {
+            (Kind::Missing, stat) => stat.is_some(),
+            (_, None) => true,
+            (Kind::Data, Some(stat)) => stat.mzxid > self.known,
+            (Kind::Children, Some(stat)) => stat.pzxid > self.known,
+        }
+    }
+
+    const fn fits(&self, event: EventType) -> bool {
+        let children = matches!(event, EventType::NODE_CHILDREN_CHANGED);
+        match self.kind {
+            Kind::Missing => matches!(event, EventType::NODE_CREATED),
+            Kind::Data => !children,
+            Kind::Children => children || matches!(event, EventType::NODE_DELETED),
+        }
+    }
+}
+
 impl Bench {
-    /// A client has read a state; a watch that was armed before and is older must have fired. Returns
+    /// A client has found a node, or none; a watch that was armed before on an older state must have fired. Returns
     /// the watch if it is still armed.
-    pub(crate) fn watched(&mut self, client: u32, mut armed: Armed, stat: &Stat) -> Option<Armed> {
-        let now_known = if armed.children { stat.pzxid } else { stat.mzxid };
+    pub(crate) fn watched(
+        &mut self,
+        client: u32,
+        mut armed: Armed,
+        stat: Option<&Stat>,
+    ) -> Option<Armed> {
         match armed.watch.try_event() {
             Some(event) => {
                 self.fired(client, &armed, &event);
                 None
             }
-            None if now_known > armed.known => {
-                let Armed { path, known, .. } = &armed;
-                let text = format!(
-                    "c{client} sees {path} as of {now_known} without an event after {known}"
-                );
+            None if armed.has_changed(stat) => {
+                let Armed { path, known, kind, .. } = &armed;
+                let text =
+                    format!("c{client} finds {path}: {stat:?}, no event of {kind:?} after {known}");
                 self.shown_wrong(client, "W1", text);
                 None
             }
@@ -41,23 +79,14 @@ impl Bench {
     }
 
     /// A watch has fired: was there a reason?
-    pub(crate) fn fired(
-        &mut self,
-        client: u32,
-        armed: &Armed,
-        event: &Result<NodeEvent, SessionEnd>,
-    ) {
+    fn fired(&mut self, client: u32, armed: &Armed, event: &Result<NodeEvent, SessionEnd>) {
         let Ok(event) = event else { return self.count("watches ended with their session") };
         self.count("events checked");
-        let changes = self.history.changes_after(&armed.path, armed.known);
-        let right_kind = match event.kind {
-            EventType::NODE_CHILDREN_CHANGED => armed.children,
-            EventType::NODE_DELETED => true,
-            _ => !armed.children,
-        };
-        if (changes.is_empty() && !armed.read_only) || !right_kind || event.path != armed.path {
-            let Armed { path, known, .. } = armed;
-            let text = format!("c{client} hears {event:?} of {path}, unchanged since {known}");
+        let Armed { path, root, kind, known, .. } = armed;
+        let changes = self.history.changes_after(&format!("{root}{path}"), *known);
+        let is_due = !changes.is_empty() || armed.read_only;
+        if !is_due || !armed.fits(event.kind) || event.path != *path {
+            let text = format!("c{client} hears {event:?} of {kind:?} of {path} as of {known}");
             self.shown_wrong(client, "W3", text);
         }
     }

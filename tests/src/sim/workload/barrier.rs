@@ -5,7 +5,7 @@ use std::time::Duration;
 use zk_locks::{AcquireError, Barrier, DoubleBarrier};
 use zk_testkit::sim::Doing;
 
-use super::{Over, Worker, take::name};
+use super::{Over, Worker, take::name, unless_ended};
 use crate::sim::{
     check::Entrant,
     pass,
@@ -103,8 +103,5 @@ fn over(worker: &Worker, outcome: Result<(), AcquireError>) -> Result<(), Over> 
     if let Err(error) = &outcome {
         worker.seat.count(name(error));
     }
-    match outcome {
-        Err(AcquireError::SessionEnded(_)) => Err(Over),
-        _ => Ok(()),
-    }
+    unless_ended(outcome).map(drop)
 }

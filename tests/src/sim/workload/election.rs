@@ -9,8 +9,9 @@ use zk_locks::{
 
 use super::{
     Over, Worker, description,
-    hold::{Hold, Holding, hold, release},
+    hold::{Hold, Holding, hold_and_release},
     take::{Takes, Waiting, attempt, name},
+    unless_ended,
 };
 use crate::sim::{check::Latched, pass, recipe::Site};
 
@@ -34,15 +35,12 @@ impl Takes for Campaign {
 
 pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
     let election = worker.described(Election::builder(&worker.client, &site.path()));
-    let outcome = match worker.rng.below(8) {
+    unless_ended(match worker.rng.below(8) {
         0 => follow(worker, &election).await,
         1..=4 => latch(worker, site, &election).await,
         _ => campaign(worker, site, Campaign(election)).await,
-    };
-    match outcome {
-        Err(AcquireError::SessionEnded(_)) => Err(Over),
-        _ => Ok(()),
-    }
+    })
+    .map(drop)
 }
 
 async fn campaign(worker: &mut Worker, site: Site, campaign: Campaign) -> Result<(), AcquireError> {
@@ -55,9 +53,7 @@ async fn campaign(worker: &mut Worker, site: Site, campaign: Campaign) -> Result
         });
     }
     let terms = Hold::alone(&worker.seat, site, "granted: leads by campaigns");
-    if let Some(lead) = hold(worker, terms, lead).await {
-        release(worker, lead).await;
-    }
+    hold_and_release(worker, terms, lead).await;
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use zk_client::{Error, Rejection, WriteError, path::join};
 use zk_locks::{Lock, Queue};
 use zk_testkit::sim::Fault;
 
-use super::{MEDDLED, Worker};
+use super::{MEDDLED, Over, Worker, unless_ended, unless_over};
 use crate::sim::{check::Bench, pass};
 
 const PATH: &str = "/meddled/lock";
@@ -22,7 +22,7 @@ pub(super) async fn work(mut worker: Worker) {
         if !worker.think(pause).await {
             return;
         }
-        let over = match worker.rng.below(if mixed { 8 } else { 4 }) {
+        let done = match worker.rng.below(if mixed { 8 } else { 4 }) {
             0 => meddle(&mut worker).await,
             1 => foreign(&mut worker).await,
             4 => evict(&mut worker).await,
@@ -30,55 +30,49 @@ pub(super) async fn work(mut worker: Worker) {
             6 | 7 => take_away(&worker).await,
             _ => acquire(&mut worker).await,
         };
-        if over {
+        if done.is_err() {
             return;
         }
     }
 }
 
-/// Takes the lock, if it is to be had. Returns whether the session is over.
-async fn acquire(worker: &mut Worker) -> bool {
+/// Takes the lock, if it is to be had.
+async fn acquire(worker: &mut Worker) -> Result<(), Over> {
     let lock = Lock::builder(&worker.client, PATH).description("simulated").build();
     let time = Duration::from_millis(worker.rng.scaled(10, 10_000));
-    match lock.acquire_timeout(time).await {
-        Ok(guard) => {
-            worker.seat.count("meddled locks held");
-            let long = worker.rng.one_in(6);
-            let hold = worker.rng.scaled(1, if long { 100_000 } else { 2_000 });
-            let stalled = worker.seat.stalled();
-            let heard = tokio::select! {
-                biased;
-                heard = guard.revoked() => Some(heard),
-                _ = worker.think(hold) => None,
-            };
-            let seat = &worker.seat;
-            match heard {
-                Some(Ok(())) => seat.count("meddled locks asked back"),
-                Some(Err(_)) => seat.count("meddled locks lost"),
-                None if seat.stalled() == stalled => {
-                    seat.judge.at(seat.now()).held_to_the_end(seat.number, guard.path());
-                }
-                None => {}
-            }
-            drop(guard.release().await);
-            false
+    let acquired = lock.acquire_timeout(time).await;
+    let Some(guard) = unless_ended(acquired)? else { return Ok(()) };
+    worker.seat.count("meddled locks held");
+    let long = worker.rng.one_in(6);
+    let hold = worker.rng.scaled(1, if long { 100_000 } else { 2_000 });
+    let stalled = worker.seat.stalled();
+    let heard = tokio::select! {
+        biased;
+        heard = guard.revoked() => Some(heard),
+        _ = worker.think(hold) => None,
+    };
+    let seat = &worker.seat;
+    match heard {
+        Some(Ok(())) => seat.count("meddled locks asked back"),
+        Some(Err(_)) => seat.count("meddled locks lost"),
+        None if seat.stalled() == stalled => {
+            seat.judge.at(seat.now()).held_to_the_end(seat.number, guard.path());
         }
-        Err(zk_locks::AcquireError::SessionEnded(_)) => true,
-        Err(_) => false,
+        None => {}
     }
+    drop(guard.release().await);
+    Ok(())
 }
 
 /// Deletes a contender's node, or all and the path too.
-async fn meddle(worker: &mut Worker) -> bool {
+async fn meddle(worker: &mut Worker) -> Result<(), Over> {
     let client = worker.client.clone();
-    let Ok((mut names, _)) = client.children(PATH).await else {
-        return false;
-    };
+    let Ok((mut names, _)) = client.children(PATH).await else { return Ok(()) };
     // Not from the server in any order that means something.
     names.sort();
     names.retain(|name| !name.starts_with("foreign"));
     if names.is_empty() {
-        return false;
+        return Ok(());
     }
     worker.seat.count("meddlings");
     worker.seat.cluster.state().hit(Fault::Meddle, worker.seat.number);
@@ -87,27 +81,23 @@ async fn meddle(worker: &mut Worker) -> bool {
     for (number, name) in names.iter().enumerate() {
         if all || number == one {
             let path = join(PATH, name);
-            let deleted = client.delete(&path).await;
-            if deleted.is_ok() {
+            if unless_over(client.delete(&path).await)?.is_some() {
                 let seat = &worker.seat;
                 seat.judge.at(seat.now()).meddled(path);
-            }
-            if deleted.err().and_then(|error| error.session_end()).is_some() {
-                return true;
             }
         }
     }
     if all {
         drop(client.delete(PATH).await);
     }
-    false
+    Ok(())
 }
 
 /// Takes a contender out of the queue.
-async fn evict(worker: &mut Worker) -> bool {
+async fn evict(worker: &mut Worker) -> Result<(), Over> {
     let queue = Queue::new(&worker.client, PATH);
-    let Ok(contenders) = queue.contenders().await else { return false };
-    let Some(contender) = contenders.get(worker.rng.index(contenders.len())) else { return false };
+    let Ok(contenders) = queue.contenders().await else { return Ok(()) };
+    let Some(contender) = contenders.get(worker.rng.index(contenders.len())) else { return Ok(()) };
     worker.seat.cluster.state().hit(Fault::Meddle, worker.seat.number);
     let evicted = queue.evict(contender).await;
     done(worker, evicted, |bench| {
@@ -117,10 +107,10 @@ async fn evict(worker: &mut Worker) -> bool {
 }
 
 /// Asks the holder for the lock.
-async fn ask_back(worker: &Worker) -> bool {
+async fn ask_back(worker: &Worker) -> Result<(), Over> {
     let queue = Queue::new(&worker.client, PATH);
-    let Ok(contenders) = queue.contenders().await else { return false };
-    let Some(holder) = contenders.first() else { return false };
+    let Ok(contenders) = queue.contenders().await else { return Ok(()) };
+    let Some(holder) = contenders.first() else { return Ok(()) };
     let revoked = queue.revoke(holder).await;
     done(worker, revoked, |bench| {
         bench.count("locks asked back");
@@ -128,35 +118,34 @@ async fn ask_back(worker: &Worker) -> bool {
     })
 }
 
-/// Notes what was done to a contender, if it was. Returns whether the session is over.
+/// Notes what was done to a contender, if it was.
 fn done(
     worker: &Worker,
     done: Result<bool, impl Into<Error>>,
     note: impl FnOnce(&mut Bench),
-) -> bool {
-    if matches!(done, Ok(true)) {
+) -> Result<(), Over> {
+    if unless_over(done)? == Some(true) {
         let seat = &worker.seat;
         note(&mut seat.judge.at(seat.now()));
     }
-    done.err().and_then(|error| error.into().session_end()).is_some()
+    Ok(())
 }
 
 /// Deletes the node of a lock without a queue.
-async fn take_away(worker: &Worker) -> bool {
-    let deleted = worker.client.delete(MEDDLED).await;
-    if deleted.is_ok() {
+async fn take_away(worker: &Worker) -> Result<(), Over> {
+    if unless_over(worker.client.delete(MEDDLED).await)?.is_some() {
         worker.seat.count("simple locks taken away");
     }
-    deleted.err().and_then(|error| error.session_end()).is_some()
+    Ok(())
 }
 
 /// Puts something into the queue that does not belong there, looks whether it stays, and removes it.
-async fn foreign(worker: &mut Worker) -> bool {
+async fn foreign(worker: &mut Worker) -> Result<(), Over> {
     let client = worker.client.clone();
     let path = format!("{PATH}/foreign-{}", worker.seat.number);
     match client.create(&path, b"not a contender").await {
         Ok(_) | Err(WriteError::Rejected(Rejection::NodeExists)) => {}
-        Err(error) => return error.session_end().is_some(),
+        Err(error) => return unless_over(Err::<(), _>(error)).map(drop),
     }
     pass(worker.rng.scaled(10, 5_000)).await;
     let there = client.exists(&path).await;
@@ -164,5 +153,5 @@ async fn foreign(worker: &mut Worker) -> bool {
         let seat = &worker.seat;
         seat.judge.at(seat.now()).violated("X4", format!("{path} was deleted by somebody"));
     }
-    client.delete(&path).await.err().and_then(|error| error.session_end()).is_some()
+    unless_over(client.delete(&path).await).map(drop)
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use zk_locks::{AcquireError, Follow, Group, GroupMember, ReadError};
+use zk_locks::{Follow, Group, GroupMember, ReadError};
 
-use super::{Over, Worker, description};
+use super::{Over, Worker, description, unless_ended};
 use crate::sim::recipe::Site;
 
 pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
@@ -13,11 +13,7 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
     let mut following = group.follow();
     let told = following.next().await.map_err(over)?;
     let data = description(worker).into_bytes();
-    let member = match group.join(&data).await {
-        Ok(member) => member,
-        Err(AcquireError::SessionEnded(_)) => return Err(Over),
-        Err(_) => return Ok(()),
-    };
+    let Some(member) = unless_ended(group.join(&data).await)? else { return Ok(()) };
     worker.seat.count("granted: memberships");
     let members = group.members().await.map_err(over)?;
     let own = zk_client::path::name(member.path());

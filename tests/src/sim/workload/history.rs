@@ -2,7 +2,7 @@
 
 use zk_client::{ReadError, Rejection, SessionId, WriteError};
 
-use super::Worker;
+use super::{Over, Worker, unless_over};
 use crate::{
     history::digest,
     sim::check::{Answer, Ask, Node, Refusal},
@@ -22,13 +22,10 @@ struct Historian {
     known: Option<i32>,
 }
 
-/// The session is over.
-struct Over;
-
 pub(super) async fn work(worker: Worker) {
     let session = worker.client.session().id();
     let mut historian = Historian { worker, session, node: 0, known: None };
-    if over(historian.worker.client.create(ROOT, b"").await.err()).is_err() {
+    if unless_over(historian.worker.client.create(ROOT, b"").await).is_err() {
         return;
     }
     loop {
@@ -121,7 +118,7 @@ impl Historian {
             _ => {}
         }
         self.answered(asked, answer);
-        over(written.err())
+        unless_over(written).map(drop)
     }
 
     fn answered(&self, asked: crate::sim::check::Asked, answer: Option<Answer>) {
@@ -141,12 +138,5 @@ const fn refusal(rejection: Rejection) -> Option<Refusal> {
         Rejection::NodeExists => Some(Refusal::NodeExists),
         Rejection::BadVersion => Some(Refusal::BadVersion),
         _ => None,
-    }
-}
-
-fn over(error: Option<WriteError>) -> Result<(), Over> {
-    match error.and_then(|error| error.session_end()) {
-        Some(_) => Err(Over),
-        None => Ok(()),
     }
 }

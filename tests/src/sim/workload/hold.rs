@@ -115,6 +115,13 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
     Arc::try_unwrap(grip).ok()
 }
 
+/// Works under something for a while, and gives it back.
+pub(super) async fn hold_and_release<G: Grip>(worker: &mut Worker, terms: Hold, grip: G) {
+    if let Some(grip) = hold(worker, terms, grip).await {
+        release(worker, grip).await;
+    }
+}
+
 /// Works under several at once for so many milliseconds at most. Releases them, unless another task still has
 /// a part of them.
 pub(super) async fn hold_all(

@@ -5,8 +5,9 @@ use zk_locks::{AcquireError, Guard, Lock, Semaphore, SimpleLock};
 
 use super::{
     MEDDLED, Over, Worker,
-    hold::{Hold, hold, release},
+    hold::{Hold, hold_and_release},
     take::{Takes, Waiting, attempt},
+    unless_ended,
 };
 use crate::sim::{check::Grip, pass, recipe::Site};
 
@@ -62,16 +63,10 @@ pub(super) async fn keep<G: Grip>(
     terms: Hold,
     taken: Result<Option<G>, AcquireError>,
 ) -> Result<(), Over> {
-    match taken {
-        Ok(Some(grip)) => {
-            if let Some(grip) = hold(worker, terms, grip).await {
-                release(worker, grip).await;
-            }
-            Ok(())
-        }
-        Err(AcquireError::SessionEnded(_)) => Err(Over),
-        Ok(None) | Err(_) => Ok(()),
+    if let Some(grip) = unless_ended(taken)?.flatten() {
+        hold_and_release(worker, terms, grip).await;
     }
+    Ok(())
 }
 
 /// Keeps a place in the queue while it looks after other things.
@@ -107,16 +102,12 @@ async fn meddled(worker: &mut Worker) -> Result<(), Over> {
     let lock = worker.described(SimpleLock::builder(&worker.client, MEDDLED));
     let Worker { seat, rng, .. } = worker;
     let allowed = std::time::Duration::from_millis(rng.scaled(10, 20_000));
-    match lock.acquire_timeout(allowed).await {
-        Ok(guard) => {
-            seat.count("granted: simple locks that are meddled with");
-            if guard.work(rng.scaled(1, 2_000)).await.is_err() {
-                seat.count("meddled locks lost");
-            }
-            let _ = guard.release().await;
-            Ok(())
+    if let Some(guard) = unless_ended(lock.acquire_timeout(allowed).await)? {
+        seat.count("granted: simple locks that are meddled with");
+        if guard.work(rng.scaled(1, 2_000)).await.is_err() {
+            seat.count("meddled locks lost");
         }
-        Err(AcquireError::SessionEnded(_)) => Err(Over),
-        Err(_) => Ok(()),
+        let _ = guard.release().await;
     }
+    Ok(())
 }

@@ -6,6 +6,7 @@
 //! | `take`, `hold` | asking for something, in all ways; holding it, and giving it back |
 //! | `lock`, `rw_lock`, `multi_lock`, `cohort_lock`, `semaphore`, `election`, `barrier`, `group`, `persistent_node` | recipes |
 //! | `foreign` | a client that changes the nodes of others |
+//! | `watcher` | watches, held against all that is read |
 //! | `nodes`, `told`, `history`, `secret` | nodes, watches, histories and credentials without recipes |
 
 mod barrier;
@@ -25,12 +26,13 @@ mod semaphore;
 mod take;
 mod told;
 mod turns;
+mod watcher;
 
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{mpsc, watch};
-use zk_client::Client;
-use zk_locks::CohortLock;
+use zk_client::{Client, Error};
+use zk_locks::{AcquireError, CohortLock};
 use zk_testkit::sim::{Cluster, Rng, State, Tasks};
 
 pub(crate) use self::{
@@ -91,6 +93,23 @@ pub(crate) struct Worker {
 
 /// The session is over.
 struct Over;
+
+/// What came of a request if it has succeeded, unless the session is over.
+fn unless_over<T>(outcome: Result<T, impl Into<Error>>) -> Result<Option<T>, Over> {
+    match outcome {
+        Ok(output) => Ok(Some(output)),
+        Err(error) => error.into().session_end().map_or(Ok(None), |_| Err(Over)),
+    }
+}
+
+/// The same of asking for a recipe's.
+fn unless_ended<T>(outcome: Result<T, AcquireError>) -> Result<Option<T>, Over> {
+    match outcome {
+        Ok(output) => Ok(Some(output)),
+        Err(AcquireError::SessionEnded(_)) => Err(Over),
+        Err(_) => Ok(None),
+    }
+}
 
 /// The workers of a session.
 pub(crate) struct Workers {

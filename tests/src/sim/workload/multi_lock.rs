@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use zk_locks::{AcquireError, Lock, MultiLock};
+use zk_locks::{Lock, MultiLock};
 
 use super::{
     Over, Worker,
     hold::{Hold, Holding, hold_all},
     lock::alone,
     take::attempt,
+    unless_ended,
 };
 use crate::sim::{
     check::Part,
@@ -26,11 +27,8 @@ pub(super) async fn turn(worker: &mut Worker) -> Result<(), Over> {
     sites.truncate(2);
     let lock = |site: &Site| worker.described(Lock::builder(&worker.client, &site.path()));
     let lock = MultiLock::of(sites.iter().map(lock));
-    let guards = match attempt(worker, sites[0], &lock).await {
-        Ok(Some(guards)) => guards,
-        Err(AcquireError::SessionEnded(_)) => return Err(Over),
-        Ok(None) | Err(_) => return Ok(()),
-    };
+    let guards = unless_ended(attempt(worker, sites[0], &lock).await)?;
+    let Some(guards) = guards.flatten() else { return Ok(()) };
     let tokens: Vec<_> = guards.iter().map(|guard| guard.token()).collect();
     if tokens.len() != sites.len() || tokens.windows(2).any(|pair| pair[0] != pair[1]) {
         let text = format!("c{} got {tokens:?} instead of all at once", worker.seat.number);

@@ -1,11 +1,9 @@
 //! Plain nodes: reads, writes, versions, watches, transactions, and creates that must happen once.
 
-use zk_client::{
-    CreateMode, Created, ReadError, SessionId, SessionState, Stat, Watch, WriteError, bytes::Bytes,
-};
+use zk_client::{CreateMode, Created, OpResult, SessionId, Stat, bytes::Bytes};
 
-use super::{Over, Worker};
-use crate::sim::check::{Armed, UNIQUE, Write};
+use super::{Over, Worker, unless_over, watcher::Watcher};
+use crate::sim::check::{Kind, UNIQUE, Write};
 
 /// Nodes that all clients read and write.
 const REGISTERS: usize = 4;
@@ -14,10 +12,8 @@ fn register(number: usize) -> String {
     format!("/kv/r{number}")
 }
 
-/// The worker, and what it waits to hear.
 struct Nodes {
-    worker: Worker,
-    armed: Vec<Armed>,
+    watcher: Watcher,
     session: SessionId,
     /// Versions seen last.
     versions: [i32; REGISTERS],
@@ -25,31 +21,38 @@ struct Nodes {
 
 pub(super) async fn work(worker: Worker) {
     let session = worker.client.session().id();
-    let mut nodes = Nodes { worker, armed: Vec::new(), session, versions: [0; REGISTERS] };
+    let watcher = Watcher::new(worker, "");
+    let mut nodes = Nodes { watcher, session, versions: [0; REGISTERS] };
     if nodes.prepare().await.is_ok() {
         loop {
-            let pause = nodes.worker.rng.scaled(5, 20_000);
-            if !nodes.worker.think(pause).await || nodes.step().await.is_err() {
+            let pause = nodes.watcher.rng.scaled(5, 20_000);
+            if !nodes.watcher.think(pause).await || nodes.step().await.is_err() {
                 break;
             }
         }
     }
-    nodes.finish().await;
+    if nodes.settle().await.is_ok() {
+        for number in 0..REGISTERS {
+            if nodes.read(number).await.is_err() {
+                break;
+            }
+        }
+    }
+    nodes.watcher.finish();
 }
 
 impl Nodes {
     async fn prepare(&self) -> Result<(), Over> {
-        for path in
-            ["/kv".to_owned(), "/eph".to_owned()].into_iter().chain((0..REGISTERS).map(register))
-        {
-            over(self.worker.client.create(&path, b"").await.err())?;
+        let registers = (0..REGISTERS).map(register);
+        for path in ["/kv".to_owned(), "/eph".to_owned()].into_iter().chain(registers) {
+            unless_over(self.watcher.client.create(&path, b"").await)?;
         }
         Ok(())
     }
 
     async fn step(&mut self) -> Result<(), Over> {
-        let number = self.worker.rng.index(REGISTERS);
-        match self.worker.rng.below(12) {
+        let number = self.watcher.rng.index(REGISTERS);
+        match self.watcher.rng.below(12) {
             0 => self.read(number).await,
             1 | 2 => self.read_watched(number).await,
             3 => self.children_watched().await,
@@ -64,191 +67,127 @@ impl Nodes {
     }
 
     fn saw(&mut self, number: usize, data: &Bytes, stat: &Stat) {
-        let seat = &self.worker.seat;
         let path = register(number);
+        let seat = &self.watcher.seat;
         seat.judge.at(seat.now()).read(seat.number, self.session, &path, data, stat);
         self.versions[number] = stat.version;
-        self.look(&path, stat);
+        self.watcher.saw(&path, Some(stat));
     }
 
-    /// After a read: what is armed on this path must have fired if the read shows something new.
-    fn look(&mut self, path: &str, stat: &Stat) {
-        let seat = &self.worker.seat;
-        let mut bench = seat.judge.at(seat.now());
-        for armed in std::mem::take(&mut self.armed) {
-            if armed.path == path {
-                self.armed.extend(bench.watched(seat.number, armed, stat));
-            } else {
-                self.armed.push(armed);
-            }
-        }
+    fn wrote(&mut self, path: &str, data: &[u8], stat: &Stat) {
+        let seat = &self.watcher.seat;
+        seat.judge.at(seat.now()).wrote(seat.number, self.session, path, data, stat);
+        self.watcher.saw(path, Some(stat));
     }
 
     async fn read(&mut self, number: usize) -> Result<(), Over> {
-        match self.worker.client.get(&register(number)).await {
-            Ok((data, stat)) => {
-                self.saw(number, &data, &stat);
-                Ok(())
-            }
-            Err(error) => over_read(&error),
+        let read = self.watcher.client.get(&register(number)).await;
+        if let Some((data, stat)) = unless_over(read)? {
+            self.saw(number, &data, &stat);
         }
+        Ok(())
     }
 
     async fn read_watched(&mut self, number: usize) -> Result<(), Over> {
-        match self.worker.client.get(&register(number)).watch().await {
-            Ok(((data, stat), watch)) => {
-                self.saw(number, &data, &stat);
-                self.arm(register(number), stat.mzxid, watch, false);
-                Ok(())
-            }
-            Err(error) => over_read(&error),
+        let path = register(number);
+        let read = self.watcher.client.get(&path).watch().await;
+        if let Some(((data, stat), watch)) = unless_over(read)? {
+            self.saw(number, &data, &stat);
+            self.arm(path, Kind::Data, stat.mzxid, watch);
         }
+        Ok(())
     }
 
     async fn children_watched(&mut self) -> Result<(), Over> {
-        match self.worker.client.children("/kv").watch().await {
-            Ok(((_, stat), watch)) => {
-                self.look("/kv", &stat);
-                self.arm("/kv".to_owned(), stat.pzxid, watch, true);
-                Ok(())
-            }
-            Err(error) => over_read(&error),
+        let listed = self.watcher.client.children("/kv").watch().await;
+        if let Some(((_, stat), watch)) = unless_over(listed)? {
+            self.watcher.saw("/kv", Some(&stat));
+            self.arm("/kv".to_owned(), Kind::Children, stat.pzxid, watch);
         }
+        Ok(())
     }
 
-    fn arm(&mut self, path: String, known: zk_client::Zxid, watch: Watch, children: bool) {
+    fn arm(&mut self, path: String, kind: Kind, known: zk_client::Zxid, watch: zk_client::Watch) {
         // Some are never looked at again.
-        if !self.worker.rng.one_in(8) {
-            let state = self.worker.client.session().state();
-            // Its server may be gone by now, and have been one of a minority.
-            let read_only = state != SessionState::Connected { read_only: false };
-            self.armed.push(Armed { path, known, watch, children, read_only });
+        if !self.watcher.rng.one_in(8) {
+            self.watcher.arm(path, kind, known, watch);
         }
     }
 
     fn data(&mut self) -> Vec<u8> {
-        format!("{}-{:016x}", self.worker.seat.number, self.worker.rng.next()).into_bytes()
+        let number = self.watcher.rng.next();
+        format!("{}-{number:016x}", self.watcher.seat.number).into_bytes()
     }
 
     async fn write(&mut self, number: usize, any_version: bool) -> Result<(), Over> {
         let data = self.data();
         let path = register(number);
-        let set = self.worker.client.set(&path, &data);
+        let set = self.watcher.client.set(&path, &data);
         let set = if any_version { set } else { set.version(self.versions[number]) };
-        match set.await {
-            Ok(stat) => {
-                let seat = &self.worker.seat;
-                seat.judge.at(seat.now()).wrote(seat.number, self.session, &path, &data, &stat);
-                self.versions[number] = stat.version;
-                self.look(&path, &stat);
-                Ok(())
-            }
-            Err(error) => over(Some(error)),
+        if let Some(stat) = unless_over(set.await)? {
+            self.versions[number] = stat.version;
+            self.wrote(&path, &data, &stat);
         }
+        Ok(())
     }
 
     async fn transaction(&mut self, number: usize) -> Result<(), Over> {
         let data = self.data();
         let (one, other) = (register(number), register((number + 1) % REGISTERS));
-        let multi = self.worker.client.multi().set(&one, &data).set(&other, &data).check("/kv");
-        match multi.await {
-            Ok(Ok(results)) => {
-                for (path, result) in [&one, &other].into_iter().zip(results) {
-                    if let zk_client::OpResult::Set(stat) = result {
-                        let seat = &self.worker.seat;
-                        let mut bench = seat.judge.at(seat.now());
-                        bench.wrote(seat.number, self.session, path, &data, &stat);
-                        drop(bench);
-                        self.look(path, &stat);
-                    }
+        let multi = self.watcher.client.multi().set(&one, &data).set(&other, &data).check("/kv");
+        if let Some(Ok(results)) = unless_over(multi.await)? {
+            for (path, result) in [&one, &other].into_iter().zip(results) {
+                if let OpResult::Set(stat) = result {
+                    self.wrote(path, &data, &stat);
                 }
-                Ok(())
             }
-            Ok(Err(_)) => Ok(()),
-            Err(error) => over(Some(error)),
         }
+        Ok(())
     }
 
     async fn create_once(&mut self) -> Result<(), Over> {
         let data = self.data();
         let path = format!("{UNIQUE}{}", String::from_utf8_lossy(&data));
-        let created = self.worker.client.create(&path, &data).await;
-        let seat = &self.worker.seat;
+        let created = self.watcher.client.create(&path, &data).await;
+        let seat = &self.watcher.seat;
         let write = Write::of(&created, |created| created.stat.czxid);
         seat.judge.at(seat.now()).created(seat.number, self.session, &path, write);
-        over(created.err())
+        unless_over(created).map(drop)
     }
 
     async fn create_protected(&mut self) -> Result<(), Over> {
         let data = self.data();
-        let create =
-            self.worker.client.create("/eph/n-", &data).mode(CreateMode::EphemeralSequential);
-        match create.protected().await {
-            Ok(Created { owned: Some(node), .. }) if self.worker.rng.one_in(2) => {
-                over(node.delete().await.err())
+        let create = self.watcher.client.create("/eph/n-", &data);
+        let create = create.mode(CreateMode::EphemeralSequential);
+        match unless_over(create.protected().await)? {
+            Some(Created { owned: Some(node), .. }) if self.watcher.rng.one_in(2) => {
+                unless_over(node.delete().await).map(drop)
             }
-            Ok(node) => {
-                let time = self.worker.rng.scaled(1, 10_000);
-                let _ = self.worker.think(time).await;
+            Some(node) => {
+                let time = self.watcher.rng.scaled(1, 10_000);
+                let _ = self.watcher.think(time).await;
                 drop(node);
                 Ok(())
             }
-            Err(error) => over(Some(error)),
+            None => Ok(()),
         }
     }
 
     /// Answers come in the order of asking, whatever is in between.
     async fn pipeline(&mut self) -> Result<(), Over> {
-        let cork = self.worker.client.cork();
+        let cork = self.watcher.client.cork();
         let paths: Vec<String> = (0..REGISTERS).map(register).collect();
         let reads: Vec<_> = paths.iter().map(|path| cork.get(path).submit()).collect();
         drop(cork);
         for (number, read) in reads.into_iter().enumerate() {
-            match read.await {
-                Ok((data, stat)) => self.saw(number, &data, &stat),
-                Err(error) => over_read(&error)?,
+            if let Some((data, stat)) = unless_over(read.await)? {
+                self.saw(number, &data, &stat);
             }
         }
         Ok(())
     }
 
     async fn settle(&self) -> Result<(), Over> {
-        match self.worker.client.resolve_in_doubt().await {
-            Ok(_) => Ok(()),
-            Err(error) => over_read(&error),
-        }
-    }
-
-    /// Checks what is still armed: either nothing has happened, or the event must have been delivered.
-    async fn finish(mut self) {
-        if self.settle().await.is_ok() {
-            for number in 0..REGISTERS {
-                if self.read(number).await.is_err() {
-                    break;
-                }
-            }
-        }
-        let Self { worker, armed, .. } = self;
-        let ended = matches!(worker.client.session().state(), SessionState::Ended(_));
-        if ended {
-            let mut bench = worker.seat.judge.at(worker.seat.now());
-            for armed in armed {
-                bench.session_over(worker.seat.number, armed);
-            }
-        }
-    }
-}
-
-fn over(error: Option<WriteError>) -> Result<(), Over> {
-    match error.and_then(|error| error.session_end()) {
-        Some(_) => Err(Over),
-        None => Ok(()),
-    }
-}
-
-fn over_read(error: &ReadError) -> Result<(), Over> {
-    match error.session_end() {
-        Some(_) => Err(Over),
-        None => Ok(()),
+        unless_over(self.watcher.client.resolve_in_doubt().await).map(drop)
     }
 }

@@ -4,8 +4,9 @@ use zk_locks::{AcquireError, ReadGuard, RwLock, WriteGuard};
 
 use super::{
     Over, Worker,
-    hold::{Hold, hold, release},
+    hold::{Hold, hold, hold_and_release, release},
     take::{Waiting, attempt, name, takes},
+    unless_ended,
 };
 use crate::sim::{
     check::{Came, Share},
@@ -37,14 +38,11 @@ takes! {
 
 pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
     let lock = worker.described(RwLock::builder(&worker.client, &site.path()));
-    let outcome = match worker.rng.one_in(3) {
+    unless_ended(match worker.rng.one_in(3) {
         true => write(worker, site, Writing(lock)).await,
         false => read(worker, site, Reading(lock)).await,
-    };
-    match outcome {
-        Err(AcquireError::SessionEnded(_)) => Err(Over),
-        _ => Ok(()),
-    }
+    })
+    .map(drop)
 }
 
 fn terms(worker: &Worker, site: Site, what: &'static str) -> Hold {
@@ -73,9 +71,7 @@ async fn read(worker: &mut Worker, site: Site, lock: Reading) -> Result<(), Acqu
         Ok(guard) => {
             let came = Came::Besides(own);
             let writes = Hold { came, ..terms(worker, site, "granted: upgrades") };
-            if let Some(guard) = hold(worker, writes, guard).await {
-                release(worker, guard).await;
-            }
+            hold_and_release(worker, writes, guard).await;
         }
         Err(refused) => {
             worker.seat.count(match &refused.cause {
@@ -103,9 +99,7 @@ async fn write(worker: &mut Worker, site: Site, lock: Writing) -> Result<(), Acq
                 came: Came::GoingOn,
                 ..terms(worker, site, "granted: downgrades")
             };
-            if let Some(guard) = hold(worker, reads, guard).await {
-                release(worker, guard).await;
-            }
+            hold_and_release(worker, reads, guard).await;
         }
         Err(refused) => {
             worker.seat.count(name(&refused.cause));

@@ -6,7 +6,7 @@ use zk_locks::{AcquireError, Guards, Rejection, Semaphore};
 
 use super::{
     Over, Worker,
-    hold::{Hold, Holding, hold, hold_all, release},
+    hold::{Hold, Holding, hold_all, hold_and_release},
     take::attempt,
 };
 use crate::sim::{
@@ -62,9 +62,7 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
         true => several(worker, terms, Several(semaphore)).await,
         false => match attempt(worker, site, &semaphore).await {
             Ok(Some(guard)) => {
-                if let Some(guard) = hold(worker, terms, guard).await {
-                    release(worker, guard).await;
-                }
+                hold_and_release(worker, terms, guard).await;
                 Ok(())
             }
             Ok(None) => Ok(()),

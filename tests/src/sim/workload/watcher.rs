@@ -1,0 +1,63 @@
+//! A worker that arms watches, and holds them against all that it finds.
+
+use std::ops::{Deref, DerefMut};
+
+use zk_client::{SessionState, Stat, Watch, Zxid};
+
+use super::Worker;
+use crate::sim::check::{Armed, Kind};
+
+pub(super) struct Watcher {
+    worker: Worker,
+    /// The root of its client.
+    root: &'static str,
+    armed: Vec<Armed>,
+}
+
+impl Deref for Watcher {
+    type Target = Worker;
+    fn deref(&self) -> &Worker {
+        &self.worker
+    }
+}
+
+impl DerefMut for Watcher {
+    fn deref_mut(&mut self) -> &mut Worker {
+        &mut self.worker
+    }
+}
+
+impl Watcher {
+    pub(super) const fn new(worker: Worker, root: &'static str) -> Self {
+        Self { worker, root, armed: Vec::new() }
+    }
+
+    pub(super) fn arm(&mut self, path: String, kind: Kind, known: Zxid, watch: Watch) {
+        let state = self.client.session().state();
+        // Its server may be gone by now, and have been one of a minority.
+        let read_only = state != SessionState::Connected { read_only: false };
+        self.armed.push(Armed { path, root: self.root, kind, known, watch, read_only });
+    }
+
+    /// A node was found like this, or missing: what is armed on an older state of it must have fired.
+    pub(super) fn saw(&mut self, path: &str, stat: Option<&Stat>) {
+        let Self { worker: Worker { seat, .. }, armed, .. } = self;
+        let mut bench = seat.judge.at(seat.now());
+        for watch in std::mem::take(armed) {
+            if watch.path == path {
+                armed.extend(bench.watched(seat.number, watch, stat));
+            } else {
+                armed.push(watch);
+            }
+        }
+    }
+
+    /// What is still armed waits for something, unless the session is over.
+    pub(super) fn finish(self) {
+        let Self { worker: Worker { seat, client, .. }, armed, .. } = self;
+        if matches!(client.session().state(), SessionState::Ended(_)) {
+            let mut bench = seat.judge.at(seat.now());
+            armed.into_iter().for_each(|armed| bench.session_over(seat.number, armed));
+        }
+    }
+}
