@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 use zk_locks::{Client, ConnectOptions, Lock, Lost};
 use zk_testkit::real::{Ensemble, Release, Server};
-use zk_tests::register::Register;
+use zk_tests::fenced::FencedResource;
 
 const CONTENDERS: usize = 50;
 const PATH: &str = "/locks/faults";
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A queue of contenders that hold the lock one after the other, each until it is given a turn.
 struct Queue {
-    register: Arc<Register>,
+    resource: Arc<FencedResource>,
     turns: Arc<Semaphore>,
     contenders: JoinSet<()>,
 }
@@ -32,21 +32,21 @@ struct Queue {
 impl Queue {
     /// All contenders have joined the queue when this returns.
     async fn form(servers: &str) -> Self {
-        let register = Arc::new(Register::default());
+        let resource = Arc::new(FencedResource::default());
         let turns = Arc::new(Semaphore::new(0));
         let mut contenders = JoinSet::new();
         for number in 0..CONTENDERS {
             let zk = connect(servers).await;
-            let (register, turns) = (register.clone(), turns.clone());
+            let (resource, turns) = (resource.clone(), turns.clone());
             contenders.spawn(async move {
                 let name = format!("contender {number}");
                 let lock = Lock::builder(&zk, PATH).description(&name).build();
                 let guard = lock.acquire().await.unwrap();
                 let token = guard.token().get();
-                register.enter(token);
+                resource.enter(token);
                 let turn = guard.scope(turns.acquire()).await;
                 turn.expect("no lock may be lost").unwrap().forget();
-                register.leave(token);
+                resource.leave(token);
                 guard.release().await.unwrap();
                 // Its confirmation may fall victim to the next kill; the release did not.
                 let _ = zk.close().await;
@@ -58,7 +58,7 @@ impl Queue {
             tokio::task::yield_now().await;
         }
         observer.close().await.unwrap();
-        Self { register, turns, contenders }
+        Self { resource, turns, contenders }
     }
 
     /// Lets so many more contenders have their turn.
@@ -68,7 +68,7 @@ impl Queue {
 
     /// Waits until so many have had the lock, or have it.
     async fn entered(&self, count: usize) {
-        while self.register.entered() < count {
+        while self.resource.entered() < count {
             tokio::task::yield_now().await;
         }
     }
@@ -78,8 +78,8 @@ impl Queue {
         while let Some(contender) = self.contenders.join_next().await {
             contender.unwrap();
         }
-        self.register.assert_clean();
-        assert_eq!(self.register.entered(), CONTENDERS);
+        self.resource.assert_clean();
+        assert_eq!(self.resource.entered(), CONTENDERS);
         let observer = connect(servers).await;
         observer.sync("/").await.unwrap();
         assert_eq!(Lock::new(&observer, PATH).queue().contenders().await.unwrap(), []);

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use zk_locks::{FencingToken, Guard, Lock};
 use zk_proto::OpCode;
-use zk_tests::{register::Register, test_with};
+use zk_tests::{fenced::FencedResource, test_with};
 
 use crate::support::{Stage, dropped_after, emptied, on_each_release_threaded, within};
 
 /// Works under a lock, as far as whatever checks tokens is concerned.
-async fn work(register: &Register, guard: Guard) -> FencingToken {
+async fn work(resource: &FencedResource, guard: Guard) -> FencingToken {
     let token = guard.token();
-    register.enter(token.get());
+    resource.enter(token.get());
     tokio::task::yield_now().await;
-    register.leave(token.get());
+    resource.leave(token.get());
     within(guard.release()).await.unwrap();
     token
 }
@@ -24,15 +24,15 @@ async fn work(register: &Register, guard: Guard) -> FencingToken {
 async fn fifty_tasks_share_one_lock_object(stage: Stage) {
     let path = stage.existing("shared").await;
     let lock = Lock::new(&stage.outsider, &path);
-    let register = Arc::new(Register::default());
+    let resource = Arc::new(FencedResource::default());
     let mut tasks = JoinSet::new();
     for _ in 0..50 {
-        let (lock, register) = (lock.clone(), register.clone());
-        tasks.spawn(async move { work(&register, lock.acquire().await.unwrap()).await });
+        let (lock, resource) = (lock.clone(), resource.clone());
+        tasks.spawn(async move { work(&resource, lock.acquire().await.unwrap()).await });
     }
     within(tasks.join_all()).await;
-    register.assert_clean();
-    assert_eq!(register.entered(), 50);
+    resource.assert_clean();
+    assert_eq!(resource.entered(), 50);
     emptied(&stage.outsider, &path).await;
 }
 
@@ -50,7 +50,7 @@ const fn made_up(contender: u64, round: u64) -> u64 {
 #[test_with(on_each_release_threaded)]
 async fn remaining_contenders_are_all_granted(stage: Stage) {
     let path = stage.existing("crowd").await;
-    let register = Arc::new(Register::default());
+    let resource = Arc::new(FencedResource::default());
     let mut clients = Vec::new();
     for _ in 0..SESSIONS {
         clients.push(stage.client().await);
@@ -58,7 +58,7 @@ async fn remaining_contenders_are_all_granted(stage: Stage) {
     let mut crowd = JoinSet::new();
     for contender in 0..CONTENDERS {
         let zk = &clients[usize::try_from(contender).unwrap() % SESSIONS];
-        let (lock, register) = (Lock::new(zk, &path), register.clone());
+        let (lock, resource) = (Lock::new(zk, &path), resource.clone());
         crowd.spawn(async move {
             let mut granted = 0;
             for round in 0..ROUNDS {
@@ -68,7 +68,7 @@ async fn remaining_contenders_are_all_granted(stage: Stage) {
                     _ => Some(within(lock.acquire()).await),
                 };
                 if let Some(guard) = guard {
-                    work(&register, guard.unwrap()).await;
+                    work(&resource, guard.unwrap()).await;
                     granted += 1;
                 }
             }
@@ -76,8 +76,8 @@ async fn remaining_contenders_are_all_granted(stage: Stage) {
         });
     }
     let granted: usize = crowd.join_all().await.into_iter().sum();
-    register.assert_clean();
-    assert_eq!(register.entered(), granted);
+    resource.assert_clean();
+    assert_eq!(resource.entered(), granted);
     let patient = (0..CONTENDERS)
         .flat_map(|contender| (0..ROUNDS).map(move |round| made_up(contender, round)))
         .filter(|chance| chance % 5 != 0);

@@ -11,7 +11,7 @@ use zk_testkit::{
     TestServer,
     proxy::{Forward, Match, Proxy, Reaction},
 };
-use zk_tests::{register::Register, test_with};
+use zk_tests::{fenced::FencedResource, test_with};
 
 use crate::support::{
     Stage, dropped_after, emptied, end_session_behind, joined, on_each_release,
@@ -35,17 +35,17 @@ fn grants(path: &str) -> String {
 #[test_with(on_each_release)]
 async fn owners_exclude_in_queue_order(stage: Stage) {
     let path = stage.path("missing/order");
-    let register = Arc::new(Register::default());
+    let resource = Arc::new(FencedResource::default());
     let first = within(of(&stage.outsider, &path, "first").acquire()).await.unwrap();
     let mut waiting = Vec::new();
     for number in 1..=3 {
         let zk = stage.client().await;
-        let (at, register) = (path.clone(), register.clone());
+        let (at, resource) = (path.clone(), resource.clone());
         waiting.push(tokio::spawn(async move {
             let guard = of(&zk, &at, &format!("owner {number}")).acquire().await.unwrap();
-            register.enter(guard.token());
+            resource.enter(guard.token());
             guard.check().await.unwrap();
-            register.leave(guard.token());
+            resource.leave(guard.token());
             let token = guard.token();
             guard.release().await.unwrap();
             token
@@ -59,7 +59,7 @@ async fn owners_exclude_in_queue_order(stage: Stage) {
         assert!(token > last);
         last = token;
     }
-    register.assert_clean();
+    resource.assert_clean();
     emptied(&stage.outsider, &grants(&path)).await;
     emptied(&stage.outsider, &format!("{path}/locks")).await;
 }
@@ -254,7 +254,7 @@ async fn held_with_a_loss(
     // It was held before: a second time what is above is there.
     let before = within(of(&looks_on, &path, "before").acquire()).await.unwrap();
     within(before.release()).await.unwrap();
-    let register = Register::default();
+    let resource = FencedResource::default();
     let proxy = Proxy::start(addr).await.unwrap();
     let zk = options_for(&proxy).connect().await.unwrap();
     let frames = if to_client { Match::replies() } else { Match::requests() };
@@ -262,14 +262,14 @@ async fn held_with_a_loss(
     let lost = proxy.on(frames.skip(nth).once()).react(Reaction::Reset(forward));
     let turn = async |zk: &Client, owner: &str| {
         let guard = within(of(zk, &path, owner).acquire()).await.expect(&path);
-        register.enter(guard.token());
+        resource.enter(guard.token());
         guard.check().await.expect(&path);
-        register.leave(guard.token());
+        resource.leave(guard.token());
         within(guard.release()).await.expect(&path);
     };
     tokio::join!(turn(&zk, "one"), turn(&looks_on, "other"));
     turn(&zk, "one").await;
-    register.assert_clean();
+    resource.assert_clean();
     emptied(&looks_on, &grants(&path)).await;
     emptied(&looks_on, &format!("{path}/locks")).await;
     lost.times_fired()

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use zk_locks::{Client, ConnectOptions, Lock};
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Forward, Match, Proxy, Reaction};
-use zk_tests::{register::Register, test_with};
+use zk_tests::{fenced::FencedResource, test_with};
 
 use crate::support::{Stage, emptied, on_each_release_threaded, within};
 
@@ -82,24 +82,24 @@ impl Lane {
         let path = stage.path(&format!("run-{number:06}"));
         let lost = self.proxy.on(loss.reply(&path)).react(end);
         let broken = loss.break_before(number, &path).map(|reply| self.proxy.on(reply).reset());
-        let register = Arc::new(Register::default());
+        let resource = Arc::new(FencedResource::default());
         let mut running = JoinSet::new();
         // Each in its turn is the first to ask.
         let order = (0..self.contenders.len()).map(|k| (k + number) % self.contenders.len());
         for zk in order.map(|index| self.contenders[index].clone()) {
-            let (register, path) = (register.clone(), path.clone());
+            let (resource, path) = (resource.clone(), path.clone());
             running.spawn(async move {
                 let guard = Lock::new(&zk, &path).acquire().await.unwrap();
                 let token = guard.token().get();
-                register.enter(token);
+                resource.enter(token);
                 tokio::task::yield_now().await;
-                register.leave(token);
+                resource.leave(token);
                 guard.release().await.unwrap();
             });
         }
         within(running.join_all()).await;
-        register.assert_clean();
-        assert_eq!(register.entered(), self.contenders.len());
+        resource.assert_clean();
+        assert_eq!(resource.entered(), self.contenders.len());
         for zk in &self.contenders {
             // Behind whatever this session may still be doing. It also shows that it is alive.
             within(zk.resolve_in_doubt()).await.unwrap();

@@ -9,7 +9,7 @@ use zk_locks::{
 };
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
-use zk_tests::{register::Register, test_with};
+use zk_tests::{fenced::FencedResource, test_with};
 
 use crate::support::{
     Stage, emptied, joined, on_each_release, on_each_release_threaded, ops, within,
@@ -22,7 +22,7 @@ const CONTENDERS: usize = 20;
 #[test_with(on_each_release_threaded)]
 async fn opposite_orders_do_not_deadlock(stage: Stage) {
     let paths = [stage.path("a"), stage.path("b")];
-    let registers = [(); 2].map(|()| Arc::new(Register::default()));
+    let registers = [(); 2].map(|()| Arc::new(FencedResource::default()));
     let mut running = JoinSet::new();
     for number in 0..CONTENDERS {
         let zk = stage.client().await;
@@ -35,20 +35,20 @@ async fn opposite_orders_do_not_deadlock(stage: Stage) {
             let guards = MultiLock::new(&zk, &paths).acquire().await.unwrap();
             let tokens: Vec<i64> = guards.iter().map(|guard| guard.token().get()).collect();
             assert_eq!(tokens[0], tokens[1], "one transaction");
-            for (register, token) in registers.iter().zip(&tokens) {
-                register.enter(*token);
+            for (resource, token) in registers.iter().zip(&tokens) {
+                resource.enter(*token);
             }
             tokio::task::yield_now().await;
-            for (register, token) in registers.iter().zip(&tokens) {
-                register.leave(*token);
+            for (resource, token) in registers.iter().zip(&tokens) {
+                resource.leave(*token);
             }
             guards.release().await.unwrap();
         });
     }
     within(running.join_all()).await;
-    for (register, path) in registers.iter().zip(&paths) {
-        register.assert_clean();
-        assert_eq!(register.entered(), CONTENDERS);
+    for (resource, path) in registers.iter().zip(&paths) {
+        resource.assert_clean();
+        assert_eq!(resource.entered(), CONTENDERS);
         emptied(&stage.outsider, path).await;
     }
 }

@@ -7,7 +7,7 @@ use zk_client::{CreateMode, SessionState};
 use zk_locks::{AcquireError, CheckError, Lock, Lost, SharedGuard, SimpleLock, Status};
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Kind, Match};
-use zk_tests::{register::Register, test_with};
+use zk_tests::{fenced::FencedResource, test_with};
 
 use crate::support::{
     Stage, emptied, joined, on_each_release, on_each_release_threaded, ops, within,
@@ -23,21 +23,21 @@ async fn gone(stage: &Stage, path: &str) {
 #[test_with(on_each_release_threaded)]
 async fn simple_lock_contenders_exclude(stage: Stage) {
     let path = stage.path("below/simple");
-    let register = Arc::new(Register::default());
+    let resource = Arc::new(FencedResource::default());
     let mut running = JoinSet::new();
     for _ in 0..10 {
         let zk = stage.client().await;
-        let (path, register) = (path.clone(), register.clone());
+        let (path, resource) = (path.clone(), resource.clone());
         running.spawn(async move {
             let guard = SimpleLock::new(&zk, &path).acquire().await.unwrap();
-            register.enter(guard.token().get());
+            resource.enter(guard.token().get());
             tokio::task::yield_now().await;
-            register.leave(guard.token().get());
+            resource.leave(guard.token().get());
             guard.release().await.unwrap();
         });
     }
     within(running.join_all()).await;
-    register.assert_clean();
+    resource.assert_clean();
     gone(&stage, &path).await;
 }
 

@@ -7,7 +7,7 @@ use zk_client::{CreateMode, SessionState, path::parse_sequence};
 use zk_locks::{Acl, AclList, AcquireError, Lock, Lost, Rejection};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
-use zk_tests::{register::Register, test_with};
+use zk_tests::{fenced::FencedResource, test_with};
 
 use crate::support::{
     Stage, Waiter, emptied, joined, on_each_release, on_each_release_threaded, ops, within,
@@ -18,17 +18,17 @@ const CONTENDERS: i32 = 50;
 #[test_with(on_each_release_threaded)]
 async fn fifty_sessions_are_granted_in_order(stage: Stage) {
     let path = stage.path("fifo");
-    let register = Arc::new(Register::default());
+    let resource = Arc::new(FencedResource::default());
     let mut running = JoinSet::new();
     for _ in 0..CONTENDERS {
         let zk = stage.client().await;
-        let (path, register) = (path.clone(), register.clone());
+        let (path, resource) = (path.clone(), resource.clone());
         running.spawn(async move {
             let guard = Lock::new(&zk, &path).acquire().await.unwrap();
             let token = guard.token().get();
-            register.enter(token);
+            resource.enter(token);
             let number = parse_sequence(&guard.path()[guard.path().len() - 10..]).unwrap();
-            register.leave(token);
+            resource.leave(token);
             guard.release().await.unwrap();
             zk.close().await.unwrap();
             (token, number)
@@ -36,7 +36,7 @@ async fn fifty_sessions_are_granted_in_order(stage: Stage) {
     }
     let mut granted = within(running.join_all()).await;
     // Tokens have grown from grant to grant, so their order is that of the grants.
-    register.assert_clean();
+    resource.assert_clean();
     granted.sort_unstable();
     let numbers: Vec<i32> = granted.into_iter().map(|(_, number)| number).collect();
     assert!(numbers.iter().copied().eq(0..CONTENDERS), "{numbers:?}");

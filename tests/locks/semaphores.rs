@@ -8,7 +8,7 @@ use zk_locks::{AcquireError, Client, Semaphore, Status};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::{
-    register::{Access, Register},
+    fenced::{Access, FencedResource},
     test_with,
 };
 
@@ -29,7 +29,7 @@ async fn curator_lease(zk: &Client, path: &str) -> String {
 #[test_with(on_each_release_threaded)]
 async fn three_permits_admit_three_of_thirty(stage: Stage) {
     let path = stage.path("three");
-    let room = Arc::new(Register::shared(3));
+    let room = Arc::new(FencedResource::shared(3));
     // None leaves before three are in.
     let three = Arc::new(Barrier::new(3));
     let mut running = JoinSet::new();

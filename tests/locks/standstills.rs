@@ -12,7 +12,7 @@ use zk_locks::{
 };
 use zk_testkit::{TestServer, proxy::Kind};
 use zk_tests::{
-    register::{Access, Register},
+    fenced::{Access, FencedResource},
     test_with,
 };
 
@@ -26,7 +26,7 @@ const SHORT: Duration = Duration::from_secs(2);
 #[test_with(on_each_release)]
 async fn stalled_holder_sees_loss_and_is_fenced(stage: Stage) {
     let path = stage.existing("stopped").await;
-    let resource = Arc::new(Register::default());
+    let resource = Arc::new(FencedResource::default());
     let (held, token) = oneshot::channel::<FencingToken>();
     let (go_on, stopped) = mpsc::channel::<()>();
     let options = stage.options().session_timeout(SHORT);

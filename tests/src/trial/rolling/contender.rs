@@ -13,7 +13,7 @@ use super::{
     connect,
     recipes::{Kit, Recipe},
 };
-use crate::register::{Access, Register};
+use crate::fenced::{Access, FencedResource};
 
 /// A session whose tasks take one recipe's locks again and again; a new one when that has ended.
 pub(super) struct Contender {
@@ -100,9 +100,9 @@ impl Turns {
     }
 
     /// Uses what the lock protects, and asks the servers now and then whether it is still held.
-    pub(super) async fn hold(&self, guard: &Guard, register: &Register, access: Access) {
+    pub(super) async fn hold(&self, guard: &Guard, resource: &FencedResource, access: Access) {
         let used = guard.scope(async {
-            let _inside = register.visit(guard.token(), access);
+            let _inside = resource.visit(guard.token(), access);
             match self.is_one_in(8) {
                 true => self.arena.checked(guard.check().await),
                 false => tokio::task::yield_now().await,

@@ -6,9 +6,9 @@ use zk_locks::{
 };
 
 use super::contender::Turns;
-use crate::register::{
+use crate::fenced::{
     Access::{Alone, Shared},
-    Register,
+    FencedResource,
 };
 
 /// Everything is below this.
@@ -77,28 +77,28 @@ impl Recipe {
     }
 }
 
-/// What the locks protect: one register for each recipe that is granted to one at a time, and so on.
+/// What the locks protect: one resource for each recipe that is granted to one at a time, and so on.
 #[derive(Debug)]
 pub(super) struct Registers {
-    lock: Register,
-    rw_lock: Register,
-    semaphore: Register,
-    semaphore_mutex: Register,
-    accounts: [Register; ACCOUNTS.len()],
-    election: Register,
-    latch: Register,
-    cohort: Register,
-    simple: Register,
-    herd: Register,
+    lock: FencedResource,
+    rw_lock: FencedResource,
+    semaphore: FencedResource,
+    semaphore_mutex: FencedResource,
+    accounts: [FencedResource; ACCOUNTS.len()],
+    election: FencedResource,
+    latch: FencedResource,
+    cohort: FencedResource,
+    simple: FencedResource,
+    herd: FencedResource,
 }
 
 impl Default for Registers {
     fn default() -> Self {
-        let alone = Register::default;
+        let alone = FencedResource::default;
         Self {
             lock: alone(),
-            rw_lock: Register::shared(usize::MAX),
-            semaphore: Register::shared(PERMITS as usize),
+            rw_lock: FencedResource::shared(usize::MAX),
+            semaphore: FencedResource::shared(PERMITS as usize),
             semaphore_mutex: alone(),
             accounts: Default::default(),
             election: alone(),
@@ -128,8 +128,8 @@ impl Registers {
         ];
         let mut all = 0;
         let mut shown = Vec::new();
-        for (name, register) in ACCOUNTS.into_iter().zip(accounts).chain(others) {
-            let (violations, first) = register.violations();
+        for (name, resource) in ACCOUNTS.into_iter().zip(accounts).chain(others) {
+            let (violations, first) = resource.violations();
             all += violations;
             shown.extend(first.into_iter().map(|violation| format!("{name}: {violation}")));
         }
@@ -240,15 +240,15 @@ impl Turns {
 
     /// Writes, and goes on to read now and then.
     async fn write(&self) -> Result<(), AcquireError> {
-        let register = &self.arena.registers.rw_lock;
+        let resource = &self.arena.registers.rw_lock;
         let guard = self.ask(self.kit.rw_lock.write()).await?;
-        self.hold(&guard, register, Alone).await;
+        self.hold(&guard, resource, Alone).await;
         if !self.is_one_in(3) {
             return self.finish(guard.release()).await;
         }
         match guard.downgrade().await {
             Ok(guard) => {
-                self.hold(&guard, register, Shared).await;
+                self.hold(&guard, resource, Shared).await;
                 self.finish(guard.release()).await
             }
             Err(error) => Err(error.cause),
@@ -257,15 +257,15 @@ impl Turns {
 
     /// Reads, and tries to go on to write now and then.
     async fn read(&self) -> Result<(), AcquireError> {
-        let register = &self.arena.registers.rw_lock;
+        let resource = &self.arena.registers.rw_lock;
         let guard = self.ask(self.kit.rw_lock.read()).await?;
-        self.hold(&guard, register, Shared).await;
+        self.hold(&guard, resource, Shared).await;
         if !self.is_one_in(3) {
             return self.finish(guard.release()).await;
         }
         match guard.try_upgrade().await {
             Ok(guard) => {
-                self.hold(&guard, register, Alone).await;
+                self.hold(&guard, resource, Alone).await;
                 self.finish(guard.release()).await
             }
             Err(error) => match error.cause {
@@ -278,7 +278,7 @@ impl Turns {
     async fn hold_all(&self, guards: &Guards) {
         let accounts = ACCOUNTS.into_iter().zip(&self.arena.registers.accounts);
         let inside: Vec<_> = accounts
-            .filter_map(|(path, register)| Some(register.visit(guards.get(path)?.token(), Alone)))
+            .filter_map(|(path, resource)| Some(resource.visit(guards.get(path)?.token(), Alone)))
             .collect();
         if let Err(lost) = guards.scope(tokio::task::yield_now()).await {
             self.arena.lost(lost);

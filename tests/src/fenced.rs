@@ -10,9 +10,9 @@ use zk_locks::FencingToken;
 /// How many violations are remembered; the others are only counted.
 const SHOWN_MAX: usize = 5;
 
-/// What a lock protects in these tests: for one at a time, unless it is [shared](Register::shared).
+/// What a lock protects in these tests: for one at a time, unless it is [shared](FencedResource::shared).
 #[derive(Debug)]
-pub struct Register {
+pub struct FencedResource {
     /// How many may share it.
     most: usize,
     state: Mutex<State>,
@@ -108,13 +108,13 @@ impl fmt::Display for Violation {
     }
 }
 
-impl Default for Register {
+impl Default for FencedResource {
     fn default() -> Self {
         Self::shared(0)
     }
 }
 
-impl Register {
+impl FencedResource {
     /// A resource that so many may share at a time.
     #[must_use]
     pub fn shared(most: usize) -> Self {
@@ -140,7 +140,7 @@ impl Register {
     pub fn visit(&self, token: impl Into<Token>, access: Access) -> Visit<'_> {
         let token = token.into();
         self.admit(token, access);
-        Visit { register: self, token }
+        Visit { resource: self, token }
     }
 
     /// A token is to be larger than those of all earlier visitors; of those that share the resource it is
@@ -210,16 +210,16 @@ impl State {
     }
 }
 
-/// One visitor's use of a [`Register`].
+/// One visitor's use of a [`FencedResource`].
 #[derive(Debug)]
 pub struct Visit<'a> {
-    register: &'a Register,
+    resource: &'a FencedResource,
     token: Token,
 }
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
-        self.register.leave(self.token);
+        self.resource.leave(self.token);
     }
 }
 
@@ -229,56 +229,56 @@ mod tests {
 
     #[test]
     fn a_clean_sequence_is_clean() {
-        let register = Register::default();
+        let resource = FencedResource::default();
         for token in [1, 5, 9] {
-            register.enter(token);
-            register.leave(token);
+            resource.enter(token);
+            resource.leave(token);
         }
-        register.assert_clean();
-        assert_eq!(register.entered(), 3);
+        resource.assert_clean();
+        assert_eq!(resource.entered(), 3);
     }
 
     #[test]
     #[should_panic(expected = "1 violations: [\"6 came in with 5 inside\"]")]
     fn an_overlap_is_noticed() {
-        let register = Register::default();
-        register.enter(5);
-        register.enter(6);
-        register.assert_clean();
+        let resource = FencedResource::default();
+        resource.enter(5);
+        resource.enter(6);
+        resource.assert_clean();
     }
 
     #[test]
     #[should_panic(expected = "1 violations: [\"5 came after 5\"]")]
     fn a_stale_token_is_noticed() {
-        let register = Register::default();
-        register.enter(5);
-        register.leave(5);
-        register.enter(5);
-        register.assert_clean();
+        let resource = FencedResource::default();
+        resource.enter(5);
+        resource.leave(5);
+        resource.enter(5);
+        resource.assert_clean();
     }
 
     /// A reader that was a writer keeps its token, and older ones may read beside it.
     #[test]
     fn reader_tokens_may_equal_the_last_writers() {
-        let register = Register::shared(3);
-        drop(register.visit(5, Access::Alone));
-        let _downgraded = register.visit(5, Access::Shared);
-        let _later = register.visit(8, Access::Shared);
-        drop(register.visit(6, Access::Shared));
-        register.assert_clean();
+        let resource = FencedResource::shared(3);
+        drop(resource.visit(5, Access::Alone));
+        let _downgraded = resource.visit(5, Access::Shared);
+        let _later = resource.visit(8, Access::Shared);
+        drop(resource.visit(6, Access::Shared));
+        resource.assert_clean();
     }
 
     #[test]
     fn excess_and_late_visitors_are_reported() {
-        let register = Register::shared(1);
-        let reader = register.visit(5, Access::Shared);
-        let crowd = register.visit(6, Access::Shared);
+        let resource = FencedResource::shared(1);
+        let reader = resource.visit(5, Access::Shared);
+        let crowd = resource.visit(6, Access::Shared);
         drop((reader, crowd));
-        let writer = register.visit(9, Access::Alone);
-        drop(register.visit(10, Access::Shared));
+        let writer = resource.visit(9, Access::Alone);
+        drop(resource.visit(10, Access::Shared));
         drop(writer);
-        drop(register.visit(8, Access::Shared));
-        drop(register.visit(Token(9, 1), Access::Alone));
+        drop(resource.visit(8, Access::Shared));
+        drop(resource.visit(Token(9, 1), Access::Alone));
         let expected = [
             "6 came in, which makes 2",
             "10 came in with 9 inside",
@@ -286,6 +286,6 @@ mod tests {
             "8 came after 9",
             "9.1 came after 10",
         ];
-        assert_eq!(register.violations(), (5, expected.map(str::to_owned).to_vec()));
+        assert_eq!(resource.violations(), (5, expected.map(str::to_owned).to_vec()));
     }
 }
