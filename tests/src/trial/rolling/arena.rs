@@ -1,4 +1,4 @@
-//! What all contenders share: registers, counts, and when it is over.
+//! What all contenders share: fenced resources, counts, and when it is over.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use zk_locks::{AcquireError, CheckError, Lost, ReleaseError, SessionEnd};
 
 use super::{
     super::Report,
-    recipes::{Recipe, Registers},
+    recipes::{Recipe, Resources},
 };
 
 /// How many errors are printed.
@@ -24,7 +24,7 @@ const SHOWN_MAX: usize = 10;
 #[derive(Debug)]
 pub(super) struct Arena {
     pub(super) servers: String,
-    pub(super) registers: Registers,
+    pub(super) resources: Resources,
     over: AtomicBool,
     tally: Mutex<Tally>,
     granted: Notify,
@@ -51,7 +51,7 @@ impl Arena {
     pub(super) fn new(servers: String) -> Self {
         Self {
             servers,
-            registers: Registers::default(),
+            resources: Resources::default(),
             over: AtomicBool::new(false),
             tally: Mutex::default(),
             granted: Notify::new(),
@@ -102,10 +102,10 @@ impl Arena {
     }
 
     /// Which recipes have not been granted since the kill.
-    pub(super) fn waiting(&self) -> Vec<&'static str> {
+    pub(super) fn waiting(&self) -> Vec<Recipe> {
         let tally = self.tally();
         let waits = |recipe: &Recipe| !tally.recovered.contains_key(recipe);
-        Recipe::ALL.into_iter().filter(waits).map(Recipe::name).collect()
+        Recipe::ALL.into_iter().filter(waits).collect()
     }
 
     pub(super) fn given_up(&self) {
@@ -130,7 +130,7 @@ impl Arena {
             AcquireError::TimedOut => self.given_up(),
             AcquireError::LeaseRanOut => self.tally().lost += 1,
             AcquireError::SessionEnded(end) => return self.session_ended(*end),
-            error => self.unexpected(format!("{}: {error:?}", recipe.name())),
+            error => self.unexpected(format!("{recipe:?}: {error:?}")),
         }
         Ok(())
     }
@@ -173,14 +173,14 @@ impl Arena {
         report.figure("acquisitions", tally.grants.values().sum::<u64>());
         for recipe in Recipe::ALL {
             let grants = tally.grants.get(&recipe).copied().unwrap_or_default();
-            report.figure(format!("of them: {}", recipe.name()), grants);
-            report.expect(grants > 0, || format!("{} was never granted", recipe.name()));
+            report.figure(format!("of them: {recipe:?}"), grants);
+            report.expect(grants > 0, || format!("{recipe:?} was never granted"));
         }
         report.figure("attempts given up on purpose", tally.given_up);
         report.figure("locks lost by their holders", tally.lost);
         report.figure("sessions that expired", tally.sessions_ended);
-        let (violations, shown) = self.registers.violations();
-        report.figure("violations at the registers", violations);
+        let (violations, shown) = self.resources.violations();
+        report.figure("violations of what locks protect", violations);
         report.figure("unexpected errors", tally.unexpected.len());
         for what in shown.into_iter().chain(tally.unexpected.iter().take(SHOWN_MAX).cloned()) {
             report.violation(what);

@@ -2,7 +2,7 @@
 //!
 //! | module | concern |
 //! |---|---|
-//! | `arena` | what all contenders share: registers, counts, and when it is over |
+//! | `arena` | what all contenders share: fenced resources, counts, and when it is over |
 //! | `contender` | a session whose tasks take one recipe's locks again and again |
 //! | `recipes` | a turn under each recipe |
 //! | `killer` | how long it takes until locks are granted again when a member was killed |

@@ -1,14 +1,16 @@
 //! A turn under each recipe.
 
+use std::collections::BTreeMap;
+
 use zk_locks::{
-    AcquireError, Client, CohortLock, Election, Guards, LatchState, Lock, MultiLock, RwLock,
-    Semaphore, SimpleLock,
+    AcquireError, Client, CohortLock, Election, Guard, Guards, LatchState, Lock, MultiLock,
+    ReleaseError, RwLock, Semaphore, SimpleLock,
 };
 
 use super::contender::Turns;
 use crate::fenced::{
     Access::{Alone, Shared},
-    FencedResource,
+    FencedResource, Visit,
 };
 
 /// Everything is below this.
@@ -49,21 +51,6 @@ impl Recipe {
         Self::HerdLock,
     ];
 
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Lock => "Lock",
-            Self::RwLock => "RwLock",
-            Self::Semaphore => "Semaphore",
-            Self::SemaphoreMutex => "SemaphoreMutex",
-            Self::MultiLock => "MultiLock",
-            Self::Election => "Election",
-            Self::LeaderLatch => "LeaderLatch",
-            Self::CohortLock => "CohortLock",
-            Self::SimpleLock => "SimpleLock",
-            Self::HerdLock => "HerdLock",
-        }
-    }
-
     /// How many tasks share a session.
     pub(super) const fn tasks(self) -> usize {
         match self {
@@ -72,63 +59,40 @@ impl Recipe {
         }
     }
 
-    fn path(self) -> String {
-        format!("{ROOT}/{}", self.name())
-    }
-}
-
-/// What the locks protect: one resource for each recipe that is granted to one at a time, and so on.
-#[derive(Debug)]
-pub(super) struct Registers {
-    lock: FencedResource,
-    rw_lock: FencedResource,
-    semaphore: FencedResource,
-    semaphore_mutex: FencedResource,
-    accounts: [FencedResource; ACCOUNTS.len()],
-    election: FencedResource,
-    latch: FencedResource,
-    cohort: FencedResource,
-    simple: FencedResource,
-    herd: FencedResource,
-}
-
-impl Default for Registers {
-    fn default() -> Self {
-        let alone = FencedResource::default;
-        Self {
-            lock: alone(),
-            rw_lock: FencedResource::shared(usize::MAX),
-            semaphore: FencedResource::shared(PERMITS as usize),
-            semaphore_mutex: alone(),
-            accounts: Default::default(),
-            election: alone(),
-            latch: alone(),
-            cohort: alone(),
-            simple: alone(),
-            herd: alone(),
+    /// How many may share what it protects.
+    const fn sharers(self) -> usize {
+        match self {
+            Self::RwLock => usize::MAX,
+            Self::Semaphore => PERMITS as usize,
+            _ => 0,
         }
     }
 }
 
-impl Registers {
-    /// How many there were at all of them, and the first of each in words.
+/// What the locks protect: one resource for each recipe, and one for each account.
+#[derive(Debug)]
+pub(super) struct Resources {
+    of: BTreeMap<Recipe, FencedResource>,
+    accounts: BTreeMap<&'static str, FencedResource>,
+}
+
+impl Default for Resources {
+    fn default() -> Self {
+        let of = |recipe: Recipe| (recipe, FencedResource::shared(recipe.sharers()));
+        Self {
+            of: Recipe::ALL.map(of).into(),
+            accounts: ACCOUNTS.map(|path| (path, FencedResource::default())).into(),
+        }
+    }
+}
+
+impl Resources {
+    /// How many violations there were at all of them, and the first of each in words.
     pub(super) fn violations(&self) -> (usize, Vec<String>) {
-        let Self { lock, rw_lock, semaphore, semaphore_mutex, accounts, .. } = self;
-        let Self { election, latch, cohort, simple, herd, .. } = self;
-        let others = [
-            ("Lock", lock),
-            ("RwLock", rw_lock),
-            ("Semaphore", semaphore),
-            ("SemaphoreMutex", semaphore_mutex),
-            ("Election", election),
-            ("LeaderLatch", latch),
-            ("CohortLock", cohort),
-            ("SimpleLock", simple),
-            ("HerdLock", herd),
-        ];
-        let mut all = 0;
-        let mut shown = Vec::new();
-        for (name, resource) in ACCOUNTS.into_iter().zip(accounts).chain(others) {
+        let of = self.of.iter().map(|(recipe, resource)| (format!("{recipe:?}"), resource));
+        let accounts = self.accounts.iter().map(|(path, resource)| ((*path).to_owned(), resource));
+        let (mut all, mut shown) = (0, Vec::new());
+        for (name, resource) in accounts.chain(of) {
             let (violations, first) = resource.violations();
             all += violations;
             shown.extend(first.into_iter().map(|violation| format!("{name}: {violation}")));
@@ -137,92 +101,73 @@ impl Registers {
     }
 }
 
-/// The recipes of one session.
+/// What the tasks of one session contend with.
 pub(super) struct Kit {
     pub(super) recipe: Recipe,
-    lock: Lock,
-    ahead_looking_lock: Lock,
-    rw_lock: RwLock,
-    semaphore: Semaphore,
-    semaphore_mutex: Semaphore,
-    multi_locks: [MultiLock; ACCOUNTS.len()],
-    election: Election,
+    zk: Client,
+    path: String,
+    /// The only lock that is of all tasks together.
     cohort: CohortLock,
-    simple: SimpleLock,
-    herd: Lock,
 }
 
 impl Kit {
     pub(super) fn new(zk: &Client, recipe: Recipe) -> Self {
-        let path = recipe.path();
-        let [a, b, c] = ACCOUNTS;
-        Self {
-            recipe,
-            lock: Lock::new(zk, &path),
-            ahead_looking_lock: Lock::builder(zk, &path).look_ahead(true).build(),
-            rw_lock: RwLock::new(zk, &path),
-            semaphore: Semaphore::new(zk, &path, PERMITS),
-            semaphore_mutex: Semaphore::new(zk, &path, 1),
-            // In different orders: none of them may wait for another for ever.
-            multi_locks: [[a, b], [b, c], [c, a]].map(|paths| MultiLock::new(zk, paths)),
-            election: Election::new(zk, &path),
-            cohort: CohortLock::new(zk, &path),
-            simple: SimpleLock::new(zk, &format!("{path}/node")),
-            herd: Lock::builder(zk, &path).herd().build(),
-        }
+        let path = format!("{ROOT}/{recipe:?}");
+        Self { recipe, zk: zk.clone(), cohort: CohortLock::new(zk, &path), path }
     }
 }
 
 impl Turns {
+    fn resource(&self) -> &FencedResource {
+        &self.arena.resources.of[&self.kit.recipe]
+    }
+
     /// Takes the recipe's lock once.
     pub(super) async fn take_one(&self) -> Result<(), AcquireError> {
-        let (kit, registers) = (&*self.kit, &self.arena.registers);
-        match kit.recipe {
+        let Kit { recipe, zk, path, cohort } = &*self.kit;
+        match recipe {
             Recipe::Lock => {
-                let lock = if self.is_one_in(2) { &kit.lock } else { &kit.ahead_looking_lock };
-                let guard = self.ask(lock.acquire()).await?;
-                self.hold(&guard, &registers.lock, Alone).await;
-                self.finish(guard.release()).await
+                let lock = Lock::builder(zk, path).look_ahead(!self.is_one_in(2)).build();
+                self.alone(lock.acquire(), |guard| guard, |guard| guard.release()).await
             }
-            Recipe::RwLock if self.number % 3 == 0 => self.write().await,
-            Recipe::RwLock => self.read().await,
+            Recipe::RwLock if self.number % 3 == 0 => self.write(&RwLock::new(zk, path)).await,
+            Recipe::RwLock => self.read(&RwLock::new(zk, path)).await,
             Recipe::Semaphore => {
-                let guards = self.ask(kit.semaphore.acquire_many(1 + self.turn % 2)).await?;
-                let held =
-                    guards.iter().map(|guard| registers.semaphore.visit(guard.token(), Shared));
-                let held: Vec<_> = held.collect();
-                if let Err(lost) = guards.scope(tokio::task::yield_now()).await {
-                    self.arena.lost(lost);
-                }
-                drop(held);
-                self.finish(guards.release()).await
+                let semaphore = Semaphore::new(zk, path, PERMITS);
+                let guards = self.ask(semaphore.acquire_many(1 + self.turn % 2)).await?;
+                let visit = |guard: &Guard| self.resource().visit(guard.token(), Shared);
+                let inside = guards.iter().map(visit).collect();
+                self.hold_all(guards, inside).await
             }
             Recipe::SemaphoreMutex => {
-                let guard = self.ask(kit.semaphore_mutex.acquire()).await?;
-                self.hold(&guard, &registers.semaphore_mutex, Alone).await;
-                self.finish(guard.release()).await
+                let mutex = Semaphore::new(zk, path, 1);
+                self.alone(mutex.acquire(), |guard| guard, |guard| guard.release()).await
             }
             Recipe::MultiLock => {
-                let both = &kit.multi_locks[self.turn % kit.multi_locks.len()];
-                let guards = self.ask(both.acquire()).await?;
-                self.hold_all(&guards).await;
-                self.finish(guards.release()).await
+                // In different orders: none of them may wait for another for ever.
+                let [one, other] =
+                    [0, 1].map(|number| ACCOUNTS[(self.turn + number) % ACCOUNTS.len()]);
+                let guards = self.ask(MultiLock::new(zk, [one, other]).acquire()).await?;
+                let accounts = &self.arena.resources.accounts;
+                let visit = |path| Some(accounts[path].visit(guards.get(path)?.token(), Alone));
+                let inside = [one, other].into_iter().filter_map(visit).collect();
+                self.hold_all(guards, inside).await
             }
             Recipe::Election => {
-                let leadership = self.ask(kit.election.campaign(b"candidate")).await?;
-                self.hold(&leadership, &registers.election, Alone).await;
-                self.finish(leadership.resign()).await
+                let election = Election::new(zk, path);
+                let campaign = election.campaign(b"candidate");
+                self.alone(campaign, |leadership| leadership, |leadership| leadership.resign())
+                    .await
             }
-            Recipe::LeaderLatch => self.lead().await,
+            Recipe::LeaderLatch => self.lead(&Election::new(zk, path)).await,
             Recipe::CohortLock => {
-                let guard = self.ask(kit.cohort.acquire()).await?;
-                self.hold(&guard, &registers.cohort, Alone).await;
-                self.finish(guard.release()).await
+                self.alone(cohort.acquire(), |guard| guard, |guard| guard.release()).await
             }
             Recipe::SimpleLock => {
-                let guard = self.ask(kit.simple.acquire()).await?;
+                let lock = SimpleLock::new(zk, &format!("{path}/node"));
+                let guard = self.ask(lock.acquire()).await?;
                 let used = guard.scope(async {
-                    let _inside = registers.simple.visit(guard.token(), Alone);
+                    let _inside = self.resource().visit(guard.token(), Alone);
                     tokio::task::yield_now().await;
                 });
                 if let Err(lost) = used.await {
@@ -231,41 +176,55 @@ impl Turns {
                 self.finish(guard.release()).await
             }
             Recipe::HerdLock => {
-                let guard = self.ask(kit.herd.acquire()).await?;
-                self.hold(&guard, &registers.herd, Alone).await;
-                self.finish(guard.release()).await
+                let lock = Lock::builder(zk, path).herd().build();
+                self.alone(lock.acquire(), |guard| guard, |guard| guard.release()).await
             }
         }
+    }
+
+    /// Holds what only one may hold.
+    async fn alone<G, R: Future<Output = Result<(), ReleaseError>>>(
+        &self,
+        acquire: impl Future<Output = Result<G, AcquireError>>,
+        guard: fn(&G) -> &Guard,
+        release: fn(G) -> R,
+    ) -> Result<(), AcquireError> {
+        let held = self.ask(acquire).await?;
+        self.hold(guard(&held), self.resource(), Alone).await;
+        self.finish(release(held)).await
+    }
+
+    /// Holds several guards, whose holder is inside of what they protect.
+    async fn hold_all(&self, guards: Guards, inside: Vec<Visit<'_>>) -> Result<(), AcquireError> {
+        if let Err(lost) = guards.scope(tokio::task::yield_now()).await {
+            self.arena.lost(lost);
+        }
+        drop(inside);
+        self.finish(guards.release()).await
     }
 
     /// Writes, and goes on to read now and then.
-    async fn write(&self) -> Result<(), AcquireError> {
-        let resource = &self.arena.registers.rw_lock;
-        let guard = self.ask(self.kit.rw_lock.write()).await?;
-        self.hold(&guard, resource, Alone).await;
+    async fn write(&self, lock: &RwLock) -> Result<(), AcquireError> {
+        let guard = self.ask(lock.write()).await?;
+        self.hold(&guard, self.resource(), Alone).await;
         if !self.is_one_in(3) {
             return self.finish(guard.release()).await;
         }
-        match guard.downgrade().await {
-            Ok(guard) => {
-                self.hold(&guard, resource, Shared).await;
-                self.finish(guard.release()).await
-            }
-            Err(error) => Err(error.cause),
-        }
+        let guard = guard.downgrade().await?;
+        self.hold(&guard, self.resource(), Shared).await;
+        self.finish(guard.release()).await
     }
 
     /// Reads, and tries to go on to write now and then.
-    async fn read(&self) -> Result<(), AcquireError> {
-        let resource = &self.arena.registers.rw_lock;
-        let guard = self.ask(self.kit.rw_lock.read()).await?;
-        self.hold(&guard, resource, Shared).await;
+    async fn read(&self, lock: &RwLock) -> Result<(), AcquireError> {
+        let guard = self.ask(lock.read()).await?;
+        self.hold(&guard, self.resource(), Shared).await;
         if !self.is_one_in(3) {
             return self.finish(guard.release()).await;
         }
         match guard.try_upgrade().await {
             Ok(guard) => {
-                self.hold(&guard, resource, Alone).await;
+                self.hold(&guard, self.resource(), Alone).await;
                 self.finish(guard.release()).await
             }
             Err(error) => match error.cause {
@@ -275,20 +234,9 @@ impl Turns {
         }
     }
 
-    async fn hold_all(&self, guards: &Guards) {
-        let accounts = ACCOUNTS.into_iter().zip(&self.arena.registers.accounts);
-        let inside: Vec<_> = accounts
-            .filter_map(|(path, resource)| Some(resource.visit(guards.get(path)?.token(), Alone)))
-            .collect();
-        if let Err(lost) = guards.scope(tokio::task::yield_now()).await {
-            self.arena.lost(lost);
-        }
-        drop(inside);
-    }
-
     /// Stands for election with a latch until it has led once.
-    async fn lead(&self) -> Result<(), AcquireError> {
-        let latch = self.kit.election.latch(b"candidate");
+    async fn lead(&self, election: &Election) -> Result<(), AcquireError> {
+        let latch = election.latch(b"candidate");
         let mut states = latch.subscribe();
         let led = self.ask(async {
             loop {
@@ -305,7 +253,7 @@ impl Turns {
         led.await?;
         // Not any more, if it was lost on the way here.
         if let Some(token) = latch.token() {
-            let _inside = self.arena.registers.latch.visit(token, Alone);
+            let _inside = self.resource().visit(token, Alone);
             tokio::task::yield_now().await;
         }
         if !self.is_one_in(4) {
