@@ -11,7 +11,7 @@ use zk_client::{
     CallOptions, Cause, CreateMode, OpCode, ReadError, SessionEnd, WatchMode, WriteError,
 };
 use zk_testkit::proxy::Match;
-use zk_tests::{busy::too_busy_for, feature::Feature};
+use zk_tests::{busy::too_busy_for, feature::Feature, patience::within};
 
 use crate::{behind_proxy, on_each_release};
 
@@ -23,11 +23,6 @@ const LONG_PAUSE: u64 = 7;
 /// Requests about paths that end like this.
 fn about(end: &'static str) -> Match {
     Match::requests().when(move |frame| frame.path.as_deref().is_some_and(|it| it.ends_with(end)))
-}
-
-/// Each wait has an end, however loaded the machine is.
-async fn within<T>(future: impl IntoFuture<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), future.into_future()).await.expect("in time")
 }
 
 #[test]
@@ -207,27 +202,6 @@ fn closing_gives_what_pauses_a_last_chance() {
         let over = WriteError::NotApplied(Cause::SessionEnded(SessionEnd::Closed));
         assert_eq!(within(unlucky).await.unwrap_err(), over);
         assert!(unheard.turned_away() >= 1);
-    });
-}
-
-/// No caller is left to retry: the session does.
-#[test]
-fn protected_create_outlasts_throttling() {
-    on_each_release(async |server| {
-        let (proxy, zk) = behind_proxy(server).await;
-        zk.create("/q", b"").await.unwrap();
-        for times in [1, 3] {
-            let busy = too_busy_for(&proxy, Match::requests().times(times));
-            let mode = CreateMode::EphemeralSequential;
-            let node =
-                zk.create("/q/p-", b"x").mode(mode).protected().await.unwrap().owned.unwrap();
-            assert_eq!(busy.turned_away(), times);
-            assert_eq!(zk.children("/q").await.unwrap().0, [node.name()]);
-            let busy = too_busy_for(&proxy, Match::requests().times(times));
-            node.delete().await.unwrap();
-            assert_eq!(busy.turned_away(), times);
-            assert!(zk.children("/q").await.unwrap().0.is_empty());
-        }
     });
 }
 

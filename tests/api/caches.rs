@@ -7,7 +7,7 @@ use zk_client::{
 };
 use zk_tests::feature::Feature;
 
-use crate::{client, on_each_release, on_each_release_to_restart};
+use crate::{client, on_each_release};
 
 fn contents(nodes: &[CachedNode]) -> BTreeMap<String, Vec<u8>> {
     nodes.iter().map(|node| (node.path.to_string(), node.data.to_vec())).collect()
@@ -90,45 +90,6 @@ fn cache_holds_its_scope_and_tells_changes() {
         let mut from_the_start = tree.events_from_the_start();
         let first = std::iter::from_fn(|| from_the_start.try_next()).count();
         assert_eq!(first, 2);
-    });
-}
-
-/// Before 3.6 the event of a delete uses up both watches of a node, and the node is there again when it is read.
-#[test]
-fn node_replaced_in_one_multi_is_followed() {
-    on_each_release(async |server| {
-        let zk = client(server).await;
-        for root in ["/children", "/tree", "/tree/2"] {
-            zk.create(root, b"old").await.unwrap();
-        }
-        let children = Cache::children(&zk, "/children").start().unwrap();
-        let tree = Cache::subtree(&zk, "/tree").start().unwrap();
-        children.ready().await.unwrap();
-        tree.ready().await.unwrap();
-        for path in ["/children", "/tree/2"] {
-            let replaced = zk.multi().delete(path).create(path, b"new", CreateMode::Persistent);
-            replaced.await.unwrap().unwrap();
-        }
-        converged(&children, &zk, "/children", 1).await;
-        converged(&tree, &zk, "/tree", 9).await;
-        zk.create("/children/1", b"").await.unwrap();
-        zk.create("/tree/2/1", b"").await.unwrap();
-        converged(&children, &zk, "/children", 1).await;
-        converged(&tree, &zk, "/tree", 9).await;
-    });
-}
-
-#[test]
-fn cache_follows_across_a_server_restart() {
-    on_each_release_to_restart(async |server| {
-        let zk = client(server).await;
-        zk.create("/c/a", b"").parents().await.unwrap();
-        let cache = Cache::subtree(&zk, "/c").start().unwrap();
-        cache.ready().await.unwrap();
-        server.restart_under(&zk).await;
-        zk.create("/c/b", b"").await.unwrap();
-        converged(&cache, &zk, "/c", 9).await;
-        assert_eq!(cache.nodes().len(), 3);
     });
 }
 

@@ -23,6 +23,7 @@ use zk_testkit::{
 use zk_tests::{
     busy::{Busy, too_busy_for},
     feature::Feature,
+    patience::within,
     site::Kind,
 };
 
@@ -30,10 +31,6 @@ use crate::{Place, behind_proxy, caches::converged, client, on_each_release, pla
 
 /// Longer than any of it takes.
 const BOUND: Duration = Duration::from_secs(20);
-
-async fn within<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(BOUND, what).await.expect("it took too long")
-}
 
 /// What tells one state of a node from another.
 type Seen = (Vec<u8>, Zxid, Zxid);

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use zk_client::{
-    Acl, AclList, Client, CreateMode, OpCode, OpResult, Perms, ReadError, ReadResult, Rejection,
-    SessionEnd, WriteError,
+    Acl, AclList, Client, CreateMode, OpCode, Perms, ReadError, ReadResult, Rejection, SessionEnd,
+    WriteError,
 };
 use zk_tests::feature::Feature;
 
@@ -35,24 +35,6 @@ fn access_is_read_and_changed_by_version() {
         assert_eq!(perms, BTreeSet::from([Perms::ALL.0, Perms::READ.0]));
         let empty = zk.set_acl("/a", &AclList::default()).await;
         assert_eq!(empty, Err(WriteError::Rejected(Rejection::InvalidAcl)));
-    });
-}
-
-#[test]
-fn missing_parents_and_chroot_are_created() {
-    on_each_release(async |server| {
-        let root = client(server).await;
-        let zk = root.chrooted("/app/x").unwrap();
-        let created = zk.create("/a/b/c-", b"1").mode(CreateMode::PersistentSequential);
-        assert_eq!(created.parents().await.unwrap().path, "/a/b/c-0000000000");
-        assert_eq!(&*root.get("/app/x/a/b/c-0000000000").await.unwrap().0, b"1");
-        // With the parents there, it is one request.
-        zk.create("/a/b/d", b"").parents().submit().await.unwrap();
-        let exists = zk.create("/a/b/d", b"").parents().await;
-        assert_eq!(exists.map(drop), Err(WriteError::Rejected(Rejection::NodeExists)));
-        zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
-        let below = zk.create("/e/f/g", b"").parents().await;
-        assert_eq!(below.map(drop), Err(WriteError::Rejected(Rejection::NoChildrenForEphemerals)));
     });
 }
 
@@ -185,21 +167,6 @@ fn standalone_server_has_no_reconfig() {
         for nonsense in [zk.reconfig(), zk.reconfig().leave(1).members([(1, "zk1:1:2;3")])] {
             assert!(matches!(nonsense.await, Err(WriteError::NotApplied(_))));
         }
-    });
-}
-
-#[test]
-fn old_servers_get_operations_they_know() {
-    on_each_release(async |server| {
-        // The first create of a session, alone or in a transaction.
-        let zk = server.options().connect().await.unwrap();
-        assert_eq!(zk.create("/a", b"1").await.unwrap().path, "/a");
-        let zk = server.options().connect().await.unwrap();
-        let results = zk.multi().create("/b", b"", CreateMode::Persistent).check("/a").await;
-        let results = results.unwrap().unwrap();
-        assert!(matches!(&results[..], [OpResult::Created { .. }, OpResult::Checked]));
-        assert!(zk.create("/b", b"").or_exists().await.unwrap().existed);
-        assert_eq!(zk.delete_recursive("/a").await, Ok(1));
     });
 }
 

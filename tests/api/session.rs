@@ -102,21 +102,6 @@ fn the_last_client_to_go_closes_the_session() {
 }
 
 #[test]
-fn session_can_be_detached_and_resumed() {
-    on_each_release(async |server| {
-        let zk = client(server).await;
-        let id = zk.session().id();
-        zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
-        let credentials = zk.detach().await.unwrap();
-        let shown = format!("{credentials:?}");
-        let zk = server.options().resume(credentials).connect().await.unwrap();
-        assert_eq!(zk.session().id(), id);
-        assert_eq!(zk.exists("/e").await.unwrap().unwrap().ephemeral_owner, id);
-        assert!(shown.contains('\u{2022}'), "passwords do not print: {shown}");
-    });
-}
-
-#[test]
 fn detach_waits_for_cleanup_only() {
     on_each_release(async |server| {
         let zk = client(server).await;

@@ -8,18 +8,12 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::oneshot, time::timeout};
+use tokio::sync::oneshot;
 use zk_client::{
     Client, ConnectError, ConnectOptions, CreateMode, Error, Interruption, SessionEnd, Supervise,
 };
 use zk_testkit::TestServer;
-
-/// Whatever a test waits for comes within this time, or never.
-const LIMIT: Duration = Duration::from_secs(20);
-
-async fn within<F: Future>(future: F) -> F::Output {
-    timeout(LIMIT, future).await.expect("it did not happen in time")
-}
+use zk_tests::patience::within;
 
 fn options(server: &TestServer) -> ConnectOptions {
     ConnectOptions::new(&server.connect_string()).unwrap()
@@ -129,7 +123,7 @@ async fn session_end_restarts_the_service() {
 async fn service_has_a_grace_after_session_end() {
     let server = TestServer::start().await.unwrap();
     let mut runs = 0;
-    let ended = quickly::<&str>(options(&server)).grace(LIMIT).run(|zk| {
+    let ended = quickly::<&str>(options(&server)).grace(Duration::from_secs(20)).run(|zk| {
         runs += 1;
         let run = runs;
         let server = &server;

@@ -103,33 +103,6 @@ fn single_node_behaves_like_several() {
     });
 }
 
-#[test]
-fn create_all_in_doubt_happens_exactly_once() {
-    on_each_release(async |server| {
-        let (proxy, zk) = behind_proxy(server).await;
-        queues(&zk).await;
-        let mut search = vec![OpCode::MULTI, OpCode::SYNC];
-        search.extend([OpCode::GET_CHILDREN; 2]);
-        let found = [OpCode::EXISTS; 3];
-        for (part, end) in [
-            (Match::reply(OpCode::MULTI), &found[..]),
-            (Match::request(OpCode::MULTI), &[OpCode::MULTI]),
-        ] {
-            let lost = proxy.on(part.once()).reset();
-            let mark = proxy.mark();
-            let nodes = create(&zk).await.unwrap();
-            assert_eq!(lost.times_fired(), 1);
-            let frames = proxy.frames_since(mark);
-            let requests = frames.requests();
-            let ops: Vec<OpCode> = requests.iter().filter_map(|frame| frame.op).collect();
-            assert_eq!(ops, [&search[..], end].concat(), "{frames}");
-            are_all(&zk, &nodes).await;
-            drop(nodes);
-            emptied(&zk).await;
-        }
-    });
-}
-
 /// A retry asks for new names; none of the old nodes is left behind.
 #[test]
 fn node_deleted_in_doubt_fails_the_create() {
@@ -187,23 +160,5 @@ fn replacing_nodes_is_one_transaction() {
         drop(old);
         emptied(&zk).await;
         assert_eq!(proxy.counts().requests(OpCode::DELETE), 6 - 1);
-    });
-}
-
-#[test]
-fn abandoned_create_all_leaves_no_nodes() {
-    on_each_release(async |server| {
-        let (proxy, zk) = behind_proxy(server).await;
-        queues(&zk).await;
-        let seat = |path| zk.create(path, b"").mode(CreateMode::EphemeralSequential).protected();
-        let pending = zk.create_all_protected(["/a/s-", "/b/s-"].map(seat)).submit();
-        drop(pending);
-        emptied(&zk).await;
-        let lost = proxy.on(Match::reply(OpCode::MULTI).once()).reset();
-        let pending = zk.create_all_protected(["/a/s-", "/b/s-"].map(seat)).submit();
-        lost.fired().await;
-        drop(pending);
-        zk.resolve_in_doubt().await.unwrap();
-        emptied(&zk).await;
     });
 }

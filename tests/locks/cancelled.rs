@@ -100,28 +100,3 @@ async fn timed_out_waiter_leaves_queue_and_holder(stage: Stage) {
     holder.release().await.unwrap();
     nothing_left(&zk, &path).await;
 }
-
-/// One future that is polled again and again keeps its place, whatever else a loop does meanwhile.
-#[test_with(on_each_release)]
-async fn pinned_acquire_keeps_its_place_in_select(stage: Stage) {
-    let path = stage.existing("select").await;
-    let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
-    let (proxy, zk) = stage.proxied().await;
-    let lock = Lock::new(&zk, &path);
-    let armed = proxy.on(Match::reply(OpCode::GET_DATA).nth(2)).watch();
-    let mut acquire = pin!(lock.acquire());
-    let mut holder = Some(holder);
-    let guard = within(async {
-        loop {
-            tokio::select! {
-                guard = &mut acquire => return guard.unwrap(),
-                () = tokio::task::yield_now() => if armed.times_fired() > 0 {
-                    drop(holder.take());
-                }
-            }
-        }
-    })
-    .await;
-    assert_eq!(proxy.counts().requests(OpCode::CREATE2), 1);
-    guard.release().await.unwrap();
-}

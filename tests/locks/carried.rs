@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use zk_client::{
-    CallOptions, Cause, CreateMode, EventType, SessionState, WriteError, path::PathError,
-};
+use zk_client::{CallOptions, Cause, CreateMode, EventType, WriteError, path::PathError};
 use zk_locks::{AcquireError, Barrier, Group, Lock, Queue, RwLock, Semaphore, SimpleLock};
 use zk_proto::{ErrorCode, OpCode};
 use zk_testkit::proxy::Match;
@@ -12,73 +10,26 @@ use zk_tests::test_with;
 
 use crate::{
     refusals::answered_with,
-    support::{Stage, Waiter, emptied, on_each_release, within},
+    support::{Stage, emptied, on_each_release, within},
 };
-
-/// The place in the queue is the session's, and an outage is shorter than that.
-#[test_with(on_each_release)]
-async fn waiter_outlasts_an_outage(stage: Stage) {
-    for hasty in
-        [CallOptions::new().timeout(Duration::from_millis(50)), CallOptions::new().fail_fast()]
-    {
-        let path = stage.path("outage");
-        let held = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-        let (proxy, zk) = stage.proxied().await;
-        let mut waiter = Waiter::new(proxy, zk.with(hasty), &path);
-        waiter.has_read(2).await;
-        let mut session = zk.session();
-        waiter.proxy.refuse_connections().await;
-        waiter.proxy.reset_all();
-        while session.state() != SessionState::Disconnected {
-            within(session.changed()).await;
-        }
-        // It hears of this when it is back, and has to look then.
-        within(held.release()).await.unwrap();
-        let slow =
-            waiter.proxy.on(Match::reply(OpCode::GET_CHILDREN2)).delay(Duration::from_millis(100));
-        waiter.proxy.accept_connections().await;
-        let guard = waiter.outcome().await.unwrap();
-        assert!(slow.times_fired() > 0);
-        within(guard.release()).await.unwrap();
-    }
-}
 
 /// What the connection string ends in is part of what is missing.
 #[test_with(on_each_release)]
 async fn missing_chroot_is_created_by_recipes(stage: Stage) {
-    for chroot in ["one", "two/levels"] {
-        let zk = stage.outsider.chrooted(&stage.path(chroot)).unwrap();
-        for (lock, path) in [("/", stage.path(chroot)), ("/lock", stage.path(chroot) + "/lock")] {
-            within(within(Lock::new(&zk, lock).acquire()).await.unwrap().release()).await.unwrap();
-            emptied_or_only(&stage, &path).await;
-            stage
-                .outsider
-                .delete_recursive(&stage.path(chroot.split('/').next().unwrap()))
-                .await
-                .unwrap();
+    for (number, levels) in ["", "/levels"].into_iter().enumerate() {
+        let chroot = |name: &str| format!("{}{levels}", stage.path(&format!("{name}-{number}")));
+        let below = |name: &str| stage.outsider.chrooted(&chroot(name)).unwrap();
+        for (name, lock) in [("itself", "/"), ("below", "/lock")] {
+            let guard = within(Lock::new(&below(name), lock).acquire()).await.unwrap();
+            within(guard.release()).await.unwrap();
+            let path = chroot(name) + lock;
+            emptied(&stage.outsider, path.trim_end_matches('/')).await;
         }
-        within(within(SimpleLock::new(&zk, "/node").acquire()).await.unwrap().release())
-            .await
-            .unwrap();
-        stage
-            .outsider
-            .delete_recursive(&stage.path(chroot.split('/').next().unwrap()))
-            .await
-            .unwrap();
-        assert!(within(Barrier::new(&zk, "/deep/barrier").set()).await.unwrap());
-        stage
-            .outsider
-            .delete_recursive(&stage.path(chroot.split('/').next().unwrap()))
-            .await
-            .unwrap();
-        drop(within(Semaphore::new(&zk, "/s", 1).acquire()).await.unwrap());
-        drop(within(Group::new(&zk, "/g").join(b"")).await.unwrap());
+        drop(within(SimpleLock::new(&below("simple"), "/node").acquire()).await.unwrap());
+        assert!(within(Barrier::new(&below("barrier"), "/deep/barrier").set()).await.unwrap());
+        drop(within(Semaphore::new(&below("semaphore"), "/s", 1).acquire()).await.unwrap());
+        drop(within(Group::new(&below("group"), "/g").join(b"")).await.unwrap());
     }
-}
-
-async fn emptied_or_only(stage: &Stage, path: &str) {
-    assert!(stage.outsider.exists(path).await.unwrap().is_some());
-    emptied(&stage.outsider, path).await;
 }
 
 /// The create reply is lost, and then the server is busy: no node may stay that no client knows of.

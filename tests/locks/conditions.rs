@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, pin::pin, time::Duration};
 use zk_client::CreateMode;
 use zk_locks::{Acl, AclList, AcquireError, Client, Lock, Lost, Perms, SessionEnd};
 use zk_proto::OpCode;
-use zk_testkit::proxy::{Kind, Match};
+use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
 use crate::support::{Stage, Waiter, emptied, joined, on_each_release, ops, within};
@@ -244,23 +244,6 @@ async fn waiter_whose_node_went_offline_fails(stage: Stage) {
     emptied(&stage.outsider, &path).await;
 }
 
-/// The place in the queue is kept, and the watch with it.
-#[test_with(on_each_release)]
-async fn reconnected_waiter_is_woken_as_before(stage: Stage) {
-    let path = stage.existing("kept").await;
-    let ahead = contend(&stage.outsider, &path, "lock-").await;
-    let mut waiter = Waiter::asleep(&stage, &path).await;
-    let behind = contend(&stage.outsider, &path, "lock-").await;
-    let rearmed = waiter.proxy.on(Match::reply(OpCode::SET_WATCHES)).watch();
-    waiter.proxy.reset_all();
-    within(rearmed.fired()).await;
-    assert!(waiter.still_waits().await);
-    stage.outsider.delete(&ahead).await.unwrap();
-    let guard = waiter.outcome().await.unwrap();
-    within(guard.release()).await.unwrap();
-    stage.outsider.delete(&behind).await.unwrap();
-}
-
 /// A listing that is older than the end of the one in front names it still. The read that is to watch it
 /// finds out.
 #[test_with(on_each_release)]
@@ -292,27 +275,6 @@ async fn end_of_a_write_lock_is_no_proof(stage: Stage) {
     waiter.has_read(3).await;
     assert!(waiter.still_waits().await);
     stage.outsider.delete(&read).await.unwrap();
-    within(waiter.outcome().await.unwrap().release()).await.unwrap();
-}
-
-/// A new waiter behind another one changes nothing for it.
-#[test_with(on_each_release)]
-async fn newcomers_do_not_wake_waiters(stage: Stage) {
-    let path = stage.existing("newcomers").await;
-    let ahead = contend(&stage.outsider, &path, "lock-").await;
-    let mut waiter = Waiter::asleep(&stage, &path).await;
-    let mut newcomers = Vec::new();
-    for _ in 0..5 {
-        newcomers.push(contend(&stage.outsider, &path, "lock-").await);
-    }
-    joined(&stage.outsider, &path, 7).await;
-    for newcomer in &newcomers {
-        stage.outsider.delete(newcomer).await.unwrap();
-    }
-    assert!(waiter.still_waits().await);
-    assert_eq!(waiter.frames().counts().of(Kind::Notification), 0);
-    assert_eq!(since_asleep(&waiter, 4), []);
-    stage.outsider.delete(&ahead).await.unwrap();
     within(waiter.outcome().await.unwrap().release()).await.unwrap();
 }
 

@@ -150,8 +150,17 @@ async fn semaphore_mutex_costs(stage: Stage) {
     within(within(mutex.acquire()).await.unwrap().release()).await.unwrap();
     let free = [OpCode::CREATE2, LIST, LIST, OpCode::MULTI];
     let held = meter.costs(&free, 2, mutex.acquire()).await.unwrap();
+    let stat = stage.outsider.exists(held.path()).await.unwrap().unwrap();
+    assert_eq!(stat.czxid.0, held.token().get());
     assert!(meter.costs(&[LIST; 2], 1, mutex.try_acquire()).await.unwrap().is_none());
     meter.costs(&[OpCode::DELETE], 1, held.release()).await.unwrap();
+
+    // Several for the price of one, and none for nothing.
+    let two = Semaphore::new(&meter.zk, &stage.path("mutex"), 2);
+    assert!(meter.costs(&[], 0, two.acquire_many(0)).await.unwrap().is_empty());
+    let both = meter.costs(&free, 2, two.acquire_many(2)).await.unwrap();
+    assert_eq!(both.len(), 2);
+    within(both.release()).await.unwrap();
 }
 
 #[test_with(on_each_release)]

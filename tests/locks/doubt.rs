@@ -121,16 +121,6 @@ fn too_long(frame: &mut Vec<u8>) {
     frame.resize(REPLY_LEN_MAX + 1, 0);
 }
 
-#[test_with(on_each_release)]
-async fn a_create_can_be_in_doubt_twice(stage: Stage) {
-    let path = stage.existing("twice").await;
-    let (proxy, zk) = stage.proxied().await;
-    let _unseen = proxy.on(Match::request(OpCode::CREATE2).once()).reset();
-    let _unheard = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
-    let ops = acquire(&proxy, &zk, &path).await;
-    assert_eq!(ops.iter().filter(|op| **op == OpCode::CREATE2).count(), 2, "{ops:?}");
-}
-
 /// Has an outsider change the queue while a client cannot know whether its node was created.
 async fn meddle(stage: &Stage, path: &str, meddle: impl AsyncFn(&str)) -> Waiter {
     let proxy = stage.proxy().await;

@@ -4,39 +4,17 @@ use std::{ops::Deref, time::Duration};
 
 use zk_client::CreateMode;
 use zk_locks::{
-    AcquireError, CheckError, Client, Contender, Election, Kind, LatchState, Layout, LeaderLatch,
-    Lost,
+    AcquireError, CheckError, Client, Election, Kind, LatchState, Layout, LeaderLatch, Lost,
 };
-use zk_proto::OpCode;
 use zk_testkit::proxy::{Match, Proxy};
 use zk_tests::test_with;
 
 use crate::support::{
-    Stage, emptied, joined, on_each_release, on_each_release_threaded, ops, options_for, within,
+    Stage, emptied, joined, on_each_release, on_each_release_threaded, options_for, within,
 };
 
 /// Of sessions that are to expire.
 const SHORT: Duration = Duration::from_secs(2);
-
-#[test_with(on_each_release)]
-async fn sole_campaign_costs_one_round_trip(stage: Stage) {
-    let (proxy, zk) = stage.proxied().await;
-    let path = stage.existing("alone").await;
-    let election = Election::new(&zk, &path);
-    let mark = proxy.mark();
-    let leadership = within(election.campaign(b"here")).await.unwrap();
-    let frames = proxy.frames_since(mark);
-    assert_eq!(ops(&frames), [OpCode::CREATE2, OpCode::GET_CHILDREN2], "{frames}");
-    assert_eq!(frames.round_trips(), 1, "{frames}");
-    assert!(leadership.path().contains("-latch-0"), "{leadership:?}");
-
-    let mark = proxy.mark();
-    leadership.proclaim(b"there").await.unwrap();
-    within(leadership.resign()).await.unwrap();
-    let frames = proxy.frames_since(mark);
-    assert_eq!(ops(&frames), [OpCode::MULTI, OpCode::DELETE], "{frames}");
-    emptied(&stage.outsider, &path).await;
-}
 
 #[test_with(on_each_release)]
 async fn candidates_lead_in_order_behind_foreign(stage: Stage) {
@@ -82,40 +60,6 @@ async fn kazoo_names_stand_in_the_same_election(stage: Stage) {
     let nameless = AcquireError::NoSuchName { layout: Layout::Recipe };
     assert_eq!(none.campaign(b"").await.unwrap_err(), nameless);
     within(second.resign()).await.unwrap();
-}
-
-#[test_with(on_each_release)]
-async fn observer_sees_leaders_and_their_absence(stage: Stage) {
-    let path = stage.path("observed");
-    let (proxy, zk) = stage.proxied().await;
-    let mut observer = Election::new(&zk, &path).follow();
-    assert_eq!(within(observer.next()).await.unwrap(), None);
-
-    let election = Election::new(&stage.outsider, &path);
-    let first = within(election.campaign(b"a")).await.unwrap();
-    let told = |told: Option<Contender>| told.map(|told| (told.token, told.data.to_vec()));
-    let (next, a) = (within(observer.next()).await.unwrap(), first.token());
-    assert_eq!(next.as_ref().unwrap().session, stage.outsider.session().id());
-    assert_eq!(told(next), Some((a, b"a".to_vec())));
-
-    let mark = proxy.mark();
-    first.proclaim(b"a2").await.unwrap();
-    assert_eq!(told(within(observer.next()).await.unwrap()), Some((a, b"a2".to_vec())));
-    let frames = proxy.frames_since(mark);
-    assert_eq!(ops(&frames), [OpCode::GET_CHILDREN2, OpCode::GET_DATA], "{frames}");
-
-    let (second, released) = tokio::join!(election.campaign(b"b"), async {
-        joined(&stage.outsider, &path, 2).await;
-        within(first.resign()).await
-    });
-    let (second, ()) = (second.unwrap(), released.unwrap());
-    let next = told(within(observer.next()).await.unwrap());
-    assert_eq!(next, Some((second.token(), b"b".to_vec())));
-    assert!(second.token() > a);
-    within(second.resign()).await.unwrap();
-    assert_eq!(within(observer.next()).await.unwrap(), None);
-    zk.close().await.unwrap();
-    within(observer.next()).await.unwrap_err();
 }
 
 /// Without the check in the same transaction the write would go to whatever has the path.

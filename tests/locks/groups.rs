@@ -52,18 +52,6 @@ async fn group_follower_sees_every_change(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn join_costs_one_request_and_drop_leaves(stage: Stage) {
-    let path = stage.existing("cost").await;
-    let (proxy, zk) = stage.proxied().await;
-    let mark = proxy.mark();
-    let membership = within(Group::new(&zk, &path).join(b"")).await.unwrap();
-    drop(membership);
-    emptied(&stage.outsider, &path).await;
-    let frames = proxy.frames_since(mark);
-    assert_eq!(ops(&frames), [OpCode::CREATE2, OpCode::DELETE], "{frames}");
-}
-
-#[test_with(on_each_release)]
 async fn kazoo_party_has_only_its_members(stage: Stage) {
     let path = stage.existing("party").await;
     stage.outsider.create(&format!("{path}/other"), b"").await.unwrap();

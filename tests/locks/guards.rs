@@ -23,49 +23,34 @@ use crate::support::{
     options_for, within,
 };
 
-/// Gives a guard up in some way that returns at once, and looks at what happens: a waiter is granted, and
-/// nothing stays behind although the session lives.
-fn given_up(give_up: impl Fn(Guard) + Sync) {
-    on_each_release(async |stage: Stage| {
-        let zk = stage.client().await;
-        let path = stage.existing("given-up").await;
-        let lock = Lock::new(&zk, &path);
-        let guard = within(lock.acquire()).await.unwrap();
-        let give_up = async {
+/// In each way that returns at once a waiter is granted, and nothing stays behind although the session lives.
+#[test_with(on_each_release)]
+async fn every_end_of_a_guard_releases(stage: Stage) {
+    let zk = stage.client().await;
+    let path = stage.existing("given-up").await;
+    let ends: [fn(Guard); 4] = [
+        drop,
+        |guard| drop(guard.release()),
+        |outside_a_runtime| thread::spawn(|| drop(outside_a_runtime)).join().unwrap(),
+        |guard| {
+            let unwinding = catch_unwind(AssertUnwindSafe(|| {
+                let _guard = guard;
+                resume_unwind(Box::new("on purpose"));
+            }));
+            assert!(unwinding.is_err());
+        },
+    ];
+    for end in ends {
+        let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
+        let end = async {
             joined(&stage.outsider, &path, 2).await;
-            give_up(guard);
+            end(guard);
         };
         let waiter = Lock::new(&stage.outsider, &path);
-        let (waiter, ()) = within(async { tokio::join!(waiter.acquire(), give_up) }).await;
+        let (waiter, ()) = within(async { tokio::join!(waiter.acquire(), end) }).await;
         within(waiter.unwrap().release()).await.unwrap();
         emptied(&zk, &path).await;
-    });
-}
-
-#[test]
-fn guard_drop_in_a_runtime_releases() {
-    given_up(drop);
-}
-
-#[test]
-fn guard_drop_outside_a_runtime_releases() {
-    given_up(|guard| thread::spawn(|| drop(guard)).join().unwrap());
-}
-
-#[test]
-fn guard_drop_by_panic_releases() {
-    given_up(|guard| {
-        let unwinding = catch_unwind(AssertUnwindSafe(|| {
-            let _guard = guard;
-            resume_unwind(Box::new("on purpose"));
-        }));
-        assert!(unwinding.is_err());
-    });
-}
-
-#[test]
-fn dropped_release_future_still_releases() {
-    given_up(|guard| drop(guard.release()));
+    }
 }
 
 #[test_with(on_each_release)]
@@ -146,19 +131,6 @@ async fn guard_is_lost_once_its_session_closes(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn check_detects_a_deleted_node(stage: Stage) {
-    let zk = stage.client().await;
-    let path = stage.existing("checked").await;
-    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-    assert_eq!(within(guard.check()).await, Ok(()));
-    stage.outsider.delete(guard.path()).await.unwrap();
-    // It has not been checked yet.
-    assert_eq!(guard.status(), Status::Held);
-    assert_eq!(within(guard.check()).await, Err(CheckError::Lost(Lost::NodeDeleted)));
-    assert_eq!(guard.status(), Status::Lost(Lost::NodeDeleted));
-}
-
-#[test_with(on_each_release)]
 async fn lost_future_can_be_dropped_and_restarted(stage: Stage) {
     let zk = stage.client().await;
     let path = stage.existing("again").await;
@@ -179,17 +151,6 @@ async fn lost_future_can_be_dropped_and_restarted(stage: Stage) {
     }
     stage.outsider.delete(guard.path()).await.unwrap();
     assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
-}
-
-#[test_with(on_each_release)]
-async fn all_watchers_see_the_loss(stage: Stage) {
-    let zk = stage.client().await;
-    let path = stage.existing("watched").await;
-    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-    let (first, second) = (guard.lost(), guard.scope(std::future::pending::<()>()));
-    let delete = async { stage.outsider.delete(guard.path()).await.unwrap() };
-    let (first, second, ()) = within(async { tokio::join!(first, second, delete) }).await;
-    assert_eq!((first, second), (Lost::NodeDeleted, Err(Lost::NodeDeleted)));
 }
 
 /// Counts how often it is read.

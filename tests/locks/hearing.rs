@@ -15,134 +15,36 @@ use std::{
 use tokio::time::sleep;
 use zk_client::{AclList, BoxFuture, Id, Perms};
 use zk_locks::{
-    AcquireError, Client, CohortLock, ConnectOptions, Election, Guard, Lock, Lost, Metrics,
-    MultiLock, RwLock, Status,
+    AcquireError, Client, CohortLock, Election, Guard, Lock, Lost, Metrics, MultiLock, RwLock,
+    Status,
 };
-use zk_proto::{ErrorCode, OpCode};
+use zk_proto::OpCode;
 use zk_testkit::proxy::{Match, Proxy};
 use zk_tests::test_with;
 
-use crate::{
-    refusals::{answered_with, not_carried_out},
-    support::{
-        Stage, dropped_after, on_each_release, on_each_release_threaded, options_for, within,
-    },
-};
+use crate::support::{Stage, dropped_after, on_each_release, on_each_release_threaded, within};
 
-/// What becomes of the first read of a holder.
-#[derive(Clone, Copy, Debug)]
-enum Trouble {
-    Throttled,
-    Late,
-    /// The reply is lost with its connection.
-    Lost,
-    Garbled,
-}
-
-impl Trouble {
-    const ALL: [Self; 4] = [Self::Throttled, Self::Late, Self::Lost, Self::Garbled];
-
-    fn options(self, proxy: &Proxy) -> ConnectOptions {
-        match self {
-            Self::Late => options_for(proxy).request_timeout(Duration::from_millis(300)),
-            _ => options_for(proxy),
-        }
-    }
-
-    /// A lock that is held behind a proxy, and its path.
-    async fn held(self, stage: &Stage) -> (Proxy, String, Guard) {
-        let proxy = stage.proxy().await;
-        let zk = self.options(&proxy).connect().await.unwrap();
-        let path = stage.path(&format!("{self:?}"));
-        stage.outsider.create(&path, b"").await.unwrap();
+/// A read that fails is asked again, whatever made it fail.
+#[test_with(on_each_release)]
+async fn news_is_heard_despite_a_failed_read(stage: Stage) {
+    for is_revoked in [false, true] {
+        let (proxy, zk) = stage.proxied().await;
+        let path = stage.existing(&format!("failed-{is_revoked}")).await;
         let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-        (proxy, path, guard)
-    }
-
-    /// Has the next read meet it; returns what to wait for until it has.
-    fn befall(self, proxy: &Proxy) -> Vec<zk_testkit::proxy::RuleHandle> {
-        let reply = || Match::reply(OpCode::GET_DATA).once();
-        match self {
-            Self::Throttled => vec![
-                not_carried_out(proxy, Match::request(OpCode::GET_DATA).once()),
-                answered_with(proxy, reply(), ErrorCode::THROTTLED_OP),
-            ],
-            Self::Late => vec![proxy.on(reply()).delay(Duration::from_secs(1))],
-            Self::Lost => vec![proxy.on(reply()).reset()],
-            Self::Garbled => vec![proxy.on(reply()).rewrite(|reply| reply.truncate(20))],
-        }
-    }
-}
-
-#[test_with(on_each_release)]
-async fn loss_is_reported_despite_failed_reads(stage: Stage) {
-    for trouble in Trouble::ALL {
-        let (proxy, _, guard) = trouble.held(&stage).await;
-        let rules = trouble.befall(&proxy);
-        let troubled = async {
-            for rule in &rules {
-                rule.fired().await;
+        let reply = Match::reply(OpCode::GET_DATA).once();
+        let garbled = proxy.on(reply).rewrite(|reply| reply.truncate(20));
+        let news = async {
+            garbled.fired().await;
+            if is_revoked {
+                let queue = Lock::new(&stage.outsider, &path).queue();
+                let holder = queue.contenders().await.unwrap().remove(0);
+                assert!(queue.revoke(&holder).await.unwrap());
+            } else {
+                stage.outsider.delete(guard.path()).await.unwrap();
             }
-            stage.outsider.delete(guard.path()).await.unwrap();
         };
-        let scope = guard.scope(pending::<()>());
-        let (ended, revoked, ()) =
-            within(async { tokio::join!(scope, guard.revoked(), troubled) }).await;
-        assert_eq!(ended, Err(Lost::NodeDeleted), "{trouble:?}");
-        assert_eq!(revoked, Err(Lost::NodeDeleted), "{trouble:?}");
-    }
-}
-
-#[test_with(on_each_release)]
-async fn revocation_is_seen_despite_failed_reads(stage: Stage) {
-    for trouble in Trouble::ALL {
-        let (proxy, path, guard) = trouble.held(&stage).await;
-        let rules = trouble.befall(&proxy);
-        let troubled = async {
-            for rule in &rules {
-                rule.fired().await;
-            }
-            let queue = Lock::new(&stage.outsider, &path).queue();
-            let holder = queue.contenders().await.unwrap().remove(0);
-            assert!(queue.revoke(&holder).await.unwrap());
-        };
-        let (revoked, ()) = within(async { tokio::join!(guard.revoked(), troubled) }).await;
-        assert_eq!(revoked, Ok(()), "{trouble:?}");
-    }
-}
-
-#[test_with(on_each_release)]
-async fn one_latch_leads_despite_failed_reads(stage: Stage) {
-    for trouble in Trouble::ALL {
-        let proxy = stage.proxy().await;
-        let zk = trouble.options(&proxy).connect().await.unwrap();
-        let path = stage.path(&format!("{trouble:?}"));
-        let rules = trouble.befall(&proxy);
-        let latch = Election::new(&zk, &path).latch(b"first");
-        for rule in &rules {
-            within(rule.fired()).await;
-        }
-        let mut states = latch.subscribe();
-        within(states.wait_for(|_| latch.is_leader())).await.unwrap();
-        let other = Election::new(&stage.outsider, &path);
-        // Behind it before it is taken away: it stands again at once.
-        let standing = tokio::spawn({
-            let other = other.clone();
-            async move { other.campaign(b"second").await }
-        });
-        let led = within(async {
-            loop {
-                let mut candidates = other.queue().contenders().await.unwrap();
-                if candidates.len() == 2 {
-                    return candidates.remove(0);
-                }
-            }
-        })
-        .await;
-        other.queue().evict(&led).await.unwrap();
-        let leadership = within(standing).await.unwrap().unwrap();
-        within(states.wait_for(|_| !latch.is_leader())).await.unwrap();
-        within(leadership.resign()).await.unwrap();
+        let (heard, ()) = within(async { tokio::join!(guard.revoked(), news) }).await;
+        assert_eq!(heard, if is_revoked { Ok(()) } else { Err(Lost::NodeDeleted) });
     }
 }
 

@@ -26,7 +26,6 @@
 //! | `interference` | asking for locks back, taking them away, strangers, and worn paths |
 //! | `leases` | what counts on a member that has lost its leader, and in a process that was stopped |
 //! | `long_queues` | listings that are longer than others, and than is taken |
-//! | `lost_replies` | hundreds of runs in which a reply never arrives |
 //! | `multi_locks` | several locks as one |
 //! | `observed` | what is reported of locks, and to whom |
 //! | `old_servers` | making do with what there is |
@@ -42,7 +41,6 @@
 //! | `session_loss` | sessions that end under holders and waiters |
 //! | `standstills` | holders that stall, are out of reach, or are closed |
 //! | `strangers` | nodes of other implementations, and of none |
-//! | `supervised` | services that outlive their sessions |
 //! | `tickets` | places in a queue that are kept without a waiting task |
 //! | `support` | servers, proxies, and ways of waiting |
 
@@ -70,7 +68,6 @@ mod holders;
 mod interference;
 mod leases;
 mod long_queues;
-mod lost_replies;
 mod multi_locks;
 mod observed;
 mod old_servers;
@@ -86,6 +83,5 @@ mod semaphores;
 mod session_loss;
 mod standstills;
 mod strangers;
-mod supervised;
 mod support;
 mod tickets;

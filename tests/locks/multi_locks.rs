@@ -126,27 +126,6 @@ async fn the_loss_of_one_lock_is_the_loss_of_all(stage: Stage) {
     emptied(&zk, &paths[0]).await;
 }
 
-#[test_with(on_each_release)]
-async fn waiter_is_in_each_queue_and_leaves_all(stage: Stage) {
-    let paths = [stage.existing("a").await, stage.existing("b").await];
-    let holder = within(Lock::new(&stage.outsider, &paths[0]).acquire()).await.unwrap();
-    let zk = stage.client().await;
-    let both = MultiLock::new(&zk, &paths);
-    assert!(within(both.try_acquire()).await.unwrap().is_none());
-    let waiter = tokio::spawn(async move { both.acquire().await });
-    joined(&stage.outsider, &paths[1], 1).await;
-    let behind = Lock::new(&stage.outsider, &paths[1]);
-    assert!(within(behind.try_acquire()).await.unwrap().is_none());
-    waiter.abort();
-    assert!(within(waiter).await.unwrap_err().is_cancelled());
-    emptied(&zk, &paths[1]).await;
-    drop(within(behind.acquire()).await.unwrap());
-    within(holder.release()).await.unwrap();
-    emptied(&stage.outsider, &paths[0]).await;
-    let both = within(MultiLock::new(&zk, &paths).try_acquire()).await.unwrap();
-    within(both.expect("both are free").release()).await.unwrap();
-}
-
 /// The nodes of one transaction are too long for one request, but not for one each.
 #[test_with(on_each_release)]
 async fn oversized_set_is_taken_in_path_order(stage: Stage) {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
-use zk_client::{CreateMode, SessionState, path::parse_sequence};
-use zk_locks::{Acl, AclList, AcquireError, Lock, Lost, Rejection};
+use zk_client::{SessionState, path::parse_sequence};
+use zk_locks::{Acl, AclList, AcquireError, Lock, Rejection};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::{fenced::FencedResource, test_with};
@@ -200,33 +200,5 @@ async fn acquire_without_permission_is_rejected(stage: Stage) {
     for path in [path.clone(), format!("{path}/below")] {
         let outcome = within(Lock::new(&stage.outsider, &path).acquire()).await;
         assert_eq!(outcome.map(drop), Err(AcquireError::Rejected(Rejection::NoAuth)), "{path}");
-    }
-}
-
-/// The watch on the own node is used up when the one in front goes, which is not to be forgotten. It takes
-/// luck for both events to come just between two looks; about one time in ten thousand it did.
-#[test_with(on_each_release_threaded)]
-async fn written_node_is_granted_and_can_be_lost(stage: Stage) {
-    let zk = stage.client().await;
-    let path = stage.existing("written").await;
-    for _ in 0..100 {
-        let name = format!("{path}/lock-");
-        let ahead = stage.outsider.create(&name, b"");
-        let ahead = ahead.mode(CreateMode::EphemeralSequential).await.unwrap().path;
-        let lock = Lock::new(&zk, &path);
-        let waiter = tokio::spawn(async move { lock.acquire().await.unwrap() });
-        joined(&stage.outsider, &path, 2).await;
-        let (names, _) = stage.outsider.children(&path).await.unwrap();
-        let own = names.into_iter().find(|name| name.starts_with("_c_")).unwrap();
-        let own = format!("{path}/{own}");
-        zk.sync("/").await.unwrap();
-        zk.sync("/").await.unwrap();
-        stage.outsider.multi().delete(&ahead).set(&own, b"news").await.unwrap().unwrap();
-        let guard = within(waiter).await.unwrap();
-        let delete = async { stage.outsider.delete(&own).await.unwrap() };
-        let (lost, ()) = within(async { tokio::join!(guard.lost(), delete) }).await;
-        assert_eq!(lost, Lost::NodeDeleted);
-        drop(guard);
-        emptied(&zk, &path).await;
     }
 }

@@ -208,24 +208,6 @@ async fn others_may_read_when_a_downgrade_returns(stage: &Stage, path: &str, lay
     within(reading.release()).await.unwrap();
 }
 
-/// Whatever becomes of the replies: one that reads, or none, and never a writer that stays.
-#[test_with(in_each_layout)]
-async fn downgrade_with_lost_reply_happens_once(stage: &Stage, path: &str, layout: Layout) {
-    for lost in [Match::request(OpCode::MULTI), Match::reply(OpCode::MULTI)] {
-        let (proxy, zk) = stage.proxied().await;
-        let writing = within(lock(&zk, path, layout).write()).await.unwrap();
-        let (number, token) = (digits(writing.path()).to_owned(), writing.token());
-        let rule = proxy.on(lost.once()).reset();
-        let reading = within(writing.downgrade()).await.unwrap();
-        within(rule.fired()).await;
-        assert_eq!((digits(reading.path()), reading.token()), (&*number, token));
-        assert_eq!(within(reading.check()).await, Ok(()));
-        let queue = lock(&stage.outsider, path, layout).queue().contenders().await.unwrap();
-        assert_eq!((queue.len(), queue[0].kind), (1, Kind::Read), "{queue:?}");
-        within(reading.release()).await.unwrap();
-    }
-}
-
 /// The transaction is refused as a whole, and the lock is what it was.
 #[test_with(in_each_layout)]
 async fn refused_downgrade_keeps_the_write_lock(stage: &Stage, path: &str, layout: Layout) {
@@ -322,18 +304,6 @@ async fn upgrade_is_refused_if_a_writer_waits(stage: &Stage, path: &str, layout:
     assert!(writes.still_waits().await);
     within(refused.guard.release()).await.unwrap();
     within(writes.granted().await.release()).await.unwrap();
-}
-
-#[test_with(in_each_layout)]
-async fn abandoned_upgrade_releases_the_lock(stage: &Stage, path: &str, layout: Layout) {
-    let zk = stage.client().await;
-    let first = within(lock(&zk, path, layout).read()).await.unwrap();
-    let second = within(lock(&stage.outsider, path, layout).read()).await.unwrap();
-    let upgrade = tokio::spawn(async move { first.try_upgrade().await });
-    joined(&stage.outsider, path, 3).await;
-    upgrade.abort();
-    joined(&stage.outsider, path, 1).await;
-    within(second.release()).await.unwrap();
 }
 
 /// A writer looks again, since another one may have gone on to read; unless all have promised that they do not.

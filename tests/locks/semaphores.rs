@@ -51,42 +51,6 @@ async fn three_permits_admit_three_of_thirty(stage: Stage) {
     emptied(&stage.outsider, &format!("{path}/locks")).await;
 }
 
-#[test_with(on_each_release)]
-async fn free_permit_costs_two_round_trips(stage: Stage) {
-    let (proxy, zk) = stage.proxied().await;
-    let path = stage.path("cost");
-    let semaphore = Semaphore::new(&zk, &path, 2);
-    within(within(semaphore.acquire()).await.unwrap().release()).await.unwrap();
-
-    let mark = proxy.mark();
-    let permit = within(semaphore.acquire()).await.unwrap();
-    let frames = proxy.frames_since(mark);
-    let look = [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::GET_CHILDREN2];
-    assert_eq!(ops(&frames), [&look[..], &[OpCode::MULTI]].concat(), "{frames}");
-    assert_eq!(frames.round_trips(), 2, "{frames}");
-    let stat = zk.exists(permit.path()).await.unwrap().unwrap();
-    assert_eq!(stat.czxid.0, permit.token().get());
-    emptied(&stage.outsider, &format!("{path}/locks")).await;
-
-    let mark = proxy.mark();
-    let many = within(semaphore.acquire_many(0)).await.unwrap();
-    assert!(many.is_empty());
-    assert!(within(semaphore.try_acquire_many(2)).await.unwrap().is_none());
-    let frames = proxy.frames_since(mark);
-    assert_eq!(ops(&frames), [OpCode::GET_CHILDREN2; 2], "{frames}");
-
-    let mark = proxy.mark();
-    within(permit.release()).await.unwrap();
-    let many = within(semaphore.acquire_many(2)).await.unwrap();
-    let frames = proxy.frames_since(mark);
-    let expected = [&[OpCode::DELETE], &look[..], &[OpCode::MULTI]].concat();
-    assert_eq!(ops(&frames), expected, "{frames}");
-    assert_eq!(leases(&zk, &path).await, 2);
-    let holders = semaphore.holders().await.unwrap();
-    assert!(holders.iter().all(|holder| holder.kind == zk_locks::Kind::Lease), "{holders:?}");
-    within(many.release()).await.unwrap();
-}
-
 /// The waiters in the queue watch their predecessor; only the first one watches the permits.
 #[test_with(on_each_release)]
 async fn released_permit_wakes_only_the_first(stage: Stage) {

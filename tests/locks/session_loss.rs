@@ -36,23 +36,6 @@ async fn short_lived_holder(stage: &Stage, path: &str) -> (Proxy, Guard) {
     (proxy, guard)
 }
 
-/// However close it is: what the guard says when the next one is granted is decided by the clock, and not by
-/// when a task gets round to looking at it.
-#[test_with(on_each_release_threaded)]
-async fn partitioned_holder_is_lost_at_next_grant(stage: Stage) {
-    let path = stage.existing("partition").await;
-    let (proxy, guard) = short_lived_holder(&stage, &path).await;
-    let mut waiter = Waiter::asleep(&stage, &path).await;
-    proxy.silence();
-    let next = waiter.outcome().await.unwrap();
-    assert_eq!(guard.status(), Status::Lost(Lost::LeaseRanOut));
-    assert!(next.token() > guard.token());
-    // It is known without asking.
-    assert_eq!(guard.check().await, Err(CheckError::Lost(Lost::LeaseRanOut)));
-    assert_eq!(proxy.counts().requests(OpCode::MULTI), 0);
-    within(next.release()).await.unwrap();
-}
-
 /// The server has heard one more heartbeat than its answers have come through, so that the holder is ahead
 /// of it by more than any hiccup of this machine.
 #[test_with(on_each_release_threaded)]
@@ -90,24 +73,6 @@ async fn partitioned_work_stops_before_next_grant(stage: Stage) {
     println!("stopped {:?} before the next one was granted", granted.duration_since(lost));
     assert!(lost <= granted && token < next.token());
     within(next.release()).await.unwrap();
-}
-
-#[test_with(on_each_release)]
-async fn waiter_with_expired_session_leaves_queue(stage: Stage) {
-    let path = stage.existing("expires").await;
-    let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
-    let proxy = stage.proxy().await;
-    let zk = options_for(&proxy).session_timeout(SHORT).connect().await.unwrap();
-    let mut waiter = Waiter::new(proxy, zk, &path);
-    waiter.has_read(2).await;
-    waiter.proxy.silence();
-    let expired = AcquireError::SessionEnded(SessionEnd::Expired);
-    assert_eq!(waiter.outcome().await.map(drop), Err(expired.clone()));
-    let again = Lock::new(&waiter.zk, &path).acquire().await;
-    assert_eq!(again.map(drop), Err(expired));
-    joined(&stage.outsider, &path, 1).await;
-    assert_eq!(holder.check().await, Ok(()));
-    within(holder.release()).await.unwrap();
 }
 
 /// Servers delete the nodes of a session that ends before they close its connection: no other client has deleted it.

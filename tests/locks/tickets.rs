@@ -40,23 +40,6 @@ async fn ticket_survives_a_thousand_dropped_waits(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn dropped_ticket_leaves_the_queue(stage: Stage) {
-    let path = stage.existing("dropped").await;
-    let lock = Lock::new(&stage.outsider, &path);
-    let holder = lock.acquire().await.unwrap();
-    let first = lock.enqueue().await.unwrap();
-    let mut second = lock.enqueue().await.unwrap();
-    assert_eq!((first.ahead(), second.ahead()), (Some(1), Some(2)));
-    assert!(second.try_wait().await.unwrap().is_none());
-    drop(first);
-    joined(&stage.outsider, &path, 2).await;
-    within(holder.release()).await.unwrap();
-    let guard = within(second.try_wait()).await.unwrap().expect("nobody is in front");
-    within(guard.release()).await.unwrap();
-    emptied(&stage.outsider, &path).await;
-}
-
-#[test_with(on_each_release)]
 async fn read_and_write_tickets_keep_their_places(stage: Stage) {
     let path = stage.existing("sides").await;
     let outside = RwLock::new(&stage.outsider, &path);
