@@ -51,6 +51,7 @@ impl Chroot {
     }
 
     /// Checks a caller's path and makes it absolute.
+    #[inline]
     pub(crate) fn resolve<'a>(
         &self,
         path: &'a str,

@@ -12,14 +12,30 @@ use zk_proto::{
 use crate::{
     carry::capabilities::Capabilities,
     chroot::Chroot,
+    error::{CallError, Cause},
     request::{
         asked::{Asked, Mismatch},
         watch_stream::Attached,
     },
 };
 
-/// Turns a reply into a typed result.
-pub(crate) type ReadAnswer<T> = fn(Answer, ReplyContext) -> Result<T, Unread>;
+/// How a reply is turned into a typed result.
+pub(crate) enum ReadAnswer<T> {
+    /// Most replies say all there is to know.
+    Alone(fn(&Answer) -> Result<T, Unread>),
+    /// Others say it only together with what was asked for.
+    InContext(ReadInContext<T>),
+}
+
+pub(crate) type ReadInContext<T> = fn(Answer, Box<ReplyContext>) -> Result<T, Unread>;
+
+impl<T> Clone for ReadAnswer<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for ReadAnswer<T> {}
 
 /// What the client knows about a request when its reply arrives.
 #[derive(Debug)]
@@ -50,7 +66,20 @@ pub(crate) enum Unread {
     /// The reply belongs to a different request.
     Mismatch(&'static str),
     /// The server does not know the operation, and has certainly not carried it out. There is an older alternative.
-    Again(ReplyContext),
+    Again(Box<ReplyContext>),
+}
+
+impl Unread {
+    /// The error of a request of this kind.
+    pub(crate) fn of<E: CallError>(self, op: OpCode) -> E {
+        match self {
+            Self::Code(code) => E::answered(op, code),
+            Self::Decode(error) => E::unknown(op, Cause::Undecodable(error)),
+            Self::Mismatch(what) => E::unknown(op, Cause::Mismatch(what)),
+            // Without the alternative, what the server said.
+            Self::Again(_) => E::answered(op, ErrorCode::UNIMPLEMENTED),
+        }
+    }
 }
 
 impl From<Mismatch> for Unread {

@@ -105,11 +105,14 @@ pub(crate) struct Members {
     pub(crate) version: Option<Zxid>,
 }
 
+/// The watch that a request arms, for the session and for the caller.
+pub(crate) type Armed = Option<(Box<WatchIntent<Listener>>, Attached)>;
+
 /// An encoded request.
 pub(crate) struct Call {
     pub(crate) frame: RequestFrame,
     pub(crate) on_loss: OnLoss,
-    pub(crate) watch: Option<(Box<WatchIntent<Listener>>, Attached)>,
+    pub(crate) watch: Armed,
     /// The alternative if a server does not know this request: see [`Unread::Again`](super::answer::Unread::Again).
     pub(crate) instead: Option<RequestFrame>,
     pub(crate) asked: Asked,
@@ -124,15 +127,15 @@ impl Target<'_> {
 
 impl Call {
     /// A request that may be sent again if the connection is lost before the reply.
-    const fn read(frame: RequestFrame) -> Self {
+    const fn read(frame: RequestFrame, watch: Armed) -> Self {
         let asked = Asked::nothing();
-        Self { frame, on_loss: OnLoss::Resend, watch: None, instead: None, asked }
+        Self { frame, on_loss: OnLoss::Resend, watch, instead: None, asked }
     }
 
-    /// A request that is never sent twice.
-    const fn write(frame: RequestFrame) -> Self {
+    /// A request that changes something.
+    const fn write(frame: RequestFrame, on_loss: OnLoss) -> Self {
         let asked = Asked::nothing();
-        Self { frame, on_loss: OnLoss::Report, watch: None, instead: None, asked }
+        Self { frame, on_loss, watch: None, instead: None, asked }
     }
 }
 
@@ -159,12 +162,11 @@ impl<'a> Ask<'a> {
             Self::Node { what, path, arm } => {
                 let path = resolve(path)?;
                 let frame = what.frame(target, Str::from(&*path), arm.is_armed());
-                Call { watch: arm.intent(&path, &handle.chroot), ..Call::read(frame) }
+                Call::read(frame, arm.intent(&path, &handle.chroot))
             }
             Self::Config(arm) => {
                 let frame = What::Data.frame(target, Str::from(CONFIG_NODE), arm.is_armed());
-                let watch = arm.intent(CONFIG_NODE, &Chroot::default());
-                Call { watch, ..Call::read(frame) }
+                Call::read(frame, arm.intent(CONFIG_NODE, &Chroot::default()))
             }
             Self::Ephemerals(prefix) if !prefix.starts_with('/') => {
                 return Err(refuse(Cause::InvalidArgument(
@@ -174,9 +176,9 @@ impl<'a> Ask<'a> {
             Self::Ephemerals(prefix) => {
                 let absolute = handle.chroot.prefix(prefix);
                 let prefix_path = Str::from(&*absolute);
-                Call::read(target.frame(&GetEphemeralsRequest { prefix_path }))
+                Call::read(target.frame(&GetEphemeralsRequest { prefix_path }), None)
             }
-            Self::WhoAmI => Call::read(target.frame(&WhoAmIRequest)),
+            Self::WhoAmI => Call::read(target.frame(&WhoAmIRequest), None),
             Self::Watch { path, mode, capacity } => {
                 if handle.shared.capabilities.lacks_add_watch() {
                     return Err(E::answered(OpCode::ADD_WATCH, ErrorCode::UNIMPLEMENTED));
@@ -189,25 +191,26 @@ impl<'a> Ask<'a> {
                 let (stream, watcher) =
                     WatchStream::new(items_max, by, &path, handle.chroot.clone(), commands);
                 let intent = WatchIntent { path: Arc::from(&*path), by, watcher };
-                let watch = Some((Box::new(intent), Attached::Many(Box::new(stream))));
-                Call { watch, ..Call::read(frame) }
+                Call::read(frame, Some((Box::new(intent), Attached::Many(Box::new(stream)))))
             }
             Self::Set { path, data, version } => {
                 let (version, path) = (expected(version).map_err(refuse)?, resolve(path)?);
                 let (path, data) = (Str::from(&*path), Some(data));
-                Call::write(target.frame(&SetDataRequest { path, data, version }))
+                Call::write(target.frame(&SetDataRequest { path, data, version }), OnLoss::Report)
             }
             Self::SetAcl { path, acl, version } => {
                 let (version, path) = (expected(version).map_err(refuse)?, resolve(path)?);
                 let path = Str::from(&*path);
-                Call::write(target.frame(&SetAclRequest { path, acl, version }))
+                Call::write(target.frame(&SetAclRequest { path, acl, version }), OnLoss::Report)
             }
             Self::Delete { path, version, on_loss } => {
                 let (version, path) = (expected(version).map_err(refuse)?, resolve(path)?);
                 let path = Str::from(&*path);
-                Call { on_loss, ..Call::write(target.frame(&DeleteRequest { path, version })) }
+                Call::write(target.frame(&DeleteRequest { path, version }), on_loss)
             }
-            Self::Reconfig(members) => Call::write(members.frame(target).map_err(refuse)?),
+            Self::Reconfig(members) => {
+                Call::write(members.frame(target).map_err(refuse)?, OnLoss::Report)
+            }
             Self::Several(ops) => {
                 let (frame, instead) = ops.frames(handle).map_err(refuse)?;
                 let on_loss = if ops.write() { OnLoss::Report } else { OnLoss::Resend };
@@ -238,7 +241,8 @@ impl Arm {
     }
 
     /// The watch that the reply arms on an absolute path, for the session and for the caller.
-    fn intent(self, path: &str, chroot: &Chroot) -> Option<(Box<WatchIntent<Listener>>, Attached)> {
+    #[inline(always)]
+    fn intent(self, path: &str, chroot: &Chroot) -> Armed {
         let (by, watcher, attached) = match self {
             Self::Nothing => return None,
             Self::Once(by) => {

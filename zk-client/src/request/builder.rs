@@ -8,7 +8,7 @@ use zk_proto::{
 };
 
 use super::{
-    answer::{ReadAnswer, Unread},
+    answer::{ReadAnswer, ReadInContext, Unread},
     ask::{Arm, Ask, Target},
     call_options::Admission,
     pending::Pending,
@@ -46,12 +46,25 @@ pub struct Request<'a, T, E> {
 }
 
 impl<'a, T, E> Request<'a, T, E> {
-    pub(crate) const fn new(target: Target<'a>, ask: Ask<'a>, read: ReadAnswer<T>) -> Self {
-        Self { target, ask, read, error: PhantomData }
+    pub(crate) const fn new(
+        target: Target<'a>,
+        ask: Ask<'a>,
+        read: fn(&Answer) -> Result<T, Unread>,
+    ) -> Self {
+        Self { target, ask, read: ReadAnswer::Alone(read), error: PhantomData }
+    }
+
+    /// A request whose reply is read together with what was asked for.
+    pub(crate) const fn in_context(
+        target: Target<'a>,
+        ask: Ask<'a>,
+        read: ReadInContext<T>,
+    ) -> Self {
+        Self { target, ask, read: ReadAnswer::InContext(read), error: PhantomData }
     }
 
     /// The same request, whose reply is read in another way.
-    pub(super) fn read_as<U>(self, read: ReadAnswer<U>) -> Request<'a, U, E> {
+    pub(super) fn read_as<U>(self, read: fn(&Answer) -> Result<U, Unread>) -> Request<'a, U, E> {
         Request::new(self.target, self.ask, read)
     }
 }
@@ -110,13 +123,13 @@ pub(crate) trait Watchable: Sized {
 #[expect(private_bounds, reason = "only this crate makes requests")]
 impl<'a, T: Watchable> Request<'a, T, ReadError> {
     pub(crate) const fn watchable(target: Target<'a>, ask: Ask<'a>) -> Self {
-        Self::new(target, ask, |answer, _| T::read(&answer))
+        Self::new(target, ask, T::read)
     }
 
     /// Also arms a [`Watch`], in the same step on the server: no change falls in between.
     pub fn watch(mut self) -> Request<'a, (T, Watch), ReadError> {
         self.ask.arm(Arm::Once(T::BY));
-        self.read_as(|answer, context| {
+        Request::in_context(self.target, self.ask, |answer, context| {
             let result = T::read(&answer)?;
             let watch = context.watch.once().ok_or(Unread::Code(ErrorCode::NO_WATCHER))?;
             Ok((result, watch))
@@ -134,7 +147,7 @@ impl<'a, T: Watchable> Request<'a, T, ReadError> {
 
 impl<T, E> Clone for Request<'_, T, E> {
     fn clone(&self) -> Self {
-        Self::new(self.target, self.ask.clone(), self.read)
+        Self { target: self.target, ask: self.ask.clone(), read: self.read, error: PhantomData }
     }
 }
 

@@ -96,7 +96,7 @@ impl Client {
     /// # }
     /// ```
     pub const fn multi(&self) -> Multi<'_> {
-        Request::new(self.target(), Ask::Several(Ops::Writes(Vec::new())), read)
+        Request::in_context(self.target(), Ask::Several(Ops::Writes(Vec::new())), read)
     }
 
     /// Several reads in one request, answered from one state of the nodes; each succeeds or fails on its own. The
@@ -116,7 +116,7 @@ impl Client {
     /// ```
     pub const fn multi_read(&self) -> Request<'_, Vec<Result<ReadResult, Rejection>>, ReadError> {
         let ask = Ask::Several(Ops::Reads(Vec::new()));
-        Request::new(self.target(), ask, |answer, context| {
+        Request::in_context(self.target(), ask, |answer, context| {
             let results: MultiResponse = body(&answer)?;
             context.asked.results(&results).map(|result| read_result(result?)).collect()
         })
@@ -216,7 +216,7 @@ fn read_result(result: MultiResult) -> Result<Result<ReadResult, Rejection>, Unr
 
 /// Reads the results. The header of a failed transaction carries no error; the results do: 0 before the operation that
 /// failed, and "runtime inconsistency" after it.
-fn read(answer: Answer, context: ReplyContext) -> Result<Outcome, Unread> {
+fn read(answer: Answer, context: Box<ReplyContext>) -> Result<Outcome, Unread> {
     // Servers before 3.5 cannot parse unknown operations inside of a transaction.
     if answer.code == ErrorCode::MARSHALLING_ERROR {
         return Err(match context.has_alternative {

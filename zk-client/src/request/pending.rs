@@ -6,7 +6,8 @@ use std::{
     mem,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
+    time::Duration,
 };
 
 use tokio::{
@@ -16,13 +17,12 @@ use tokio::{
 use zk_proto::{
     ErrorCode, OpCode,
     frame::RequestFrame,
-    session::{Auth, OnLoss, Outcome, Outgoing, Patience},
+    session::{Answer, Auth, OnLoss, Outcome, Outgoing, Patience},
 };
 
 use super::{
-    answer::{ReadAnswer, ReplyContext, Unread},
+    answer::{ReadAnswer, ReadInContext, ReplyContext, Unread},
     ask::{Call, Target},
-    asked::Asked,
     call_options::{Admission, CallOptions},
     handle::Handle,
     watch_stream::Attached,
@@ -33,7 +33,6 @@ use crate::{
         capabilities::Capabilities,
         node::OwnedNode,
     },
-    chroot::Chroot,
     driver::{
         command::{Command, Submission},
         token::{Caller, Token},
@@ -79,14 +78,18 @@ pub struct Pending<T, E> {
 }
 
 enum State<T, E> {
-    Submitted(oneshot::Receiver<Outcome>, ReplyContext, ReadAnswer<T>),
-    /// Creates that the session carries out.
-    Creating(Started, fn(CreatedNodes) -> Result<T, E>),
-    /// Several requests, one after the other.
+    Submitted(oneshot::Receiver<Outcome>, OpCode, Reading<T>),
+    /// Several requests. If there is a deadline, the session carries them out.
     Working(Work<T, E>),
     Failed(E),
     /// With the node that was to be replaced and was not, if there is one.
     Finished(Option<Box<OwnedNode>>),
+}
+
+/// How the reply will be read.
+enum Reading<T> {
+    Alone(fn(&Answer) -> Result<T, Unread>),
+    InContext(ReadInContext<T>, Box<ReplyContext>),
 }
 
 /// What is done by several requests. The other result is the node that was to be replaced and was not.
@@ -131,38 +134,44 @@ impl<T, E: CallError> Pending<T, E> {
             Some((intent, watch)) => (Some(intent), watch),
             None => (None, Attached::Nothing),
         };
-        let context = ReplyContext {
-            op: frame.op(),
-            chroot: handle.chroot.clone(),
-            capabilities: Capabilities::is_told_by(frame.op())
-                .then(|| handle.shared.capabilities.clone()),
-            watch,
-            has_alternative: instead.is_some(),
-            asked,
+        let reading = match read {
+            ReadAnswer::Alone(read) => Reading::Alone(read),
+            ReadAnswer::InContext(read) => {
+                let op = frame.op();
+                let capabilities = Capabilities::is_told_by(op);
+                let context = ReplyContext {
+                    op,
+                    chroot: handle.chroot.clone(),
+                    capabilities: capabilities.then(|| handle.shared.capabilities.clone()),
+                    watch,
+                    has_alternative: instead.is_some(),
+                    asked,
+                };
+                Reading::InContext(read, Box::new(context))
+            }
         };
         let instead = instead
             .map(|frame| Box::new(Instead { handle: handle.clone(), options, frame, on_loss }));
         let request =
             Outgoing { frame, token: (), watch: intent, on_loss, patience: options.patience };
-        Self { instead, ..Self::submit(target, request, context, read, admission) }
+        Self { instead, ..Self::submit(target, request, reading, admission) }
     }
 
     fn submit(
         Target { handle, options }: Target<'_>,
         request: Outgoing<(), Listener>,
-        context: ReplyContext,
-        read: ReadAnswer<T>,
+        reading: Reading<T>,
         admission: Admission,
     ) -> Self {
         let Outgoing { frame, watch, on_loss, patience, .. } = request;
-        let deadline = Deadline::of(handle, options);
+        let deadline = options.timeout.and_then(|timeout| Deadline::after(timeout, handle));
         let ticket = deadline.as_ref().map(|deadline| deadline.ticket.clone());
         let (reply, outcome) = oneshot::channel();
         let (op, len) = (frame.op(), frame.len());
         let token = Token::Caller(Caller::new(op, reply, ticket));
         let submission = Submission::Request(Outgoing { frame, token, watch, on_loss, patience });
         let mut line = None;
-        let mut state = State::Submitted(outcome, context, read);
+        let mut state = State::Submitted(outcome, op, reading);
         if let Err(command) = handle.submit(submission, len) {
             let waits = admission == Admission::Waiting && patience != Patience::FailFast;
             if waits || options.in_turn {
@@ -182,9 +191,17 @@ impl<T, E: CallError> Pending<T, E> {
         Target { handle, options }: Target<'_>,
         started: Started,
         made: fn(CreatedNodes) -> Result<T, E>,
-    ) -> Self {
-        let deadline = Deadline::of(handle, options);
-        Self { state: State::Creating(started, made), line: None, deadline, instead: None }
+    ) -> Self
+    where
+        T: 'static,
+        E: 'static,
+    {
+        let work = Box::pin(async move {
+            let Concluded { nodes, kept, .. } = started.await;
+            (made(nodes), kept)
+        });
+        let deadline = options.timeout.and_then(|timeout| Deadline::after(timeout, handle));
+        Self { deadline, ..Self::working(work) }
     }
 
     /// What is done by several requests.
@@ -197,18 +214,11 @@ impl Pending<(), ReadError> {
     pub(crate) fn add_auth(handle: &Handle, auth: Auth) -> Self {
         let (op, (reply, outcome)) = (OpCode::AUTH, oneshot::channel());
         handle.command(Command::AddAuth(auth, Token::Caller(Caller::new(op, reply, None))));
-        let context = ReplyContext {
-            op,
-            chroot: Chroot::default(),
-            capabilities: None,
-            watch: Attached::Nothing,
-            has_alternative: false,
-            asked: Asked::nothing(),
-        };
-        let state = State::Submitted(outcome, context, |answer, _| match answer.code {
+        let read: fn(&Answer) -> _ = |answer| match answer.code {
             ErrorCode::OK => Ok(()),
             code => Err(Unread::Code(code)),
-        });
+        };
+        let state = State::Submitted(outcome, op, Reading::Alone(read));
         Self { state, line: None, deadline: None, instead: None }
     }
 }
@@ -249,7 +259,7 @@ impl Pending<Result<Vec<OwnedNode>, MultiError>, WriteError> {
 impl<T, E> fmt::Debug for Pending<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.state {
-            State::Submitted(..) | State::Creating(..) | State::Working(_) => "Pending(submitted)",
+            State::Submitted(..) | State::Working(_) => "Pending(submitted)",
             State::Failed(_) => "Pending(failed)",
             State::Finished(_) => "Pending(finished)",
         })
@@ -265,49 +275,68 @@ impl<T, E: CallError> Future for Pending<T, E> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         loop {
-            match this.step(cx) {
-                Poll::Ready(Some(result)) => return Poll::Ready(result),
-                Poll::Ready(None) => {}
-                Poll::Pending if !this.gives_up(cx) => return Poll::Pending,
-                Poll::Pending => {
-                    let cause = Cause::DeadlineExceeded;
-                    let error = match this.state {
-                        // The session sees to it that no node is left.
-                        State::Creating(..) => E::unknown(OpCode::CREATE2, cause),
-                        _ => E::not_sent(cause),
-                    };
-                    (this.state, this.line) = (State::Finished(None), None);
-                    return Poll::Ready(Err(error));
+            let State::Submitted(outcome, ..) = &mut this.state else { return this.poll_rare(cx) };
+            let Poll::Ready(outcome) = Pin::new(outcome).poll(cx) else { return this.wait(cx) };
+            let state = mem::replace(&mut this.state, State::Finished(None));
+            let State::Submitted(_, op, reading) = state else { return this.poll_rare(cx) };
+            let answer = match outcome {
+                Ok(Outcome::Answered(answer)) => answer,
+                Ok(Outcome::NotSent(cause)) => return Poll::Ready(Err(E::not_sent(cause.into()))),
+                Ok(Outcome::Unknown(cause)) => {
+                    return Poll::Ready(Err(E::unknown(op, cause.into())));
                 }
-            }
+                // The driver was dropped with its runtime.
+                Err(_) => {
+                    let cause = Cause::SessionEnded(SessionEnd::Closed);
+                    return Poll::Ready(Err(E::unknown(op, cause)));
+                }
+            };
+            let result = match reading {
+                Reading::Alone(read) => read(&answer),
+                Reading::InContext(read, context) => match read(answer, context) {
+                    Err(Unread::Again(context)) => match this.instead.take() {
+                        Some(instead) => {
+                            *this = instead.submit(context, read);
+                            continue;
+                        }
+                        None => Err(Unread::Again(context)),
+                    },
+                    result => result,
+                },
+            };
+            return Poll::Ready(result.map_err(|unread| unread.of(op)));
         }
     }
 }
 
 #[expect(private_bounds, reason = "only this crate makes requests")]
 impl<T, E: CallError> Pending<T, E> {
-    /// Advances by one step: returns the result, or nothing yet.
-    fn step(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, E>>> {
-        let outcome = match &mut self.state {
-            State::Submitted(outcome, ..) => ready!(Pin::new(outcome).poll(cx)).ok(),
-            State::Creating(started, made) => {
-                let Concluded { nodes, kept, .. } = ready!(Pin::new(started).poll(cx));
-                let result = made(nodes);
-                self.state = State::Finished(kept.map(Box::new));
-                return Poll::Ready(Some(result));
-            }
-            State::Working(work) => {
-                let (result, kept) = ready!(work.as_mut().poll(cx));
-                self.state = State::Finished(kept.map(Box::new));
-                return Poll::Ready(Some(result));
-            }
-            State::Failed(_) | State::Finished(_) => None,
-        };
-        Poll::Ready(match mem::replace(&mut self.state, State::Finished(None)) {
-            State::Submitted(_, context, read) => self.finish(outcome, context, read),
-            State::Failed(error) => Some(Err(error)),
+    /// What is not one submitted request.
+    fn poll_rare(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
+        if let State::Working(work) = &mut self.state {
+            let Poll::Ready((result, kept)) = work.as_mut().poll(cx) else { return self.wait(cx) };
+            self.state = State::Finished(kept.map(Box::new));
+            return Poll::Ready(result);
+        }
+        match mem::replace(&mut self.state, State::Finished(None)) {
+            State::Failed(error) => Poll::Ready(Err(error)),
             _ => panic!("a request was polled after it had finished"),
-        })
+        }
+    }
+
+    /// Waits on, unless the timeout has passed.
+    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
+        if !self.gives_up(cx) {
+            return Poll::Pending;
+        }
+        let cause = Cause::DeadlineExceeded;
+        let error = match self.state {
+            // The session sees to it that no node is left.
+            State::Working(_) => E::unknown(OpCode::CREATE2, cause),
+            _ => E::not_sent(cause),
+        };
+        (self.state, self.line) = (State::Finished(None), None);
+        Poll::Ready(Err(error))
     }
 
     /// Whether the timeout has passed and the request will certainly not be carried out. If it may be, asks the driver
@@ -322,63 +351,36 @@ impl<T, E: CallError> Pending<T, E> {
         if sleep.as_mut().poll(cx).is_pending() {
             return false;
         }
-        if matches!(self.state, State::Creating(..)) || deadline.ticket.withdraw() {
+        if matches!(self.state, State::Working(_)) || deadline.ticket.withdraw() {
             return true;
         }
         deadline.told = true;
         deadline.handle.command(Command::Withdraw(deadline.ticket.clone()));
         false
     }
-
-    /// Turns an outcome into a result, unless there is an alternative request. No outcome means that the driver was
-    /// dropped with its runtime.
-    fn finish(
-        &mut self,
-        outcome: Option<Outcome>,
-        context: ReplyContext,
-        read: ReadAnswer<T>,
-    ) -> Option<Result<T, E>> {
-        let op = context.op;
-        Some(match outcome {
-            Some(Outcome::Answered(answer)) => {
-                let code = answer.code;
-                match read(answer, context) {
-                    Ok(result) => Ok(result),
-                    Err(Unread::Code(code)) => Err(E::answered(op, code)),
-                    Err(Unread::Decode(error)) => Err(E::unknown(op, Cause::Undecodable(error))),
-                    Err(Unread::Mismatch(what)) => Err(E::unknown(op, Cause::Mismatch(what))),
-                    Err(Unread::Again(context)) => match self.instead.take() {
-                        Some(instead) => {
-                            *self = instead.submit(context, read);
-                            return None;
-                        }
-                        None => Err(E::answered(op, code)),
-                    },
-                }
-            }
-            Some(Outcome::NotSent(cause)) => Err(E::not_sent(cause.into())),
-            Some(Outcome::Unknown(cause)) => Err(E::unknown(op, cause.into())),
-            None => Err(E::unknown(op, Cause::SessionEnded(SessionEnd::Closed))),
-        })
-    }
 }
 
 impl Deadline {
     /// A timeout beyond the range of clocks never expires.
-    fn of(handle: &Handle, options: CallOptions) -> Option<Box<Self>> {
-        let at = Instant::now().checked_add(options.timeout?)?;
+    fn after(timeout: Duration, handle: &Handle) -> Option<Box<Self>> {
+        let at = Instant::now().checked_add(timeout)?;
         let (ticket, handle) = (Arc::default(), handle.clone());
         Some(Box::new(Self { at, sleep: None, ticket, handle, told: false }))
     }
 }
 
 impl Instead {
-    fn submit<T, E: CallError>(self, context: ReplyContext, read: ReadAnswer<T>) -> Pending<T, E> {
+    fn submit<T, E: CallError>(
+        self,
+        mut context: Box<ReplyContext>,
+        read: ReadInContext<T>,
+    ) -> Pending<T, E> {
         let Self { handle, options, frame, on_loss } = self;
-        let context = ReplyContext { op: frame.op(), has_alternative: false, ..context };
+        (context.op, context.has_alternative) = (frame.op(), false);
+        let reading = Reading::InContext(read, context);
         let patience = options.patience;
         let request = Outgoing { frame, token: (), watch: None, on_loss, patience };
         let target = Target { handle: &handle, options };
-        Pending::submit(target, request, context, read, Admission::Waiting)
+        Pending::submit(target, request, reading, Admission::Waiting)
     }
 }

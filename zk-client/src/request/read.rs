@@ -88,8 +88,8 @@ impl Client {
     /// # }
     /// ```
     pub const fn acl<'a>(&'a self, path: &'a str) -> Request<'a, (AclList, Stat), ReadError> {
-        Request::new(self.target(), Ask::node(What::Acl, path), |answer, _| {
-            body(&answer).map(|GetAclResponse { acl, stat }| (acl, stat))
+        Request::new(self.target(), Ask::node(What::Acl, path), |answer| {
+            body(answer).map(|GetAclResponse { acl, stat }| (acl, stat))
         })
     }
 
@@ -102,8 +102,8 @@ impl Client {
     /// # }
     /// ```
     pub const fn descendant_count<'a>(&'a self, path: &'a str) -> Request<'a, u32, ReadError> {
-        Request::new(self.target(), Ask::node(What::DescendantCount, path), |answer, _| {
-            let GetAllChildrenNumberResponse { total_number } = body(&answer)?;
+        Request::new(self.target(), Ask::node(What::DescendantCount, path), |answer| {
+            let GetAllChildrenNumberResponse { total_number } = body(answer)?;
             Ok(u32::try_from(total_number).unwrap_or_default())
         })
     }
@@ -122,15 +122,15 @@ impl Client {
     /// # }
     /// ```
     pub const fn sync<'a>(&'a self, path: &'a str) -> Request<'a, (), ReadError> {
-        Request::new(self.target(), Ask::node(What::Sync, path), |answer, _| {
-            body::<SyncResponse>(&answer).map(drop)
+        Request::new(self.target(), Ask::node(What::Sync, path), |answer| {
+            body::<SyncResponse>(answer).map(drop)
         })
     }
 
     /// A [`sync`](Self::sync) that resolves to the transaction that the server has caught up with.
     pub(crate) const fn synced(&self) -> Request<'_, Zxid, ReadError> {
-        Request::new(self.target(), Ask::node(What::Sync, "/"), |answer, _| {
-            body::<SyncResponse>(&answer).map(|_| answer.zxid)
+        Request::new(self.target(), Ask::node(What::Sync, "/"), |answer| {
+            body::<SyncResponse>(answer).map(|_| answer.zxid)
         })
     }
 
@@ -147,7 +147,7 @@ impl Client {
     /// # }
     /// ```
     pub const fn ephemerals<'a>(&'a self, prefix: &'a str) -> Request<'a, Vec<String>, ReadError> {
-        Request::new(self.target(), Ask::Ephemerals(prefix), |answer, context| {
+        Request::in_context(self.target(), Ask::Ephemerals(prefix), |answer, context| {
             let GetEphemeralsResponse { ephemerals } = body(&answer)?;
             // A chroot is a prefix of its siblings' names too.
             let inside = ephemerals.strs().filter(|path| context.chroot.contains(path));
@@ -166,8 +166,8 @@ impl Client {
     /// # }
     /// ```
     pub const fn who_am_i(&self) -> Request<'_, Vec<ClientInfo>, ReadError> {
-        Request::new(self.target(), Ask::WhoAmI, |answer, _| {
-            let WhoAmIResponse { client_info } = body(&answer)?;
+        Request::new(self.target(), Ask::WhoAmI, |answer| {
+            let WhoAmIResponse { client_info } = body(answer)?;
             Ok(client_info.iter().collect())
         })
     }
@@ -185,8 +185,9 @@ impl<'a> Request<'a, (Vec<String>, Stat), ReadError> {
     /// # }
     /// ```
     pub fn packed(self) -> Request<'a, (ChildNames, Stat), ReadError> {
-        self.read_as(|answer, _| {
-            let answer = Answer { body: detached(&answer.body, &answer.body), ..answer };
+        self.read_as(|answer| {
+            let body_alone = detached(&answer.body, &answer.body);
+            let answer = Answer { body: body_alone, ..*answer };
             let GetChildren2Response { children, stat } = body(&answer)?;
             Ok((ChildNames(children), stat))
         })

@@ -88,7 +88,7 @@ impl Client {
         mode: WatchMode,
     ) -> Request<'a, WatchStream, ReadError> {
         let ask = Ask::Watch { path, mode, capacity: None };
-        Request::new(self.target(), ask, |answer, context| {
+        Request::in_context(self.target(), ask, |answer, context| {
             context.learn(|capabilities| capabilities.note_add_watch(answer.code));
             let Attached::Many(mut stream) = context.watch else {
                 return Err(Unread::Code(ErrorCode::NO_WATCHER));
@@ -125,7 +125,7 @@ impl Client {
         kind: WatchKind,
     ) -> Request<'a, bool, ReadError> {
         let ask = Ask::node(What::Watches(kind.on_wire()), path);
-        Request::new(self.target(), ask, |answer, _| match body(&answer) {
+        Request::new(self.target(), ask, |answer| match body(answer) {
             Ok(()) => Ok(true),
             Err(Unread::Code(ErrorCode::NO_WATCHER)) => Ok(false),
             // The kind is the only part that servers may not know: the rest has the form of any request.

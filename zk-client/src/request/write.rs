@@ -27,8 +27,8 @@ impl Client {
     /// # }
     /// ```
     pub const fn set<'a>(&'a self, path: &'a str, data: &'a [u8]) -> Request<'a, Stat, WriteError> {
-        Request::new(self.target(), Ask::Set { path, data, version: None }, |answer, _| {
-            body(&answer).map(|SetDataResponse { stat }| stat)
+        Request::new(self.target(), Ask::Set { path, data, version: None }, |answer| {
+            body(answer).map(|SetDataResponse { stat }| stat)
         })
     }
 
@@ -45,9 +45,7 @@ impl Client {
     /// ```
     pub fn set_acl<'a>(&'a self, path: &'a str, acl: &AclList) -> Request<'a, Stat, WriteError> {
         let ask = Ask::SetAcl { path, acl: acl.clone(), version: None };
-        Request::new(self.target(), ask, |answer, _| {
-            body(&answer).map(|SetAclResponse { stat }| stat)
-        })
+        Request::new(self.target(), ask, |answer| body(answer).map(|SetAclResponse { stat }| stat))
     }
 
     /// Deletes a node without children. Can [require a version](Request::version), and can succeed [even if there is no
@@ -63,7 +61,7 @@ impl Client {
     /// ```
     pub const fn delete<'a>(&'a self, path: &'a str) -> Request<'a, (), WriteError> {
         let ask = Ask::Delete { path, version: None, on_loss: OnLoss::Report };
-        Request::new(self.target(), ask, |answer, _| body(&answer))
+        Request::new(self.target(), ask, |answer| body(answer))
     }
 }
 
@@ -110,7 +108,7 @@ impl<'a> Request<'a, (), WriteError> {
         if let Ask::Delete { on_loss, .. } = &mut self.ask {
             *on_loss = OnLoss::Resend;
         }
-        self.read_as(|answer, _| match body(&answer) {
+        self.read_as(|answer| match body(answer) {
             Ok(()) => Ok(true),
             Err(Unread::Code(ErrorCode::NO_NODE)) => Ok(false),
             Err(unread) => Err(unread),

@@ -16,7 +16,7 @@ use crate::{
     },
     error::{CallError as _, Cause, WriteError},
     request::{
-        answer::{ReadAnswer, ReplyContext, Unread, body},
+        answer::{ReadAnswer, ReadInContext, ReplyContext, Unread, body},
         ask::{Call, Target},
         asked::Asked,
         call_options::{Admission, CallOptions},
@@ -109,7 +109,7 @@ impl<'a> Wish<'a> {
         self,
         on_loss: OnLoss,
         admission: Admission,
-        read: ReadAnswer<Created>,
+        read: ReadInContext<Created>,
     ) -> Pending<Created, WriteError> {
         let target = self.target();
         let Self { path, data, mode, acl, .. } = self;
@@ -119,7 +119,7 @@ impl<'a> Wish<'a> {
                 let (frame, instead) = operation.frames(target.handle);
                 let asked = Asked::node(&path, mode.naming());
                 let call = Call { frame, on_loss, watch: None, instead, asked };
-                Pending::start(target, call, read, admission)
+                Pending::start(target, call, ReadAnswer::InContext(read), admission)
             }
             Err(error) => Pending::failed(WriteError::not_sent(Cause::InvalidPath(error))),
         }
@@ -127,7 +127,7 @@ impl<'a> Wish<'a> {
 }
 
 /// Reads the reply to any of the create operations.
-pub(crate) fn read_created(answer: Answer, context: ReplyContext) -> Result<Created, Unread> {
+pub(crate) fn read_created(answer: Answer, context: Box<ReplyContext>) -> Result<Created, Unread> {
     match (context.op, answer.code) {
         (OpCode::CREATE_CONTAINER, ErrorCode::UNIMPLEMENTED) => {
             context.learn(Capabilities::learn_no_containers);
@@ -159,7 +159,7 @@ pub(crate) fn read_created(answer: Answer, context: ReplyContext) -> Result<Crea
 }
 
 /// As [`read_created`], for a node that may exist already.
-pub(crate) fn read_existing(answer: Answer, context: ReplyContext) -> Result<Created, Unread> {
+pub(crate) fn read_existing(answer: Answer, context: Box<ReplyContext>) -> Result<Created, Unread> {
     if answer.code == ErrorCode::NODE_EXISTS {
         let path = context.chroot.relative(context.asked.path());
         return Ok(Created { existed: true, ..Created::new(path, Stat::default()) });
