@@ -5,7 +5,7 @@ use std::{process::ExitCode, str::FromStr};
 use clap::{Args, Parser, Subcommand};
 use zk_testkit::real::{Release, Server};
 use zk_tests::differential::{
-    Batch, Difference, Golden, Memory, Record, Sequence, Setup, Tally, Tcp, play, roots, shrink,
+    Batch, Difference, Golden, Memory, Sequence, Setup, Tally, Tcp, Wire, play, roots, shrink,
 };
 
 /// Plays made-up sequences on the in-process server and on real ones, and shows where they differ.
@@ -89,14 +89,15 @@ fn main() -> ExitCode {
 }
 
 /// One of the two that are compared.
-enum Side {
-    Memory(Box<Memory>),
-    Real { wire: Tcp, server: Box<Server> },
+struct Side {
+    wire: Box<dyn Wire + Send>,
+    /// If it is a real one.
+    server: Option<Server>,
 }
 
 impl Drop for Side {
     fn drop(&mut self) {
-        if let (Self::Real { server, .. }, true) = (self, std::thread::panicking()) {
+        if let (Some(server), true) = (&self.server, std::thread::panicking()) {
             eprintln!("{}", server.log_tail(60));
         }
     }
@@ -105,24 +106,10 @@ impl Drop for Side {
 impl Side {
     fn start(runtime: &tokio::runtime::Runtime, setup: &Setup, is_real: bool) -> Self {
         if !is_real {
-            return Self::Memory(Box::new(Memory::new(setup.ensemble())));
+            return Self { wire: Box::new(Memory::new(setup.ensemble())), server: None };
         }
         let server = runtime.block_on(setup.start()).unwrap_or_else(|error| panic!("{error}"));
-        Self::Real { wire: Tcp::new(server.addr()), server: Box::new(server) }
-    }
-
-    fn play(&mut self, sequence: &Sequence, root: &str) -> Record {
-        match self {
-            Self::Memory(wire) => play(sequence, root, wire.as_mut()),
-            Self::Real { wire, .. } => play(sequence, root, wire),
-        }
-    }
-
-    fn play_all(&mut self, batch: &Batch) -> Vec<Record> {
-        match self {
-            Self::Memory(wire) => batch.play(wire.as_mut()),
-            Self::Real { wire, .. } => batch.play(wire),
-        }
+        Self { wire: Box::new(Tcp::new(server.addr())), server: Some(server) }
     }
 }
 
@@ -198,8 +185,8 @@ fn compare(
 ) -> Vec<Difference> {
     let (mut ours, mut theirs) = sides(runtime, &batch.setup, against);
     let (ours, theirs) = std::thread::scope(|scope| {
-        let ours = scope.spawn(|| ours.play_all(batch));
-        let theirs = theirs.play_all(batch);
+        let ours = scope.spawn(|| batch.play(&mut *ours.wire));
+        let theirs = batch.play(&mut *theirs.wire);
         (ours.join().expect("our side plays to the end"), theirs)
     });
     batch.differences(&ours, &theirs)
@@ -216,7 +203,8 @@ fn show(
     let mut roots = roots();
     let mut between = |sequence: &Sequence| {
         let root = roots.next().expect("there is always another one");
-        let (ours, theirs) = (ours.play(sequence, &root), theirs.play(sequence, &root));
+        let (ours, theirs) =
+            (play(sequence, &root, &mut *ours.wire), play(sequence, &root, &mut *theirs.wire));
         Difference::between(difference.index, sequence.clone(), &ours, &theirs)
     };
     if between(&difference.sequence).is_none() {

@@ -41,7 +41,7 @@ impl Batch {
     }
 
     /// Plays all of them on a server that has just been started.
-    pub fn play(&self, wire: &mut impl Wire) -> Vec<Record> {
+    pub fn play(&self, wire: &mut dyn Wire) -> Vec<Record> {
         let mut roots = roots();
         let mut root = || roots.next().expect("there is always another one");
         self.sequences().map(|sequence| play(&sequence, &root(), wire)).collect()
@@ -108,7 +108,7 @@ impl Display for Difference {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "sequence {}, step {}:", self.index, self.step)?;
         for (at, step) in self.sequence.steps.iter().enumerate().take(self.step + 1) {
-            writeln!(f, "  {step}")?;
+            writeln!(f, "  {step:?}")?;
             let said = |record: &Record| record.steps.get(at).cloned().unwrap_or_default();
             let (ours, theirs) = (said(&self.ours), said(&self.theirs));
             if ours == theirs {

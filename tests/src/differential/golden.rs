@@ -5,9 +5,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use bytes::{BufMut as _, BytesMut};
 use zk_testkit::real::Release;
 
-use super::{batch::Batch, chance::Chance, record::Record, setup::Setup, step::Sequence};
+use super::{
+    batch::Batch,
+    encode::Meaning,
+    record::Record,
+    setup::Setup,
+    step::{Name, Sequence, Step},
+};
+use crate::history::digest;
 
 /// Where the sequences come from that are kept.
 const SEED: u64 = 20_261_121;
@@ -122,9 +130,25 @@ fn records<'a>(
     Ok(records)
 }
 
-/// Tells sequences apart.
+/// Tells sequences apart, by the bytes that are sent.
 fn mark(sequence: &Sequence) -> u32 {
-    let text = sequence.to_string();
-    let mixed = text.bytes().fold(0, |mark, byte| Chance::new(mark ^ u64::from(byte)).draw());
-    u32::try_from(mixed >> 32).expect("what is left has 32 bits")
+    let meaning = Meaning::new("$");
+    let mut bytes = BytesMut::new();
+    for step in &sequence.steps {
+        match step {
+            Step::Open(Name(name), hello) => {
+                bytes.put_u8(*name);
+                meaning.hello(hello, &mut bytes);
+            }
+            Step::Send(Name(name), requests) => {
+                bytes.put_u8(*name);
+                for request in requests {
+                    meaning.request(request, &mut bytes);
+                }
+            }
+            Step::HangUp(Name(name)) => bytes.put_u8(*name),
+            Step::Wait(millis) => bytes.put_u32(*millis),
+        }
+    }
+    u32::try_from(digest(Some(&bytes)) >> 32).expect("what is left has 32 bits")
 }

@@ -14,7 +14,7 @@ use super::{
     encode::{Framing, Meaning},
     record::{Heard, Piece, Record, Zxids, level},
     reply,
-    step::{Hello, Name, Password, Request, Sequence, SessionOf, Step, ZxidOf},
+    step::{Hello, Name, Request, Sequence, SessionOf, Step},
     wire::{Incoming, Wire},
 };
 
@@ -22,16 +22,16 @@ use super::{
 const TIMEOUT_OF_CLEANER: i32 = 60_000;
 
 /// Plays a sequence under a top-level path that is its own, and closes all of its sessions in the end.
-pub fn play<W: Wire>(sequence: &Sequence, root: &str, wire: &mut W) -> Record {
+pub fn play(sequence: &Sequence, root: &str, wire: &mut dyn Wire) -> Record {
     level(&hear(sequence, root, wire), root, Zxids::Ranked)
 }
 
 /// Plays a sequence while others are played on the same server, so that transaction numbers say nothing.
-pub fn play_among_others<W: Wire>(sequence: &Sequence, root: &str, wire: &mut W) -> Record {
+pub fn play_among_others(sequence: &Sequence, root: &str, wire: &mut dyn Wire) -> Record {
     level(&hear(sequence, root, wire), root, Zxids::Ignored)
 }
 
-fn hear<W: Wire>(sequence: &Sequence, root: &str, wire: &mut W) -> Vec<Heard> {
+fn hear(sequence: &Sequence, root: &str, wire: &mut dyn Wire) -> Vec<Heard> {
     let mut player = Player {
         wire,
         meaning: Meaning::new(root),
@@ -49,8 +49,8 @@ fn hear<W: Wire>(sequence: &Sequence, root: &str, wire: &mut W) -> Vec<Heard> {
     heard
 }
 
-struct Player<'a, W> {
-    wire: &'a mut W,
+struct Player<'a> {
+    wire: &'a mut dyn Wire,
     meaning: Meaning,
     links: BTreeMap<Name, Link>,
     heard: Vec<Heard>,
@@ -64,7 +64,7 @@ struct Link {
     is_established: bool,
 }
 
-impl<W: Wire> Player<'_, W> {
+impl Player<'_> {
     fn step(&mut self, step: &Step) {
         match step {
             Step::Open(name, hello) => self.open(*name, hello),
@@ -239,15 +239,7 @@ impl<W: Wire> Player<'_, W> {
     fn resume_and_write(&mut self, session: (i64, Vec<u8>), close: &[u8]) {
         let name = Name(0);
         self.meaning.sessions.insert(name, session);
-        let hello = Hello {
-            protocol_version: 0,
-            last_zxid: ZxidOf::Number(0),
-            timeout: TIMEOUT_OF_CLEANER,
-            session: SessionOf::Connection(name),
-            password: Password::Own,
-            read_only: Some(0),
-            damage: None,
-        };
+        let hello = Hello::usual(SessionOf::Connection(name), TIMEOUT_OF_CLEANER);
         let mut bytes = BytesMut::new();
         self.meaning.hello(&hello, &mut bytes);
         let number = self.wire.open();

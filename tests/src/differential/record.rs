@@ -103,7 +103,7 @@ pub(super) fn level(steps: &[Heard], root: &str, left: Zxids) -> Record {
         root,
     };
     let line = |level: &mut Level<'_>, name: &Name, pieces: &Vec<Piece>| {
-        let mut line = name.to_string();
+        let mut line = format!("{name:?}");
         for piece in pieces.iter().filter(|piece| **piece != Piece::Text(String::new())) {
             line.push(' ');
             level.spell(piece, &mut line);

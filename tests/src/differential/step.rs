@@ -29,9 +29,7 @@ impl Sequence {
         }
         self
     }
-}
 
-impl Sequence {
     /// The same with one request at a time: what a release does not know cuts off what was sent with it.
     pub(super) fn one_by_one(self) -> Self {
         let split = |step| match step {
@@ -67,7 +65,7 @@ fn avoid_quotas(fields: &mut [Field]) {
 }
 
 /// A connection, by its place in the order in which they are opened. Prints as a letter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Name(pub(super) u8);
 
 /// One thing to do. Whatever follows from it is waited for before the next one.
@@ -104,6 +102,21 @@ pub(super) struct Hello {
     pub(super) password: Password,
     pub(super) read_only: Option<u8>,
     pub(super) damage: Option<Damage>,
+}
+
+impl Hello {
+    /// A usual one for this session, which lasts so many milliseconds.
+    pub(super) const fn usual(session: SessionOf, timeout: i32) -> Self {
+        Self {
+            protocol_version: 0,
+            last_zxid: ZxidOf::Number(0),
+            timeout,
+            session,
+            password: Password::Own,
+            read_only: Some(0),
+            damage: None,
+        }
+    }
 }
 
 /// A transaction number.
@@ -215,113 +228,18 @@ pub(super) enum Damage {
 
 impl Display for Sequence {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.steps.iter().try_for_each(|step| writeln!(f, "{step}"))
+        self.steps.iter().try_for_each(|step| writeln!(f, "{step:?}"))
     }
 }
 
-impl Display for Name {
+impl fmt::Debug for Name {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}", char::from(b'a' + self.0))
     }
 }
 
-impl Display for Step {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Open(name, hello) => write!(f, "{name} open {hello}"),
-            Self::Send(name, requests) => {
-                write!(f, "{name} send")?;
-                let mut between = " ";
-                for request in requests {
-                    write!(f, "{between}{request}")?;
-                    between = " ; ";
-                }
-                Ok(())
-            }
-            Self::HangUp(name) => write!(f, "{name} hang up"),
-            Self::Wait(millis) => write!(f, "wait {millis} ms"),
-        }
-    }
-}
-
-impl Display for Hello {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { protocol_version, last_zxid, timeout, session, password, read_only, damage } =
-            self;
-        write!(f, "{timeout} ms, session {session:?}, password {password:?}")?;
-        write!(f, ", seen {last_zxid:?}, read-only {read_only:?}")?;
-        if *protocol_version != 0 {
-            write!(f, ", version {protocol_version}")?;
-        }
-        damage.iter().try_for_each(|damage| write!(f, ", {damage:?}"))
-    }
-}
-
-impl Display for Request {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.xid, self.op)?;
-        self.body.iter().try_for_each(|field| write!(f, " {field}"))?;
-        self.damage.iter().try_for_each(|damage| write!(f, " [{damage:?}]"))
-    }
-}
-
-impl Display for Field {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Byte(number) => write!(f, "{number}"),
-            Self::Int(number) => write!(f, "{number}"),
-            Self::Long(number) => write!(f, "{number}"),
-            Self::Zxid(zxid) => write!(f, "{zxid:?}"),
-            Self::Text(text) => write!(f, "{}", Nullable(text.as_ref())),
-            Self::Data(Data::Null) => write!(f, "null"),
-            Self::Data(Data::Bytes(bytes)) => write!(f, "{bytes}"),
-            Self::Data(Data::Filled(len)) => write!(f, "<{len} bytes>"),
-            Self::Texts(None) | Self::Acl(None) => write!(f, "null"),
-            Self::Texts(Some(texts)) => {
-                write!(f, "[")?;
-                texts.iter().try_for_each(|text| write!(f, "{},", Nullable(text.as_ref())))?;
-                write!(f, "]")
-            }
-            Self::Acl(Some(entries)) => {
-                write!(f, "[")?;
-                entries.iter().try_for_each(|Entry { perms, scheme, id }| {
-                    let (scheme, id) = (Nullable(scheme.as_ref()), Nullable(id.as_ref()));
-                    write!(f, "{perms}:{scheme}:{id},")
-                })?;
-                write!(f, "]")
-            }
-            Self::Parts(parts) => {
-                write!(f, "{{")?;
-                for Part { op, body } in parts {
-                    write!(f, " {op}")?;
-                    body.iter().try_for_each(|field| write!(f, " {field}"))?;
-                    write!(f, " ;")?;
-                }
-                write!(f, " }}")
-            }
-        }
-    }
-}
-
-struct Nullable<'a>(Option<&'a Chars>);
-
-impl Display for Nullable<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(chars) => write!(f, "{chars}"),
-            None => write!(f, "null"),
-        }
-    }
-}
-
-impl Display for Chars {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\"", self.0.escape_ascii())
-    }
-}
-
 impl fmt::Debug for Chars {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
+        write!(f, "\"{}\"", self.0.escape_ascii())
     }
 }

@@ -141,8 +141,6 @@ fn run_all(args: &Seeds, shown_max: u64, json: bool) -> ExitCode {
             "faults_fired": fired,
             "faults_rare": coverage.rare,
             "never_happened": coverage.missing,
-            "cells": coverage.cells,
-            "cells_empty": coverage.empty,
         });
         println!("{object}");
     } else {

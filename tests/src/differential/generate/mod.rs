@@ -197,15 +197,7 @@ impl Maker {
     }
 
     fn open(&mut self) {
-        self.open_with(Hello {
-            protocol_version: 0,
-            last_zxid: ZxidOf::Number(0),
-            timeout: TIMEOUT,
-            session: SessionOf::Number(0),
-            password: Password::Own,
-            read_only: Some(0),
-            damage: None,
-        });
+        self.open_with(Hello::usual(SessionOf::Number(0), TIMEOUT));
     }
 
     fn open_with(&mut self, hello: Hello) {
@@ -241,15 +233,8 @@ impl Maker {
             self.links.retain(|link| link.name != of);
         }
         let read_only = self.chance.weighted(&[(6, Some(0)), (1, Some(1)), (1, None)]);
-        self.open_with(Hello {
-            protocol_version: 0,
-            last_zxid,
-            timeout: TIMEOUT,
-            session: SessionOf::Connection(of),
-            password,
-            read_only,
-            damage: None,
-        });
+        let usual = Hello::usual(SessionOf::Connection(of), TIMEOUT);
+        self.open_with(Hello { last_zxid, password, read_only, ..usual });
     }
 
     /// A new session, asked for in an unusual way.
@@ -266,11 +251,8 @@ impl Maker {
                 (1, ZxidOf::Ahead(0x1_0000_0000)),
                 (1, ZxidOf::Number(-5)),
             ]),
-            timeout: TIMEOUT,
-            session: SessionOf::Number(0),
-            password: Password::Own,
             read_only: self.chance.weighted(&[(5, Some(0)), (2, Some(1)), (1, Some(7)), (3, None)]),
-            damage: None,
+            ..Hello::usual(SessionOf::Number(0), TIMEOUT)
         };
         match self.chance.below(6) {
             0 | 1 => hello.timeout = self.chance.pick(&timeouts),

@@ -3,8 +3,8 @@
 use zk_proto::{OpCode, Xid};
 
 use super::{
-    super::chance::Chance, Chars, Data, Entry, Field, Hello, Name, Password, Request, Sequence,
-    SessionOf, Step, ZxidOf,
+    super::chance::Chance, Chars, Data, Entry, Field, Hello, Name, Request, Sequence, SessionOf,
+    Step,
 };
 
 /// How long mortal sessions last, in milliseconds.
@@ -61,18 +61,7 @@ pub fn generate_mortal(mut chance: Chance) -> Sequence {
 }
 
 fn open(name: u8, timeout: i32, session: SessionOf) -> Step {
-    Step::Open(
-        Name(name),
-        Hello {
-            protocol_version: 0,
-            last_zxid: ZxidOf::Number(0),
-            timeout,
-            session,
-            password: Password::Own,
-            read_only: Some(0),
-            damage: None,
-        },
-    )
+    Step::Open(Name(name), Hello::usual(session, timeout))
 }
 
 fn create(path: &str, flags: i32) -> Request {
