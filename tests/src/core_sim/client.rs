@@ -8,14 +8,14 @@ use zk_proto::{
 };
 use zk_testkit::server::Member;
 
-use super::{book::Book, schedule::Happening, workload::Wish};
+use super::{checker::Checker, schedule::Happening, workload::Wish};
 
 /// A client, which lives through any number of sessions.
 #[derive(Debug)]
 pub(crate) struct Client {
     number: usize,
     pub(crate) session: Session<u64, u64>,
-    pub(crate) book: Book,
+    pub(crate) checker: Checker,
     /// The connection that it has or is making.
     pub(crate) link: Option<usize>,
     /// The servers that the session has dialed last, as far back as none of them has its turn again.
@@ -43,7 +43,7 @@ impl Client {
         Self {
             number,
             session: Session::new(config, seed, now),
-            book: Book::default(),
+            checker: Checker::default(),
             link: None,
             dialed: VecDeque::new(),
             wake: None,
@@ -62,7 +62,7 @@ impl Client {
     /// Another session for the same user.
     pub(crate) fn begin(&mut self, config: Config, seed: u64, now: Time) {
         self.session = Session::new(config, seed, now);
-        self.book = Book::default();
+        self.checker = Checker::default();
         self.dialed.clear();
     }
 
@@ -85,14 +85,14 @@ impl Client {
     pub(crate) fn ask(&mut self, now: Time, wish: Wish) {
         let token = self.token();
         let (request, watching) = wish.request(token);
-        self.book.asked(token, wish, watching);
+        self.checker.asked(token, wish, watching);
         self.session.submit(now, request);
     }
 
     pub(crate) fn close(&mut self, now: Time) {
         self.is_closing = true;
         let token = self.token();
-        self.book.asked(token, Wish::Close, None);
+        self.checker.asked(token, Wish::Close, None);
         self.session.close(now, token);
     }
 }

@@ -12,7 +12,7 @@ use zk_proto::{
 use zk_testkit::server::{Conn, Member};
 
 use super::{
-    truth::mark_of,
+    change_log::mark_of,
     watching::{Armed, Rearmed},
 };
 

@@ -11,8 +11,8 @@
 //! | `world`, `link`, `client` | bytes on their way between sessions and servers |
 //! | `run` | the shape of a run, and how each fault begins and ends |
 //! | `workload` | what users ask for |
-//! | `truth` | the ensemble's history, replayed |
-//! | `book`, `watching` | what one session, and one watch, must get right |
+//! | `change_log` | the ensemble's history, replayed |
+//! | `checker`, `watching` | what one session, and one watch, must get right |
 //! | `report` | what was checked and met |
 //! | `soak`, `exhaustive` | many runs, by chance; all runs of a kind |
 //!
@@ -32,7 +32,8 @@
 //! | L1 | after everything is healed all clients are connected, and are answered, within a bound |
 //! | L4 | closing takes no longer than it may |
 
-mod book;
+mod change_log;
+mod checker;
 mod client;
 mod exhaustive;
 mod fault;
@@ -42,7 +43,6 @@ mod report;
 mod run;
 mod schedule;
 mod soak;
-mod truth;
 mod watching;
 mod workload;
 mod world;

@@ -105,7 +105,7 @@ impl World<'_> {
             self.violations.push(format!("{EVENTS_MAX} events until {at}"));
         }
         self.happen(happening);
-        let violations = &mut self.truth.violations;
+        let violations = &mut self.log.violations;
         self.violations.append(violations);
     }
 
@@ -162,17 +162,17 @@ impl World<'_> {
         if matches!(self.ending, Ending::Closing(_) | Ending::Done) {
             return;
         }
-        self.close_book(client);
+        self.close_checker(client);
         let (config, seed) = (self.config(client), self.rng.next());
         self.clients[client].begin(config, seed, self.now);
         self.settle(client);
     }
 
-    fn close_book(&mut self, client: usize) {
-        let book = &mut self.clients[client].book;
-        book.close(&self.truth);
-        self.violations.append(&mut book.violations);
-        for (what, count) in std::mem::take(&mut book.counts) {
+    fn close_checker(&mut self, client: usize) {
+        let checker = &mut self.clients[client].checker;
+        checker.close(&self.log);
+        self.violations.append(&mut checker.violations);
+        for (what, count) in std::mem::take(&mut checker.counts) {
             *self.report.counts.entry(what).or_default() += count;
         }
     }
@@ -182,7 +182,7 @@ impl World<'_> {
         if is_scripted && self.clients[client].batches == script(client).len() {
             return;
         }
-        let pause = match (is_scripted, self.clients[client].book.connected) {
+        let pause = match (is_scripted, self.clients[client].checker.connected) {
             (true, true) => 500,
             (true, false) => 20_000,
             (false, _) => 1 + self.rng.below(60_000),
@@ -197,9 +197,9 @@ impl World<'_> {
         }
         if self.plan.is_scripted {
             self.ask_by_script(client);
-        } else if self.clients[client].book.over.is_none() {
+        } else if self.clients[client].checker.over.is_none() {
             for _ in 0..=self.rng.below(3) {
-                let watches = self.clients[client].book.watches();
+                let watches = self.clients[client].checker.watches();
                 let wish = Wish::any(&mut self.rng, watches);
                 self.clients[client].ask(self.now, wish);
             }
@@ -210,7 +210,7 @@ impl World<'_> {
 
     fn ask_by_script(&mut self, number: usize) {
         let client = &mut self.clients[number];
-        let is_ready = client.book.over.is_none() && client.book.is_idle();
+        let is_ready = client.checker.over.is_none() && client.checker.is_idle();
         let Some(batch) = script(number).get(client.batches).filter(|_| is_ready) else { return };
         client.batches += 1;
         batch.iter().for_each(|wish| client.ask(self.now, *wish));
@@ -249,7 +249,7 @@ impl World<'_> {
             Fault::Flap => self.clients[client].is_frail = true,
             Fault::Isolate => self.clients[client].is_isolated = true,
             Fault::Expire => {
-                if let Some(session) = self.clients[client].book.id {
+                if let Some(session) = self.clients[client].checker.id {
                     self.forced.insert(session);
                     self.ensemble.expire(now, session);
                 }
@@ -341,7 +341,7 @@ impl World<'_> {
                 self.ending = Ending::Healed(self.now.after(self.bound()));
             }
             Ending::Healed(by) => {
-                if self.clients.iter().all(|client| client.book.connected) {
+                if self.clients.iter().all(|client| client.checker.connected) {
                     for client in 0..self.clients.len() {
                         let wishes = Wish::last();
                         wishes.iter().for_each(|wish| self.clients[client].ask(self.now, *wish));
@@ -353,7 +353,7 @@ impl World<'_> {
                 }
             }
             Ending::Reading(by) => {
-                if self.clients.iter().all(|client| client.book.is_idle()) {
+                if self.clients.iter().all(|client| client.checker.is_idle()) {
                     for client in 0..self.clients.len() {
                         self.clients[client].close(self.now);
                         self.settle(client);
@@ -365,7 +365,7 @@ impl World<'_> {
                 }
             }
             Ending::Closing(by) => {
-                if self.clients.iter().all(|client| client.book.over.is_some()) {
+                if self.clients.iter().all(|client| client.checker.over.is_some()) {
                     self.ending = Ending::Done;
                     self.at_end();
                 } else if is_late(by) {
@@ -380,10 +380,10 @@ impl World<'_> {
     /// Nothing is left over.
     fn at_end(&mut self) {
         for client in 0..self.clients.len() {
-            self.close_book(client);
+            self.close_checker(client);
         }
         let watches = self.ensemble.watch_count();
-        let live: Vec<_> = self.clients.iter().filter_map(|client| client.book.id).collect();
+        let live: Vec<_> = self.clients.iter().filter_map(|client| client.checker.id).collect();
         let left = self.ensemble.sessions().filter(|(id, _)| live.contains(id)).count();
         if left > 0 {
             self.violations

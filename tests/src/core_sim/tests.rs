@@ -8,11 +8,11 @@ use zk_testkit::server::{Committed, NodeKind, Stamp, Txn};
 
 use super::{
     Plan, Scope, When,
-    book::Book,
+    change_log::ChangeLog,
+    checker::Checker,
     exhaust,
     fault::{KINDS, all},
     run, soak,
-    truth::Truth,
     watching::Watching,
     workload::Wish,
 };
@@ -81,9 +81,9 @@ fn the_same_plan_is_the_same_run() {
 }
 
 /// A history in which `/a` is created, with the mark 7, and written.
-fn truth() -> Truth {
+fn log() -> ChangeLog {
     let path: Box<str> = "/a".into();
-    let data = |mark| Some(super::truth::mark(mark).to_vec().into());
+    let data = |mark| Some(super::change_log::mark(mark).to_vec().into());
     let acl = [zk_proto::Acl::open_unsafe()].into_iter().collect();
     let kind = NodeKind::Persistent;
     let create = Txn::Create { path: path.clone(), data: data(7), acl, kind, parent_cversion: 1 };
@@ -93,9 +93,9 @@ fn truth() -> Truth {
         at: Time::ZERO,
         txn,
     };
-    let mut truth = Truth::default();
-    truth.learn(&[committed(1, create), committed(2, set)]);
-    truth
+    let mut log = ChangeLog::default();
+    log.learn(&[committed(1, create), committed(2, set)]);
+    log
 }
 
 fn answered(zxid: i64, code: ErrorCode) -> Outcome {
@@ -103,18 +103,18 @@ fn answered(zxid: i64, code: ErrorCode) -> Outcome {
 }
 
 /// A session that was asked for something and for a watch of a kind on `/a`, which is armed at 1.
-fn book(by: WatchBy) -> Book {
-    let mut book = Book::default();
-    book.asked(1, Wish::Sync, Some(Watching::new(by, "/a")));
-    book.concluded(1, &answered(1, ErrorCode::OK), &truth());
-    assert_eq!(book.violations, [""; 0]);
-    book
+fn checker(by: WatchBy) -> Checker {
+    let mut checker = Checker::default();
+    checker.asked(1, Wish::Sync, Some(Watching::new(by, "/a")));
+    checker.concluded(1, &answered(1, ErrorCode::OK), &log());
+    assert_eq!(checker.violations, [""; 0]);
+    checker
 }
 
 #[track_caller]
-fn finds(book: &Book, rule: &str) {
+fn finds(checker: &Checker, rule: &str) {
     let is_it = |violation: &String| violation.starts_with(rule);
-    assert!(book.violations.iter().any(is_it), "{rule}: {:?}", book.violations);
+    assert!(checker.violations.iter().any(is_it), "{rule}: {:?}", checker.violations);
 }
 
 fn event(kind: EventType, zxid: i64) -> WatchNotice {
@@ -124,64 +124,64 @@ fn event(kind: EventType, zxid: i64) -> WatchNotice {
 #[test]
 fn reply_overtaking_its_event_is_reported() {
     for by in [WatchBy::Data, WatchBy::Persistent, WatchBy::Recursive] {
-        let mut book = book(by);
-        book.asked(2, Wish::Sync, None);
-        book.concluded(2, &answered(2, ErrorCode::OK), &truth());
-        finds(&book, "W1");
+        let mut checker = checker(by);
+        checker.asked(2, Wish::Sync, None);
+        checker.concluded(2, &answered(2, ErrorCode::OK), &log());
+        finds(&checker, "W1");
     }
 }
 
 #[test]
 fn only_undue_events_are_reported() {
     for (by, rule) in [(WatchBy::Data, "W3"), (WatchBy::Persistent, "W4")] {
-        let mut good = book(by);
-        good.noticed(1, &event(EventType::NODE_DATA_CHANGED, 2), &truth());
+        let mut good = checker(by);
+        good.noticed(1, &event(EventType::NODE_DATA_CHANGED, 2), &log());
         assert_eq!(good.violations, [""; 0]);
         let mut again = good;
-        again.noticed(1, &event(EventType::NODE_DATA_CHANGED, 2), &truth());
+        again.noticed(1, &event(EventType::NODE_DATA_CHANGED, 2), &log());
         finds(&again, "W");
-        let mut wrong = book(by);
-        wrong.noticed(1, &event(EventType::NODE_DELETED, 2), &truth());
+        let mut wrong = checker(by);
+        wrong.noticed(1, &event(EventType::NODE_DELETED, 2), &log());
         finds(&wrong, rule);
     }
 }
 
 #[test]
 fn outcomes_against_history_are_reported() {
-    let mut book = Book::default();
+    let mut checker = Checker::default();
     for token in 7..=9 {
-        book.asked(token, Wish::Set("/a"), None);
+        checker.asked(token, Wish::Set("/a"), None);
     }
-    book.begun(8);
+    checker.begun(8);
     // Sent, and said not to be; not done, and said to be; and one outcome too many.
-    book.concluded(8, &Outcome::NotSent(cause()), &truth());
-    finds(&book, "S9: 0x8 was sent");
-    book.concluded(9, &answered(2, ErrorCode::OK), &truth());
-    finds(&book, "S9: 0x9");
-    book.concluded(9, &answered(2, ErrorCode::OK), &truth());
-    finds(&book, "S8: 0x9");
+    checker.concluded(8, &Outcome::NotSent(cause()), &log());
+    finds(&checker, "S9: 0x8 was sent");
+    checker.concluded(9, &answered(2, ErrorCode::OK), &log());
+    finds(&checker, "S9: 0x9");
+    checker.concluded(9, &answered(2, ErrorCode::OK), &log());
+    finds(&checker, "S8: 0x9");
     // Not sent, and done all the same; and nothing may be left open.
-    book.close(&truth());
-    finds(&book, "S9: 0x8 was done");
-    finds(&book, "S8: without an outcome");
+    checker.close(&log());
+    finds(&checker, "S9: 0x8 was done");
+    finds(&checker, "S8: without an outcome");
 }
 
 #[test]
 fn a_state_that_goes_back_is_found() {
-    let mut book = Book::default();
+    let mut checker = Checker::default();
     for (token, zxid) in [(1, 2), (2, 1)] {
-        book.asked(token, Wish::Sync, None);
-        book.concluded(token, &answered(zxid, ErrorCode::OK), &truth());
+        checker.asked(token, Wish::Sync, None);
+        checker.concluded(token, &answered(zxid, ErrorCode::OK), &log());
     }
-    finds(&book, "S7");
+    finds(&checker, "S7");
 }
 
 #[test]
 fn a_read_that_is_not_of_its_time_is_found() {
-    let mut book = Book::default();
-    book.asked(1, Wish::Exists("/a", false), None);
-    book.concluded(1, &answered(1, ErrorCode::NO_NODE), &truth());
-    finds(&book, "S5");
+    let mut checker = Checker::default();
+    checker.asked(1, Wish::Exists("/a", false), None);
+    checker.concluded(1, &answered(1, ErrorCode::NO_NODE), &log());
+    finds(&checker, "S5");
 }
 
 const fn cause() -> zk_proto::session::Cause {

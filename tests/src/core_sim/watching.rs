@@ -6,7 +6,7 @@ use zk_proto::{
     session::{NodeEvent, WatchBy},
 };
 
-use super::truth::{Change, Truth};
+use super::change_log::{Change, ChangeLog};
 
 /// A watch that was asked for.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) enum State {
     /// It waits for a change, from this place among all changes on.
     Once { next: usize },
     /// It receives every change, from this place on; of those with the same number some already.
-    Always { next: usize, told: Vec<usize> },
+    Always { next: usize, delivered: Vec<usize> },
 }
 
 /// As what a server knows a watch.
@@ -55,11 +55,13 @@ impl Watching {
     }
 
     /// The answer has armed it, at the state of `zxid`.
-    pub(crate) fn arm(&mut self, zxid: Zxid, exists: bool, truth: &Truth) {
-        let next = truth.after(zxid);
+    pub(crate) fn arm(&mut self, zxid: Zxid, exists: bool, log: &ChangeLog) {
+        let next = log.after(zxid);
         self.is_lapsed = false;
         self.state = match self.by {
-            WatchBy::Persistent | WatchBy::Recursive => State::Always { next, told: Vec::new() },
+            WatchBy::Persistent | WatchBy::Recursive => {
+                State::Always { next, delivered: Vec::new() }
+            }
             WatchBy::Exists if !exists => State::Missing { next },
             _ => State::Once { next },
         };
@@ -94,12 +96,12 @@ impl Watching {
     }
 
     /// Says what is wrong with this event. One-shot watches are over afterwards.
-    pub(crate) fn told(&mut self, event: &NodeEvent, truth: &Truth) -> Result<(), String> {
+    pub(crate) fn deliver(&mut self, event: &NodeEvent, log: &ChangeLog) -> Result<(), String> {
         let is_it = |change: &Change| change.kind == event.kind && *change.path == *event.path;
         match (&self.state, event.zxid) {
             (State::Asked, _) => Err(format!("W3: {event:?} before the watch was armed")),
             (State::Missing { next } | State::Once { next }, Some(zxid)) => {
-                let first = truth.changes[*next..].iter().find(|change| self.concerns(change));
+                let first = log.changes[*next..].iter().find(|change| self.concerns(change));
                 match first {
                     Some(first) if first.zxid == zxid && is_it(first) => Ok(()),
                     first => Err(format!("W3: {event:?} where {first:?} was due")),
@@ -107,84 +109,84 @@ impl Watching {
             }
             // What was missed is reported by its outcome.
             (State::Missing { next } | State::Once { next }, None) => {
-                let any = truth.changes[*next..].iter().any(|change| self.concerns(change));
+                let any = log.changes[*next..].iter().any(|change| self.concerns(change));
                 any.then_some(()).ok_or_else(|| format!("W3: {event:?}, but nothing has changed"))
             }
             // A one-shot watch on the same node has missed it; the gap is yet to be reported.
             (State::Always { next, .. }, None) => {
                 let missed = |change: &Change| *change.path == *event.path && self.concerns(change);
-                let any = truth.changes[*next..].iter().any(missed);
+                let any = log.changes[*next..].iter().any(missed);
                 any.then_some(()).ok_or_else(|| format!("W4: {event:?}, but nothing has changed"))
             }
-            (State::Always { next, told }, Some(zxid)) => {
-                let due = self.due(*next, truth.changes.len(), told, truth);
-                let Some(first) = due.map(|place| truth.changes[place].zxid) else {
+            (State::Always { next, delivered }, Some(zxid)) => {
+                let due = self.due(*next, log.changes.len(), delivered, log);
+                let Some(first) = due.map(|place| log.changes[place].zxid) else {
                     return Err(format!("W4: {event:?} where nothing was due"));
                 };
-                let place = (*next..truth.changes.len())
-                    .take_while(|place| self.is_lapsed || truth.changes[*place].zxid <= first)
-                    .filter(|place| !told.contains(place))
+                let place = (*next..log.changes.len())
+                    .take_while(|place| self.is_lapsed || log.changes[*place].zxid <= first)
+                    .filter(|place| !delivered.contains(place))
                     .find(|place| {
-                        let change = &truth.changes[*place];
+                        let change = &log.changes[*place];
                         change.zxid == zxid && is_it(change) && self.concerns(change)
                     });
                 let Some(place) = place else {
                     return Err(format!("W4: {event:?} where a change of {first} was due"));
                 };
-                self.tick_off(place, truth);
+                self.tick_off(place, log);
                 Ok(())
             }
         }
     }
 
     /// The first change that a persistent watch has not received.
-    fn due(&self, next: usize, end: usize, told: &[usize], truth: &Truth) -> Option<usize> {
-        (next..end).find(|place| self.concerns(&truth.changes[*place]) && !told.contains(place))
+    fn due(&self, next: usize, end: usize, delivered: &[usize], log: &ChangeLog) -> Option<usize> {
+        (next..end).find(|place| self.concerns(&log.changes[*place]) && !delivered.contains(place))
     }
 
-    fn tick_off(&mut self, place: usize, truth: &Truth) {
-        let concerned = |watching: &Self, place| watching.concerns(&truth.changes[place]);
-        let State::Always { next, told } = &self.state else { return };
-        let (mut next, mut told) = (*next, told.clone());
-        told.push(place);
-        while next < truth.changes.len() && (told.contains(&next) || !concerned(self, next)) {
-            told.retain(|place| *place != next);
+    fn tick_off(&mut self, place: usize, log: &ChangeLog) {
+        let concerned = |watching: &Self, place| watching.concerns(&log.changes[place]);
+        let State::Always { next, delivered } = &self.state else { return };
+        let (mut next, mut delivered) = (*next, delivered.clone());
+        delivered.push(place);
+        while next < log.changes.len() && (delivered.contains(&next) || !concerned(self, next)) {
+            delivered.retain(|place| *place != next);
             next += 1;
         }
-        self.state = State::Always { next, told };
+        self.state = State::Always { next, delivered };
     }
 
     /// Everything up to the state of `zxid` must have been delivered by now.
-    pub(crate) fn up_to(&mut self, zxid: Zxid, truth: &Truth) -> Result<(), String> {
-        let end = truth.after(zxid);
-        let (from, told): (usize, &[usize]) = match &self.state {
+    pub(crate) fn up_to(&mut self, zxid: Zxid, log: &ChangeLog) -> Result<(), String> {
+        let end = log.after(zxid);
+        let (from, delivered): (usize, &[usize]) = match &self.state {
             State::Asked => return Ok(()),
             State::Missing { next } | State::Once { next } => (*next, &[]),
-            State::Always { next, told } => (*next, told),
+            State::Always { next, delivered } => (*next, delivered),
         };
-        if let Some(missed) = self.due(from, end, told, truth) {
-            let missed = &truth.changes[missed];
-            return Err(format!("W1, W2: {self:?} was not told of {missed:?} before {zxid}"));
+        if let Some(missed) = self.due(from, end, delivered, log) {
+            let missed = &log.changes[missed];
+            return Err(format!("W1, W2: {self:?} was not delivered of {missed:?} before {zxid}"));
         }
         self.skip_to(end.max(from));
         Ok(())
     }
 
     /// It was armed again on a new connection, at the state of `zxid`, after the events were delivered.
-    pub(crate) fn restored(&mut self, zxid: Zxid, truth: &Truth) -> Result<(), String> {
+    pub(crate) fn restored(&mut self, zxid: Zxid, log: &ChangeLog) -> Result<(), String> {
         self.is_lapsed = false;
         match self.state {
             // Servers look at whether the node is there now, not whether it was in between.
-            State::Missing { .. } if truth.history.at(self.path, zxid).is_none() => {
-                self.skip_to(truth.after(zxid));
+            State::Missing { .. } if log.history.at(self.path, zxid).is_none() => {
+                self.skip_to(log.after(zxid));
                 Ok(())
             }
             // What happened in between is not delivered; the gap is.
             State::Always { .. } => {
-                self.skip_to(truth.after(zxid));
+                self.skip_to(log.after(zxid));
                 Ok(())
             }
-            _ => self.up_to(zxid, truth),
+            _ => self.up_to(zxid, log),
         }
     }
 
@@ -192,9 +194,9 @@ impl Watching {
         match &mut self.state {
             State::Asked => {}
             State::Missing { next } | State::Once { next } => *next = place,
-            State::Always { next, told } => {
+            State::Always { next, delivered } => {
                 *next = place;
-                told.clear();
+                delivered.clear();
             }
         }
     }

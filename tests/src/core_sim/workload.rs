@@ -13,7 +13,7 @@ use zk_proto::{
 };
 use zk_testkit::sim::Rng;
 
-use super::{truth::mark, watching::Watching};
+use super::{change_log::mark, watching::Watching};
 
 /// Nodes that come and go, and one that is always there to be written in multis.
 const PATHS: [&str; 6] = ["/a", "/b", "/a/x", "/b/x", "/b/y", "/log"];

@@ -16,12 +16,12 @@ use zk_testkit::{
 };
 
 use super::{
+    change_log::ChangeLog,
     client::Client,
     link::{Heard, Link},
     plan::{Plan, TICK},
     report::Report,
     schedule::{Happening, Schedule},
-    truth::Truth,
 };
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -48,7 +48,7 @@ pub(crate) struct World<'a> {
     pub(crate) hanging: BTreeSet<usize>,
     /// Sessions that a fault has ended.
     pub(crate) forced: BTreeSet<SessionId>,
-    pub(crate) truth: Truth,
+    pub(crate) log: ChangeLog,
     tick: Option<Time>,
     pub(crate) deliveries: usize,
     /// Faults that begin before so many deliveries, the next first.
@@ -80,7 +80,7 @@ impl<'a> World<'a> {
             refusing: BTreeSet::new(),
             hanging: BTreeSet::new(),
             forced: BTreeSet::new(),
-            truth: Truth::default(),
+            log: ChangeLog::default(),
             tick: None,
             deliveries: 0,
             by_delivery: VecDeque::new(),
@@ -125,14 +125,14 @@ impl<'a> World<'a> {
         let client_now = &mut clients[client];
         let session = &client_now.session;
         let is_over = session.over().is_some();
-        if session.over() != client_now.book.over || is_over != session.deadline().is_none() {
-            violations.push(format!("S4: {:?} is over and not over", client_now.book.id));
+        if session.over() != client_now.checker.over || is_over != session.deadline().is_none() {
+            violations.push(format!("S4: {:?} is over and not over", client_now.checker.id));
         }
         let longest = now.after(plan.timeout.max(TICK * 2));
         if session.lease().is_some_and(|lease| is_over || lease > longest) {
             violations.push(format!("S4: a lease of {:?} at {now}", session.lease()));
         }
-        violations.append(&mut client_now.book.violations);
+        violations.append(&mut client_now.checker.violations);
         if let Some(due) = session.deadline() {
             if client_now.wake.is_none_or(|wake| due < wake) {
                 client_now.wake = Some(due);
@@ -151,14 +151,14 @@ impl<'a> World<'a> {
                 }
             }
             Output::Reply { token, outcome } => {
-                self.clients[client].book.concluded(token, &outcome, &self.truth);
+                self.clients[client].checker.concluded(token, &outcome, &self.log);
             }
             Output::Watch { watcher, notice } => {
-                self.clients[client].book.noticed(watcher, &notice, &self.truth);
+                self.clients[client].checker.noticed(watcher, &notice, &self.log);
             }
             Output::State(state) => {
-                self.clients[client].book.state(&state);
-                if self.clients[client].book.over.is_some() {
+                self.clients[client].checker.state(&state);
+                if self.clients[client].checker.over.is_some() {
                     let at = self.now.after(self.rng.micros(1_000, 400_000));
                     self.schedule.plan(at, Happening::Reborn { client });
                 }
@@ -249,7 +249,7 @@ impl<'a> World<'a> {
         let count = if all { outbound_len } else { 1 + self.rng.index(outbound_len.min(40)) };
         let bytes = self.clients[client].session.outbound().split_to(count).freeze();
         for token in self.links[link].tap.takes(count) {
-            self.clients[client].book.begun(token);
+            self.clients[client].checker.begun(token);
         }
         if count < outbound_len {
             self.links[link].is_full = true;
@@ -263,7 +263,7 @@ impl<'a> World<'a> {
 
     /// Does what the ensemble says, learns what has happened, and plans when to wake it.
     pub(crate) fn pump(&mut self) {
-        self.truth.learn(self.ensemble.history());
+        self.log.learn(self.ensemble.history());
         while let Some(output) = self.ensemble.poll() {
             match output {
                 server::Output::Write { conn, bytes } => self.send_down(conn, &bytes),
@@ -306,8 +306,8 @@ impl<'a> World<'a> {
 
     /// A session that has ended by itself must not have been leased at that time.
     fn look_at_ends(&mut self) {
-        for end in std::mem::take(&mut self.truth.ends) {
-            let is_its = |client: &&Client| client.book.id == Some(end.session);
+        for end in std::mem::take(&mut self.log.ends) {
+            let is_its = |client: &&Client| client.checker.id == Some(end.session);
             let Some(client) = self.clients.iter().find(is_its) else { continue };
             if client.is_closing || self.forced.contains(&end.session) {
                 continue;
@@ -365,9 +365,9 @@ impl<'a> World<'a> {
                 for heard in heard {
                     match heard {
                         Heard::Restored(zxid, rearmed) => {
-                            client.book.restored.push((zxid, rearmed));
+                            client.checker.restored.push((zxid, rearmed));
                         }
-                        Heard::Refused(mark) => client.book.refused(mark),
+                        Heard::Refused(mark) => client.checker.refused(mark),
                     }
                 }
                 client.session.inbound().extend_from_slice(bytes);

@@ -7,56 +7,60 @@ use zk_testkit::sim::{Actor, Doing, Fault, Rng, SimClock, SimConnect, State, ser
 
 use super::{
     pass,
-    workload::{self, Phase, Seat, Stop, Workers},
+    workload::{self, ClientContext, Phase, Stop, Workers},
 };
 
 /// How long a close may take, in milliseconds: the client's own limit.
 const CLOSE_MAX: u64 = 2_000;
 
 /// Lives until the world ends, or until it is killed.
-pub(super) async fn live(mut seat: Seat, mut rng: Rng) {
-    if seat.options.is_keeper(seat.number) {
-        return workload::keep(seat, rng).await;
+pub(super) async fn live(mut ctx: ClientContext, mut rng: Rng) {
+    if ctx.options.is_keeper(ctx.number) {
+        return workload::keep(ctx, rng).await;
     }
     let mut resume = None;
-    while *seat.phase.borrow() < Phase::Drain {
-        let Some(client) = connect(&seat, &mut rng, resume.take()).await else {
+    while *ctx.phase.borrow() < Phase::Drain {
+        let Some(client) = connect(&ctx, &mut rng, resume.take()).await else {
             pass(rng.scaled(10, 1_000)).await;
             continue;
         };
-        resume = spend(&mut seat, &mut rng, client).await;
+        resume = spend(&mut ctx, &mut rng, client).await;
         let pause = rng.scaled(1, 1_000);
         pass(if resume.is_some() { pause / 4 } else { pause }).await;
     }
-    seat.judge.bench().promises.drained.insert(seat.number);
+    ctx.check().promises.drained.insert(ctx.number);
 }
 
 /// How a client connects, within so many milliseconds.
-pub(super) fn options(seat: &Seat, rng: &mut Rng, deadline: u64) -> ConnectOptions {
-    let timeout = seat.options.wished_timeout(seat.number);
-    let (tasks, process) = (seat.tasks.clone(), State::process(seat.number));
-    let mut options = ConnectOptions::new(&servers(seat.options.members))
+pub(super) fn options(ctx: &ClientContext, rng: &mut Rng, deadline: u64) -> ConnectOptions {
+    let timeout = ctx.options.wished_timeout(ctx.number);
+    let (tasks, process) = (ctx.tasks.clone(), State::process(ctx.number));
+    let mut options = ConnectOptions::new(&servers(ctx.options.members))
         .expect("the names are sound")
         .session_timeout(Duration::from_millis(timeout))
         .connect_deadline(Some(Duration::from_millis(deadline)))
-        .request_len_max(seat.options.request_len_max)
-        .read_only(seat.options.read_only_mode && seat.number % 3 == 0)
-        .lease(seat.options.lease)
-        .connector(SimConnect::new(&seat.cluster, seat.number))
-        .clock(SimClock::new(seat.options.drifts[seat.number as usize]))
+        .request_len_max(ctx.options.request_len_max)
+        .read_only(ctx.options.read_only_mode && ctx.number % 3 == 0)
+        .lease(ctx.options.lease)
+        .connector(SimConnect::new(&ctx.cluster, ctx.number))
+        .clock(SimClock::new(ctx.options.drifts[ctx.number as usize]))
         .seed(rng.next())
         .spawn_with(move |task| tasks.spawn(process, task));
-    if let Some(identity) = workload::identity(seat.number) {
+    if let Some(identity) = workload::identity(ctx.number) {
         options = options.auth("digest", identity);
     }
     options
 }
 
-async fn connect(seat: &Seat, rng: &mut Rng, resume: Option<Credentials>) -> Option<Client> {
+async fn connect(
+    ctx: &ClientContext,
+    rng: &mut Rng,
+    resume: Option<Credentials>,
+) -> Option<Client> {
     let deadline = if rng.one_in(5) { 600_000 } else { rng.scaled(1_000, 60_000) };
-    let mut options = options(seat, rng, deadline);
-    let timeout = seat.options.wished_timeout(seat.number);
-    let time_for_it = seat.now() + deadline + 4 * timeout < seat.options.duration;
+    let mut options = options(ctx, rng, deadline);
+    let timeout = ctx.options.wished_timeout(ctx.number);
+    let time_for_it = ctx.now() + deadline + 4 * timeout < ctx.options.duration;
     let refused = resume.is_none() && time_for_it && rng.one_in(20);
     if refused {
         options = options.auth("nonsense", "nonsense");
@@ -64,24 +68,24 @@ async fn connect(seat: &Seat, rng: &mut Rng, resume: Option<Credentials>) -> Opt
     if let Some(credentials) = resume {
         options = options.resume(credentials);
     }
-    let (began, stalled) = (seat.now(), seat.stalled());
+    let (began, stalled) = (ctx.now(), ctx.stalled());
     // Some give up early.
     let patience = if rng.one_in(10) { rng.scaled(1, 2_000) } else { u64::MAX / 2 };
     let client = tokio::select! {
         biased;
         client = options.connect() => client.ok(),
         () = pass(patience) => {
-            seat.count("connects dropped");
-            seat.cluster.state().hit(Fault::Close, seat.number);
+            ctx.count("connects dropped");
+            ctx.cluster.state().hit(Fault::Close, ctx.number);
             return None;
         }
     };
-    let (took, stalled) = (seat.now() - began, seat.stalled() - stalled);
-    seat.judge.at(seat.now()).took("connecting", seat.number, took, stalled, deadline);
-    seat.count(if client.is_some() { "sessions" } else { "connects failed" });
+    let (took, stalled) = (ctx.now() - began, ctx.stalled() - stalled);
+    ctx.check().took("connecting", ctx.number, took, stalled, deadline);
+    ctx.count(if client.is_some() { "sessions" } else { "connects failed" });
     if refused {
         if let Some(client) = client {
-            refuse(seat, &client).await;
+            refuse(ctx, &client).await;
         }
         return None;
     }
@@ -89,30 +93,30 @@ async fn connect(seat: &Seat, rng: &mut Rng, resume: Option<Credentials>) -> Opt
 }
 
 /// The servers do not take a client's credentials: that ends its session.
-async fn refuse(seat: &Seat, client: &Client) {
-    seat.count("credentials refused");
-    let (session, stalled) = (client.session(), seat.stalled());
-    let allowed = 4 * seat.options.session_timeouts[seat.number as usize];
+async fn refuse(ctx: &ClientContext, client: &Client) {
+    ctx.count("credentials refused");
+    let (session, stalled) = (client.session(), ctx.stalled());
+    let allowed = 4 * ctx.options.session_timeouts[ctx.number as usize];
     tokio::select! {
         biased;
         _ = session.ended() => {}
         () = pass(allowed) => {
-            if seat.stalled() == stalled {
-                let text = format!("c{} goes on with credentials that are refused", seat.number);
-                seat.judge.at(seat.now()).violated("L4", text);
+            if ctx.stalled() == stalled {
+                let text = format!("c{} goes on with credentials that are refused", ctx.number);
+                ctx.check().violated("L4", text);
             }
         }
     }
 }
 
 /// Uses a session until it ends, or is ended in one of the ways in which that is possible.
-async fn spend(seat: &mut Seat, rng: &mut Rng, client: Client) -> Option<Credentials> {
-    let (session, stalled) = (client.session(), seat.stalled());
-    seat.judge.bench().promises.sessions.insert(seat.number, session.clone());
-    seat.cluster.note(Actor::Client(seat.number), "session", session.id().0 as u64);
-    let mut workers = workload::start(seat, &client, rng);
+async fn spend(ctx: &mut ClientContext, rng: &mut Rng, client: Client) -> Option<Credentials> {
+    let (session, stalled) = (client.session(), ctx.stalled());
+    ctx.check().promises.sessions.insert(ctx.number, session.clone());
+    ctx.cluster.note(Actor::Client(ctx.number), "session", session.id().0 as u64);
+    let mut workers = workload::start(ctx, &client, rng);
     let lifetime = rng.scaled(2_000, 400_000);
-    let mut phase = seat.phase.clone();
+    let mut phase = ctx.phase.clone();
     let leaves = async {
         let is_over = tokio::select! {
             biased;
@@ -130,70 +134,70 @@ async fn spend(seat: &mut Seat, rng: &mut Rng, client: Client) -> Option<Credent
         () = leaves => None,
     };
     if let Some(end) = ended {
-        seat.cluster.note(Actor::Client(seat.number), "session over", end as u64);
-        seat.count("sessions lost");
-        if ended == Some(SessionEnd::Expired) && seat.stalled() == stalled {
+        ctx.cluster.note(Actor::Client(ctx.number), "session over", end as u64);
+        ctx.count("sessions lost");
+        if ended == Some(SessionEnd::Expired) && ctx.stalled() == stalled {
             let id = session.id();
-            let lives = seat.cluster.state().ensemble.sessions().any(|(other, _)| other == id);
-            seat.judge.at(seat.now()).given_up(seat.number, id, lives);
+            let lives = ctx.cluster.state().ensemble.sessions().any(|(other, _)| other == id);
+            ctx.check().given_up(ctx.number, id, lives);
         }
         workers.stop(Stop::Finish);
         workers.done().await;
         return None;
     }
-    if *seat.phase.borrow() >= Phase::Drain {
+    if *ctx.phase.borrow() >= Phase::Drain {
         workers.stop(Stop::Finish);
         workers.done().await;
-        seat.judge.bench().promises.drained.insert(seat.number);
-        let _ = seat.phase.wait_for(|phase| *phase >= Phase::Close).await;
+        ctx.check().promises.drained.insert(ctx.number);
+        let _ = ctx.phase.wait_for(|phase| *phase >= Phase::Close).await;
     }
-    let _closing = seat.cluster.doing(seat.number, Doing::Closing);
-    end(seat, rng, client, workers).await
+    let _closing = ctx.cluster.doing(ctx.number, Doing::Closing);
+    end(ctx, rng, client, workers).await
 }
 
 /// The ways to leave a session.
 async fn end(
-    seat: &Seat,
+    ctx: &ClientContext,
     rng: &mut Rng,
     client: Client,
     mut workers: Workers,
 ) -> Option<Credentials> {
     let how = rng.below(6);
-    seat.cluster.note(Actor::Client(seat.number), "ends its session", how);
+    ctx.cluster.note(Actor::Client(ctx.number), "ends its session", how);
     match how {
         // Everything is let go where it is; the session closes by itself.
         0 => {
             workers.stop(Stop::Drop);
             workers.done().await;
-            seat.cluster.state().hit(Fault::DropHandles, seat.number);
+            ctx.cluster.state().hit(Fault::DropHandles, ctx.number);
             return None;
         }
         1 => {
-            close(seat, &client).await;
-            seat.cluster.state().hit(Fault::Close, seat.number);
+            close(ctx, &client).await;
+            ctx.cluster.state().hit(Fault::Close, ctx.number);
         }
         2 => {
             let (one, other) = (client.clone(), client.clone());
-            tokio::join!(biased; close(seat, &one), close(seat, &other));
-            close(seat, &client).await;
-            seat.cluster.state().hit(Fault::Close, seat.number);
+            tokio::join!(biased; close(ctx, &one), close(ctx, &other));
+            close(ctx, &client).await;
+            ctx.cluster.state().hit(Fault::Close, ctx.number);
         }
-        3 if *seat.phase.borrow() < Phase::Converge => {
+        3 if *ctx.phase.borrow() < Phase::Converge => {
             workers.stop(Stop::Finish);
             workers.done().await;
             let mut credentials = client.detach().await?;
-            seat.count("sessions handed over");
+            ctx.count("sessions handed over");
             if rng.one_in(3) && credentials.next_xid.0 < 1 << 30 {
                 // Behind the largest number comes the first.
                 credentials.next_xid = Xid(i32::MAX - rng.within(0, 300) as i32);
-                seat.cluster.state().hit(Fault::XidWrap, seat.number);
+                ctx.cluster.state().hit(Fault::XidWrap, ctx.number);
             }
             return Some(credentials);
         }
         _ => {
             workers.stop(Stop::Finish);
             workers.done().await;
-            close(seat, &client).await;
+            close(ctx, &client).await;
         }
     }
     workers.stop(Stop::Finish);
@@ -201,10 +205,10 @@ async fn end(
     None
 }
 
-async fn close(seat: &Seat, client: &Client) {
-    let (began, stalled) = (seat.now(), seat.stalled());
+async fn close(ctx: &ClientContext, client: &Client) {
+    let (began, stalled) = (ctx.now(), ctx.stalled());
     let closed = client.close().await;
-    let (took, stalled) = (seat.now() - began, seat.stalled() - stalled);
-    seat.judge.at(seat.now()).took("closing", seat.number, took, stalled, CLOSE_MAX);
-    seat.count(if closed.is_ok() { "closes" } else { "closes not confirmed" });
+    let (took, stalled) = (ctx.now() - began, ctx.stalled() - stalled);
+    ctx.check().took("closing", ctx.number, took, stalled, CLOSE_MAX);
+    ctx.count(if closed.is_ok() { "closes" } else { "closes not confirmed" });
 }

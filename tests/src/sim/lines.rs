@@ -12,7 +12,7 @@ use tracing::{
     span::{Attributes, Id, Record},
 };
 
-use super::check::Bench;
+use super::check::Checker;
 
 /// Lines that a session may write within a second.
 const LINES_MAX: u64 = 10;
@@ -44,16 +44,16 @@ impl Lines {
 
     /// Judges what was logged. Callers, which do so in the name of no session, have as much for each
     /// client.
-    pub(super) fn check(&self, bench: &mut Bench) {
+    pub(super) fn check(&self, checker: &mut Checker) {
         let state = self.state();
-        bench.counts.insert("log lines", state.total);
+        checker.counts.insert("log lines", state.total);
         let State { most, most_outside, .. } = *state;
         if most > LINES_MAX {
-            bench.violated("R3", format!("a session has logged {most} lines within a second"));
+            checker.violated("R3", format!("a session has logged {most} lines within a second"));
         }
-        if most_outside > LINES_MAX * u64::from(bench.options.clients) {
+        if most_outside > LINES_MAX * u64::from(checker.options.clients) {
             let text = format!("callers have logged {most_outside} lines within a second");
-            bench.violated("R3", text);
+            checker.violated("R3", text);
         }
     }
 }

@@ -9,9 +9,6 @@ use super::{Coverage, Options, check::Violation};
 /// What was counted in a run: names and numbers.
 pub type Counts = BTreeMap<&'static str, u64>;
 
-/// What the names of grants begin with.
-const GRANTED: &str = "granted: ";
-
 /// What came out of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -104,14 +101,6 @@ impl Totals {
     #[must_use]
     pub fn coverage(&self) -> Coverage {
         Coverage::of(&self.fired, &self.counts, self.simulated)
-    }
-
-    /// How often what was granted, by what it was: of all recipes.
-    #[must_use]
-    pub fn granted(&self) -> BTreeMap<&'static str, u64> {
-        let granted =
-            |(name, count): (&&'static str, &u64)| Some((name.strip_prefix(GRANTED)?, *count));
-        self.counts.iter().filter_map(granted).collect()
     }
 
     /// Virtual hours.

@@ -11,11 +11,11 @@ use zk_testkit::sim::{Actor, Cluster, Process, Rng, Setup, State, Tasks};
 
 use super::{
     Options, Report,
-    check::{Judge, Violation},
+    check::{SharedChecker, Violation},
     life,
     lines::Lines,
     pass,
-    workload::{Phase, Seat},
+    workload::{ClientContext, Phase},
 };
 
 /// The process of whatever must go on when clients stand still.
@@ -40,13 +40,13 @@ pub fn run(options: &Options, keep_trace: bool) -> Report {
         .expect("a runtime without I/O needs nothing");
     let rng = Rng::new(options.seed).fork(0x51B);
     let tasks = Tasks::new(rng.fork(1));
-    let judge = Judge::new(options);
+    let checker = SharedChecker::new(options);
     let mut cluster = None;
     let lines = Lines::default();
     let listening = tracing::subscriber::set_default(lines.clone());
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(tokio::task::unconstrained(async {
-            let world = World::new(options, &rng, &tasks, &judge, keep_trace);
+            let world = World::new(options, &rng, &tasks, &checker, keep_trace);
             cluster = Some(world.cluster.clone());
             tasks.run(world.run()).await;
         }));
@@ -57,27 +57,27 @@ pub fn run(options: &Options, keep_trace: bool) -> Report {
         tasks.clear();
     }));
     if outcome.is_err() || cleared.is_err() {
-        judge.bench().violated("R3", "somebody panicked, as told above".to_owned());
+        checker.lock().violated("R3", "somebody panicked, as told above".to_owned());
     }
     drop(listening);
-    lines.check(&mut judge.bench());
-    report(options, &judge, cluster.as_ref())
+    lines.check(&mut checker.lock());
+    report(options, &checker, cluster.as_ref())
 }
 
-fn report(options: &Options, judge: &Judge, cluster: Option<&Cluster>) -> Report {
-    let mut bench = judge.bench();
-    let violations: Vec<Violation> = std::mem::take(&mut bench.violations);
+fn report(options: &Options, checker: &SharedChecker, cluster: Option<&Cluster>) -> Report {
+    let mut checker = checker.lock();
+    let violations: Vec<Violation> = std::mem::take(&mut checker.violations);
     let mut report = Report {
         options: options.clone(),
         hash: 0,
         events: 0,
-        simulated: bench.now,
-        counts: std::mem::take(&mut bench.counts),
+        simulated: checker.now,
+        counts: std::mem::take(&mut checker.counts),
         fired: Default::default(),
         violations,
         last: Vec::new(),
     };
-    drop(bench);
+    drop(checker);
     if let Some(cluster) = cluster {
         let mut state = cluster.state();
         // The observer keeps what it observes.
@@ -93,7 +93,7 @@ fn report(options: &Options, judge: &Judge, cluster: Option<&Cluster>) -> Report
 struct World {
     options: Arc<Options>,
     cluster: Cluster,
-    judge: Judge,
+    checker: SharedChecker,
     tasks: Tasks,
     phase: watch::Sender<Phase>,
     rng: Rng,
@@ -103,7 +103,13 @@ struct World {
 }
 
 impl World {
-    fn new(options: &Options, rng: &Rng, tasks: &Tasks, judge: &Judge, keep_trace: bool) -> Self {
+    fn new(
+        options: &Options,
+        rng: &Rng,
+        tasks: &Tasks,
+        checker: &SharedChecker,
+        keep_trace: bool,
+    ) -> Self {
         let setup = Setup {
             seed: options.seed,
             clients: options.clients,
@@ -114,7 +120,7 @@ impl World {
         let cluster = Cluster::new(setup, tasks);
         {
             let mut state = cluster.state();
-            state.observer = Some(Box::new(judge.clone()));
+            state.observer = Some(Box::new(checker.clone()));
             if keep_trace {
                 state.trace.keep_all();
             }
@@ -123,7 +129,7 @@ impl World {
         Self {
             options: Arc::new(options.clone()),
             cluster,
-            judge: judge.clone(),
+            checker: checker.clone(),
             tasks: tasks.clone(),
             phase,
             rng: rng.fork(2),
@@ -148,11 +154,11 @@ impl World {
             self.close().await;
         }
         let now = self.cluster.now();
-        let mut bench = self.judge.at(now);
-        bench.check_writes();
-        bench.check_histories();
-        bench.check_twins();
-        bench.check_thrift();
+        let mut checker = self.checker.at(now);
+        checker.check_writes();
+        checker.check_histories();
+        checker.check_twins();
+        checker.check_thrift();
     }
 
     fn enter(&self, phase: Phase) {
@@ -162,10 +168,10 @@ impl World {
 
     fn start(&mut self, client: u32) {
         self.lives += 1;
-        let seat = Seat {
+        let ctx = ClientContext {
             number: client,
             cluster: self.cluster.clone(),
-            judge: self.judge.clone(),
+            checker: self.checker.clone(),
             tasks: self.tasks.clone(),
             phase: self.phase.subscribe(),
             options: self.options.clone(),
@@ -173,7 +179,7 @@ impl World {
         let mut rng = self.rng.fork(self.lives);
         self.tasks.spawn(State::process(client), async move {
             pass(rng.within(0, 1_000)).await;
-            life::live(seat, rng).await;
+            life::live(ctx, rng).await;
         });
     }
 
@@ -183,7 +189,7 @@ impl World {
             let crashed = self.cluster.state().take_crashed();
             for client in crashed {
                 self.tasks.kill(State::process(client));
-                self.judge.bench().count("crashes");
+                self.checker.lock().count("crashes");
                 self.start(client);
             }
             let now = self.cluster.now();
@@ -202,16 +208,16 @@ impl World {
         for client in 0..self.options.clients {
             if self.tasks.is_stalled(State::process(client)) {
                 self.stood_still.insert(client, now);
-                self.judge.at(now).stands_still(client);
+                self.checker.at(now).stands_still(client);
             }
             if self.stood_still.get(&client).is_none_or(|at| now > at + 2 * STEP) {
                 clients.push((client, state.net.open_links(Some(client)).next().is_none()));
             }
         }
         drop(state);
-        let mut bench = self.judge.at(now);
-        bench.check_states(&clients);
-        bench.check_first();
+        let mut checker = self.checker.at(now);
+        checker.check_states(&clients);
+        checker.check_first();
     }
 
     /// From here on everything is well, and has to become well.
@@ -220,33 +226,33 @@ impl World {
         let timeout = self.options.longest_timeout();
         let back = healed + timeout + 10_000;
         self.until(back).await;
-        let missed = self.judge.at(back).unconnected();
+        let missed = self.checker.at(back).unconnected();
         self.until(back + LOOK_AGAIN).await;
-        self.judge.at(back + LOOK_AGAIN).check_connected(&missed);
+        self.checker.at(back + LOOK_AGAIN).check_connected(&missed);
         let moved = (back + LOOK_AGAIN).max(healed + 2 * timeout + 2 * tick + hold_max + 10_000);
         self.until(moved).await;
-        let mut bench = self.judge.at(moved);
-        bench.check_recovered(healed);
-        bench.check_kept();
+        let mut checker = self.checker.at(moved);
+        checker.check_recovered(healed);
+        checker.check_kept();
     }
 
     /// All clients finish what was begun. Returns whether that has worked.
     async fn drain(&mut self) -> bool {
-        let waiters = self.judge.bench().waiters() as u64;
+        let waiters = self.checker.lock().waiters() as u64;
         let each = self.options.hold_max + 500 + 8 * self.options.latency.1;
         let timeout = self.options.longest_timeout();
         // And clients that hold something now.
         let latest = self.cluster.now() + 30_000 + 2 * timeout + (waiters + 1) * each;
         loop {
-            let drained = self.judge.bench().promises.drained.len();
+            let drained = self.checker.lock().promises.drained.len();
             if drained == self.options.clients as usize {
                 return true;
             }
             let now = self.cluster.now();
             if now >= latest {
-                let mut bench = self.judge.at(now);
-                let waiters = bench.waiters();
-                bench.violated("L2", format!("{drained} have finished, {waiters} still wait"));
+                let mut checker = self.checker.at(now);
+                let waiters = checker.waiters();
+                checker.violated("L2", format!("{drained} have finished, {waiters} still wait"));
                 return false;
             }
             self.until(now + STEP).await;
@@ -256,13 +262,13 @@ impl World {
     /// All clients leave, and nothing must be left.
     async fn close(&mut self) {
         self.until(self.cluster.now() + 3_000).await;
-        self.judge.at(self.cluster.now()).check_swept();
+        self.checker.at(self.cluster.now()).check_swept();
         self.enter(Phase::Close);
         let timeout = self.options.longest_timeout();
         let gone = self.cluster.now() + timeout + 3 * self.options.tick + 5_000;
         self.until(gone).await;
         let tasks = self.tasks.live() - self.tasks.live_in(WORLD);
         let state = self.cluster.state();
-        self.judge.at(gone).check_nothing_left(&state, tasks);
+        self.checker.at(gone).check_nothing_left(&state, tasks);
     }
 }

@@ -25,9 +25,6 @@ pub(crate) enum Command {
         /// So many failures are printed in full.
         #[arg(long, value_name = "N", default_value_t = 3)]
         show: u64,
-        /// One object instead of tables.
-        #[arg(long)]
-        json: bool,
     },
     /// Runs one seed again, with all its events or with some of its faults only.
     Replay {
@@ -110,7 +107,7 @@ mod tests {
     fn what_the_guides_say_is_understood() {
         zk_tests::cli::understands::<Cli>(&[
             "run --seeds 1000 --minutes 10",
-            "run --seeds 60000 --minutes 10 --seed 1000000 --json --show 1 --jobs 2",
+            "run --seeds 60000 --minutes 10 --seed 1000000 --show 1 --jobs 2",
             "replay 42 --minutes 10 --trace --shrink --schedule file",
             "hash --seeds 100 --minutes 2 --jobs 1",
             "search --core-seconds 60 --minutes 5 --seed 7 --without-fault isolate",

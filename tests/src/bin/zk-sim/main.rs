@@ -30,7 +30,7 @@ fn main() -> ExitCode {
 
 fn execute(command: Command) -> Result<ExitCode, String> {
     match command {
-        Command::Run { seeds, show, json } => Ok(run_all(&seeds, show, json)),
+        Command::Run { seeds, show } => Ok(run_all(&seeds, show)),
         Command::Hash { seeds } => {
             each(&seeds, |report| println!("{} {:016x}", report.options.seed, report.hash));
             Ok(ExitCode::SUCCESS)
@@ -98,7 +98,7 @@ fn each(args: &Seeds, mut done: impl FnMut(&Report) + Send) {
     });
 }
 
-fn run_all(args: &Seeds, shown_max: u64, json: bool) -> ExitCode {
+fn run_all(args: &Seeds, shown_max: u64) -> ExitCode {
     let begun = Instant::now();
     let mut totals = Totals::default();
     let commit = commit();
@@ -117,37 +117,9 @@ fn run_all(args: &Seeds, shown_max: u64, json: bool) -> ExitCode {
     let coverage = totals.coverage();
     let is_enough = args.seeds < SEEDS_FOR_ALL || coverage.is_enough();
     let speed = totals.hours() * 3600.0 / seconds / args.jobs() as f64;
-    if json {
-        let fired: serde_json::Map<String, serde_json::Value> = totals
-            .fired
-            .0
-            .iter()
-            .map(|(class, cells)| (class.name().to_owned(), serde_json::json!(cells)))
-            .collect();
-        let object = serde_json::json!({
-            "commit": commit,
-            "first_seed": args.seed,
-            "seeds": totals.runs,
-            "minutes": args.minutes.minutes,
-            "simulated_hours": totals.hours(),
-            "seconds": seconds,
-            "speed_per_job": speed,
-            "acquisitions": totals.counts.get("acquisitions").copied().unwrap_or_default(),
-            "granted": totals.granted(),
-            "violations": totals.violations,
-            "failed_seeds": totals.failed,
-            "counts": totals.counts,
-            "states": zk_testkit::sim::Doing::ALL.map(zk_testkit::sim::Doing::name),
-            "faults_fired": fired,
-            "faults_rare": coverage.rare,
-            "never_happened": coverage.missing,
-        });
-        println!("{object}");
-    } else {
-        print!("{}{}", totals.table(), coverage.text());
-        println!("{seconds:>12.1}  seconds with {} jobs", args.jobs());
-        println!("{speed:>12.0}  times real time and job");
-        println!("at commit {commit}, seeds {} to {}", args.seed, args.seed + args.seeds - 1);
-    }
+    print!("{}{}", totals.table(), coverage.text());
+    println!("{seconds:>12.1}  seconds with {} jobs", args.jobs());
+    println!("{speed:>12.0}  times real time and job");
+    println!("at commit {commit}, seeds {} to {}", args.seed, args.seed + args.seeds - 1);
     ExitCode::from(u8::from(totals.failed > 0 || !is_enough))
 }

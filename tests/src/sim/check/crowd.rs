@@ -7,7 +7,7 @@ use zk_locks::FencingToken;
 use zk_proto::{SessionId, Zxid, path::parent};
 use zk_testkit::server::{Committed, Stamp, Txn};
 
-use super::Bench;
+use super::Checker;
 use crate::{
     history::{Change, History, Live, What, guid},
     sim::{
@@ -133,7 +133,7 @@ impl Crowds {
     }
 }
 
-impl Bench {
+impl Checker {
     /// Takes in what has been committed since. Returns the sessions that have ended.
     pub(super) fn learn(&mut self, history: &[Committed]) -> Vec<SessionId> {
         let Self { now, crowds, history: known, .. } = self;

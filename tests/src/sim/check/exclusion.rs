@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use zk_locks::{FencingToken, Status};
 use zk_proto::SessionId;
 
-use super::{Bench, claim::Claim};
+use super::{Checker, claim::Claim};
 use crate::sim::recipe::{PERMITS, Recipe, Site};
 
 /// With which others something can be held together.
@@ -102,8 +102,8 @@ impl Holders {
     }
 }
 
-impl Bench {
-    /// Something was granted. Returns the number under which it is [given back](Bench::given_back).
+impl Checker {
+    /// Something was granted. Returns the number under which it is [given back](Checker::given_back).
     pub(crate) fn granted(&mut self, held: Held, what: &'static str) -> u64 {
         self.count("acquisitions");
         self.count(what);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use zk_proto::{EventType, request::WatcherEvent};
 
-use super::Bench;
+use super::Checker;
 use crate::history::guid;
 
 /// What the paths of all locks begin with.
@@ -18,7 +18,7 @@ pub(super) struct Herd {
     woken: u64,
 }
 
-impl Bench {
+impl Checker {
     /// A client creates a node.
     pub(super) fn makes(&mut self, client: u32, path: &str) {
         if let Some(guid) = guid(path).filter(|_| self.options.calm) {

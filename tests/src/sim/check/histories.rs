@@ -4,7 +4,7 @@
 use zk_proto::SessionId;
 
 use super::{
-    Bench,
+    Checker,
     linear::{Answer, Ask, Operation, Verdict, judge},
 };
 
@@ -37,7 +37,7 @@ impl Histories {
     }
 }
 
-impl Bench {
+impl Checker {
     /// The number of the node that is to be asked now.
     pub(crate) fn node_of_interest(&mut self) -> usize {
         let nodes = &mut self.histories.nodes;

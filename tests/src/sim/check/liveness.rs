@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use zk_client::{Session, SessionState, Zxid};
 
-use super::Bench;
+use super::Checker;
 use crate::{
     history::{What, digest, guid},
     sim::{
@@ -44,7 +44,7 @@ pub(crate) struct Promises {
     believers: BTreeMap<u32, u32>,
 }
 
-impl Bench {
+impl Checker {
     pub(crate) fn begins_waiting(&mut self, site: Site, client: u32) -> u64 {
         let number = self.promises.next;
         self.promises.next += 1;

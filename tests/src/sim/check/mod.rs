@@ -79,9 +79,9 @@ impl fmt::Display for Violation {
 ///
 /// May be locked while the cluster is, but not the other way round.
 #[derive(Clone)]
-pub(crate) struct Judge(Arc<Mutex<Bench>>);
+pub(crate) struct SharedChecker(Arc<Mutex<Checker>>);
 
-pub(crate) struct Bench {
+pub(crate) struct Checker {
     pub(crate) options: Options,
     pub(crate) now: u64,
     pub(crate) violations: Vec<Violation>,
@@ -106,9 +106,9 @@ pub(crate) struct Bench {
     robbed: BTreeMap<SessionId, u64>,
 }
 
-impl Judge {
+impl SharedChecker {
     pub(crate) fn new(options: &Options) -> Self {
-        Self(Arc::new(Mutex::new(Bench {
+        Self(Arc::new(Mutex::new(Checker {
             options: options.clone(),
             now: 0,
             violations: Vec::new(),
@@ -129,19 +129,19 @@ impl Judge {
         })))
     }
 
-    pub(crate) fn bench(&self) -> MutexGuard<'_, Bench> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Checker> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same, at a time that the caller knows.
-    pub(crate) fn at(&self, now: u64) -> MutexGuard<'_, Bench> {
-        let mut bench = self.bench();
-        bench.now = now;
-        bench
+    pub(crate) fn at(&self, now: u64) -> MutexGuard<'_, Checker> {
+        let mut checker = self.lock();
+        checker.now = now;
+        checker
     }
 }
 
-impl Bench {
+impl Checker {
     pub(crate) fn violated(&mut self, rule: &'static str, text: String) {
         self.violations.push(Violation { rule, at: self.now, text });
     }
@@ -173,7 +173,7 @@ impl Bench {
     }
 }
 
-impl Observer for Judge {
+impl Observer for SharedChecker {
     fn sent(&mut self, seen: &Seen, frame: &Sent<'_>) {
         self.at(seen.at).sent(seen, frame);
     }
@@ -195,13 +195,13 @@ impl Observer for Judge {
     }
 
     fn stepped(&mut self, at: u64, ensemble: &Ensemble) {
-        let mut bench = self.at(at);
-        if bench.history.is_behind(ensemble.history()) {
-            for session in bench.learn(ensemble.history()) {
-                bench.count("sessions ended by the servers");
-                bench.session_ended(session);
+        let mut checker = self.at(at);
+        if checker.history.is_behind(ensemble.history()) {
+            for session in checker.learn(ensemble.history()) {
+                checker.count("sessions ended by the servers");
+                checker.session_ended(session);
             }
-            bench.check_crowds();
+            checker.check_crowds();
         }
     }
 }

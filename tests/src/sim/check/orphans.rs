@@ -3,10 +3,10 @@
 
 use zk_testkit::{server::Member, sim::State};
 
-use super::Bench;
+use super::Checker;
 use crate::history::{Live, guid};
 
-impl Bench {
+impl Checker {
     /// No two nodes of one protected create live at once.
     pub(crate) fn check_twins(&mut self) {
         let mut guids: Vec<&str> = self.history.live.keys().filter_map(|path| guid(path)).collect();

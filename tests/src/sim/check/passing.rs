@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use zk_locks::FencingToken;
 use zk_proto::Zxid;
 
-use super::{Bench, exclusion::Held};
+use super::{Checker, exclusion::Held};
 use crate::sim::recipe::Recipe;
 
 /// How many tasks of a cohort have the lock one after the other at most while others wait.
@@ -25,7 +25,7 @@ struct Turn {
 #[derive(Debug, Default)]
 pub(super) struct Turns(BTreeMap<u32, Turn>);
 
-impl Bench {
+impl Checker {
     pub(super) fn check_passing(&mut self, held: &Held) {
         if held.site.recipe != Recipe::CohortLock {
             return;

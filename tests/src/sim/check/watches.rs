@@ -4,7 +4,7 @@
 use zk_client::{NodeEvent, SessionEnd, Stat, Watch};
 use zk_proto::{EventType, Zxid};
 
-use super::Bench;
+use super::Checker;
 
 /// What a watch is armed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Armed {
     }
 }
 
-impl Bench {
+impl Checker {
     /// A client has found a node, or none; a watch that was armed before on an older state must have fired. Returns
     /// the watch if it is still armed.
     pub(crate) fn watched(

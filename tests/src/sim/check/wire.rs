@@ -12,7 +12,7 @@ use zk_proto::{
 };
 use zk_testkit::sim::{LinkId, Seen};
 
-use super::{Bench, writes::UNIQUE};
+use super::{Checker, writes::UNIQUE};
 
 #[derive(Default)]
 pub(super) struct Wires {
@@ -65,7 +65,7 @@ impl Default for Wire {
     }
 }
 
-impl Bench {
+impl Checker {
     pub(super) fn sent(&mut self, seen: &Seen, frame: &Sent<'_>) {
         match frame {
             Sent::Connect(connect) => self.connecting(seen, connect),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use zk_client::{Cause, Stat, WriteError};
 use zk_proto::{SessionId, Zxid};
 
-use super::Bench;
+use super::Checker;
 use crate::history::{What, digest};
 
 /// Paths below this are created once at most.
@@ -49,7 +49,7 @@ impl Write {
     }
 }
 
-impl Bench {
+impl Checker {
     /// A client has learned the outcome of a create that no other client makes.
     pub(crate) fn created(&mut self, client: u32, session: SessionId, path: &str, write: Write) {
         self.count(match write {

@@ -12,7 +12,7 @@ use crate::sim::{check::SECTIONS, recipe::Site};
 pub(super) fn cohort(worker: &Worker, site: Site) -> CohortLock {
     let cohort = CohortLock::builder(&worker.client, &site.path());
     let cohort = cohort.max_sections(SECTIONS).max_stay(Duration::from_secs(3_600));
-    worker.described(match worker.seat.number % 3 {
+    worker.described(match worker.ctx.number % 3 {
         0 => cohort,
         1 => cohort.linger(Duration::from_millis(500)),
         _ => cohort.fail_on_loss(),
@@ -20,14 +20,14 @@ pub(super) fn cohort(worker: &Worker, site: Site) -> CohortLock {
 }
 
 pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
-    if worker.seat.number % 4 == 3 {
+    if worker.ctx.number % 4 == 3 {
         let lock = worker.described(Lock::builder(&worker.client, &site.path()));
-        let terms = Hold::alone(&worker.seat, site, "granted: locks beside cohorts");
+        let terms = Hold::alone(&worker.ctx, site, "granted: locks beside cohorts");
         return alone(worker, terms, &lock).await;
     }
     let lock = worker.cohort(site);
     let mut tasks = [1, 2, 3, 4].map(|task| worker.another(task));
-    let terms = Hold::alone(&worker.seat, site, "granted: cohort locks");
+    let terms = Hold::alone(&worker.ctx, site, "granted: cohort locks");
     let [one, two, three, four] = tasks.each_mut().map(|task| section(task, &terms, &lock));
     let (one, two, three, four) = tokio::join!(biased; one, two, three, four);
     one.and(two).and(three).and(four)

@@ -47,12 +47,12 @@ async fn campaign(worker: &mut Worker, site: Site, campaign: Campaign) -> Result
     let Some(lead) = attempt(worker, site, &campaign).await? else { return Ok(()) };
     if worker.rng.one_in(2) {
         let proclaimed = lead.proclaim(&description(worker).into_bytes()).await;
-        worker.seat.count(match proclaimed {
+        worker.ctx.count(match proclaimed {
             Ok(_) => "proclamations",
             Err(_) => "proclamations not confirmed",
         });
     }
-    let terms = Hold::alone(&worker.seat, site, "granted: leads by campaigns");
+    let terms = Hold::alone(&worker.ctx, site, "granted: leads by campaigns");
     hold_and_release(worker, terms, lead).await;
     Ok(())
 }
@@ -61,10 +61,10 @@ async fn campaign(worker: &mut Worker, site: Site, campaign: Campaign) -> Result
 async fn latch(worker: &mut Worker, site: Site, election: &Election) -> Result<(), AcquireError> {
     let latch = Arc::new(election.latch(b"a latch"));
     for _ in 0..2 {
-        worker.seat.count("attempts");
+        worker.ctx.count("attempts");
         let patience = worker.rng.scaled(1_000, 60_000);
         let leads = {
-            let mut waiting = Waiting::new(&worker.seat, site);
+            let mut waiting = Waiting::new(&worker.ctx, site);
             let leads = tokio::select! {
                 biased;
                 leads = leads(&latch) => Some(leads),
@@ -73,27 +73,27 @@ async fn latch(worker: &mut Worker, site: Site, election: &Election) -> Result<(
             waiting.granted = matches!(leads, Some(Ok(_)));
             leads
         };
-        let Some(token) = leads.transpose().inspect_err(|error| worker.seat.count(name(error)))?
+        let Some(token) = leads.transpose().inspect_err(|error| worker.ctx.count(name(error)))?
         else {
             break;
         };
-        let terms = Hold::alone(&worker.seat, site, "granted: leads by latches");
+        let terms = Hold::alone(&worker.ctx, site, "granted: leads by latches");
         let claim = Arc::new(Latched { latch: latch.clone(), token });
         let holding = Holding::begin(worker, &terms, claim);
-        let Worker { seat, rng, .. } = &mut *worker;
-        seat.judge.bench().write_fenced(site, terms.share, token);
+        let Worker { ctx, rng, .. } = &mut *worker;
+        ctx.check().write_fenced(site, terms.share, token);
         let time = rng.within(0, terms.most);
         let lost = tokio::select! {
             biased;
             () = loses(&latch, token) => true,
             () = pass(time) => false,
         };
-        seat.judge.bench().write_fenced(site, terms.share, token);
+        ctx.check().write_fenced(site, terms.share, token);
         drop(holding);
         if !lost {
             break;
         }
-        seat.count("latches that have lost the lead");
+        ctx.count("latches that have lost the lead");
     }
     match Arc::into_inner(latch) {
         Some(latch) if worker.rng.one_in(2) => latch.resign().await,
@@ -132,7 +132,7 @@ async fn follow(worker: &mut Worker, election: &Election) -> Result<(), AcquireE
         let time = Duration::from_millis(worker.rng.scaled(100, 10_000));
         match timeout(time, leaders.next()).await {
             Ok(Ok(Some(leader))) => {
-                worker.seat.count("leaders told of");
+                worker.ctx.count("leaders told of");
                 if last.is_some_and(|last| leader.token < last) {
                     let text = format!("is told of {} after {last:?}", leader.token);
                     worker.shown_wrong("S7", &text);

@@ -8,14 +8,14 @@ use zk_locks::{Lock, Queue};
 use zk_testkit::sim::Fault;
 
 use super::{MEDDLED, Over, Worker, unless_ended, unless_over};
-use crate::sim::{check::Bench, pass};
+use crate::sim::{check::Checker, pass};
 
 const PATH: &str = "/meddled/lock";
 
 pub(super) async fn work(mut worker: Worker) {
-    let mixed = worker.seat.options.is_mixed();
+    let mixed = worker.ctx.options.is_mixed();
     if mixed {
-        worker.seat.judge.bench().meddlers.push(worker.client.session());
+        worker.ctx.check().meddlers.push(worker.client.session());
     }
     loop {
         let pause = worker.rng.scaled(50, 20_000);
@@ -42,21 +42,21 @@ async fn acquire(worker: &mut Worker) -> Result<(), Over> {
     let time = Duration::from_millis(worker.rng.scaled(10, 10_000));
     let acquired = lock.acquire_timeout(time).await;
     let Some(guard) = unless_ended(acquired)? else { return Ok(()) };
-    worker.seat.count("meddled locks held");
+    worker.ctx.count("meddled locks held");
     let long = worker.rng.one_in(6);
     let hold = worker.rng.scaled(1, if long { 100_000 } else { 2_000 });
-    let stalled = worker.seat.stalled();
+    let stalled = worker.ctx.stalled();
     let heard = tokio::select! {
         biased;
         heard = guard.revoked() => Some(heard),
         _ = worker.think(hold) => None,
     };
-    let seat = &worker.seat;
+    let ctx = &worker.ctx;
     match heard {
-        Some(Ok(())) => seat.count("meddled locks asked back"),
-        Some(Err(_)) => seat.count("meddled locks lost"),
-        None if seat.stalled() == stalled => {
-            seat.judge.at(seat.now()).held_to_the_end(seat.number, guard.path());
+        Some(Ok(())) => ctx.count("meddled locks asked back"),
+        Some(Err(_)) => ctx.count("meddled locks lost"),
+        None if ctx.stalled() == stalled => {
+            ctx.check().held_to_the_end(ctx.number, guard.path());
         }
         None => {}
     }
@@ -74,16 +74,16 @@ async fn meddle(worker: &mut Worker) -> Result<(), Over> {
     if names.is_empty() {
         return Ok(());
     }
-    worker.seat.count("meddlings");
-    worker.seat.cluster.state().hit(Fault::Meddle, worker.seat.number);
+    worker.ctx.count("meddlings");
+    worker.ctx.cluster.state().hit(Fault::Meddle, worker.ctx.number);
     let all = worker.rng.one_in(3);
     let one = worker.rng.index(names.len());
     for (number, name) in names.iter().enumerate() {
         if all || number == one {
             let path = join(PATH, name);
             if unless_over(client.delete(&path).await)?.is_some() {
-                let seat = &worker.seat;
-                seat.judge.at(seat.now()).meddled(path);
+                let ctx = &worker.ctx;
+                ctx.check().meddled(path);
             }
         }
     }
@@ -98,11 +98,11 @@ async fn evict(worker: &mut Worker) -> Result<(), Over> {
     let queue = Queue::new(&worker.client, PATH);
     let Ok(contenders) = queue.contenders().await else { return Ok(()) };
     let Some(contender) = contenders.get(worker.rng.index(contenders.len())) else { return Ok(()) };
-    worker.seat.cluster.state().hit(Fault::Meddle, worker.seat.number);
+    worker.ctx.cluster.state().hit(Fault::Meddle, worker.ctx.number);
     let evicted = queue.evict(contender).await;
-    done(worker, evicted, |bench| {
-        bench.count("contenders evicted");
-        bench.meddled(join(PATH, &contender.name));
+    done(worker, evicted, |checker| {
+        checker.count("contenders evicted");
+        checker.meddled(join(PATH, &contender.name));
     })
 }
 
@@ -112,9 +112,9 @@ async fn ask_back(worker: &Worker) -> Result<(), Over> {
     let Ok(contenders) = queue.contenders().await else { return Ok(()) };
     let Some(holder) = contenders.first() else { return Ok(()) };
     let revoked = queue.revoke(holder).await;
-    done(worker, revoked, |bench| {
-        bench.count("locks asked back");
-        bench.asked_back(join(PATH, &holder.name));
+    done(worker, revoked, |checker| {
+        checker.count("locks asked back");
+        checker.asked_back(join(PATH, &holder.name));
     })
 }
 
@@ -122,11 +122,11 @@ async fn ask_back(worker: &Worker) -> Result<(), Over> {
 fn done(
     worker: &Worker,
     done: Result<bool, impl Into<Error>>,
-    note: impl FnOnce(&mut Bench),
+    note: impl FnOnce(&mut Checker),
 ) -> Result<(), Over> {
     if unless_over(done)? == Some(true) {
-        let seat = &worker.seat;
-        note(&mut seat.judge.at(seat.now()));
+        let ctx = &worker.ctx;
+        note(&mut ctx.check());
     }
     Ok(())
 }
@@ -134,7 +134,7 @@ fn done(
 /// Deletes the node of a lock without a queue.
 async fn take_away(worker: &Worker) -> Result<(), Over> {
     if unless_over(worker.client.delete(MEDDLED).await)?.is_some() {
-        worker.seat.count("simple locks taken away");
+        worker.ctx.count("simple locks taken away");
     }
     Ok(())
 }
@@ -142,7 +142,7 @@ async fn take_away(worker: &Worker) -> Result<(), Over> {
 /// Puts something into the queue that does not belong there, looks whether it stays, and removes it.
 async fn foreign(worker: &mut Worker) -> Result<(), Over> {
     let client = worker.client.clone();
-    let path = format!("{PATH}/foreign-{}", worker.seat.number);
+    let path = format!("{PATH}/foreign-{}", worker.ctx.number);
     match client.create(&path, b"not a contender").await {
         Ok(_) | Err(WriteError::Rejected(Rejection::NodeExists)) => {}
         Err(error) => return unless_over(Err::<(), _>(error)).map(drop),
@@ -150,8 +150,8 @@ async fn foreign(worker: &mut Worker) -> Result<(), Over> {
     pass(worker.rng.scaled(10, 5_000)).await;
     let there = client.exists(&path).await;
     if matches!(there, Ok(None)) {
-        let seat = &worker.seat;
-        seat.judge.at(seat.now()).violated("X4", format!("{path} was deleted by somebody"));
+        let ctx = &worker.ctx;
+        ctx.check().violated("X4", format!("{path} was deleted by somebody"));
     }
     unless_over(client.delete(&path).await).map(drop)
 }

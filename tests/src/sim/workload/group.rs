@@ -14,13 +14,13 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
     let told = following.next().await.map_err(over)?;
     let data = description(worker).into_bytes();
     let Some(member) = unless_ended(group.join(&data).await)? else { return Ok(()) };
-    worker.seat.count("granted: memberships");
+    worker.ctx.count("granted: memberships");
     let members = group.members().await.map_err(over)?;
     let own = zk_client::path::name(member.path());
     if !members.iter().any(|there| there.name == own) && member.check().await.is_ok() {
         worker.shown_wrong("S7", &format!("does not find itself among {members:?}"));
     }
-    let time = worker.rng.within(0, worker.seat.options.hold_max);
+    let time = worker.rng.within(0, worker.ctx.options.hold_max);
     let goes_on = worker.think(time).await;
     catch_up(worker, site, &group, following, told).await?;
     match goes_on && worker.rng.one_in(2) {
@@ -40,19 +40,19 @@ async fn catch_up(
 ) -> Result<(), Over> {
     worker.client.resolve_in_doubt().await.map_err(over)?;
     let there = group.members().await.map_err(over)?;
-    let patience = worker.seat.judge.bench().patience(worker.seat.number);
-    let stalled = worker.seat.stalled();
+    let patience = worker.ctx.check().patience(worker.ctx.number);
+    let stalled = worker.ctx.stalled();
     loop {
         let missing = lacks(worker, site, &there, &told);
         if missing.is_empty() {
-            worker.seat.count("groups followed");
+            worker.ctx.count("groups followed");
             return Ok(());
         }
         match timeout(Duration::from_millis(patience), following.next()).await {
             Ok(Ok(now)) => told = now,
             Ok(Err(error)) => return Err(over(error)),
             Err(_) => {
-                if worker.seat.stalled() == stalled {
+                if worker.ctx.stalled() == stalled {
                     worker.shown_wrong(
                         "W1",
                         &format!("is not told of {missing:?} in {}", site.path()),
@@ -66,9 +66,9 @@ async fn catch_up(
 
 /// Members that are present and not reported; and members that have left and are still counted.
 fn lacks(worker: &Worker, site: Site, there: &[GroupMember], told: &[GroupMember]) -> Vec<String> {
-    let bench = worker.seat.judge.bench();
+    let checker = worker.ctx.check();
     let lives =
-        |member: &GroupMember| bench.is_there(&zk_client::path::join(&site.path(), &member.name));
+        |member: &GroupMember| checker.is_there(&zk_client::path::join(&site.path(), &member.name));
     let new = there.iter().filter(|member| !told.contains(member) && lives(member));
     let newest = there.iter().map(|member| member.joined).max();
     let gone = told.iter().filter(|member| !there.contains(member) && !lives(member));

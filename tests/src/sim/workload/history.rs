@@ -38,7 +38,7 @@ pub(super) async fn work(worker: Worker) {
 
 impl Historian {
     async fn step(&mut self) -> Result<(), Over> {
-        let node = self.worker.seat.judge.bench().node_of_interest();
+        let node = self.worker.ctx.check().node_of_interest();
         if std::mem::replace(&mut self.node, node) != node {
             self.known = None;
         }
@@ -58,7 +58,7 @@ impl Historian {
         let path = path(self.node);
         let client = &self.worker.client;
         let ask = Ask::Read { synced };
-        let asked = self.worker.seat.judge.bench().asks(self.node, self.session, ask);
+        let asked = self.worker.ctx.check().asks(self.node, self.session, ask);
         let read = if synced {
             // Both in one write: the read is behind the sync, and not behind its answer.
             let cork = client.cork();
@@ -87,7 +87,7 @@ impl Historian {
     async fn write(&mut self, ask: Ask, data: &[u8]) -> Result<(), Over> {
         let path = path(self.node);
         let client = &self.worker.client;
-        let asked = self.worker.seat.judge.bench().asks(self.node, self.session, ask);
+        let asked = self.worker.ctx.check().asks(self.node, self.session, ask);
         let written = match ask {
             Ask::Set(_, None) => {
                 client.set(&path, data).await.map(|stat| Answer::Version(stat.version))
@@ -122,8 +122,8 @@ impl Historian {
     }
 
     fn answered(&self, asked: crate::sim::check::Asked, answer: Option<Answer>) {
-        let seat = &self.worker.seat;
-        seat.judge.at(seat.now()).answered(asked, answer);
+        let ctx = &self.worker.ctx;
+        ctx.check().answered(asked, answer);
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use zk_locks::{Guards, Status};
 use zk_testkit::sim::{Actor, Busy, Doing};
 
-use super::{Seat, Worker};
+use super::{ClientContext, Worker};
 use crate::sim::{
-    check::{Came, Claim, Grip, Held, Judge, Share},
+    check::{Came, Claim, Grip, Held, Share, SharedChecker},
     pass,
     recipe::Site,
 };
@@ -26,44 +26,44 @@ pub(super) struct Hold {
 
 impl Hold {
     /// By oneself, in the order of asking, for as long as is usual.
-    pub(super) fn alone(seat: &Seat, site: Site, what: &'static str) -> Self {
-        let most = seat.options.hold_max;
+    pub(super) fn alone(ctx: &ClientContext, site: Site, what: &'static str) -> Self {
+        let most = ctx.options.hold_max;
         Self { site, share: Share::Alone, came: Came::InTurn, what, most }
     }
 }
 
 /// Something that counts as held, until dropped.
 pub(super) struct Holding {
-    judge: Judge,
+    checker: SharedChecker,
     pub(super) number: u64,
     _busy: Busy,
 }
 
 impl Holding {
     pub(super) fn begin(worker: &Worker, hold: &Hold, claim: Arc<dyn Claim>) -> Self {
-        let seat = &worker.seat;
+        let ctx = &worker.ctx;
         let token = claim.token();
-        seat.cluster.note(Actor::Client(seat.number), "granted", token.get() as u64);
-        let number = seat.judge.at(seat.now()).granted(
+        ctx.cluster.note(Actor::Client(ctx.number), "granted", token.get() as u64);
+        let number = ctx.check().granted(
             Held {
                 site: hold.site,
                 share: hold.share,
                 came: hold.came.clone(),
-                client: seat.number,
+                client: ctx.number,
                 session: worker.client.session(),
                 claim,
             },
             hold.what,
         );
-        let _busy = seat.cluster.doing(seat.number, Doing::Holding);
-        Self { judge: seat.judge.clone(), number, _busy }
+        let _busy = ctx.cluster.doing(ctx.number, Doing::Holding);
+        Self { checker: ctx.checker.clone(), number, _busy }
     }
 }
 
 impl Drop for Holding {
     /// From here on no client claims to hold it.
     fn drop(&mut self) {
-        let held = self.judge.bench().given_back(self.number);
+        let held = self.checker.lock().given_back(self.number);
         // Outside of the lock.
         drop(held);
     }
@@ -74,11 +74,11 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
     let grip = Arc::new(grip);
     let token = grip.token();
     let holding = Holding::begin(worker, &hold, grip.clone());
-    let Worker { seat, rng, .. } = worker;
+    let Worker { ctx, rng, .. } = worker;
     let time = rng.within(0, hold.most);
     let fenced = hold.share != Share::Permit;
     if fenced {
-        seat.judge.bench().write_fenced(hold.site, hold.share, token);
+        ctx.check().write_fenced(hold.site, hold.share, token);
     }
     let lost = match rng.below(4) {
         // A client that never asks.
@@ -92,24 +92,24 @@ pub(super) async fn hold<G: Grip>(worker: &mut Worker, hold: Hold, grip: G) -> O
             checked && matches!(grip.status(), Status::Lost(_))
         }
         _ => {
-            let stalled = seat.stalled();
+            let stalled = ctx.stalled();
             let lost = grip.work(time).await.is_err();
-            if seat.stalled() == stalled {
-                seat.judge.at(seat.now()).work_ended(holding.number, seat.number);
+            if ctx.stalled() == stalled {
+                ctx.check().work_ended(holding.number, ctx.number);
             }
             lost
         }
     };
     if lost {
-        seat.count("guards lost while held");
-        seat.cluster.note(Actor::Client(seat.number), "lost", token.get() as u64);
+        ctx.count("guards lost while held");
+        ctx.cluster.note(Actor::Client(ctx.number), "lost", token.get() as u64);
         if !matches!(grip.status(), Status::Lost(_)) {
-            let text = format!("c{} had lost {token}, and holds it again", seat.number);
-            seat.judge.at(seat.now()).violated("S4", text);
+            let text = format!("c{} had lost {token}, and holds it again", ctx.number);
+            ctx.check().violated("S4", text);
         }
     }
     if fenced {
-        seat.judge.bench().write_fenced(hold.site, hold.share, token);
+        ctx.check().write_fenced(hold.site, hold.share, token);
     }
     drop(holding);
     Arc::try_unwrap(grip).ok()
@@ -132,7 +132,7 @@ pub(super) async fn hold_all(
 ) -> Option<Guards> {
     let time = worker.rng.within(0, most);
     if all.scope(pass(time)).await.is_err() {
-        worker.seat.count("guards lost while held");
+        worker.ctx.count("guards lost while held");
     }
     drop(holding);
     Arc::into_inner(all)
@@ -140,15 +140,15 @@ pub(super) async fn hold_all(
 
 /// Gives something back in one of the ways there are.
 pub(super) async fn release<G: Grip>(worker: &mut Worker, grip: G) {
-    let Worker { seat, rng, .. } = worker;
-    let _releasing = seat.cluster.doing(seat.number, Doing::Releasing);
-    seat.cluster.note(Actor::Client(seat.number), "releases", grip.token().get() as u64);
+    let Worker { ctx, rng, .. } = worker;
+    let _releasing = ctx.cluster.doing(ctx.number, Doing::Releasing);
+    ctx.cluster.note(Actor::Client(ctx.number), "releases", grip.token().get() as u64);
     match rng.below(10) {
         0 => drop(grip),
         1 => drop(grip.release()),
         _ => {
             let released = grip.release().await;
-            seat.count(if released.is_ok() { "releases" } else { "releases not confirmed" });
+            ctx.count(if released.is_ok() { "releases" } else { "releases not confirmed" });
         }
     }
 }

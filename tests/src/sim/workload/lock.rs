@@ -13,23 +13,23 @@ use crate::sim::{check::Grip, pass, recipe::Site};
 
 pub(super) async fn lock(worker: &mut Worker, site: Site) -> Result<(), Over> {
     let lock = worker.described(Lock::builder(&worker.client, &site.path()));
-    let tickets = worker.seat.options.is_mixed() && worker.rng.one_in(6);
+    let tickets = worker.ctx.options.is_mixed() && worker.rng.one_in(6);
     if tickets {
         return ticket(worker, site, &lock).await;
     }
-    let hold = Hold::alone(&worker.seat, site, "granted: locks");
+    let hold = Hold::alone(&worker.ctx, site, "granted: locks");
     alone(worker, hold, &lock).await
 }
 
 /// Some of the waiters watch all others.
 pub(super) async fn herd_lock(worker: &mut Worker, site: Site) -> Result<(), Over> {
-    if worker.seat.number % 3 == 2 {
+    if worker.ctx.number % 3 == 2 {
         let lock = worker.described(Lock::builder(&worker.client, &site.path()));
-        let hold = Hold::alone(&worker.seat, site, "granted: locks beside a herd");
+        let hold = Hold::alone(&worker.ctx, site, "granted: locks beside a herd");
         return alone(worker, hold, &lock).await;
     }
     let lock = worker.described(Lock::builder(&worker.client, &site.path()).herd());
-    let hold = Hold::alone(&worker.seat, site, "granted: herd locks");
+    let hold = Hold::alone(&worker.ctx, site, "granted: herd locks");
     alone(worker, hold, &lock).await
 }
 
@@ -39,13 +39,13 @@ pub(super) async fn simple_lock(worker: &mut Worker, site: Site) -> Result<(), O
         return meddled(worker).await;
     }
     let lock = worker.described(SimpleLock::builder(&worker.client, &site.path()));
-    let hold = Hold::alone(&worker.seat, site, "granted: simple locks");
+    let hold = Hold::alone(&worker.ctx, site, "granted: simple locks");
     alone(worker, hold, &lock).await
 }
 
 pub(super) async fn semaphore_mutex(worker: &mut Worker, site: Site) -> Result<(), Over> {
     let lock = worker.described(Semaphore::builder(&worker.client, &site.path()));
-    let hold = Hold::alone(&worker.seat, site, "granted: semaphore mutexes");
+    let hold = Hold::alone(&worker.ctx, site, "granted: semaphore mutexes");
     alone(worker, hold, &lock).await
 }
 
@@ -71,15 +71,15 @@ pub(super) async fn keep<G: Grip>(
 
 /// Keeps a place in the queue while it looks after other things.
 async fn ticket(worker: &mut Worker, site: Site, lock: &Lock) -> Result<(), Over> {
-    worker.seat.count("attempts");
+    worker.ctx.count("attempts");
     let taken = {
-        let Worker { seat, rng, .. } = &mut *worker;
-        let mut waiting = Waiting::new(seat, site);
+        let Worker { ctx, rng, .. } = &mut *worker;
+        let mut waiting = Waiting::new(ctx, site);
         let taken = waited(lock, rng.scaled(5, 2_000)).await;
         waiting.granted = taken.is_ok();
         taken.map(Some)
     };
-    let hold = Hold::alone(&worker.seat, site, "granted: locks by tickets");
+    let hold = Hold::alone(&worker.ctx, site, "granted: locks by tickets");
     keep(worker, hold, taken).await
 }
 
@@ -100,12 +100,12 @@ async fn waited(lock: &Lock, pause: u64) -> Result<Guard, AcquireError> {
 /// no other client's node.
 async fn meddled(worker: &mut Worker) -> Result<(), Over> {
     let lock = worker.described(SimpleLock::builder(&worker.client, MEDDLED));
-    let Worker { seat, rng, .. } = worker;
+    let Worker { ctx, rng, .. } = worker;
     let allowed = std::time::Duration::from_millis(rng.scaled(10, 20_000));
     if let Some(guard) = unless_ended(lock.acquire_timeout(allowed).await)? {
-        seat.count("granted: simple locks that are meddled with");
+        ctx.count("granted: simple locks that are meddled with");
         if guard.work(rng.scaled(1, 2_000)).await.is_err() {
-            seat.count("meddled locks lost");
+            ctx.count("meddled locks lost");
         }
         let _ = guard.release().await;
     }

@@ -7,7 +7,7 @@
 //! | `lock`, `rw_lock`, `multi_lock`, `cohort_lock`, `semaphore`, `election`, `barrier`, `group`, `persistent_node` | recipes |
 //! | `foreign` | a client that changes the nodes of others |
 //! | `watcher` | watches, held against all that is read |
-//! | `nodes`, `told`, `history`, `secret` | nodes, watches, histories and credentials without recipes |
+//! | `nodes`, `watches`, `history`, `secret` | nodes, watches, histories and credentials without recipes |
 
 mod barrier;
 mod cohort_lock;
@@ -24,11 +24,11 @@ mod rw_lock;
 mod secret;
 mod semaphore;
 mod take;
-mod told;
 mod turns;
 mod watcher;
+mod watches;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, MutexGuard, OnceLock};
 
 use tokio::sync::{mpsc, watch};
 use zk_client::{Client, Error};
@@ -39,7 +39,12 @@ pub(crate) use self::{
     persistent_node::{SITE as KEPT, keep},
     secret::identity,
 };
-use super::{Options, check::Judge, pass, recipe::Site};
+use super::{
+    Options,
+    check::{Checker, SharedChecker},
+    pass,
+    recipe::Site,
+};
 
 /// The node of a lock that some clients meddle with.
 pub(crate) const MEDDLED: &str = "/meddled/simple";
@@ -70,10 +75,10 @@ pub(crate) enum Stop {
 
 /// What a client has around it.
 #[derive(Clone)]
-pub(crate) struct Seat {
+pub(crate) struct ClientContext {
     pub(crate) number: u32,
     pub(crate) cluster: Cluster,
-    pub(crate) judge: Judge,
+    pub(crate) checker: SharedChecker,
     pub(crate) tasks: Tasks,
     pub(crate) phase: watch::Receiver<Phase>,
     pub(crate) options: Arc<Options>,
@@ -81,7 +86,7 @@ pub(crate) struct Seat {
 
 /// What a worker has around it.
 pub(crate) struct Worker {
-    pub(crate) seat: Seat,
+    pub(crate) ctx: ClientContext,
     pub(crate) client: Client,
     pub(crate) rng: Rng,
     /// The cohort of this session, once there is one.
@@ -117,7 +122,7 @@ pub(crate) struct Workers {
     done: mpsc::Receiver<()>,
 }
 
-impl Seat {
+impl ClientContext {
     pub(crate) fn now(&self) -> u64 {
         self.cluster.now()
     }
@@ -127,8 +132,13 @@ impl Seat {
         self.cluster.state().stalled(self.number)
     }
 
+    /// The checks, at the present time.
+    pub(crate) fn check(&self) -> MutexGuard<'_, Checker> {
+        self.checker.at(self.now())
+    }
+
     pub(crate) fn count(&self, what: &'static str) {
-        self.judge.bench().count(what);
+        self.check().count(what);
     }
 }
 
@@ -155,10 +165,10 @@ impl Worker {
 
     /// Another one of the same session, with a chance of its own.
     fn another(&mut self, part: u64) -> Self {
-        let Self { seat, client, cohort, stop, done, .. } = self;
+        let Self { ctx, client, cohort, stop, done, .. } = self;
         let rng = Rng::new(self.rng.next()).fork(part);
-        let (seat, client, cohort) = (seat.clone(), client.clone(), cohort.clone());
-        Self { seat, client, rng, cohort, stop: stop.clone(), done: done.clone() }
+        let (ctx, client, cohort) = (ctx.clone(), client.clone(), cohort.clone());
+        Self { ctx, client, rng, cohort, stop: stop.clone(), done: done.clone() }
     }
 
     fn cohort(&self, site: Site) -> CohortLock {
@@ -172,8 +182,8 @@ impl Worker {
 
     /// What it was shown cannot be.
     fn shown_wrong(&self, rule: &'static str, text: &str) {
-        let Seat { number, judge, .. } = &self.seat;
-        judge.at(self.seat.now()).shown_wrong(*number, rule, format!("c{number} {text}"));
+        let number = self.ctx.number;
+        self.ctx.check().shown_wrong(number, rule, format!("c{number} {text}"));
     }
 }
 
@@ -190,37 +200,37 @@ impl Workers {
 }
 
 /// Starts what a client does with a session.
-pub(crate) fn start(seat: &Seat, client: &Client, rng: &Rng) -> Workers {
+pub(crate) fn start(ctx: &ClientContext, client: &Client, rng: &Rng) -> Workers {
     let (stop, stopped) = watch::channel(Stop::No);
     let (done, all_done) = mpsc::channel(1);
     let cohort = Arc::new(OnceLock::new());
     let worker = |part| Worker {
-        seat: seat.clone(),
+        ctx: ctx.clone(),
         client: client.clone(),
         rng: rng.fork(part),
         cohort: cohort.clone(),
         stop: stopped.clone(),
         done: done.clone(),
     };
-    spawn(seat, &stopped, turns::work(worker(1)));
-    if rng_says(seat, 3) {
-        spawn(seat, &stopped, turns::work(worker(2)));
+    spawn(ctx, &stopped, turns::work(worker(1)));
+    if rng_says(ctx, 3) {
+        spawn(ctx, &stopped, turns::work(worker(2)));
     }
-    if !seat.options.calm {
-        if rng_says(seat, 2) {
-            spawn(seat, &stopped, nodes::work(worker(3)));
+    if !ctx.options.calm {
+        if rng_says(ctx, 2) {
+            spawn(ctx, &stopped, nodes::work(worker(3)));
         }
-        if rng_says(seat, 5) {
-            spawn(seat, &stopped, foreign::work(worker(4)));
+        if rng_says(ctx, 5) {
+            spawn(ctx, &stopped, foreign::work(worker(4)));
         }
-        if seat.number % 3 != 1 {
-            spawn(seat, &stopped, told::work(worker(5)));
+        if ctx.number % 3 != 1 {
+            spawn(ctx, &stopped, watches::work(worker(5)));
         }
-        if seat.options.histories && seat.number < history::CLIENTS_MAX {
-            spawn(seat, &stopped, history::work(worker(7)));
+        if ctx.options.histories && ctx.number < history::CLIENTS_MAX {
+            spawn(ctx, &stopped, history::work(worker(7)));
         }
-        if identity(seat.number).is_some() {
-            spawn(seat, &stopped, secret::work(worker(6)));
+        if identity(ctx.number).is_some() {
+            spawn(ctx, &stopped, secret::work(worker(6)));
         }
     }
     Workers { stop, done: all_done }
@@ -228,21 +238,21 @@ pub(crate) fn start(seat: &Seat, client: &Client, rng: &Rng) -> Workers {
 
 /// What a client says of itself.
 fn description(worker: &Worker) -> String {
-    format!("client {}", worker.seat.number)
+    format!("client {}", worker.ctx.number)
 }
 
 /// Every so many clients do something.
-const fn rng_says(seat: &Seat, every: u32) -> bool {
-    seat.number % every == every - 1
+const fn rng_says(ctx: &ClientContext, every: u32) -> bool {
+    ctx.number % every == every - 1
 }
 
 fn spawn(
-    seat: &Seat,
+    ctx: &ClientContext,
     stop: &watch::Receiver<Stop>,
     work: impl Future<Output = ()> + Send + 'static,
 ) {
     let mut stop = stop.clone();
-    seat.tasks.spawn(State::process(seat.number), async move {
+    ctx.tasks.spawn(State::process(ctx.number), async move {
         tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop == Stop::Drop) => {}

@@ -21,7 +21,7 @@ pub(super) async fn turn(worker: &mut Worker) -> Result<(), Over> {
     worker.rng.shuffle(&mut sites);
     if worker.rng.one_in(3) {
         let lock = worker.described(Lock::builder(&worker.client, &sites[0].path()));
-        let terms = Hold::alone(&worker.seat, sites[0], "granted: locks beside multi-locks");
+        let terms = Hold::alone(&worker.ctx, sites[0], "granted: locks beside multi-locks");
         return alone(worker, terms, &lock).await;
     }
     sites.truncate(2);
@@ -31,11 +31,11 @@ pub(super) async fn turn(worker: &mut Worker) -> Result<(), Over> {
     let Some(guards) = guards.flatten() else { return Ok(()) };
     let tokens: Vec<_> = guards.iter().map(|guard| guard.token()).collect();
     if tokens.len() != sites.len() || tokens.windows(2).any(|pair| pair[0] != pair[1]) {
-        let text = format!("c{} got {tokens:?} instead of all at once", worker.seat.number);
-        worker.seat.judge.at(worker.seat.now()).violated("S3", text);
+        let text = format!("c{} got {tokens:?} instead of all at once", worker.ctx.number);
+        worker.ctx.check().violated("S3", text);
     }
     let all = Arc::new(guards);
-    let terms = Hold::alone(&worker.seat, sites[0], "granted: multi-locks");
+    let terms = Hold::alone(&worker.ctx, sites[0], "granted: multi-locks");
     let holding: Vec<_> = sites
         .iter()
         .enumerate()

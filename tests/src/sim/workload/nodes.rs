@@ -68,15 +68,15 @@ impl Nodes {
 
     fn saw(&mut self, number: usize, data: &Bytes, stat: &Stat) {
         let path = register(number);
-        let seat = &self.watcher.seat;
-        seat.judge.at(seat.now()).read(seat.number, self.session, &path, data, stat);
+        let ctx = &self.watcher.ctx;
+        ctx.check().read(ctx.number, self.session, &path, data, stat);
         self.versions[number] = stat.version;
         self.watcher.saw(&path, Some(stat));
     }
 
     fn wrote(&mut self, path: &str, data: &[u8], stat: &Stat) {
-        let seat = &self.watcher.seat;
-        seat.judge.at(seat.now()).wrote(seat.number, self.session, path, data, stat);
+        let ctx = &self.watcher.ctx;
+        ctx.check().wrote(ctx.number, self.session, path, data, stat);
         self.watcher.saw(path, Some(stat));
     }
 
@@ -116,7 +116,7 @@ impl Nodes {
 
     fn data(&mut self) -> Vec<u8> {
         let number = self.watcher.rng.next();
-        format!("{}-{number:016x}", self.watcher.seat.number).into_bytes()
+        format!("{}-{number:016x}", self.watcher.ctx.number).into_bytes()
     }
 
     async fn write(&mut self, number: usize, any_version: bool) -> Result<(), Over> {
@@ -149,9 +149,9 @@ impl Nodes {
         let data = self.data();
         let path = format!("{UNIQUE}{}", String::from_utf8_lossy(&data));
         let created = self.watcher.client.create(&path, &data).await;
-        let seat = &self.watcher.seat;
+        let ctx = &self.watcher.ctx;
         let write = Write::of(&created, |created| created.stat.czxid);
-        seat.judge.at(seat.now()).created(seat.number, self.session, &path, write);
+        ctx.check().created(ctx.number, self.session, &path, write);
         unless_over(created).map(drop)
     }
 

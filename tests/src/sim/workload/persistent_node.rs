@@ -3,7 +3,7 @@
 use zk_locks::{NodeState, PersistentNode};
 use zk_testkit::sim::Rng;
 
-use super::{Over, Phase, Seat, Worker};
+use super::{ClientContext, Over, Phase, Worker};
 use crate::sim::{
     life, pass,
     recipe::{Recipe, Site},
@@ -19,7 +19,7 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
     }
     let deleted = worker.client.delete(&site.path()).await;
     match deleted {
-        Ok(()) => worker.seat.count("persistent nodes deleted"),
+        Ok(()) => worker.ctx.count("persistent nodes deleted"),
         Err(error) if error.session_end().is_some() => return Err(Over),
         Err(_) => {}
     }
@@ -27,18 +27,18 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
 }
 
 /// A client that does nothing but see to a node, from the beginning to the end.
-pub(crate) async fn keep(seat: Seat, mut rng: Rng) {
-    seat.judge.bench().promises.keepers.insert(seat.number);
-    while *seat.phase.borrow() < Phase::Drain {
-        let options = life::options(&seat, &mut rng, 60_000);
+pub(crate) async fn keep(ctx: ClientContext, mut rng: Rng) {
+    ctx.check().promises.keepers.insert(ctx.number);
+    while *ctx.phase.borrow() < Phase::Drain {
+        let options = life::options(&ctx, &mut rng, 60_000);
         let data = format!("{}", rng.next()).into_bytes();
-        seat.judge.at(seat.now()).keeps(&data);
+        ctx.check().keeps(&data);
         let Ok(node) = PersistentNode::start(options, &SITE.path(), &data).await else {
-            seat.count("connects failed");
+            ctx.count("connects failed");
             continue;
         };
         let lifetime = rng.scaled(10_000, 400_000);
-        let goes_on = see_to_it(&seat, &mut rng, &node, lifetime).await;
+        let goes_on = see_to_it(&ctx, &mut rng, &node, lifetime).await;
         match goes_on && rng.one_in(2) {
             true => drop(node),
             false => node.close().await,
@@ -47,14 +47,19 @@ pub(crate) async fn keep(seat: Seat, mut rng: Rng) {
             pass(rng.scaled(1, 1_000)).await;
         }
     }
-    seat.judge.bench().promises.drained.insert(seat.number);
+    ctx.check().promises.drained.insert(ctx.number);
 }
 
 /// Has the node have other data now and then. Returns whether there is time for another one.
-async fn see_to_it(seat: &Seat, rng: &mut Rng, node: &PersistentNode, lifetime: u64) -> bool {
-    let began = seat.now();
+async fn see_to_it(
+    ctx: &ClientContext,
+    rng: &mut Rng,
+    node: &PersistentNode,
+    lifetime: u64,
+) -> bool {
+    let began = ctx.now();
     let mut states = node.subscribe();
-    let mut phase = seat.phase.clone();
+    let mut phase = ctx.phase.clone();
     let mut first = None;
     loop {
         let pause = rng.scaled(500, 20_000);
@@ -66,20 +71,20 @@ async fn see_to_it(seat: &Seat, rng: &mut Rng, node: &PersistentNode, lifetime: 
             },
             () = pass(pause) => {
                 let data = format!("{}", rng.next()).into_bytes();
-                seat.judge.at(seat.now()).keeps(&data);
+                ctx.check().keeps(&data);
                 node.set_data(&data);
             }
         }
         if let NodeState::Present { session, .. } = node.state() {
-            seat.count("granted: persistent nodes");
+            ctx.count("granted: persistent nodes");
             if *first.get_or_insert(session) != session {
                 first = Some(session);
-                seat.count("persistent nodes back in another session");
+                ctx.count("persistent nodes back in another session");
             }
         }
         // A client that comes back does not leave while it is watched.
         let may_leave = *phase.borrow() == Phase::Busy;
-        if may_leave && seat.now() > began + lifetime {
+        if may_leave && ctx.now() > began + lifetime {
             return true;
         }
     }

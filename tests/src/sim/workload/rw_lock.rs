@@ -46,7 +46,7 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
 }
 
 fn terms(worker: &Worker, site: Site, what: &'static str) -> Hold {
-    let mut terms = Hold::alone(&worker.seat, site, what);
+    let mut terms = Hold::alone(&worker.ctx, site, what);
     // Some hold it twice, one way after the other.
     terms.most /= 2;
     terms
@@ -62,7 +62,7 @@ async fn read(worker: &mut Worker, site: Site, lock: Reading) -> Result<(), Acqu
     }
     let own = guard.path().to_owned();
     let upgraded = {
-        let mut waiting = Waiting::new(&worker.seat, site);
+        let mut waiting = Waiting::new(&worker.ctx, site);
         let upgraded = guard.try_upgrade().await;
         waiting.granted = upgraded.is_ok();
         upgraded
@@ -74,7 +74,7 @@ async fn read(worker: &mut Worker, site: Site, lock: Reading) -> Result<(), Acqu
             hold_and_release(worker, writes, guard).await;
         }
         Err(refused) => {
-            worker.seat.count(match &refused.cause {
+            worker.ctx.count(match &refused.cause {
                 AcquireError::WouldDeadlock => "upgrades refused",
                 cause => name(cause),
             });
@@ -102,7 +102,7 @@ async fn write(worker: &mut Worker, site: Site, lock: Writing) -> Result<(), Acq
             hold_and_release(worker, reads, guard).await;
         }
         Err(refused) => {
-            worker.seat.count(name(&refused.cause));
+            worker.ctx.count(name(&refused.cause));
             release(worker, refused.guard).await;
         }
     }

@@ -11,7 +11,7 @@ pub(crate) fn identity(client: u32) -> Option<String> {
 
 pub(super) async fn work(mut worker: Worker) {
     let acl = AclList::from_iter([Acl::creator_all()]);
-    let path = format!("/secret-{}", worker.seat.number);
+    let path = format!("/secret-{}", worker.ctx.number);
     loop {
         let pause = worker.rng.scaled(100, 20_000);
         if !worker.think(pause).await {
@@ -23,12 +23,12 @@ pub(super) async fn work(mut worker: Worker) {
         }
         match outcome {
             Err(WriteError::Rejected(Rejection::NoAuth)) => {
-                let seat = &worker.seat;
-                let text = format!("c{} is a stranger to its own node", seat.number);
-                seat.judge.at(seat.now()).violated("L1", text);
+                let ctx = &worker.ctx;
+                let text = format!("c{} is a stranger to its own node", ctx.number);
+                ctx.check().violated("L1", text);
             }
             Err(error) if error.session_end().is_some() => return,
-            _ => worker.seat.count("secrets written"),
+            _ => worker.ctx.count("secrets written"),
         }
     }
 }

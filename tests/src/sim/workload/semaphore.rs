@@ -56,7 +56,7 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
         Recipe::CountedSemaphore => "granted: counted permits",
         _ => "granted: permits",
     };
-    let most = worker.seat.options.hold_max;
+    let most = worker.ctx.options.hold_max;
     let terms = Hold { site, share: Share::Permit, came: Came::InTurn, what, most };
     let taken = match worker.rng.one_in(3) {
         true => several(worker, terms, Several(semaphore)).await,
@@ -73,9 +73,9 @@ pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
         Err(AcquireError::SessionEnded(_)) => Err(Over),
         // What is missing is made, and the first in the queue stays first. (Servers without a quorum refuse.)
         Err(AcquireError::Rejected(Rejection::NoNode)) => {
-            let seat = &worker.seat;
-            let text = format!("c{} is refused at {}", seat.number, site.path());
-            seat.judge.at(seat.now()).violated("L2", text);
+            let ctx = &worker.ctx;
+            let text = format!("c{} is refused at {}", ctx.number, site.path());
+            ctx.check().violated("L2", text);
             Ok(())
         }
         _ => Ok(()),
@@ -88,7 +88,7 @@ async fn resize(worker: &mut Worker, semaphore: &Semaphore) -> Result<(), Over> 
         // There are always enough for clients that ask for several.
         let permits = worker.rng.within(2, 5);
         match semaphore.resize(u32::try_from(permits).unwrap_or_default()).await {
-            Ok(()) => worker.seat.count("semaphores resized"),
+            Ok(()) => worker.ctx.count("semaphores resized"),
             Err(error) if error.session_end().is_some() => return Err(Over),
             Err(_) => {}
         }
@@ -101,10 +101,10 @@ async fn several(worker: &mut Worker, terms: Hold, semaphore: Several) -> Result
     let Some(guards) = attempt(worker, terms.site, &semaphore).await? else { return Ok(()) };
     let tokens: Vec<_> = guards.iter().map(|guard| guard.token().get()).collect();
     let together = tokens.windows(2).all(|pair| pair[0] == pair[1]);
-    let seat = &worker.seat;
+    let ctx = &worker.ctx;
     if tokens.len() != Several::SO_MANY || !together {
-        let text = format!("c{} got permits {tokens:?} instead of two at once", seat.number);
-        seat.judge.at(seat.now()).violated("S3", text);
+        let text = format!("c{} got permits {tokens:?} instead of two at once", ctx.number);
+        ctx.check().violated("S3", text);
     }
     let all = Arc::new(guards);
     let parts = 0..all.len();

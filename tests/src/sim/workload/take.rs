@@ -8,28 +8,28 @@ use zk_locks::{
 };
 use zk_testkit::sim::{Busy, Doing};
 
-use super::{Seat, Worker};
+use super::{ClientContext, Worker};
 use crate::sim::{pass, recipe::Site};
 
 /// A contender in a queue, until dropped.
 pub(super) struct Waiting<'a> {
-    seat: &'a Seat,
+    ctx: &'a ClientContext,
     number: u64,
     pub(super) granted: bool,
     _busy: Busy,
 }
 
 impl<'a> Waiting<'a> {
-    pub(super) fn new(seat: &'a Seat, site: Site) -> Self {
-        let _busy = seat.cluster.doing(seat.number, Doing::Waiting);
-        let number = seat.judge.at(seat.now()).begins_waiting(site, seat.number);
-        Self { seat, number, granted: false, _busy }
+    pub(super) fn new(ctx: &'a ClientContext, site: Site) -> Self {
+        let _busy = ctx.cluster.doing(ctx.number, Doing::Waiting);
+        let number = ctx.check().begins_waiting(site, ctx.number);
+        Self { ctx, number, granted: false, _busy }
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.seat.judge.at(self.seat.now()).ends_waiting(self.number, self.granted);
+        self.ctx.check().ends_waiting(self.number, self.granted);
     }
 }
 
@@ -90,16 +90,16 @@ pub(super) async fn attempt<T: Takes>(
     site: Site,
     lock: &T,
 ) -> Result<Option<T::Taken>, AcquireError> {
-    let Worker { seat, rng, .. } = worker;
-    seat.count("attempts");
-    let mut waiting = Waiting::new(seat, site);
-    let (began, stalled) = (seat.now(), seat.stalled());
+    let Worker { ctx, rng, .. } = worker;
+    ctx.count("attempts");
+    let mut waiting = Waiting::new(ctx, site);
+    let (began, stalled) = (ctx.now(), ctx.stalled());
     let outcome = match rng.below(10) {
         0 | 1 => {
             let allowed = rng.scaled(5, 20_000);
             let outcome = lock.take_within(Duration::from_millis(allowed)).await;
-            let (took, stalled) = (seat.now() - began, seat.stalled() - stalled);
-            seat.judge.at(seat.now()).took("acquiring", seat.number, took, stalled, allowed);
+            let (took, stalled) = (ctx.now() - began, ctx.stalled() - stalled);
+            ctx.check().took("acquiring", ctx.number, took, stalled, allowed);
             outcome.map(Some)
         }
         2 => lock.take_now().await,
@@ -109,7 +109,7 @@ pub(super) async fn attempt<T: Takes>(
                 biased;
                 outcome = lock.take() => outcome.map(Some),
                 () = pass(patience) => {
-                    seat.count("acquires dropped");
+                    ctx.count("acquires dropped");
                     Ok(None)
                 }
             }
@@ -118,7 +118,7 @@ pub(super) async fn attempt<T: Takes>(
     };
     waiting.granted = matches!(outcome, Ok(Some(_)));
     if let Err(error) = &outcome {
-        seat.count(name(error));
+        ctx.count(name(error));
     }
     outcome
 }

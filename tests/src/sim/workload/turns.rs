@@ -7,15 +7,15 @@ use super::{
 use crate::sim::recipe::{Recipe, Site};
 
 pub(super) async fn work(mut worker: Worker) {
-    let think_max = worker.seat.options.think_max;
-    let sites = worker.seat.options.sites();
+    let think_max = worker.ctx.options.think_max;
+    let sites = worker.ctx.options.sites();
     loop {
         let pause = worker.rng.within(0, think_max);
         if !worker.think(pause).await {
             return;
         }
         let site = *worker.rng.pick(&sites);
-        if worker.seat.number == 0 && worker.rng.one_in(10) && site.recipe == Recipe::Lock {
+        if worker.ctx.number == 0 && worker.rng.one_in(10) && site.recipe == Recipe::Lock {
             // It does not stand in the queue, and so blocks no contender.
             drop(worker.client.create(&format!("{}/notes", site.path()), b"").await);
         }

@@ -41,11 +41,11 @@ impl Watcher {
 
     /// A node was found like this, or missing: what is armed on an older state of it must have fired.
     pub(super) fn saw(&mut self, path: &str, stat: Option<&Stat>) {
-        let Self { worker: Worker { seat, .. }, armed, .. } = self;
-        let mut bench = seat.judge.at(seat.now());
+        let Self { worker: Worker { ctx, .. }, armed, .. } = self;
+        let mut checker = ctx.check();
         for watch in std::mem::take(armed) {
             if watch.path == path {
-                armed.extend(bench.watched(seat.number, watch, stat));
+                armed.extend(checker.watched(ctx.number, watch, stat));
             } else {
                 armed.push(watch);
             }
@@ -54,10 +54,10 @@ impl Watcher {
 
     /// What is still armed waits for something, unless the session is over.
     pub(super) fn finish(self) {
-        let Self { worker: Worker { seat, client, .. }, armed, .. } = self;
+        let Self { worker: Worker { ctx, client, .. }, armed, .. } = self;
         if matches!(client.session().state(), SessionState::Ended(_)) {
-            let mut bench = seat.judge.at(seat.now());
-            armed.into_iter().for_each(|armed| bench.session_over(seat.number, armed));
+            let mut checker = ctx.check();
+            armed.into_iter().for_each(|armed| checker.session_over(ctx.number, armed));
         }
     }
 }

@@ -10,8 +10,8 @@ use zk_proto::{
 };
 
 use super::{
+    change_log::ChangeLog,
     report::{of_outcome, of_state},
-    truth::Truth,
     watching::{Rearmed, Watching},
     workload::Wish,
 };
@@ -28,7 +28,7 @@ struct Request {
 
 /// The promises of one session.
 #[derive(Debug, Default)]
-pub(crate) struct Book {
+pub(crate) struct Checker {
     pub(crate) id: Option<SessionId>,
     open: BTreeMap<u64, Request>,
     watches: BTreeMap<u64, Watching>,
@@ -49,7 +49,7 @@ pub(crate) struct Book {
     pub(crate) counts: Counts,
 }
 
-impl Book {
+impl Checker {
     /// Something is asked for, perhaps with a watch, whose name is the request's token.
     pub(crate) fn asked(&mut self, token: u64, asked: Wish, watching: Option<Watching>) {
         self.watches.extend(watching.map(|watching| (token, watching)));
@@ -87,7 +87,7 @@ impl Book {
         }
     }
 
-    pub(crate) fn concluded(&mut self, token: u64, outcome: &Outcome, truth: &Truth) {
+    pub(crate) fn concluded(&mut self, token: u64, outcome: &Outcome, log: &ChangeLog) {
         self.met(of_outcome(outcome));
         let Some(request) = self.open.remove(&token) else {
             self.wrong(format!("S8: {token:#x} has an outcome too many: {outcome:?}"));
@@ -95,7 +95,7 @@ impl Book {
         };
         let is_write = request.asked.is_marked();
         match outcome {
-            Outcome::Answered(answer) => self.answered(token, &request, answer, truth),
+            Outcome::Answered(answer) => self.answered(token, &request, answer, log),
             Outcome::NotSent(_) => {
                 if is_write && request.begun {
                     self.wrong(format!("S9: {token:#x} was sent"));
@@ -114,7 +114,7 @@ impl Book {
         }
     }
 
-    fn answered(&mut self, token: u64, request: &Request, answer: &Answer, truth: &Truth) {
+    fn answered(&mut self, token: u64, request: &Request, answer: &Answer, log: &ChangeLog) {
         if self.over.is_some() {
             self.wrong(format!("S4: {token:#x} is answered after the end"));
         }
@@ -126,7 +126,7 @@ impl Book {
             return;
         }
         let before = self.violations.len();
-        self.saw(answer.zxid, truth);
+        self.saw(answer.zxid, log);
         if let Some(wrong) = self.violations.get_mut(before) {
             wrong.push_str(&format!(", with the answer {answer:?} to {:?}", request.asked));
         }
@@ -135,48 +135,48 @@ impl Book {
             Wish::DeleteMarked(_) => is_ok && succeeded(answer),
             _ => is_ok,
         };
-        let done = truth.written(token);
+        let done = log.written(token);
         if request.asked.is_marked() && done != is_done.then_some(answer.zxid) {
             self.wrong(format!("S9: {token:#x} was answered {answer:?}, and done at {done:?}"));
         }
-        if let Err(difference) = compare(request.asked, answer, truth) {
+        if let Err(difference) = compare(request.asked, answer, log) {
             self.wrong(format!("S5: {difference} at {}", answer.zxid));
         }
         self.met("reads checked");
         let exists = answer.code != ErrorCode::NO_NODE;
         match self.watches.get_mut(&token) {
             Some(watch) if is_ok || (!exists && matches!(request.asked, Wish::Exists(..))) => {
-                watch.arm(answer.zxid, exists, truth);
+                watch.arm(answer.zxid, exists, log);
             }
             _ => drop(self.watches.remove(&token)),
         }
     }
 
     /// A state was shown: no older one than before, and its events were delivered before.
-    fn saw(&mut self, zxid: Zxid, truth: &Truth) {
-        self.look_at_restored(truth);
+    fn saw(&mut self, zxid: Zxid, log: &ChangeLog) {
+        self.look_at_restored(log);
         if zxid < self.seen {
             self.wrong(format!("S7: {zxid} was shown after {}", self.seen));
         }
         self.seen = self.seen.max(zxid);
-        let wrong = self.watches.values_mut().filter_map(|watch| watch.up_to(zxid, truth).err());
+        let wrong = self.watches.values_mut().filter_map(|watch| watch.up_to(zxid, log).err());
         let wrong: Vec<_> = wrong.collect();
         self.violations.extend(wrong);
     }
 
-    fn look_at_restored(&mut self, truth: &Truth) {
+    fn look_at_restored(&mut self, log: &ChangeLog) {
         for (zxid, rearmed) in std::mem::take(&mut self.restored) {
             let watches = self.watches.values_mut().filter(|watch| watch.is_among(&rearmed));
             let wrong: Vec<_> =
-                watches.filter_map(|watch| watch.restored(zxid, truth).err()).collect();
+                watches.filter_map(|watch| watch.restored(zxid, log).err()).collect();
             self.violations.extend(wrong);
         }
     }
 
-    pub(crate) fn noticed(&mut self, watcher: u64, notice: &WatchNotice, truth: &Truth) {
+    pub(crate) fn noticed(&mut self, watcher: u64, notice: &WatchNotice, log: &ChangeLog) {
         let is_live = matches!(notice, WatchNotice::Event(event) if event.zxid.is_some());
         if is_live || matches!(notice, WatchNotice::Gap) {
-            self.look_at_restored(truth);
+            self.look_at_restored(log);
         }
         let Some(watch) = self.watches.get_mut(&watcher) else {
             self.wrong(format!("W3: {watcher:#x} is told {notice:?} and does not watch"));
@@ -185,8 +185,8 @@ impl Book {
         let is_persistent = watch.is_persistent();
         match notice {
             WatchNotice::Event(event) => {
-                let told = watch.told(event, truth);
-                self.violations.extend(told.err());
+                let delivered = watch.deliver(event, log);
+                self.violations.extend(delivered.err());
                 self.met("watch events");
                 if !is_persistent {
                     self.watches.remove(&watcher);
@@ -223,7 +223,7 @@ impl Book {
     }
 
     /// The session is over, and everything has been said.
-    pub(crate) fn close(&mut self, truth: &Truth) {
+    pub(crate) fn close(&mut self, log: &ChangeLog) {
         if !self.open.is_empty() {
             let open: Vec<_> = self.open.keys().collect();
             self.wrong(format!("S8: without an outcome: {open:x?}"));
@@ -232,7 +232,7 @@ impl Book {
             self.wrong(format!("W2: forgotten: {:?}", self.watches));
         }
         for token in std::mem::take(&mut self.not_done) {
-            if truth.written(token).is_some() {
+            if log.written(token).is_some() {
                 self.wrong(format!("S9: {token:#x} was done, and is said not to have been sent"));
             }
         }
@@ -250,11 +250,11 @@ fn succeeded(answer: &Answer) -> bool {
 }
 
 /// Says how an answer differs from the state that it claims to show.
-fn compare(asked: Wish, answer: &Answer, truth: &Truth) -> Result<(), String> {
+fn compare(asked: Wish, answer: &Answer, log: &ChangeLog) -> Result<(), String> {
     let (Wish::Get(path, _) | Wish::Exists(path, _) | Wish::Children(path, _)) = asked else {
         return Ok(());
     };
-    let node = truth.history.at(path, answer.zxid);
+    let node = log.history.at(path, answer.zxid);
     let exists = path == "/" || node.is_some();
     if (answer.code == ErrorCode::OK) != exists {
         return Err(format!("{path} is answered {:?}", answer.code));
@@ -274,7 +274,7 @@ fn compare(asked: Wish, answer: &Answer, truth: &Truth) -> Result<(), String> {
             let mut shown: Vec<_> =
                 read.children.strs().filter(|name| name != "zookeeper").collect();
             shown.sort_unstable();
-            let children = truth.history.children_at(path, answer.zxid);
+            let children = log.history.children_at(path, answer.zxid);
             if !shown.iter().map(|name| &**name).eq(children.iter().copied()) {
                 return Err(format!("{path} has {shown:?} and should have {children:?}"));
             }

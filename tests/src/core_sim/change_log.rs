@@ -24,7 +24,7 @@ pub(crate) struct End {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Truth {
+pub(crate) struct ChangeLog {
     pub(crate) history: History,
     /// All changes in order.
     pub(crate) changes: Vec<Change>,
@@ -35,7 +35,7 @@ pub(crate) struct Truth {
     pub(crate) violations: Vec<String>,
 }
 
-impl Truth {
+impl ChangeLog {
     /// Reads what is new in the history.
     pub(crate) fn learn(&mut self, history: &[Committed]) {
         let Self { history: known, changes, written, ends, violations } = self;

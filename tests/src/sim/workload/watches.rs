@@ -8,12 +8,12 @@ use crate::sim::check::Kind;
 
 /// Where the nodes are. A root has the name of what is below it, so that removing it twice is
 /// found out.
-const ROOT: &str = "/told";
+const ROOT: &str = "/watched";
 
 /// How many nodes there are.
 const NODES: usize = 24;
 
-struct Told {
+struct Watches {
     watcher: Watcher,
     client: Client,
     /// What stands in front of the nodes' names for this client.
@@ -23,31 +23,31 @@ struct Told {
 pub(super) async fn work(worker: Worker) {
     let client = worker.client.clone();
     // The nodes are below the root's namesake.
-    let mut told = match worker.seat.number % 2 {
-        0 => Told {
+    let mut watches = match worker.ctx.number % 2 {
+        0 => Watches {
             client: client.chrooted(ROOT).expect("it is a path"),
             watcher: Watcher::new(worker, ROOT),
             prefix: ROOT,
         },
-        _ => Told { client, watcher: Watcher::new(worker, ""), prefix: "/told/told" },
+        _ => Watches { client, watcher: Watcher::new(worker, ""), prefix: "/watched/watched" },
     };
     loop {
-        let pause = told.watcher.rng.scaled(5, 5_000);
-        if !told.watcher.think(pause).await || told.step().await.is_err() {
+        let pause = watches.watcher.rng.scaled(5, 5_000);
+        if !watches.watcher.think(pause).await || watches.step().await.is_err() {
             break;
         }
     }
-    if told.client.resolve_in_doubt().await.is_ok() {
+    if watches.client.resolve_in_doubt().await.is_ok() {
         for node in 0..NODES {
-            if told.look(node).await.is_err() {
+            if watches.look(node).await.is_err() {
                 break;
             }
         }
     }
-    told.watcher.finish();
+    watches.watcher.finish();
 }
 
-impl Told {
+impl Watches {
     fn path(&self, node: usize) -> String {
         format!("{}/n{node}-{}", self.prefix, "x".repeat(80))
     }
@@ -71,7 +71,7 @@ impl Told {
         let path = self.path(node);
         let created = self.client.create(&path, b"").await;
         if let Err(WriteError::Rejected(Rejection::NoNode)) = created {
-            for above in [ROOT, "/told/told"] {
+            for above in [ROOT, "/watched/watched"] {
                 unless_over(self.watcher.client.create(above, b"").await)?;
             }
         }
