@@ -10,7 +10,7 @@ use tokio::{
 };
 use zk_testkit::real::{Ensemble, Release};
 use zk_tests::interop::{
-    Claim, Contend, Counts, Demands, Mode, Options, Party, Process, Register, Report, Scenario,
+    Claim, Contend, Counts, Demands, Mode, Options, Party, Process, Report, Resource, Scenario,
     Tools, Violation, run,
 };
 
@@ -79,7 +79,7 @@ async fn leadership_alternates_with_curator() {
     shared(Scenario::Leader, 8).await;
 }
 
-/// The register reports it: a contender that does not wait.
+/// The resource reports it: a contender that does not wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn contender_ignoring_the_queue_is_reported() {
     let violations = violations_of(&[Party::Ours, Party::Impatient]).await;
@@ -112,7 +112,7 @@ async fn violations_of(parties: &[Party]) -> Vec<Violation> {
 
 /// Two processes of one contender each, without faults but for those that a test makes up.
 struct Pair {
-    register: Register,
+    resource: Resource,
     ours: Process,
     curator: Process,
     _logs: tempfile::TempDir,
@@ -121,14 +121,14 @@ struct Pair {
 impl Pair {
     async fn start(tools: &Tools, ensemble: &Ensemble, path: &str) -> Self {
         let servers = ensemble.connect_string();
-        let register = Register::open(&servers, 1).await.unwrap();
+        let resource = Resource::open(&servers, 1).await.unwrap();
         let logs = tempfile::tempdir().unwrap();
         let start = |party| {
-            let told = contender(party, &servers, path, &register);
+            let told = contender(party, &servers, path, &resource);
             Process::start(tools.command(&told), &logs.path().join(told.name)).unwrap()
         };
         let (ours, curator) = (start(Party::Ours), start(Party::Curator));
-        Self { register, ours, curator, _logs: logs }
+        Self { resource, ours, curator, _logs: logs }
     }
 
     fn process(&self, party: Party) -> &Process {
@@ -143,24 +143,24 @@ impl Pair {
             claim.party == party && claim.mode == Mode::Downgraded && !has_read_lock
         };
         let stop = |_: &str| self.process(party).pause().unwrap();
-        self.register.to_somebody_inside(downgrades, stop).await;
+        self.resource.to_somebody_inside(downgrades, stop).await;
         self.until(|counts| counts.superseded.contains_key(&party)).await;
         self.process(party).resume().unwrap();
     }
 
     async fn until(&self, reached: impl Fn(&Counts) -> bool) {
-        while !reached(&self.register.counts().await) {
+        while !reached(&self.resource.counts().await) {
             sleep(Duration::from_millis(20)).await;
         }
     }
 }
 
-fn contender(party: Party, servers: &str, path: &str, register: &Register) -> Contend {
+fn contender(party: Party, servers: &str, path: &str, resource: &Resource) -> Contend {
     Contend {
         scenario: Scenario::ReadWrite,
         servers: servers.to_owned(),
         path: path.to_owned(),
-        register: register.port(),
+        resource: resource.port(),
         party,
         name: party.to_string(),
         tasks: 1,
@@ -170,7 +170,7 @@ fn contender(party: Party, servers: &str, path: &str, register: &Register) -> Co
     }
 }
 
-/// A finding about Curator 5.9.0, and that the register notices it.
+/// A finding about Curator 5.9.0, and that the resource notices it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn curator_downgrade_outlives_its_session() {
     let (_turn, (tools, ensemble)) = world().await;
@@ -186,9 +186,9 @@ async fn our_downgrade_ends_with_its_session() {
     pair.stop_in_downgrade(Party::Ours).await;
     // It says so, and goes on with another session.
     pair.until(|counts| counts.notes.keys().any(|(party, _)| *party == Party::Ours)).await;
-    let before = pair.register.counts().await.entered_by(Party::Ours);
+    let before = pair.resource.counts().await.entered_by(Party::Ours);
     pair.until(|counts| counts.entered_by(Party::Ours) > before).await;
-    assert_eq!(pair.register.counts().await.violations, 0);
+    assert_eq!(pair.resource.counts().await.violations, 0);
 }
 
 /// No process is left running when a test is killed, even if it is in the middle of waiting.
@@ -199,11 +199,11 @@ async fn contender_ends_with_its_parent_process() {
     for party in [Party::Ours, Party::Curator, Party::Kazoo] {
         // There is no server.
         let nowhere = "127.0.0.1:1";
-        let register = Register::open(nowhere, 1).await.unwrap();
-        let told = contender(party, nowhere, "/interop", &register);
+        let resource = Resource::open(nowhere, 1).await.unwrap();
+        let told = contender(party, nowhere, "/interop", &resource);
         let log = logs.path().join(party.name());
         let mut process = Process::start(tools.command(&told), &log).unwrap();
-        while register.contenders().await == 0 {
+        while resource.contenders().await == 0 {
             sleep(Duration::from_millis(20)).await;
         }
         assert_eq!(process.ended().unwrap(), None);

@@ -13,7 +13,6 @@ mod history;
 mod hostile;
 mod input;
 pub mod interop;
-mod lines;
 pub mod log;
 pub mod network;
 pub mod patience;

@@ -13,7 +13,7 @@ pub enum Party {
     Kazoo,
     /// kazoo's `Lock` as it is, which Curator's users and it do not see each other.
     KazooAsIs,
-    /// One of ours that joins the queue and does not wait in it, so that the register has something to notice.
+    /// One of ours that joins the queue and does not wait in it, so that the resource has something to notice.
     Impatient,
 }
 

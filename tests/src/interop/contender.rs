@@ -9,10 +9,11 @@ use zk_locks::{Client, ConnectOptions, Election, Guard, LatchState, Lock, RwLock
 
 use super::{
     claim::{Mode, Party},
+    lines::LineConnection,
     request::{Answer, Request},
     scenario::Scenario,
 };
-use crate::{differential::Chance, lines::LineConnection};
+use crate::differential::Chance;
 
 /// The arguments of a contender. Those of other implementations get the same, in this order.
 #[derive(Args, Clone, Debug)]
@@ -23,8 +24,8 @@ pub struct Contend {
     pub servers: String,
     /// The lock's path.
     pub path: String,
-    /// Where the register is, on loopback.
-    pub register: u16,
+    /// Where the resource is, on loopback.
+    pub resource: u16,
     /// Whose program it is.
     pub party: Party,
     /// Which of its processes.
@@ -47,7 +48,7 @@ impl Contend {
             self.scenario.to_string(),
             self.servers.clone(),
             self.path.clone(),
-            self.register.to_string(),
+            self.resource.to_string(),
             self.party.to_string(),
             self.name.clone(),
             self.tasks.to_string(),
@@ -60,10 +61,10 @@ impl Contend {
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Takes locks and visits the register, until that says that it is over.
+/// Takes locks and visits the resource, until that says that it is over.
 ///
 /// # Errors
-/// The register cannot be reached any more.
+/// The resource cannot be reached any more.
 pub async fn contend(told: Contend) -> Result<(), String> {
     end_with_parent();
     let mut tasks = JoinSet::new();
@@ -93,42 +94,42 @@ fn goes_on(zk: &Client) -> bool {
 
 struct Contender {
     told: Contend,
-    register: Desk,
+    resource: Connection,
     chance: Chance,
 }
 
-/// The register, over a connection of our own.
-struct Desk {
-    connection: LineConnection,
+/// The resource, over a connection of our own.
+struct Connection {
+    lines: LineConnection,
     ended: bool,
     gone: bool,
 }
 
 impl Contender {
     async fn new(told: Contend) -> Result<Self, Failure> {
-        let addr = (Ipv4Addr::LOCALHOST, told.register).into();
-        let connection = LineConnection::connect(addr).await?;
-        let mut register = Desk { connection, ended: false, gone: false };
-        register.ask(&Request::Hello { party: told.party, name: told.name.clone() }).await?;
+        let addr = (Ipv4Addr::LOCALHOST, told.resource).into();
+        let lines = LineConnection::connect(addr).await?;
+        let mut resource = Connection { lines, ended: false, gone: false };
+        resource.ask(&Request::Hello { party: told.party, name: told.name.clone() }).await?;
         let chance = Chance::stream(u64::from(process::id()), told.name.len() as u64);
-        Ok(Self { told, register, chance })
+        Ok(Self { told, resource, chance })
     }
 
     async fn run(mut self) -> Result<(), Failure> {
         let mut session: Option<Client> = None;
-        while !self.register.ended {
+        while !self.resource.ended {
             let zk = match session.take().filter(goes_on) {
                 Some(zk) => zk,
                 None => self.connect().await?,
             };
             let outcome = self.turn(&zk).await;
-            if self.register.gone {
+            if self.resource.gone {
                 return outcome;
             }
             if let Err(error) = outcome {
                 eprintln!("a turn has failed: {error} ({error:?})");
                 let word = error.to_string().replace(' ', "-");
-                self.register.ask(&Request::Note { word }).await?;
+                self.resource.ask(&Request::Note { word }).await?;
             }
             session = Some(zk);
         }
@@ -189,16 +190,16 @@ impl Contender {
             return Ok(());
         }
         self.hold(&guard).await;
-        if !self.register.ask(&Request::Downgrade { token }).await? {
+        if !self.resource.ask(&Request::Downgrade { token }).await? {
             guard.release().await?;
             return Ok(());
         }
         self.hold(&guard).await;
         let guard = guard.downgrade().await?;
         let node = guard.path().to_owned();
-        if self.register.ask(&Request::Moved { token, node }).await? {
+        if self.resource.ask(&Request::Moved { token, node }).await? {
             self.hold(&guard).await;
-            self.register.ask(&Request::Leave { token }).await?;
+            self.resource.ask(&Request::Leave { token }).await?;
         }
         guard.release().await?;
         Ok(())
@@ -218,7 +219,7 @@ impl Contender {
                     let leads = |state: &LatchState| matches!(state, LatchState::Leading { .. });
                     let time = Duration::from_millis(self.told.hold);
                     let _ = timeout(time, states.wait_for(|state| !leads(state))).await;
-                    self.register.ask(&Request::Leave { token }).await?;
+                    self.resource.ask(&Request::Leave { token }).await?;
                 }
             }
         }
@@ -232,7 +233,7 @@ impl Contender {
         let created = zk.create(&node, b"").mode(CreateMode::EphemeralSequential).await?;
         let token = created.stat.czxid.0;
         if self.enter(Mode::Alone, token, &created.path).await? {
-            self.register.ask(&Request::Leave { token }).await?;
+            self.resource.ask(&Request::Leave { token }).await?;
         }
         zk.delete(&created.path).await?;
         Ok(())
@@ -242,14 +243,14 @@ impl Contender {
         let token = guard.token().get();
         if self.enter(mode, token, guard.path()).await? {
             self.hold(&guard).await;
-            self.register.ask(&Request::Leave { token }).await?;
+            self.resource.ask(&Request::Leave { token }).await?;
         }
         guard.release().await?;
         Ok(())
     }
 
     async fn enter(&mut self, mode: Mode, token: i64, node: &str) -> Result<bool, Failure> {
-        self.register.ask(&Request::Enter { mode, token, node: node.to_owned() }).await
+        self.resource.ask(&Request::Enter { mode, token, node: node.to_owned() }).await
     }
 
     /// For as long as a visit takes, or until the lock is lost.
@@ -260,11 +261,11 @@ impl Contender {
     }
 }
 
-impl Desk {
-    /// Whether the register agrees.
+impl Connection {
+    /// Whether the resource agrees.
     async fn ask(&mut self, request: &Request) -> Result<bool, Failure> {
         self.gone = true;
-        let answer: Answer = self.connection.ask(&request.to_string()).await?.parse()?;
+        let answer: Answer = self.lines.ask(&request.to_string()).await?.parse()?;
         self.gone = false;
         self.ended |= answer == Answer::End;
         Ok(answer == Answer::Ok)

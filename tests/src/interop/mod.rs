@@ -3,10 +3,10 @@
 //! | module | concern |
 //! |---|---|
 //! | `claim` | the holder, and what it holds the lock for |
-//! | `request` | what contenders say to the register |
-//! | `ledger` | which contenders are inside, and what counts as a violation |
+//! | `request`, `lines` | what contenders say to the resource, and how |
+//! | `checker` | which contenders are inside, and what counts as a violation |
 //! | `counts` | what has happened, and what should not have |
-//! | `register` | the ledger over loopback, and the servers that it asks for the truth |
+//! | `resource` | what the lock protects: a checker over loopback, which asks the servers for the truth |
 //! | `contender` | a process of ours |
 //! | `foreign` | the others: how they are fetched |
 //! | `process` | starting, stopping and killing any of them |
@@ -15,15 +15,16 @@
 //! | `run` | all of it together |
 //! | `report` | what came of it |
 
+mod checker;
 mod claim;
 mod contender;
 mod counts;
 mod foreign;
-mod ledger;
+mod lines;
 mod process;
-mod register;
 mod report;
 mod request;
+mod resource;
 mod run;
 mod scenario;
 mod stage;
@@ -34,8 +35,8 @@ pub use self::{
     counts::{Counts, Violation, Who},
     foreign::Tools,
     process::Process,
-    register::{Pause, Register},
     report::{Demands, Report},
+    resource::{Pause, Resource},
     run::{Error, Options, run},
     scenario::Scenario,
 };

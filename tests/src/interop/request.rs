@@ -1,4 +1,4 @@
-//! What contenders say to the register, a line for each request and each answer.
+//! What contenders say to the resource, a line for each request and each answer.
 
 use std::{fmt, str::FromStr};
 
@@ -83,7 +83,7 @@ impl FromStr for Request {
     }
 }
 
-/// What the register answers.
+/// What the resource answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// So be it.

@@ -33,7 +33,7 @@ pub struct Options {
     pub processes: usize,
     /// Contenders in each process.
     pub tasks: usize,
-    /// How long a visit takes, beside two requests to the register.
+    /// How long a visit takes, beside two requests to the resource.
     pub hold: Duration,
     /// How long sessions live without a sign of life. A fault comes whenever it and a quarter have gone by.
     pub session: Duration,
@@ -109,15 +109,15 @@ impl From<zk_testkit::real::Error> for Error {
 pub async fn run(options: &Options, ensemble: &Ensemble, tools: &Tools) -> Result<Report, Error> {
     let mut stage = Stage::set(options, ensemble, tools).await?;
     stage.warm_up().await?;
-    stage.register.begin_counting().await;
+    stage.resource.begin_counting().await;
     let begun = Instant::now();
     stage.contend().await?;
-    let (time, pause) = (begun.elapsed(), stage.register.longest_pause().await);
-    let counts = stage.register.counts().await;
+    let (time, pause) = (begun.elapsed(), stage.resource.longest_pause().await);
+    let counts = stage.resource.counts().await;
     let mut stuck = stage.end().await?;
     stuck.append(&mut stage.crashed);
     // Violations of the last moments are in the later counts.
-    let Counts { violations, told, .. } = stage.register.counts().await;
+    let Counts { violations, told, .. } = stage.resource.counts().await;
     Ok(Report {
         options: options.clone(),
         version: ensemble.version().to_string(),

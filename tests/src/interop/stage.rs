@@ -16,7 +16,7 @@ use super::{
     contender::Contend,
     foreign::Tools,
     process::Process,
-    register::{Pause, Register},
+    resource::{Pause, Resource},
     run::{Error, Options},
 };
 use crate::{
@@ -33,13 +33,13 @@ const WARM_UP_LIMIT: Duration = Duration::from_secs(120);
 /// Until all have had a last turn and are gone. Those that died in the queue take a session each.
 const END_LIMIT: Duration = Duration::from_secs(60);
 
-/// Where a run takes place: a register, and processes behind proxies.
+/// Where a run takes place: a resource, and processes behind proxies.
 pub(super) struct Stage<'a> {
     options: &'a Options,
     ensemble: &'a Ensemble,
     tools: &'a Tools,
     path: String,
-    pub(super) register: Register,
+    pub(super) resource: Resource,
     slots: Vec<Slot>,
     lasting: Option<(Fault, usize)>,
     pub(super) faults: Vec<(Instant, Fault)>,
@@ -68,14 +68,14 @@ impl<'a> Stage<'a> {
     ) -> Result<Self, Error> {
         static RUNS: AtomicU64 = AtomicU64::new(0);
         let permits = options.scenario.permits();
-        let register = Register::open(&ensemble.connect_string(), permits).await?;
+        let resource = Resource::open(&ensemble.connect_string(), permits).await?;
         let logs = tempfile::tempdir()?;
         let mut stage = Self {
             options,
             ensemble,
             tools,
             path: format!("/interop-{}", RUNS.fetch_add(1, Ordering::Relaxed)),
-            register,
+            resource,
             slots: Vec::new(),
             lasting: None,
             faults: Vec::new(),
@@ -110,7 +110,7 @@ impl<'a> Stage<'a> {
             scenario,
             servers: servers.join(","),
             path: self.path.clone(),
-            register: self.register.port(),
+            resource: self.resource.port(),
             party,
             name: name.to_owned(),
             tasks,
@@ -150,7 +150,7 @@ impl<'a> Stage<'a> {
     pub(super) async fn warm_up(&self) -> Result<(), Error> {
         let begun = Instant::now();
         for &party in &self.options.parties {
-            while self.register.counts().await.entered_by(party) == 0 {
+            while self.resource.counts().await.entered_by(party) == 0 {
                 sleep(LOOK).await;
                 if begun.elapsed() > WARM_UP_LIMIT {
                     let own = self.slots.iter().filter(|slot| slot.party == party);
@@ -171,7 +171,7 @@ impl<'a> Stage<'a> {
         ticks.tick().await;
         loop {
             if begun.elapsed() >= time {
-                let counts = self.register.counts().await;
+                let counts = self.resource.counts().await;
                 let complete = scenario.unseen(parties, &counts).is_empty();
                 if complete || begun.elapsed() >= time + extra_time {
                     return Ok(());
@@ -216,7 +216,7 @@ impl<'a> Stage<'a> {
                 let victim = victim.expect("contenders have the names that they were given");
                 slots[victim].hurt(fault).map(|()| victim)
             };
-            match timeout(session * 2, self.register.to_somebody_inside(|_| true, &mut hurt)).await
+            match timeout(session * 2, self.resource.to_somebody_inside(|_| true, &mut hurt)).await
             {
                 Ok(victim) => victim?,
                 // No contender comes.
@@ -268,7 +268,7 @@ impl<'a> Stage<'a> {
     /// Lets all have a last turn and end; returns which did not, and notes what is left on the servers.
     pub(super) async fn end(&mut self) -> Result<Vec<String>, Error> {
         self.restore()?;
-        self.register.end();
+        self.resource.end();
         let begun = Instant::now();
         let mut stuck = Vec::new();
         for slot in &mut self.slots {
@@ -286,10 +286,10 @@ impl<'a> Stage<'a> {
         // Killed contenders' nodes go with their sessions.
         let queues = self.options.scenario.queues(&self.path);
         let begun = Instant::now();
-        self.left_behind = self.register.left_behind(&queues).await;
+        self.left_behind = self.resource.left_behind(&queues).await;
         while !self.left_behind.is_empty() && begun.elapsed() < self.options.session * 3 {
             sleep(LOOK).await;
-            self.left_behind = self.register.left_behind(&queues).await;
+            self.left_behind = self.resource.left_behind(&queues).await;
         }
         Ok(stuck)
     }

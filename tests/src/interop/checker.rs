@@ -1,6 +1,6 @@
 //! Which contenders are inside, and what a lock should have prevented.
 //!
-//! What counts as a violation, precisely. A contender is *inside* from the register's answer to its `enter`
+//! What counts as a violation, precisely. A contender is *inside* from the resource's answer to its `enter`
 //! until its `leave`, or until another one is let in instead of it as its node is gone. Neither the end of its
 //! process nor that of its connection takes it out.
 //!
@@ -22,9 +22,9 @@ use super::{
     request::Answer,
 };
 
-/// The register's book.
+/// The resource's state.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct Checker {
     permits: usize,
     inside: Vec<Claim>,
     /// Closed connections; their contenders may still be inside.
@@ -36,8 +36,8 @@ pub(super) struct Ledger {
     counts: Counts,
 }
 
-impl Ledger {
-    /// A ledger of a lock with so many permits for contenders for a lease.
+impl Checker {
+    /// A checker of a lock with so many permits for contenders for a lease.
     #[must_use]
     pub(super) fn new(permits: usize) -> Self {
         Self {
@@ -215,24 +215,24 @@ mod tests {
     }
 
     /// All nodes that are asked for exist.
-    fn enter(ledger: &mut Ledger, claim: Claim) -> Answer {
-        let there = ledger.nodes_in_question(&claim).into_iter().collect();
-        ledger.enter(claim, &there)
+    fn enter(checker: &mut Checker, claim: Claim) -> Answer {
+        let there = checker.nodes_in_question(&claim).into_iter().collect();
+        checker.enter(claim, &there)
     }
 
     /// None of them does.
-    fn enter_alone(ledger: &mut Ledger, claim: Claim) -> Answer {
-        ledger.enter(claim, &BTreeSet::new())
+    fn enter_alone(checker: &mut Checker, claim: Claim) -> Answer {
+        checker.enter(claim, &BTreeSet::new())
     }
 
     #[test]
     fn one_after_the_other_is_clean() {
-        let mut ledger = Ledger::new(1);
+        let mut checker = Checker::new(1);
         for token in 1..4 {
-            assert_eq!(enter(&mut ledger, claim(1, Mode::Alone, token)), Answer::Ok);
-            assert_eq!(ledger.leave(1, Party::Ours), Answer::Ok);
+            assert_eq!(enter(&mut checker, claim(1, Mode::Alone, token)), Answer::Ok);
+            assert_eq!(checker.leave(1, Party::Ours), Answer::Ok);
         }
-        assert_eq!((ledger.counts().violations, ledger.counts().entered_in_all()), (0, 3));
+        assert_eq!((checker.counts().violations, checker.counts().entered_in_all()), (0, 3));
     }
 
     #[test]
@@ -240,92 +240,92 @@ mod tests {
         for (first, second) in
             [(Mode::Alone, Mode::Alone), (Mode::Read, Mode::Alone), (Mode::Alone, Mode::Read)]
         {
-            let mut ledger = Ledger::new(1);
-            enter(&mut ledger, claim(1, first, 5));
-            enter(&mut ledger, claim(2, second, 6));
-            assert!(matches!(ledger.counts().told[..], [Violation::Overlap { .. }]), "{first:?}");
+            let mut checker = Checker::new(1);
+            enter(&mut checker, claim(1, first, 5));
+            enter(&mut checker, claim(2, second, 6));
+            assert!(matches!(checker.counts().told[..], [Violation::Overlap { .. }]), "{first:?}");
         }
     }
 
     /// The lock is not free before its node is gone, whatever became of the process.
     #[test]
     fn dead_process_excludes_until_node_is_gone() {
-        let mut ledger = Ledger::new(1);
-        enter(&mut ledger, claim(1, Mode::Alone, 5));
-        ledger.disconnected(1);
-        enter(&mut ledger, claim(2, Mode::Alone, 6));
-        assert_eq!(ledger.counts().violations, 1);
+        let mut checker = Checker::new(1);
+        enter(&mut checker, claim(1, Mode::Alone, 5));
+        checker.disconnected(1);
+        enter(&mut checker, claim(2, Mode::Alone, 6));
+        assert_eq!(checker.counts().violations, 1);
     }
 
     #[test]
     fn holder_without_node_is_superseded() {
-        let mut ledger = Ledger::new(1);
-        enter(&mut ledger, claim(1, Mode::Alone, 5));
-        assert_eq!(enter_alone(&mut ledger, claim(2, Mode::Alone, 6)), Answer::Ok);
-        assert_eq!(ledger.leave(1, Party::Ours), Answer::Refused);
-        assert_eq!(enter_alone(&mut ledger, claim(1, Mode::Alone, 4)), Answer::Refused);
-        assert_eq!(ledger.leave(2, Party::Ours), Answer::Ok);
-        let counts = ledger.counts();
+        let mut checker = Checker::new(1);
+        enter(&mut checker, claim(1, Mode::Alone, 5));
+        assert_eq!(enter_alone(&mut checker, claim(2, Mode::Alone, 6)), Answer::Ok);
+        assert_eq!(checker.leave(1, Party::Ours), Answer::Refused);
+        assert_eq!(enter_alone(&mut checker, claim(1, Mode::Alone, 4)), Answer::Refused);
+        assert_eq!(checker.leave(2, Party::Ours), Answer::Ok);
+        let counts = checker.counts();
         assert_eq!((counts.violations, counts.superseded[&Party::Ours]), (0, 1));
         assert_eq!(counts.refused[&Party::Ours], 2);
     }
 
     #[test]
     fn smaller_token_with_live_node_is_reported() {
-        let mut ledger = Ledger::new(1);
-        enter(&mut ledger, claim(1, Mode::Alone, 5));
-        ledger.leave(1, Party::Ours);
-        assert_eq!(enter(&mut ledger, claim(2, Mode::Alone, 4)), Answer::Refused);
-        assert!(matches!(ledger.counts().told[..], [Violation::OutOfOrder { .. }]));
+        let mut checker = Checker::new(1);
+        enter(&mut checker, claim(1, Mode::Alone, 5));
+        checker.leave(1, Party::Ours);
+        assert_eq!(enter(&mut checker, claim(2, Mode::Alone, 4)), Answer::Refused);
+        assert!(matches!(checker.counts().told[..], [Violation::OutOfOrder { .. }]));
     }
 
     #[test]
     fn readers_and_permits_share_within_limits() {
-        let mut ledger = Ledger::new(2);
+        let mut checker = Checker::new(2);
         for (connection, token) in [(1, 6), (2, 5), (3, 7)] {
-            assert_eq!(enter(&mut ledger, claim(connection, Mode::Read, token)), Answer::Ok);
+            assert_eq!(enter(&mut checker, claim(connection, Mode::Read, token)), Answer::Ok);
         }
-        assert_eq!(ledger.counts().violations, 0);
-        let mut ledger = Ledger::new(2);
+        assert_eq!(checker.counts().violations, 0);
+        let mut checker = Checker::new(2);
         for connection in 1..=2 {
-            enter(&mut ledger, claim(connection, Mode::Lease, 9));
+            enter(&mut checker, claim(connection, Mode::Lease, 9));
         }
-        assert_eq!(ledger.counts().violations, 0);
-        enter(&mut ledger, claim(3, Mode::Lease, 9));
-        assert!(matches!(ledger.counts().told[..], [Violation::TooMany { inside: 2, .. }]));
+        assert_eq!(checker.counts().violations, 0);
+        enter(&mut checker, claim(3, Mode::Lease, 9));
+        assert!(matches!(checker.counts().told[..], [Violation::TooMany { inside: 2, .. }]));
     }
 
     #[test]
     fn a_lease_whose_node_is_gone_leaves_room() {
-        let mut ledger = Ledger::new(1);
-        enter(&mut ledger, claim(1, Mode::Lease, 5));
-        enter_alone(&mut ledger, claim(2, Mode::Lease, 6));
-        assert_eq!(ledger.counts().violations, 0);
+        let mut checker = Checker::new(1);
+        enter(&mut checker, claim(1, Mode::Lease, 5));
+        enter_alone(&mut checker, claim(2, Mode::Lease, 6));
+        assert_eq!(checker.counts().violations, 0);
     }
 
     #[test]
     fn downgraded_writer_admits_readers_only() {
-        let mut ledger = Ledger::new(1);
-        enter(&mut ledger, claim(1, Mode::Alone, 5));
-        assert_eq!(ledger.downgrade(1, Party::Ours), Answer::Ok);
-        assert_eq!(ledger.moved(1, Party::Ours, "/lock/reading", true), Answer::Ok);
-        enter(&mut ledger, claim(2, Mode::Read, 7));
-        ledger.leave(2, Party::Ours);
-        assert_eq!(ledger.counts().violations, 0);
-        enter(&mut ledger, claim(3, Mode::Alone, 8));
-        assert_eq!(ledger.counts().violations, 1);
+        let mut checker = Checker::new(1);
+        enter(&mut checker, claim(1, Mode::Alone, 5));
+        assert_eq!(checker.downgrade(1, Party::Ours), Answer::Ok);
+        assert_eq!(checker.moved(1, Party::Ours, "/lock/reading", true), Answer::Ok);
+        enter(&mut checker, claim(2, Mode::Read, 7));
+        checker.leave(2, Party::Ours);
+        assert_eq!(checker.counts().violations, 0);
+        enter(&mut checker, claim(3, Mode::Alone, 8));
+        assert_eq!(checker.counts().violations, 1);
     }
 
     #[test]
     fn writer_admitted_in_downgrade_is_reported() {
-        let mut ledger = Ledger::new(1);
-        enter(&mut ledger, claim(1, Mode::Alone, 5));
-        ledger.downgrade(1, Party::Ours);
-        enter_alone(&mut ledger, claim(2, Mode::Alone, 6));
-        ledger.leave(2, Party::Ours);
-        assert_eq!(ledger.moved(1, Party::Ours, "/lock/reading", true), Answer::Refused);
-        assert!(matches!(ledger.counts().told[..], [Violation::JumpedIn { .. }]));
-        assert_eq!(ledger.moved(1, Party::Curator, "/lock/reading", true), Answer::Refused);
-        assert_eq!((ledger.counts().violations, ledger.counts().jumped_in), (1, 1));
+        let mut checker = Checker::new(1);
+        enter(&mut checker, claim(1, Mode::Alone, 5));
+        checker.downgrade(1, Party::Ours);
+        enter_alone(&mut checker, claim(2, Mode::Alone, 6));
+        checker.leave(2, Party::Ours);
+        assert_eq!(checker.moved(1, Party::Ours, "/lock/reading", true), Answer::Refused);
+        assert!(matches!(checker.counts().told[..], [Violation::JumpedIn { .. }]));
+        assert_eq!(checker.moved(1, Party::Curator, "/lock/reading", true), Answer::Refused);
+        assert_eq!((checker.counts().violations, checker.counts().jumped_in), (1, 1));
     }
 }

@@ -17,13 +17,13 @@ use tokio::{
 
 /// Serves connections on a free port of the loopback interface; closes them when it is dropped.
 #[derive(Debug)]
-pub(crate) struct LineServer {
+pub(super) struct LineServer {
     addr: SocketAddr,
     _serving: JoinSet<()>,
 }
 
 impl LineServer {
-    pub(crate) async fn open<F>(
+    pub(super) async fn open<F>(
         serve: impl Fn(LineConnection) -> F + Send + 'static,
     ) -> io::Result<Self>
     where
@@ -49,53 +49,41 @@ impl LineServer {
         Ok(Self { addr, _serving: serving })
     }
 
-    pub(crate) const fn addr(&self) -> SocketAddr {
+    pub(super) const fn addr(&self) -> SocketAddr {
         self.addr
     }
 }
 
 /// Either end of a connection.
 #[derive(Debug)]
-pub(crate) struct LineConnection {
+pub(super) struct LineConnection {
     lines: Lines<BufReader<OwnedReadHalf>>,
     writer: OwnedWriteHalf,
-    /// Whether an answer is due to an [`ask`](Self::ask) that was dropped.
-    owed: bool,
 }
 
 impl LineConnection {
-    pub(crate) async fn connect(addr: SocketAddr) -> io::Result<Self> {
+    pub(super) async fn connect(addr: SocketAddr) -> io::Result<Self> {
         Self::new(TcpStream::connect(addr).await?)
     }
 
     fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         let (reader, writer) = stream.into_split();
-        Ok(Self { lines: BufReader::new(reader).lines(), writer, owed: false })
+        Ok(Self { lines: BufReader::new(reader).lines(), writer })
     }
 
-    pub(crate) async fn say(&mut self, line: &str) -> io::Result<()> {
+    pub(super) async fn say(&mut self, line: &str) -> io::Result<()> {
         self.writer.write_all(format!("{line}\n").as_bytes()).await
     }
 
     /// The next line; `None` at the end.
-    pub(crate) async fn hear(&mut self) -> io::Result<Option<String>> {
+    pub(super) async fn hear(&mut self) -> io::Result<Option<String>> {
         self.lines.next_line().await
     }
 
     /// What is answered to a line.
-    pub(crate) async fn ask(&mut self, line: &str) -> io::Result<String> {
-        if self.owed {
-            self.answer().await?;
-        }
+    pub(super) async fn ask(&mut self, line: &str) -> io::Result<String> {
         self.say(line).await?;
-        self.owed = true;
-        self.answer().await
-    }
-
-    async fn answer(&mut self) -> io::Result<String> {
-        let answer = self.hear().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
-        self.owed = false;
-        Ok(answer)
+        Ok(self.hear().await?.ok_or(io::ErrorKind::UnexpectedEof)?)
     }
 }

@@ -1,4 +1,4 @@
-//! The resource that the lock protects: contenders visit it over loopback, and it keeps the ledger.
+//! The resource that the lock protects: contenders visit it over loopback.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,40 +17,40 @@ use tokio::{
 use zk_client::{Client, ConnectOptions, ReadError, Rejection, SessionState};
 
 use super::{
+    checker::Checker,
     claim::{Claim, Party},
     counts::Counts,
-    ledger::Ledger,
+    lines::{LineConnection, LineServer},
     request::{Answer, Request},
 };
-use crate::lines::{LineConnection, LineServer};
 
 /// Of the session that asks for the truth.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long no contender may come before the register checks whether one is there.
+/// How long no contender may come before the resource checks whether one is there.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A ledger that contenders talk to over loopback.
+/// What the lock protects. Contenders talk to it over loopback.
 #[derive(Debug)]
-pub struct Register {
-    desk: Arc<Desk>,
+pub struct Resource {
+    shared: Arc<Shared>,
     /// Connections are closed, and so contenders ended, when this is dropped.
     server: LineServer,
 }
 
 #[derive(Debug)]
-struct Desk {
+struct Shared {
     /// One request at a time, also while the servers are asked about it: no contender leaves meanwhile, and so
     /// none releases a lock whose node is being looked for.
-    book: Mutex<Book>,
+    state: Mutex<State>,
     entered: Notify,
     connections: AtomicU64,
     ending: AtomicBool,
 }
 
 #[derive(Debug)]
-struct Book {
-    ledger: Ledger,
+struct State {
+    checker: Checker,
     witness: Witness,
     pace: Pace,
     /// The names of the connected contenders.
@@ -97,27 +97,27 @@ struct Witness {
     client: Option<Client>,
 }
 
-impl Register {
-    /// Opens a register of a lock on these servers, with so many permits for contenders for a lease.
+impl Resource {
+    /// Opens the resource of a lock on these servers, with so many permits for contenders for a lease.
     ///
     /// # Errors
     /// There is no free port.
     pub async fn open(servers: &str, permits: usize) -> io::Result<Self> {
-        let book = Book {
-            ledger: Ledger::new(permits),
+        let state = State {
+            checker: Checker::new(permits),
             witness: Witness { servers: servers.to_owned(), client: None },
             pace: Pace::new(),
             names: BTreeMap::new(),
         };
-        let desk = Arc::new(Desk {
-            book: Mutex::new(book),
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
             entered: Notify::new(),
             connections: AtomicU64::new(0),
             ending: AtomicBool::new(false),
         });
-        let serving = desk.clone();
+        let serving = shared.clone();
         let server = LineServer::open(move |lines| serving.clone().attend(lines)).await?;
-        Ok(Self { desk, server })
+        Ok(Self { shared, server })
     }
 
     /// Where contenders find it.
@@ -128,29 +128,29 @@ impl Register {
 
     /// What has happened so far.
     pub async fn counts(&self) -> Counts {
-        self.desk.book.lock().await.ledger.counts().clone()
+        self.shared.state.lock().await.checker.counts().clone()
     }
 
     /// How many are connected, inside or not.
     pub async fn contenders(&self) -> usize {
-        self.desk.book.lock().await.names.len()
+        self.shared.state.lock().await.names.len()
     }
 
     /// Counts from 0 again, but for violations.
     pub async fn begin_counting(&self) {
-        let mut book = self.desk.book.lock().await;
-        book.ledger.begin_counting();
-        book.pace = Pace::new();
+        let mut state = self.shared.state.lock().await;
+        state.checker.begin_counting();
+        state.pace = Pace::new();
     }
 
     /// The longest time in which no contender came, since counting began.
     pub async fn longest_pause(&self) -> Pause {
-        self.desk.book.lock().await.pace.longest()
+        self.shared.state.lock().await.pace.longest()
     }
 
     /// From now on contenders are stopped when they come.
     pub fn end(&self) {
-        self.desk.ending.store(true, Ordering::SeqCst);
+        self.shared.ending.store(true, Ordering::SeqCst);
     }
 
     /// Waits until one of the given contenders is inside, and does something to it while it cannot leave. It
@@ -161,30 +161,30 @@ impl Register {
         act: impl FnOnce(&str) -> T,
     ) -> T {
         loop {
-            let book = self.desk.book.lock().await;
-            let inside = book.ledger.present().find(|claim| wanted(claim));
-            if let Some(name) = inside.and_then(|claim| book.names.get(&claim.connection)) {
+            let state = self.shared.state.lock().await;
+            let inside = state.checker.present().find(|claim| wanted(claim));
+            if let Some(name) = inside.and_then(|claim| state.names.get(&claim.connection)) {
                 return act(name);
             }
-            drop(book);
-            let _ = timeout(LOOK, self.desk.entered.notified()).await;
+            drop(state);
+            let _ = timeout(LOOK, self.shared.entered.notified()).await;
         }
     }
 
     /// The children that these nodes still have, together.
     pub async fn left_behind(&self, paths: &[String]) -> Vec<String> {
-        self.desk.book.lock().await.witness.children(paths).await
+        self.shared.state.lock().await.witness.children(paths).await
     }
 }
 
-impl Desk {
+impl Shared {
     /// Serves a contender until it has gone.
     async fn attend(self: Arc<Self>, lines: LineConnection) -> io::Result<()> {
         let connection = self.connections.fetch_add(1, Ordering::Relaxed);
         let served = self.serve(lines, connection).await;
-        let mut book = self.book.lock().await;
-        book.ledger.disconnected(connection);
-        book.names.remove(&connection);
+        let mut state = self.state.lock().await;
+        state.checker.disconnected(connection);
+        state.names.remove(&connection);
         served
     }
 
@@ -195,7 +195,7 @@ impl Desk {
             let answer = match (request, party) {
                 (Request::Hello { party: said, name }, _) => {
                     party = Some(said);
-                    self.book.lock().await.names.insert(connection, name);
+                    self.state.lock().await.names.insert(connection, name);
                     Answer::Ok
                 }
                 (request, Some(party)) => self.answer(connection, party, request).await,
@@ -207,29 +207,29 @@ impl Desk {
     }
 
     async fn answer(&self, connection: u64, party: Party, request: Request) -> Answer {
-        let mut book = self.book.lock().await;
-        let Book { ledger, witness, pace, .. } = &mut *book;
+        let mut state = self.state.lock().await;
+        let State { checker, witness, pace, .. } = &mut *state;
         match request {
             Request::Hello { .. } => Answer::Ok,
             Request::Enter { .. } if self.ending.load(Ordering::SeqCst) => Answer::End,
             Request::Enter { mode, token, node } => {
                 let newcomer = Claim { connection, party, mode, token, node };
-                let there = witness.there(ledger.nodes_in_question(&newcomer)).await;
-                let answer = ledger.enter(newcomer, &there);
+                let there = witness.there(checker.nodes_in_question(&newcomer)).await;
+                let answer = checker.enter(newcomer, &there);
                 if answer == Answer::Ok {
                     pace.granted();
                     self.entered.notify_waiters();
                 }
                 answer
             }
-            Request::Downgrade { .. } => ledger.downgrade(connection, party),
+            Request::Downgrade { .. } => checker.downgrade(connection, party),
             Request::Moved { node, .. } => {
                 let there = witness.there(vec![node.clone()]).await.contains(&node);
-                ledger.moved(connection, party, &node, there)
+                checker.moved(connection, party, &node, there)
             }
-            Request::Leave { .. } => ledger.leave(connection, party),
+            Request::Leave { .. } => checker.leave(connection, party),
             Request::Note { word } => {
-                ledger.note(party, word);
+                checker.note(party, word);
                 Answer::Ok
             }
         }
