@@ -6,10 +6,10 @@ use zk_locks::{
     Rejection, RwLock, WriteGuard,
 };
 use zk_proto::OpCode;
-use zk_testkit::proxy::{Match, Proxy};
+use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::support::{Stage, emptied, joined, on_each_release, ops, within};
+use crate::support::{Stage, Waiter, emptied, joined, on_each_release, ops, within};
 
 /// The layouts that have names for both.
 const LAYOUTS: [Layout; 6] = [
@@ -32,69 +32,39 @@ fn in_each_layout(test: impl AsyncFn(&Stage, &str, Layout) + Sync) {
     });
 }
 
-/// A waiter, behind a proxy and with a session of its own.
-struct Waiter<G> {
-    proxy: Proxy,
-    zk: Client,
-    guard: tokio::task::JoinHandle<Result<G, AcquireError>>,
-}
-
-impl<G> Waiter<G> {
-    /// Joins as the `place`-th in the queue. It has fallen asleep when this returns.
-    async fn new<F>(
-        stage: &Stage,
-        path: &str,
-        layout: Layout,
-        place: usize,
-        ask: impl FnOnce(RwLock) -> F,
-    ) -> Self
-    where
-        F: Future<Output = Result<G, AcquireError>> + Send + 'static,
-        G: Send + 'static,
-    {
-        let (proxy, zk) = stage.proxied().await;
-        let lock = RwLock::builder(&zk, path).layout(layout).build();
-        let guard = tokio::spawn(ask(lock));
-        joined(&stage.outsider, path, place).await;
-        let waiter = Self { proxy, zk, guard };
-        assert!(waiter.still_waits().await);
-        waiter
-    }
-
-    /// Whether it still waits, after it has heard of everything and done whatever it wants because of that.
-    async fn still_waits(&self) -> bool {
-        for _ in 0..4 {
-            within(async { self.zk.sync("/").await }).await.unwrap();
-            tokio::task::yield_now().await;
-        }
-        !self.guard.is_finished()
-    }
-
-    async fn granted(&mut self) -> G {
-        within(&mut self.guard).await.unwrap().unwrap()
-    }
-
-    async fn gives_up(self) {
-        self.guard.abort();
-        assert!(within(self.guard).await.is_err_and(|error| error.is_cancelled()));
-    }
-
-    /// How often it has heard of the end of a node.
-    fn heard_of(&self, node: &str) -> usize {
-        let frames = self.proxy.frames();
-        let ends = frames.iter().filter(|frame| frame.event == Some(EventType::NODE_DELETED));
-        ends.filter(|frame| frame.path.as_deref() == Some(node)).count()
-    }
+/// Has a contender join as the `place`-th in the queue. It has fallen asleep when this returns.
+async fn waiter<G, F>(
+    stage: &Stage,
+    path: &str,
+    layout: Layout,
+    place: usize,
+    ask: impl FnOnce(RwLock) -> F,
+) -> Waiter<G>
+where
+    F: Future<Output = Result<G, AcquireError>> + Send + 'static,
+    G: Send + 'static,
+{
+    let (proxy, zk) = stage.proxied().await;
+    let asked = ask(lock(&zk, path, layout));
+    let waiter = Waiter::asking(proxy, zk, asked);
+    joined(&stage.outsider, path, place).await;
+    assert!(waiter.still_waits().await);
+    waiter
 }
 
 async fn reader(stage: &Stage, path: &str, layout: Layout, place: usize) -> Waiter<ReadGuard> {
-    let read = |lock: RwLock| async move { lock.read().await };
-    Waiter::new(stage, path, layout, place, read).await
+    waiter(stage, path, layout, place, |lock| async move { lock.read().await }).await
 }
 
 async fn writer(stage: &Stage, path: &str, layout: Layout, place: usize) -> Waiter<WriteGuard> {
-    let write = |lock: RwLock| async move { lock.write().await };
-    Waiter::new(stage, path, layout, place, write).await
+    waiter(stage, path, layout, place, |lock| async move { lock.write().await }).await
+}
+
+/// How often a waiter has heard of the end of a node.
+fn heard_of<G: Send + 'static>(waiter: &Waiter<G>, node: &str) -> usize {
+    let frames = waiter.frames();
+    let ends = frames.iter().filter(|frame| frame.event == Some(EventType::NODE_DELETED));
+    ends.filter(|frame| frame.path.as_deref() == Some(node)).count()
 }
 
 fn lock(zk: &Client, path: &str, layout: Layout) -> RwLock {
@@ -117,18 +87,18 @@ async fn readers_share_and_never_pass_a_writer(stage: &Stage, path: &str, layout
     let mut fifth = reader(stage, path, layout, 5).await;
     let (node, token) = (first.path().to_owned(), first.token());
     within(first.release()).await.unwrap();
-    let (two, three) = (second.granted().await, third.granted().await);
+    let (two, three) = (second.outcome().await.unwrap(), third.outcome().await.unwrap());
     assert!(two.token() > token && three.token() > two.token());
     assert!(fourth.still_waits().await && fifth.still_waits().await);
-    let heard = [second.heard_of(&node), third.heard_of(&node)];
-    assert_eq!((heard, fourth.heard_of(&node), fifth.heard_of(&node)), ([1, 1], 0, 0));
+    let heard = [heard_of(&second, &node), heard_of(&third, &node)];
+    assert_eq!((heard, heard_of(&fourth, &node), heard_of(&fifth, &node)), ([1, 1], 0, 0));
     within(two.release()).await.unwrap();
     assert!(fourth.still_waits().await);
     within(three.release()).await.unwrap();
-    let four = fourth.granted().await;
+    let four = fourth.outcome().await.unwrap();
     assert!(fifth.still_waits().await);
     within(four.release()).await.unwrap();
-    let five = fifth.granted().await;
+    let five = fifth.outcome().await.unwrap();
     within(five.release()).await.unwrap();
 }
 
@@ -136,13 +106,13 @@ async fn readers_share_and_never_pass_a_writer(stage: &Stage, path: &str, layout
 #[test_with(in_each_layout)]
 async fn reader_skips_a_writer_that_gave_up(stage: &Stage, path: &str, layout: Layout) {
     let holder = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
-    let nearest = writer(stage, path, layout, 2).await;
+    let mut nearest = writer(stage, path, layout, 2).await;
     let mut last = reader(stage, path, layout, 3).await;
-    nearest.gives_up().await;
+    nearest.give_up().await;
     joined(&stage.outsider, path, 2).await;
     assert!(last.still_waits().await);
     within(holder.release()).await.unwrap();
-    let guard = last.granted().await;
+    let guard = last.outcome().await.unwrap();
     within(guard.release()).await.unwrap();
 }
 
@@ -153,10 +123,10 @@ async fn reader_between_writers_keeps_its_turn(stage: &Stage, path: &str, layout
     let mut middle = reader(stage, path, layout, 2).await;
     let mut last = writer(stage, path, layout, 3).await;
     within(first.release()).await.unwrap();
-    let reading = middle.granted().await;
+    let reading = middle.outcome().await.unwrap();
     assert!(last.still_waits().await);
     within(reading.release()).await.unwrap();
-    let writing = last.granted().await;
+    let writing = last.outcome().await.unwrap();
     within(writing.release()).await.unwrap();
 }
 
@@ -181,17 +151,17 @@ async fn downgraded_writer_admits_readers_only(stage: &Stage, path: &str, layout
     assert_eq!(reading.token(), token);
     assert!(queue[0].token > queue[2].token);
 
-    let two = reads.granted().await;
+    let two = reads.outcome().await.unwrap();
     assert!(writes.still_waits().await && behind.still_waits().await);
     within(two.release()).await.unwrap();
     assert!(writes.still_waits().await);
     assert_eq!(within(reading.check()).await, Ok(()));
     within(reading.release()).await.unwrap();
-    let three = writes.granted().await;
+    let three = writes.outcome().await.unwrap();
     assert!(three.token() > token);
     assert!(behind.still_waits().await);
     within(three.release()).await.unwrap();
-    let last = behind.granted().await;
+    let last = behind.outcome().await.unwrap();
     within(last.release()).await.unwrap();
 }
 
@@ -234,7 +204,7 @@ async fn writer_without_node_cannot_downgrade(stage: &Stage, path: &str, layout:
     let writing = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
     let mut next = writer(stage, path, layout, 2).await;
     stage.outsider.delete(writing.path()).await.unwrap();
-    let writes = next.granted().await;
+    let writes = next.outcome().await.unwrap();
     let error = within(writing.downgrade()).await.unwrap_err();
     assert_eq!(error.cause, AcquireError::NodeDeleted);
     assert_eq!(within(error.guard.lost()).await, Lost::NodeDeleted);
@@ -255,9 +225,9 @@ async fn writer_waits_for_a_downgrading_curator(stage: Stage) {
     stage.outsider.create(&read, b"").mode(CreateMode::Ephemeral).await.unwrap();
     stage.outsider.delete(&write).await.unwrap();
     assert!(writes.still_waits().await);
-    assert_eq!(writes.heard_of(&write), 1);
+    assert_eq!(heard_of(&writes, &write), 1);
     stage.outsider.delete(&read).await.unwrap();
-    let guard = writes.granted().await;
+    let guard = writes.outcome().await.unwrap();
     within(guard.release()).await.unwrap();
 }
 
@@ -303,7 +273,7 @@ async fn upgrade_is_refused_if_a_writer_waits(stage: &Stage, path: &str, layout:
     assert_eq!(within(refused.guard.check()).await, Ok(()));
     assert!(writes.still_waits().await);
     within(refused.guard.release()).await.unwrap();
-    within(writes.granted().await.release()).await.unwrap();
+    within(writes.outcome().await.unwrap().release()).await.unwrap();
 }
 
 /// A writer looks again, since another one may have gone on to read; unless all have promised that they do not.

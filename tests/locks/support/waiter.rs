@@ -11,15 +11,15 @@ use super::{
     within,
 };
 
-/// A contender that waits behind a proxy of its own.
+/// A contender that waits for a guard behind a proxy of its own.
 #[derive(Debug)]
-pub(crate) struct Waiter {
+pub(crate) struct Waiter<G = Guard> {
     pub(crate) proxy: Proxy,
     pub(crate) zk: Client,
     /// Counts the answers to its reads: the one in front and its own node first, then one for each time
     /// that the predecessor changes.
     reads: RuleHandle,
-    acquire: JoinHandle<Result<Guard, AcquireError>>,
+    acquire: JoinHandle<Result<G, AcquireError>>,
 }
 
 impl Waiter {
@@ -55,9 +55,19 @@ impl Waiter {
 
     /// The same, for a lock with settings of its own.
     pub(crate) fn of(proxy: Proxy, zk: Client, lock: Lock) -> Self {
+        Self::asking(proxy, zk, async move { lock.acquire().await })
+    }
+}
+
+impl<G: Send + 'static> Waiter<G> {
+    /// Has a client behind a proxy begin to ask for a guard.
+    pub(crate) fn asking(
+        proxy: Proxy,
+        zk: Client,
+        acquire: impl Future<Output = Result<G, AcquireError>> + Send + 'static,
+    ) -> Self {
         let reads = proxy.on(Match::reply(OpCode::GET_DATA)).watch();
-        let acquire = tokio::spawn(async move { lock.acquire().await });
-        Self { proxy, zk, reads, acquire }
+        Self { proxy, zk, reads, acquire: tokio::spawn(acquire) }
     }
 
     /// Waits until so many of its reads have been answered, and until it knows.
@@ -69,7 +79,7 @@ impl Waiter {
     /// Whether it still waits, after it has heard everything that there is to hear by now, has listed the
     /// queue because of that, and has read whatever it wanted to read then.
     pub(crate) async fn still_waits(&self) -> bool {
-        for _ in 0..3 {
+        for _ in 0..4 {
             within(async { self.zk.sync("/").await }).await.unwrap();
             tokio::task::yield_now().await;
         }
@@ -88,7 +98,7 @@ impl Waiter {
     }
 
     /// Its outcome. A caller that gets a guard keeps the waiter: its proxy is the guard's way to the server.
-    pub(crate) async fn outcome(&mut self) -> Result<Guard, AcquireError> {
+    pub(crate) async fn outcome(&mut self) -> Result<G, AcquireError> {
         within(&mut self.acquire).await.unwrap()
     }
 

@@ -1,9 +1,8 @@
-//! The proxy, shown on a scripted peer and on a real server.
+//! The proxy, shown on a scripted peer.
 
 mod log;
 mod rules;
 mod switches;
-mod with_server;
 
 use zk_testkit::proxy::Proxy;
 

@@ -95,13 +95,9 @@ async fn client_of_unreachable_server_is_reset() {
 
 #[tokio::test]
 async fn the_end_of_either_side_is_passed_on() {
-    let (peer, proxy, client) = trio().await;
+    let (peer, _proxy, client) = trio().await;
     drop(client);
     peer.wait_for(Seen::End).await;
-
-    let mut word = RawClient::dial(proxy.addr()).await.expect("a connection");
-    word.send(b"ruok").await;
-    assert_eq!(word.read_to_end().await, b"imok");
 }
 
 #[tokio::test]
