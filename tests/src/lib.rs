@@ -20,7 +20,7 @@ pub mod pretender;
 mod shrink;
 pub mod sim;
 pub mod site;
-pub mod trial;
+pub mod soak;
 pub mod wire;
 
 pub use zk_tests_attributes::test_with;

@@ -1,10 +1,10 @@
-//! Trials of the locks and of the client on real servers, as far as seconds go: `zk-trial` runs them at full strength.
+//! Soak tests of the locks and of the client on real servers, as far as seconds go: `zk-soak` runs them at full strength.
 
 use std::time::Duration;
 
 use tokio::process::Command;
 use zk_testkit::real::Release;
-use zk_tests::trial::{Report, rolling, severed};
+use zk_tests::soak::{Report, rolling, severed};
 
 #[track_caller]
 fn assert_clean(report: &Report) {
@@ -29,9 +29,9 @@ async fn recipes_progress_while_members_die() {
 /// In a process of its own: it counts open files, and who panics.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn client_writes_are_accounted_for() {
-    let mut trial = Command::new(env!("CARGO_BIN_EXE_zk-trial"));
-    trial.args(["client", "--seconds", "10", "--tasks", "32", "--every", "500", "--json"]);
-    let output = trial.kill_on_drop(true).output().await.unwrap();
+    let mut soak = Command::new(env!("CARGO_BIN_EXE_zk-soak"));
+    soak.args(["client", "--seconds", "10", "--tasks", "32", "--every", "500", "--json"]);
+    let output = soak.kill_on_drop(true).output().await.unwrap();
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
     let report: serde_json::Value = serde_json::from_str(&told).unwrap();

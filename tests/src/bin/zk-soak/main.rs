@@ -1,11 +1,11 @@
-//! `zk-trial`: trials of the locks and of the client on real servers. See the guide to them.
+//! `zk-soak`: soak tests of the locks and of the client on real servers. See the guide to them.
 
 mod args;
 
 use std::{error::Error, process::ExitCode};
 
 use clap::Parser as _;
-use zk_tests::trial::{Report, client, rolling, severed};
+use zk_tests::soak::{Report, client, rolling, severed};
 
 use self::args::{Cli, Command};
 
@@ -22,7 +22,7 @@ async fn main() -> ExitCode {
             ExitCode::from(u8::from(!report.violations().is_empty()))
         }
         Err(error) => {
-            eprintln!("zk-trial: {error}");
+            eprintln!("zk-soak: {error}");
             ExitCode::from(2)
         }
     }

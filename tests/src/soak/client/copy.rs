@@ -6,9 +6,9 @@ use tokio::time::timeout;
 use zk_client::{Cache, CacheEvent};
 
 use super::{
-    arena::{Phase, Stop, count},
     layout,
     session::Seat,
+    shared::{Phase, Stop, count},
     verdict,
 };
 
@@ -37,11 +37,11 @@ impl Copy {
         loop {
             let event = tokio::select! {
                 event = events.next() => event,
-                () = seat.arena.reached(Phase::Quiet) => break,
+                () = seat.shared.reached(Phase::Quiet) => break,
             };
             hear(seat, event)?;
         }
-        let expected = verdict::expected(&seat.arena.accounts());
+        let expected = verdict::expected(&seat.shared.accounts());
         let equal = async {
             while differences(&cache, &expected) > 0 {
                 hear(seat, events.next().await)?;
@@ -65,8 +65,8 @@ fn hear(seat: &Seat, event: Option<CacheEvent>) -> Result<(), Stop> {
             return Err(Stop::Broken(format!("a cache goes back: {old:?}, {new:?}")));
         }
         Some(CacheEvent::Ended(end)) => return Err(Stop::by(Some(end), "cache", &end)),
-        Some(CacheEvent::Lagged) => seat.arena.count(count::CACHES_BEHIND),
-        Some(_) => seat.arena.count(count::CACHED),
+        Some(CacheEvent::Lagged) => seat.shared.count(count::CACHES_BEHIND),
+        Some(_) => seat.shared.count(count::CACHED),
         None => return Err(Stop::Broken("a cache has ended".to_owned())),
     }
     Ok(())

@@ -18,7 +18,7 @@ use super::Report;
 /// How long it may take until the last lock has changed hands, in session timeouts.
 const PATIENCE: u32 = 10;
 
-/// What a trial is to be like.
+/// What a soak test is to be like.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Options {
     /// How many hold a lock each, in each round.
@@ -76,7 +76,7 @@ impl Pastime {
 
 const STAGE: &str = "/severed";
 
-/// Runs the trial.
+/// Runs the test.
 ///
 /// # Errors
 /// What kept the servers from being started, or the locks from being taken.

@@ -2,15 +2,15 @@
 //!
 //! | module | concern |
 //! |---|---|
-//! | `arena` | what all contenders share: fenced resources, counts, and when it is over |
+//! | `shared` | what all contenders share: fenced resources, counts, and when it is over |
 //! | `contender` | a session whose tasks take one recipe's locks again and again |
 //! | `recipes` | a turn under each recipe |
 //! | `killer` | how long it takes until locks are granted again when a member was killed |
 
-mod arena;
 mod contender;
 mod killer;
 mod recipes;
+mod shared;
 
 use std::{
     error::Error,
@@ -23,7 +23,7 @@ use tokio::{task::JoinSet, time::timeout};
 use zk_locks::{Client, ConnectError, ConnectOptions};
 use zk_testkit::real::{self, Ensemble, Release};
 
-use self::{arena::Arena, contender::Contender, recipes::Recipe};
+use self::{contender::Contender, recipes::Recipe, shared::Shared};
 use super::{Report, in_seconds};
 
 /// Longer than any outage.
@@ -32,7 +32,7 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long contenders may take to end their last turns: one that is stuck has lost a wake-up.
 const FINISH_LIMIT: Duration = Duration::from_secs(120);
 
-/// What a trial is to be like.
+/// What a soak test is to be like.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Options {
     /// For how long members are killed at least, in seconds.
@@ -52,27 +52,27 @@ pub struct Options {
     pub release: Release,
 }
 
-/// Runs the trial.
+/// Runs the test.
 ///
 /// # Errors
 /// What kept the servers from being started.
 pub async fn run(options: Options) -> Result<Report, real::Error> {
     let begun = Instant::now();
     let ensemble = Ensemble::start(options.release).await?;
-    let arena = Arc::new(Arena::new(ensemble.connect_string()));
+    let shared = Arc::new(Shared::new(ensemble.connect_string()));
     let mut contenders = JoinSet::new();
     for recipe in Recipe::ALL {
         for number in 0..options.sessions {
-            contenders.spawn(Contender::new(arena.clone(), recipe, number).run());
+            contenders.spawn(Contender::new(shared.clone(), recipe, number).run());
         }
     }
-    let killed = killer::run(&ensemble, &arena, options).await;
-    arena.end();
+    let killed = killer::run(&ensemble, &shared, options).await;
+    shared.end();
     let mut report = Report::new("rolling");
     let finished = timeout(FINISH_LIMIT, async {
         while let Some(ended) = contenders.join_next().await {
             if let Err(panic) = ended {
-                arena.unexpected(panic.to_string());
+                shared.unexpected(panic.to_string());
             }
         }
     });
@@ -87,7 +87,7 @@ pub async fn run(options: Options) -> Result<Report, real::Error> {
         Ok(kills) => kills.tell(&mut report),
         Err(error) => report.violation(format!("the servers: {error}")),
     }
-    arena.tell(&mut report);
+    shared.tell(&mut report);
     match orphans(&ensemble).await {
         Ok(orphans) => {
             report.figure("orphans", orphans.len());

@@ -6,10 +6,10 @@ use zk_client::{ReadError, WriteError};
 
 use super::{
     account::Account,
-    arena::{Arena, Phase, Stop, count},
     change::{Change, Made},
     layout,
     session::Seat,
+    shared::{Phase, Shared, Stop, count},
 };
 
 /// So many nodes of one kind, and the next of them go.
@@ -25,8 +25,8 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(number: usize, arena: &Arena) -> Self {
-        let account = Account::new(number, arena.first.registers[number]);
+    pub(super) fn new(number: usize, shared: &Shared) -> Self {
+        let account = Account::new(number, shared.first.registers[number]);
         Self { account, open: None, turn: number }
     }
 
@@ -34,10 +34,10 @@ impl Writer {
     pub(super) async fn run(&mut self, seat: &Seat) -> Result<(), Stop> {
         if let Some(change) = self.open.clone() {
             self.settle(seat, change).await?;
-            seat.arena.count(count::DOUBT_LATER);
+            seat.shared.count(count::DOUBT_LATER);
         }
-        let mut pace = seat.arena.pace();
-        while seat.arena.phase() == Phase::Running {
+        let mut pace = seat.shared.pace();
+        while seat.shared.phase() == Phase::Running {
             pace.tick().await;
             self.turn += 1;
             self.take_turn(seat).await?;
@@ -46,8 +46,8 @@ impl Writer {
     }
 
     /// There will be no more turns.
-    pub(super) fn finish(self, arena: &Arena) {
-        arena.deposit(self.account);
+    pub(super) fn finish(self, shared: &Shared) {
+        shared.deposit(self.account);
     }
 
     async fn take_turn(&mut self, seat: &Seat) -> Result<(), Stop> {
@@ -102,21 +102,21 @@ impl Writer {
         let begun = Instant::now();
         match change.make(&seat.zk, &self.account).await {
             Ok(Made::Done(done)) => {
-                seat.arena.wrote(change.kind(), begun.elapsed());
+                seat.shared.wrote(change.kind(), begun.elapsed());
                 self.account.apply(change, done).map_err(Stop::Broken)
             }
             Ok(Made::Conflict) => {
-                seat.arena.count(count::CONFLICT);
+                seat.shared.count(count::CONFLICT);
                 Ok(())
             }
             Err(WriteError::InDoubt(_)) => {
-                seat.arena.count(count::DOUBT);
+                seat.shared.count(count::DOUBT);
                 self.open = Some(change.clone());
                 self.settle(seat, change).await
             }
             Err(WriteError::NotApplied(_)) => {
                 // A client without a session hears of it next time.
-                seat.arena.count(count::NOT_APPLIED);
+                seat.shared.count(count::NOT_APPLIED);
                 Ok(())
             }
             Err(error) => {
@@ -132,10 +132,10 @@ impl Writer {
         let found = change.find(&seat.zk, &self.account).await?;
         self.open = None;
         let Some(done) = found else {
-            seat.arena.count(count::DOUBT_NOT_APPLIED);
+            seat.shared.count(count::DOUBT_NOT_APPLIED);
             return Ok(());
         };
-        seat.arena.count(count::DOUBT_APPLIED);
+        seat.shared.count(count::DOUBT_APPLIED);
         self.account.apply(change, done).map_err(Stop::Broken)
     }
 
@@ -185,6 +185,6 @@ async fn read<T>(
 ) -> Result<T, Stop> {
     let begun = Instant::now();
     let answer = request.into_future().await?;
-    seat.arena.read(begun.elapsed());
+    seat.shared.read(begun.elapsed());
     Ok(answer)
 }

@@ -1,4 +1,4 @@
-//! What a trial has found.
+//! What a soak test has found.
 
 use std::{fmt, time::Duration};
 
@@ -9,14 +9,14 @@ use crate::faults::Struck;
 /// Figures by name, in the order of their telling, and everything that should not have happened.
 #[derive(Debug)]
 pub struct Report {
-    trial: &'static str,
+    test: &'static str,
     figures: Vec<(String, Value)>,
     violations: Vec<String>,
 }
 
 impl Report {
-    pub(super) const fn new(trial: &'static str) -> Self {
-        Self { trial, figures: Vec::new(), violations: Vec::new() }
+    pub(super) const fn new(test: &'static str) -> Self {
+        Self { test, figures: Vec::new(), violations: Vec::new() }
     }
 
     pub(super) fn figure(&mut self, name: impl Into<String>, value: impl Into<Value>) {
@@ -69,7 +69,7 @@ impl Report {
     #[must_use]
     pub fn json(&self) -> Value {
         let figures: Map<String, Value> = self.figures.iter().cloned().collect();
-        json!({ "trial": self.trial, "figures": figures, "violations": self.violations })
+        json!({ "test": self.test, "figures": figures, "violations": self.violations })
     }
 }
 

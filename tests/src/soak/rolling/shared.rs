@@ -22,7 +22,7 @@ const SHOWN_MAX: usize = 10;
 
 /// What all contenders share.
 #[derive(Debug)]
-pub(super) struct Arena {
+pub(super) struct Shared {
     pub(super) servers: String,
     pub(super) resources: Resources,
     over: AtomicBool,
@@ -47,7 +47,7 @@ struct Tally {
 #[derive(Debug)]
 pub(super) struct SessionOver;
 
-impl Arena {
+impl Shared {
     pub(super) fn new(servers: String) -> Self {
         Self {
             servers,

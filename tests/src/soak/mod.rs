@@ -1,11 +1,11 @@
-//! Trials of the locks and of the client on real servers, at full strength or in seconds: see docs/trials.md.
+//! Soak tests of the locks and of the client on real servers, at full strength or in seconds: see docs/soak.md.
 //!
 //! | module | concern |
 //! |---|---|
 //! | `rolling` | every recipe, while the members of an ensemble are killed one after the other |
 //! | `severed` | holders on a member that is cut off from its leader, and who gets their locks |
 //! | `client` | reads, writes and watches, while the members of an ensemble are killed and stopped |
-//! | `report` | what a trial has found, as a table or as JSON |
+//! | `report` | what a soak test has found, as a table or as JSON |
 
 pub mod client;
 mod report;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use zk_testkit::real::{self, Ensemble};
 
-use super::{super::Report, Options, arena::Arena};
+use super::{super::Report, Options, shared::Shared};
 use crate::faults::{Fault, Strike, Struck, strike_members};
 
 /// When recipes count as stuck: several times longer than sessions live, so that those that expire do not matter.
@@ -41,19 +41,19 @@ const ROUND: [Strike; 5] = [kill(true), kill(false), kill(true), kill(false), ki
 /// Kills members until there have been enough of them and the time is over. All members run when this returns.
 pub(super) async fn run(
     ensemble: &Ensemble,
-    arena: &Arena,
+    shared: &Shared,
     options: Options,
 ) -> Result<Kills, real::Error> {
     let mut kills = Kills::default();
     let Options { every, time, kills: count, .. } = options;
     kills.struck = strike_members(ensemble, &ROUND, every, (time, count), async |strike| {
-        arena.killed();
+        shared.killed();
         let killed = Instant::now();
         let quorum = async {
             ensemble.wait_for_quorum().await?;
             Ok::<_, real::Error>(killed.elapsed())
         };
-        let (quorum, recovered) = tokio::join!(quorum, timeout(RECOVERY_LIMIT, arena.recovered()));
+        let (quorum, recovered) = tokio::join!(quorum, timeout(RECOVERY_LIMIT, shared.recovered()));
         let quorum = quorum?;
         match recovered {
             Ok((first, last)) => {
@@ -62,7 +62,7 @@ pub(super) async fn run(
                 whose.push(Recovery { quorum, first, last });
             }
             Err(_) => {
-                let waiting = arena.waiting();
+                let waiting = shared.waiting();
                 kills.stuck.push(format!("after a kill {waiting:?} were not granted"));
             }
         }

@@ -119,7 +119,7 @@ impl Kit {
 
 impl Turns {
     fn resource(&self) -> &FencedResource {
-        &self.arena.resources.of[&self.kit.recipe]
+        &self.shared.resources.of[&self.kit.recipe]
     }
 
     /// Takes the recipe's lock once.
@@ -148,7 +148,7 @@ impl Turns {
                 let [one, other] =
                     [0, 1].map(|number| ACCOUNTS[(self.turn + number) % ACCOUNTS.len()]);
                 let guards = self.ask(MultiLock::new(zk, [one, other]).acquire()).await?;
-                let accounts = &self.arena.resources.accounts;
+                let accounts = &self.shared.resources.accounts;
                 let visit = |path| Some(accounts[path].visit(guards.get(path)?.token(), Alone));
                 let inside = [one, other].into_iter().filter_map(visit).collect();
                 self.hold_all(guards, inside).await
@@ -171,7 +171,7 @@ impl Turns {
                     tokio::task::yield_now().await;
                 });
                 if let Err(lost) = used.await {
-                    self.arena.lost(lost);
+                    self.shared.lost(lost);
                 }
                 self.finish(guard.release()).await
             }
@@ -197,7 +197,7 @@ impl Turns {
     /// Holds several guards, whose holder is inside of what they protect.
     async fn hold_all(&self, guards: Guards, inside: Vec<Visit<'_>>) -> Result<(), AcquireError> {
         if let Err(lost) = guards.scope(tokio::task::yield_now()).await {
-            self.arena.lost(lost);
+            self.shared.lost(lost);
         }
         drop(inside);
         self.finish(guards.release()).await

@@ -1,11 +1,11 @@
 //! What can be asked of the command.
 
 use clap::{Parser, Subcommand};
-use zk_tests::trial::{client, rolling, severed};
+use zk_tests::soak::{client, rolling, severed};
 
-/// Trials of the locks and of the client on real servers: see docs/trials.md.
+/// Soak tests of the locks and of the client on real servers: see docs/soak.md.
 #[derive(Debug, Parser)]
-#[command(name = "zk-trial")]
+#[command(name = "zk-soak")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

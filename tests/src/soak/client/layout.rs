@@ -8,7 +8,7 @@ use std::error::Error;
 use zk_client::{Client, ConnectOptions, ReadError, Stat, Zxid, path::join};
 
 /// Above everything that is compared at the end.
-pub(super) const ROOT: &str = "/trial";
+pub(super) const ROOT: &str = "/soak";
 
 /// Above the nodes by which it is seen that a session has gone.
 pub(super) const SESSIONS: &str = "/sessions";

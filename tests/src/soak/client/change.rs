@@ -5,8 +5,8 @@ use zk_client::{Client, CreateMode, OpResult, ReadError, Rejection, WriteError, 
 
 use super::{
     account::Account,
-    arena::{Stop, count},
     layout,
+    shared::{Stop, count},
 };
 
 /// A write of one writer.

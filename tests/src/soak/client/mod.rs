@@ -2,25 +2,25 @@
 //!
 //! | module | concern |
 //! |---|---|
-//! | `arena` | what all tasks share: counts, complaints, and how far the trial has come |
+//! | `shared` | what all tasks share: counts, complaints, and how far the test has come |
 //! | `layout` | which nodes there are |
 //! | `session` | one session after the other, and the tasks that use them |
 //! | `writer` | a task that writes its own nodes and shared counters, and reads |
 //! | `change` | one write: made, and looked for when its answer is lost |
 //! | `account` | what a writer has written, and what there must be now |
-//! | `sentry` | watches that fire once: each that should have fired has |
+//! | `one_shot` | watches that fire once: each that should have fired has |
 //! | `stream` | a watch that goes on: no version of a register is left out between two gaps that it tells of |
 //! | `copy` | a cache, which is equal to the servers' nodes at the end |
 //! | `tap` | what servers say on the wire: transactions never go back |
 //! | `verdict` | what each member has at the end, beside what the accounts say |
 
 mod account;
-mod arena;
 mod change;
 mod copy;
 mod layout;
-mod sentry;
+mod one_shot;
 mod session;
+mod shared;
 mod stream;
 mod tap;
 mod verdict;
@@ -46,8 +46,8 @@ use zk_client::{Client, ConnectError, ConnectOptions};
 use zk_testkit::real::{Ensemble, Release};
 
 use self::{
-    arena::{Arena, Phase},
     session::Role,
+    shared::{Phase, Shared},
 };
 use super::{Report, at_least, in_millis, in_seconds};
 use crate::faults::{Fault, Strike, strike_members};
@@ -77,7 +77,7 @@ const FINISH_LIMIT: Duration = Duration::from_secs(120);
 /// How long what has been closed may take to go.
 const GONE_LIMIT: Duration = Duration::from_secs(10);
 
-/// What a trial is to be like.
+/// What a soak test is to be like.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Options {
     /// For how long members are killed and stopped at least, in seconds.
@@ -97,7 +97,7 @@ pub struct Options {
     pub release: Release,
 }
 
-/// Runs the trial, in a process that does nothing else: its open files are counted, and who panics.
+/// Runs the test, in a process that does nothing else: its open files are counted, and who panics.
 ///
 /// # Errors
 /// What kept it from being made.
@@ -111,23 +111,23 @@ pub async fn run(options: Options) -> Result<Report, Box<dyn Error>> {
     report.figure("tasks", sessions * session::TASKS);
     {
         let first = layout::prepare(&ensemble.connect_string(), 2 * sessions).await?;
-        let arena = Arc::new(Arena::new(ensemble.connect_string(), options.pause, first));
+        let shared = Arc::new(Shared::new(ensemble.connect_string(), options.pause, first));
         let mut running = JoinSet::new();
         for number in 0..sessions {
-            running.spawn(session::run(arena.clone(), number, Role::of_session(number)));
+            running.spawn(session::run(shared.clone(), number, Role::of_session(number)));
         }
         let enough = (options.time, ROUND.len());
         match strike_members(&ensemble, &ROUND, options.every, enough, async |_| Ok(())).await {
             Ok(struck) => report.struck(&struck),
             Err(error) => report.violation(format!("the servers: {error}")),
         }
-        arena.enter(Phase::Ending);
+        shared.enter(Phase::Ending);
         let ended = timeout(FINISH_LIMIT, async {
-            arena.all_accounts(2 * sessions).await;
-            arena.enter(Phase::Quiet);
+            shared.all_accounts(2 * sessions).await;
+            shared.enter(Phase::Quiet);
             while let Some(ended) = running.join_next().await {
                 if let Err(panic) = ended {
-                    arena.violation(panic.to_string());
+                    shared.violation(panic.to_string());
                 }
             }
         });
@@ -139,8 +139,8 @@ pub async fn run(options: Options) -> Result<Report, Box<dyn Error>> {
         }
         running.shutdown().await;
         report.figure("seconds", begun.elapsed().as_secs());
-        arena.tell(&mut report);
-        verdict::judge(&ensemble, &arena, &mut report).await;
+        shared.tell(&mut report);
+        verdict::judge(&ensemble, &shared, &mut report).await;
     }
     report.figure("panics", panics.load(Ordering::Relaxed));
     report.expect(panics.load(Ordering::Relaxed) == 0, || "a task has panicked".to_owned());

@@ -9,47 +9,47 @@ use tokio::{task::JoinSet, time::timeout};
 use zk_locks::{AcquireError, Guard, ReleaseError};
 
 use super::{
-    arena::{Arena, SessionOver},
     connect,
     recipes::{Kit, Recipe},
+    shared::{SessionOver, Shared},
 };
 use crate::fenced::{Access, FencedResource};
 
 /// A session whose tasks take one recipe's locks again and again; a new one when that has ended.
 pub(super) struct Contender {
-    arena: Arc<Arena>,
+    shared: Arc<Shared>,
     recipe: Recipe,
     number: usize,
 }
 
 impl Contender {
-    pub(super) const fn new(arena: Arc<Arena>, recipe: Recipe, number: usize) -> Self {
-        Self { arena, recipe, number }
+    pub(super) const fn new(shared: Arc<Shared>, recipe: Recipe, number: usize) -> Self {
+        Self { shared, recipe, number }
     }
 
     pub(super) async fn run(self) {
         let tasks = self.recipe.tasks();
-        while !self.arena.is_over() {
-            let zk = match connect(&self.arena.servers).await {
+        while !self.shared.is_over() {
+            let zk = match connect(&self.shared.servers).await {
                 Ok(zk) => zk,
-                Err(error) => return self.arena.unexpected(format!("connect: {error}")),
+                Err(error) => return self.shared.unexpected(format!("connect: {error}")),
             };
             let kit = Arc::new(Kit::new(&zk, self.recipe));
             let mut running = JoinSet::new();
             for task in 0..tasks {
                 let number = self.number * tasks + task;
-                let arena = self.arena.clone();
-                running.spawn(Turns { arena, kit: kit.clone(), number, turn: number }.take());
+                let shared = self.shared.clone();
+                running.spawn(Turns { shared, kit: kit.clone(), number, turn: number }.take());
             }
             let mut ended = false;
             while let Some(task) = running.join_next().await {
                 match task {
                     Ok(outcome) => ended |= outcome.is_err(),
-                    Err(panic) => self.arena.unexpected(panic.to_string()),
+                    Err(panic) => self.shared.unexpected(panic.to_string()),
                 }
             }
             if ended {
-                self.arena.session_over();
+                self.shared.session_over();
             }
             drop(kit);
             // Behind everything that was dropped. Not confirmed if the session is over.
@@ -60,7 +60,7 @@ impl Contender {
 
 /// The turns of one task.
 pub(super) struct Turns {
-    pub(super) arena: Arc<Arena>,
+    pub(super) shared: Arc<Shared>,
     pub(super) kit: Arc<Kit>,
     /// Among all tasks of the recipe.
     pub(super) number: usize,
@@ -69,10 +69,10 @@ pub(super) struct Turns {
 
 impl Turns {
     async fn take(mut self) -> Result<(), SessionOver> {
-        while !self.arena.is_over() {
+        while !self.shared.is_over() {
             self.turn += 1;
             if let Err(error) = self.take_one().await {
-                self.arena.refused(self.kit.recipe, &error)?;
+                self.shared.refused(self.kit.recipe, &error)?;
             }
         }
         Ok(())
@@ -95,7 +95,7 @@ impl Turns {
         } else {
             acquire.await?
         };
-        self.arena.granted(self.kit.recipe, asked);
+        self.shared.granted(self.kit.recipe, asked);
         Ok(guard)
     }
 
@@ -104,12 +104,12 @@ impl Turns {
         let used = guard.scope(async {
             let _inside = resource.visit(guard.token(), access);
             match self.is_one_in(8) {
-                true => self.arena.checked(guard.check().await),
+                true => self.shared.checked(guard.check().await),
                 false => tokio::task::yield_now().await,
             }
         });
         if let Err(lost) = used.await {
-            self.arena.lost(lost);
+            self.shared.lost(lost);
         }
     }
 
@@ -122,6 +122,6 @@ impl Turns {
             return Ok(());
         }
         // The next turn hears of a session that has ended.
-        self.arena.released(release.await).or(Ok(()))
+        self.shared.released(release.await).or(Ok(()))
     }
 }

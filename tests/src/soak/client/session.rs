@@ -9,11 +9,11 @@ use tokio::task::JoinSet;
 use zk_client::{Client, CloseError, ConnectError, ConnectOptions, CreateMode, SessionEnd, Zxid};
 
 use super::{
-    arena::{Arena, Stop, count},
     connect,
     copy::Copy,
     layout,
-    sentry::Sentry,
+    one_shot::OneShots,
+    shared::{Shared, Stop, count},
     stream::Follower,
     tap::Tap,
     writer::Writer,
@@ -25,7 +25,7 @@ pub(super) const TASKS: usize = 4;
 /// What the tasks of one session have of it.
 #[derive(Debug)]
 pub(super) struct Seat {
-    pub(super) arena: Arc<Arena>,
+    pub(super) shared: Arc<Shared>,
     pub(super) zk: Client,
     /// The newest transaction that the session has seen of each register.
     pub(super) registers: Vec<AtomicI64>,
@@ -45,7 +45,7 @@ impl Seat {
 #[derive(Debug)]
 pub(super) enum Role {
     Writer(usize, Option<Box<Writer>>),
-    Sentry(Sentry),
+    OneShots(OneShots),
     Stream(Follower),
     Copy(Copy),
 }
@@ -56,7 +56,7 @@ impl Role {
         let mut roles = vec![
             Self::Writer(2 * session, None),
             Self::Writer(2 * session + 1, None),
-            Self::Sentry(Sentry::new(session)),
+            Self::OneShots(OneShots::new(session)),
         ];
         roles.push(match session % 2 {
             0 => Self::Stream(Follower::default()),
@@ -70,56 +70,56 @@ impl Role {
         match self {
             Self::Writer(number, writer) => {
                 let writer =
-                    writer.get_or_insert_with(|| Box::new(Writer::new(*number, &seat.arena)));
+                    writer.get_or_insert_with(|| Box::new(Writer::new(*number, &seat.shared)));
                 writer.run(seat).await
             }
-            Self::Sentry(sentry) => sentry.run(seat).await,
+            Self::OneShots(one_shot) => one_shot.run(seat).await,
             Self::Stream(follower) => follower.run(seat).await,
             Self::Copy(copy) => copy.run(seat).await,
         }
     }
 
-    fn finish(self, arena: &Arena) {
+    fn finish(self, shared: &Shared) {
         match self {
-            Self::Writer(_, Some(writer)) => writer.finish(arena),
-            Self::Stream(follower) => arena.followed(follower.into_spans()),
-            Self::Writer(_, None) | Self::Sentry(_) | Self::Copy(_) => {}
+            Self::Writer(_, Some(writer)) => writer.finish(shared),
+            Self::Stream(follower) => shared.followed(follower.into_spans()),
+            Self::Writer(_, None) | Self::OneShots(_) | Self::Copy(_) => {}
         }
     }
 }
 
 /// Serves these tasks, with one session after the other, until all have come to their end.
-pub(super) async fn run(arena: Arc<Arena>, number: usize, mut roles: Vec<Role>) {
+pub(super) async fn run(shared: Arc<Shared>, number: usize, mut roles: Vec<Role>) {
     for life in 0.. {
-        let (tap, options) = match ConnectOptions::new(&arena.servers) {
+        let (tap, options) = match ConnectOptions::new(&shared.servers) {
             Ok(options) => {
                 let tap = Tap::default();
                 (tap.clone(), options.connector(tap))
             }
-            Err(error) => return arena.violation(error.to_string()),
+            Err(error) => return shared.violation(error.to_string()),
         };
         let zk = match connect(options).await {
             Ok(zk) => zk,
             // Between the handshake and the first answer.
             Err(ConnectError::SessionEnded(SessionEnd::Expired)) => continue,
-            Err(error) => return arena.violation(format!("connect: {error}")),
+            Err(error) => return shared.violation(format!("connect: {error}")),
         };
         match open(&zk, number, life).await {
-            Ok(()) => roles = serve(&arena, &zk, roles).await,
+            Ok(()) => roles = serve(&shared, &zk, roles).await,
             Err(Stop::SessionOver) => {}
-            Err(Stop::Broken(what)) => arena.violation(what),
+            Err(Stop::Broken(what)) => shared.violation(what),
         }
         match zk.close().await {
             // The servers are there, but may be about to choose a leader.
             Ok(()) | Err(CloseError::Unconfirmed) => {}
-            Err(CloseError::Ended(SessionEnd::Expired)) => arena.count(count::EXPIRED),
-            Err(error) => arena.violation(format!("close: {error}")),
+            Err(CloseError::Ended(SessionEnd::Expired)) => shared.count(count::EXPIRED),
+            Err(error) => shared.violation(format!("close: {error}")),
         }
-        arena.session_over(&zk.stats());
-        arena.add(count::REPLIES, tap.compared());
+        shared.session_over(&zk.stats());
+        shared.add(count::REPLIES, tap.compared());
         if tap.went_back() > 0 {
             let what = format!("{} replies of session {number} went back", tap.went_back());
-            arena.violation(what);
+            shared.violation(what);
         }
         if roles.is_empty() {
             return;
@@ -142,16 +142,16 @@ async fn open(zk: &Client, number: usize, life: usize) -> Result<(), Stop> {
 }
 
 /// Lets the tasks work as long as the session lasts. Returns those that have not come to their end.
-async fn serve(arena: &Arc<Arena>, zk: &Client, roles: Vec<Role>) -> Vec<Role> {
-    let registers = arena.first.registers.iter().map(|zxid| AtomicI64::new(zxid.0)).collect();
-    let seat = Arc::new(Seat { arena: arena.clone(), zk: zk.clone(), registers });
+async fn serve(shared: &Arc<Shared>, zk: &Client, roles: Vec<Role>) -> Vec<Role> {
+    let registers = shared.first.registers.iter().map(|zxid| AtomicI64::new(zxid.0)).collect();
+    let seat = Arc::new(Seat { shared: shared.clone(), zk: zk.clone(), registers });
     let mut running = JoinSet::new();
     for mut role in roles {
         let seat = seat.clone();
         running.spawn(async move {
             let ended = role.run(&seat).await;
             if ended.is_ok() || matches!(ended, Err(Stop::Broken(_))) {
-                role.finish(&seat.arena);
+                role.finish(&seat.shared);
                 return (ended, None);
             }
             (ended, Some(role))
@@ -160,9 +160,9 @@ async fn serve(arena: &Arc<Arena>, zk: &Client, roles: Vec<Role>) -> Vec<Role> {
     let mut left = Vec::new();
     while let Some(ended) = running.join_next().await {
         match ended {
-            Ok((Err(Stop::Broken(what)), _)) => arena.violation(what),
+            Ok((Err(Stop::Broken(what)), _)) => shared.violation(what),
             Ok((_, role)) => left.extend(role),
-            Err(panic) => arena.violation(panic.to_string()),
+            Err(panic) => shared.violation(panic.to_string()),
         }
     }
     left

@@ -1,4 +1,4 @@
-//! What all tasks share: counts, complaints, and how far the trial has come.
+//! What all tasks share: counts, complaints, and how far the test has come.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use super::{super::Report, account::Account, layout::First, stream::Span};
 /// How many complaints are printed.
 const SHOWN_MAX: usize = 20;
 
-/// How far the trial has come.
+/// How far the test has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
     /// Members are killed and stopped.
@@ -39,7 +39,7 @@ pub(super) enum Stop {
 
 /// What all tasks share.
 #[derive(Debug)]
-pub(super) struct Arena {
+pub(super) struct Shared {
     pub(super) servers: String,
     pub(super) first: First,
     pause: Duration,
@@ -116,7 +116,7 @@ pub(super) mod count {
     ];
 }
 
-impl Arena {
+impl Shared {
     pub(super) fn new(servers: String, pause: Duration, first: First) -> Self {
         Self {
             servers,
@@ -136,7 +136,7 @@ impl Arena {
         *self.phase.borrow()
     }
 
-    /// Waits until the trial has come that far.
+    /// Waits until the test has come that far.
     pub(super) async fn reached(&self, phase: Phase) {
         // It fails without a sender, which lives as long as this.
         let _ = self.phase.subscribe().wait_for(|now| *now >= phase).await;

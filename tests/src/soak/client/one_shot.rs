@@ -3,15 +3,15 @@
 use zk_client::{EventType, NodeEvent, Watch, Zxid};
 
 use super::{
-    arena::{Phase, Stop, count},
     layout,
     session::Seat,
+    shared::{Phase, Stop, count},
 };
 
 /// A task that arms watches and waits for all of them, again and again. One that was lost it would wait for until the
 /// end; then it is judged.
 #[derive(Debug)]
-pub(super) struct Sentry {
+pub(super) struct OneShots {
     turn: usize,
 }
 
@@ -32,24 +32,24 @@ enum Kind {
     Children,
 }
 
-impl Sentry {
+impl OneShots {
     pub(super) const fn new(turn: usize) -> Self {
         Self { turn }
     }
 
     pub(super) async fn run(&mut self, seat: &Seat) -> Result<(), Stop> {
-        let mut pace = seat.arena.pace();
-        while seat.arena.phase() < Phase::Quiet {
+        let mut pace = seat.shared.pace();
+        while seat.shared.phase() < Phase::Quiet {
             pace.tick().await;
             let mut armed = self.arm(seat).await?;
             let over = |stop| {
-                seat.arena.count(count::WATCHES_OVER);
+                seat.shared.count(count::WATCHES_OVER);
                 stop
             };
             while let Some(mut one) = armed.pop() {
                 let event = tokio::select! {
                     event = &mut one.watch => event,
-                    () = seat.arena.reached(Phase::Quiet) => {
+                    () = seat.shared.reached(Phase::Quiet) => {
                         armed.push(one);
                         return judge(seat, armed).await;
                     }
@@ -58,7 +58,7 @@ impl Sentry {
                 match event {
                     Ok(event) => one.has_fired(seat, &event).await?,
                     Err(stop) => {
-                        seat.arena.add(count::WATCHES_OVER, armed.len() as u64);
+                        seat.shared.add(count::WATCHES_OVER, armed.len() as u64);
                         return Err(over(stop));
                     }
                 }
@@ -85,7 +85,7 @@ impl Sentry {
             let ((_, stat), watch) = zk.children(&path).watch().await?;
             armed.push(Armed { path, kind: Kind::Children, at: stat.pzxid, watch });
         }
-        seat.arena.add(count::ARMED, armed.len() as u64);
+        seat.shared.add(count::ARMED, armed.len() as u64);
         Ok(armed)
     }
 }
@@ -93,7 +93,7 @@ impl Sentry {
 impl Armed {
     /// It says what it is for, and a read behind it shows that.
     async fn has_fired(&self, seat: &Seat, event: &NodeEvent) -> Result<(), Stop> {
-        seat.arena.count(count::FIRED);
+        seat.shared.count(count::FIRED);
         let kind = match self.kind {
             Kind::Data | Kind::Exists => EventType::NODE_DATA_CHANGED,
             Kind::Children => EventType::NODE_CHILDREN_CHANGED,
@@ -125,8 +125,8 @@ async fn judge(seat: &Seat, armed: Vec<Armed>) -> Result<(), Stop> {
         let has_changed = one.newest(seat).await? > one.at;
         match one.watch.try_event() {
             Some(Ok(event)) if has_changed => one.has_fired(seat, &event).await?,
-            None if !has_changed => seat.arena.count(count::UNTOUCHED),
-            Some(Err(_)) => seat.arena.count(count::WATCHES_OVER),
+            None if !has_changed => seat.shared.count(count::UNTOUCHED),
+            Some(Err(_)) => seat.shared.count(count::WATCHES_OVER),
             other => {
                 let what = format!("{one:?}, changed since: {has_changed}, told: {other:?}");
                 return Err(Stop::Broken(what));

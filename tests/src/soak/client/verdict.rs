@@ -9,7 +9,7 @@ use bytes::Bytes;
 use zk_client::{ConnectOptions, Stat};
 use zk_testkit::real::Ensemble;
 
-use super::{super::Report, account::Account, arena::Arena, connect, layout};
+use super::{super::Report, account::Account, connect, layout, shared::Shared};
 
 /// What a node must be at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,8 +48,8 @@ pub(super) fn expected(accounts: &[Account]) -> BTreeMap<String, Node> {
 }
 
 /// Compares what each member has with what the accounts say, and what streams have heard.
-pub(super) async fn judge(ensemble: &Ensemble, arena: &Arena, report: &mut Report) {
-    let mut accounts = arena.accounts().clone();
+pub(super) async fn judge(ensemble: &Ensemble, shared: &Shared, report: &mut Report) {
+    let mut accounts = shared.accounts().clone();
     accounts.sort_by_key(|account| account.writer);
     let expected = expected(&accounts);
     let mut first = None;
@@ -69,7 +69,7 @@ pub(super) async fn judge(ensemble: &Ensemble, arena: &Arena, report: &mut Repor
     report.figure("nodes of each member that were compared", expected.len());
     let histories: Vec<_> = accounts.iter().map(|account| &account.register[..]).collect();
     let there: BTreeSet<_> = expected.into_keys().collect();
-    for span in arena.take_spans() {
+    for span in shared.take_spans() {
         for wrong in span.judge(&histories, &there) {
             report.violation(wrong);
         }

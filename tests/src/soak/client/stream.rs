@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use zk_client::{EventType, NodeEvent, WatchEnd, WatchItem, WatchMode, WatchStream, Zxid};
 
 use super::{
-    arena::{Phase, Stop, count},
     layout,
     session::Seat,
+    shared::{Phase, Stop, count},
 };
 
 /// A task that follows everything by a recursive watch.
@@ -41,7 +41,7 @@ impl Follower {
             let item = tokio::select! {
                 biased;
                 item = stream.next() => item,
-                () = seat.arena.reached(Phase::Quiet) => break,
+                () = seat.shared.reached(Phase::Quiet) => break,
             };
             self.hear(seat, &stream, item).await?;
         }
@@ -65,15 +65,15 @@ impl Follower {
         match item {
             // What a watch for one event had missed is reported by this; the gap was reported before.
             Some(WatchItem::Event(event)) if event.zxid.is_none() => {
-                seat.arena.count(count::MISSED);
+                seat.shared.count(count::MISSED);
                 Ok(())
             }
             Some(WatchItem::Event(event)) => {
-                seat.arena.count(count::EVENTS);
+                seat.shared.count(count::EVENTS);
                 self.spans.last_mut().map_or(Ok(()), |span| span.add(event))
             }
             Some(WatchItem::Resync(_)) => {
-                seat.arena.count(count::GAPS);
+                seat.shared.count(count::GAPS);
                 self.begin(seat).await
             }
             None => {
