@@ -7,9 +7,8 @@ use zk_proto::{
     frame::RequestFrame,
     path::Naming,
     request::{
-        AddWatchRequest, CheckWatchesRequest, DeleteRequest, ExistsRequest, GetAclRequest,
-        GetAllChildrenNumberRequest, GetChildren2Request, GetDataRequest, GetEphemeralsRequest,
-        ReconfigRequest, Request, SetAclRequest, SetDataRequest, SyncRequest, WhoAmIRequest,
+        AddWatchRequest, CheckWatchesRequest, DeleteRequest, GetDataRequest, GetEphemeralsRequest,
+        ReconfigRequest, Request, SetAclRequest, SetDataRequest, WhoAmIRequest,
     },
     session::{OnLoss, WatchBy, WatchIntent},
 };
@@ -21,6 +20,7 @@ use super::{
 use crate::{
     carry::version::expected,
     chroot::Chroot,
+    driver::frames::Frames,
     error::{CallError, Cause},
     watch::{Listener, Watch, WatchMode},
 };
@@ -40,12 +40,17 @@ pub(crate) struct Target<'a> {
 pub(crate) enum Ask<'a> {
     /// A read of a node.
     Node {
-        what: What,
+        frame: ReadFrame,
         path: &'a str,
         arm: Arm,
     },
     /// A read of the ensemble's configuration.
     Config(Arm),
+    /// Whether the server has such a watch.
+    HasWatch {
+        path: &'a str,
+        kind: WatcherType,
+    },
     /// The session's nodes whose paths have this prefix.
     Ephemerals(&'a str),
     WhoAmI,
@@ -74,18 +79,8 @@ pub(crate) enum Ask<'a> {
     Several(Ops<'a>),
 }
 
-/// What to read of a node.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum What {
-    Data,
-    Existence,
-    Children,
-    Acl,
-    DescendantCount,
-    /// Nothing: the server catches up with the leader.
-    Sync,
-    Watches(WatcherType),
-}
+/// Encodes a read of a node: its path, and whether it arms a watch.
+pub(crate) type ReadFrame = fn(&Frames, Str<'_>, bool) -> RequestFrame;
 
 /// The watch that a read arms.
 #[derive(Clone, Debug)]
@@ -140,8 +135,8 @@ impl Call {
 }
 
 impl<'a> Ask<'a> {
-    pub(crate) const fn node(what: What, path: &'a str) -> Self {
-        Self::Node { what, path, arm: Arm::Nothing }
+    pub(crate) const fn node(path: &'a str, frame: ReadFrame) -> Self {
+        Self::Node { frame, path, arm: Arm::Nothing }
     }
 
     /// Sets the watch that a read arms.
@@ -159,14 +154,20 @@ impl<'a> Ask<'a> {
             handle.chroot.resolve(path, Naming::Exact).map_err(|error| E::not_sent(error.into()))
         };
         Ok(match self {
-            Self::Node { what, path, arm } => {
+            Self::Node { frame, path, arm } => {
                 let path = resolve(path)?;
-                let frame = what.frame(target, Str::from(&*path), arm.is_armed());
+                let frame = frame(&handle.shared.frames, Str::from(&*path), arm.is_armed());
                 Call::read(frame, arm.intent(&path, &handle.chroot))
             }
             Self::Config(arm) => {
-                let frame = What::Data.frame(target, Str::from(CONFIG_NODE), arm.is_armed());
+                let (path, watch) = (Str::from(CONFIG_NODE), arm.is_armed());
+                let frame = target.frame(&GetDataRequest { path, watch });
                 Call::read(frame, arm.intent(CONFIG_NODE, &Chroot::default()))
+            }
+            Self::HasWatch { path, kind } => {
+                let path = resolve(path)?;
+                let path = Str::from(&*path);
+                Call::read(target.frame(&CheckWatchesRequest { path, kind }), None)
             }
             Self::Ephemerals(prefix) if !prefix.starts_with('/') => {
                 return Err(refuse(Cause::InvalidArgument(
@@ -218,20 +219,6 @@ impl<'a> Ask<'a> {
                 Call { frame, on_loss, watch: None, instead, asked }
             }
         })
-    }
-}
-
-impl What {
-    fn frame(self, target: Target<'_>, path: Str<'_>, watch: bool) -> RequestFrame {
-        match self {
-            Self::Data => target.frame(&GetDataRequest { path, watch }),
-            Self::Existence => target.frame(&ExistsRequest { path, watch }),
-            Self::Children => target.frame(&GetChildren2Request { path, watch }),
-            Self::Acl => target.frame(&GetAclRequest { path }),
-            Self::DescendantCount => target.frame(&GetAllChildrenNumberRequest { path }),
-            Self::Sync => target.frame(&SyncRequest { path }),
-            Self::Watches(kind) => target.frame(&CheckWatchesRequest { path, kind }),
-        }
     }
 }
 

@@ -54,7 +54,7 @@ impl Client {
     /// # }
     /// ```
     pub fn reconfig(&self) -> Request<'_, (EnsembleConfig, Stat), WriteError> {
-        Request::new(self.target(), Ask::Reconfig(Box::default()), |answer| Watchable::read(answer))
+        Request::new(self.target(), Ask::Reconfig(Box::default()), Watchable::read)
     }
 }
 

@@ -6,15 +6,16 @@ use bytes::Bytes;
 use zk_proto::{
     AclList, ClientInfo, ErrorCode, List, Stat, Text, Zxid,
     request::{
-        ExistsResponse, GetAclResponse, GetAllChildrenNumberResponse, GetChildren2Response,
-        GetDataView, GetEphemeralsResponse, SyncResponse, WhoAmIResponse,
+        ExistsRequest, ExistsResponse, GetAclRequest, GetAclResponse, GetAllChildrenNumberRequest,
+        GetAllChildrenNumberResponse, GetChildren2Request, GetChildren2Response, GetDataRequest,
+        GetDataView, GetEphemeralsResponse, SyncRequest, SyncResponse, WhoAmIResponse,
     },
     session::{Answer, WatchBy},
 };
 
 use super::{
     answer::{Unread, body, detached},
-    ask::{Ask, What},
+    ask::Ask,
     builder::{Request, Watchable},
     client::Client,
 };
@@ -34,7 +35,10 @@ impl Client {
     /// # }
     /// ```
     pub const fn get<'a>(&'a self, path: &'a str) -> Request<'a, (Bytes, Stat), ReadError> {
-        Request::watchable(self.target(), Ask::node(What::Data, path))
+        Request::watchable(
+            self.target(),
+            Ask::node(path, |frames, path, watch| frames.of(&GetDataRequest { path, watch })),
+        )
     }
 
     /// Whether a node exists: resolves to its [`Stat`] if it does.
@@ -51,7 +55,10 @@ impl Client {
     /// # }
     /// ```
     pub const fn exists<'a>(&'a self, path: &'a str) -> Request<'a, Option<Stat>, ReadError> {
-        Request::watchable(self.target(), Ask::node(What::Existence, path))
+        Request::watchable(
+            self.target(),
+            Ask::node(path, |frames, path, watch| frames.of(&ExistsRequest { path, watch })),
+        )
     }
 
     /// The names (not paths) of a node's children, in no order, and the node's own [`Stat`].
@@ -71,7 +78,10 @@ impl Client {
         &'a self,
         path: &'a str,
     ) -> Request<'a, (Vec<String>, Stat), ReadError> {
-        Request::watchable(self.target(), Ask::node(What::Children, path))
+        Request::watchable(
+            self.target(),
+            Ask::node(path, |frames, path, watch| frames.of(&GetChildren2Request { path, watch })),
+        )
     }
 
     /// A node's access control list and its [`Stat`], of which [`aversion`](crate::Stat::aversion) is the
@@ -88,9 +98,11 @@ impl Client {
     /// # }
     /// ```
     pub const fn acl<'a>(&'a self, path: &'a str) -> Request<'a, (AclList, Stat), ReadError> {
-        Request::new(self.target(), Ask::node(What::Acl, path), |answer| {
-            body(answer).map(|GetAclResponse { acl, stat }| (acl, stat))
-        })
+        Request::new(
+            self.target(),
+            Ask::node(path, |frames, path, _| frames.of(&GetAclRequest { path })),
+            |answer| body(answer).map(|GetAclResponse { acl, stat }| (acl, stat)),
+        )
     }
 
     /// The number of all nodes below a node. The server walks its whole tree for it. Since 3.6.
@@ -102,10 +114,14 @@ impl Client {
     /// # }
     /// ```
     pub const fn descendant_count<'a>(&'a self, path: &'a str) -> Request<'a, u32, ReadError> {
-        Request::new(self.target(), Ask::node(What::DescendantCount, path), |answer| {
-            let GetAllChildrenNumberResponse { total_number } = body(answer)?;
-            Ok(u32::try_from(total_number).unwrap_or_default())
-        })
+        Request::new(
+            self.target(),
+            Ask::node(path, |frames, path, _| frames.of(&GetAllChildrenNumberRequest { path })),
+            |answer| {
+                let GetAllChildrenNumberResponse { total_number } = body(answer)?;
+                Ok(u32::try_from(total_number).unwrap_or_default())
+            },
+        )
     }
 
     /// Waits until this server has caught up with what the leader had committed when asked. A read submitted after it,
@@ -122,16 +138,20 @@ impl Client {
     /// # }
     /// ```
     pub const fn sync<'a>(&'a self, path: &'a str) -> Request<'a, (), ReadError> {
-        Request::new(self.target(), Ask::node(What::Sync, path), |answer| {
-            body::<SyncResponse>(answer).map(drop)
-        })
+        Request::new(
+            self.target(),
+            Ask::node(path, |frames, path, _| frames.of(&SyncRequest { path })),
+            |answer| body::<SyncResponse>(answer).map(drop),
+        )
     }
 
     /// A [`sync`](Self::sync) that resolves to the transaction that the server has caught up with.
     pub(crate) const fn synced(&self) -> Request<'_, Zxid, ReadError> {
-        Request::new(self.target(), Ask::node(What::Sync, "/"), |answer| {
-            body::<SyncResponse>(answer).map(|_| answer.zxid)
-        })
+        Request::new(
+            self.target(),
+            Ask::node("/", |frames, path, _| frames.of(&SyncRequest { path })),
+            |answer| body::<SyncResponse>(answer).map(|_| answer.zxid),
+        )
     }
 
     /// The paths of this session's ephemeral nodes that begin with `prefix`, unordered. The prefix is not limited to

@@ -11,7 +11,7 @@ use zk_proto::{
 
 use super::{
     answer::{Unread, body},
-    ask::{Ask, What},
+    ask::Ask,
     builder::Request,
     client::Client,
     watch_stream::{Attached, WatchStream},
@@ -124,7 +124,7 @@ impl Client {
         path: &'a str,
         kind: WatchKind,
     ) -> Request<'a, bool, ReadError> {
-        let ask = Ask::node(What::Watches(kind.on_wire()), path);
+        let ask = Ask::HasWatch { path, kind: kind.on_wire() };
         Request::new(self.target(), ask, |answer| match body(answer) {
             Ok(()) => Ok(true),
             Err(Unread::Code(ErrorCode::NO_WATCHER)) => Ok(false),
