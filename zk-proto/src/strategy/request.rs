@@ -1,19 +1,26 @@
-//! Requests that borrow, each with a twin that owns.
+//! Requests, those that borrow with a twin that owns, and what servers send.
 
 use bytes::Bytes;
 use proptest::{arbitrary::any, strategy::Strategy};
 
 use crate::{
-    data::{AclList, AddWatchMode, CreateFlags, SessionId, WatcherType, Zxid},
+    code::ErrorCode,
+    data::{
+        AclList, AddWatchMode, ClientInfo, CreateFlags, EventType, KeeperState, SessionId, Stat,
+        WatcherType, Zxid,
+    },
     list::List,
     request::{
         AddWatchRequest, AuthPacket, CheckVersionRequest, CheckWatchesRequest, CloseSession,
-        ConnectRequest, Create2Request, CreateContainerRequest, CreateRequest, CreateTtlRequest,
-        DeleteContainerRequest, DeleteRequest, ExistsRequest, GetAclRequest,
-        GetAllChildrenNumberRequest, GetChildren2Request, GetChildrenRequest, GetDataRequest,
-        GetEphemeralsRequest, GetSaslRequest, Ping, ReconfigRequest, RemoveWatchesRequest,
-        SetAclRequest, SetDataRequest, SetWatches, SetWatches2, SyncRequest, TrailingFlag,
-        WhoAmIRequest,
+        ConnectRequest, ConnectResponse, Create2Request, Create2Response, CreateContainerRequest,
+        CreateRequest, CreateResponse, CreateTtlRequest, DeleteContainerRequest, DeleteRequest,
+        ErrorResponse, ExistsRequest, ExistsResponse, GetAclRequest, GetAclResponse,
+        GetAllChildrenNumberRequest, GetAllChildrenNumberResponse, GetChildren2Request,
+        GetChildren2Response, GetChildrenRequest, GetChildrenResponse, GetDataRequest,
+        GetDataResponse, GetEphemeralsRequest, GetEphemeralsResponse, GetSaslRequest, Ping,
+        ReconfigRequest, RemoveWatchesRequest, SetAclRequest, SetAclResponse, SetDataRequest,
+        SetDataResponse, SetSaslResponse, SetWatches, SetWatches2, SyncRequest, SyncResponse,
+        TrailingFlag, WatcherEvent, WhoAmIRequest, WhoAmIResponse,
     },
     strategy::{
         AsRecord,
@@ -21,7 +28,7 @@ use crate::{
         record::{arbitrary, is_record, owned, records},
         text::{buffer, password, path_text, text},
     },
-    text::Text,
+    text::{Secret, Text},
 };
 
 owned! {
@@ -131,6 +138,32 @@ records! {
         persistent_watches: any::<List<Text>>(),
         persistent_recursive_watches: any::<List<Text>>(),
     }
+}
+
+records! {
+    ConnectResponse {
+        protocol_version: int(),
+        time_out: int(),
+        session_id: any::<SessionId>(),
+        passwd: password().prop_map(Secret),
+        read_only: any::<TrailingFlag>(),
+    }
+    SetSaslResponse { token: buffer().prop_map(Secret) }
+    CreateResponse { path: path_text() }
+    Create2Response { path: path_text(), stat: any::<Stat>() }
+    ExistsResponse { stat: any::<Stat>() }
+    GetDataResponse { data: buffer(), stat: any::<Stat>() }
+    SetDataResponse { stat: any::<Stat>() }
+    GetChildrenResponse { children: any::<List<Text>>() }
+    GetChildren2Response { children: any::<List<Text>>(), stat: any::<Stat>() }
+    SyncResponse { path: path_text() }
+    GetAclResponse { acl: any::<AclList>(), stat: any::<Stat>() }
+    SetAclResponse { stat: any::<Stat>() }
+    WhoAmIResponse { client_info: any::<List<ClientInfo>>() }
+    GetEphemeralsResponse { ephemerals: any::<List<Text>>() }
+    GetAllChildrenNumberResponse { total_number: int() }
+    ErrorResponse { err: any::<ErrorCode>() }
+    WatcherEvent { kind: any::<EventType>(), state: any::<KeeperState>(), path: path_text() }
 }
 
 arbitrary! {
