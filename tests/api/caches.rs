@@ -3,27 +3,34 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use zk_client::{
-    Cache, CacheEvent, CacheState, CachedNode, Client, CreateMode, ReadError, Rejection, SessionEnd,
+    Cache, CacheEvent, CacheState, CachedNode, Client, CreateMode, ReadError, Rejection,
+    SessionEnd, Zxid,
 };
 use zk_tests::feature::Feature;
 
 use crate::{client, on_each_release};
 
-fn contents(nodes: &[CachedNode]) -> BTreeMap<String, Vec<u8>> {
-    nodes.iter().map(|node| (node.path.to_string(), node.data.to_vec())).collect()
+/// What tells one state of a node from another, by path.
+pub(crate) type Nodes = BTreeMap<String, (Vec<u8>, Zxid, Zxid)>;
+
+pub(crate) fn seen(nodes: impl IntoIterator<Item = CachedNode>) -> Nodes {
+    let seen = |node: CachedNode| {
+        (node.path.to_string(), (node.data.to_vec(), node.stat.czxid, node.stat.mzxid))
+    };
+    nodes.into_iter().map(seen).collect()
 }
 
 /// What servers have at `root` and `depth` levels below it.
-async fn truth(zk: &Client, root: &str, depth: usize) -> BTreeMap<String, Vec<u8>> {
+pub(crate) async fn truth(zk: &Client, root: &str, depth: usize) -> Nodes {
     zk.sync("/").await.unwrap();
     let mut found = BTreeMap::new();
     let mut level = vec![root.to_owned()];
     for _ in 0..=depth {
         let mut below = Vec::new();
         for path in level {
-            let Ok((data, _)) = zk.get(&path).await else { continue };
+            let Ok((data, stat)) = zk.get(&path).await else { continue };
             let (names, _) = zk.children(&path).await.unwrap();
-            found.insert(path.clone(), data.to_vec());
+            found.insert(path.clone(), (data.to_vec(), stat.czxid, stat.mzxid));
             below.extend(names.iter().map(|name| zk_client::path::join(&path, name)));
         }
         level = below;
@@ -38,7 +45,7 @@ pub(crate) async fn converged(cache: &Cache, zk: &Client, root: &str, depth: usi
     let done = async {
         while cache.state() != CacheState::Following || last != expected {
             tokio::time::sleep(Duration::from_millis(2)).await;
-            last = contents(&cache.nodes());
+            last = seen(cache.nodes());
         }
     };
     let in_time = tokio::time::timeout(Duration::from_secs(20), done).await;

@@ -2,7 +2,7 @@
 
 use zk_client::{Client, Create, CreateMode, Created, Rejection, WriteError};
 use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
-use zk_tests::feature::Feature;
+use zk_tests::{busy::ask_for_nothing, feature::Feature};
 
 use crate::{behind_proxy, client, on_each_release};
 
@@ -204,11 +204,7 @@ fn path_deleted_repeatedly_is_given_up() {
             // None of the levels ever comes to be.
             let level = Match::requests()
                 .when(|frame| frame.path.as_deref().is_some_and(|path| path.ends_with("/never")));
-            let lost = proxy.on(level).rewrite(|request| {
-                // Whatever was to be created: exists "/", unwatched.
-                request.truncate(4);
-                request.extend([0, 0, 0, 3, 0, 0, 0, 1, b'/', 0]);
-            });
+            let lost = proxy.on(level).rewrite(ask_for_nothing);
             let wanted = (kind, Above::Parents, CreateMode::Ephemeral);
             let given_up = make(&zk, "/never/n", wanted, (true, false)).await;
             let missing = WriteError::Rejected(Rejection::NoNode);

@@ -12,7 +12,7 @@ use std::{
 
 use zk_client::{
     Acl, AclList, Cache, CacheEvent, CacheEvents, CacheState, CachedNode, CallOptions, Client,
-    CreateMode, OpCode, SessionState, Zxid,
+    CreateMode, OpCode, SessionState,
     path::{join, parent},
 };
 use zk_testkit::{
@@ -27,30 +27,15 @@ use zk_tests::{
     site::Kind,
 };
 
-use crate::{Place, behind_proxy, caches::converged, client, on_each_release, place::on_each_of};
+use crate::{
+    Place, behind_proxy,
+    caches::{converged, seen, truth},
+    client, on_each_release,
+    place::on_each_of,
+};
 
 /// Longer than any of it takes.
 const BOUND: Duration = Duration::from_secs(20);
-
-/// What tells one state of a node from another.
-type Seen = (Vec<u8>, Zxid, Zxid);
-
-/// What servers have at `root` and `depth` levels below it.
-async fn truth(zk: &Client, root: &str, depth: usize) -> BTreeMap<String, Seen> {
-    let mut found = BTreeMap::new();
-    let mut level = vec![root.to_owned()];
-    for _ in 0..=depth {
-        let mut below = Vec::new();
-        for path in level {
-            let Ok((data, stat)) = zk.get(&path).await else { continue };
-            let (names, _) = zk.children(&path).await.unwrap();
-            found.insert(path.clone(), (data.to_vec(), stat.czxid, stat.mzxid));
-            below.extend(names.iter().map(|name| join(&path, name)));
-        }
-        level = below;
-    }
-    found
-}
 
 /// A cache, and what a listener has made of its events.
 struct Followed {
@@ -81,13 +66,6 @@ impl Followed {
             new("children without data", names, 1, false),
             new("tree without data", lean_tree, 9, false),
         ]
-    }
-
-    fn seen(&self) -> BTreeMap<String, Seen> {
-        let seen = |node: CachedNode| {
-            (node.path.to_string(), (node.data.to_vec(), node.stat.czxid, node.stat.mzxid))
-        };
-        self.cache.nodes().into_iter().map(seen).collect()
     }
 
     /// Takes part in every event, which must fit the earlier ones.
@@ -122,19 +100,20 @@ impl Followed {
             expected.values_mut().for_each(|(data, ..)| data.clear());
         }
         let done = async {
-            while self.cache.state() != CacheState::Following || self.seen() != expected {
+            while self.cache.state() != CacheState::Following
+                || seen(self.cache.nodes()) != expected
+            {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
         if tokio::time::timeout(BOUND, done).await.is_err() {
-            let (name, state, seen) = (self.name, self.cache.state(), self.seen());
+            let (name, state) = (self.name, self.cache.state());
+            let seen = seen(self.cache.nodes());
             panic!("{context}, {name}, {state:?}: {seen:?} where {expected:?} was due");
         }
         self.listen();
-        let told = self.told.values().map(|node| {
-            (node.path.to_string(), (node.data.to_vec(), node.stat.czxid, node.stat.mzxid))
-        });
-        assert_eq!(told.collect::<BTreeMap<_, _>>(), expected, "{context}, {}: told", self.name);
+        let told = seen(self.told.values().cloned());
+        assert_eq!(told, expected, "{context}, {}: told", self.name);
     }
 }
 

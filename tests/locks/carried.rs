@@ -4,14 +4,11 @@ use std::time::Duration;
 
 use zk_client::{CallOptions, Cause, CreateMode, EventType, WriteError, path::PathError};
 use zk_locks::{AcquireError, Barrier, Group, Lock, Queue, RwLock, Semaphore, SimpleLock};
-use zk_proto::{ErrorCode, OpCode};
+use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
-use zk_tests::test_with;
+use zk_tests::{busy::too_busy_for, test_with};
 
-use crate::{
-    refusals::answered_with,
-    support::{Stage, emptied, on_each_release, within},
-};
+use crate::support::{Stage, emptied, on_each_release, within};
 
 /// What the connection string ends in is part of what is missing.
 #[test_with(on_each_release)]
@@ -41,10 +38,10 @@ async fn simple_lock_survives_two_faults_cleanly(stage: Stage) {
         frame.is_reply(OpCode::CREATE2) || frame.is_reply(OpCode::MULTI)
     };
     let lost = proxy.on(Match::replies().when(created).once()).reset();
-    let busy = answered_with(&proxy, Match::reply(OpCode::SYNC).once(), ErrorCode::THROTTLED_OP);
+    let busy = too_busy_for(&proxy, Match::request(OpCode::SYNC).once());
     let lock = SimpleLock::new(&zk, &path);
     let guard = within(lock.acquire()).await.unwrap();
-    assert_eq!((lost.times_fired(), busy.times_fired()), (1, 1));
+    assert_eq!((lost.times_fired(), busy.turned_away()), (1, 1));
     assert!(within(lock.try_acquire()).await.unwrap().is_none());
     within(guard.release()).await.unwrap();
     assert!(stage.outsider.exists(&path).await.unwrap().is_none());
@@ -111,10 +108,9 @@ async fn guard_transaction_keeps_client_options(stage: Stage) {
     let overdue = |error: &WriteError| matches!(error, WriteError::InDoubt(doubt) if doubt.cause == Cause::DeadlineExceeded);
     assert!(written.as_ref().is_err_and(overdue), "{written:?}");
     late.release();
-    let replies = Match::reply(OpCode::MULTI).once();
-    let busy = answered_with(&proxy, replies, ErrorCode::THROTTLED_OP);
+    let busy = too_busy_for(&proxy, Match::request(OpCode::MULTI).once());
     let written = within(guard.transaction().set(&path, b"refused").into_future()).await;
     assert_eq!(written, Err(WriteError::NotApplied(Cause::Throttled)));
-    assert_eq!(busy.times_fired(), 1);
+    assert_eq!(busy.turned_away(), 1);
     within(guard.release()).await.unwrap();
 }

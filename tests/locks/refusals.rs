@@ -3,21 +3,15 @@
 use zk_locks::{Lock, MultiLock};
 use zk_proto::{ErrorCode, OpCode};
 use zk_testkit::proxy::{Match, Proxy, RuleHandle};
-use zk_tests::test_with;
+use zk_tests::{
+    busy::{ask_for_nothing, too_busy_for},
+    test_with,
+};
 
 use crate::support::{Stage, Waiter, emptied, joined, on_each_release, ops, within};
 
-/// Has the server asked something else, so that it does not do what these requests are for.
-pub(crate) fn not_carried_out(proxy: &Proxy, requests: Match) -> RuleHandle {
-    proxy.on(requests).rewrite(|request| {
-        // The number of the request, and behind it: exists "/", unwatched.
-        request.truncate(4);
-        request.extend([0, 0, 0, 3, 0, 0, 0, 1, b'/', 0]);
-    })
-}
-
 /// Has these answers say that the request failed.
-pub(crate) fn answered_with(proxy: &Proxy, replies: Match, code: ErrorCode) -> RuleHandle {
+fn answered_with(proxy: &Proxy, replies: Match, code: ErrorCode) -> RuleHandle {
     proxy.on(replies).rewrite(move |reply| {
         reply.truncate(12);
         let code = code.0 as u32;
@@ -33,13 +27,11 @@ async fn throttled_request_is_retried(stage: Stage) {
         stage.outsider.create(&path, b"").await.unwrap();
         let (proxy, zk) = stage.proxied().await;
         let lock = Lock::new(&zk, &path);
-        let dropped = not_carried_out(&proxy, Match::request(op).once());
-        let busy = ErrorCode::THROTTLED_OP;
-        let refused = answered_with(&proxy, Match::reply(op).once(), busy);
+        let busy = too_busy_for(&proxy, Match::request(op).once());
         let guard = within(lock.acquire()).await.unwrap();
         joined(&stage.outsider, &path, 1).await;
         within(guard.release()).await.unwrap();
-        assert_eq!((dropped.times_fired(), refused.times_fired()), (1, 1), "{op:?}");
+        assert_eq!(busy.turned_away(), 1, "{op:?}");
         emptied(&stage.outsider, &path).await;
         stage.outsider.delete(&path).await.unwrap();
     }
@@ -51,13 +43,11 @@ async fn throttled_waiter_rechecks(stage: Stage) {
     let path = stage.existing("busy").await;
     let holder = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
     let proxy = stage.proxy().await;
-    let dropped = not_carried_out(&proxy, Match::request(OpCode::GET_DATA).once());
-    let busy = ErrorCode::THROTTLED_OP;
-    let refused = answered_with(&proxy, Match::reply(OpCode::GET_DATA).once(), busy);
+    let busy = too_busy_for(&proxy, Match::request(OpCode::GET_DATA).once());
     let mut waiter = Waiter::joining(proxy, &path).await;
     // Its own node, and the one in front again.
     waiter.has_read(2).await;
-    assert_eq!((dropped.times_fired(), refused.times_fired()), (1, 1));
+    assert_eq!(busy.turned_away(), 1);
     assert!(waiter.still_waits().await);
     within(holder.release()).await.unwrap();
     within(waiter.outcome().await.unwrap().release()).await.unwrap();
@@ -89,7 +79,7 @@ async fn create_timed_out_on_server_is_found(stage: Stage) {
 async fn without_multi_locks_are_taken_one_by_one(stage: Stage) {
     let paths = [stage.existing("b").await, stage.existing("a").await];
     let (proxy, zk) = stage.proxied().await;
-    let _unseen = not_carried_out(&proxy, Match::request(OpCode::MULTI));
+    let _unseen = proxy.on(Match::request(OpCode::MULTI)).rewrite(ask_for_nothing);
     let unknown = ErrorCode::UNIMPLEMENTED;
     let refused = answered_with(&proxy, Match::reply(OpCode::MULTI), unknown);
     let both = MultiLock::new(&zk, &paths);

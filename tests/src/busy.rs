@@ -28,9 +28,7 @@ pub fn too_busy_for(proxy: &Proxy, requests: Match) -> Busy {
     let requests = proxy.on(requests).rewrite(move |request| {
         let number = request.as_slice().get_i32();
         asked.lock().unwrap().insert(Xid(number));
-        // The server is asked something else, which keeps its turn: exists "/", unwatched.
-        request.truncate(LEN_XID);
-        request.extend([0, 0, 0, 3, 0, 0, 0, 1, b'/', 0]);
+        ask_for_nothing(request);
     });
     let is_owed = move |frame: &Frame| {
         frame.xid.is_some_and(|xid| turned_away.lock().unwrap().contains(&xid))
@@ -42,6 +40,12 @@ pub fn too_busy_for(proxy: &Proxy, requests: Match) -> Busy {
     // What has been turned away has to be answered so, whatever is done with those that come later.
     std::mem::forget(replies);
     Busy(requests)
+}
+
+/// Rewrites a request, so that the server is asked something else, which keeps its turn: exists "/", unwatched.
+pub fn ask_for_nothing(request: &mut Vec<u8>) {
+    request.truncate(LEN_XID);
+    request.extend([0, 0, 0, 3, 0, 0, 0, 1, b'/', 0]);
 }
 
 impl Busy {
