@@ -19,6 +19,17 @@ async fn contend(zk: &Client, path: &str, name: &str) -> String {
     zk.create(&prefix, b"").mode(CreateMode::EphemeralSequential).await.unwrap().path
 }
 
+/// A path, the nodes of contenders there, and a waiter that has fallen asleep behind them.
+async fn asleep_behind<const N: usize>(stage: &Stage, name: &str) -> (String, [String; N], Waiter) {
+    let path = stage.existing(name).await;
+    let mut ahead = [(); N].map(|()| String::new());
+    for node in &mut ahead {
+        *node = contend(&stage.outsider, &path, "lock-").await;
+    }
+    let waiter = Waiter::asleep(stage, &path).await;
+    (path, ahead, waiter)
+}
+
 /// What a waiter has asked for since it fell asleep, by so many requests.
 fn since_asleep(waiter: &Waiter, by: usize) -> Vec<OpCode> {
     let ops = ops(&waiter.frames()).into_iter();
@@ -28,9 +39,7 @@ fn since_asleep(waiter: &Waiter, by: usize) -> Vec<OpCode> {
 /// Nothing keeps it from being sure: the measure of all others.
 #[test_with(on_each_release)]
 async fn end_of_the_sole_predecessor_is_proof(stage: Stage) {
-    let path = stage.existing("proof").await;
-    let ahead = contend(&stage.outsider, &path, "lock-").await;
-    let mut waiter = Waiter::asleep(&stage, &path).await;
+    let (_, [ahead], mut waiter) = asleep_behind(&stage, "proof").await;
     stage.outsider.delete(&ahead).await.unwrap();
     let guard = waiter.outcome().await.unwrap();
     assert_eq!(since_asleep(&waiter, 4), []);
@@ -39,10 +48,7 @@ async fn end_of_the_sole_predecessor_is_proof(stage: Stage) {
 
 #[test_with(on_each_release)]
 async fn end_of_the_nearest_alone_is_no_proof(stage: Stage) {
-    let path = stage.existing("several").await;
-    let holder = contend(&stage.outsider, &path, "lock-").await;
-    let nearest = contend(&stage.outsider, &path, "lock-").await;
-    let mut waiter = Waiter::asleep(&stage, &path).await;
+    let (_, [holder, nearest], mut waiter) = asleep_behind(&stage, "several").await;
     stage.outsider.delete(&nearest).await.unwrap();
     waiter.has_read(3).await;
     assert!(waiter.still_waits().await);
@@ -57,10 +63,7 @@ async fn end_of_the_nearest_alone_is_no_proof(stage: Stage) {
 /// All those in front may go at once; the order of the events says nothing.
 #[test_with(on_each_release)]
 async fn end_of_all_predecessors_needs_a_listing(stage: Stage) {
-    let path = stage.existing("all").await;
-    let first = contend(&stage.outsider, &path, "lock-").await;
-    let second = contend(&stage.outsider, &path, "lock-").await;
-    let mut waiter = Waiter::asleep(&stage, &path).await;
+    let (_, [first, second], mut waiter) = asleep_behind(&stage, "all").await;
     stage.outsider.multi().delete(&second).delete(&first).await.unwrap().unwrap();
     let guard = waiter.outcome().await.unwrap();
     assert_eq!(since_asleep(&waiter, 4), [OpCode::GET_CHILDREN2]);
@@ -69,9 +72,7 @@ async fn end_of_all_predecessors_needs_a_listing(stage: Stage) {
 
 #[test_with(on_each_release)]
 async fn a_write_to_the_node_in_front_is_no_proof(stage: Stage) {
-    let path = stage.existing("write").await;
-    let ahead = contend(&stage.outsider, &path, "lock-").await;
-    let mut waiter = Waiter::asleep(&stage, &path).await;
+    let (_, [ahead], mut waiter) = asleep_behind(&stage, "write").await;
     stage.outsider.set(&ahead, b"news").await.unwrap();
     waiter.has_read(3).await;
     assert!(waiter.still_waits().await);
@@ -82,9 +83,7 @@ async fn a_write_to_the_node_in_front_is_no_proof(stage: Stage) {
 /// The waiter behind the deleted node watches the holder's by then: two would be granted at once.
 #[test_with(on_each_release)]
 async fn deleted_waiter_fails_and_next_is_granted(stage: Stage) {
-    let path = stage.existing("own").await;
-    let ahead = contend(&stage.outsider, &path, "lock-").await;
-    let mut unlucky = Waiter::asleep(&stage, &path).await;
+    let (path, [ahead], mut unlucky) = asleep_behind(&stage, "own").await;
     let mut next = Waiter::asleep(&stage, &path).await;
     stage.outsider.delete(&unlucky.node()).await.unwrap();
     assert_eq!(unlucky.outcome().await.map(drop), Err(AcquireError::NodeDeleted));
@@ -158,9 +157,7 @@ async fn waiter_with_unreadable_node_must_list(stage: Stage) {
 /// One transaction of an outsider takes both nodes; the events come one after the other all the same.
 #[test_with(on_each_release)]
 async fn own_node_gone_before_predecessor_fails(stage: Stage) {
-    let path = stage.existing("both").await;
-    let ahead = contend(&stage.outsider, &path, "lock-").await;
-    let mut unlucky = Waiter::asleep(&stage, &path).await;
+    let (path, [ahead], mut unlucky) = asleep_behind(&stage, "both").await;
     let mut next = Waiter::asleep(&stage, &path).await;
     let second = unlucky.proxy.on(Match::notification().nth(2)).hold();
     let own = unlucky.node();
@@ -175,9 +172,7 @@ async fn own_node_gone_before_predecessor_fails(stage: Stage) {
 /// deprived of it as any holder can be.
 #[test_with(on_each_release)]
 async fn own_node_gone_after_predecessor_is_loss(stage: Stage) {
-    let path = stage.existing("both").await;
-    let ahead = contend(&stage.outsider, &path, "lock-").await;
-    let mut unlucky = Waiter::asleep(&stage, &path).await;
+    let (path, [ahead], mut unlucky) = asleep_behind(&stage, "both").await;
     let mut next = Waiter::asleep(&stage, &path).await;
     let second = unlucky.proxy.on(Match::notification().nth(2)).hold();
     let own = unlucky.node();
@@ -214,9 +209,7 @@ async fn waiter_behind_its_own_session_fails(stage: Stage) {
 /// Events that were missed come in no particular order, after a reconnect.
 #[test_with(on_each_release)]
 async fn predecessor_gone_offline_needs_a_listing(stage: Stage) {
-    let path = stage.existing("missed").await;
-    let ahead = contend(&stage.outsider, &path, "lock-").await;
-    let mut waiter = Waiter::asleep(&stage, &path).await;
+    let (_, [ahead], mut waiter) = asleep_behind(&stage, "missed").await;
     waiter.proxy.refuse_connections().await;
     waiter.proxy.reset_all();
     stage.outsider.delete(&ahead).await.unwrap();
@@ -248,10 +241,7 @@ async fn waiter_whose_node_went_offline_fails(stage: Stage) {
 /// finds out.
 #[test_with(on_each_release)]
 async fn stale_listing_revives_no_predecessor(stage: Stage) {
-    let path = stage.existing("stale").await;
-    let holder = contend(&stage.outsider, &path, "lock-").await;
-    let nearest = contend(&stage.outsider, &path, "lock-").await;
-    let mut waiter = Waiter::asleep(&stage, &path).await;
+    let (_, [holder, nearest], mut waiter) = asleep_behind(&stage, "stale").await;
     let listing = waiter.proxy.on(Match::reply(OpCode::GET_CHILDREN2).once()).hold();
     stage.outsider.delete(&nearest).await.unwrap();
     within(listing.fired()).await;
