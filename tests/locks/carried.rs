@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zk_client::{CallOptions, Cause, CreateMode, EventType, WriteError, path::PathError};
+use zk_client::{CallOptions, Cause, WriteError, path::PathError};
 use zk_locks::{AcquireError, Barrier, Group, Lock, Queue, RwLock, Semaphore, SimpleLock};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
@@ -46,27 +46,6 @@ async fn simple_lock_survives_two_faults_cleanly(stage: Stage) {
     within(guard.release()).await.unwrap();
     assert!(stage.outsider.exists(&path).await.unwrap().is_none());
     within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
-}
-
-/// The waiter of the first article: it asks once whether the node exists, and waits for its end.
-#[test_with(on_each_release)]
-async fn one_shot_watcher_sees_simple_lock_freed(stage: Stage) {
-    let path = stage.path("once");
-    let guard = within(SimpleLock::new(&stage.outsider, &path).acquire()).await.unwrap();
-    let theirs = stage.client().await;
-    let create = || theirs.create(&path, b"them").mode(CreateMode::Ephemeral);
-    assert!(create().await.is_err());
-    let (there, heard) = theirs.exists(&path).watch().await.unwrap();
-    assert!(there.is_some());
-    within(guard.release()).await.unwrap();
-    assert_eq!(within(heard).await.unwrap().kind, EventType::NODE_DELETED);
-    create().await.unwrap();
-    // And the other way round: it gives its lock back by a delete of whatever version.
-    let lock = SimpleLock::new(&stage.outsider, &path);
-    let waiting = tokio::spawn(async move { lock.acquire().await });
-    theirs.sync("/").await.unwrap();
-    theirs.delete(&path).await.unwrap();
-    within(within(waiting).await.unwrap().unwrap().release()).await.unwrap();
 }
 
 /// One error for all, and it names what the caller has written.

@@ -216,31 +216,6 @@ async fn turn_begun_by_try_is_bounded_too(stage: Stage) {
     emptied(&stage.outsider, &path).await;
 }
 
-#[test_with(on_each_release)]
-async fn last_abandoning_task_removes_the_node(stage: Stage) {
-    let path = stage.existing("given-up").await;
-    let theirs = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-    let (proxy, zk) = stage.proxied().await;
-    let lock = CohortLock::new(&zk, &path);
-    let mut tasks = JoinSet::new();
-    for _ in 0..8 {
-        let lock = lock.clone();
-        tasks.spawn(async move { drop(lock.acquire().await) });
-    }
-    waiting(&lock, 8).await;
-    joined(&stage.outsider, &path, 2).await;
-    assert!(lock.try_acquire().await.unwrap().is_none());
-    let timed_out = lock.acquire_timeout(Duration::from_millis(20)).await;
-    assert_eq!(timed_out.unwrap_err(), AcquireError::TimedOut);
-    assert_eq!(lock.waiting(), 8);
-    tasks.shutdown().await;
-    assert_eq!(lock.waiting(), 0);
-    joined(&stage.outsider, &path, 1).await;
-    assert_eq!(proxy.counts().requests(OpCode::CREATE2), 1);
-    assert_eq!(proxy.counts().requests(OpCode::DELETE), 1);
-    within(theirs.release()).await.unwrap();
-}
-
 /// As scenario 14: it is given up in the very moment in which it would be granted.
 #[test_with(on_each_release)]
 async fn abandoned_grant_is_handed_on(stage: Stage) {

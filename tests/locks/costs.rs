@@ -107,6 +107,15 @@ async fn read_waiter_costs_and_free_grant(stage: Stage) {
     within(writing.release()).await.unwrap();
     let reading = reader.wakes(&meter, &[], 1).await.unwrap();
     meter.costs(&[OpCode::DELETE], 1, reading.release()).await.unwrap();
+
+    let lock = RwLock::new(&meter.zk, &path);
+    let first = meter.costs(&JOIN, 1, lock.read()).await.unwrap();
+    let second = meter.costs(&JOIN, 1, lock.read()).await.unwrap();
+    assert!(meter.costs(&[LIST], 1, lock.try_write()).await.unwrap().is_none());
+    within(first.release()).await.unwrap();
+    within(second.release()).await.unwrap();
+    let writing = meter.costs(&JOIN, 1, lock.write()).await.unwrap();
+    within(writing.release()).await.unwrap();
 }
 
 #[test_with(on_each_release)]

@@ -1,12 +1,11 @@
 //! Following who holds a lock, from outside.
 
-use zk_client::Cause;
-use zk_locks::{Contender, Follow, Kind, Lock, ReadError, RwLock, Semaphore, SessionEnd};
+use zk_locks::{Contender, Follow, Kind, Lock, RwLock, Semaphore};
 use zk_proto::OpCode;
-use zk_testkit::proxy::{Direction, Kind as Frame};
+use zk_testkit::proxy::Kind as Frame;
 use zk_tests::test_with;
 
-use crate::support::{Stage, end_session_behind, joined, on_each_release, within};
+use crate::support::{Stage, joined, on_each_release, within};
 
 fn tokens(holders: &[Contender]) -> Vec<i64> {
     holders.iter().map(|holder| holder.token.get()).collect()
@@ -99,43 +98,4 @@ async fn permit_owners_are_reported_as_holders(stage: Stage) {
     until(&mut holders, &[first.token().get(), second.token().get()]).await;
     within(first.release()).await.unwrap();
     until(&mut holders, &[second.token().get()]).await;
-}
-
-/// Whatever happens to connections: the observer's breaks at each frame in turn, before or behind it.
-#[test_with(on_each_release)]
-async fn observer_survives_broken_connections(stage: Stage) {
-    let path = stage.existing("broken").await;
-    let (proxy, watching) = stage.proxied().await;
-    let lock = Lock::new(&stage.outsider, &path);
-    let mut holders = Lock::new(&watching, &path).queue().follow();
-    for nth in 0..12 {
-        let guard = within(lock.acquire()).await.unwrap();
-        let way = if nth % 2 == 0 { Direction::ToClient } else { Direction::ToServer };
-        let one = zk_testkit::proxy::Match::going(way)
-            .when(|frame| !matches!(frame.kind, Frame::Ping | Frame::ConnectResponse))
-            .skip(nth / 4)
-            .once();
-        let broken = proxy.on(one).reset();
-        until(&mut holders, &[guard.token().get()]).await;
-        within(guard.release()).await.unwrap();
-        until(&mut holders, &[]).await;
-        within(broken.fired()).await;
-    }
-}
-
-#[test_with(on_each_release)]
-async fn observer_keeps_reporting_its_session_end(stage: Stage) {
-    let path = stage.existing("over").await;
-    let guard = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-    let (proxy, watching) = stage.proxied().await;
-    let mut holders = Lock::new(&watching, &path).queue().follow();
-    until(&mut holders, &[guard.token().get()]).await;
-    let waiting = tokio::spawn(async move {
-        let ended = holders.next().await;
-        (ended, holders.next().await)
-    });
-    end_session_behind(&stage, &proxy).await;
-    proxy.accept_connections().await;
-    let over = ReadError::Unavailable(Cause::SessionEnded(SessionEnd::Expired));
-    assert_eq!(within(waiting).await.unwrap(), (Err(over.clone()), Err(over)));
 }

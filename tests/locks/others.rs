@@ -5,10 +5,10 @@ use std::time::Duration;
 use zk_client::{CreateMode, SessionState};
 use zk_locks::{AcquireError, CheckError, Lock, Lost, SharedGuard, SimpleLock, Status};
 use zk_proto::OpCode;
-use zk_testkit::proxy::{Kind, Match};
+use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::support::{Stage, emptied, joined, on_each_release, ops, within};
+use crate::support::{Stage, emptied, on_each_release, ops, within};
 
 /// Waits until a node is gone.
 async fn gone(stage: &Stage, path: &str) {
@@ -147,38 +147,6 @@ async fn evicted_and_retaken_simple_lock_is_lost(stage: Stage) {
     assert!(matches!(next.status(), Status::Lost(Lost::SessionEnded(_))));
     assert!(within(next.release()).await.is_err());
     gone(&stage, &path).await;
-}
-
-#[test_with(on_each_release)]
-async fn herd_waiters_all_wake_and_keep_order(stage: Stage) {
-    let path = stage.existing("herd").await;
-    let first = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-    let mut waiting = Vec::new();
-    for number in 1..=3 {
-        let (proxy, zk) = stage.proxied().await;
-        let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2).nth(2)).watch();
-        let lock = Lock::builder(&zk, &path).herd().build();
-        assert!(within(lock.try_acquire()).await.unwrap().is_none());
-        let waiter = tokio::spawn(async move { lock.acquire().await.unwrap() });
-        within(listed.fired()).await;
-        joined(&stage.outsider, &path, number + 1).await;
-        zk.sync("/").await.unwrap();
-        waiting.push((proxy, zk, waiter));
-    }
-    let marks: Vec<_> = waiting.iter().map(|(proxy, ..)| proxy.mark()).collect();
-    let mut token = first.token();
-    within(first.release()).await.unwrap();
-    for ((proxy, zk, _), mark) in waiting.iter().zip(marks) {
-        within(proxy.wait_for_since(mark, |frame| frame.kind == Kind::Notification)).await;
-        zk.sync("/").await.unwrap();
-    }
-    for (_, _, waiter) in waiting {
-        let guard = within(waiter).await.unwrap();
-        assert!(guard.token() > token);
-        token = guard.token();
-        within(guard.release()).await.unwrap();
-    }
-    emptied(&stage.outsider, &path).await;
 }
 
 /// Scenario 54.

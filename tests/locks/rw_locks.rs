@@ -305,28 +305,3 @@ async fn writer_relists_unless_downgrade_is_off(stage: &Stage, path: &str, layou
         drop(proxy);
     }
 }
-
-#[test_with(in_each_layout)]
-async fn free_rw_lock_costs_one_round_trip(stage: &Stage, path: &str, layout: Layout) {
-    let (proxy, zk) = stage.proxied().await;
-    let lock = lock(&zk, path, layout);
-    let join = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
-    let mark = proxy.mark();
-    let (first, second) = (lock.read().await.unwrap(), lock.read().await.unwrap());
-    let frames = proxy.frames_since(mark);
-    assert_eq!((ops(&frames), frames.round_trips()), ([join, join].concat(), 2), "{frames}");
-    let mark = proxy.mark();
-    assert!(within(lock.try_write()).await.unwrap().is_none());
-    let frames = proxy.frames_since(mark);
-    assert_eq!(ops(&frames), [OpCode::GET_CHILDREN2], "{frames}");
-    within(first.release()).await.unwrap();
-    within(second.release()).await.unwrap();
-    let mark = proxy.mark();
-    let writing = lock.write().await.unwrap();
-    let frames = proxy.frames_since(mark);
-    assert_eq!((ops(&frames), frames.round_trips()), (join.to_vec(), 1), "{frames}");
-    let short = std::time::Duration::from_millis(20);
-    assert!(matches!(lock.read_timeout(short).await, Err(AcquireError::TimedOut)));
-    assert!(matches!(lock.write_timeout(short).await, Err(AcquireError::TimedOut)));
-    within(writing.release()).await.unwrap();
-}
