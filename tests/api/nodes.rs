@@ -44,44 +44,6 @@ fn nodes_are_created_read_written_deleted() {
     });
 }
 
-#[test]
-fn every_create_mode_makes_its_kind_of_node() {
-    on_each_release(async |server| {
-        let zk = client(server).await;
-        let session = zk.session().id();
-        let parent = zk.create("/modes", b"").mode(CreateMode::Container).await;
-        if server.has(Feature::Containers) {
-            assert_eq!(parent.unwrap().stat.ephemeral_owner.0, 0);
-        } else {
-            assert_eq!(parent.unwrap_err(), UNIMPLEMENTED);
-            zk.create("/modes", b"").await.unwrap();
-        }
-        let ttl = Duration::from_secs(3600);
-        let modes = [
-            (CreateMode::Persistent, false, false),
-            (CreateMode::PersistentSequential, false, true),
-            (CreateMode::Ephemeral, true, false),
-            (CreateMode::EphemeralSequential, true, true),
-            (CreateMode::PersistentTtl(ttl), false, false),
-            (CreateMode::PersistentSequentialTtl(ttl), false, true),
-        ];
-        for (number, (mode, ephemeral, sequential)) in (0..).zip(modes) {
-            let path = format!("/modes/{number}-");
-            let created = zk.create(&path, b"x").mode(mode).await;
-            if number >= 4 && !server.has(Feature::TimeToLive) {
-                assert_eq!(created.unwrap_err(), UNIMPLEMENTED);
-                continue;
-            }
-            let created = created.unwrap();
-            // The counter counts all children, whatever their mode.
-            assert_eq!(created.sequence(&path), sequential.then_some(number), "{mode:?}");
-            let stat = zk.exists(&created.path).await.unwrap().unwrap();
-            assert_eq!(stat.ephemeral_owner == session, ephemeral, "{mode:?}");
-            server.assert_told(&created.stat, &stat);
-        }
-    });
-}
-
 /// Servers make of a create what its operation says, and not its flags: a container that is asked for like other nodes
 /// is a persistent node.
 #[test]
@@ -89,6 +51,7 @@ fn container_and_ttl_nodes_have_own_opcodes() {
     on_each_release(async |server| {
         let (proxy, zk) = behind_proxy(server).await;
         let (plain, ttl) = (server.create_op(), Duration::from_secs(3600));
+        zk.create("/modes", b"").await.unwrap();
         for (mode, op, flags) in [
             (CreateMode::Persistent, plain, 0),
             (CreateMode::Ephemeral, plain, 1),
@@ -99,12 +62,26 @@ fn container_and_ttl_nodes_have_own_opcodes() {
             (CreateMode::PersistentSequentialTtl(ttl), OpCode::CREATE_TTL, 6),
         ] {
             let mark = proxy.mark();
-            let created = zk.create(&format!("/{flags}-"), b"").mode(mode).await;
-            let is_known = flags < 4 || server.has(Feature::TimeToLive);
-            assert_eq!(created.map(drop), if is_known { Ok(()) } else { Err(UNIMPLEMENTED) });
-            if !is_known && flags == 6 {
-                // It was refused just before, and is not asked for again.
-                continue;
+            let path = format!("/modes/{flags}-");
+            let created = zk.create(&path, b"x").mode(mode).await;
+            if flags < 4 || server.has(Feature::TimeToLive) {
+                let created = created.unwrap();
+                // The counter counts all children, whatever their mode.
+                let is_sequential = [2, 3, 6].contains(&flags);
+                let number = is_sequential.then_some(i32::from(flags));
+                assert_eq!(created.sequence(&path), number, "{mode:?}");
+                let stat = zk.exists(&created.path).await.unwrap().unwrap();
+                let is_ephemeral = stat.ephemeral_owner == zk.session().id();
+                assert_eq!(is_ephemeral, [1, 3].contains(&flags), "{mode:?}");
+                if mode != CreateMode::Container {
+                    server.assert_told(&created.stat, &stat);
+                }
+            } else {
+                assert_eq!(created.unwrap_err(), UNIMPLEMENTED);
+                if flags == 6 {
+                    // It was refused just before, and is not asked for again.
+                    continue;
+                }
             }
             let sent = proxy.wait_for_since(mark, |frame| frame.is_request(op)).await;
             let behind = if op == OpCode::CREATE_TTL { 8 } else { 0 };
