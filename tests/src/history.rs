@@ -75,10 +75,6 @@ impl What {
 }
 
 impl History {
-    pub(crate) const fn is_behind(&self, history: &[Committed]) -> bool {
-        self.read < history.len()
-    }
-
     /// Reads one transaction that it has not, if there is one. `see` sees each change of it, with the data that is written.
     pub(crate) fn step<'a>(
         &mut self,

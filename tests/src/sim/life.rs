@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zk_client::{Client, ConnectOptions, Credentials, SessionEnd, Xid};
-use zk_testkit::sim::{Actor, Doing, Fault, Rng, SimClock, SimConnect, State, servers};
+use zk_testkit::sim::{Actor, Fault, Rng, SimClock, SimConnect, State, servers};
 
 use super::{
     pass,
@@ -76,7 +76,7 @@ async fn connect(
         client = options.connect() => client.ok(),
         () = pass(patience) => {
             ctx.count("connects dropped");
-            ctx.cluster.state().hit(Fault::Close, ctx.number);
+            ctx.cluster.state().hit(Fault::Close);
             return None;
         }
     };
@@ -151,7 +151,6 @@ async fn spend(ctx: &mut ClientContext, rng: &mut Rng, client: Client) -> Option
         ctx.check().promises.drained.insert(ctx.number);
         let _ = ctx.phase.wait_for(|phase| *phase >= Phase::Close).await;
     }
-    let _closing = ctx.cluster.doing(ctx.number, Doing::Closing);
     end(ctx, rng, client, workers).await
 }
 
@@ -169,18 +168,18 @@ async fn end(
         0 => {
             workers.stop(Stop::Drop);
             workers.done().await;
-            ctx.cluster.state().hit(Fault::DropHandles, ctx.number);
+            ctx.cluster.state().hit(Fault::DropHandles);
             return None;
         }
         1 => {
             close(ctx, &client).await;
-            ctx.cluster.state().hit(Fault::Close, ctx.number);
+            ctx.cluster.state().hit(Fault::Close);
         }
         2 => {
             let (one, other) = (client.clone(), client.clone());
             tokio::join!(biased; close(ctx, &one), close(ctx, &other));
             close(ctx, &client).await;
-            ctx.cluster.state().hit(Fault::Close, ctx.number);
+            ctx.cluster.state().hit(Fault::Close);
         }
         3 if *ctx.phase.borrow() < Phase::Converge => {
             workers.stop(Stop::Finish);
@@ -190,7 +189,7 @@ async fn end(
             if rng.one_in(3) && credentials.next_xid.0 < 1 << 30 {
                 // Behind the largest number comes the first.
                 credentials.next_xid = Xid(i32::MAX - rng.within(0, 300) as i32);
-                ctx.cluster.state().hit(Fault::XidWrap, ctx.number);
+                ctx.cluster.state().hit(Fault::XidWrap);
             }
             return Some(credentials);
         }

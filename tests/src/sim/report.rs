@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use zk_testkit::sim::{Doing, Event, Fired};
+use zk_testkit::sim::{Event, Fired};
 
 use super::{Coverage, Options, check::Violation};
 
@@ -22,7 +22,7 @@ pub struct Report {
     pub simulated: u64,
     /// What was counted.
     pub counts: Counts,
-    /// Which faults have hit clients, and in which states.
+    /// How often which fault has hit a client.
     pub fired: Fired,
     /// What must not happen and has.
     pub violations: Vec<Violation>,
@@ -79,7 +79,7 @@ pub struct Totals {
     pub events: u64,
     /// What was counted.
     pub counts: Counts,
-    /// Which faults have hit clients, and in which states.
+    /// How often which fault has hit a client.
     pub fired: Fired,
 }
 
@@ -94,7 +94,9 @@ impl Totals {
         for (name, count) in &report.counts {
             *self.counts.entry(name).or_default() += count;
         }
-        self.fired.add(&report.fired);
+        for (fault, count) in &report.fired {
+            *self.fired.entry(*fault).or_default() += count;
+        }
     }
 
     /// What has happened, and what has not.
@@ -113,17 +115,8 @@ impl Totals {
     #[must_use]
     pub fn table(&self) -> String {
         let mut text = String::new();
-        let _ = write!(text, "{:<18}", "fault");
-        for doing in Doing::ALL {
-            let _ = write!(text, "{:>11}", doing.name());
-        }
-        text.push('\n');
-        for (class, cells) in &self.fired.0 {
-            let _ = write!(text, "{:<18}", class.name());
-            for cell in cells {
-                let _ = write!(text, "{cell:>11}");
-            }
-            text.push('\n');
+        for (fault, count) in &self.fired {
+            let _ = writeln!(text, "{count:>12}  {}", fault.name());
         }
         text.push('\n');
         for (name, count) in &self.counts {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use tokio::sync::watch;
-use zk_testkit::sim::{Actor, Cluster, Process, Rng, Setup, State, Tasks};
+use zk_testkit::sim::{Actor, Cluster, Fired, Process, Rng, Setup, State, Tasks};
 
 use super::{
     Options, Report,
@@ -73,7 +73,7 @@ fn report(options: &Options, checker: &SharedChecker, cluster: Option<&Cluster>)
         events: 0,
         simulated: checker.now,
         counts: std::mem::take(&mut checker.counts),
-        fired: Default::default(),
+        fired: Fired::default(),
         violations,
         last: Vec::new(),
     };

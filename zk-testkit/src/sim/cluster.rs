@@ -19,11 +19,10 @@ use zk_proto::{
 };
 
 use super::{
-    Doing, Fault, Fired, Process, Rng, Schedule, Tasks, Trace,
+    Fault, Fired, Process, Rng, Schedule, Tasks, Trace,
     forge::forge,
     frames::{Tap, last_frame},
     net::{Arrival, LinkId, Net},
-    stage::Stages,
     trace::Actor,
 };
 use crate::server::{Config, Conn, Ensemble, Member, Output};
@@ -80,7 +79,6 @@ pub struct State {
     /// The observer.
     pub observer: Option<Box<dyn Observer>>,
     pub(super) tasks: Tasks,
-    pub(super) stages: Stages,
     pub(super) schedule: Schedule,
     /// Whether faults are over: what is still to come of the schedule does not happen.
     pub(super) healed: bool,
@@ -146,7 +144,6 @@ impl Cluster {
             fired: Fired::default(),
             observer: None,
             tasks: tasks.clone(),
-            stages: Stages::new(count),
             schedule,
             healed: false,
             sessions: vec![SessionId(0); count],
@@ -193,13 +190,6 @@ impl Cluster {
         state.trace.note(now, actor, what, argument);
     }
 
-    /// A client does something, as long as the returned value lives.
-    #[must_use = "what it does ends when this is dropped"]
-    pub fn doing(&self, client: u32, doing: Doing) -> Busy {
-        self.state().stages.enter(client, doing);
-        Busy { cluster: self.clone(), client, doing }
-    }
-
     /// What moves bytes, servers and faults on; never ends. Must be polled by a task that never stands still.
     #[must_use]
     pub fn pump(&self) -> Pump {
@@ -216,20 +206,6 @@ impl fmt::Debug for Cluster {
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("State").finish_non_exhaustive()
-    }
-}
-
-/// A client that does something: see [`Cluster::doing`].
-#[derive(Debug)]
-pub struct Busy {
-    cluster: Cluster,
-    client: u32,
-    doing: Doing,
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.cluster.state().stages.leave(self.client, self.doing);
     }
 }
 
@@ -269,8 +245,8 @@ impl State {
     }
 
     /// Counts a fault that was injected elsewhere.
-    pub fn hit(&mut self, class: Fault, client: u32) {
-        self.fired.hit(class, client, &self.stages);
+    pub fn hit(&mut self, fault: Fault) {
+        *self.fired.entry(fault).or_default() += 1;
     }
 
     /// The session that a server has given to this client last; 0 if none has.
@@ -332,8 +308,8 @@ impl State {
                 }
             }
         }
-        for (class, client) in std::mem::take(&mut self.net.effects) {
-            self.fired.hit(class, client, &self.stages);
+        for fault in std::mem::take(&mut self.net.effects) {
+            self.hit(fault);
         }
         if let Some(mut observer) = self.observer.take() {
             observer.stepped(now, &self.ensemble);
@@ -353,7 +329,7 @@ impl State {
             if let Some(forged) = last.and_then(|last| forge(fault, chance, is_greeting, &last)) {
                 forgeries.remove(0);
                 wire.forged = true;
-                self.fired.hit(fault, client, &self.stages);
+                *self.fired.entry(fault).or_default() += 1;
                 self.trace.note(now, Actor::Client(client), fault.name(), chance);
                 let session = self.sessions[client as usize];
                 if let (true, Some(observer)) = (fault.damages(), &mut self.observer) {
@@ -413,7 +389,6 @@ impl State {
             );
             if let Received::Connect(greeting) = frame {
                 let accepted = greeting.session_id != SessionId(0) && greeting.time_out > 0;
-                self.stages.connected(seen.client, accepted);
                 if accepted {
                     self.sessions[seen.client as usize] = greeting.session_id;
                 }
@@ -434,7 +409,6 @@ impl State {
     /// A client begins to connect.
     pub(super) fn dial(&mut self, client: u32, member: usize) -> LinkId {
         let now = self.now();
-        self.stages.connected(client, false);
         let link = match self.unresolved[client as usize] {
             Some(after) => self.net.dial_in_vain(now, client, member, after),
             None => self.net.dial(now, client, member),
@@ -478,7 +452,6 @@ impl State {
         if let Some(observer) = &mut self.observer {
             observer.left(now, client, link);
         }
-        self.stages.connected(client, false);
         self.net.leave(now, link);
         self.wake_pump();
     }

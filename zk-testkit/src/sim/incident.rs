@@ -118,7 +118,7 @@ impl State {
                 for client in self.clients(target) {
                     let session = self.session(client);
                     if session.0 != 0 && !self.expired.contains(&session) {
-                        self.hit(fault, client);
+                        self.hit(fault);
                         self.expired.push(session);
                         if let Some(observer) = &mut self.observer {
                             observer.expires(now, session);
@@ -188,7 +188,7 @@ impl State {
                 _ => true,
             };
             if connected_there {
-                self.hit(fault, client);
+                self.hit(fault);
             }
         }
     }

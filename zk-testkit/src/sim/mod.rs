@@ -11,7 +11,6 @@ mod forge;
 mod frames;
 mod incident;
 mod net;
-mod stage;
 mod stream;
 mod tasks;
 mod trace;
@@ -19,10 +18,9 @@ mod trace;
 pub use crate::rng::Rng;
 
 pub use self::{
-    cluster::{Busy, Cluster, Observer, Pump, Seen, Setup, State},
-    faults::{Fault, Incident, Schedule, Stage, Target},
+    cluster::{Cluster, Observer, Pump, Seen, Setup, State},
+    faults::{Fault, Fired, Incident, Schedule, Stage, Target},
     net::{Arrival, LinkId, Net, Path, Way},
-    stage::{Doing, Fired},
     stream::{SimClock, SimConnect, SimStream, servers},
     tasks::{Process, Tasks},
     trace::{Actor, Event, Trace},

@@ -1,7 +1,5 @@
 //! What can be asked of the command.
 
-use std::path::PathBuf;
-
 use clap::{Args, Parser, Subcommand};
 
 /// The simulator's command: see docs/simulation.md.
@@ -26,14 +24,11 @@ pub(crate) enum Command {
         #[arg(long, value_name = "N", default_value_t = 3)]
         show: u64,
     },
-    /// Runs one seed again, with all its events or with some of its faults only.
+    /// Runs one seed again, with all its events.
     Replay {
         seed: u64,
         #[command(flatten)]
         minutes: Minutes,
-        /// Faults to schedule instead of the seed's own.
-        #[arg(long, value_name = "FILE")]
-        schedule: Option<PathBuf>,
         /// Looks for the faults that are enough for its failure.
         #[arg(long)]
         shrink: bool,
@@ -108,7 +103,7 @@ mod tests {
         zk_tests::cli::understands::<Cli>(&[
             "run --seeds 1000 --minutes 10",
             "run --seeds 60000 --minutes 10 --seed 1000000 --show 1 --jobs 2",
-            "replay 42 --minutes 10 --trace --shrink --schedule file",
+            "replay 42 --minutes 10 --trace --shrink",
             "hash --seeds 100 --minutes 2 --jobs 1",
             "search --core-seconds 60 --minutes 5 --seed 7 --without-fault isolate",
             "core events 10000000",

@@ -4,7 +4,6 @@ mod args;
 mod sessions;
 
 use std::{
-    path::Path,
     process::ExitCode,
     sync::{
         Mutex, PoisonError,
@@ -19,39 +18,21 @@ use zk_tests::sim::{Options, Report, SEEDS_FOR_ALL, Totals, commit, mutants, run
 use self::args::{Cli, Command, Seeds};
 
 fn main() -> ExitCode {
-    match execute(Cli::parse().command) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("zk-sim: {error}");
-            ExitCode::from(2)
-        }
-    }
-}
-
-fn execute(command: Command) -> Result<ExitCode, String> {
-    match command {
-        Command::Run { seeds, show } => Ok(run_all(&seeds, show)),
+    match Cli::parse().command {
+        Command::Run { seeds, show } => run_all(&seeds, show),
         Command::Hash { seeds } => {
             each(&seeds, |report| println!("{} {:016x}", report.options.seed, report.hash));
-            Ok(ExitCode::SUCCESS)
+            ExitCode::SUCCESS
         }
-        Command::Replay { seed, minutes, schedule, shrink, trace } => {
-            let mut options = Options::new(seed, minutes.minutes);
-            if let Some(file) = schedule {
-                options.schedule = read(&file)?.parse()?;
-            }
-            Ok(replay(&options, shrink, trace))
+        Command::Replay { seed, minutes, shrink, trace } => {
+            replay(&Options::new(seed, minutes.minutes), shrink, trace)
         }
         Command::Search(arguments) => {
             println!("{}", mutants::search(&arguments));
-            Ok(ExitCode::SUCCESS)
+            ExitCode::SUCCESS
         }
-        Command::Core(command) => Ok(sessions::run(&command)),
+        Command::Core(command) => sessions::run(&command),
     }
-}
-
-fn read(file: &Path) -> Result<String, String> {
-    std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 fn replay(options: &Options, shrinking: bool, trace: bool) -> ExitCode {

@@ -196,12 +196,10 @@ impl Observer for SharedChecker {
 
     fn stepped(&mut self, at: u64, ensemble: &Ensemble) {
         let mut checker = self.at(at);
-        if checker.history.is_behind(ensemble.history()) {
-            for session in checker.learn(ensemble.history()) {
-                checker.count("sessions ended by the servers");
-                checker.session_ended(session);
-            }
-            checker.check_crowds();
+        for session in checker.learn(ensemble.history()) {
+            checker.count("sessions ended by the servers");
+            checker.session_ended(session);
         }
+        checker.check_crowds();
     }
 }

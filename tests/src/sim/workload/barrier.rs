@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use zk_locks::{AcquireError, Barrier, DoubleBarrier};
-use zk_testkit::sim::Doing;
 
 use super::{Over, Worker, take::name, unless_ended};
 use crate::sim::{
@@ -28,7 +27,6 @@ async fn wait(worker: &mut Worker, site: Site, barrier: &Barrier) -> Result<(), 
     let patience = worker.rng.scaled(100, 100_000);
     let (began, stalled) = (ctx.now(), ctx.stalled());
     let then = ctx.check().comes_to_barrier(session);
-    let _busy = ctx.cluster.doing(ctx.number, Doing::Waiting);
     let wait = barrier.wait_timeout(Duration::from_millis(patience));
     let Some(waited) = worker.while_busy(wait).await else { return Ok(()) };
     let mut checker = ctx.check();
@@ -63,7 +61,6 @@ async fn meet(
     let patience = worker.rng.scaled(100, 100_000);
     let stalled = ctx.stalled();
     let entered = {
-        let _waiting = ctx.cluster.doing(ctx.number, Doing::Waiting);
         let came = ctx.check().comes_to_barrier(session);
         let enter = barrier.enter_timeout(Duration::from_millis(patience));
         let Some(entered) = worker.while_busy(enter).await else { return Ok(()) };
@@ -77,18 +74,14 @@ async fn meet(
     ctx.count("granted: double barriers entered");
     let entrant = Entrant { client: ctx.number, session, site, token };
     ctx.check().entered(entrant);
-    {
-        let _holding = ctx.cluster.doing(ctx.number, Doing::Holding);
-        let time = worker.rng.within(0, ctx.options.hold_max);
-        if entered.scope(pass(time)).await.is_err() {
-            ctx.count("guards lost while held");
-        }
+    let time = worker.rng.within(0, ctx.options.hold_max);
+    if entered.scope(pass(time)).await.is_err() {
+        ctx.count("guards lost while held");
     }
     if worker.rng.one_in(8) {
         drop(entered);
         return Ok(());
     }
-    let _releasing = ctx.cluster.doing(ctx.number, Doing::Releasing);
     // Other participants hold for as long at most; faults come on top.
     let patience = worker.rng.scaled(1_000, 200_000);
     let leave = entered.leave_timeout(Duration::from_millis(patience));

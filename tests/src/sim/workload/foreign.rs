@@ -75,7 +75,7 @@ async fn meddle(worker: &mut Worker) -> Result<(), Over> {
         return Ok(());
     }
     worker.ctx.count("meddlings");
-    worker.ctx.cluster.state().hit(Fault::Meddle, worker.ctx.number);
+    worker.ctx.cluster.state().hit(Fault::Meddle);
     let all = worker.rng.one_in(3);
     let one = worker.rng.index(names.len());
     for (number, name) in names.iter().enumerate() {
@@ -98,7 +98,7 @@ async fn evict(worker: &mut Worker) -> Result<(), Over> {
     let queue = Queue::new(&worker.client, PATH);
     let Ok(contenders) = queue.contenders().await else { return Ok(()) };
     let Some(contender) = contenders.get(worker.rng.index(contenders.len())) else { return Ok(()) };
-    worker.ctx.cluster.state().hit(Fault::Meddle, worker.ctx.number);
+    worker.ctx.cluster.state().hit(Fault::Meddle);
     let evicted = queue.evict(contender).await;
     done(worker, evicted, |checker| {
         checker.count("contenders evicted");

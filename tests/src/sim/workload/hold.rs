@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zk_locks::{Guards, Status};
-use zk_testkit::sim::{Actor, Busy, Doing};
+use zk_testkit::sim::Actor;
 
 use super::{ClientContext, Worker};
 use crate::sim::{
@@ -36,7 +36,6 @@ impl Hold {
 pub(super) struct Holding {
     checker: SharedChecker,
     pub(super) number: u64,
-    _busy: Busy,
 }
 
 impl Holding {
@@ -55,8 +54,7 @@ impl Holding {
             },
             hold.what,
         );
-        let _busy = ctx.cluster.doing(ctx.number, Doing::Holding);
-        Self { checker: ctx.checker.clone(), number, _busy }
+        Self { checker: ctx.checker.clone(), number }
     }
 }
 
@@ -141,7 +139,6 @@ pub(super) async fn hold_all(
 /// Gives something back in one of the ways there are.
 pub(super) async fn release<G: Grip>(worker: &mut Worker, grip: G) {
     let Worker { ctx, rng, .. } = worker;
-    let _releasing = ctx.cluster.doing(ctx.number, Doing::Releasing);
     ctx.cluster.note(Actor::Client(ctx.number), "releases", grip.token().get() as u64);
     match rng.below(10) {
         0 => drop(grip),

@@ -6,7 +6,6 @@ use zk_locks::{
     AcquireError, CohortGuard, CohortLock, Guard, Guards, Lock, MultiLock, Semaphore, SimpleGuard,
     SimpleLock,
 };
-use zk_testkit::sim::{Busy, Doing};
 
 use super::{ClientContext, Worker};
 use crate::sim::{pass, recipe::Site};
@@ -16,14 +15,12 @@ pub(super) struct Waiting<'a> {
     ctx: &'a ClientContext,
     number: u64,
     pub(super) granted: bool,
-    _busy: Busy,
 }
 
 impl<'a> Waiting<'a> {
     pub(super) fn new(ctx: &'a ClientContext, site: Site) -> Self {
-        let _busy = ctx.cluster.doing(ctx.number, Doing::Waiting);
         let number = ctx.check().begins_waiting(site, ctx.number);
-        Self { ctx, number, granted: false, _busy }
+        Self { ctx, number, granted: false }
     }
 }
 

@@ -23,7 +23,7 @@ impl Net {
         let choppy = self.paths.get(self.links[id.0].client, self.links[id.0].server).is_choppy();
         let link = &mut self.links[id.0];
         if choppy && link.has_news() && self.rng.one_in(3) {
-            self.effects.push((Fault::Choppy, link.client));
+            self.effects.push(Fault::Choppy);
             waker.wake_by_ref();
             return None;
         }
@@ -41,7 +41,7 @@ impl Net {
     ) -> Option<std::io::Result<usize>> {
         let choppy = self.paths.get(self.links[id.0].client, self.links[id.0].server).is_choppy();
         if choppy && self.rng.one_in(3) {
-            self.effects.push((Fault::Choppy, self.links[id.0].client));
+            self.effects.push(Fault::Choppy);
             waker.wake_by_ref();
             return None;
         }

@@ -54,8 +54,8 @@ pub struct Net {
     pub(super) paths: Paths,
     heap: BinaryHeap<Scheduled>,
     scheduled: u64,
-    /// What went wrong and with which client, for counters.
-    pub(in crate::sim) effects: Vec<(Fault, u32)>,
+    /// What went wrong with clients, for counters.
+    pub(in crate::sim) effects: Vec<Fault>,
 }
 
 impl Net {
@@ -105,13 +105,13 @@ impl Net {
         let mut link = Link::new(client, server, &mut self.rng, path.is_choppy());
         if path.silent > 0 {
             link.silent = true;
-            self.effects.push((Fault::Silent, client));
+            self.effects.push(Fault::Silent);
         }
         if path.refuse > 0 {
-            self.effects.push((Fault::Refuse, client));
+            self.effects.push(Fault::Refuse);
         }
         if path.syn_hole > 0 {
-            self.effects.push((Fault::SynHole, client));
+            self.effects.push(Fault::SynHole);
         }
         let refused = path.refuse > 0;
         self.add(link);
@@ -126,7 +126,7 @@ impl Net {
     /// A name has no address: as [`dial`](Net::dial), and fails after this long.
     pub fn dial_in_vain(&mut self, now: u64, client: u32, server: usize, after: u64) -> LinkId {
         let id = LinkId(self.links.len());
-        self.effects.push((Fault::Unresolved, client));
+        self.effects.push(Fault::Unresolved);
         let link = Link::new(client, server, &mut self.rng, false);
         self.add(link);
         self.schedule(now + after, Happening::Dialed(id, 2));
@@ -160,9 +160,8 @@ impl Net {
         if !link.is_open() || link.dead {
             return;
         }
-        let client = link.client;
         link.cut();
-        self.effects.push((Fault::Reset, client));
+        self.effects.push(Fault::Reset);
         self.put(now, id, Way::Up, Packet::Reset);
         self.put(now, id, Way::Down, Packet::Reset);
     }
@@ -173,7 +172,7 @@ impl Net {
         if !link.is_open() || link.dead {
             return;
         }
-        self.effects.push((Fault::Finish, link.client));
+        self.effects.push(Fault::Finish);
         self.put(now, id, Way::Up, Packet::Fin);
         self.put(now, id, Way::Down, Packet::Fin);
     }
@@ -183,7 +182,7 @@ impl Net {
         let link = &mut self.links[id.0];
         if link.is_open() && !link.dead {
             link.dead = true;
-            self.effects.push((Fault::Forget, link.client));
+            self.effects.push(Fault::Forget);
         }
     }
 
@@ -281,7 +280,7 @@ impl Net {
         let path = self.paths.get(link.client, link.server);
         let slow = path.slow;
         if slow > 0 {
-            self.effects.push((Fault::Slow, link.client));
+            self.effects.push(Fault::Slow);
         }
         let (low, high) = self.paths.latency;
         self.rng.within(low, high) + if slow > 0 { self.rng.within(0, slow) } else { 0 }
@@ -292,7 +291,7 @@ impl Net {
         while !bytes.is_empty() {
             let piece = self.links[id.0].piece(&mut self.rng, bytes.len());
             if piece < bytes.len() {
-                self.effects.push((Fault::Split, self.links[id.0].client));
+                self.effects.push(Fault::Split);
             }
             let piece = bytes.split_to(piece);
             self.put(now, id, way, Packet::Bytes(piece));
@@ -342,7 +341,7 @@ impl Net {
         let path = self.paths.get(link.client, link.server);
         if path.blocks(way) || !link.held(way).is_empty() {
             if path.blocks(way) {
-                self.effects.push((path.why_blocked(way), link.client));
+                self.effects.push(path.why_blocked(way));
             }
             link.held(way).push_back(packet);
             return None;
@@ -365,7 +364,7 @@ impl Net {
                 let bytes = link.survives(Way::Up, bytes, &mut self.rng)?;
                 if link.server_open {
                     if link.client_gone {
-                        self.effects.push((Fault::Late, link.client));
+                        self.effects.push(Fault::Late);
                     }
                     return Some(Arrival::Bytes(id, bytes));
                 }
