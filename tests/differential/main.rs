@@ -109,7 +109,7 @@ fn compare_live(release: Release) {
         let theirs = batch.play(&mut Tcp::new(server.addr()));
         let ours = batch.play(&mut Memory::new(setup.ensemble()));
         assert_none(&batch.differences(&ours, &theirs), &format!("{release}, variant {variant}"));
-        operations += batch.tally().operations;
+        operations += batch.operations();
         first += SEQUENCES;
     }
 }

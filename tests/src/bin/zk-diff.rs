@@ -1,11 +1,11 @@
 //! Plays made-up sequences on the in-process server and on real ones, and shows where they differ.
 
-use std::{process::ExitCode, str::FromStr};
+use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use zk_testkit::real::{Release, Server};
 use zk_tests::differential::{
-    Batch, Difference, Golden, Memory, Sequence, Setup, Tally, Tcp, Wire, play, roots, shrink,
+    Batch, Difference, Golden, Memory, Sequence, Setup, Tcp, Wire, play, roots, shrink,
 };
 
 /// Plays made-up sequences on the in-process server and on real ones, and shows where they differ.
@@ -20,15 +20,6 @@ struct Cli {
 enum Command {
     /// Plays sequences on two servers and shows where they differ.
     Run(Options),
-    /// Prints a sequence.
-    Show {
-        #[arg(long)]
-        seed: u64,
-        #[arg(long)]
-        first: u64,
-        #[arg(long, default_value_t = Release::NEWEST)]
-        release: Release,
-    },
     /// Keeps what a real server does, for the tests that do without one.
     Record {
         #[arg(long, default_value_t = Release::NEWEST)]
@@ -41,9 +32,9 @@ struct Options {
     /// The real server.
     #[arg(long, default_value_t = Release::NEWEST)]
     release: Release,
-    /// What it is compared with: the in-process server ("memory"), or another real one.
-    #[arg(long, default_value = "memory")]
-    against: Against,
+    /// What it is compared with: another real one [default: the in-process server].
+    #[arg(long)]
+    against: Option<Release>,
     /// So many operations, or a few more.
     #[arg(long, default_value_t = 20_000)]
     operations: usize,
@@ -63,28 +54,10 @@ struct Options {
     show: usize,
 }
 
-/// The in-process server if it is no real one.
-#[derive(Clone, Copy, Debug)]
-struct Against(Option<Release>);
-
-impl FromStr for Against {
-    type Err = <Release as FromStr>::Err;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text == "memory" { Ok(Self(None)) } else { text.parse().map(|it| Self(Some(it))) }
-    }
-}
-
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(options) => run(&options),
         Command::Record { release } => record(release),
-        Command::Show { seed, first, release } => {
-            let setup = Setup::timeless(release, 0);
-            let batch = Batch { setup, seed, first, count: 1 };
-            batch.sequences().for_each(|sequence| print!("{sequence}"));
-            ExitCode::SUCCESS
-        }
     }
 }
 
@@ -135,32 +108,27 @@ fn record(release: Release) -> ExitCode {
 fn run(options: &Options) -> ExitCode {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let began = std::time::Instant::now();
-    let mut total = Tally::default();
-    let mut found = 0;
-    let mut first = options.first;
-    while total.operations < options.operations {
+    let (mut operations, mut found, mut first) = (0, 0, options.first);
+    while operations < options.operations {
         let variant =
             options.variant.unwrap_or_else(|| usize::try_from(first / options.batch).unwrap_or(0));
         let setup = Setup::timeless(options.release, variant);
         let batch = Batch { setup, seed: options.seed, first, count: options.batch };
-        let differences = compare(&runtime, &batch, options.against.0);
+        let differences = compare(&runtime, &batch, options.against);
         for difference in &differences {
             found += 1;
             if found <= options.show {
-                show(&runtime, &batch, options.against.0, difference);
+                show(&runtime, &batch, options.against, difference);
             }
         }
-        let tally = batch.tally();
-        total.operations += tally.operations;
-        total.sequences += tally.sequences;
+        operations += batch.operations();
         first += options.batch;
     }
     let against =
-        options.against.0.map_or_else(|| "memory".to_owned(), |release| release.to_string());
+        options.against.map_or_else(|| "memory".to_owned(), |release| release.to_string());
     println!(
-        "{} operations in {} sequences on {against} (-) and real {} (+), seed {}: {found} differences, {:.0?}",
-        total.operations,
-        total.sequences,
+        "{operations} operations in {} sequences on {against} (-) and real {} (+), seed {}: {found} differences, {:.0?}",
+        first - options.first,
         options.release,
         options.seed,
         began.elapsed(),

@@ -56,29 +56,15 @@ impl Batch {
         (self.first..).zip(both).filter_map(difference).collect()
     }
 
-    /// What there is to play.
-    pub fn tally(&self) -> Tally {
-        let mut tally = Tally::default();
-        for sequence in self.sequences() {
-            tally.sequences += 1;
-            tally.operations += sequence.operations();
-        }
-        tally
+    /// Requests and handshakes in it, without those that only wait for others.
+    pub fn operations(&self) -> usize {
+        self.sequences().map(|sequence| sequence.operations()).sum()
     }
 }
 
 /// The top-level paths of sequences on one server.
 pub fn roots() -> impl Iterator<Item = String> {
     (0..).map(|number: u32| format!("/d{number:05}"))
-}
-
-/// How much was played.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Sequences.
-    pub sequences: usize,
-    /// Requests and handshakes, without those that only wait for others.
-    pub operations: usize,
 }
 
 /// A sequence on which two servers have not done the same.

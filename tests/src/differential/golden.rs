@@ -36,18 +36,6 @@ pub struct Golden {
     pub records: Vec<Record>,
 }
 
-/// Why a text is no such recording, or no longer one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GoldenError(String);
-
-impl std::fmt::Display for GoldenError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for GoldenError {}
-
 impl Golden {
     /// How many batches are kept of each release.
     pub const BATCHES: u64 = 8;
@@ -86,24 +74,21 @@ impl Golden {
     ///
     /// # Errors
     /// The text is something else, or sequences are made up differently now.
-    pub fn parse(text: &str) -> Result<Self, GoldenError> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let mut lines = text.lines();
         let head: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
         let [version, "batch", number] = head[..] else {
-            return Err(GoldenError(format!("not the head of a recording: {head:?}")));
+            return Err(format!("not the head of a recording: {head:?}"));
         };
-        let number = number.parse().map_err(|error| GoldenError(format!("{number}: {error}")))?;
-        let release = version.parse().map_err(|error| GoldenError(format!("{error}")))?;
+        let number = number.parse().map_err(|error| format!("{number}: {error}"))?;
+        let release = version.parse().map_err(|error| format!("{error}"))?;
         let batch = Self::batch(release, number);
         let records = records(lines, &batch)?;
         Ok(Self { version: version.to_owned(), number, batch, records })
     }
 }
 
-fn records<'a>(
-    lines: impl Iterator<Item = &'a str>,
-    batch: &Batch,
-) -> Result<Vec<Record>, GoldenError> {
+fn records<'a>(lines: impl Iterator<Item = &'a str>, batch: &Batch) -> Result<Vec<Record>, String> {
     let mut records: Vec<Record> = Vec::new();
     let mut sequences = batch.sequences();
     let mut step = Vec::new();
@@ -112,20 +97,19 @@ fn records<'a>(
             let index = records.len();
             let expected = sequences.next().map(|sequence| format!("{:08x}", mark(&sequence)));
             if expected.as_deref() != Some(found) {
-                let why = format!("sequence {index} is made up differently now; record again");
-                return Err(GoldenError(why));
+                return Err(format!("sequence {index} is made up differently now; record again"));
             }
             records.push(Record::default());
         } else if line == "." {
             let record = records.last_mut();
-            record.ok_or_else(|| GoldenError("a step of nothing".into()))?.steps.push(step);
+            record.ok_or("a step of nothing")?.steps.push(step);
             step = Vec::new();
         } else {
             step.push(line.to_owned());
         }
     }
     if sequences.next().is_some() {
-        return Err(GoldenError(format!("ends after {} sequences", records.len())));
+        return Err(format!("ends after {} sequences", records.len()));
     }
     Ok(records)
 }

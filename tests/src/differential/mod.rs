@@ -33,10 +33,10 @@ mod shrink;
 mod step;
 mod wire;
 
-pub use batch::{Batch, Difference, Tally, roots};
+pub use batch::{Batch, Difference, roots};
 pub use chance::Chance;
 pub use generate::{generate, generate_mortal};
-pub use golden::{Golden, GoldenError};
+pub use golden::Golden;
 pub use play::{play, play_among_others};
 pub use record::Record;
 pub use setup::Setup;

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use zk_proto::{
-    ErrorCode, OpCode, Xid,
-    frame::{ReplyHeader, RequestHeader, encode_frame, encode_frame_with},
-    jute::{Decode as _, Encode as _, Reader},
+    ErrorCode, Xid,
+    frame::{ReplyHeader, RequestFrame, encode_frame, encode_frame_with},
     request::ExistsRequest,
 };
 
@@ -27,16 +26,6 @@ pub enum Fate {
     Outage(Duration),
 }
 
-/// The contents of a request's frame: what it asks for, and under which number.
-pub(super) fn header(frame: &Bytes) -> Option<RequestHeader> {
-    RequestHeader::decode(&mut Reader::new(frame)).ok()
-}
-
-/// The number that an answer carries.
-pub(super) fn answered(frame: &Bytes) -> Option<ReplyHeader> {
-    ReplyHeader::decode(&mut Reader::new(frame)).ok()
-}
-
 /// A frame with these contents.
 pub(super) fn framed(contents: &[u8]) -> Bytes {
     let mut frame = BytesMut::new();
@@ -47,10 +36,7 @@ pub(super) fn framed(contents: &[u8]) -> Bytes {
 /// What stands in for a request that is not carried out: something that changes nothing, and is answered in its turn.
 pub(super) fn stand_in(xid: Xid) -> Bytes {
     let mut frame = BytesMut::new();
-    encode_frame_with(&mut frame, |out| {
-        RequestHeader { xid, op: OpCode::EXISTS }.encode(out);
-        ExistsRequest { path: "/".into(), watch: false }.encode(out);
-    });
+    RequestFrame::of(&ExistsRequest { path: "/".into(), watch: false }).write(xid, &mut frame);
     frame.freeze()
 }
 

@@ -12,12 +12,13 @@ use tokio::{
 use zk_proto::{
     Time, Xid,
     frame::{LEN_REPLY_MAX, split_frame},
+    traffic::{Received, Sent, SentRequest, Traffic},
 };
 use zk_testkit::server::Conn;
 
 use super::{
     Fate, LATENCY, Name, Network, State,
-    fate::{answered, framed, header, refusal, stand_in},
+    fate::{framed, refusal, stand_in},
     pass,
 };
 
@@ -28,8 +29,7 @@ pub(super) struct Lane {
     pump: AbortHandle,
     /// What has come up and is no whole frame yet.
     up: BytesMut,
-    /// Whether the handshake was seen: that of the client, that of the server.
-    greeted: (bool, bool),
+    traffic: Traffic,
     /// Requests under way that something becomes of.
     fates: VecDeque<(Xid, Fate)>,
     /// Nothing gets to the client before.
@@ -60,7 +60,7 @@ impl Lane {
             down,
             pump: pump.abort_handle(),
             up: BytesMut::new(),
-            greeted: (false, false),
+            traffic: Traffic::default(),
             fates: VecDeque::new(),
             not_before: Instant::now(),
         };
@@ -95,9 +95,8 @@ impl State {
         lane.up.extend_from_slice(bytes);
         while let Some(lane) = self.lanes.get_mut(&conn) {
             let Ok(Some(frame)) = split_frame(&mut lane.up, LEN_REPLY_MAX) else { return };
-            let is_request = std::mem::replace(&mut lane.greeted.0, true);
             let mut carried = framed(&frame);
-            if let Some(header) = header(&frame).filter(|_| is_request) {
+            if let Ok(Sent::Request(SentRequest { header, .. })) = lane.traffic.sent(&frame) {
                 let name = lane.name;
                 let fate = self.director.as_mut().map(|director| director(name, header.op));
                 let fate = fate.unwrap_or(Fate::Answered);
@@ -122,8 +121,10 @@ impl State {
         while let Some(lane) = self.lanes.get_mut(&conn) {
             // Servers say whole frames.
             let Ok(Some(frame)) = split_frame(&mut rest, LEN_REPLY_MAX) else { return };
-            let is_reply = std::mem::replace(&mut lane.greeted.1, true);
-            let reply = answered(&frame).filter(|_| is_reply);
+            let reply = match lane.traffic.received(&frame) {
+                Ok(Received::Reply(reply)) => Some(reply.header),
+                _ => None,
+            };
             let fate = reply.and_then(|reply| lane.fate_of(reply.xid));
             match (fate, reply) {
                 (Some(Fate::AnswerLost), _) => return self.hang_up(now, conn),

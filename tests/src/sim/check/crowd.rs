@@ -194,11 +194,6 @@ impl Checker {
         self.history.live.contains_key(path)
     }
 
-    /// What a session that begins to wait at a barrier has been answered from.
-    pub(crate) fn comes_to_barrier(&self, session: SessionId) -> Zxid {
-        self.answered_from(session)
-    }
-
     /// A participant has passed a barrier that it came to then.
     pub(crate) fn passed_barrier(
         &mut self,

@@ -232,7 +232,7 @@ impl Checker {
     }
 
     /// What a session has been answered from at least.
-    pub(super) fn answered_from(&self, session: SessionId) -> Zxid {
+    pub(crate) fn answered_from(&self, session: SessionId) -> Zxid {
         self.wires.sessions.get(&session).map_or(Zxid(0), |wire| wire.zxid)
     }
 

@@ -70,8 +70,8 @@ impl Checker {
         self.writes.creates.push((path.to_owned(), write));
     }
 
-    /// A client has written data, and knows so.
-    pub(crate) fn wrote(
+    /// A client has read a node, or written it, and knows so.
+    pub(crate) fn found(
         &mut self,
         client: u32,
         session: SessionId,
@@ -79,33 +79,9 @@ impl Checker {
         data: &[u8],
         stat: &Stat,
     ) {
-        self.count("writes checked");
-        self.state_shown(client, session, path, Some(data), stat);
-    }
-
-    /// A client has read a node.
-    pub(crate) fn read(
-        &mut self,
-        client: u32,
-        session: SessionId,
-        path: &str,
-        data: &[u8],
-        stat: &Stat,
-    ) {
-        self.count("reads checked");
-        self.state_shown(client, session, path, Some(data), stat);
-    }
-
-    fn state_shown(
-        &mut self,
-        client: u32,
-        session: SessionId,
-        path: &str,
-        data: Option<&[u8]>,
-        stat: &Stat,
-    ) {
+        self.count("states checked");
         let (zxid, version) = (stat.mzxid, stat.version);
-        let committed = self.history.is_made_at(path, zxid, digest(data), version);
+        let committed = self.history.is_made_at(path, zxid, digest(Some(data)), version);
         if self.is_doubtful(session) {
             return self.count("reads in doubtful sessions");
         }

@@ -26,7 +26,7 @@ async fn wait(worker: &mut Worker, site: Site, barrier: &Barrier) -> Result<(), 
     let session = worker.client.session().id();
     let patience = worker.rng.scaled(100, 100_000);
     let (began, stalled) = (ctx.now(), ctx.stalled());
-    let then = ctx.check().comes_to_barrier(session);
+    let then = ctx.check().answered_from(session);
     let wait = barrier.wait_timeout(Duration::from_millis(patience));
     let Some(waited) = worker.while_busy(wait).await else { return Ok(()) };
     let mut checker = ctx.check();
@@ -61,7 +61,7 @@ async fn meet(
     let patience = worker.rng.scaled(100, 100_000);
     let stalled = ctx.stalled();
     let entered = {
-        let came = ctx.check().comes_to_barrier(session);
+        let came = ctx.check().answered_from(session);
         let enter = barrier.enter_timeout(Duration::from_millis(patience));
         let Some(entered) = worker.while_busy(enter).await else { return Ok(()) };
         let timed_out = matches!(entered, Err(AcquireError::TimedOut));

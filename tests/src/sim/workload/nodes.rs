@@ -1,6 +1,6 @@
 //! Plain nodes: reads, writes, versions, watches, transactions, and creates that must happen once.
 
-use zk_client::{CreateMode, Created, OpResult, SessionId, Stat, bytes::Bytes};
+use zk_client::{CreateMode, Created, OpResult, SessionId, Stat};
 
 use super::{Over, Worker, unless_over, watcher::Watcher};
 use crate::sim::check::{Kind, UNIQUE, Write};
@@ -66,18 +66,13 @@ impl Nodes {
         }
     }
 
-    fn saw(&mut self, number: usize, data: &Bytes, stat: &Stat) {
+    /// A node was read, or written.
+    fn saw(&mut self, number: usize, data: &[u8], stat: &Stat) {
         let path = register(number);
         let ctx = &self.watcher.ctx;
-        ctx.check().read(ctx.number, self.session, &path, data, stat);
+        ctx.check().found(ctx.number, self.session, &path, data, stat);
         self.versions[number] = stat.version;
         self.watcher.saw(&path, Some(stat));
-    }
-
-    fn wrote(&mut self, path: &str, data: &[u8], stat: &Stat) {
-        let ctx = &self.watcher.ctx;
-        ctx.check().wrote(ctx.number, self.session, path, data, stat);
-        self.watcher.saw(path, Some(stat));
     }
 
     async fn read(&mut self, number: usize) -> Result<(), Over> {
@@ -125,20 +120,20 @@ impl Nodes {
         let set = self.watcher.client.set(&path, &data);
         let set = if any_version { set } else { set.version(self.versions[number]) };
         if let Some(stat) = unless_over(set.await)? {
-            self.versions[number] = stat.version;
-            self.wrote(&path, &data, &stat);
+            self.saw(number, &data, &stat);
         }
         Ok(())
     }
 
     async fn transaction(&mut self, number: usize) -> Result<(), Over> {
         let data = self.data();
-        let (one, other) = (register(number), register((number + 1) % REGISTERS));
+        let next = (number + 1) % REGISTERS;
+        let (one, other) = (register(number), register(next));
         let multi = self.watcher.client.multi().set(&one, &data).set(&other, &data).check("/kv");
         if let Some(Ok(results)) = unless_over(multi.await)? {
-            for (path, result) in [&one, &other].into_iter().zip(results) {
+            for (number, result) in [number, next].into_iter().zip(results) {
                 if let OpResult::Set(stat) = result {
-                    self.wrote(path, &data, &stat);
+                    self.saw(number, &data, &stat);
                 }
             }
         }
