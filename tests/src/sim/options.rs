@@ -1,6 +1,6 @@
 //! What a seed stands for.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use zk_client::Lease;
 use zk_proto::frame::LEN_REQUEST_MAX;
@@ -270,34 +270,4 @@ fn expire_all(schedule: &mut Schedule, stage: &Stage, at: u64) {
     schedule.0.push(incident);
     schedule.0.retain(|incident| incident.at < stage.until);
     schedule.0.sort_by_key(|incident| incident.at);
-}
-
-impl fmt::Display for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { schedule, session_timeouts, drifts, .. } = self;
-        writeln!(
-            f,
-            "seed {} for {} s: {} clients, {} members, tick {} ms, lag {} ms, sync limit {} ms{}",
-            self.seed,
-            self.duration / 1000,
-            self.clients,
-            self.members,
-            self.tick,
-            self.lag,
-            self.sync_limit,
-            if self.read_only_mode { ", read-only mode" } else { "" },
-        )?;
-        writeln!(
-            f,
-            "latency {:?} ms, {} locks and {:?}, held up to {} ms, asked for every {} ms at most, {} incidents",
-            self.latency,
-            self.locks,
-            self.recipes,
-            self.hold_max,
-            self.think_max,
-            schedule.0.len(),
-        )?;
-        writeln!(f, "session timeouts {session_timeouts:?}")?;
-        write!(f, "clock drifts {drifts:?}")
-    }
 }

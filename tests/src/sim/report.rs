@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use zk_testkit::sim::{Event, Fired};
+use zk_testkit::sim::{Event, Fired, Schedule};
 
 use super::{Coverage, Options, check::Violation};
 
@@ -53,7 +53,9 @@ impl Report {
         if self.violations.len() > 10 {
             let _ = writeln!(text, "and {} more", self.violations.len() - 10);
         }
-        let _ = writeln!(text, "at commit {commit}; {}", self.options);
+        let incidents = self.options.schedule.0.len();
+        let options = Options { schedule: Schedule::default(), ..self.options.clone() };
+        let _ = writeln!(text, "at commit {commit}, with {incidents} incidents: {options:?}");
         let _ = writeln!(text, "the last events:");
         for event in &self.last {
             let _ = writeln!(text, "{event}");
