@@ -99,10 +99,10 @@ impl Followed {
         if !self.with_data {
             expected.values_mut().for_each(|(data, ..)| data.clear());
         }
+        let is_equal =
+            || self.cache.state() == CacheState::Following && seen(self.cache.nodes()) == expected;
         let done = async {
-            while self.cache.state() != CacheState::Following
-                || seen(self.cache.nodes()) != expected
-            {
+            while !is_equal() {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
