@@ -22,31 +22,31 @@ const CONTENDERS: usize = 20;
 #[test_with(on_each_release_threaded)]
 async fn opposite_orders_do_not_deadlock(stage: Stage) {
     let paths = [stage.path("a"), stage.path("b")];
-    let registers = [(); 2].map(|()| Arc::new(FencedResource::default()));
+    let resources = [(); 2].map(|()| Arc::new(FencedResource::default()));
     let mut running = JoinSet::new();
     for number in 0..CONTENDERS {
         let zk = stage.client().await;
-        let (mut paths, mut registers) = (paths.clone(), registers.clone());
+        let (mut paths, mut resources) = (paths.clone(), resources.clone());
         if number % 2 == 1 {
             paths.reverse();
-            registers.reverse();
+            resources.reverse();
         }
         running.spawn(async move {
             let guards = MultiLock::new(&zk, &paths).acquire().await.unwrap();
             let tokens: Vec<i64> = guards.iter().map(|guard| guard.token().get()).collect();
             assert_eq!(tokens[0], tokens[1], "one transaction");
-            for (resource, token) in registers.iter().zip(&tokens) {
+            for (resource, token) in resources.iter().zip(&tokens) {
                 resource.enter(*token);
             }
             tokio::task::yield_now().await;
-            for (resource, token) in registers.iter().zip(&tokens) {
+            for (resource, token) in resources.iter().zip(&tokens) {
                 resource.leave(*token);
             }
             guards.release().await.unwrap();
         });
     }
     within(running.join_all()).await;
-    for (resource, path) in registers.iter().zip(&paths) {
+    for (resource, path) in resources.iter().zip(&paths) {
         resource.assert_clean();
         assert_eq!(resource.entered(), CONTENDERS);
         emptied(&stage.outsider, path).await;

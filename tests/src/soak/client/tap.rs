@@ -2,16 +2,14 @@
 
 use std::{
     io,
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicI64, AtomicU64, Ordering},
     },
-    task::{Context, Poll, ready},
 };
 
 use bytes::BytesMut;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_util::io::InspectReader;
 use zk_client::{BoxFuture, Connect, ResolvedConnect, Transport, Zxid};
 use zk_proto::{
     frame::{LEN_REPLY_MAX, split_frame},
@@ -53,59 +51,22 @@ impl Seen {
 impl Connect for Tap {
     fn connect(&self, server: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
         let (dial, seen) = (ResolvedConnect::default().connect(server), self.0.clone());
-        Box::pin(async move {
-            let stream = dial.await?;
-            let (inbound, traffic) = (BytesMut::new(), Traffic::default());
-            Ok(Box::new(Tapped { stream, inbound, traffic, seen }) as Box<dyn Transport>)
-        })
-    }
-}
-
-struct Tapped {
-    stream: Box<dyn Transport>,
-    inbound: BytesMut,
-    traffic: Traffic,
-    seen: Arc<Seen>,
-}
-
-impl AsyncRead for Tapped {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        let before = buf.filled().len();
-        ready!(Pin::new(&mut this.stream).poll_read(cx, buf))?;
-        this.inbound.extend_from_slice(&buf.filled()[before..]);
-        while let Ok(Some(frame)) = split_frame(&mut this.inbound, LEN_REPLY_MAX) {
-            match this.traffic.received(&frame) {
-                Ok(Received::Reply(reply)) if reply.header.zxid > Zxid(0) => {
-                    this.seen.reply(reply.header.zxid);
+        let (mut inbound, mut traffic) = (BytesMut::new(), Traffic::default());
+        let look = move |read: &[u8]| {
+            inbound.extend_from_slice(read);
+            while let Ok(Some(frame)) = split_frame(&mut inbound, LEN_REPLY_MAX) {
+                match traffic.received(&frame) {
+                    Ok(Received::Reply(reply)) if reply.header.zxid > Zxid(0) => {
+                        seen.reply(reply.header.zxid);
+                    }
+                    // Notifications have their own, or none.
+                    _ => {}
                 }
-                // Notifications have their own, or none.
-                _ => {}
             }
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for Tapped {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        };
+        Box::pin(async move {
+            Ok(Box::new(InspectReader::new(dial.await?, look)) as Box<dyn Transport>)
+        })
     }
 }
 
