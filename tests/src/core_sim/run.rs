@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zk_proto::{Time, session::LinkError};
+use zk_proto::Time;
 use zk_testkit::{
     server::Member,
     sim::{Actor, Fault, Target},
@@ -112,9 +112,9 @@ impl World<'_> {
     /// The client whose process has to run for this.
     fn needs(&self, happening: &Happening) -> Option<usize> {
         match happening {
-            Happening::Dialed { link, .. }
+            Happening::Dialed { link }
             | Happening::Down { link, .. }
-            | Happening::DownEnd { link, .. }
+            | Happening::DownEnd { link }
             | Happening::Writable { link } => Some(self.links[*link].client),
             Happening::Wake { client } | Happening::Ask { client } => Some(*client),
             _ => None,
@@ -127,11 +127,11 @@ impl World<'_> {
             return;
         }
         match happening {
-            Happening::Dialed { link, outcome } => self.dialed(link, outcome),
+            Happening::Dialed { link } => self.dialed(link),
             Happening::Up { link, bytes } => self.arrive_up(link, Some(&bytes)),
             Happening::UpEnd { link } => self.arrive_up(link, None),
-            Happening::Down { link, bytes } => self.arrive_down(link, Ok(&bytes)),
-            Happening::DownEnd { link, why } => self.arrive_down(link, Err(why)),
+            Happening::Down { link, bytes } => self.arrive_down(link, Some(&bytes)),
+            Happening::DownEnd { link } => self.arrive_down(link, None),
             Happening::Writable { link } => {
                 self.links[link].is_full = false;
                 self.settle(self.links[link].client);
@@ -223,18 +223,14 @@ impl World<'_> {
         if self.ending != Ending::Trouble {
             return;
         }
-        self.schedule.plan(self.now.after(planned.duration), Happening::Mend { number });
         let until = self.now.after(planned.duration);
+        self.schedule.plan(until, Happening::Mend { number });
         *self.report.fired.entry(planned.kind()).or_default() += 1;
-        self.begin(planned.fault, planned.target, until);
-    }
-
-    fn begin(&mut self, fault: Fault, target: Target, until: Time) {
-        match target {
+        match planned.target {
             Target::Client(client) | Target::Path(client, _) => {
-                self.strike_client(fault, client as usize, until);
+                self.strike_client(planned.fault, client as usize, until);
             }
-            Target::Member(member) => self.strike_member(fault, member),
+            Target::Member(member) => self.strike_member(planned.fault, member),
             Target::All => self.ensemble.depose(self.now),
         }
         self.pump();
@@ -267,7 +263,7 @@ impl World<'_> {
                 let at = now.after(self.latency(client));
                 let Link { up, down, .. } = &mut self.links[link];
                 let (up, down) = (up.arrival(at), down.arrival(at));
-                self.schedule.plan(down, Happening::DownEnd { link, why: LinkError::Closed });
+                self.schedule.plan(down, Happening::DownEnd { link });
                 self.schedule.plan(up, Happening::UpEnd { link });
             }
             Fault::Forget | Fault::Isolate => (up.is_hole, down.is_hole) = (true, true),

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use zk_proto::{Time, session::LinkError};
+use zk_proto::Time;
 
 /// Something that happens. Links and clients are named by their numbers.
 #[derive(Debug)]
 pub(crate) enum Happening {
-    /// A connection attempt ends.
-    Dialed { link: usize, outcome: Result<(), LinkError> },
+    /// A connection attempt reaches its server.
+    Dialed { link: usize },
     /// A client's bytes reach the server.
     Up { link: usize, bytes: Bytes },
     /// A client's end of a connection reaches the server.
@@ -17,7 +17,7 @@ pub(crate) enum Happening {
     /// A server's bytes reach the client.
     Down { link: usize, bytes: Bytes },
     /// A server's end of a connection reaches the client.
-    DownEnd { link: usize, why: LinkError },
+    DownEnd { link: usize },
     /// A client's socket takes bytes again.
     Writable { link: usize },
     /// A client's deadline may have come.
@@ -45,11 +45,11 @@ impl Happening {
     /// For the trace: a name and a number.
     pub(crate) const fn gist(&self) -> (&'static str, usize) {
         match self {
-            Self::Dialed { link, .. } => ("dialed", *link),
+            Self::Dialed { link } => ("dialed", *link),
             Self::Up { link, .. } => ("up", *link),
             Self::UpEnd { link } => ("up end", *link),
             Self::Down { link, .. } => ("down", *link),
-            Self::DownEnd { link, .. } => ("down end", *link),
+            Self::DownEnd { link } => ("down end", *link),
             Self::Writable { link } => ("writable", *link),
             Self::Wake { client } => ("wake", *client),
             Self::Tick => ("tick", 0),

@@ -182,7 +182,7 @@ impl<'a> World<'a> {
         }
         if !self.clients[client].is_isolated {
             let at = self.now.after(self.latency(client));
-            self.schedule.plan(at, Happening::Dialed { link, outcome: Ok(()) });
+            self.schedule.plan(at, Happening::Dialed { link });
         }
     }
 
@@ -193,15 +193,14 @@ impl<'a> World<'a> {
     }
 
     /// A connection attempt has reached its server.
-    pub(crate) fn dialed(&mut self, link: usize, outcome: Result<(), LinkError>) {
+    pub(crate) fn dialed(&mut self, link: usize) {
         let Link { client, member, is_held, .. } = self.links[link];
         if !is_held {
             return;
         }
-        let is_refused = outcome.is_err() || self.refusing.contains(&member.0);
         let hangs = self.hanging.contains(&member.0) || self.clients[client].is_isolated;
         let mut outcome = Ok(());
-        if is_refused {
+        if self.refusing.contains(&member.0) {
             outcome = Err(LinkError::Refused);
         } else if hangs {
             self.links[link].up.is_hole = true;
@@ -272,7 +271,7 @@ impl<'a> World<'a> {
                     self.links[link].conn = None;
                     let at = self.now.after(self.latency(self.links[link].client));
                     let at = self.links[link].down.arrival(at);
-                    self.schedule.plan(at, Happening::DownEnd { link, why: LinkError::Closed });
+                    self.schedule.plan(at, Happening::DownEnd { link });
                 }
             }
         }
@@ -347,7 +346,7 @@ impl<'a> World<'a> {
     }
 
     /// Bytes or an end of a server reach the client.
-    pub(crate) fn arrive_down(&mut self, link: usize, what: Result<&[u8], LinkError>) {
+    pub(crate) fn arrive_down(&mut self, link: usize, bytes: Option<&[u8]>) {
         let found = &mut self.links[link];
         let client = found.client;
         if found.is_dead || found.down.is_hole || !found.is_held {
@@ -358,8 +357,8 @@ impl<'a> World<'a> {
             Some(left) => *left -= 1,
             None => {}
         }
-        match what {
-            Ok(bytes) => {
+        match bytes {
+            Some(bytes) => {
                 let heard = found.tap.hears(bytes);
                 let client = &mut self.clients[client];
                 for heard in heard {
@@ -373,7 +372,7 @@ impl<'a> World<'a> {
                 client.session.inbound().extend_from_slice(bytes);
                 client.session.received(self.now);
             }
-            Err(why) => self.lose(link, why),
+            None => self.lose(link, LinkError::Closed),
         }
         self.settle(client);
     }
