@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf, join, sink};
 use zk_client::{BoxFuture, Cause, Connect, ConnectOptions, ReadError, Transport};
 use zk_proto::{
     ErrorCode, EventType, KeeperState, Text, Xid, Zxid,
@@ -46,22 +46,6 @@ impl AsyncRead for Flood {
     }
 }
 
-impl AsyncWrite for Flood {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Poll::Ready(Ok(bytes.len()))
-    }
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-}
-
 /// Connects to nothing else.
 struct Flooding(Bytes);
 
@@ -71,7 +55,7 @@ impl Connect for Flooding {
         encode_frame(&greeting(), &mut out);
         let ends = Instant::now() + FLOOD;
         let flood = Flood { next: out.freeze(), again: self.0.clone(), ends };
-        Box::pin(async move { Ok(Box::new(flood) as _) })
+        Box::pin(async move { Ok(Box::new(join(flood, sink())) as _) })
     }
 }
 
