@@ -1,19 +1,22 @@
 //! The strategies themselves: what they promise, fuzzers rely on.
 
+use std::collections::BTreeSet;
+
 use proptest::{
     prelude::*,
     strategy::ValueTree,
-    test_runner::{FileFailurePersistence, TestRunner},
+    test_runner::{FileFailurePersistence, RngAlgorithm, TestError, TestRng, TestRunner},
 };
 use zk_proto::{
-    Xid, Zxid,
+    ErrorCode, OpCode, Xid, Zxid,
     frame::{LEN_REPLY_MAX, ReplyHeader, RequestHeader, split_frame},
     jute::{Decode, Reader},
     path::{Naming, ZkPath, check},
     request::{MultiOp, MultiReadRequest, MultiRequest, MultiResult},
     strategy::{
         Conversation, Frame, FrameKind, Malformed, Mutation, OwnedAnyRequest, client_frame,
-        malformed, multi_read_response, multi_response, path, server_frame,
+        last_reply_to, malformed, multi_read_response, multi_response, number, path, replies_to,
+        request, server_frame,
     },
     traffic::{Received, Sent, Traffic},
 };
@@ -170,6 +173,64 @@ fn split(frame: &Frame) -> Option<bytes::Bytes> {
     content.filter(|_| buffer.is_empty())
 }
 
+/// The smallest conversation with a request for `op`.
+fn shrunk(op: OpCode) -> Conversation {
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner =
+        TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let outcome = runner.run(&any::<Conversation>(), |conversation| {
+        let is_found = conversation.client.iter().any(|it| it.kind == FrameKind::Request(op));
+        prop_assert!(!is_found);
+        Ok(())
+    });
+    match outcome {
+        Err(TestError::Fail(_, conversation)) => conversation,
+        other => panic!("no {op}: {other:?}"),
+    }
+}
+
+#[test]
+fn conversations_shrink_to_one_request() {
+    for op in [OpCode::GET_DATA, OpCode::CREATE2, OpCode::MULTI, OpCode::CLOSE_SESSION] {
+        let Conversation { client, server } = shrunk(op);
+        assert_eq!(client.len(), 2, "{op}: {client:?}");
+        assert_eq!(server.len(), 2, "{op}: {server:?}");
+        assert_eq!(header::<ReplyHeader>(&server[1]).unwrap().err, ErrorCode::OK);
+    }
+}
+
+#[test]
+fn replies_shrink_to_those_without_error() {
+    let requests = number([OpCode::GET_DATA, OpCode::EXISTS, OpCode::SYNC].map(|op| {
+        let request = request(op).unwrap();
+        request.new_tree(&mut TestRunner::deterministic()).unwrap().current()
+    }));
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    let outcome = TestRunner::new(config).run(&replies_to(&requests), |frames| {
+        prop_assert!(frames.len() <= 2);
+        Ok(())
+    });
+    let Err(TestError::Fail(_, frames)) = outcome else { panic!("{outcome:?}") };
+    let headers: Vec<ReplyHeader> = frames.iter().map(|frame| header(frame).unwrap()).collect();
+    assert_eq!(headers.len(), 3, "without events: {headers:?}");
+    assert!(headers.iter().all(|header| header.err.is_ok() && header.zxid == Zxid(0)));
+}
+
+#[test]
+fn lasting_and_last_replies_are_disjoint() {
+    let mut runner = TestRunner::deterministic();
+    let asked = number([request(OpCode::EXISTS).unwrap().new_tree(&mut runner).unwrap().current()]);
+    let error = |frame: &Frame| header::<ReplyHeader>(frame).unwrap().err;
+    let (mut lasting, mut last) = (BTreeSet::new(), BTreeSet::new());
+    for _ in 0..3000 {
+        let frames = replies_to(&asked).new_tree(&mut runner).unwrap().current();
+        lasting.extend(frames.last().map(error));
+        last.insert(error(&last_reply_to(&asked[0]).new_tree(&mut runner).unwrap().current()));
+    }
+    assert!(lasting.is_disjoint(&last), "{lasting:?} {last:?}");
+    assert!(lasting.len() > 10 && last.len() == 4, "{lasting:?} {last:?}");
+}
+
 /// Damage that is never noticed is as useless to a fuzzer as damage that is always refused at once.
 #[test]
 fn mutations_are_often_refused_not_always() {
@@ -206,7 +267,7 @@ fn mutations_are_often_refused_not_always() {
 #[test]
 fn any_request_is_any_operation() {
     let mut runner = TestRunner::deterministic();
-    let ops: std::collections::BTreeSet<_> = (0..2000)
+    let ops: BTreeSet<_> = (0..2000)
         .map(|_| any::<OwnedAnyRequest>().new_tree(&mut runner).unwrap().current().op())
         .collect();
     assert_eq!(ops.len(), 30, "{ops:?}");

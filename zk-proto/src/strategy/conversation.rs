@@ -1,11 +1,14 @@
 //! Both directions of a connection.
 
 use alloc::vec::Vec;
+use core::fmt::Debug;
 
+use bytes::Bytes;
 use proptest::{
-    arbitrary::any,
+    arbitrary::{Arbitrary, any},
     collection::vec,
-    option,
+    option, prop_oneof,
+    sample::select,
     strategy::{BoxedStrategy, Just, Strategy},
 };
 
@@ -15,10 +18,14 @@ use crate::{
     frame::ReplyHeader,
     jute::Encode,
     op::OpCode,
-    request::{ConnectResponse, TrailingFlag, WatcherEvent},
+    request::{CloseSession, ConnectResponse, MultiResponse, TrailingFlag, WatcherEvent},
     strategy::{
-        AsRecord, Frame, FrameKind, OwnedAnyRequest, OwnedConnectRequest, frames::reply,
-        record::arbitrary, response_to, text::password,
+        AsRecord, Frame, FrameKind, Nodes, OwnedAnyRequest, OwnedConnectRequest,
+        multi::{multi_exchange, multi_read_exchange},
+        nodes::{Memory, choice, one_each},
+        number::refusal,
+        request, response, response_to,
+        text::password,
     },
     text::Secret,
 };
@@ -29,7 +36,8 @@ const REQUESTS_MAX: usize = 12;
 /// Both directions of a connection on which nothing goes wrong: a handshake that succeeds, then
 /// requests, each answered in its turn, with watch events in between.
 ///
-/// A reply may be any that the operation allows; the server behind it has no memory.
+/// Requests fit each other, and are about a few [`Nodes`], which can be given: `any_with::<Conversation>(nodes)`. A reply
+/// may be any that the operation allows; the server behind it has no memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversation {
     /// What the client sends, from its handshake on.
@@ -60,40 +68,79 @@ pub fn number(requests: impl IntoIterator<Item = OwnedAnyRequest>) -> Vec<(Xid, 
     numbered.collect()
 }
 
-/// Legal answers to `requests`, one for each and in their order, with watch events in between.
-/// Transaction numbers never fall.
+/// What comes with a request.
+#[derive(Clone, Debug)]
+struct Turn {
+    /// By how much the server's transaction number has grown.
+    step: i64,
+    /// An event in front of the reply.
+    event: Option<WatcherEvent>,
+    err: ErrorCode,
+    /// The reply's, unless that has an error.
+    body: Bytes,
+}
+
+/// A reply to such a request.
+fn turn(op: OpCode, body: BoxedStrategy<Bytes>) -> BoxedStrategy<Turn> {
+    let event = option::weighted(0.2, any::<WatcherEvent>());
+    // Heartbeats and credentials are never refused on a connection that lasts.
+    let err = match op {
+        OpCode::PING | OpCode::AUTH | OpCode::CLOSE_SESSION => Just(ErrorCode::OK).boxed(),
+        _ => prop_oneof![4 => Just(ErrorCode::OK), 1 => lasting_refusal()].boxed(),
+    };
+    (0..3_i64, event, err, body)
+        .prop_map(|(step, event, err, body)| Turn { step, event, err, body })
+        .boxed()
+}
+
+/// An error behind which the connection goes on.
+fn lasting_refusal() -> impl Strategy<Value = ErrorCode> {
+    refusal().prop_map(|err| if ends_connection(err) { ErrorCode::NO_NODE } else { err })
+}
+
+/// Errors behind which servers close the connection, or clients leave it.
+const ENDING: [ErrorCode; 4] = [
+    ErrorCode::SESSION_EXPIRED,
+    ErrorCode::UNKNOWN_SESSION,
+    ErrorCode::SESSION_MOVED,
+    ErrorCode::AUTH_FAILED,
+];
+
+fn ends_connection(err: ErrorCode) -> bool {
+    ENDING.contains(&err)
+}
+
+/// The server's frames of these turns. Transaction numbers never fall.
+fn replies(turns: impl IntoIterator<Item = (Xid, OpCode, Turn)>) -> Vec<Frame> {
+    let mut zxid = 0_i64;
+    let mut frames = Vec::new();
+    for (xid, op, Turn { step, event, err, body }) in turns {
+        zxid = zxid.saturating_add(step);
+        frames.extend(event.map(|event| Frame::notification(Zxid(zxid), &event)));
+        frames.push(Frame::reply(op, ReplyHeader { xid, zxid: Zxid(zxid), err }, &body));
+    }
+    frames
+}
+
+/// Legal answers to `requests`, one for each and in their order, with watch events in between, on a connection that
+/// lasts. Transaction numbers never fall.
 pub fn replies_to(requests: &[(Xid, OwnedAnyRequest)]) -> BoxedStrategy<Vec<Frame>> {
-    let events = option::weighted(0.2, any::<WatcherEvent>());
-    let steps = vec((0..3_i64, events), requests.len());
-    let requests = requests.to_vec();
-    steps
-        .prop_flat_map(move |steps| {
-            let mut zxid = 0_i64;
-            let turns = requests.iter().zip(steps).map(|((xid, request), (step, event))| {
-                zxid = zxid.saturating_add(step);
-                let event = event.map(|event| Frame::notification(Zxid(zxid), &event));
-                (Just(event), answer(*xid, request, Zxid(zxid)))
-            });
-            turns.collect::<Vec<_>>()
-        })
-        .prop_map(|turns| {
-            let frames =
-                turns.into_iter().flat_map(|(event, reply)| event.into_iter().chain([reply]));
-            frames.collect()
+    let asked: Vec<_> = requests.iter().map(|(xid, request)| (*xid, request.op())).collect();
+    let turns: Vec<_> =
+        requests.iter().map(|(_, request)| turn(request.op(), response_to(request))).collect();
+    turns
+        .prop_map(move |turns| {
+            replies(asked.iter().zip(turns).map(|((xid, op), turn)| (*xid, *op, turn)))
         })
         .boxed()
 }
 
-/// The answer to one request. Heartbeats always succeed on a connection that lasts.
-fn answer(xid: Xid, request: &OwnedAnyRequest, zxid: Zxid) -> BoxedStrategy<Frame> {
-    let op = request.op();
-    match op {
-        OpCode::PING | OpCode::AUTH | OpCode::CLOSE_SESSION => {
-            let header = ReplyHeader { xid, zxid, err: ErrorCode::OK };
-            Just(Frame::reply(op, header, &[])).boxed()
-        }
-        _ => reply(op, xid, zxid, Some(response_to(request))).boxed(),
-    }
+/// A legal answer behind which the connection is over: the session has ended or moved, or its credentials were refused.
+pub fn last_reply_to((xid, request): &(Xid, OwnedAnyRequest)) -> BoxedStrategy<Frame> {
+    let (xid, op) = (*xid, request.op());
+    (select(&ENDING), any::<Zxid>())
+        .prop_map(move |(err, zxid)| Frame::reply(op, ReplyHeader { xid, zxid, err }, &[]))
+        .boxed()
 }
 
 /// A handshake that succeeds.
@@ -116,24 +163,56 @@ fn handshake() -> impl Strategy<Value = (Frame, Frame)> {
     })
 }
 
-/// A conversation of up to a dozen requests, of which only the last may close the session.
-pub fn conversation() -> impl Strategy<Value = Conversation> {
-    let requests = vec(any::<OwnedAnyRequest>(), 0..REQUESTS_MAX).prop_map(|mut requests| {
-        requests.retain(|request| request.op() != OpCode::CLOSE_SESSION);
-        requests
-    });
-    let close = option::of(Just(OwnedAnyRequest::CloseSession(crate::request::CloseSession)));
-    (handshake(), requests, close).prop_flat_map(|((hello, welcome), requests, close)| {
-        let requests = number(requests.into_iter().chain(close));
+/// A conversation of up to a dozen [requests](super::requests()), of which only the last may close the session.
+///
+/// Shrinks to fewer requests, and each of those with its reply.
+pub fn conversation(nodes: Nodes) -> impl Strategy<Value = Conversation> {
+    let turns = vec((exchange(), choice()), 0..REQUESTS_MAX);
+    let close = OwnedAnyRequest::CloseSession(CloseSession);
+    let close = option::of(
+        turn(close.op(), response_to(&close)).prop_map(move |turn| (close.clone(), turn)),
+    );
+    (handshake(), turns, close).prop_map(move |((hello, welcome), drawn, close)| {
+        let mut memory = Memory::new(&nodes);
+        let fitted =
+            drawn.into_iter().map(|((request, turn), choice)| (memory.fit(request, choice), turn));
+        let (requests, turns): (Vec<_>, Vec<_>) = fitted.chain(close).unzip();
+        let requests = number(requests);
         let asked = requests.iter().map(|(xid, request)| request.frame(*xid));
-        let client: Vec<_> = core::iter::once(hello).chain(asked).collect();
-        replies_to(&requests).prop_map(move |replies| Conversation {
-            client: client.clone(),
-            server: core::iter::once(welcome.clone()).chain(replies).collect(),
+        let client = core::iter::once(hello).chain(asked).collect();
+        let turns = requests.iter().zip(turns).map(|((xid, it), turn)| (*xid, it.op(), turn));
+        let server = core::iter::once(welcome).chain(replies(turns)).collect();
+        Conversation { client, server }
+    })
+}
+
+/// Any request but the end of the session, with its reply.
+fn exchange() -> impl Strategy<Value = (OwnedAnyRequest, Turn)> {
+    one_each(|op| {
+        Some(match op {
+            OpCode::MULTI => answered(OwnedAnyRequest::Multi, multi_exchange()),
+            OpCode::MULTI_READ => answered(OwnedAnyRequest::MultiRead, multi_read_exchange()),
+            _ => (request(op)?, turn(op, response(op)?)).boxed(),
         })
     })
 }
 
-arbitrary! {
-    Conversation = conversation();
+/// A multi with its reply.
+fn answered<T: Debug + 'static>(
+    request: fn(T) -> OwnedAnyRequest,
+    exchange: impl Strategy<Value = (T, MultiResponse)> + 'static,
+) -> BoxedStrategy<(OwnedAnyRequest, Turn)> {
+    (exchange, turn(OpCode::MULTI, Just(Bytes::new()).boxed()))
+        .prop_map(move |((multi, response), turn)| {
+            (request(multi), Turn { body: response.encoded(), ..turn })
+        })
+        .boxed()
+}
+
+impl Arbitrary for Conversation {
+    type Parameters = Nodes;
+    type Strategy = BoxedStrategy<Self>;
+    fn arbitrary_with(nodes: Nodes) -> Self::Strategy {
+        conversation(nodes).boxed()
+    }
 }

@@ -11,7 +11,8 @@
 //! * Whole frames, with the kind that is needed to decode them: [`Frame`], [`client_frame`],
 //!   [`server_frame`].
 //! * Frames that are broken: [`malformed()`], [`Mutation`].
-//! * Both directions of a connection: [`Conversation`], [`replies_to`].
+//! * Requests that have to do with each other: [`requests()`], on [`Nodes`] that they make.
+//! * Both directions of a connection: [`Conversation`], [`replies_to`], [`last_reply_to`].
 //!
 //! Values are legal on the wire but not tame: strings need not be UTF-8, numbers need not have names,
 //! lists may be null.
@@ -74,6 +75,7 @@ mod frame;
 mod frames;
 mod malformed;
 mod multi;
+mod nodes;
 pub mod number;
 pub mod path;
 mod record;
@@ -83,11 +85,12 @@ pub mod text;
 
 pub use self::{
     any_request::{OwnedAnyRequest, op_with_request, request},
-    conversation::{Conversation, conversation, number, replies_to},
+    conversation::{Conversation, conversation, last_reply_to, number, replies_to},
     frame::{Frame, FrameKind},
     frames::{client_frame, server_frame},
     malformed::{Malformed, Mutation, malformed},
     multi::{OwnedMultiOp, multi_read, multi_read_response, multi_response, multi_write},
+    nodes::{Nodes, requests},
     record::AsRecord,
     request::*,
     response::{response, response_to},

@@ -6,7 +6,8 @@ use core::cmp::Ordering;
 use proptest::{
     arbitrary::any,
     collection::vec,
-    prop_oneof,
+    option, prop_oneof,
+    sample::Index,
     strategy::{BoxedStrategy, Just, Strategy},
 };
 
@@ -90,20 +91,56 @@ fn request(ops: impl Strategy<Value = OwnedMultiOp>) -> impl Strategy<Value = Mu
 /// A legal answer to `request`: results of all operations, or, if one of them failed, errors of all
 /// of them.
 pub fn multi_response(request: &MultiRequest) -> BoxedStrategy<MultiResponse> {
-    let succeed = results_of(request);
-    let count = request.iter().count();
-    if count == 0 {
-        return succeed;
+    let results: Vec<_> = request.iter().map(|(_, op)| result_of(&op)).collect();
+    (results, failure()).prop_map(|(results, failure)| together(results, failure)).boxed()
+}
+
+/// The operation that fails in a multi, if one does, and its error.
+fn failure() -> impl Strategy<Value = Option<(Index, ErrorCode)>> {
+    option::weighted(0.25, (any::<Index>(), refusal()))
+}
+
+/// The results, or errors of all of them.
+fn together(results: Vec<MultiResult>, failure: Option<(Index, ErrorCode)>) -> MultiResponse {
+    let count = results.len();
+    match failure {
+        Some((blamed, err)) if count > 0 => {
+            let blamed = blamed.index(count);
+            let errors = (0..count).map(|at| match at.cmp(&blamed) {
+                Ordering::Less => ErrorCode::OK,
+                Ordering::Equal => err,
+                Ordering::Greater => ErrorCode::RUNTIME_INCONSISTENCY,
+            });
+            errors.map(MultiResult::Error).collect()
+        }
+        _ => results.into_iter().collect(),
     }
-    let fail = (0..count, refusal()).prop_map(move |(blamed, err)| {
-        let errors = (0..count).map(|at| match at.cmp(&blamed) {
-            Ordering::Less => ErrorCode::OK,
-            Ordering::Equal => err,
-            Ordering::Greater => ErrorCode::RUNTIME_INCONSISTENCY,
-        });
-        errors.map(MultiResult::Error).collect()
-    });
-    prop_oneof![3 => succeed, 1 => fail].boxed()
+}
+
+/// A multi with a legal answer.
+pub(super) fn multi_exchange() -> impl Strategy<Value = (MultiRequest, MultiResponse)> {
+    (vec(with_result(multi_write()), 0..=OPS_MAX), failure()).prop_map(|(pairs, failure)| {
+        let (ops, results): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+        (ops.iter().map(OwnedMultiOp::as_op).collect(), together(results, failure))
+    })
+}
+
+/// Several reads with a legal answer.
+pub(super) fn multi_read_exchange() -> impl Strategy<Value = (MultiReadRequest, MultiResponse)> {
+    vec(with_result(multi_read()), 0..=OPS_MAX).prop_map(|pairs| {
+        let (ops, results): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+        let request = ops.iter().map(OwnedMultiOp::as_op).collect();
+        (MultiReadRequest(request), results.into_iter().collect())
+    })
+}
+
+fn with_result(
+    op: impl Strategy<Value = OwnedMultiOp>,
+) -> impl Strategy<Value = (OwnedMultiOp, MultiResult)> {
+    op.prop_flat_map(|op| {
+        let result = result_of(&op.as_op());
+        (Just(op), result)
+    })
 }
 
 /// A legal answer to `request`: each read succeeds or fails on its own.

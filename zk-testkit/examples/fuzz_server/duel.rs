@@ -25,6 +25,9 @@ use super::{
 /// Tries at making a failing play shorter.
 const SHRINKS_MAX: u32 = 2000;
 
+/// Plays between two lines of progress.
+const PROGRESS: u32 = 200;
+
 /// What was done without finding anything.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
@@ -41,12 +44,15 @@ pub(crate) struct Found {
 
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for frame in &self.play.frames {
-            writeln!(f, "> {}", show::said(frame))?;
-            writeln!(f, "  {}", hex(&frame.bytes))?;
-        }
-        write!(f, "{}", self.how)
+        f.write_str(&transcript(&self.play, &self.how))
     }
+}
+
+/// A play, frame by frame, and how it ended.
+fn transcript(play: &Play, how: &str) -> String {
+    let frames = play.frames.iter();
+    let shown = frames.map(|it| format!("> {}\n  {}\n", show::said(it), hex(&it.bytes)));
+    shown.chain([how.to_owned()]).collect()
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -72,9 +78,19 @@ pub(crate) fn fight(
     let mut bytes = [0; 32];
     bytes.iter_mut().zip(seed.to_string().bytes()).for_each(|(byte, digit)| *byte = digit);
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-    let compared = Cell::new(0);
+    let (compared, played, is_found) = (Cell::new(0), Cell::new(0), Cell::new(false));
     let outcome = TestRunner::new_with_rng(config, rng).run(&play(), |play| {
+        played.set(played.get() + 1);
         let fought = duel(server, model, &play, &compared);
+        if let Err(how) = &fought {
+            // Making it shorter can take minutes, and be interrupted.
+            if !is_found.replace(true) {
+                eprintln!("found in play {}:\n{}\n", played.get(), transcript(&play, how));
+                eprintln!("now it is made shorter, in up to {SHRINKS_MAX} tries");
+            }
+        } else if !is_found.get() && played.get() % PROGRESS == 0 {
+            eprintln!("{} of {plays} plays, {} answers compared", played.get(), compared.get());
+        }
         fought.map_err(TestCaseError::fail)
     });
     match outcome {

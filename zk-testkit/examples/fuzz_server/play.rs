@@ -1,9 +1,9 @@
 //! Conversations: what a client says, made up by zk-proto's strategies and tamed as far as it must be.
 
 use bytes::{Bytes, BytesMut};
-use proptest::{collection::vec, option, prelude::*, sample::select};
+use proptest::{collection::vec, option, prelude::*};
 use zk_proto::{
-    Acl, AclList, AddWatchMode, CreateFlags, OpCode, Secret, SessionId, Text, Xid, Zxid,
+    Acl, AclList, OpCode, Secret, SessionId, Xid, Zxid,
     frame::RequestHeader,
     jute::{Decode, Encode, Reader},
     request::{
@@ -11,9 +11,7 @@ use zk_proto::{
         TrailingFlag,
     },
     strategy::{
-        Conversation, Frame, FrameKind, OwnedAddWatchRequest, OwnedAnyRequest, OwnedCreate2Request,
-        OwnedCreateRequest, OwnedDeleteRequest, OwnedExistsRequest, OwnedGetChildren2Request,
-        OwnedGetDataRequest, OwnedSetDataRequest, client_frame, malformed, number,
+        Frame, FrameKind, Nodes, OwnedAnyRequest, client_frame, malformed, number, requests,
     },
 };
 
@@ -28,17 +26,12 @@ pub(crate) struct Play {
 
 /// Any conversation.
 pub(crate) fn play() -> impl Strategy<Value = Play> {
-    // Requests that have to do with each other, requests that have nothing to do with anything, and
-    // perhaps something that is none.
-    let lively = vec(lively(), 0..REQUESTS_MAX);
-    let wild = any::<Conversation>().prop_map(|said| said.client.into_iter().skip(1).collect());
-    let said: BoxedStrategy<Vec<Frame>> = prop_oneof![
-        2 => lively.prop_map(|requests| {
-            number(requests).iter().map(|(xid, request)| request.frame(*xid)).collect()
-        }),
-        1 => wild,
-    ]
-    .boxed();
+    // Requests that have to do with each other or with nothing, and perhaps something that is none.
+    let fitting = requests(Nodes::default(), 0..REQUESTS_MAX);
+    let wild = vec(any::<OwnedAnyRequest>(), 0..REQUESTS_MAX);
+    let said = prop_oneof![2 => fitting.boxed(), 1 => wild.boxed()].prop_map(|requests| {
+        number(requests).iter().map(|(xid, request)| request.frame(*xid)).collect::<Vec<_>>()
+    });
     let broken = option::weighted(0.3, (malformed(client_frame()), any::<prop::sample::Index>()));
     (hello(), said, broken).prop_map(|(hello, said, broken)| {
         let mut frames = vec![hello];
@@ -75,53 +68,6 @@ fn handshake(session: i64, zxid: i64, read_only: Option<bool>) -> Frame {
 /// The handshake of a client without any tricks.
 pub(crate) fn greeting() -> Bytes {
     handshake(0, 0, Some(false)).bytes
-}
-
-/// Requests on a few nodes, most of which make sense.
-fn lively() -> impl Strategy<Value = OwnedAnyRequest> {
-    let path = || select(&["/f", "/f/a", "/f/a/b", "/g", "/f/s-"][..]).prop_map(Text::from);
-    let data = || option::of(vec(any::<u8>(), 0..8).prop_map(Bytes::from));
-    let version = || select(&[-1, -1, -1, 0, 1, 2][..]);
-    let flags = select(vec![
-        CreateFlags::PERSISTENT,
-        CreateFlags::EPHEMERAL,
-        CreateFlags::PERSISTENT_SEQUENTIAL,
-        CreateFlags::EPHEMERAL_SEQUENTIAL,
-        CreateFlags::CONTAINER,
-        CreateFlags(9),
-    ]);
-    let create = || {
-        (path(), data(), flags.clone()).prop_map(|(path, data, flags)| OwnedCreateRequest {
-            path,
-            data,
-            acl: open(),
-            flags,
-        })
-    };
-    let modes = select(vec![AddWatchMode::PERSISTENT, AddWatchMode::PERSISTENT_RECURSIVE]);
-    prop_oneof![
-        4 => create().prop_map(|it| OwnedAnyRequest::Create2(OwnedCreate2Request(it))),
-        2 => create().prop_map(OwnedAnyRequest::Create),
-        2 => (path(), version()).prop_map(|(path, version)| {
-            OwnedAnyRequest::Delete(OwnedDeleteRequest { path, version })
-        }),
-        3 => (path(), data(), version()).prop_map(|(path, data, version)| {
-            OwnedAnyRequest::SetData(OwnedSetDataRequest { path, data, version })
-        }),
-        2 => (path(), any::<bool>()).prop_map(|(path, watch)| {
-            OwnedAnyRequest::GetData(OwnedGetDataRequest { path, watch })
-        }),
-        2 => (path(), any::<bool>()).prop_map(|(path, watch)| {
-            OwnedAnyRequest::Exists(OwnedExistsRequest { path, watch })
-        }),
-        2 => (path(), any::<bool>()).prop_map(|(path, watch)| {
-            OwnedAnyRequest::GetChildren2(OwnedGetChildren2Request { path, watch })
-        }),
-        1 => (path(), modes).prop_map(|(path, mode)| {
-            OwnedAnyRequest::AddWatch(OwnedAddWatchRequest { path, mode })
-        }),
-        1 => Just(OwnedAnyRequest::Ping(zk_proto::request::Ping)),
-    ]
 }
 
 fn open() -> AclList {

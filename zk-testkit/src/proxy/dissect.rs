@@ -1,7 +1,7 @@
 //! From bytes to frames, and from frames to what they are about.
 
 use bytes::{Buf, Bytes, BytesMut};
-use zk_proto::frame::{LEN_PREFIX, LEN_REPLY_MAX, ReplyHeader, RequestHeader};
+use zk_proto::frame::{LEN_PREFIX, LEN_REPLY_MAX, LEN_REQUEST_MAX, ReplyHeader, RequestHeader};
 use zk_proto::traffic::{Received, Sent, SentRequest, Traffic};
 use zk_proto::{ErrorCode, EventType, OpCode, SessionId, Str, Xid, Zxid};
 
@@ -84,7 +84,7 @@ impl Dissector {
                 let facts = Facts::of(Kind::FourLetterWord);
                 return Some(Piece { bytes, facts });
             }
-            Stage::Fresh | Stage::Session => match split_whole_frame(buffer) {
+            Stage::Fresh | Stage::Session => match split_whole_frame(direction, buffer) {
                 Split::More => return None,
                 Split::Frame(bytes) => bytes,
                 Split::NotAFrame => {
@@ -174,13 +174,18 @@ enum Split {
     NotAFrame,
 }
 
-/// As `zk_proto::frame::split_frame`, but keeps the length prefix, which is to be sent on too.
-fn split_whole_frame(buffer: &mut BytesMut) -> Split {
+/// As `zk_proto::frame::split_frame`, but keeps the length prefix, which is to be sent on too. Servers close the connection
+/// at the length of a frame that is too long, without the rest of it: so that is not waited for.
+fn split_whole_frame(direction: Direction, buffer: &mut BytesMut) -> Split {
+    let len_max = match direction {
+        Direction::ToServer => LEN_REQUEST_MAX,
+        Direction::ToClient => LEN_REPLY_MAX,
+    };
     let Some(mut prefix) = buffer.get(..LEN_PREFIX) else {
         return Split::More;
     };
     match usize::try_from(prefix.get_i32()) {
-        Ok(len) if len > LEN_REPLY_MAX => Split::NotAFrame,
+        Ok(len) if len > len_max => Split::NotAFrame,
         Ok(len) if buffer.len() < LEN_PREFIX + len => {
             // Grow once instead of with each read.
             buffer.reserve(LEN_PREFIX + len - buffer.len());

@@ -9,14 +9,21 @@ mod play;
 #[path = "../../../examples/fuzz_server/show.rs"]
 mod show;
 
-use std::{cell::Cell, net::SocketAddr};
+use std::{cell::Cell, collections::BTreeSet, net::SocketAddr};
 
 use bytes::BytesMut;
+use proptest::{
+    strategy::{Strategy as _, ValueTree as _},
+    test_runner::TestRunner,
+};
 use zk_proto::{
-    OpCode, Xid,
-    frame::{LEN_PREFIX, RequestFrame},
-    request::{ExistsRequest, GetDataRequest, MultiOp, MultiReadRequest},
-    strategy::{Frame, FrameKind},
+    ErrorCode, OpCode, Xid,
+    frame::{LEN_PREFIX, ReplyHeader, RequestFrame},
+    jute::{Decode as _, Reader},
+    request::{
+        AnyRequest, Create2Request, ExistsRequest, GetDataRequest, MultiOp, MultiReadRequest,
+    },
+    strategy::{Frame, FrameKind, Nodes, OwnedAnyRequest, number, requests},
 };
 use zk_testkit::{TestServer, proxy::Match, server::Config};
 
@@ -104,4 +111,67 @@ async fn reply_is_paired_with_its_request() {
     })
     .await
     .unwrap();
+}
+
+/// Of generated requests: how many there were, how many succeeded, and how many were about a node of an earlier one.
+#[derive(Debug, Default)]
+struct Count {
+    sent: u32,
+    succeeded: u32,
+    about_nodes: u32,
+    about_known: u32,
+}
+
+impl Count {
+    /// Sends requests to a fresh server, one after the other, until one of them ends the connection.
+    fn play(&mut self, asked: &[(Xid, OwnedAnyRequest)]) {
+        let mut server = peer::Model::connect(&Config::default());
+        server.answers(&connect_request());
+        let mut created = BTreeSet::new();
+        for (xid, request) in asked {
+            let frame = request.frame(*xid);
+            let (answers, closed) = server.answers(&frame.bytes);
+            let err = answers.iter().find_map(|answer| {
+                let header = ReplyHeader::decode(&mut Reader::new(answer)).ok()?;
+                (header.xid == *xid).then_some(header.err)
+            });
+            let succeeded = err == Some(ErrorCode::OK);
+            self.sent += 1;
+            self.succeeded += u32::from(succeeded);
+            let path = match request.as_request() {
+                AnyRequest::Create(it) | AnyRequest::Create2(Create2Request(it)) => {
+                    if succeeded {
+                        created.insert(it.path.lossy().into_owned());
+                    }
+                    None
+                }
+                AnyRequest::GetData(it) => Some(it.path),
+                AnyRequest::SetData(it) => Some(it.path),
+                AnyRequest::Delete(it) => Some(it.path),
+                AnyRequest::Exists(it) => Some(it.path),
+                AnyRequest::GetChildren2(it) => Some(it.path),
+                _ => None,
+            };
+            if let Some(path) = path {
+                self.about_nodes += 1;
+                self.about_known += u32::from(created.contains(&*path.lossy()));
+            }
+            if closed {
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn half_of_the_requests_succeed() {
+    let mut runner = TestRunner::deterministic();
+    let mut count = Count::default();
+    for _ in 0..500 {
+        let asked = requests(Nodes::default(), 12).new_tree(&mut runner).unwrap().current();
+        count.play(&number(asked));
+    }
+    assert!(count.succeeded * 2 >= count.sent, "{count:?}");
+    assert!(count.about_known * 3 >= count.about_nodes, "{count:?}");
+    assert!(count.succeeded * 5 <= count.sent * 4, "refusals happen: {count:?}");
 }
