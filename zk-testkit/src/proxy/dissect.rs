@@ -200,3 +200,21 @@ fn split_whole_frame(direction: Direction, buffer: &mut BytesMut) -> Split {
 fn is_word(buffer: &[u8]) -> bool {
     buffer.get(..LEN_PREFIX).is_some_and(|start| start.iter().all(u8::is_ascii_lowercase))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_long_a_request_is_not_waited_for() {
+        let next = |direction, len: usize| {
+            let prefix = u32::try_from(len).unwrap().to_be_bytes();
+            let piece = Dissector::default().next(direction, &mut BytesMut::from(&prefix[..]));
+            piece.map(|piece| piece.bytes)
+        };
+        assert_eq!(next(Direction::ToServer, LEN_REQUEST_MAX), None);
+        let refused = next(Direction::ToServer, LEN_REQUEST_MAX + 1);
+        assert_eq!(refused.as_deref(), Some(&[0, 0x10, 0, 0][..]));
+        assert_eq!(next(Direction::ToClient, LEN_REQUEST_MAX + 1), None);
+    }
+}

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use zk_proto::{OpCode, frame::LEN_REQUEST_MAX};
+use zk_proto::OpCode;
 use zk_testkit::proxy::{Direction, Proxy};
 
 use super::trio;
@@ -137,15 +137,4 @@ async fn drop_ends_connections_and_frees_the_port() {
         }
     });
     freed.await.expect("nobody listens any more");
-}
-
-/// Servers answer the length of a frame that is too long by closing; the rest of it may never come.
-#[tokio::test]
-async fn too_long_a_request_is_not_held_back() {
-    let server = zk_testkit::TestServer::start().await.expect("it starts");
-    let addr = server.connect_string().parse().expect("an address");
-    let mut client = RawClient::dial(addr).await.expect("accepted");
-    let len = u32::try_from(LEN_REQUEST_MAX + 1).expect("it fits");
-    client.send(&len.to_be_bytes()).await;
-    assert_eq!(client.end().await, ErrorKind::UnexpectedEof);
 }
