@@ -203,14 +203,16 @@ fn is_word(buffer: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use bytes::BufMut as _;
+
     use super::*;
 
     #[test]
     fn too_long_a_request_is_not_waited_for() {
         let next = |direction, len: usize| {
-            let prefix = u32::try_from(len).unwrap().to_be_bytes();
-            let piece = Dissector::default().next(direction, &mut BytesMut::from(&prefix[..]));
-            piece.map(|piece| piece.bytes)
+            let mut buffer = BytesMut::new();
+            buffer.put_u32(u32::try_from(len).unwrap());
+            Dissector::default().next(direction, &mut buffer).map(|piece| piece.bytes)
         };
         assert_eq!(next(Direction::ToServer, LEN_REQUEST_MAX), None);
         let refused = next(Direction::ToServer, LEN_REQUEST_MAX + 1);
