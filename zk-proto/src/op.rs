@@ -76,7 +76,7 @@ numbered! {
 }
 
 /// Calls a macro with the list of all requests, behind arguments of one's own: for each request its constant of
-/// [`OpCode`](crate::OpCode), its variant of [`AnyRequest`](crate::request::AnyRequest) with its record in
+/// [`OpCode`], its variant of [`AnyRequest`](crate::request::AnyRequest) with its record in
 /// [`request`](crate::request), and the record's owned twin in `strategy`.
 ///
 /// ```
