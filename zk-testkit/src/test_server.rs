@@ -62,7 +62,7 @@ impl TestServer {
         let listening = Listening::start(config.clone(), &vec![any; config.members.max(1)]).await?;
         let mut proxies = Vec::new();
         for addr in listening.addrs() {
-            proxies.push(Proxy::start(*addr).await?);
+            proxies.push(Proxy::start_before(*addr, config.request_len_max).await?);
         }
         Ok(Self { listening, proxies })
     }

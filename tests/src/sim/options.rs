@@ -5,6 +5,7 @@ use std::time::Duration;
 use zk_client::Lease;
 use zk_proto::frame::LEN_REQUEST_MAX;
 use zk_testkit::{
+    real::Release,
     server::Config,
     sim::{Fault, Incident, Rng, Schedule, Stage, Target},
 };
@@ -23,6 +24,9 @@ const RECIPES: u64 = 0x5EC1;
 /// How many recipes there are in a mixed run besides the exclusive lock.
 const MIXED: usize = 3;
 
+/// The part of chance that decides on the servers' release.
+const RELEASES: u64 = 0x34_39;
+
 /// The part of chance that decides on histories.
 const HISTORIES: u64 = 0x63;
 
@@ -38,6 +42,8 @@ pub struct Options {
     pub clients: u32,
     /// Number of members: 1, 3 or 5.
     pub members: usize,
+    /// The servers' release.
+    pub release: Release,
     /// Unit of the servers' timers in milliseconds.
     pub tick: u64,
     /// How far followers lag behind, in milliseconds.
@@ -157,6 +163,7 @@ impl Options {
             duration,
             clients,
             members,
+            release: release(&mut Rng::new(seed).fork(RELEASES)),
             tick,
             lag,
             sync_limit,
@@ -183,6 +190,7 @@ impl Options {
     pub fn servers(&self) -> Config {
         let mut config = Config::default();
         config.members = self.members;
+        config.release = self.release;
         config.tick = Duration::from_millis(self.tick);
         config.session_timeout_min = Some(Duration::from_secs(4));
         config.session_timeout_max = Some(Duration::from_millis(self.longest_timeout()));
@@ -223,6 +231,11 @@ fn lease(rng: &mut Rng, timeout: Duration, needed: Duration) -> Lease {
     }
     let is_enough = Lease::Confirmed.margin(timeout) >= needed;
     if is_enough && !rng.one_in(4) { Lease::Confirmed } else { Lease::Margin(needed) }
+}
+
+/// Half of the seeds have the newest release, the others any.
+fn release(rng: &mut Rng) -> Release {
+    if rng.one_in(2) { Release::NEWEST } else { *rng.pick(&Release::ALL) }
 }
 
 /// Two seeds in three have other recipes than the exclusive lock as well. From a chance of its own, so that

@@ -60,7 +60,7 @@ impl Connection {
                 let connection = Self {
                     number,
                     shared: Arc::clone(&shared),
-                    dissector: Dissector::default(),
+                    dissector: Dissector::new(shared.request_len_max),
                     client: Some(client),
                     server: Some(server),
                     to_server: Lane::new(Direction::ToServer),

@@ -1,25 +1,25 @@
 //! From bytes to frames, and from frames to what they are about.
 
 use bytes::{Buf, Bytes, BytesMut};
-use zk_proto::frame::{LEN_PREFIX, LEN_REPLY_MAX, LEN_REQUEST_MAX, ReplyHeader, RequestHeader};
+use zk_proto::frame::{LEN_PREFIX, LEN_REPLY_MAX, ReplyHeader, RequestHeader};
 use zk_proto::traffic::{Received, Sent, SentRequest, Traffic};
 use zk_proto::{ErrorCode, EventType, OpCode, SessionId, Str, Xid, Zxid};
 
 use super::frame::{Direction, Kind};
 
 /// One connection's two streams, cut into pieces.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Dissector {
+    request_len_max: usize,
     to_server: Stage,
     to_client: Stage,
     traffic: Traffic,
 }
 
 /// What a stream is made of.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 enum Stage {
     /// Nothing seen yet: a handshake follows, or something else altogether.
-    #[default]
     Fresh,
     /// Frames.
     Session,
@@ -73,6 +73,18 @@ impl Facts {
 }
 
 impl Dissector {
+    pub(super) fn new(request_len_max: usize) -> Self {
+        let (to_server, to_client) = (Stage::Fresh, Stage::Fresh);
+        Self { request_len_max, to_server, to_client, traffic: Traffic::default() }
+    }
+
+    const fn len_max(&self, direction: Direction) -> usize {
+        match direction {
+            Direction::ToServer => self.request_len_max,
+            Direction::ToClient => LEN_REPLY_MAX,
+        }
+    }
+
     /// Takes the next whole piece off `buffer`; `None` if more bytes are needed.
     pub(super) fn next(&mut self, direction: Direction, buffer: &mut BytesMut) -> Option<Piece> {
         let bytes = match self.stage(direction) {
@@ -84,14 +96,16 @@ impl Dissector {
                 let facts = Facts::of(Kind::FourLetterWord);
                 return Some(Piece { bytes, facts });
             }
-            Stage::Fresh | Stage::Session => match split_whole_frame(direction, buffer) {
-                Split::More => return None,
-                Split::Frame(bytes) => bytes,
-                Split::NotAFrame => {
-                    *self.stage(direction) = Stage::Opaque;
-                    return self.next(direction, buffer);
+            Stage::Fresh | Stage::Session => {
+                match split_whole_frame(buffer, self.len_max(direction)) {
+                    Split::More => return None,
+                    Split::Frame(bytes) => bytes,
+                    Split::NotAFrame => {
+                        *self.stage(direction) = Stage::Opaque;
+                        return self.next(direction, buffer);
+                    }
                 }
-            },
+            }
             Stage::Opaque if buffer.is_empty() => return None,
             Stage::Opaque => {
                 let bytes = buffer.split().freeze();
@@ -174,13 +188,8 @@ enum Split {
     NotAFrame,
 }
 
-/// As `zk_proto::frame::split_frame`, but keeps the length prefix, which is to be sent on too. Servers close the connection
-/// at the length of a frame that is too long, without the rest of it: so that is not waited for.
-fn split_whole_frame(direction: Direction, buffer: &mut BytesMut) -> Split {
-    let len_max = match direction {
-        Direction::ToServer => LEN_REQUEST_MAX,
-        Direction::ToClient => LEN_REPLY_MAX,
-    };
+/// As `zk_proto::frame::split_frame`, but keeps the length prefix, which is to be sent on too.
+fn split_whole_frame(buffer: &mut BytesMut, len_max: usize) -> Split {
     let Some(mut prefix) = buffer.get(..LEN_PREFIX) else {
         return Split::More;
     };
@@ -204,6 +213,7 @@ fn is_word(buffer: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use bytes::BufMut as _;
+    use zk_proto::frame::LEN_REQUEST_MAX;
 
     use super::*;
 
@@ -212,7 +222,7 @@ mod tests {
         let next = |direction, len: usize| {
             let mut buffer = BytesMut::new();
             buffer.put_u32(u32::try_from(len).unwrap());
-            Dissector::default().next(direction, &mut buffer).map(|piece| piece.bytes)
+            Dissector::new(LEN_REQUEST_MAX).next(direction, &mut buffer).map(|piece| piece.bytes)
         };
         assert_eq!(next(Direction::ToServer, LEN_REQUEST_MAX), None);
         let refused = next(Direction::ToServer, LEN_REQUEST_MAX + 1);

@@ -7,6 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
+use zk_proto::frame::LEN_REPLY_MAX;
 
 use super::connection::Connection;
 use super::frame::{Direction, Frame};
@@ -58,9 +59,18 @@ impl Proxy {
     ///
     /// There is no free port.
     pub async fn start(target: SocketAddr) -> io::Result<Self> {
+        Self::start_before(target, LEN_REPLY_MAX).await
+    }
+
+    /// In front of a server that takes no longer requests: it closes the connection at the length of one, without the rest
+    /// of it, so that is not waited for.
+    pub(crate) async fn start_before(
+        target: SocketAddr,
+        request_len_max: usize,
+    ) -> io::Result<Self> {
         let port = Arc::new(HeldPort::any()?);
         let listener = listen(&port)?;
-        let shared = Arc::new(Shared::new(target));
+        let shared = Arc::new(Shared::new(target, request_len_max));
         let accepting = accept(Arc::clone(&port), listener, Arc::clone(&shared));
         let accepting = tokio::spawn(accepting).abort_handle();
         Ok(Self { shared, port, accepting, runtime: Handle::current() })

@@ -18,6 +18,8 @@ const PAYLOAD_LEN_MAX: usize = 4096;
 
 #[derive(Debug)]
 pub(super) struct Shared {
+    /// Longest request that is waited for as a whole, in bytes.
+    pub(super) request_len_max: usize,
     state: Mutex<State>,
     started: Instant,
     /// Wakes the tasks when something is wanted of them.
@@ -115,7 +117,7 @@ impl Verdict {
 }
 
 impl Shared {
-    pub(super) fn new(target: SocketAddr) -> Self {
+    pub(super) fn new(target: SocketAddr, request_len_max: usize) -> Self {
         let state = State {
             log: Log::default(),
             rules: BTreeMap::new(),
@@ -130,6 +132,7 @@ impl Shared {
             accepted: 0,
         };
         Self {
+            request_len_max,
             state: Mutex::new(state),
             started: Instant::now(),
             control: watch::Sender::new(()),

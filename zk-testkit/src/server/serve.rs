@@ -96,15 +96,17 @@ impl Ensemble {
                 let answer = SetSaslResponse { token: Secret(None) };
                 self.say(conn, &reply(header.xid, Zxid(0), Ok(&answer)));
             }
-            op if !quirks::knows(self.config.release, op) => {
-                let refusal = reply(header.xid, Zxid(-1), Err(ErrorCode::UNIMPLEMENTED));
-                self.queue(conn, Queued::Answer { at: Zxid(0), frame: refusal, last: true });
-            }
-            _ => {
+            op => {
                 if let Some(Phase::Bound(session)) = self.conns.get(&conn).map(|it| it.phase) {
                     self.heard_of(now, conn, session);
                 }
-                self.queue(conn, Queued::Request { header, body });
+                let item = if quirks::knows(self.config.release, op) {
+                    Queued::Request { header, body }
+                } else {
+                    let frame = reply(header.xid, Zxid(-1), Err(ErrorCode::UNIMPLEMENTED));
+                    Queued::Answer { at: Zxid(0), frame, last: true }
+                };
+                self.queue(conn, item);
             }
         }
     }

@@ -25,8 +25,13 @@ struct Historian {
 pub(super) async fn work(worker: Worker) {
     let session = worker.client.session().id();
     let mut historian = Historian { worker, session, node: 0, known: None };
-    if unless_over(historian.worker.client.create(ROOT, b"").await).is_err() {
-        return;
+    // The first create of a session costs its connection to servers before 3.5, and may not be carried out.
+    loop {
+        match unless_over(historian.worker.client.create(ROOT, b"").or_exists().await) {
+            Ok(Some(_)) => break,
+            Ok(None) => {}
+            Err(Over) => return,
+        }
     }
     loop {
         let pause = historian.worker.rng.scaled(5, 15_000);

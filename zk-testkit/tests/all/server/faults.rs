@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::support::within_limit;
 use zk_client::{EventType, OpCode, SessionEnd, SessionState, WriteError};
 use zk_testkit::{TestServer, proxy::Match};
 
@@ -56,7 +57,7 @@ async fn paused_server_resumes_where_it_stopped() {
     let zk = client(&server).await;
     server.pause();
     let mut created = Box::pin(zk.create("/late", b"").submit());
-    server.proxy().wait_for(|frame| frame.op == Some(OpCode::CREATE2)).await;
+    within_limit(server.proxy().wait_for(|frame| frame.op == Some(OpCode::CREATE2))).await;
     let soon = tokio::time::timeout(Duration::from_millis(50), &mut created).await;
     assert!(soon.is_err(), "{soon:?}");
     assert_eq!(zk.session().state(), SessionState::Connected { read_only: false });
