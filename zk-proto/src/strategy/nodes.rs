@@ -169,13 +169,7 @@ impl<'n> Memory<'n> {
             OwnedAnyRequest::MultiRead(MultiReadRequest(multi)) => {
                 *multi = self.fit_multi(multi, node);
             }
-            OwnedAnyRequest::SetWatches(_)
-            | OwnedAnyRequest::SetWatches2(_)
-            | OwnedAnyRequest::Reconfig(_)
-            | OwnedAnyRequest::Sasl(_)
-            | OwnedAnyRequest::Ping(_)
-            | OwnedAnyRequest::WhoAmI(_)
-            | OwnedAnyRequest::CloseSession(_) => {}
+            _ => {}
         }
         request
     }
