@@ -3,12 +3,12 @@
 use bytes::{Bytes, BytesMut};
 use proptest::{collection::vec, option, prelude::*};
 use zk_proto::{
-    Acl, AclList, OpCode, Secret, SessionId, Xid, Zxid,
+    Acl, AclList, OpCode, Secret, SessionId, Str, Xid, Zxid,
     frame::RequestHeader,
     jute::{Decode, Encode, Reader},
     request::{
-        ConnectRequest, CreateRequest, DeleteRequest, MultiOp, MultiRequest, SetDataRequest,
-        TrailingFlag,
+        AddWatchRequest, ConnectRequest, CreateRequest, DeleteRequest, MultiOp, MultiRequest,
+        SetDataRequest, TrailingFlag,
     },
     strategy::{
         Frame, FrameKind, Nodes, OwnedAnyRequest, client_frame, malformed, number, requests,
@@ -102,6 +102,13 @@ fn is_tame(frame: &Frame) -> bool {
         OpCode::DELETE => {
             let delete = DeleteRequest::decode(&mut Reader::new(&body));
             delete.is_ok_and(|it| is_passing(&MultiOp::Delete(it)))
+        }
+        // Servers of 3.6 to 3.8 count the watches of other sessions, too.
+        OpCode::CHECK_WATCHES => false,
+        // Servers of 3.6 to 3.8 never close a connection that watches null.
+        OpCode::ADD_WATCH => {
+            let watch = AddWatchRequest::decode(&mut Reader::new(&body));
+            watch.is_ok_and(|it| it.path != Str::NULL)
         }
         // What has changed since then depends on what the server has seen before.
         OpCode::SET_WATCHES | OpCode::SET_WATCHES2 => {
