@@ -98,16 +98,9 @@ fn lasting_refusal() -> impl Strategy<Value = ErrorCode> {
     refusal().prop_map(|err| if ends_connection(err) { ErrorCode::NO_NODE } else { err })
 }
 
-/// Errors behind which servers close the connection, or clients leave it.
-const ENDING: [ErrorCode; 4] = [
-    ErrorCode::SESSION_EXPIRED,
-    ErrorCode::UNKNOWN_SESSION,
-    ErrorCode::SESSION_MOVED,
-    ErrorCode::AUTH_FAILED,
-];
-
-fn ends_connection(err: ErrorCode) -> bool {
-    ENDING.contains(&err)
+/// Whether servers close the connection behind this error, or clients leave it.
+const fn ends_connection(err: ErrorCode) -> bool {
+    err.ends_session() || matches!(err, ErrorCode::SESSION_MOVED | ErrorCode::AUTH_FAILED)
 }
 
 /// The server's frames of these turns. Transaction numbers never fall.
@@ -138,7 +131,9 @@ pub fn replies_to(requests: &[(Xid, OwnedAnyRequest)]) -> BoxedStrategy<Vec<Fram
 /// A legal answer behind which the connection is over: the session has ended or moved, or its credentials were refused.
 pub fn last_reply_to((xid, request): &(Xid, OwnedAnyRequest)) -> BoxedStrategy<Frame> {
     let (xid, op) = (*xid, request.op());
-    (select(&ENDING), any::<Zxid>())
+    let ending: Vec<_> =
+        ErrorCode::KNOWN.iter().copied().filter(|err| ends_connection(*err)).collect();
+    (select(ending), any::<Zxid>())
         .prop_map(move |(err, zxid)| Frame::reply(op, ReplyHeader { xid, zxid, err }, &[]))
         .boxed()
 }

@@ -1,10 +1,6 @@
 //! Requests that have to do with each other.
 
-use alloc::{
-    collections::BTreeMap,
-    string::{String, ToString},
-    vec::Vec,
-};
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
 use core::fmt::Debug;
 
 use proptest::{
@@ -106,7 +102,7 @@ pub(super) fn choice() -> impl Strategy<Value = Choice> {
 /// The nodes that are there after the requests so far, if a server has carried them out.
 pub(super) struct Memory<'n> {
     nodes: &'n [ZkPath],
-    /// By path; whether children are allowed.
+    /// By path; whether children are allowed. Always with the root.
     there: BTreeMap<&'n str, bool>,
 }
 
@@ -116,12 +112,14 @@ impl<'n> Memory<'n> {
     }
 
     /// Makes a request fit those before it, unless it is to stay as it was drawn.
-    pub(super) fn fit(&mut self, request: OwnedAnyRequest, choice: Choice) -> OwnedAnyRequest {
-        if choice.is_wild {
+    pub(super) fn fit(
+        &mut self,
+        mut request: OwnedAnyRequest,
+        Choice { node, is_wild }: Choice,
+    ) -> OwnedAnyRequest {
+        if is_wild {
             return request;
         }
-        let node = choice.node;
-        let mut request = request;
         match &mut request {
             OwnedAnyRequest::Create(it)
             | OwnedAnyRequest::Create2(OwnedCreate2Request(it))
@@ -236,7 +234,7 @@ impl<'n> Memory<'n> {
     /// The beginning of a name that a server will append a number to.
     fn numbered(&self, node: Index) -> String {
         let above: Vec<_> = self.there.iter().filter(|(_, above)| **above).collect();
-        if above.is_empty() { "/n-".to_string() } else { join(node.get(&above).0, "n-") }
+        join(node.get(&above).0, "n-")
     }
 }
 
