@@ -1,14 +1,22 @@
 //! Older releases know less, and say so as they did.
 
+use std::{net::Ipv4Addr, time::Duration};
+
+use bytes::BytesMut;
 use zk_client::{CreateMode, Rejection, WriteError};
 use zk_proto::{
-    Acl, CreateFlags, ErrorCode,
+    Acl, CreateFlags, ErrorCode, Time, Xid,
+    frame::RequestFrame,
     request::{CreateRequest, MultiOp, MultiRequest},
 };
-use zk_testkit::{TestServer, real::Release, server::Config};
+use zk_testkit::{
+    TestServer,
+    real::Release,
+    server::{Config, Ensemble, Member},
+};
 
 use super::client;
-use crate::support::RawClient;
+use crate::support::{RawClient, connect_request, create2};
 
 async fn release(release: Release) -> TestServer {
     let mut config = Config::default();
@@ -30,7 +38,7 @@ async fn create2_before_3_5_closes_the_connection() {
 async fn a_time_to_live_must_be_switched_on() {
     let server = release(Release::V3_9).await;
     let zk = client(&server).await;
-    let ttl = CreateMode::PersistentTtl(std::time::Duration::from_secs(1));
+    let ttl = CreateMode::PersistentTtl(Duration::from_secs(1));
     let refused = zk.create("/a", b"").mode(ttl).await;
     assert_eq!(refused.unwrap_err(), WriteError::Rejected(Rejection::Unimplemented));
     // That connection stays: the server knows the operation.
@@ -63,4 +71,24 @@ async fn before_3_5_new_flags_and_ops_are_unknown() {
     let create = MultiOp::Create(node(CreateFlags::PERSISTENT));
     let multi: MultiRequest = [create].into_iter().collect();
     assert_eq!(client.call(&multi).await.unwrap(), ErrorCode::OK);
+}
+
+/// Real servers note that they hear of a session before they look at what it asks for.
+#[test]
+fn an_unknown_request_is_a_sign_of_life() {
+    let mut config = Config::default();
+    config.release = Release::V3_4;
+    let mut server = Ensemble::new(config);
+    let at = |seconds| Time::ZERO.after(Duration::from_secs(seconds));
+    let conn = server.accept(at(0), Member(0), Ipv4Addr::LOCALHOST.into()).unwrap();
+    server.received(at(0), conn, &connect_request());
+    let mut create = BytesMut::new();
+    RequestFrame::of(&create2("/a")).write(Xid::FIRST, &mut create);
+    server.received(at(9), conn, &create);
+
+    // It wished for 10 s.
+    server.elapsed(at(15));
+    assert_eq!(server.sessions().count(), 1);
+    server.elapsed(at(25));
+    assert_eq!(server.sessions().count(), 0);
 }
