@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::{runtime::Handle, time::Instant};
 use zk_client::{
-    Cause, Client, ConnectOptions, OwnedNode, ReadError, Session, SessionState, TokioClock, Watch,
-    WatchMode, WatchStream,
+    Cause, Client, ConnectOptions, OwnedNode, ReadError, Session, SessionState, Watch, WatchMode,
+    WatchStream,
 };
 use zk_locks::{Guard, Lock};
 use zk_testkit::server::{Config, Member};
@@ -71,12 +71,13 @@ pub(crate) struct Props {
 
 /// The same options for all clients, with the runtime's clock and a fixed seed.
 pub(crate) fn options(network: &Network, name: Name) -> ConnectOptions {
+    let start = Instant::now();
     ConnectOptions::new("server")
         .expect("it is one")
         .session_timeout(SESSION_TIMEOUT)
         .requests_max(REQUESTS_MAX)
         .connector(network.connector(name))
-        .clock(TokioClock::new())
+        .clock(move || start.elapsed())
         .seed(7)
 }
 

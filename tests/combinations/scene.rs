@@ -3,7 +3,7 @@
 use std::{fmt::Debug, future::Future, sync::Mutex, time::Duration};
 
 use tokio::{task::JoinHandle, time::timeout};
-use zk_client::{CallOptions, Client, ConnectOptions, SessionState, TokioClock};
+use zk_client::{CallOptions, Client, ConnectOptions, SessionState};
 use zk_testkit::{
     server::{Config, Member, Tree},
     sim::Rng,
@@ -211,11 +211,12 @@ pub(crate) fn ensure(holds: bool, otherwise: &str) -> Result<(), String> {
 
 /// How a client connects.
 fn options(network: &Network, name: Name, root: &str, rng: &mut Rng) -> ConnectOptions {
+    let start = tokio::time::Instant::now();
     ConnectOptions::new(&format!("server{root}"))
         .expect("it is one")
         .session_timeout(SESSION_TIMEOUT)
         .connector(network.connector(name))
-        .clock(TokioClock::new())
+        .clock(move || start.elapsed())
         .seed(rng.next())
 }
 

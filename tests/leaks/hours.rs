@@ -11,7 +11,7 @@ use zk_client::{Client, ConnectOptions};
 use zk_locks::Lock;
 use zk_testkit::{
     server::Config,
-    sim::{Cluster, Process, Rng, Schedule, Setup, SimClock, SimConnect, State, Tasks, servers},
+    sim::{Cluster, Process, Rng, Schedule, Setup, SimConnect, State, Tasks, servers, sim_clock},
 };
 
 const HOURS: u32 = 24;
@@ -29,7 +29,7 @@ async fn connect(cluster: &Cluster, tasks: &Tasks) -> Client {
         .unwrap()
         .session_timeout(Duration::from_secs(10))
         .connector(SimConnect::new(cluster, 0))
-        .clock(SimClock::new(0))
+        .clock(sim_clock(0))
         .seed(1)
         .spawn_with(move |task| tasks.spawn(State::process(0), task))
         .connect()

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use zk_client::{Clock, SessionState};
+use zk_client::SessionState;
 use zk_locks::{CheckError, Client, Guard, Lock, Lost, SessionEnd, Status};
 use zk_proto::OpCode;
 use zk_testkit::proxy::{Direction, Match};
@@ -153,25 +153,18 @@ async fn lost_future_can_be_dropped_and_restarted(stage: Stage) {
     assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
 }
 
-/// Counts how often it is read.
-#[derive(Clone, Default)]
-struct CountingClock(Arc<AtomicU64>);
-
-impl Clock for CountingClock {
-    fn now(&self) -> Duration {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        static EPOCH: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
-        EPOCH.elapsed()
-    }
-}
-
 /// The session reads its clock whenever it does anything.
 #[test_with(on_each_release)]
 async fn dropped_client_closes_without_spinning(stage: Stage) {
     let proxy = stage.proxy().await;
-    let clock = CountingClock::default();
+    let (start, readings) = (Instant::now(), Arc::new(AtomicU64::new(0)));
+    let counted = readings.clone();
+    let clock = move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        start.elapsed()
+    };
     let options = options_for(&proxy).session_timeout(Duration::from_secs(4));
-    let zk = options.clock(clock.clone()).connect().await.unwrap();
+    let zk = options.clock(clock).connect().await.unwrap();
     let session = zk.session();
     let greeting = proxy.on(Match::connect_response().once()).hold();
     proxy.reset_all();
@@ -181,7 +174,7 @@ async fn dropped_client_closes_without_spinning(stage: Stage) {
     for _ in 0..10 {
         stage.outsider.sync("/").await.unwrap();
     }
-    let readings = clock.0.load(Ordering::Relaxed);
+    let readings = readings.load(Ordering::Relaxed);
     assert!(readings < 100, "{readings} readings of the clock");
     greeting.release();
     assert_eq!(within(session.ended()).await, SessionEnd::Closed);

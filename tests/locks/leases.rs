@@ -10,7 +10,6 @@ use std::{
 };
 
 use tokio::{sync::Notify, time::timeout};
-use zk_client::Clock;
 use zk_locks::{ConnectOptions, Guard, Lease, Lock, Lost, Status};
 use zk_testkit::{
     TestServer,
@@ -68,25 +67,14 @@ async fn connection_lease_misses_a_partition() {
     assert_eq!(guard.status(), Status::Held);
 }
 
-/// A clock that can be put forward.
-#[derive(Clone)]
-struct Hands {
-    begun: Instant,
-    seconds_ahead: Arc<AtomicU64>,
-}
-
-impl Clock for Hands {
-    fn now(&self) -> Duration {
-        self.begun.elapsed() + Duration::from_secs(self.seconds_ahead.load(Ordering::Relaxed))
-    }
-}
-
 /// When a process goes on that was stopped, what it has waited for is there, and its timers have not fired yet.
 #[tokio::test]
 async fn work_stops_if_its_lease_ended_in_a_stall() {
     let server = TestServer::start().await.unwrap();
-    let clock = Hands { begun: Instant::now(), seconds_ahead: Arc::default() };
-    let options = ConnectOptions::new(&server.connect_string()).unwrap().clock(clock.clone());
+    let (start, seconds_ahead) = (Instant::now(), Arc::new(AtomicU64::new(0)));
+    let ahead = seconds_ahead.clone();
+    let clock = move || start.elapsed() + Duration::from_secs(ahead.load(Ordering::Relaxed));
+    let options = ConnectOptions::new(&server.connect_string()).unwrap().clock(clock);
     let zk = options.connect().await.unwrap();
     let guard = within(Lock::new(&zk, "/l").acquire()).await.unwrap();
     let answer = Notify::new();
@@ -96,7 +84,7 @@ async fn work_stops_if_its_lease_ended_in_a_stall() {
         went_on.store(true, Ordering::Relaxed);
     }));
     assert!(timeout(Duration::ZERO, scope.as_mut()).await.is_err(), "there is no answer yet");
-    clock.seconds_ahead.store(3600, Ordering::Relaxed);
+    seconds_ahead.store(3600, Ordering::Relaxed);
     answer.notify_one();
     // Polled before the session's own task is.
     assert_eq!(scope.await, Err(Lost::LeaseRanOut));

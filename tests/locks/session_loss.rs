@@ -12,7 +12,7 @@ use tokio::sync::{
     Notify,
     oneshot::{self, error::TryRecvError},
 };
-use zk_client::{Clock, SessionState, TokioClock};
+use zk_client::SessionState;
 use zk_locks::{
     AcquireError, CheckError, Client, Guard, Lock, Lost, MultiLock, SessionEnd, SimpleLock, Status,
 };
@@ -228,22 +228,29 @@ async fn holder_learns_of_deletion_on_reconnect(stage: Stage) {
 }
 
 /// A clock that can be put forward, as it is for a machine that has slept.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct JumpingClock {
-    clock: TokioClock,
+    start: Instant,
     ahead_millis: Arc<AtomicU64>,
 }
 
 impl JumpingClock {
+    fn new() -> Self {
+        Self { start: Instant::now(), ahead_millis: Arc::default() }
+    }
+
     fn jump(&self, by: Duration) {
         let millis = u64::try_from(by.as_millis()).unwrap();
         self.ahead_millis.fetch_add(millis, Ordering::SeqCst);
     }
-}
 
-impl Clock for JumpingClock {
-    fn now(&self) -> Duration {
-        self.clock.now() + Duration::from_millis(self.ahead_millis.load(Ordering::SeqCst))
+    fn read(&self) -> Duration {
+        self.start.elapsed() + Duration::from_millis(self.ahead_millis.load(Ordering::SeqCst))
+    }
+
+    async fn connect(&self, proxy: &Proxy) -> Client {
+        let clock = self.clone();
+        options_for(proxy).clock(move || clock.read()).connect().await.unwrap()
     }
 }
 
@@ -252,8 +259,8 @@ impl Clock for JumpingClock {
 async fn lost_lock_stays_lost(stage: Stage) {
     let path = stage.existing("slept").await;
     let proxy = stage.proxy().await;
-    let clock = JumpingClock::default();
-    let zk = options_for(&proxy).clock(clock.clone()).connect().await.unwrap();
+    let clock = JumpingClock::new();
+    let zk = clock.connect(&proxy).await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
     clock.jump(zk.session().timeout());
     assert_eq!(guard.status(), Status::Lost(Lost::LeaseRanOut));
@@ -274,8 +281,8 @@ async fn grant_after_lease_end_is_an_error(stage: Stage) {
     let path = stage.existing("too-late").await;
     let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
     let proxy = stage.proxy().await;
-    let clock = JumpingClock::default();
-    let zk = options_for(&proxy).clock(clock.clone()).connect().await.unwrap();
+    let clock = JumpingClock::new();
+    let zk = clock.connect(&proxy).await;
     let mut waiter = Waiter::new(proxy, zk, &path);
     waiter.has_read(2).await;
     // No heartbeat may renew the lease.

@@ -11,8 +11,8 @@ use zk_client::ConnectOptions;
 use zk_testkit::{
     server::Config,
     sim::{
-        Cluster, Fault, Incident, Process, Rng, Schedule, Setup, SimClock, SimConnect, State,
-        Target, Tasks, servers,
+        Cluster, Fault, Incident, Process, Rng, Schedule, Setup, SimConnect, State, Target, Tasks,
+        servers, sim_clock,
     },
 };
 
@@ -42,7 +42,7 @@ fn closing_after(silence: u64) -> Duration {
             .unwrap()
             .session_timeout(Duration::from_secs(40))
             .connector(SimConnect::new(&to, 0))
-            .clock(SimClock::new(50_000))
+            .clock(sim_clock(50_000))
             .seed(1)
             .spawn_with(move |task| by.spawn(State::process(0), task))
             .connect()

@@ -87,7 +87,6 @@ pub use self::{
         CloseError, ConnectOptions, DeleteRecursiveError, Error, Interruption, Retry, SafeToRetry,
         Supervise,
     },
-    clock::{Clock, TokioClock},
     error::{
         Cause, ConnectError, InDoubt, LinkError, MultiError, ReadError, Rejection, SaslFault,
         ServersError, SessionEnd, TicketFault, TlsFault, WriteError,

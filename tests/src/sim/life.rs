@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zk_client::{Client, ConnectOptions, Credentials, SessionEnd, Xid};
-use zk_testkit::sim::{Actor, Fault, Rng, SimClock, SimConnect, State, servers};
+use zk_testkit::sim::{Actor, Fault, Rng, SimConnect, State, servers, sim_clock};
 
 use super::{
     pass,
@@ -43,7 +43,7 @@ pub(super) fn options(ctx: &ClientContext, rng: &mut Rng, deadline: u64) -> Conn
         .read_only(ctx.options.read_only_mode && ctx.number % 3 == 0)
         .lease(ctx.options.lease)
         .connector(SimConnect::new(&ctx.cluster, ctx.number))
-        .clock(SimClock::new(ctx.options.drifts[ctx.number as usize]))
+        .clock(sim_clock(ctx.options.drifts[ctx.number as usize]))
         .seed(rng.next())
         .spawn_with(move |task| tasks.spawn(process, task));
     if let Some(identity) = workload::identity(ctx.number) {

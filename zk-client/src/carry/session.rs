@@ -44,7 +44,7 @@ pub struct Session {
     told: (SessionState, u64),
     lease: Arc<Lease>,
     sweeps: Arc<Unconfirmed>,
-    clock: Arc<dyn Clock>,
+    clock: Clock,
 }
 
 impl std::fmt::Debug for Session {
@@ -63,13 +63,13 @@ impl Session {
         published: watch::Receiver<Published>,
         lease: Arc<Lease>,
         sweeps: Arc<Unconfirmed>,
-        clock: Arc<dyn Clock>,
+        clock: Clock,
     ) -> Self {
         let Published { state, epoch, .. } = *published.borrow();
         Self { published, told: (state, epoch), lease, sweeps, clock }
     }
 
-    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+    pub(crate) fn clock(&self) -> Clock {
         self.clock.clone()
     }
 
@@ -118,7 +118,7 @@ impl Session {
     pub fn lease_left(&self) -> Duration {
         match self.state() {
             SessionState::Ended(_) | SessionState::Closing => Duration::ZERO,
-            _ => self.lease.until().saturating_sub(self.clock.now()),
+            _ => self.lease.until().saturating_sub((self.clock)()),
         }
     }
 

@@ -85,7 +85,7 @@ impl Client {
         let driver = Driver::new(Parts {
             lease_by: config.lease,
             close_timeout: config.close_timeout,
-            session: Machine::new(config, seed, Time::new(clock.now())),
+            session: Machine::new(config, seed, Time::new(clock())),
             delete_sink: commands.sender(),
             receiver,
             connector,

@@ -49,7 +49,7 @@ pub struct ConnectOptions {
     pub(crate) connect_deadline: Option<Duration>,
     pub(crate) connector: Arc<dyn Connect>,
     pub(crate) sasl: Option<Arc<dyn SaslMechanism>>,
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) clock: Clock,
     pub(crate) seed: Option<u64>,
     pub(crate) spawn: Option<Arc<dyn Fn(BoxFuture<'static, ()>) + Send + Sync>>,
 }
@@ -268,8 +268,26 @@ impl ConnectOptions {
         self
     }
 
-    /// Sets the clock that measures leases. Default: one that advances while the machine sleeps.
-    pub fn clock(mut self, clock: impl Clock) -> Self {
+    /// Sets the clock that measures leases: the time since a moment of its choice. Default: `CLOCK_BOOTTIME` on Linux,
+    /// elsewhere tokio's monotonic clock.
+    ///
+    /// It must never go back, and should advance while the machine sleeps: a session expires on the servers' clocks
+    /// meanwhile, and a lock holder must notice on waking.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), zk_client::ServersError> {
+    /// use tokio::time::Instant;
+    /// use zk_client::ConnectOptions;
+    ///
+    /// // In a test with `#[tokio::test(start_paused = true)]`: pauses with the runtime.
+    /// let start = Instant::now();
+    /// let options = ConnectOptions::new("zk1:2181")?.clock(move || start.elapsed());
+    /// # drop(options);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn clock(mut self, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }

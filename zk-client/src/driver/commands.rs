@@ -103,7 +103,7 @@ impl Driver {
         let deadline = self.parts.session.deadline().into_iter().chain(self.later.next()).min();
         let Some(deadline) = deadline else { return true };
         let clock = &self.parts.clock;
-        self.alarm.poll(cx, deadline, || Time::new(clock.now())).is_pending()
+        self.alarm.poll(cx, deadline, || Time::new(clock())).is_pending()
     }
 
     /// Carries out the tasks that are due. Returns whether there were any.

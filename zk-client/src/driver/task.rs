@@ -63,7 +63,7 @@ pub(crate) struct Parts {
     pub(crate) delete_sink: Weak<dyn DeleteSink>,
     pub(crate) connector: Arc<dyn Connect>,
     pub(crate) sasl: Option<Arc<dyn SaslMechanism>>,
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) clock: Clock,
     pub(crate) published: watch::Sender<Published>,
     pub(crate) lease: Arc<Lease>,
     pub(crate) sweeps: Arc<Unconfirmed>,
@@ -282,7 +282,7 @@ impl Driver {
     }
 
     pub(super) fn now(&self) -> Time {
-        Time::new(self.parts.clock.now())
+        Time::new((self.parts.clock)())
     }
 
     fn advance_link(&mut self, cx: &mut Context<'_>, now: Time) -> bool {

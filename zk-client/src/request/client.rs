@@ -3,12 +3,12 @@
 use std::{
     ops::Deref,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use zk_proto::{AclList, path::PathError};
 
 use crate::{
-    clock::Clock,
     driver::command::Cleanup,
     error::Cause,
     report::stats::Stats,
@@ -98,9 +98,9 @@ impl Client {
         Cork(client)
     }
 
-    /// The clock that measures the session's lease: see [`ConnectOptions::clock`](crate::ConnectOptions::clock).
+    /// Returns the clock that measures the session's lease: see [`ConnectOptions::clock`](crate::ConnectOptions::clock).
     #[must_use]
-    pub fn clock(&self) -> Arc<dyn Clock> {
+    pub fn clock(&self) -> Arc<dyn Fn() -> Duration + Send + Sync> {
         self.handle.shared.session.clock()
     }
 

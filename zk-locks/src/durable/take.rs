@@ -223,7 +223,7 @@ impl Take {
             description: lock.queue.settings.description.clone(),
         };
         let data = record.encode();
-        let sent = client.clock().now();
+        let sent = client.clock()();
         match self.made(&path, &id, &data).await? {
             Made::Yes(zxid) => {
                 let lock = self.lock;

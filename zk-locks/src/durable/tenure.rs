@@ -13,7 +13,7 @@ use tokio::{
     time::sleep,
 };
 use zk_client::{
-    Cause, Client, Clock, ReadError, Rejection, SessionEnd,
+    Cause, Client, ReadError, Rejection, SessionEnd,
     path::{name, parent},
 };
 
@@ -43,7 +43,7 @@ pub(super) struct Terms {
 pub(super) struct Tenure {
     pub(super) terms: Terms,
     pub(super) token: FencingToken,
-    clock: Arc<dyn Clock>,
+    clock: Arc<dyn Fn() -> Duration + Send + Sync>,
     /// When it counts as lost unless it is renewed: nanoseconds on the clock.
     until: AtomicU64,
     /// Written once.
@@ -82,7 +82,7 @@ impl Tenure {
     pub(super) fn left(&self) -> Duration {
         match self.until.load(Ordering::Acquire) {
             NEVER => Duration::MAX,
-            until => Duration::from_nanos(until).saturating_sub(self.clock.now()),
+            until => Duration::from_nanos(until).saturating_sub((self.clock)()),
         }
     }
 
@@ -191,7 +191,7 @@ impl Tenure {
     async fn renew(&self, client: &Client, pause: Duration) -> Result<(), zk_client::Error> {
         let Terms { path, data, lease, .. } = &self.terms;
         while lease.is_some() {
-            let sent = self.clock.now();
+            let sent = (self.clock)();
             match client.set(path, data).await {
                 Ok(_) => {
                     self.renewed(sent);

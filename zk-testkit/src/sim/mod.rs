@@ -2,7 +2,7 @@
 //!
 //! Everything here runs inside one future on a paused tokio runtime of one thread: [`Tasks`] chooses who
 //! goes on, [`Cluster`] carries bytes between clients and an [`Ensemble`](crate::server::Ensemble),
-//! [`SimConnect`] and [`SimClock`] are what a client is given instead of sockets and a clock. All chance
+//! [`SimConnect`] and [`sim_clock`] are what a client is given instead of sockets and a clock. All chance
 //! comes from one seed, so that a run can be had again, event by event.
 
 mod cluster;
@@ -21,7 +21,7 @@ pub use self::{
     cluster::{Cluster, Observer, Pump, Seen, Setup, State},
     faults::{Fault, Fired, Incident, Schedule, Stage, Target},
     net::{Arrival, LinkId, Net, Path, Way},
-    stream::{SimClock, SimConnect, SimStream, servers},
+    stream::{SimConnect, SimStream, servers, sim_clock},
     tasks::{Process, Tasks},
     trace::{Actor, Event, Trace},
 };

@@ -5,13 +5,14 @@ use std::{
     io,
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::Instant,
 };
-use zk_client::{BoxFuture, Clock, Connect, Transport};
+use zk_client::{BoxFuture, Connect, Transport};
 
 use super::{Cluster, net::LinkId};
 
@@ -110,26 +111,13 @@ impl Drop for SimStream {
     }
 }
 
-/// A client's clock: virtual time, as a clock that is a little too fast or too slow shows it.
-#[derive(Clone, Copy, Debug)]
-pub struct SimClock {
-    epoch: Instant,
-    /// Millionths by which it is too fast.
-    drift: i32,
-}
-
-impl SimClock {
-    /// A clock that begins now, too fast by so many millionths (too slow if negative).
-    #[must_use]
-    pub fn new(drift: i32) -> Self {
-        Self { epoch: Instant::now(), drift }
-    }
-}
-
-impl Clock for SimClock {
-    fn now(&self) -> std::time::Duration {
-        let elapsed = self.epoch.elapsed();
-        let error = elapsed / 1_000_000 * self.drift.unsigned_abs();
-        if self.drift < 0 { elapsed - error } else { elapsed + error }
+/// A client's clock: virtual time since now, as a clock shows it that is too fast by so many millionths (too slow if
+/// negative).
+pub fn sim_clock(drift: i32) -> impl Fn() -> Duration + Send + Sync + 'static {
+    let start = Instant::now();
+    move || {
+        let elapsed = start.elapsed();
+        let error = elapsed / 1_000_000 * drift.unsigned_abs();
+        if drift < 0 { elapsed - error } else { elapsed + error }
     }
 }
