@@ -1,6 +1,7 @@
 //! Finding servers, changing them, and what is reported of it.
 
 use std::{
+    future::ready,
     io,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::{
@@ -12,8 +13,7 @@ use std::{
 
 use tokio::time::timeout;
 use zk_client::{
-    Answered, BoxFuture, Connected, Ending, LinkError, OpCode, Resolve, ServersError, SessionEnd,
-    SessionObserver,
+    Answered, Connected, Ending, LinkError, OpCode, ServersError, SessionEnd, SessionObserver,
 };
 use zk_testkit::proxy::Proxy;
 
@@ -60,12 +60,11 @@ struct Names {
     asked: Arc<AtomicUsize>,
 }
 
-impl Resolve for Names {
-    fn resolve(&self, server: &str) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
+impl Names {
+    fn resolve(&self, server: &str) -> io::Result<Vec<SocketAddr>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let found = (server == "zk.example:2181").then(|| self.addresses.lock().unwrap().clone());
-        let unknown = || io::Error::new(io::ErrorKind::NotFound, "no such name");
-        Box::pin(async move { found.ok_or_else(unknown) })
+        found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such name"))
     }
 }
 
@@ -80,7 +79,11 @@ fn every_address_is_tried_and_resolved_anew() {
             asked: Arc::default(),
         };
         let options = server.options_by("nowhere.example,zk.example");
-        let zk = options.resolver(names.clone()).connect().await.unwrap();
+        let resolver = {
+            let names = names.clone();
+            move |server: &str| ready(names.resolve(server))
+        };
+        let zk = options.resolver(resolver).connect().await.unwrap();
         zk.get("/").await.unwrap();
 
         // The server has moved.

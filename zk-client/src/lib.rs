@@ -94,7 +94,7 @@ pub use self::{
     future::BoxFuture,
     net::{
         connect::{Connect, Transport},
-        resolve::{Resolve, ResolvedConnect},
+        resolve::ResolvedConnect,
         sasl::*,
     },
     report::{

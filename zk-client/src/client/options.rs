@@ -1,6 +1,6 @@
 //! The options of a client.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use zk_proto::{
@@ -13,12 +13,7 @@ use crate::{
     clock::{self, Clock},
     error::ServersError,
     future::BoxFuture,
-    net::{
-        connect::Connect,
-        resolve::{Resolve, ResolvedConnect},
-        sasl::SaslMechanism,
-        servers::Servers,
-    },
+    net::{connect::Connect, resolve::ResolvedConnect, sasl::SaslMechanism, servers::Servers},
     report::observe::SessionObserver,
     request::call_options::CallOptions,
 };
@@ -250,9 +245,29 @@ impl ConnectOptions {
         Ok(self.connector(crate::TlsConnect::new(options)?))
     }
 
-    /// Sets how server names are resolved. Default: by the system. Short for a [`connector`](Self::connector) made of
-    /// [`ResolvedConnect`].
-    pub fn resolver(self, resolver: impl Resolve) -> Self {
+    /// Sets how a server, given as `host:port` as in the connection string, is resolved to its addresses. Default: by
+    /// the system. Called for each connection attempt, so that servers may change their addresses; the session bounds
+    /// the time. Short for a [`connector`](Self::connector) made of [`ResolvedConnect`].
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::{collections::HashMap, future::ready, io, net::SocketAddr};
+    /// use zk_client::ConnectOptions;
+    ///
+    /// // Servers whose names are in no directory.
+    /// let table: HashMap<&str, SocketAddr> =
+    ///     HashMap::from([("east:2181", "10.0.0.1:2181".parse()?), ("west:2181", "10.1.0.1:2181".parse()?)]);
+    /// let options = ConnectOptions::new("east:2181,west:2181")?
+    ///     .resolver(move |server| ready(Ok(table.get(server).copied().into_iter().collect())));
+    /// let zk = options.connect().await?;
+    /// # drop(zk);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn resolver<F>(self, resolver: impl Fn(&str) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'static,
+    {
         self.connector(ResolvedConnect::new(resolver))
     }
 

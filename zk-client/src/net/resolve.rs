@@ -23,45 +23,8 @@ use crate::future::BoxFuture;
 /// How long one address is tried before the next one is tried as well, as RFC 8305 recommends.
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// Resolves the names of servers: by the system, unless [`ConnectOptions::resolver`](crate::ConnectOptions::resolver)
-/// is set.
-///
-/// ```no_run
-/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// use std::{future::ready, io, net::SocketAddr};
-/// use zk_client::{BoxFuture, ConnectOptions, Resolve};
-///
-/// /// Servers whose names are in no other directory.
-/// struct Table(Vec<(&'static str, SocketAddr)>);
-///
-/// impl Resolve for Table {
-///     fn resolve(&self, server: &str) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
-///         let known = self.0.iter().filter(|(name, _)| *name == server);
-///         Box::pin(ready(Ok(known.map(|(_, address)| *address).collect())))
-///     }
-/// }
-///
-/// let table = Table(vec![("east:2181", "10.0.0.1:2181".parse()?), ("west:2181", "10.1.0.1:2181".parse()?)]);
-/// let zk = ConnectOptions::new("east:2181,west:2181")?.resolver(table).connect().await?;
-/// # drop(zk);
-/// # Ok(())
-/// # }
-/// ```
-pub trait Resolve: Send + Sync + 'static {
-    /// Resolves `server`, given as `host:port` as in the connection string. Called again for each connection attempt,
-    /// so that servers may change their addresses. The session bounds the time.
-    fn resolve(&self, server: &str) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
-}
-
-/// The system's resolver.
-struct SystemResolver;
-
-impl Resolve for SystemResolver {
-    fn resolve(&self, server: &str) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
-        let server = server.to_owned();
-        Box::pin(async move { Ok(lookup_host(&*server).await?.collect()) })
-    }
-}
+/// A lookup under way.
+type Lookup = BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
 
 /// Connects over TCP to addresses that a resolver finds: to the server's first address that answers. Clones share one
 /// rotation over the addresses.
@@ -85,15 +48,19 @@ impl Resolve for SystemResolver {
 /// ```
 #[derive(Clone)]
 pub struct ResolvedConnect {
-    resolver: Arc<dyn Resolve>,
+    resolver: Arc<dyn Fn(&str) -> Lookup + Send + Sync>,
     /// Counts attempts, so that each starts with another of a name's addresses. Starts at random, so that processes
     /// started together do not all connect to the first one.
     attempts: Arc<AtomicUsize>,
 }
 
 impl ResolvedConnect {
-    /// Uses this resolver.
-    pub fn new(resolver: impl Resolve) -> Self {
+    /// Uses this resolver: see [`ConnectOptions::resolver`](crate::ConnectOptions::resolver).
+    pub fn new<F>(resolver: impl Fn(&str) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'static,
+    {
+        let resolver = move |server: &str| -> Lookup { Box::pin(resolver(server)) };
         let any = RandomState::new().hash_one(()) as usize;
         Self { resolver: Arc::new(resolver), attempts: Arc::new(AtomicUsize::new(any)) }
     }
@@ -102,7 +69,10 @@ impl ResolvedConnect {
 /// Uses the system's resolver.
 impl Default for ResolvedConnect {
     fn default() -> Self {
-        Self::new(SystemResolver)
+        Self::new(|server| {
+            let server = server.to_owned();
+            async move { Ok(lookup_host(server).await?.collect()) }
+        })
     }
 }
 
@@ -115,15 +85,12 @@ impl fmt::Debug for ResolvedConnect {
 impl Connect for ResolvedConnect {
     fn connect(&self, server: &str) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
         let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
-        dial(self.resolver.resolve(server), attempt)
+        dial((self.resolver)(server), attempt)
     }
 }
 
 /// Connects to the server's first address that answers.
-fn dial(
-    lookup: BoxFuture<'static, io::Result<Vec<SocketAddr>>>,
-    attempt: usize,
-) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
+fn dial(lookup: Lookup, attempt: usize) -> BoxFuture<'static, io::Result<Box<dyn Transport>>> {
     Box::pin(async move {
         let addresses = in_turn(lookup.await?, attempt);
         let stream = first_of(addresses).await?;
