@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use zk_client::{
     Cause, Client, EventType, OpCode, ReadError, Rejection, Resync, SessionState, Watch, WatchItem,
-    WatchKind, WatchMode, WatchStream,
+    WatchKind, WatchStream,
 };
 use zk_testkit::proxy::{Match, Proxy};
 use zk_tests::{busy::too_busy_for, feature::Feature, patience::within, test_with};
@@ -70,8 +70,8 @@ impl Kind {
             Self::Data => Armed::Once(zk.get("/w").watch().await?.1),
             Self::Exists | Self::Missing => Armed::Once(zk.exists("/w").watch().await?.1),
             Self::Children => Armed::Once(zk.children("/w").watch().await?.1),
-            Self::Node => Armed::Stream(zk.watch("/w", WatchMode::Node).await?),
-            Self::Recursive => Armed::Stream(zk.watch("/w", WatchMode::Recursive).await?),
+            Self::Node => Armed::Stream(zk.watch("/w").await?),
+            Self::Recursive => Armed::Stream(zk.watch("/w").recursive().await?),
         })
     }
 
@@ -270,8 +270,8 @@ async fn both_kinds_on_one_path_are_restored(server: &Place) {
     let (proxy, zk) = behind_proxy(server).await;
     let other = client(server).await;
     other.create("/w", b"").await.unwrap();
-    let mut node = zk.watch("/w", WatchMode::Node).await.unwrap();
-    let mut tree = zk.watch("/w", WatchMode::Recursive).await.unwrap();
+    let mut node = zk.watch("/w").await.unwrap();
+    let mut tree = zk.watch("/w").recursive().await.unwrap();
     for round in 0..3 {
         broken(&zk, &proxy, async || {}).await;
         for stream in [&mut node, &mut tree] {

@@ -7,9 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use zk_client::{
-    CallOptions, Cause, CreateMode, OpCode, ReadError, SessionEnd, WatchMode, WriteError,
-};
+use zk_client::{CallOptions, Cause, CreateMode, OpCode, ReadError, SessionEnd, WriteError};
 use zk_testkit::proxy::Match;
 use zk_tests::{busy::too_busy_for, feature::Feature, patience::within};
 
@@ -111,7 +109,7 @@ fn watch_of_a_throttled_read_is_set_once() {
 
         if server.has(Feature::PersistentWatches) {
             let busy = too_busy_for(&proxy, Match::request(OpCode::ADD_WATCH).times(2));
-            let mut stream = patient.watch("/w", WatchMode::Node).await.unwrap();
+            let mut stream = patient.watch("/w").await.unwrap();
             zk.set("/w", b"3").await.unwrap();
             within(stream.next()).await.unwrap();
             assert_eq!(busy.turned_away(), 2);

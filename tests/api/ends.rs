@@ -1,7 +1,7 @@
 //! What is awaited again and again comes to an end with the session: nothing waits for what will never come.
 
 use zk_client::{
-    Cache, CacheEvent, CacheState, Cause, ReadError, SessionEnd, SessionState, WatchEnd, WatchMode,
+    Cache, CacheEvent, CacheState, Cause, ReadError, SessionEnd, SessionState, WatchEnd,
 };
 use zk_locks::{Election, Group, Lock};
 use zk_tests::{feature::Feature, patience::within, test_with};
@@ -22,7 +22,7 @@ async fn all_streams_end_with_the_session(server: &Place) {
     let mut changes = cache.events();
     let mut slow = Cache::subtree(&zk, "/c").events_max(1).start().unwrap().events_from_the_start();
     let mut stream = match server.has(Feature::PersistentWatches) {
-        true => Some(zk.watch("/c", WatchMode::Recursive).await.unwrap()),
+        true => Some(zk.watch("/c").recursive().await.unwrap()),
         false => None,
     };
     let lock = Lock::new(&zk, "/lock");

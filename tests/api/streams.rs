@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use zk_client::{
     Client, EventType, ReadError, Rejection, Resync, SessionEnd, WatchEnd, WatchItem, WatchKind,
-    WatchMode, WatchStream,
+    WatchStream,
 };
 use zk_tests::{feature::Feature, test_with};
 
@@ -28,8 +28,8 @@ async fn are_lacking(server: &Place) -> bool {
         return false;
     }
     let zk = client(server).await;
-    for mode in [WatchMode::Node, WatchMode::Recursive] {
-        let refused = zk.watch("/w", mode).await.unwrap_err();
+    for watch in [zk.watch("/w"), zk.watch("/w").recursive()] {
+        let refused = watch.await.unwrap_err();
         assert_eq!(refused, ReadError::Rejected(Rejection::Unimplemented));
     }
     true
@@ -45,8 +45,8 @@ async fn stream_reports_all_events_of_its_mode(server: &Place) {
         return;
     }
     let (zk, other) = (client(server).await, client(server).await);
-    let mut node = zk.watch("/w", WatchMode::Node).await.unwrap();
-    let mut tree = zk.watch("/", WatchMode::Recursive).await.unwrap();
+    let mut node = zk.watch("/w").await.unwrap();
+    let mut tree = zk.watch("/").recursive().await.unwrap();
     assert_eq!((node.path(), tree.path()), ("/w", "/"));
     for round in 0..3 {
         other.create("/w", b"").await.unwrap();
@@ -96,7 +96,7 @@ async fn watch_kinds_on_one_path_are_independent(server: &Place) {
     }
     let (zk, other) = (client(server).await, client(server).await);
     other.create("/w", b"").await.unwrap();
-    let mut node = zk.watch("/w", WatchMode::Node).await.unwrap();
+    let mut node = zk.watch("/w").await.unwrap();
     for version in 1..4 {
         let (_, mut data) = zk.get("/w").watch().await.unwrap();
         let (_, mut children) = zk.children("/w").watch().await.unwrap();
@@ -110,8 +110,8 @@ async fn watch_kinds_on_one_path_are_independent(server: &Place) {
         assert_eq!(told, seen, "version {version}");
     }
 
-    let mut tree = zk.watch("/w", WatchMode::Recursive).await.unwrap();
-    let mut again = zk.watch("/w", WatchMode::Node).await.unwrap();
+    let mut tree = zk.watch("/w").recursive().await.unwrap();
+    let mut again = zk.watch("/w").await.unwrap();
     // All watches are restored now; a gap may have been reported meanwhile.
     zk.sync("/").await.unwrap();
     while tree.try_next().is_some() {}
@@ -150,8 +150,8 @@ async fn dropped_stream_leaves_other_watches(server: &Place) {
     let zk = client(server).await;
     zk.create("/w", b"").await.unwrap();
     let has = async |zk: &Client| zk.check_watches("/w", WatchKind::Any).await.unwrap();
-    let first = zk.watch("/w", WatchMode::Recursive).await.unwrap();
-    let mut second = zk.watch("/w", WatchMode::Recursive).await.unwrap();
+    let first = zk.watch("/w").recursive().await.unwrap();
+    let mut second = zk.watch("/w").recursive().await.unwrap();
     drop(first);
     assert!(has(&zk).await);
     zk.set("/w", b"x").await.unwrap();
@@ -159,7 +159,7 @@ async fn dropped_stream_leaves_other_watches(server: &Place) {
 
     // A new one behind the removal of the old one.
     drop(second);
-    let mut third = zk.watch("/w", WatchMode::Recursive).await.unwrap();
+    let mut third = zk.watch("/w").recursive().await.unwrap();
     assert!(has(&zk).await);
     zk.set("/w", b"y").await.unwrap();
     assert_eq!(third.next().await.map(kind), Some(EventType::NODE_DATA_CHANGED));
@@ -167,7 +167,7 @@ async fn dropped_stream_leaves_other_watches(server: &Place) {
     assert!(!has(&zk).await);
 
     // Dropped before the answer.
-    drop(zk.watch("/w", WatchMode::Node).submit());
+    drop(zk.watch("/w").submit());
     assert!(!has(&zk).await);
 }
 
@@ -180,7 +180,7 @@ async fn watches_can_be_removed_from_listeners(server: &Place) {
     zk.create("/w", b"").await.unwrap();
     let (_, data) = zk.get("/w").watch().await.unwrap();
     let (_, children) = zk.children("/w").watch().await.unwrap();
-    let mut stream = zk.watch("/w", WatchMode::Node).await.unwrap();
+    let mut stream = zk.watch("/w").await.unwrap();
     zk.remove_watches("/w", WatchKind::Data).unwrap();
     assert_eq!(data.await.unwrap().kind, EventType::DATA_WATCH_REMOVED);
     zk.set("/w", b"x").await.unwrap();
@@ -198,7 +198,7 @@ async fn stream_reports_a_gap_after_disconnection(server: &Place) {
         return;
     }
     let zk = client(server).await;
-    let mut stream = zk.watch("/w", WatchMode::Recursive).await.unwrap();
+    let mut stream = zk.watch("/w").recursive().await.unwrap();
     server.restart_under(&zk).await;
     assert_eq!(stream.next().await, Some(WatchItem::Resync(Resync::Reconnected)));
     zk.create("/w", b"").await.unwrap();
@@ -214,7 +214,7 @@ async fn slow_reader_gets_a_resync_then_events(server: &Place) {
         return;
     }
     let zk = client(server).await;
-    let mut stream = zk.watch("/w", WatchMode::Recursive).capacity(10).await.unwrap();
+    let mut stream = zk.watch("/w").recursive().capacity(10).await.unwrap();
     zk.create("/w", b"").await.unwrap();
     for _ in 0..10 {
         zk.set("/w", b"x").await.unwrap();
@@ -233,7 +233,7 @@ async fn events_carry_zxid_and_relative_paths(server: &Place) {
     let root = client(server).await;
     root.create("/app", b"").await.unwrap();
     let zk = root.chrooted("/app").unwrap();
-    let mut stream = zk.watch("/", WatchMode::Recursive).await.unwrap();
+    let mut stream = zk.watch("/").recursive().await.unwrap();
     let created = root.create("/app/a", b"").await.unwrap();
     let Some(WatchItem::Event(event)) = stream.next().await else { panic!("no event") };
     assert_eq!(event.path, "/a");
@@ -248,7 +248,7 @@ async fn streams_are_refused_before_3_6(server: &Place) {
     }
     let zk = server.options().session_timeout(Duration::from_secs(2)).connect().await.unwrap();
     for _ in 0..2 {
-        let refused = zk.watch("/w", WatchMode::Node).await.unwrap_err();
+        let refused = zk.watch("/w").await.unwrap_err();
         assert_eq!(refused, ReadError::Rejected(Rejection::Unimplemented));
     }
     zk.get("/").await.unwrap();

@@ -1,6 +1,6 @@
 //! The futures of everything that a client can ask for beyond nodes and their data.
 
-use zk_client::{Acl, AclList, Cache, Retry, WatchKind, WatchMode, WriteError};
+use zk_client::{Acl, AclList, Cache, Retry, WatchKind, WriteError};
 
 use crate::{
     scene::{Scene, plain, scene},
@@ -68,7 +68,7 @@ pub(crate) const OPERATIONS: &[Scene] = &[
         })
     }),
     scene("Client::watch", Needs::Nothing, |props| {
-        Box::pin(async { plain(props.client.watch("/data", WatchMode::Recursive).await) })
+        Box::pin(async { plain(props.client.watch("/data").recursive().await) })
     }),
     scene("WatchStream::next", Needs::StreamFor(6), |props| {
         Box::pin(async {

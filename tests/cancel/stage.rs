@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use tokio::{runtime::Handle, time::Instant};
 use zk_client::{
-    Cause, Client, ConnectOptions, OwnedNode, ReadError, Session, SessionState, Watch, WatchMode,
-    WatchStream,
+    Cause, Client, ConnectOptions, OwnedNode, ReadError, Session, SessionState, Watch, WatchStream,
 };
 use zk_locks::{Guard, Lock};
 use zk_testkit::server::{Config, Member};
@@ -132,7 +131,7 @@ impl Stage {
                 self.write_after(millis);
             }
             Needs::StreamFor(millis) => {
-                let stream = props.client.watch("/data", WatchMode::Node).await;
+                let stream = props.client.watch("/data").await;
                 props.stream = Some(stream.expect("a watch"));
                 self.write_after(millis);
             }

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use zk_client::{
     Acl, AclList, Cache, Client, ConnectOptions, CreateMode, Error, OpResult, Rejection,
-    SessionState, Stat, WatchItem, WatchKind, WatchMode,
+    SessionState, Stat, WatchItem, WatchKind,
 };
 use zk_tests::{feature::Feature, site::Site};
 
@@ -225,8 +225,8 @@ async fn watched(zk: &Client, name: &str) -> Result<Outcome, Error> {
         }
         "check for a watch that goes on" => {
             // Set where there are any.
-            let _node = zk.watch("/", WatchMode::Node).await;
-            let _tree = zk.watch("/", WatchMode::Recursive).await;
+            let _node = zk.watch("/").await;
+            let _tree = zk.watch("/").recursive().await;
             let refused = zk.check_watches("/", WatchKind::Node).await;
             assert_eq!(zk.check_watches("/", WatchKind::Recursive).await, refused);
             assert!(refused?);
@@ -243,9 +243,9 @@ async fn watched(zk: &Client, name: &str) -> Result<Outcome, Error> {
             Ok(Works)
         }
         stream => {
+            let watch = zk.watch("/");
             let is_node = stream == "watch stream of a node";
-            let mode = if is_node { WatchMode::Node } else { WatchMode::Recursive };
-            let mut stream = zk.watch("/", mode).await?;
+            let mut stream = if is_node { watch } else { watch.recursive() }.await?;
             zk.create("/a", b"").await?;
             let item = stream.next().await;
             assert!(matches!(item, Some(WatchItem::Event(_))), "{item:?}");

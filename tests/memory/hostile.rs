@@ -11,7 +11,7 @@ use tokio::{
 };
 use zk_client::{
     BoxFuture, Cause, Connect, ConnectOptions, LinkError, OpCode, ReadError, Rejection, Resync,
-    Transport, WatchItem, WatchMode,
+    Transport, WatchItem,
 };
 use zk_proto::frame::encode_frame_with;
 use zk_testkit::{
@@ -274,7 +274,7 @@ fn event_storm_uses_bounded_memory() {
     let _rule = scene.proxy.on(Match::reply(OpCode::GET_DATA).once()).forge(storm);
     frugally("a storm for a stream", BYTES_MAX, async || {
         let zk = options.clone().connect().await.unwrap();
-        let mut stream = zk.watch("/zookeeper", WatchMode::Node).await.unwrap();
+        let mut stream = zk.watch("/zookeeper").await.unwrap();
         zk.get("/").await.unwrap();
         assert_eq!(stream.next().await, Some(WatchItem::Resync(Resync::Lagged)));
         zk.close().await.unwrap();

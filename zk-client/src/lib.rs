@@ -110,5 +110,5 @@ pub use self::{
         pending::Pending,
         watch_stream::WatchStream,
     },
-    watch::{NodeEvent, Resync, Watch, WatchEnd, WatchItem, WatchMode},
+    watch::{NodeEvent, Resync, Watch, WatchEnd, WatchItem},
 };

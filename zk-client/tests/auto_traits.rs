@@ -44,7 +44,7 @@ fn futures_of_operations_can_be_spawned(zk: &Client, options: ConnectOptions) {
     drop(is_send(zk.resolve_in_doubt()));
     drop(is_send(zk.close()));
     drop(is_send(zk.clone().detach()));
-    drop(is_send(zk.watch("/", zk_client::WatchMode::Recursive).into_future()));
+    drop(is_send(zk.watch("/").recursive().into_future()));
     drop(is_send(zk.delete_recursive("/a")));
     drop(is_send(zk_client::Retry::new().run(|| zk.get("/"))));
     drop(is_send(async { zk.get("/").watch().await }));

@@ -2,7 +2,7 @@
 
 use std::{future::IntoFuture as _, time::Instant};
 
-use zk_client::{Client, ConnectOptions, SessionState, Watch, WatchMode, WatchStream};
+use zk_client::{Client, ConnectOptions, SessionState, Watch, WatchStream};
 
 use super::{NAME, breakable::Breakable};
 use crate::{
@@ -107,7 +107,7 @@ async fn watch_once(client: &Client, paths: &[String]) -> Result<Vec<Watch>, Fai
 async fn watch_for_good(client: &Client, paths: &[String]) -> Result<Vec<WatchStream>, Failure> {
     let mut streams = Vec::with_capacity(paths.len());
     for path in paths {
-        streams.push(client.watch(path, WatchMode::Node).await?);
+        streams.push(client.watch(path).await?);
     }
     Ok(streams)
 }

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use serde::Serialize;
-use zk_client::{EventType, ReadError, Rejection, Resync, WatchItem, WatchMode};
+use zk_client::{EventType, ReadError, Rejection, Resync, WatchItem};
 
 use crate::{
     args::WatchArgs,
@@ -46,8 +46,11 @@ pub(crate) async fn run(args: WatchArgs) -> Result<Exit, Failure> {
 
 async fn follow(args: &WatchArgs, client: &zk_client::Client) -> Result<Exit, Failure> {
     let path = &*args.path;
-    let mode = if args.recursive { WatchMode::Recursive } else { WatchMode::Node };
-    let mut stream = client.watch(path, mode).await.map_err(|error| match error {
+    let mut watch = client.watch(path);
+    if args.recursive {
+        watch = watch.recursive();
+    }
+    let mut stream = watch.await.map_err(|error| match error {
         ReadError::Rejected(Rejection::Unimplemented) => {
             Failure::new(Exit::No, format_args!("{path}: servers before 3.6 cannot be watched"))
         }

@@ -65,7 +65,7 @@ pub(super) struct Reads {
 
 impl Source {
     pub(super) async fn open(client: &Client, root: &str, scope: Scope) -> Result<Self, ReadError> {
-        match client.watch(root, scope.watch()).into_future().await {
+        match client.watch(root).covering(scope.watch()).into_future().await {
             Ok(stream) => Ok(Self::Stream(stream)),
             Err(ReadError::Rejected(Rejection::Unimplemented)) => Ok(Self::singles(client)),
             Err(error) => Err(error),

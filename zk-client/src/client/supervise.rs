@@ -39,7 +39,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 ///     .run(|zk| async move {
 ///         let register = zk.create("/workers/worker-", b"10.0.0.7:8080");
 ///         let _here = register.mode(CreateMode::EphemeralSequential).protected().await?;
-///         let mut changes = zk.watch("/jobs", zk_client::WatchMode::Recursive).await?;
+///         let mut changes = zk.watch("/jobs").recursive().await?;
 ///         while let Some(change) = changes.next().await {
 ///             println!("{change:?}");
 ///         }

@@ -41,9 +41,9 @@ impl Attached {
 ///
 /// ```no_run
 /// # async fn example(zk: zk_client::Client) -> Result<(), zk_client::ReadError> {
-/// use zk_client::{WatchItem, WatchMode};
+/// use zk_client::{WatchItem};
 ///
-/// let mut changes = zk.watch("/members", WatchMode::Recursive).await?;
+/// let mut changes = zk.watch("/members").recursive().await?;
 /// // Watch first, then read: no change falls in between.
 /// let (mut members, _) = zk.children("/members").await?;
 /// while let Some(item) = changes.next().await {

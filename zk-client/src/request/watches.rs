@@ -26,9 +26,9 @@ pub enum WatchKind {
     Children,
     /// Those that fire once when the node is created, written or deleted.
     Data,
-    /// [`WatchMode::Node`].
+    /// [Persistent](Client::watch) ones of the node itself.
     Node,
-    /// [`WatchMode::Recursive`].
+    /// Persistent, [recursive](Request::recursive) ones.
     Recursive,
     /// All of them.
     Any,
@@ -59,9 +59,10 @@ impl WatchKind {
 }
 
 impl Client {
-    /// Watches a node, or a node and everything below it, persistently: see [`WatchStream`]. The
-    /// node need not exist. Since 3.6; earlier servers answer [`Unimplemented`](crate::Rejection::Unimplemented), the
-    /// first time in a session at the cost of the connection.
+    /// Watches a node persistently: whether it is created, written or deleted, and its set of children; or, if
+    /// [`recursive`](Request::recursive), everything below it too. See [`WatchStream`]. The node need not exist. Since
+    /// 3.6; earlier servers answer [`Unimplemented`](crate::Rejection::Unimplemented), the first time in a session at
+    /// the cost of the connection.
     ///
     /// It does not interfere with other watches on the same path, although servers before 3.9 keep one watch per path
     /// and session: where the later one would replace the earlier one, the client uses the existing watch for both.
@@ -71,9 +72,9 @@ impl Client {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = zk_testkit::TestServer::start().await?;
     /// # let zk = zk_client::Client::connect(&server.connect_string()).await?;
-    /// use zk_client::{EventType, WatchItem, WatchMode};
+    /// use zk_client::{EventType, WatchItem};
     ///
-    /// let mut changes = zk.watch("/workers", WatchMode::Recursive).capacity(100).await?;
+    /// let mut changes = zk.watch("/workers").recursive().capacity(100).await?;
     /// zk.create("/workers/1", b"").parents().await?;
     /// match changes.next().await {
     ///     Some(WatchItem::Event(event)) => assert_eq!(event.kind, EventType::NODE_CREATED),
@@ -82,12 +83,8 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub const fn watch<'a>(
-        &'a self,
-        path: &'a str,
-        mode: WatchMode,
-    ) -> Request<'a, WatchStream, ReadError> {
-        let ask = Ask::Watch { path, mode, capacity: None };
+    pub const fn watch<'a>(&'a self, path: &'a str) -> Request<'a, WatchStream, ReadError> {
+        let ask = Ask::Watch { path, mode: WatchMode::Node, capacity: None };
         Request::in_context(self.target(), ask, |answer, context| {
             context.learn(|capabilities| capabilities.note_add_watch(answer.code));
             let Attached::Many(mut stream) = context.watch else {
@@ -155,6 +152,19 @@ impl Client {
 }
 
 impl Request<'_, WatchStream, ReadError> {
+    /// Watches everything below the node too. A change of a child is not reported again as a change of the set of
+    /// children.
+    pub const fn recursive(self) -> Self {
+        self.covering(WatchMode::Recursive)
+    }
+
+    pub(crate) const fn covering(mut self, nodes: WatchMode) -> Self {
+        if let Ask::Watch { mode, .. } = &mut self.ask {
+            *mode = nodes;
+        }
+        self
+    }
+
     /// Sets how many events are kept for a busy reader, at least 1; one more replaces all of them by one
     /// [`Resync::Lagged`](crate::Resync::Lagged). In addition, the paths of the events kept are limited to 1 MiB.
     /// Default: [`ConnectOptions::watch_items_max`](crate::ConnectOptions::watch_items_max).

@@ -31,13 +31,9 @@ pub(crate) enum Delivery {
 }
 
 /// The nodes that a persistent watch covers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum WatchMode {
-    /// The node itself: created, written, deleted; and its set of children.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WatchMode {
     Node,
-    /// The node and everything below it: created, written, deleted. A change of a child is not reported again as a
-    /// change of the set of children.
     Recursive,
 }
 

@@ -13,12 +13,12 @@ mod listener;
 mod once;
 
 pub(crate) use self::{
-    event::Delivery,
+    event::{Delivery, WatchMode},
     event_queue::{EventQueue, EventSender, Item as Queued},
     listener::Listener,
     once::read_event,
 };
 pub use self::{
-    event::{NodeEvent, Resync, WatchEnd, WatchItem, WatchMode},
+    event::{NodeEvent, Resync, WatchEnd, WatchItem},
     once::Watch,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use zk_client::{EventType, NodeEvent, WatchEnd, WatchItem, WatchMode, WatchStream, Zxid};
+use zk_client::{EventType, NodeEvent, WatchEnd, WatchItem, WatchStream, Zxid};
 
 use super::{
     layout,
@@ -35,7 +35,7 @@ impl Follower {
     }
 
     pub(super) async fn run(&mut self, seat: &Seat) -> Result<(), Stop> {
-        let mut stream = seat.zk.watch(layout::ROOT, WatchMode::Recursive).await?;
+        let mut stream = seat.zk.watch(layout::ROOT).recursive().await?;
         self.begin(seat).await?;
         loop {
             let item = tokio::select! {
