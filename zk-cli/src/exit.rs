@@ -2,7 +2,7 @@
 
 use std::{fmt, io, process::ExitCode};
 
-use zk_client::{Cause, CloseError, ConnectError, ReadError, Rejection, SessionEnd, WriteError};
+use zk_client::{Cause, ConnectError, ReadError, Rejection, SessionEnd, WriteError};
 use zk_locks::AcquireError;
 
 /// How the program ends.
@@ -198,12 +198,6 @@ impl From<ConnectError> for Failure {
             _ => Exit::Unavailable,
         };
         Self::new(exit, error)
-    }
-}
-
-impl From<CloseError> for Failure {
-    fn from(error: CloseError) -> Self {
-        Self::new(Exit::Unavailable, error)
     }
 }
 

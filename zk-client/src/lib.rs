@@ -84,8 +84,7 @@ pub use self::{
     cache::{Cache, CacheBuilder, CacheEvent, CacheEvents, CacheState, CachedNode},
     carry::{lease::LeaseKeeper, node::OwnedNode, published::SessionState, session::Session},
     client::{
-        CloseError, ConnectOptions, DeleteRecursiveError, Error, Interruption, Retry, SafeToRetry,
-        Supervise,
+        ConnectOptions, DeleteRecursiveError, Error, Interruption, Retry, SafeToRetry, Supervise,
     },
     error::{
         Cause, ConnectError, InDoubt, LinkError, MultiError, ReadError, Rejection, SaslFault,

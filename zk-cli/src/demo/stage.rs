@@ -140,7 +140,7 @@ impl Stage {
                 Err(error) => return Err(Failure::write(path)(error)),
             }
         }
-        Ok(self.referee.close().await?)
+        self.referee.close().await.map_err(|error| Failure::new(Exit::Unavailable, error))
     }
 }
 

@@ -56,9 +56,6 @@ pub enum Error {
     /// A persistent watch has ended.
     #[error(transparent)]
     Watch(#[from] WatchEnd),
-    /// Closing a session failed.
-    #[error(transparent)]
-    Close(#[from] CloseError),
     /// A path is invalid.
     #[error(transparent)]
     Path(#[from] PathError),
@@ -112,7 +109,6 @@ impl Error {
             Self::Connect(ConnectError::SessionEnded(end))
             | Self::Session(end)
             | Self::Watch(WatchEnd::Session(end))
-            | Self::Close(CloseError::Ended(end))
             | Self::Cause(Cause::SessionEnded(end)) => Some(*end),
             _ => None,
         }
@@ -129,18 +125,6 @@ pub struct DeleteRecursiveError {
     pub path: String,
     /// The reason.
     pub error: Error,
-}
-
-/// Why a close was not confirmed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CloseError {
-    /// The session had ended for another reason.
-    #[error("{0}")]
-    Ended(SessionEnd),
-    /// No server has confirmed the close; unless it was carried out, the session ends when it expires.
-    #[error("no server has confirmed the close")]
-    Unconfirmed,
 }
 
 #[cfg(test)]
@@ -168,7 +152,6 @@ mod tests {
                 deleting(read.into()).into(),
                 "2 nodes deleted before /a/b: read not answered: session expired",
             ),
-            (CloseError::Ended(SessionEnd::Expired).into(), "session expired"),
             (WatchEnd::Session(SessionEnd::Expired).into(), "session expired"),
             (cause().into(), "session expired"),
         ] {

@@ -18,7 +18,7 @@ mod supervise;
 mod tree;
 
 pub use self::{
-    error::{CloseError, DeleteRecursiveError, Error},
+    error::{DeleteRecursiveError, Error},
     options::ConnectOptions,
     retry::{Retry, SafeToRetry},
     supervise::{Interruption, Supervise},

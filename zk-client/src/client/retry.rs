@@ -135,11 +135,7 @@ impl SafeToRetry for Error {
             Self::Multi(error) => may_pass(error.rejection),
             Self::DeleteRecursive(error) => error.deleted == 0 && error.error.is_safe_to_retry(),
             Self::Cause(cause) => cause.may_pass(),
-            Self::Connect(_)
-            | Self::Session(_)
-            | Self::Watch(_)
-            | Self::Close(_)
-            | Self::Path(_) => false,
+            Self::Connect(_) | Self::Session(_) | Self::Watch(_) | Self::Path(_) => false,
         }
     }
 }

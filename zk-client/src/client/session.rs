@@ -1,12 +1,11 @@
 //! The session of a client: views of it, waiting for requests in flight, and its end.
 
-use super::error::CloseError;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use zk_proto::{
-    Secret, Zxid,
+    OpCode, Secret, Zxid,
     path::Naming,
     session::{Auth, Credentials},
 };
@@ -14,7 +13,7 @@ use zk_proto::{
 use crate::{
     carry::{lease::LeaseKeeper, session::Session},
     driver::command::Command,
-    error::{ReadError, Rejection, ServersError, SessionEnd},
+    error::{CallError as _, Cause, ReadError, Rejection, ServersError, SessionEnd, WriteError},
     net::servers::Servers,
     request::{client::Client, pending::Pending},
 };
@@ -131,8 +130,9 @@ impl Client {
     /// after the first poll does not stop the close.
     ///
     /// # Errors
-    /// [`CloseError`] if no server has confirmed.
-    pub async fn close(&self) -> Result<(), CloseError> {
+    /// [`InDoubt`](WriteError::InDoubt) if no server has confirmed; [`NotApplied`](WriteError::NotApplied) if the
+    /// session had ended for another reason.
+    pub async fn close(&self) -> Result<(), WriteError> {
         self.end(None).await
     }
 
@@ -140,12 +140,12 @@ impl Client {
     /// timeout](Session::timeout) there is nothing left to close.
     ///
     /// # Errors
-    /// [`CloseError`] if no server has confirmed.
-    pub async fn close_within(&self, limit: Duration) -> Result<(), CloseError> {
+    /// As [`close`](Client::close).
+    pub async fn close_within(&self, limit: Duration) -> Result<(), WriteError> {
         self.end(Some(limit)).await
     }
 
-    async fn end(&self, limit: Option<Duration>) -> Result<(), CloseError> {
+    async fn end(&self, limit: Option<Duration>) -> Result<(), WriteError> {
         let (done, closed) = oneshot::channel();
         if self.handle.shared.commands.send(Command::Close(done, limit)).is_ok() {
             // Whatever the outcome, the session ends.
@@ -153,8 +153,10 @@ impl Client {
         }
         match self.handle.shared.session.ended().await {
             SessionEnd::Closed if self.handle.shared.session.is_close_confirmed() => Ok(()),
-            SessionEnd::Closed => Err(CloseError::Unconfirmed),
-            end => Err(CloseError::Ended(end)),
+            SessionEnd::Closed => {
+                Err(WriteError::unknown(OpCode::CLOSE_SESSION, Cause::DeadlineExceeded))
+            }
+            end => Err(WriteError::NotApplied(Cause::SessionEnded(end))),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use tokio::task::JoinSet;
-use zk_client::{Client, CloseError, ConnectError, ConnectOptions, CreateMode, SessionEnd, Zxid};
+use zk_client::{Client, ConnectError, ConnectOptions, CreateMode, SessionEnd, WriteError, Zxid};
 
 use super::{
     connect,
@@ -111,8 +111,10 @@ pub(super) async fn run(shared: Arc<Shared>, number: usize, mut roles: Vec<Role>
         }
         match zk.close().await {
             // The servers are there, but may be about to choose a leader.
-            Ok(()) | Err(CloseError::Unconfirmed) => {}
-            Err(CloseError::Ended(SessionEnd::Expired)) => shared.count(count::EXPIRED),
+            Ok(()) | Err(WriteError::InDoubt(_)) => {}
+            Err(error) if error.session_end() == Some(SessionEnd::Expired) => {
+                shared.count(count::EXPIRED);
+            }
             Err(error) => shared.violation(format!("close: {error}")),
         }
         shared.session_over(&zk.stats());
