@@ -13,7 +13,7 @@ use std::{
 
 use tokio::time::timeout;
 use zk_client::{
-    Answered, Connected, Ending, LinkError, OpCode, ServersError, SessionEnd, SessionObserver,
+    Answered, ConnectError, Connected, Ending, LinkError, OpCode, SessionEnd, SessionObserver,
 };
 use zk_testkit::proxy::Proxy;
 
@@ -48,8 +48,8 @@ fn session_moves_servers_without_doubt() {
         zk.create("/later", b"").await.unwrap();
         changed.await.unwrap();
 
-        assert_eq!(zk.update_servers("a:1/app"), Err(ServersError::UnexpectedChroot));
-        assert_eq!(zk.update_servers(""), Err(ServersError::Empty));
+        assert_eq!(zk.update_servers("a:1/app"), Err(ConnectError::UnexpectedChroot));
+        assert_eq!(zk.update_servers(""), Err(ConnectError::NoServer));
     });
 }
 

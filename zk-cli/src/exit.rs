@@ -193,7 +193,9 @@ impl fmt::Display for Failure {
 impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
         let exit = match &error {
-            ConnectError::InvalidServers(_) => Exit::Usage,
+            ConnectError::NoServer
+            | ConnectError::InvalidServer(_)
+            | ConnectError::InvalidChroot(_) => Exit::Usage,
             ConnectError::SessionEnded(SessionEnd::AuthFailed) => Exit::No,
             _ => Exit::Unavailable,
         };

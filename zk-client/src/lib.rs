@@ -88,7 +88,7 @@ pub use self::{
     },
     error::{
         Cause, ConnectError, InDoubt, LinkError, MultiError, ReadError, Rejection, SaslFault,
-        ServersError, SessionEnd, TicketFault, TlsFault, WriteError,
+        SessionEnd, TicketFault, TlsFault, WriteError,
     },
     future::BoxFuture,
     net::{

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use zk_client::{ConnectOptions, ServersError, path::ZkPath};
+use zk_client::{ConnectError, ConnectOptions, path::ZkPath};
 use zk_proto::session::Config;
 
 /// A connection string, or anything else that is text.
@@ -18,11 +18,11 @@ pub(super) fn connect_string(input: &[u8]) {
             let again = ConnectOptions::new(&in_full).expect("what is understood can be repeated");
             assert_eq!(format!("{again:?}"), shown, "{text:?} and {in_full:?}");
         }
-        (Err(ServersError::Empty), Err(Wrong::Empty)) => {}
-        (Err(ServersError::Address(named)), Err(Wrong::Address(address))) => {
+        (Err(ConnectError::NoServer), Err(Wrong::Empty)) => {}
+        (Err(ConnectError::InvalidServer(named)), Err(Wrong::Address(address))) => {
             assert_eq!(named, address);
         }
-        (Err(ServersError::Chroot(_)), Err(Wrong::Chroot)) => {}
+        (Err(ConnectError::InvalidChroot(_)), Err(Wrong::Chroot)) => {}
         (found, expected) => panic!("{text:?}: {found:?} instead of {expected:?}"),
     }
 }

@@ -10,8 +10,8 @@ use std::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::lookup_host;
 use zk_client::{
-    Client, ConnectError, ConnectOptions, CreateMode, Created, OpCode, ReadError, Rejection,
-    WriteError, path::ancestors,
+    Client, ConnectOptions, CreateMode, Created, OpCode, ReadError, Rejection, WriteError,
+    path::ancestors,
 };
 use zk_testkit::{
     proxy::Proxy,
@@ -65,8 +65,7 @@ impl Stage {
             Choice::Start(install) => start(install).await?,
         };
         let proxy = Proxy::start(addr).await.map_err(Failure::local("proxy"))?;
-        let referee = ConnectOptions::new(&addr.to_string())
-            .map_err(ConnectError::from)?
+        let referee = ConnectOptions::new(&addr.to_string())?
             .connect_deadline(Some(CONNECT_DEADLINE))
             .connect()
             .await?;

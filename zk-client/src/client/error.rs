@@ -3,9 +3,7 @@
 use zk_proto::path::PathError;
 
 use crate::{
-    error::{
-        Cause, ConnectError, MultiError, ReadError, Rejection, ServersError, SessionEnd, WriteError,
-    },
+    error::{Cause, ConnectError, MultiError, ReadError, Rejection, SessionEnd, WriteError},
     watch::WatchEnd,
 };
 
@@ -62,12 +60,6 @@ pub enum Error {
     /// An operation that needs no reply failed.
     #[error(transparent)]
     Cause(#[from] Cause),
-}
-
-impl From<ServersError> for Error {
-    fn from(error: ServersError) -> Self {
-        Self::Connect(error.into())
-    }
 }
 
 impl From<DeleteRecursiveError> for Error {

@@ -11,7 +11,7 @@ use zk_proto::{
 use crate::{
     chroot::Chroot,
     clock::{self, Clock},
-    error::ServersError,
+    error::ConnectError,
     future::BoxFuture,
     net::{connect::Connect, resolve::ResolvedConnect, sasl::SaslMechanism, servers::Servers},
     report::observe::SessionObserver,
@@ -57,8 +57,8 @@ impl ConnectOptions {
     /// brackets, and without a chroot paths are absolute.
     ///
     /// # Errors
-    /// [`ServersError`] if the string is anything else.
-    pub fn new(servers: &str) -> Result<Self, ServersError> {
+    /// [`ConnectError`] if the string is anything else.
+    pub fn new(servers: &str) -> Result<Self, ConnectError> {
         let Servers { addresses, chroot } = servers.parse()?;
         Ok(Self {
             config: Config::new(addresses),
@@ -291,7 +291,7 @@ impl ConnectOptions {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), zk_client::ServersError> {
+    /// # async fn main() -> Result<(), zk_client::ConnectError> {
     /// use tokio::time::Instant;
     /// use zk_client::ConnectOptions;
     ///

@@ -13,7 +13,7 @@ use zk_proto::{
 use crate::{
     carry::{lease::LeaseKeeper, session::Session},
     driver::command::Command,
-    error::{CallError as _, Cause, ReadError, Rejection, ServersError, SessionEnd, WriteError},
+    error::{CallError as _, Cause, ConnectError, ReadError, Rejection, SessionEnd, WriteError},
     net::servers::Servers,
     request::{client::Client, pending::Pending},
 };
@@ -52,18 +52,18 @@ impl Client {
     /// The client keeps its chroot; the string must not have one.
     ///
     /// ```no_run
-    /// # fn example(zk: zk_client::Client) -> Result<(), zk_client::ServersError> {
+    /// # fn example(zk: zk_client::Client) -> Result<(), zk_client::ConnectError> {
     /// zk.update_servers("zk1:2181,zk2:2181,zk4:2181")?;
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// [`ServersError`] if the string is anything else.
-    pub fn update_servers(&self, servers: &str) -> Result<(), ServersError> {
+    /// [`ConnectError`] if the string is anything else.
+    pub fn update_servers(&self, servers: &str) -> Result<(), ConnectError> {
         let Servers { addresses, chroot } = servers.parse()?;
         if chroot.as_str() != "/" {
-            return Err(ServersError::UnexpectedChroot);
+            return Err(ConnectError::UnexpectedChroot);
         }
         self.handle.command(Command::UpdateServers(addresses));
         Ok(())

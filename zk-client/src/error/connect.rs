@@ -10,9 +10,18 @@ use super::{cause::SessionEnd, link::LinkError};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The connection string is invalid.
+    /// The connection string names no server.
+    #[error("connection string: no server named")]
+    NoServer,
+    /// A server's address in the connection string is invalid.
+    #[error("connection string: {0:?} is not HOST, HOST:PORT or [IPV6]:PORT")]
+    InvalidServer(String),
+    /// The chroot of the connection string is invalid.
     #[error("connection string: {0}")]
-    InvalidServers(#[from] ServersError),
+    InvalidChroot(PathError),
+    /// A list of servers for a client that has its chroot already contains another.
+    #[error("connection string: a chroot where only servers are to be named")]
+    UnexpectedChroot,
     /// No server created a session in time. Some may be reachable but not part of a quorum.
     #[error("no session within the time allowed; last attempt: {}", LastAttempt(last))]
     TimedOut {
@@ -45,22 +54,4 @@ impl fmt::Display for LastAttempt<'_> {
             None => f.write_str("still under way"),
         }
     }
-}
-
-/// What is wrong with a connection string.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServersError {
-    /// It names no server.
-    #[error("no server named")]
-    Empty,
-    /// A server's address is invalid.
-    #[error("{0:?} is not HOST, HOST:PORT or [IPV6]:PORT")]
-    Address(String),
-    /// A list of servers for a client that has its chroot already contains another.
-    #[error("a chroot where only servers are to be named")]
-    UnexpectedChroot,
-    /// What follows the servers is not a path.
-    #[error("{0}")]
-    Chroot(#[from] PathError),
 }

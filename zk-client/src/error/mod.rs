@@ -19,7 +19,7 @@ mod verdict;
 pub use self::{
     call::{InDoubt, ReadError, WriteError},
     cause::{Cause, Rejection, SessionEnd},
-    connect::{ConnectError, ServersError},
+    connect::ConnectError,
     link::{LinkError, SaslFault, TicketFault, TlsFault},
     multi::MultiError,
 };

@@ -4,7 +4,7 @@ use std::{str::FromStr, sync::Arc};
 
 use zk_proto::path::ZkPath;
 
-use crate::error::ServersError;
+use crate::error::ConnectError;
 
 /// ZooKeeper's default port.
 const PORT_DEFAULT: u16 = 2181;
@@ -18,9 +18,9 @@ pub(crate) struct Servers {
 }
 
 impl FromStr for Servers {
-    type Err = ServersError;
+    type Err = ConnectError;
 
-    fn from_str(text: &str) -> Result<Self, ServersError> {
+    fn from_str(text: &str) -> Result<Self, ConnectError> {
         let (servers, chroot) = match text.find('/') {
             Some(slash) => text.split_at(slash),
             None => (text, "/"),
@@ -29,12 +29,15 @@ impl FromStr for Servers {
             .split(',')
             .map(str::trim)
             .filter(|server| !server.is_empty())
-            .map(|server| with_port(server).ok_or_else(|| ServersError::Address(server.to_owned())))
+            .map(|server| {
+                with_port(server).ok_or_else(|| ConnectError::InvalidServer(server.to_owned()))
+            })
             .collect::<Result<Vec<_>, _>>()?;
         if addresses.is_empty() {
-            return Err(ServersError::Empty);
+            return Err(ConnectError::NoServer);
         }
-        Ok(Self { addresses, chroot: chroot.trim_end().parse()? })
+        let chroot = chroot.trim_end().parse().map_err(ConnectError::InvalidChroot)?;
+        Ok(Self { addresses, chroot })
     }
 }
 
@@ -88,18 +91,18 @@ mod tests {
     #[test]
     fn nonsense_is_refused_with_a_reason() {
         for text in ["", " , ", "/app"] {
-            assert_eq!(text.parse::<Servers>(), Err(ServersError::Empty), "{text:?}");
+            assert_eq!(text.parse::<Servers>(), Err(ConnectError::NoServer), "{text:?}");
         }
         for text in [
             "a:", "a:0", "a:x", "a:99999", ":1", "[::1", "[a]:1", "[::1]x", "[::1]:", "a b",
             "a:1:2",
         ] {
             let error = text.parse::<Servers>().unwrap_err();
-            assert!(matches!(error, ServersError::Address(_)), "{text:?}: {error:?}");
+            assert!(matches!(error, ConnectError::InvalidServer(_)), "{text:?}: {error:?}");
         }
         for text in ["a//", "a/x/", "a/../b"] {
             let error = text.parse::<Servers>().unwrap_err();
-            assert!(matches!(error, ServersError::Chroot(_)), "{text:?}: {error:?}");
+            assert!(matches!(error, ConnectError::InvalidChroot(_)), "{text:?}: {error:?}");
         }
     }
 }

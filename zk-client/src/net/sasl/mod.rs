@@ -47,7 +47,7 @@ pub use self::gssapi::Gssapi;
 ///
 /// let options = ConnectOptions::new("zk1:2181")?.sasl(Bearer(Secret("a token".into())));
 /// # drop(options);
-/// # Ok::<(), zk_client::ServersError>(())
+/// # Ok::<(), zk_client::ConnectError>(())
 /// ```
 pub trait SaslMechanism: fmt::Debug + Send + Sync + 'static {
     /// Starts an exchange with a server, given as `host:port` as in the connection string. Each connection has its own.
