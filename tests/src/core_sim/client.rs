@@ -1,37 +1,36 @@
-//! One client: a session, its user, and the hand that drives it.
+//! One client: a session, its user, and its end of a connection.
 
-use std::{collections::VecDeque, time::Duration};
+use std::collections::VecDeque;
 
 use zk_proto::{
     Time,
     session::{Config, Session},
 };
-use zk_testkit::server::Member;
+use zk_testkit::sim::LinkId;
 
-use super::{checker::Checker, schedule::Happening, workload::Wish};
+use super::{checker::Checker, tap::Tap, workload::Wish};
 
 /// A client, which lives through any number of sessions.
 #[derive(Debug)]
 pub(crate) struct Client {
-    number: usize,
+    number: u32,
     pub(crate) session: Session<u64, u64>,
     pub(crate) checker: Checker,
     /// The connection that it has or is making.
-    pub(crate) link: Option<usize>,
+    pub(crate) link: Option<LinkId>,
+    /// Whether it knows that it is connected.
+    pub(crate) is_made: bool,
+    pub(crate) tap: Tap,
     /// The servers that the session has dialed last, as far back as none of them has its turn again.
-    dialed: VecDeque<Member>,
-    /// When it is to be woken, as far as that is planned.
-    pub(crate) wake: Option<Time>,
-    /// The process stands still; what happens to it meanwhile waits.
-    pub(crate) is_paused: bool,
-    pub(crate) waiting: VecDeque<Happening>,
-    pub(crate) is_isolated: bool,
-    /// Whether its connections break after a few deliveries.
-    pub(crate) is_frail: bool,
-    /// Added to the time that everything takes on the way.
-    pub(crate) slow: Duration,
-    /// Whether bytes come in crumbs.
-    pub(crate) in_crumbs: bool,
+    dialed: VecDeque<usize>,
+    /// When its user asks for something.
+    pub(crate) ask_at: u64,
+    /// When its socket takes bytes again, if that is full.
+    pub(crate) writable_at: Option<u64>,
+    /// When it begins another session, if this one is over.
+    pub(crate) reborn_at: Option<u64>,
+    /// Until when its connections break after a few reads, and how many the present one has left.
+    pub(crate) frail: (u64, u64),
     pub(crate) is_closing: bool,
     /// Batches of the script that were asked for.
     pub(crate) batches: usize,
@@ -39,20 +38,19 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(number: usize, config: Config, seed: u64, now: Time) -> Self {
+    pub(crate) fn new(number: u32, config: Config, seed: u64, now: Time) -> Self {
         Self {
             number,
             session: Session::new(config, seed, now),
             checker: Checker::default(),
             link: None,
+            is_made: false,
+            tap: Tap::default(),
             dialed: VecDeque::new(),
-            wake: None,
-            is_paused: false,
-            waiting: VecDeque::new(),
-            is_isolated: false,
-            is_frail: false,
-            slow: Duration::ZERO,
-            in_crumbs: false,
+            ask_at: u64::MAX,
+            writable_at: None,
+            reborn_at: None,
+            frail: (0, 0),
             is_closing: false,
             batches: 0,
             tokens: 0,
@@ -64,10 +62,11 @@ impl Client {
         self.session = Session::new(config, seed, now);
         self.checker = Checker::default();
         self.dialed.clear();
+        self.reborn_at = None;
     }
 
     /// The session dials one of so many servers. Returns whether all others had their turn since the last time.
-    pub(crate) fn dials(&mut self, member: Member, servers: usize) -> bool {
+    pub(crate) fn dials(&mut self, member: usize, servers: usize) -> bool {
         let is_in_turn = !self.dialed.contains(&member);
         self.dialed.push_back(member);
         if self.dialed.len() >= servers {
@@ -79,7 +78,7 @@ impl Client {
     /// Never the same twice, and greater for each.
     pub(crate) fn token(&mut self) -> u64 {
         self.tokens += 1;
-        (self.number as u64 + 1) << 40 | self.tokens
+        (u64::from(self.number) + 1) << 40 | self.tokens
     }
 
     pub(crate) fn ask(&mut self, now: Time, wish: Wish) {

@@ -1,16 +1,16 @@
 //! All schedules of a kind, for a small conversation that always begins the same.
 
-use std::time::Duration;
+use zk_testkit::sim::Incident;
 
 use super::{
-    fault::{Planned, When, all},
+    fault::all,
     plan::Plan,
     report::Report,
     soak::{Found, attempt},
 };
 
-/// How long lasting faults last: longer than the session of [`Plan::small`] lives without its servers.
-const DURATION: Duration = Duration::from_millis(2_700);
+/// How many milliseconds lasting faults last: longer than the session of [`Plan::small`] lives without its servers.
+const LASTS: u64 = 2_700;
 
 /// Which schedules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Scope {
     pub faults: usize,
     /// The first fault comes before one of the first so many deliveries, the second before one of the
     /// so many behind the first.
-    pub depth: usize,
+    pub depth: u64,
 }
 
 /// Runs [`Plan::small`] under every schedule in scope: each fault before each delivery,
@@ -31,7 +31,7 @@ pub struct Scope {
 /// [`Found`] for the first schedule that fails.
 pub fn exhaust(scope: Scope) -> Result<Report, Box<Found>> {
     let mut report = Report::default();
-    let mut attempt = |faults: Vec<Planned>| {
+    let mut attempt = |faults: Vec<(u64, Incident)>| {
         let plan = Plan::small(faults);
         match attempt(&plan) {
             Ok(run) => report.add(&run),
@@ -40,23 +40,23 @@ pub fn exhaust(scope: Scope) -> Result<Report, Box<Found>> {
         Ok(())
     };
     attempt(Vec::new())?;
-    let all = all(2, 2);
-    let planned = |delivery, (fault, target)| Planned {
-        when: When::Delivery(delivery),
-        fault,
-        target,
-        duration: DURATION,
-    };
+    let all = every_fault();
     for first in (0..scope.depth).filter(|_| scope.faults > 0) {
         for fault in &all {
-            let fault = planned(first, *fault);
+            let fault = (first, *fault);
             attempt(vec![fault])?;
             for second in (first..first + scope.depth).filter(|_| scope.faults > 1) {
                 for other in &all {
-                    attempt(vec![fault, planned(second, *other)])?;
+                    attempt(vec![fault, (second, *other)])?;
                 }
             }
         }
     }
     Ok(report)
+}
+
+/// All that can go wrong in [`Plan::small`].
+pub(crate) fn every_fault() -> Vec<Incident> {
+    let Plan { clients, members, timeout, .. } = Plan::small(Vec::new());
+    all(clients, members, timeout, LASTS)
 }

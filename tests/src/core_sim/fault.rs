@@ -1,18 +1,16 @@
 //! What goes wrong, as data: a schedule of faults can be repeated, enumerated and shrunk.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
-use zk_proto::Time;
-use zk_testkit::sim::{Fault, Rng, Target};
+use zk_testkit::sim::{Fault, Incident, Rng, Schedule, Stage, Target};
 
 /// What can go wrong with a client, or with the link that it has at that moment.
-const OF_CLIENT: [Fault; 12] = [
+const OF_CLIENT: [Fault; 11] = [
     Fault::Reset,
     Fault::Finish,
     Fault::Forget,
     Fault::HoleUp,
     Fault::HoleDown,
-    Fault::Late,
     Fault::Slow,
     Fault::Choppy,
     Fault::Flap,
@@ -25,91 +23,63 @@ const OF_CLIENT: [Fault; 12] = [
 const OF_MEMBER: [Fault; 6] =
     [Fault::Kill, Fault::CutOff, Fault::Lag, Fault::Refuse, Fault::Silent, Fault::Finish];
 
-/// How many kinds there are.
-pub(crate) const KINDS: usize = OF_CLIENT.len() + OF_MEMBER.len() + 1;
+/// Whether sessions are to bear it: their servers tell no lies, their processes live, and what is under way when
+/// all is well again arrives soon.
+pub(crate) const fn is_borne(fault: Fault) -> bool {
+    !matches!(
+        fault,
+        Fault::Flip
+            | Fault::Insert
+            | Fault::Remove
+            | Fault::WrongXid
+            | Fault::Twice
+            | Fault::Unsolicited
+            | Fault::BadLength
+            | Fault::Storm
+            | Fault::Swallow
+            | Fault::Disown
+            | Fault::Unresolved
+            | Fault::Crash
+            | Fault::Narrow
+    )
+}
 
-/// All faults, for so many clients and members.
-pub(crate) fn all(clients: usize, members: usize) -> Vec<(Fault, Target)> {
-    let client = |number| Target::Client(u32::try_from(number).unwrap_or(u32::MAX));
+/// Whether a member may serve sessions for a while that its leader has ended.
+pub(crate) const fn isolates_members(fault: Fault) -> bool {
+    matches!(fault, Fault::CutOff | Fault::Pause)
+}
+
+/// A fault that is slow for a session with this timeout, but not hopeless.
+const fn amount(timeout: Duration) -> u64 {
+    timeout.as_millis() as u64 / 8
+}
+
+/// All faults, for so many clients and members with such a timeout.
+pub(crate) fn all(clients: u32, members: usize, timeout: Duration, lasts: u64) -> Vec<Incident> {
     let of_clients = OF_CLIENT
         .into_iter()
-        .flat_map(|fault| (0..clients).map(move |number| (fault, client(number))));
+        .flat_map(|fault| (0..clients).map(move |number| (fault, Target::Client(number))));
     let of_members = OF_MEMBER
         .into_iter()
         .flat_map(|fault| (0..members).map(move |number| (fault, Target::Member(number))));
-    of_clients.chain(of_members).chain([(Fault::Depose, Target::All)]).collect()
+    let all = of_clients.chain(of_members).chain([(Fault::Depose, Target::All)]);
+    let amount = amount(timeout);
+    all.map(|(fault, target)| Incident { at: 0, fault, target, lasts, amount }).collect()
 }
 
-/// When a fault begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum When {
-    /// At this time.
-    At(Time),
-    /// Before so many deliveries were made.
-    Delivery(usize),
-}
-
-/// One entry of a schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Planned {
-    /// When it begins.
-    pub when: When,
-    /// What.
-    pub fault: Fault,
-    /// Whom it strikes: a client, a member, or all of these.
-    pub target: Target,
-    /// How long it lasts, if it lasts.
-    pub duration: Duration,
-}
-
-impl Planned {
-    /// What strikes what, to be counted.
-    pub(crate) const fn kind(&self) -> (Fault, &'static str) {
-        (
-            self.fault,
-            match self.target {
-                Target::Client(_) | Target::Path(..) => "client",
-                Target::Member(_) => "member",
-                Target::All => "all",
-            },
-        )
-    }
-}
-
-impl fmt::Display for Planned {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { when, fault, target, duration } = self;
-        match when {
-            When::At(at) => write!(f, "{at}: ")?,
-            When::Delivery(count) => write!(f, "delivery {count}: ")?,
+/// A schedule, made up.
+pub(crate) fn schedule(rng: &mut Rng, stage: &Stage, timeout: Duration) -> Schedule {
+    // Only of members that are in touch can it be said which sessions they let live.
+    let with_isolated = rng.one_in(2);
+    let may = |fault| is_borne(fault) && (with_isolated || !isolates_members(fault));
+    let mut schedule = Schedule::swarm(rng.fork(stage.until), stage, may);
+    for incident in &mut schedule.0 {
+        incident.lasts = incident.lasts.min(stage.session_timeout * 2);
+        if matches!(incident.fault, Fault::Slow | Fault::Lag) {
+            incident.amount = incident.amount.min(amount(timeout));
         }
-        write!(f, "{} {target} for {duration:?}", fault.name())
     }
-}
-
-/// A schedule of so many faults between these times, made up.
-pub(crate) fn schedule(
-    rng: &mut Rng,
-    count: usize,
-    (clients, members): (usize, usize),
-    (from, until): (Duration, Duration),
-    timeout: Duration,
-) -> Vec<Planned> {
-    let mut all = all(clients, members);
-    // These come from [`breaks`].
-    all.retain(|(fault, _)| *fault != Fault::Flap);
-    let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-    let mut planned: Vec<_> = (0..count)
-        .map(|_| {
-            let when = When::At(Time::new(rng.micros(micros(from), micros(until))));
-            // Short ones strike within a conversation, long ones outlast a session.
-            let most = if rng.per_mille(600) { micros(timeout) / 20 } else { micros(timeout) * 2 };
-            let (fault, target) = *rng.pick(&all);
-            Planned { when, fault, target, duration: rng.micros(100, most.max(200)) }
-        })
-        .collect();
-    planned.sort_unstable();
-    planned
+    schedule
 }
 
 /// Times that connections are made to break between two deliveries.
@@ -120,19 +90,16 @@ const DELIVERIES_PER_SECOND: u64 = 60;
 
 /// Connections that break between two deliveries, made up: between two events of one transaction, or two
 /// answers that arm watches again, there is hardly any time.
-pub(crate) fn breaks(rng: &mut Rng, clients: usize, until: Duration) -> Vec<Planned> {
+pub(crate) fn breaks(rng: &mut Rng, stage: &Stage) -> Vec<(u64, Incident)> {
     let of_link = [Fault::Reset, Fault::Finish, Fault::HoleDown];
-    let deliveries = until.as_secs() * clients as u64 * DELIVERIES_PER_SECOND;
-    let mut planned: Vec<_> = (0..rng.below(BREAKS_MAX))
-        .map(|_| {
-            let target = Target::Client(u32::try_from(rng.index(clients)).unwrap_or(u32::MAX));
-            let delivery = usize::try_from(rng.below(deliveries)).unwrap_or(usize::MAX);
-            let is_frail = rng.per_mille(500);
-            let fault = if is_frail { Fault::Flap } else { *rng.pick(&of_link) };
-            let duration = rng.micros(100, 2_000_000);
-            Planned { when: When::Delivery(delivery), fault, target, duration }
-        })
-        .collect();
-    planned.sort_unstable();
-    planned
+    let deliveries = stage.until / 1000 * u64::from(stage.clients) * DELIVERIES_PER_SECOND;
+    let one = |rng: &mut Rng| {
+        let target = Target::Client(rng.below(u64::from(stage.clients)) as u32);
+        let delivery = rng.below(deliveries);
+        let fault = if rng.per_mille(500) { Fault::Flap } else { *rng.pick(&of_link) };
+        (delivery, Incident { at: 0, fault, target, lasts: rng.within(1, 2_000), amount: 0 })
+    };
+    let mut breaks: Vec<_> = (0..rng.below(BREAKS_MAX)).map(|_| one(rng)).collect();
+    breaks.sort_unstable();
+    breaks
 }

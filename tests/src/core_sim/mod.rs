@@ -1,15 +1,14 @@
 //! Sessions against an ensemble, on a schedule of their own: no runtime, no sockets, microseconds.
 //!
 //! The session of `zk_proto` and the ensemble of `zk_testkit` are both values that are given what
-//! happens and say what to do. Here the one's bytes become the other's, over links that delay, split,
-//! lose and cut, and everything that either says is held against what has really happened.
+//! happens and say what to do. Here the one's bytes become the other's, over the network of `zk_testkit::sim`,
+//! and everything that either says is held against what has really happened.
 //!
 //! | module | concern |
 //! |---|---|
 //! | `plan`, `fault` | a run as data: the participants, and what goes wrong when |
-//! | `schedule` | what happens next |
-//! | `world`, `link`, `client` | bytes on their way between sessions and servers |
-//! | `run` | the shape of a run, and how each fault begins and ends |
+//! | `world`, `client`, `tap` | sessions, their users, and the bytes between them and the network |
+//! | `run` | the shape of a run |
 //! | `workload` | what users ask for |
 //! | `change_log` | the ensemble's history, replayed |
 //! | `checker`, `watching` | what one session, and one watch, must get right |
@@ -37,19 +36,17 @@ mod checker;
 mod client;
 mod exhaustive;
 mod fault;
-mod link;
 mod plan;
 mod report;
 mod run;
-mod schedule;
 mod soak;
+mod tap;
 mod watching;
 mod workload;
 mod world;
 
 pub use self::{
     exhaustive::{Scope, exhaust},
-    fault::{Planned, When},
     plan::Plan,
     report::Report,
     run::{Failure, run},

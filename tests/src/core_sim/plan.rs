@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use zk_testkit::sim::Rng;
+use zk_testkit::sim::{Incident, Rng, Schedule, Stage};
 
-use super::{
-    fault::{self, Planned},
-    workload::Wish,
-};
+use super::{fault, workload::Wish};
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -16,16 +13,18 @@ pub struct Plan {
     /// Where chance comes from.
     pub seed: u64,
     /// How many clients.
-    pub clients: usize,
+    pub clients: u32,
     /// How many members the ensemble has.
     pub members: usize,
     /// The session timeout that clients wish for.
     pub timeout: Duration,
-    /// What goes wrong.
-    pub faults: Vec<Planned>,
+    /// What goes wrong, and when.
+    pub schedule: Schedule,
+    /// What goes wrong before so many deliveries were made, the next first.
+    pub by_delivery: Vec<(u64, Incident)>,
     /// When nothing goes wrong any more.
     pub heal: Duration,
-    /// How long bytes are on their way, in microseconds: at least, and less than.
+    /// How long bytes are on their way, in microseconds, first and last included.
     pub latency: (u64, u64),
     /// Whether users ask for anything, at times and in sizes that chance decides, or for what
     /// `script` says.
@@ -33,8 +32,6 @@ pub struct Plan {
     /// Whether every other client sends such short requests only that it takes several to arm all watches
     /// again.
     pub is_cramped: bool,
-    /// How often what a server sends arrives in pieces, in a thousand.
-    pub splits: u64,
 }
 
 /// The unit of the servers' timers: small, so that sessions can be short.
@@ -45,51 +42,43 @@ impl Plan {
     #[must_use]
     pub fn of_seed(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
-        let clients = 1 + rng.index(5);
+        let clients = rng.within(1, 5) as u32;
         let members = *rng.pick(&[1, 1, 3, 3, 5]);
-        let timeout = Duration::from_millis(*rng.pick(&[1_000, 2_500, 4_000, 10_000]));
-        let heal = timeout * 12;
-        let count = 4 + rng.index(28);
-        let span = (timeout / 2, heal - timeout / 2);
-        let mut faults = fault::schedule(&mut rng, count, (clients, members), span, timeout);
-        let latency = *rng.pick(&[(50, 400), (200, 5_000), (20, 60_000)]);
-        let (is_cramped, splits) = (rng.per_mille(500), *rng.pick(&[100, 600]));
-        faults.extend(fault::breaks(&mut rng, clients, heal));
+        let session_timeout = *rng.pick(&[1_000, 2_500, 4_000, 10_000]);
+        let timeout = Duration::from_millis(session_timeout);
+        let until = session_timeout * 12;
+        let pause = until / rng.within(4, 31);
+        let stage =
+            Stage { from: session_timeout / 2, until, clients, members, session_timeout, pause };
         Self {
             seed,
             clients,
             members,
             timeout,
-            faults,
-            heal,
-            latency,
+            schedule: fault::schedule(&mut rng, &stage, timeout),
+            by_delivery: fault::breaks(&mut rng, &stage),
+            heal: timeout * 12,
+            latency: *rng.pick(&[(50, 400), (200, 5_000), (20, 60_000)]),
             is_scripted: false,
-            is_cramped,
-            splits,
+            is_cramped: rng.per_mille(500),
         }
     }
 
     /// Two clients and two members, and conversations that begin the same each time.
     #[must_use]
-    pub fn small(faults: Vec<Planned>) -> Self {
+    pub fn small(by_delivery: Vec<(u64, Incident)>) -> Self {
         Self {
             seed: 1,
             clients: 2,
             members: 2,
             timeout: Duration::from_millis(1_500),
-            faults,
+            schedule: Schedule::default(),
+            by_delivery,
             heal: Duration::from_secs(6),
-            latency: (1_000, 1_001),
+            latency: (1_000, 1_000),
             is_scripted: true,
             is_cramped: false,
-            splits: 0,
         }
-    }
-
-    /// The same with other faults.
-    #[must_use]
-    pub fn with_faults(&self, faults: Vec<Planned>) -> Self {
-        Self { faults, ..self.clone() }
     }
 }
 

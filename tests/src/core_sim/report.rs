@@ -1,11 +1,11 @@
 //! What a run has shown: how much of what was checked and met.
 
-use std::{collections::BTreeMap, fmt};
+use std::fmt;
 
 use zk_proto::session::{CloseReason, Outcome, State};
-use zk_testkit::sim::Fault;
+use zk_testkit::sim::{Fault, Fired};
 
-use super::fault::KINDS;
+use super::fault::is_borne;
 use crate::sim::Counts;
 
 /// What has to be met, besides faults.
@@ -53,8 +53,8 @@ pub struct Report {
     pub millis: u64,
     /// What was checked, and what became of requests and sessions.
     pub counts: Counts,
-    /// Faults that have fired, and what they struck.
-    pub fired: BTreeMap<(Fault, &'static str), u64>,
+    /// How often which fault has hit a client.
+    pub fired: Fired,
     /// Of all that happened, in order: the same for the same plans.
     pub hash: u64,
 }
@@ -78,8 +78,8 @@ impl Report {
         for (what, count) in &other.counts {
             *self.counts.entry(what).or_default() += count;
         }
-        for (kind, count) in &other.fired {
-            *self.fired.entry(*kind).or_default() += count;
+        for (fault, count) in &other.fired {
+            *self.fired.entry(*fault).or_default() += count;
         }
         self.hash = (self.hash ^ other.hash).wrapping_mul(0x0100_0000_01B3);
     }
@@ -89,9 +89,8 @@ impl Report {
     pub fn missing(&self) -> Vec<&'static str> {
         let mut missing = COUNTED.to_vec();
         missing.retain(|what| self.count(what) == 0);
-        if self.fired.len() < KINDS {
-            missing.push("a kind of fault");
-        }
+        let faults = Fault::SCHEDULED.iter().filter(|&&fault| is_borne(fault));
+        missing.extend(faults.filter(|fault| !self.fired.contains_key(fault)).map(|it| it.name()));
         missing
     }
 }
@@ -107,8 +106,8 @@ impl fmt::Display for Report {
         for (what, count) in counts {
             writeln!(f, "{count:>12}  {what}")?;
         }
-        for ((fault, of), count) in fired {
-            writeln!(f, "{count:>12}  {} {of}", fault.name())?;
+        for (fault, count) in fired {
+            writeln!(f, "{count:>12}  {}", fault.name())?;
         }
         Ok(())
     }

@@ -3,23 +3,16 @@
 use std::time::Duration;
 
 use zk_proto::Time;
-use zk_testkit::{
-    server::Member,
-    sim::{Actor, Fault, Target},
-};
 
 use super::{
-    fault::{Planned, When},
-    link::Link,
     plan::{Plan, script},
     report::Report,
-    schedule::Happening,
     workload::Wish,
     world::World,
 };
 
-/// How often the end looks whether it has come.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often the end looks whether it has come, in microseconds.
+const LOOK: u64 = 50_000;
 
 /// Events of one run above which it is taken to run in circles.
 const EVENTS_MAX: u64 = 5_000_000;
@@ -57,114 +50,64 @@ pub struct Failure {
 /// If an assertion of the session's own fails.
 pub fn run(plan: &Plan) -> Result<Report, Failure> {
     let mut world = World::new(plan);
-    for (number, planned) in plan.faults.iter().enumerate() {
-        match planned.when {
-            When::At(at) => world.schedule.plan(at, Happening::Fault { number }),
-            When::Delivery(count) => world.by_delivery.push_back((count, number)),
-        }
-    }
-    world.schedule.plan(Time::new(plan.heal), Happening::Phase);
     while world.ending != Ending::Done && world.violations.is_empty() {
         world.step();
     }
-    let World { violations, trace, now, mut report, .. } = world;
+    let World { violations, state, mut report, .. } = world;
     if !violations.is_empty() {
-        return Err(Failure { violations, trace: trace.last().map(ToString::to_string).collect() });
+        let trace = state.trace.last().map(ToString::to_string).collect();
+        return Err(Failure { violations, trace });
     }
-    (report.events, report.hash, report.millis) = (trace.count(), trace.hash(), millis(now));
+    report.millis = state.now() / 1000;
+    report.hash = state.trace.hash();
+    report.fired = state.fired;
     Ok(report)
 }
 
-fn millis(now: Time) -> u64 {
-    u64::try_from(now.since_epoch().as_millis()).unwrap_or(u64::MAX)
-}
-
 impl World<'_> {
+    /// What is due next happens, and all clients do what follows.
     fn step(&mut self) {
-        if self.schedule.next_is_delivery() {
-            while let Some(&(count, number)) = self.by_delivery.front() {
-                if count > self.deliveries {
-                    break;
-                }
-                self.by_delivery.pop_front();
-                self.strike(number);
+        let by_clients = (0..self.clients.len()).filter_map(|client| self.due(client));
+        let by_others = [Some(self.phase_at), self.state.next_at()].into_iter().flatten();
+        let now = by_clients.chain(by_others).min().unwrap_or(self.phase_at);
+        let now = now.max(self.state.now());
+        if self.state.net.next_at().is_some_and(|at| at <= now) && self.state.net.next_is_delivery()
+        {
+            let faults = &self.plan.by_delivery;
+            let is_due = |world: &Self| {
+                let next = faults.get(world.struck);
+                world.ending == Ending::Trouble
+                    && next.is_some_and(|(before, _)| *before <= world.deliveries)
+            };
+            while is_due(self) {
+                self.strike();
             }
             self.deliveries += 1;
         }
-        let Some((at, happening)) = self.schedule.next() else {
-            self.violations.push("nothing happens any more".into());
-            return;
-        };
-        self.now = at;
-        let (name, number) = happening.gist();
-        self.trace.note(millis(at), Actor::World, name, number as u64);
-        if let Happening::Up { bytes, .. } | Happening::Down { bytes, .. } = &happening {
-            self.trace.absorb(bytes);
+        self.state.advance(now);
+        self.log.learn(self.state.ensemble.history());
+        self.look_at_ends();
+        self.report.events += 1;
+        if self.report.events > EVENTS_MAX {
+            self.violations.push(format!("{EVENTS_MAX} events until {}", self.now()));
         }
-        if self.trace.count() > EVENTS_MAX {
-            self.violations.push(format!("{EVENTS_MAX} events until {at}"));
+        if self.phase_at <= now {
+            self.phase();
         }
-        self.happen(happening);
-        let violations = &mut self.log.violations;
-        self.violations.append(violations);
+        for client in 0..self.clients.len() {
+            self.turn(client);
+        }
+        self.violations.append(&mut self.log.violations);
     }
 
-    /// The client whose process has to run for this.
-    fn needs(&self, happening: &Happening) -> Option<usize> {
-        match happening {
-            Happening::Dialed { link }
-            | Happening::Down { link, .. }
-            | Happening::DownEnd { link }
-            | Happening::Writable { link } => Some(self.links[*link].client),
-            Happening::Wake { client } | Happening::Ask { client } => Some(*client),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn happen(&mut self, happening: Happening) {
-        if let Some(client) = self.needs(&happening).filter(|it| self.clients[*it].is_paused) {
-            self.clients[client].waiting.push_back(happening);
-            return;
-        }
-        match happening {
-            Happening::Dialed { link } => self.dialed(link),
-            Happening::Up { link, bytes } => self.arrive_up(link, Some(&bytes)),
-            Happening::UpEnd { link } => self.arrive_up(link, None),
-            Happening::Down { link, bytes } => self.arrive_down(link, Some(&bytes)),
-            Happening::DownEnd { link } => self.arrive_down(link, None),
-            Happening::Writable { link } => {
-                self.links[link].is_full = false;
-                self.settle(self.links[link].client);
-            }
-            Happening::Wake { client } => {
-                self.clients[client].wake = None;
-                self.clients[client].session.elapsed(self.now);
-                self.settle(client);
-            }
-            Happening::Tick => self.tick(),
-            Happening::Ask { client } => self.ask(client),
-            Happening::Reborn { client } => self.reborn(client),
-            Happening::Fault { number } => self.strike(number),
-            Happening::Mend { number } => self.mend(self.plan.faults[number]),
-            Happening::Phase => self.phase(),
-        }
-    }
-
-    /// The process goes on: what it has missed comes first, as it would from sockets.
-    fn awake(&mut self, client: usize) {
-        self.clients[client].is_paused = false;
-        for happening in std::mem::take(&mut self.clients[client].waiting) {
-            self.happen(happening);
-        }
-    }
-
-    fn reborn(&mut self, client: usize) {
+    pub(crate) fn reborn(&mut self, client: usize) {
         if matches!(self.ending, Ending::Closing(_) | Ending::Done) {
+            self.clients[client].reborn_at = None;
             return;
         }
         self.close_checker(client);
-        let (config, seed) = (self.config(client), self.rng.next());
-        self.clients[client].begin(config, seed, self.now);
+        let (config, seed, now) = (self.config(client), self.rng.next(), self.now());
+        self.clients[client].begin(config, seed, now);
         self.settle(client);
     }
 
@@ -177,146 +120,37 @@ impl World<'_> {
         }
     }
 
-    pub(crate) fn plan_ask(&mut self, client: usize) {
+    pub(crate) fn plan_ask(&mut self, number: usize) {
         let is_scripted = self.plan.is_scripted;
-        if is_scripted && self.clients[client].batches == script(client).len() {
-            return;
-        }
-        let pause = match (is_scripted, self.clients[client].checker.connected) {
-            (true, true) => 500,
-            (true, false) => 20_000,
-            (false, _) => 1 + self.rng.below(60_000),
-        };
-        let at = self.now.after(Duration::from_micros(pause));
-        self.schedule.plan(at, Happening::Ask { client });
-    }
-
-    fn ask(&mut self, client: usize) {
-        if self.ending != Ending::Trouble {
-            return;
-        }
-        if self.plan.is_scripted {
-            self.ask_by_script(client);
-        } else if self.clients[client].checker.over.is_none() {
-            for _ in 0..=self.rng.below(3) {
-                let watches = self.clients[client].checker.watches();
-                let wish = Wish::any(&mut self.rng, watches);
-                self.clients[client].ask(self.now, wish);
-            }
-            self.settle(client);
-        }
-        self.plan_ask(client);
-    }
-
-    fn ask_by_script(&mut self, number: usize) {
         let client = &mut self.clients[number];
-        let is_ready = client.checker.over.is_none() && client.checker.is_idle();
-        let Some(batch) = script(number).get(client.batches).filter(|_| is_ready) else { return };
-        client.batches += 1;
-        batch.iter().for_each(|wish| client.ask(self.now, *wish));
-        self.settle(number);
-    }
-
-    /// A fault begins.
-    fn strike(&mut self, number: usize) {
-        let planned = self.plan.faults[number];
-        if self.ending != Ending::Trouble {
-            return;
-        }
-        let until = self.now.after(planned.duration);
-        self.schedule.plan(until, Happening::Mend { number });
-        *self.report.fired.entry(planned.kind()).or_default() += 1;
-        match planned.target {
-            Target::Client(client) | Target::Path(client, _) => {
-                self.strike_client(planned.fault, client as usize, until);
-            }
-            Target::Member(member) => self.strike_member(planned.fault, member),
-            Target::All => self.ensemble.depose(self.now),
-        }
-        self.pump();
-    }
-
-    fn strike_client(&mut self, fault: Fault, client: usize, until: Time) {
-        let now = self.now;
-        match fault {
-            Fault::Slow => self.clients[client].slow = self.plan.timeout / 8,
-            Fault::Choppy => self.clients[client].in_crumbs = true,
-            Fault::Stall => self.clients[client].is_paused = true,
-            Fault::Flap => self.clients[client].is_frail = true,
-            Fault::Isolate => self.clients[client].is_isolated = true,
-            Fault::Expire => {
-                if let Some(session) = self.clients[client].checker.id {
-                    self.forced.insert(session);
-                    self.ensemble.expire(now, session);
-                }
-            }
-            _ => {}
-        }
-        let Some(link) = self.clients[client].link else { return };
-        let [up, down] = {
-            let link = &mut self.links[link];
-            [&mut link.up, &mut link.down]
+        let is_told_all = is_scripted && client.batches == script(number).len();
+        client.ask_at = match (is_scripted, client.checker.connected) {
+            _ if is_told_all || self.ending != Ending::Trouble => u64::MAX,
+            (true, true) => self.state.now() + 500,
+            (true, false) => self.state.now() + 20_000,
+            (false, _) => self.state.now() + self.rng.within(1, 60_000),
         };
-        match fault {
-            Fault::Reset => self.reset(link),
-            Fault::Finish => {
-                let at = now.after(self.latency(client));
-                let Link { up, down, .. } = &mut self.links[link];
-                let (up, down) = (up.arrival(at), down.arrival(at));
-                self.schedule.plan(down, Happening::DownEnd { link });
-                self.schedule.plan(up, Happening::UpEnd { link });
-            }
-            Fault::Forget | Fault::Isolate => (up.is_hole, down.is_hole) = (true, true),
-            Fault::HoleUp => up.is_hole = true,
-            Fault::HoleDown => down.is_hole = true,
-            // Even if the client has left by then, and lives on another connection.
-            Fault::Late => (up.stalled, down.stalled) = (until, until),
-            Fault::Flap => self.weaken(link),
-            _ => {}
-        }
     }
 
-    fn strike_member(&mut self, fault: Fault, member: usize) {
-        let (now, number) = (self.now, Member(member));
-        match fault {
-            Fault::Kill => self.ensemble.stop(now, number),
-            Fault::CutOff => {
-                self.has_cut_off = true;
-                self.ensemble.cut_off(now, number);
+    /// A user asks for something, while there is trouble.
+    pub(crate) fn ask(&mut self, number: usize) {
+        let now = self.now();
+        let client = &mut self.clients[number];
+        let is_over = client.checker.over.is_some();
+        if is_over || self.ending != Ending::Trouble {
+        } else if !self.plan.is_scripted {
+            for _ in 0..=self.rng.below(3) {
+                let wish = Wish::any(&mut self.rng, client.checker.watches());
+                client.ask(now, wish);
             }
-            Fault::Lag => self.ensemble.set_lag(now, number, self.plan.timeout / 10),
-            Fault::Finish => self.ensemble.drop_connections(now, Some(number)),
-            Fault::Refuse => drop(self.refusing.insert(member)),
-            Fault::Silent => drop(self.hanging.insert(member)),
-            _ => {}
+        } else if let Some(batch) = script(number).get(client.batches) {
+            if client.checker.is_idle() {
+                client.batches += 1;
+                batch.iter().for_each(|wish| client.ask(now, *wish));
+            }
         }
-    }
-
-    /// A fault ends. Harmless if it has ended before.
-    fn mend(&mut self, Planned { fault, target, .. }: Planned) {
-        let now = self.now;
-        match (fault, target) {
-            (Fault::Slow, Target::Client(it)) => self.clients[it as usize].slow = Duration::ZERO,
-            (Fault::Choppy, Target::Client(it)) => self.clients[it as usize].in_crumbs = false,
-            (Fault::Isolate, Target::Client(it)) => self.clients[it as usize].is_isolated = false,
-            (Fault::Stall, Target::Client(it)) => self.awake(it as usize),
-            (Fault::Flap, Target::Client(it)) => {
-                let client = &mut self.clients[it as usize];
-                client.is_frail = false;
-                if let Some(link) = client.link {
-                    self.links[link].frail = None;
-                }
-            }
-            (Fault::Refuse, Target::Member(member)) => drop(self.refusing.remove(&member)),
-            (Fault::Silent, Target::Member(member)) => drop(self.hanging.remove(&member)),
-            (Fault::Kill, Target::Member(member)) => self.ensemble.start(now, Member(member)),
-            (Fault::CutOff, Target::Member(member)) => self.ensemble.rejoin(now, Member(member)),
-            (Fault::Lag, Target::Member(member)) => {
-                self.ensemble.set_lag(now, Member(member), Duration::ZERO);
-            }
-            _ => {}
-        }
-        self.pump();
+        self.settle(number);
+        self.plan_ask(number);
     }
 
     /// How long it may take to be connected to healthy servers. A new session has as long as it wants for
@@ -328,49 +162,48 @@ impl World<'_> {
 
     /// Looks whether the run is where it should be, and goes on.
     fn phase(&mut self) {
-        let is_late = |by: Time| self.now > by;
-        match self.ending {
+        let now = self.now();
+        let bound = now.after(self.bound());
+        let clients = &mut self.clients;
+        let (is_there, by, late) = match self.ending {
             Ending::Trouble => {
-                for planned in &self.plan.faults {
-                    self.mend(*planned);
-                }
-                self.ending = Ending::Healed(self.now.after(self.bound()));
+                self.state.heal();
+                clients.iter_mut().for_each(|client| client.frail.0 = 0);
+                self.ending = Ending::Healed(bound);
+                (false, bound, "")
             }
             Ending::Healed(by) => {
-                if self.clients.iter().all(|client| client.checker.connected) {
-                    for client in 0..self.clients.len() {
-                        let wishes = Wish::last();
-                        wishes.iter().for_each(|wish| self.clients[client].ask(self.now, *wish));
-                        self.settle(client);
+                let is_there = clients.iter().all(|client| client.checker.connected);
+                if is_there {
+                    for wish in Wish::last() {
+                        clients.iter_mut().for_each(|client| client.ask(now, wish));
                     }
-                    self.ending = Ending::Reading(self.now.after(self.bound()));
-                } else if is_late(by) {
-                    self.violations.push(format!("L1: somebody is not connected by {by}"));
+                    self.ending = Ending::Reading(bound);
                 }
+                (is_there, by, "L1: somebody is not connected")
             }
             Ending::Reading(by) => {
-                if self.clients.iter().all(|client| client.checker.is_idle()) {
-                    for client in 0..self.clients.len() {
-                        self.clients[client].close(self.now);
-                        self.settle(client);
-                    }
-                    let bound = self.config(0).close_timeout;
-                    self.ending = Ending::Closing(self.now.after(bound));
-                } else if is_late(by) {
-                    self.violations.push(format!("L1: somebody has no answers by {by}"));
+                let is_there = clients.iter().all(|client| client.checker.is_idle());
+                if is_there {
+                    clients.iter_mut().for_each(|client| client.close(now));
+                    self.ending = Ending::Closing(now.after(self.config(0).close_timeout));
                 }
+                (is_there, by, "L1: somebody has no answers")
             }
             Ending::Closing(by) => {
-                if self.clients.iter().all(|client| client.checker.over.is_some()) {
+                let is_there = clients.iter().all(|client| client.checker.over.is_some());
+                if is_there {
                     self.ending = Ending::Done;
                     self.at_end();
-                } else if is_late(by) {
-                    self.violations.push(format!("L4: somebody is not closed by {by}"));
                 }
+                (is_there, by, "L4: somebody is not closed")
             }
-            Ending::Done => {}
+            Ending::Done => return,
+        };
+        if !is_there && now > by {
+            self.violations.push(format!("{late} by {by}"));
         }
-        self.schedule.plan(self.now.after(LOOK), Happening::Phase);
+        self.phase_at = self.state.now() + LOOK;
     }
 
     /// Nothing is left over.
@@ -378,9 +211,9 @@ impl World<'_> {
         for client in 0..self.clients.len() {
             self.close_checker(client);
         }
-        let watches = self.ensemble.watch_count();
+        let watches = self.state.ensemble.watch_count();
         let live: Vec<_> = self.clients.iter().filter_map(|client| client.checker.id).collect();
-        let left = self.ensemble.sessions().filter(|(id, _)| live.contains(id)).count();
+        let left = self.state.ensemble.sessions().filter(|(id, _)| live.contains(id)).count();
         if left > 0 {
             self.violations
                 .push(format!("X2: {left} closed sessions and {watches} watches are left"));

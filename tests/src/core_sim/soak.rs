@@ -5,6 +5,8 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
+use zk_testkit::sim::Schedule;
+
 use super::{
     plan::Plan,
     report::Report,
@@ -29,8 +31,9 @@ impl fmt::Display for Found {
             writeln!(f, "  {line}")?;
         }
         writeln!(f, "plan: {plan:?}")?;
-        for planned in &plan.faults {
-            writeln!(f, "  {planned}")?;
+        write!(f, "{}", plan.schedule)?;
+        for (delivery, incident) in &plan.by_delivery {
+            writeln!(f, "before delivery {delivery}: {incident}")?;
         }
         for violation in &failure.violations {
             writeln!(f, "violation: {violation}")?;
@@ -56,10 +59,15 @@ pub fn attempt(plan: &Plan) -> Result<Report, Failure> {
 #[must_use]
 pub fn shrink(plan: &Plan, failure: Failure) -> Found {
     let mut found = Found { plan: plan.clone(), failure };
-    fewer(&mut plan.faults.clone(), |left| {
-        let plan = plan.with_faults(left.to_vec());
+    let mut still = |plan: Plan| {
         let outcome = attempt(&plan).map_err(|failure| found = Found { plan, failure });
         outcome.is_err()
+    };
+    let (mut schedule, mut by_delivery) = (plan.schedule.0.clone(), plan.by_delivery.clone());
+    fewer(&mut schedule, |left| still(Plan { schedule: Schedule(left.to_vec()), ..plan.clone() }));
+    fewer(&mut by_delivery, |left| {
+        let schedule = Schedule(schedule.clone());
+        still(Plan { schedule, by_delivery: left.to_vec(), ..plan.clone() })
     });
     found
 }

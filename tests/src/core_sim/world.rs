@@ -1,103 +1,90 @@
-//! Clients, links and an ensemble, on one schedule.
+//! Clients, and between them a network and an ensemble.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    net::{IpAddr, Ipv4Addr},
-    time::Duration,
-};
+use std::{task::Waker, time::Duration};
 
 use zk_proto::{
-    SessionId, Time,
+    Time,
     session::{Config, LinkError, Output},
 };
 use zk_testkit::{
-    server::{self, Conn, Ensemble, Member},
-    sim::{Rng, Trace},
+    server,
+    sim::{Fault, Rng, Setup, State},
 };
 
 use super::{
     change_log::ChangeLog,
     client::Client,
-    link::{Heard, Link},
+    fault::isolates_members,
     plan::{Plan, TICK},
     report::Report,
-    schedule::{Happening, Schedule},
+    tap::{Heard, Tap},
 };
-
-const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// Longest request of cramped clients: enough to read, write and delete, but to arm only one watch.
 const CRAMPED_LEN_MAX: usize = 36;
 
-/// Deliveries after which frail connections have broken.
+/// Reads after which frail connections have broken.
 const FRAIL_MAX: u64 = 8;
 
-/// Everything.
+/// Everything. Numbers that say when are microseconds.
 #[derive(Debug)]
 pub(crate) struct World<'a> {
     pub(crate) plan: &'a Plan,
-    pub(crate) now: Time,
-    pub(crate) schedule: Schedule,
+    pub(crate) state: State,
     pub(crate) rng: Rng,
-    pub(crate) ensemble: Ensemble,
     pub(crate) clients: Vec<Client>,
-    pub(crate) links: Vec<Link>,
-    by_conn: BTreeMap<Conn, usize>,
-    /// Members that take no connections, and those that say nothing on new ones.
-    pub(crate) refusing: BTreeSet<usize>,
-    pub(crate) hanging: BTreeSet<usize>,
-    /// Sessions that a fault has ended.
-    pub(crate) forced: BTreeSet<SessionId>,
     pub(crate) log: ChangeLog,
-    tick: Option<Time>,
-    pub(crate) deliveries: usize,
-    /// Faults that begin before so many deliveries, the next first.
-    pub(crate) by_delivery: VecDeque<(usize, usize)>,
+    pub(crate) deliveries: u64,
+    /// How many of the faults that begin before a delivery have begun.
+    pub(crate) struck: usize,
     pub(crate) ending: super::run::Ending,
-    pub(crate) has_cut_off: bool,
+    /// When it is looked at how far the run is.
+    pub(crate) phase_at: u64,
     pub(crate) report: Report,
-    pub(crate) trace: Trace,
     pub(crate) violations: Vec<String>,
 }
 
 impl<'a> World<'a> {
     pub(crate) fn new(plan: &'a Plan) -> Self {
-        let mut config = server::Config::default();
-        config.members = plan.members;
-        config.tick = TICK;
-        config.sync_limit = plan.timeout;
-        config.keep_history = true;
-        config.seed = plan.seed;
+        let mut servers = server::Config::default();
+        servers.members = plan.members;
+        servers.tick = TICK;
+        servers.sync_limit = plan.timeout;
+        servers.keep_history = true;
+        servers.seed = plan.seed;
+        let Plan { seed, clients, latency, ref schedule, .. } = *plan;
+        let state = State::without_runtime(Setup {
+            seed,
+            clients,
+            servers,
+            latency,
+            schedule: schedule.clone(),
+        });
         let mut world = Self {
             plan,
-            now: Time::ZERO,
-            schedule: Schedule::default(),
-            rng: Rng::new(plan.seed ^ 0x5EED),
-            ensemble: Ensemble::new(config),
+            phase_at: state.at(Time::new(plan.heal)),
+            state,
+            rng: Rng::new(seed ^ 0x5EED),
             clients: Vec::new(),
-            links: Vec::new(),
-            by_conn: BTreeMap::new(),
-            refusing: BTreeSet::new(),
-            hanging: BTreeSet::new(),
-            forced: BTreeSet::new(),
             log: ChangeLog::default(),
-            tick: None,
             deliveries: 0,
-            by_delivery: VecDeque::new(),
+            struck: 0,
             ending: super::run::Ending::default(),
-            has_cut_off: false,
             report: Report { runs: 1, ..Report::default() },
-            trace: Trace::default(),
             violations: Vec::new(),
         };
-        for number in 0..plan.clients {
+        for number in 0..clients {
             let seed = world.rng.next();
-            world.clients.push(Client::new(number, world.config(number), seed, Time::ZERO));
-            world.settle(number);
-            world.plan_ask(number);
+            let client = Client::new(number, world.config(number as usize), seed, Time::ZERO);
+            world.clients.push(client);
+            world.settle(number as usize);
+            world.plan_ask(number as usize);
         }
-        world.pump();
         world
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.state.time(self.state.now())
     }
 
     pub(crate) fn config(&self, client: usize) -> Config {
@@ -110,210 +97,209 @@ impl<'a> World<'a> {
         config
     }
 
-    pub(crate) fn latency(&mut self, client: usize) -> Duration {
-        let (least, most) = self.plan.latency;
-        self.rng.micros(least, most) + self.clients[client].slow
+    /// When a client has to go on by itself.
+    pub(crate) fn due(&self, number: usize) -> Option<u64> {
+        let client = &self.clients[number];
+        if self.state.is_stalled(number as u32) {
+            return None;
+        }
+        let deadline = client.session.deadline().map(|deadline| self.state.at(deadline));
+        let planned = [deadline, client.writable_at, client.reborn_at, Some(client.ask_at)];
+        planned.into_iter().flatten().min()
     }
 
-    /// Does what a session says, writes what it wants written, and plans when to wake it.
-    pub(crate) fn settle(&mut self, client: usize) {
-        while let Some(output) = self.clients[client].session.poll() {
-            self.carry_out(client, output);
+    /// A client does all that it can, as far as its process runs.
+    pub(crate) fn turn(&mut self, number: usize) {
+        if self.state.is_stalled(number as u32) {
+            return;
         }
-        self.write(client);
-        let Self { clients, violations, now, plan, .. } = self;
-        let client_now = &mut clients[client];
-        let session = &client_now.session;
+        let now = self.state.now();
+        if self.clients[number].reborn_at.is_some_and(|at| at <= now) {
+            self.reborn(number);
+        }
+        self.connect(number);
+        self.read(number);
+        let time = self.now();
+        let client = &mut self.clients[number];
+        client.writable_at.take_if(|at| *at <= now);
+        if client.session.deadline().is_some_and(|deadline| deadline <= time) {
+            client.session.elapsed(time);
+        }
+        self.settle(number);
+        if self.clients[number].ask_at <= now {
+            self.ask(number);
+        }
+    }
+
+    /// Does what a session says, and writes what it wants written.
+    pub(crate) fn settle(&mut self, number: usize) {
+        while let Some(output) = self.clients[number].session.poll() {
+            self.carry_out(number, output);
+        }
+        self.write(number);
+        let now = self.now();
+        let Self { clients, violations, plan, .. } = self;
+        let client = &mut clients[number];
+        let session = &client.session;
         let is_over = session.over().is_some();
-        if session.over() != client_now.checker.over || is_over != session.deadline().is_none() {
-            violations.push(format!("S4: {:?} is over and not over", client_now.checker.id));
+        if session.over() != client.checker.over || is_over != session.deadline().is_none() {
+            violations.push(format!("S4: {:?} is over and not over", client.checker.id));
         }
         let longest = now.after(plan.timeout.max(TICK * 2));
         if session.lease().is_some_and(|lease| is_over || lease > longest) {
             violations.push(format!("S4: a lease of {:?} at {now}", session.lease()));
         }
-        violations.append(&mut client_now.checker.violations);
-        if let Some(due) = session.deadline() {
-            if client_now.wake.is_none_or(|wake| due < wake) {
-                client_now.wake = Some(due);
-                self.schedule.plan(due.max(*now), Happening::Wake { client });
-            }
-        }
+        violations.append(&mut client.checker.violations);
     }
 
-    fn carry_out(&mut self, client: usize, output: Output<u64, u64>) {
+    fn carry_out(&mut self, number: usize, output: Output<u64, u64>) {
+        let now = self.state.now();
+        let client = &mut self.clients[number];
         match output {
-            Output::Dial { server } => self.dial(client, &server),
-            Output::HangUp => self.hang_up(client),
-            Output::Failed { .. } => {
-                if let Some(link) = self.clients[client].link.take() {
-                    self.links[link].is_held = false;
-                }
+            Output::Dial { server } => self.dial(number, &server),
+            Output::HangUp if client.link.is_none() => {
+                self.violations.push(format!("client {number} hangs up on nobody"));
             }
+            Output::HangUp | Output::Failed { .. } => self.leave(number),
             Output::Reply { token, outcome } => {
-                self.clients[client].checker.concluded(token, &outcome, &self.log);
+                client.checker.concluded(token, &outcome, &self.log);
             }
             Output::Watch { watcher, notice } => {
-                self.clients[client].checker.noticed(watcher, &notice, &self.log);
+                client.checker.noticed(watcher, &notice, &self.log);
             }
             Output::State(state) => {
-                self.clients[client].checker.state(&state);
-                if self.clients[client].checker.over.is_some() {
-                    let at = self.now.after(self.rng.micros(1_000, 400_000));
-                    self.schedule.plan(at, Happening::Reborn { client });
+                client.checker.state(&state);
+                if client.checker.over.is_some() {
+                    client.reborn_at = Some(now + self.rng.within(1_000, 400_000));
                 }
             }
             other => self.violations.push(format!("nobody has asked for {other:?}")),
         }
     }
 
-    fn dial(&mut self, client: usize, server: &str) {
+    fn dial(&mut self, number: usize, server: &str) {
         let member = server.split(':').next().and_then(|member| member.parse().ok());
-        let member = Member(member.expect("servers are named by their numbers"));
-        if !self.clients[client].dials(member, self.plan.members) {
+        let member = member.expect("servers are named by their numbers");
+        let client = &mut self.clients[number];
+        if !client.dials(member, self.plan.members) {
             self.violations
-                .push(format!("L1: {member:?} is dialed before the others had their turn"));
+                .push(format!("L1: member {member} is dialed before the others had their turn"));
         }
-        let link = self.links.len();
-        self.links.push(Link::new(client, member));
-        self.clients[client].link = Some(link);
-        if self.clients[client].is_frail {
-            self.weaken(link);
+        client.link = Some(self.state.dial(number as u32, member));
+        client.tap = Tap::default();
+        (client.is_made, client.writable_at) = (false, None);
+        client.frail.1 = self.rng.below(FRAIL_MAX);
+    }
+
+    /// The answer to a dial, if it has come.
+    fn connect(&mut self, number: usize) {
+        let now = self.now();
+        let client = &mut self.clients[number];
+        let Some(link) = client.link.filter(|_| !client.is_made) else { return };
+        let Some(answer) = self.state.net.poll_dial(link, Waker::noop()) else { return };
+        client.is_made = answer == 0;
+        if client.is_made {
+            client.session.dialed(now, Ok(()));
+        } else {
+            self.leave(number);
+            self.clients[number].session.dialed(now, Err(LinkError::Refused));
         }
-        if !self.clients[client].is_isolated {
-            let at = self.now.after(self.latency(client));
-            self.schedule.plan(at, Happening::Dialed { link });
+        self.settle(number);
+    }
+
+    /// The client forgets its connection.
+    fn leave(&mut self, number: usize) {
+        if let Some(link) = self.clients[number].link.take() {
+            self.state.left(link);
         }
     }
 
-    /// A connection is to break after a few deliveries.
-    pub(crate) fn weaken(&mut self, link: usize) {
-        let most = 1 + self.rng.below(FRAIL_MAX);
-        self.links[link].frail = Some(self.rng.below(most));
+    /// Reads all that there is.
+    fn read(&mut self, number: usize) {
+        let now = self.now();
+        loop {
+            let client = &mut self.clients[number];
+            let Some(link) = client.link.filter(|_| client.is_made) else { return };
+            let read = self.state.net.poll_read(link, usize::MAX, Waker::noop());
+            let why = match read {
+                Some(Ok(bytes)) if !bytes.is_empty() => {
+                    if self.state.now() < client.frail.0 {
+                        match client.frail.1 {
+                            0 => self.state.net.reset(self.state.now(), link),
+                            left => client.frail.1 = left - 1,
+                        }
+                    }
+                    for (bytes, heard) in client.tap.hears(bytes) {
+                        self.hear(number, &bytes, heard);
+                    }
+                    continue;
+                }
+                Some(Ok(_)) => LinkError::Closed,
+                Some(Err(_)) => LinkError::Reset,
+                None => return,
+            };
+            self.leave(number);
+            self.clients[number].session.hung_up(now, why);
+            return self.settle(number);
+        }
     }
 
-    /// A connection attempt has reached its server.
-    pub(crate) fn dialed(&mut self, link: usize) {
-        let Link { client, member, is_held, .. } = self.links[link];
-        if !is_held {
+    /// The session is given bytes, unless it has left the connection before it came to these.
+    fn hear(&mut self, number: usize, bytes: &[u8], heard: Vec<Heard>) {
+        let now = self.now();
+        let client = &mut self.clients[number];
+        if client.link.is_none() || !client.is_made {
             return;
         }
-        let hangs = self.hanging.contains(&member.0) || self.clients[client].is_isolated;
-        let mut outcome = Ok(());
-        if self.refusing.contains(&member.0) {
-            outcome = Err(LinkError::Refused);
-        } else if hangs {
-            self.links[link].up.is_hole = true;
-        } else {
-            match self.ensemble.accept(self.now, member, PEER) {
-                Some(conn) => {
-                    self.links[link].conn = Some(conn);
-                    self.by_conn.insert(conn, link);
-                }
-                None => outcome = Err(LinkError::Refused),
+        for heard in heard {
+            match heard {
+                Heard::Restored(zxid, rearmed) => client.checker.restored.push((zxid, rearmed)),
+                Heard::Refused(mark) => client.checker.refused(mark),
             }
         }
-        self.links[link].is_made = outcome.is_ok();
-        self.clients[client].session.dialed(self.now, outcome);
-        self.pump();
-        self.settle(client);
-    }
-
-    fn hang_up(&mut self, client: usize) {
-        let Some(link) = self.clients[client].link.take() else {
-            self.violations.push(format!("client {client} hangs up on nobody"));
-            return;
-        };
-        let at = self.now.after(self.latency(client));
-        let held = &mut self.links[link];
-        held.is_held = false;
-        let at = held.up.arrival(at);
-        self.schedule.plan(at, Happening::UpEnd { link });
+        client.session.inbound().extend_from_slice(bytes);
+        client.session.received(now);
+        self.settle(number);
     }
 
     /// Writes as much as the socket takes.
-    fn write(&mut self, client: usize) {
-        let Some(link) = self.clients[client].link else { return };
-        if self.clients[client].session.outbound().is_empty() {
+    fn write(&mut self, number: usize) {
+        let now = self.state.now();
+        let client = &mut self.clients[number];
+        let Some(link) = client.link.filter(|_| client.is_made) else { return };
+        let outbound = client.session.outbound();
+        client.tap.sees(outbound);
+        if outbound.is_empty() || client.writable_at.is_some() {
             return;
         }
-        let outbound = self.clients[client].session.outbound();
-        self.links[link].tap.sees(outbound);
-        if self.links[link].is_full {
-            return;
+        let all = self.plan.is_scripted || self.rng.per_mille(950);
+        let wanted = if all { outbound.len() } else { 1 + self.rng.index(outbound.len().min(40)) };
+        let taken = self.state.net.poll_write(now, link, &outbound[..wanted], Waker::noop());
+        let taken = taken.and_then(Result::ok).unwrap_or(0);
+        let bytes = outbound.split_to(taken);
+        if !outbound.is_empty() {
+            client.writable_at = Some(now + self.rng.within(10, 2_000));
         }
-        let in_crumbs = self.clients[client].in_crumbs;
-        let outbound_len = self.clients[client].session.outbound().len();
-        let all = !in_crumbs && (self.plan.is_scripted || self.rng.per_mille(950));
-        let count = if all { outbound_len } else { 1 + self.rng.index(outbound_len.min(40)) };
-        let bytes = self.clients[client].session.outbound().split_to(count).freeze();
-        for token in self.links[link].tap.takes(count) {
-            self.clients[client].checker.begun(token);
+        for token in client.tap.takes(taken) {
+            client.checker.begun(token);
         }
-        if count < outbound_len {
-            self.links[link].is_full = true;
-            let at = self.now.after(self.rng.micros(10, 2_000));
-            self.schedule.plan(at, Happening::Writable { link });
-        }
-        let at = self.now.after(self.latency(client));
-        let at = self.links[link].up.arrival(at);
-        self.schedule.plan(at, Happening::Up { link, bytes });
-    }
-
-    /// Does what the ensemble says, learns what has happened, and plans when to wake it.
-    pub(crate) fn pump(&mut self) {
-        self.log.learn(self.ensemble.history());
-        while let Some(output) = self.ensemble.poll() {
-            match output {
-                server::Output::Write { conn, bytes } => self.send_down(conn, &bytes),
-                server::Output::Close { conn } => {
-                    let Some(link) = self.by_conn.remove(&conn) else { continue };
-                    self.links[link].conn = None;
-                    let at = self.now.after(self.latency(self.links[link].client));
-                    let at = self.links[link].down.arrival(at);
-                    self.schedule.plan(at, Happening::DownEnd { link });
-                }
-            }
-        }
-        self.look_at_ends();
-        if let Some(due) = self.ensemble.deadline() {
-            if self.tick.is_none_or(|tick| due < tick) {
-                self.tick = Some(due);
-                self.schedule.plan(due.max(self.now), Happening::Tick);
-            }
-        }
-    }
-
-    fn send_down(&mut self, conn: Conn, bytes: &bytes::Bytes) {
-        let Some(&link) = self.by_conn.get(&conn) else { return };
-        let client = self.links[link].client;
-        let mut rest = bytes.clone();
-        while !rest.is_empty() {
-            let whole = !self.clients[client].in_crumbs;
-            let split = !self.plan.is_scripted && self.rng.per_mille(self.plan.splits);
-            let count = match (whole, split) {
-                (true, false) => rest.len(),
-                (true, true) => 1 + self.rng.index(rest.len()),
-                (false, _) => (1 + self.rng.index(3)).min(rest.len()),
-            };
-            let bytes = rest.split_to(count);
-            let at = self.now.after(self.latency(client));
-            let at = self.links[link].down.arrival(at);
-            self.schedule.plan(at, Happening::Down { link, bytes });
-        }
+        self.state.written(link, &bytes);
     }
 
     /// A session that has ended by itself must not have been leased at that time.
-    fn look_at_ends(&mut self) {
+    pub(crate) fn look_at_ends(&mut self) {
+        let now = self.state.now();
+        let has_begun = |at: u64| Duration::from_millis(at) <= Duration::from_micros(now);
         for end in std::mem::take(&mut self.log.ends) {
             let is_its = |client: &&Client| client.checker.id == Some(end.session);
             let Some(client) = self.clients.iter().find(is_its) else { continue };
-            if client.is_closing || self.forced.contains(&end.session) {
+            if client.is_closing || self.state.was_expired(end.session) {
                 continue;
             }
             self.report.met("expired by servers");
             // A member that is cut off answers heartbeats of which its leader does not know.
-            let is_sound = !self.has_cut_off;
+            let mut faults = self.state.schedule.0.iter();
+            let is_sound = !faults.any(|it| isolates_members(it.fault) && has_begun(it.at));
             if is_sound && client.session.lease().is_some_and(|lease| lease > end.at) {
                 let lease = client.session.lease();
                 self.violations.push(format!("S4: {end:?} in spite of a lease until {lease:?}"));
@@ -321,88 +307,18 @@ impl<'a> World<'a> {
         }
     }
 
-    pub(crate) fn tick(&mut self) {
-        self.tick = None;
-        self.ensemble.elapsed(self.now);
-        self.pump();
-    }
-
-    /// Bytes or an end of a client reach the server.
-    pub(crate) fn arrive_up(&mut self, link: usize, bytes: Option<&[u8]>) {
-        let found = &mut self.links[link];
-        if found.is_dead || found.up.is_hole {
-            return;
+    /// The next of the faults that begin before a delivery.
+    pub(crate) fn strike(&mut self) {
+        let (_, incident) = self.plan.by_delivery[self.struck];
+        self.struck += 1;
+        let zk_testkit::sim::Target::Client(client) = incident.target else {
+            return self.state.strike(incident);
+        };
+        if incident.fault == Fault::Flap {
+            let until = self.state.now() + incident.lasts * 1000;
+            self.clients[client as usize].frail = (until, self.rng.below(FRAIL_MAX));
+            return self.state.hit(Fault::Flap);
         }
-        let Some(conn) = found.conn else { return };
-        match bytes {
-            Some(bytes) => self.ensemble.received(self.now, conn, bytes),
-            None => {
-                found.conn = None;
-                self.by_conn.remove(&conn);
-                self.ensemble.hung_up(self.now, conn);
-            }
-        }
-        self.pump();
-    }
-
-    /// Bytes or an end of a server reach the client.
-    pub(crate) fn arrive_down(&mut self, link: usize, bytes: Option<&[u8]>) {
-        let found = &mut self.links[link];
-        let client = found.client;
-        if found.is_dead || found.down.is_hole || !found.is_held {
-            return;
-        }
-        match &mut found.frail {
-            Some(0) => return self.reset(link),
-            Some(left) => *left -= 1,
-            None => {}
-        }
-        match bytes {
-            Some(bytes) => {
-                let heard = found.tap.hears(bytes);
-                let client = &mut self.clients[client];
-                for heard in heard {
-                    match heard {
-                        Heard::Restored(zxid, rearmed) => {
-                            client.checker.restored.push((zxid, rearmed));
-                        }
-                        Heard::Refused(mark) => client.checker.refused(mark),
-                    }
-                }
-                client.session.inbound().extend_from_slice(bytes);
-                client.session.received(self.now);
-            }
-            None => self.lose(link, LinkError::Closed),
-        }
-        self.settle(client);
-    }
-
-    /// The client hears that its connection is gone.
-    fn lose(&mut self, link: usize, why: LinkError) {
-        let found = &mut self.links[link];
-        found.is_held = false;
-        let client = &mut self.clients[found.client];
-        if found.is_made {
-            client.link = None;
-            client.session.hung_up(self.now, why);
-        } else {
-            client.session.dialed(self.now, Err(why));
-        }
-    }
-
-    /// Both sides hear of a reset.
-    pub(crate) fn reset(&mut self, link: usize) {
-        let found = &mut self.links[link];
-        found.is_dead = true;
-        let client = found.client;
-        if let Some(conn) = found.conn.take() {
-            self.by_conn.remove(&conn);
-            self.ensemble.hung_up(self.now, conn);
-            self.pump();
-        }
-        if self.links[link].is_held {
-            self.lose(link, LinkError::Reset);
-        }
-        self.settle(client);
+        self.state.strike(incident);
     }
 }

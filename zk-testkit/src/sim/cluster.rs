@@ -19,7 +19,7 @@ use zk_proto::{
 };
 
 use super::{
-    Fault, Fired, Process, Rng, Schedule, Tasks, Trace,
+    Fault, Fired, Observer, Process, Rng, Schedule, Seen, Tasks, Trace,
     forge::forge,
     frames::{Tap, last_frame},
     net::{Arrival, LinkId, Net},
@@ -27,47 +27,13 @@ use super::{
 };
 use crate::server::{Config, Conn, Ensemble, Member, Output};
 
-/// A frame seen at a client's end of a connection.
-#[derive(Clone, Copy, Debug)]
-pub struct Seen {
-    /// When, in milliseconds.
-    pub at: u64,
-    /// Whose.
-    pub client: u32,
-    /// The member at the other end.
-    pub member: usize,
-    /// The connection.
-    pub link: LinkId,
-    /// Whether something on this connection was forged: then replies prove nothing.
-    pub forged: bool,
-    /// Whether the member is out of touch with the leader: then it does not know which sessions live.
-    pub cut: bool,
-}
-
-/// An observer.
-pub trait Observer: Send {
-    /// A client has handed this over to a connection.
-    fn sent(&mut self, seen: &Seen, frame: &Sent<'_>);
-    /// This has come to a client.
-    fn received(&mut self, seen: &Seen, frame: &Received);
-    /// A client lets go of a connection. What has come in the same millisecond may not have been read: a
-    /// reset takes along what waits to be read.
-    fn left(&mut self, _at: u64, _client: u32, _link: LinkId) {}
-    /// A fault is about to end this session, whatever its client does.
-    fn expires(&mut self, at: u64, session: SessionId);
-    /// Bytes for this session were damaged: whatever it sees may be wrong.
-    fn damaged(&mut self, at: u64, session: SessionId);
-    /// The ensemble has done something, and may have committed transactions.
-    fn stepped(&mut self, at: u64, ensemble: &Ensemble);
-}
-
 /// Clients, network and ensemble. Clones share them.
 #[derive(Clone)]
 pub struct Cluster(Arc<Mutex<State>>);
 
 /// Everything of a [`Cluster`].
 pub struct State {
-    epoch: Instant,
+    clock: Clock,
     /// The network.
     pub net: Net,
     /// The servers.
@@ -78,8 +44,9 @@ pub struct State {
     pub fired: Fired,
     /// The observer.
     pub observer: Option<Box<dyn Observer>>,
+    /// What goes wrong, so far and later.
+    pub schedule: Schedule,
     pub(super) tasks: Tasks,
-    pub(super) schedule: Schedule,
     /// Whether faults are over: what is still to come of the schedule does not happen.
     pub(super) healed: bool,
     /// Sessions, as far as servers have reported them to their clients.
@@ -98,6 +65,15 @@ pub struct State {
     conns: BTreeMap<Conn, LinkId>,
     wires: Vec<Wire>,
     pump: Option<Waker>,
+}
+
+/// Where time comes from.
+#[derive(Clone, Copy, Debug)]
+enum Clock {
+    /// The paused runtime, since then.
+    Runtime(Instant),
+    /// Whoever calls [`State::advance`]; it is so late.
+    Steps(u64),
 }
 
 /// What is known of a connection beyond the network's own view.
@@ -128,35 +104,7 @@ impl Cluster {
     /// Sets up a cluster in the present moment of a paused runtime.
     #[must_use]
     pub fn new(setup: Setup, tasks: &Tasks) -> Self {
-        let Setup { seed, clients, servers, latency, schedule } = setup;
-        let rng = Rng::new(seed);
-        let count = clients as usize;
-        let members = servers.members;
-        let mut net = Net::new(rng.fork(1), count, servers.members, latency);
-        for (number, incident) in (0..).zip(&schedule.0) {
-            net.remind(incident.at, number * 2);
-        }
-        Self(Arc::new(Mutex::new(State {
-            epoch: Instant::now(),
-            net,
-            ensemble: Ensemble::new(servers),
-            trace: Trace::default(),
-            fired: Fired::default(),
-            observer: None,
-            tasks: tasks.clone(),
-            schedule,
-            healed: false,
-            sessions: vec![SessionId(0); count],
-            expired: Vec::new(),
-            unresolved: vec![None; count],
-            forgeries: vec![Vec::new(); count],
-            stalls: vec![(0, None); count],
-            crashed: Vec::new(),
-            cut: vec![0; members],
-            conns: BTreeMap::new(),
-            wires: Vec::new(),
-            pump: None,
-        })))
+        Self(Arc::new(Mutex::new(State::new(setup, tasks, Clock::Runtime(Instant::now()), 1))))
     }
 
     /// Everything, for as long as it has no other user.
@@ -226,7 +174,8 @@ impl Future for Pump {
             let next = state.step();
             state.pump = Some(cx.waker().clone());
             let Some(next) = next else { return Poll::Pending };
-            let at = state.epoch + Duration::from_millis(next);
+            let Clock::Runtime(epoch) = state.clock else { return Poll::Pending };
+            let at = epoch + Duration::from_millis(next);
             if self.sleep.deadline() != at {
                 self.sleep.as_mut().reset(at);
             }
@@ -238,10 +187,66 @@ impl Future for Pump {
 }
 
 impl State {
-    /// Milliseconds since the beginning.
+    /// What stands between clients that are values and need no runtime: its times are microseconds, but for those
+    /// of the schedule, and pass by [`advance`](Self::advance).
+    #[must_use]
+    pub fn without_runtime(setup: Setup) -> Self {
+        let tasks = Tasks::new(Rng::new(setup.seed));
+        Self::new(setup, &tasks, Clock::Steps(0), 1000)
+    }
+
+    fn new(setup: Setup, tasks: &Tasks, clock: Clock, per_milli: u64) -> Self {
+        let Setup { seed, clients, servers, latency, schedule } = setup;
+        let rng = Rng::new(seed);
+        let count = clients as usize;
+        let members = servers.members;
+        let mut net = Net::new(rng.fork(1), count, servers.members, latency);
+        net.per_milli = per_milli;
+        for (number, incident) in (0..).zip(&schedule.0) {
+            net.remind(incident.at * per_milli, number * 2);
+        }
+        Self {
+            clock,
+            net,
+            ensemble: Ensemble::new(servers),
+            trace: Trace::default(),
+            fired: Fired::default(),
+            observer: None,
+            schedule,
+            tasks: tasks.clone(),
+            healed: false,
+            sessions: vec![SessionId(0); count],
+            expired: Vec::new(),
+            unresolved: vec![None; count],
+            forgeries: vec![Vec::new(); count],
+            stalls: vec![(0, None); count],
+            crashed: Vec::new(),
+            cut: vec![0; members],
+            conns: BTreeMap::new(),
+            wires: Vec::new(),
+            pump: None,
+        }
+    }
+
+    /// Milliseconds since the beginning; microseconds [without a runtime](Self::without_runtime).
     #[must_use]
     pub fn now(&self) -> u64 {
-        self.epoch.elapsed().as_millis() as u64
+        match self.clock {
+            Clock::Runtime(epoch) => epoch.elapsed().as_millis() as u64,
+            Clock::Steps(now) => now,
+        }
+    }
+
+    /// When a number of those is.
+    #[must_use]
+    pub const fn time(&self, now: u64) -> Time {
+        Time::new(Duration::from_micros(now * (1000 / self.net.per_milli)))
+    }
+
+    /// When that is in numbers of those, rounded up: never too early.
+    #[must_use]
+    pub fn at(&self, time: Time) -> u64 {
+        time.since_epoch().as_nanos().div_ceil(1_000_000 / u128::from(self.net.per_milli)) as u64
     }
 
     /// Counts a fault that was injected elsewhere.
@@ -273,6 +278,38 @@ impl State {
         Process(client + 1)
     }
 
+    /// Whether a client stands still.
+    #[must_use]
+    pub fn is_stalled(&self, client: u32) -> bool {
+        self.stalls[client as usize].1.is_some()
+    }
+
+    /// Whether a fault has ended this session.
+    #[must_use]
+    pub fn was_expired(&self, session: SessionId) -> bool {
+        self.expired.contains(&session)
+    }
+
+    /// When something is due next.
+    #[must_use]
+    pub fn next_at(&self) -> Option<u64> {
+        let deadline = self.ensemble.deadline().map(|deadline| self.at(deadline));
+        self.net.next_at().into_iter().chain(deadline).min()
+    }
+
+    /// It is so late now, and the first thing happens that is due.
+    pub fn advance(&mut self, now: u64) {
+        self.clock = Clock::Steps(now);
+        if self.net.next_at().is_some_and(|at| at <= now) {
+            if let Some(arrival) = self.net.turn(now) {
+                self.arrived(now, arrival);
+            }
+        } else {
+            self.ensemble.elapsed(self.time(now));
+        }
+        self.settle(now);
+    }
+
     /// Does all that is due, and says when to go on.
     fn step(&mut self) -> Option<u64> {
         loop {
@@ -281,14 +318,13 @@ impl State {
                 self.arrived(now, arrival);
                 self.settle(now);
             }
-            let deadline = self.ensemble.deadline().map(millis);
-            if deadline.is_some_and(|deadline| deadline <= now) {
-                self.ensemble.elapsed(time(now));
+            if self.ensemble.deadline().is_some_and(|deadline| self.at(deadline) <= now) {
+                self.ensemble.elapsed(self.time(now));
                 self.settle(now);
                 continue;
             }
             self.settle(now);
-            let next = self.net.next_at().into_iter().chain(deadline).min()?;
+            let next = self.next_at()?;
             if next > now {
                 return Some(next);
             }
@@ -346,20 +382,20 @@ impl State {
             Arrival::Syn(link) => {
                 let (client, member) = self.net.ends(link);
                 let peer = IpAddr::V4(Ipv4Addr::from(0x0A00_0001 + client));
-                let conn = self.ensemble.accept(time(now), Member(member), peer);
+                let conn = self.ensemble.accept(self.time(now), Member(member), peer);
                 self.wires[link.0].conn = conn;
                 self.conns.extend(conn.map(|conn| (conn, link)));
                 self.net.accepted(now, link, conn.is_some());
             }
             Arrival::Bytes(link, bytes) => {
                 if let Some(conn) = self.wires[link.0].conn {
-                    self.ensemble.received(time(now), conn, &bytes);
+                    self.ensemble.received(self.time(now), conn, &bytes);
                 }
             }
             Arrival::Gone(link) => {
                 if let Some(conn) = self.wires[link.0].conn.take() {
                     self.conns.remove(&conn);
-                    self.ensemble.hung_up(time(now), conn);
+                    self.ensemble.hung_up(self.time(now), conn);
                 }
             }
             Arrival::Delivered(link, bytes) => self.delivered(now, link, &bytes),
@@ -407,7 +443,7 @@ impl State {
     }
 
     /// A client begins to connect.
-    pub(super) fn dial(&mut self, client: u32, member: usize) -> LinkId {
+    pub fn dial(&mut self, client: u32, member: usize) -> LinkId {
         let now = self.now();
         let link = match self.unresolved[client as usize] {
             Some(after) => self.net.dial_in_vain(now, client, member, after),
@@ -420,7 +456,7 @@ impl State {
     }
 
     /// A client has written this much of its bytes.
-    pub(super) fn written(&mut self, link: LinkId, bytes: &[u8]) {
+    pub fn written(&mut self, link: LinkId, bytes: &[u8]) {
         let now = self.now();
         let seen = self.seen(now, link);
         self.trace.absorb(bytes);
@@ -445,7 +481,7 @@ impl State {
     }
 
     /// A client lets go of a connection.
-    pub(super) fn left(&mut self, link: LinkId) {
+    pub fn left(&mut self, link: LinkId) {
         let now = self.now();
         let (client, member) = self.net.ends(link);
         self.trace.note(now, Actor::Client(client), "leaves", member as u64);
@@ -461,13 +497,4 @@ impl State {
             pump.wake();
         }
     }
-}
-
-pub(super) const fn time(millis: u64) -> Time {
-    Time::new(Duration::from_millis(millis))
-}
-
-/// Rounded up: never too early.
-fn millis(time: Time) -> u64 {
-    time.since_epoch().as_nanos().div_ceil(1_000_000) as u64
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Fault, Incident, Target,
-    cluster::{State, time},
+    cluster::State,
     net::{LinkId, Path},
     trace::Actor,
 };
@@ -18,9 +18,17 @@ impl State {
         let begins = what % 2 == 0;
         if begins {
             self.trace.note(now, actor(incident.target), incident.fault.name(), incident.lasts);
-            self.net.remind(now + incident.lasts, what + 1);
+            self.net.remind(now + incident.lasts * self.net.per_milli, what + 1);
         }
         self.inflict(now, incident, begins);
+    }
+
+    /// A fault begins that is not in the schedule yet.
+    pub fn strike(&mut self, incident: Incident) {
+        let now = self.now();
+        let number = self.schedule.0.len() as u64;
+        self.schedule.0.push(Incident { at: now / self.net.per_milli, ..incident });
+        self.incident(now, number * 2);
     }
 
     /// All faults end, and no more of the schedule come.
@@ -37,9 +45,10 @@ impl State {
         }
         for member in 0..self.ensemble.config().members {
             let member = Member(member);
-            self.ensemble.start(time(now), member);
-            self.ensemble.rejoin(time(now), member);
-            self.ensemble.set_lag(time(now), member, self.ensemble.config().lag);
+            let at = self.time(now);
+            self.ensemble.start(at, member);
+            self.ensemble.rejoin(at, member);
+            self.ensemble.set_lag(at, member, self.ensemble.config().lag);
         }
     }
 
@@ -55,7 +64,8 @@ impl State {
             Fault::HoleDown => self.on_paths(now, target, |path| change(&mut path.hole_down)),
             Fault::Choppy => self.on_paths(now, target, |path| change(&mut path.choppy)),
             Fault::Slow => {
-                self.on_paths(now, target, |path| path.slow = if begins { amount } else { 0 });
+                let slow = if begins { amount * self.net.per_milli } else { 0 };
+                self.on_paths(now, target, |path| path.slow = slow);
             }
             Fault::Narrow => {
                 self.on_paths(now, target, |path| {
@@ -69,7 +79,8 @@ impl State {
             }
             Fault::Unresolved => {
                 for client in self.clients(target) {
-                    self.unresolved[client as usize] = begins.then_some(amount.max(1));
+                    self.unresolved[client as usize] =
+                        begins.then_some(amount.max(1) * self.net.per_milli);
                 }
             }
             _ if fault_of_servers(fault) => self.on_servers(now, incident, begins),
@@ -104,7 +115,7 @@ impl State {
 
     fn on_servers(&mut self, now: u64, incident: Incident, begins: bool) {
         let Incident { fault, target, amount, .. } = incident;
-        let at = time(now);
+        let at = self.time(now);
         if fault != Fault::Expire {
             self.hit_target(fault, target, begins);
         }

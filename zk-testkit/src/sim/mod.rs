@@ -11,6 +11,7 @@ mod forge;
 mod frames;
 mod incident;
 mod net;
+mod observer;
 mod stream;
 mod tasks;
 mod trace;
@@ -18,9 +19,10 @@ mod trace;
 pub use crate::rng::Rng;
 
 pub use self::{
-    cluster::{Cluster, Observer, Pump, Seen, Setup, State},
+    cluster::{Cluster, Pump, Setup, State},
     faults::{Fault, Fired, Incident, Schedule, Stage, Target},
     net::{Arrival, LinkId, Net, Path, Way},
+    observer::{Observer, Seen},
     stream::{SimConnect, SimStream, servers, sim_clock},
     tasks::{Process, Tasks},
     trace::{Actor, Event, Trace},

@@ -59,7 +59,7 @@ pub(crate) enum Core {
         seed: u64,
     },
     /// Runs all schedules of so many faults before each of so many deliveries.
-    Exhaust { faults: usize, depth: usize },
+    Exhaust { faults: usize, depth: u64 },
     /// Runs one seed again; what fails is made shorter.
     Replay { seed: u64 },
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use zk_testkit::sim::Incident;
+
 use super::{Arguments, without_mutant};
 use crate::{
     core_sim::{self, Plan},
@@ -55,7 +57,9 @@ impl Noticed {
     /// A run of sessions alone.
     pub(super) fn by_sessions(args: &Arguments, seed: u64) -> Option<Self> {
         let mut plan = Plan::of_seed(seed);
-        plan.faults.retain(|timed| !args.without.contains(&timed.fault.name()));
+        let stays = |incident: &Incident| !args.without.contains(&incident.fault.name());
+        plan.schedule.0.retain(stays);
+        plan.by_delivery.retain(|(_, incident)| stays(incident));
         let failure = core_sim::attempt(&plan).err()?;
         let innocent = without_mutant(|| match core_sim::attempt(&plan) {
             Ok(_) => BTreeSet::new(),
@@ -64,7 +68,9 @@ impl Noticed {
         let mut guilty = failure.violations.iter().filter(|it| !innocent.contains(&rule(it)));
         let rules: BTreeSet<String> = guilty.clone().map(|it| rule(it)).collect();
         let first = guilty.next().cloned()?;
-        let classes = plan.faults.iter().map(|timed| timed.fault.name()).collect();
+        let by_delivery = plan.by_delivery.iter().map(|(_, incident)| incident);
+        let faults = plan.schedule.0.iter().chain(by_delivery);
+        let classes = faults.map(|incident| incident.fault.name()).collect();
         Some(Self { by: "zk-sim core", seed, rules, first, classes })
     }
 }

@@ -9,12 +9,12 @@ use crate::sim::Fault;
 
 impl Net {
     /// A client's poll of its dial: whether there was an answer.
-    pub(in crate::sim) fn poll_dial(&mut self, id: LinkId, waker: &Waker) -> Option<u8> {
+    pub fn poll_dial(&mut self, id: LinkId, waker: &Waker) -> Option<u8> {
         self.links[id.0].poll_dial(waker)
     }
 
     /// A client reads: so many bytes, into `take`; `None`: nothing yet.
-    pub(in crate::sim) fn poll_read(
+    pub fn poll_read(
         &mut self,
         id: LinkId,
         len_max: usize,
@@ -32,7 +32,7 @@ impl Net {
     }
 
     /// A client writes: so many bytes were taken; `None`: there is no room.
-    pub(in crate::sim) fn poll_write(
+    pub fn poll_write(
         &mut self,
         now: u64,
         id: LinkId,

@@ -41,7 +41,7 @@ enum Happening {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Scheduled(std::cmp::Reverse<(u64, u64)>, Happening);
 
-/// A network between clients and servers, both counted from 0. Times are milliseconds.
+/// A network between clients and servers, both counted from 0. Times are milliseconds, or parts of these.
 #[derive(Debug)]
 pub struct Net {
     pub(super) rng: Rng,
@@ -54,6 +54,8 @@ pub struct Net {
     pub(super) paths: Paths,
     heap: BinaryHeap<Scheduled>,
     scheduled: u64,
+    /// How many of the numbers by which times are told make a millisecond.
+    pub(in crate::sim) per_milli: u64,
     /// What went wrong with clients, for counters.
     pub(in crate::sim) effects: Vec<Fault>,
 }
@@ -71,6 +73,7 @@ impl Net {
             paths: Paths::new(clients, servers, latency),
             heap: BinaryHeap::new(),
             scheduled: 0,
+            per_milli: 1,
             effects: Vec::new(),
         }
     }
@@ -200,17 +203,7 @@ impl Net {
     /// The next thing to come out, if it is due.
     pub fn pop(&mut self, now: u64) -> Option<Arrival> {
         while self.next_at().is_some_and(|at| at <= now) {
-            let Some(Scheduled(_, happening)) = self.heap.pop() else { break };
-            let arrival = match happening {
-                Happening::Syn(id) => self.syn(now, id),
-                Happening::Dialed(id, answer) => {
-                    self.links[id.0].dialed(answer);
-                    None
-                }
-                Happening::Packet(id, way, packet) => self.arrive(now, id, way, packet),
-                Happening::Flush(id, way) => self.flush(now, id, way),
-                Happening::Reminder(what) => Some(Arrival::Reminder(what)),
-            };
+            let arrival = self.turn(now);
             if arrival.is_some() {
                 return arrival;
             }
@@ -218,18 +211,40 @@ impl Net {
         None
     }
 
+    /// The next thing happens; it may come out.
+    pub(in crate::sim) fn turn(&mut self, now: u64) -> Option<Arrival> {
+        let Scheduled(_, happening) = self.heap.pop()?;
+        match happening {
+            Happening::Syn(id) => self.syn(now, id),
+            Happening::Dialed(id, answer) => {
+                self.links[id.0].dialed(answer);
+                None
+            }
+            Happening::Packet(id, way, packet) => self.arrive(now, id, way, packet),
+            Happening::Flush(id, way) => self.flush(now, id, way),
+            Happening::Reminder(what) => Some(Arrival::Reminder(what)),
+        }
+    }
+
+    /// Whether the next thing to happen is that bytes arrive.
+    #[must_use]
+    pub fn next_is_delivery(&self) -> bool {
+        let next = self.heap.peek().map(|Scheduled(_, happening)| happening);
+        matches!(next, Some(Happening::Packet(_, _, Packet::Bytes(_))))
+    }
+
     /// Lets everything go on that a path held back, if it does so no longer.
     pub fn release(&mut self, now: u64, id: LinkId) {
         let (client, server) = (self.links[id.0].client, self.links[id.0].server);
         let path = *self.paths.get(client, server);
         if !path.blocks_syn() && std::mem::take(&mut self.links[id.0].syn_held) {
-            let at = now + self.rng.within(1, 1000);
+            let at = now + self.rng.within(1, 1000 * self.per_milli);
             self.schedule(at, Happening::Syn(id));
         }
         for way in [Way::Up, Way::Down] {
             if !path.blocks(way) && !self.links[id.0].held(way).is_empty() {
                 // A sender that has waited for an acknowledgement tries again after a while.
-                let at = now + self.rng.within(1, 300);
+                let at = now + self.rng.within(1, 300 * self.per_milli);
                 self.schedule(at, Happening::Flush(id, way));
             }
         }
@@ -303,7 +318,8 @@ impl Net {
         let link = &mut self.links[id.0];
         let path = self.paths.get(link.client, link.server);
         if let (Packet::Bytes(bytes), true) = (&packet, path.bytes_per_second > 0) {
-            at = at.max(link.last(way)) + bytes.len() as u64 * 1000 / path.bytes_per_second;
+            let passes = bytes.len() as u64 * 1000 * self.per_milli / path.bytes_per_second;
+            at = at.max(link.last(way)) + passes;
         }
         at = at.max(link.last(way));
         link.raise_last(way, at);

@@ -23,7 +23,7 @@ pub struct Path {
     pub paused: u16,
     /// Reads and writes come in small pieces and with false starts.
     pub choppy: u16,
-    /// Milliseconds that a way may take in addition.
+    /// How much longer a way may take.
     pub slow: u64,
     /// Bandwidth; 0 is without limit.
     pub bytes_per_second: u64,

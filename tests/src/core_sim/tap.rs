@@ -1,79 +1,19 @@
-//! One connection: when what is sent arrives, and what a tap on it shows.
+//! What a tap on a connection shows.
 
 use std::collections::VecDeque;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use zk_proto::{
-    ErrorCode, Time, Zxid,
+    ErrorCode, Zxid,
     frame::{LEN_PREFIX, split_frame},
     request::{AnyRequest, MultiOp},
     traffic::{Received, Reply, Sent, SentRequest, Traffic},
 };
-use zk_testkit::server::{Conn, Member};
 
 use super::{
     change_log::mark_of,
     watching::{Armed, Rearmed},
 };
-
-/// A connection, from the attempt at it until both sides have forgotten it.
-#[derive(Debug)]
-pub(crate) struct Link {
-    pub(crate) client: usize,
-    pub(crate) member: Member,
-    /// The server's side.
-    pub(crate) conn: Option<Conn>,
-    /// Whether the client knows that it is connected.
-    pub(crate) is_made: bool,
-    /// Whether the client still has its side.
-    pub(crate) is_held: bool,
-    /// Whether it was reset: nothing arrives any more.
-    pub(crate) is_dead: bool,
-    /// How many more deliveries reach the client before it breaks.
-    pub(crate) frail: Option<u64>,
-    /// Whether the client's socket is full.
-    pub(crate) is_full: bool,
-    pub(crate) up: Lane,
-    pub(crate) down: Lane,
-    pub(crate) tap: Tap,
-}
-
-/// One direction.
-#[derive(Debug, Default)]
-pub(crate) struct Lane {
-    /// When the last of what was sent arrives.
-    pub(crate) last: Time,
-    /// Nothing arrives.
-    pub(crate) is_hole: bool,
-    /// Nothing arrives before.
-    pub(crate) stalled: Time,
-}
-
-impl Lane {
-    /// When something arrives that is sent to arrive at `at`: never before what was sent earlier.
-    pub(crate) fn arrival(&mut self, at: Time) -> Time {
-        self.last = at.max(self.last).max(self.stalled);
-        self.last
-    }
-}
-
-impl Link {
-    pub(crate) fn new(client: usize, member: Member) -> Self {
-        Self {
-            client,
-            member,
-            conn: None,
-            is_made: false,
-            is_held: true,
-            is_dead: false,
-            frail: None,
-            is_full: false,
-            up: Lane::default(),
-            down: Lane::default(),
-            tap: Tap::default(),
-        }
-    }
-}
 
 /// What is seen of a connection at the client's end.
 #[derive(Debug, Default)]
@@ -119,25 +59,44 @@ impl Tap {
         self.untaken.drain(..begun).map(|(_, mark)| mark).collect()
     }
 
-    /// Sees bytes of the server that the session is about to be given.
-    pub(crate) fn hears(&mut self, bytes: &[u8]) -> Vec<Heard> {
-        self.inbound.extend_from_slice(bytes);
-        let mut heard = Vec::new();
+    /// Sees bytes of the server that the session is about to be given. Returns them, with what was seen in them,
+    /// and apart from the others each frame by which watches are armed again: what the session says of others must
+    /// not be held against that.
+    pub(crate) fn hears(&mut self, mut bytes: Bytes) -> Vec<(Bytes, Vec<Heard>)> {
+        let mut pieces: Vec<(usize, Vec<Heard>)> = Vec::new();
+        let mut known = self.inbound.len();
+        self.inbound.extend_from_slice(&bytes);
         while let Ok(Some(frame)) = split_frame(&mut self.inbound, usize::MAX) {
-            let Ok(Received::Reply(Reply { header, request: Some(request), .. })) =
-                self.traffic.received(&frame)
-            else {
-                continue;
-            };
-            heard.extend(match header.err {
-                ErrorCode::OK => {
-                    rearmed_by(&request).map(|rearmed| Heard::Restored(header.zxid, rearmed))
+            let len = LEN_PREFIX + frame.len() - std::mem::take(&mut known);
+            let heard = self.heard(&frame);
+            let is_apart = |heard: &Heard| matches!(heard, Heard::Restored(..));
+            match pieces.last_mut() {
+                Some((all, before)) if !before.iter().chain(&heard).any(is_apart) => {
+                    *all += len;
+                    before.extend(heard);
                 }
-                ErrorCode::SESSION_MOVED => mark_in(&request).map(Heard::Refused),
-                _ => None,
-            });
+                _ => pieces.push((len, heard.into_iter().collect())),
+            }
         }
-        heard
+        let whole: usize = pieces.iter().map(|(len, _)| len).sum();
+        pieces.push((bytes.len() - whole, Vec::new()));
+        pieces.retain(|(len, _)| *len > 0);
+        pieces.into_iter().map(|(len, heard)| (bytes.split_to(len), heard)).collect()
+    }
+
+    fn heard(&mut self, frame: &Bytes) -> Option<Heard> {
+        let Ok(Received::Reply(Reply { header, request: Some(request), .. })) =
+            self.traffic.received(frame)
+        else {
+            return None;
+        };
+        match header.err {
+            ErrorCode::OK => {
+                rearmed_by(&request).map(|rearmed| Heard::Restored(header.zxid, rearmed))
+            }
+            ErrorCode::SESSION_MOVED => mark_in(&request).map(Heard::Refused),
+            _ => None,
+        }
     }
 }
 
