@@ -9,9 +9,9 @@ use std::{
 
 use zk_client::{CallOptions, Cause, CreateMode, OpCode, ReadError, SessionEnd, WriteError};
 use zk_testkit::proxy::Match;
-use zk_tests::{busy::too_busy_for, feature::Feature, patience::within};
+use zk_tests::{busy::too_busy_for, feature::Feature, patience::within, test_with};
 
-use crate::{behind_proxy, on_each_release};
+use crate::{Place, behind_proxy, on_each_release};
 
 const SHORT: Duration = Duration::from_millis(60);
 
@@ -23,205 +23,188 @@ fn about(end: &'static str) -> Match {
     Match::requests().when(move |frame| frame.path.as_deref().is_some_and(|it| it.ends_with(end)))
 }
 
-#[test]
-fn only_patient_clients_retry_throttled() {
-    on_each_release(async |server| {
-        let (proxy, zk) = behind_proxy(server).await;
-        let patient = zk.patient();
-        zk.create("/n", b"0").await.unwrap();
-        let epoch = zk.session().epoch();
+#[test_with(on_each_release)]
+async fn only_patient_clients_retry_throttled(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let patient = zk.patient();
+    zk.create("/n", b"0").await.unwrap();
+    let epoch = zk.session().epoch();
 
-        let busy = too_busy_for(&proxy, Match::requests().times(2));
-        assert_eq!(zk.get("/n").await.unwrap_err(), ReadError::Unavailable(Cause::Throttled));
-        let plain = zk.set("/n", b"1").await.unwrap_err();
-        assert_eq!(plain, WriteError::NotApplied(Cause::Throttled));
-        assert_eq!(busy.turned_away(), 2);
+    let busy = too_busy_for(&proxy, Match::requests().times(2));
+    assert_eq!(zk.get("/n").await.unwrap_err(), ReadError::Unavailable(Cause::Throttled));
+    let plain = zk.set("/n", b"1").await.unwrap_err();
+    assert_eq!(plain, WriteError::NotApplied(Cause::Throttled));
+    assert_eq!(busy.turned_away(), 2);
+    drop(busy);
+
+    // Again and again, each of them.
+    for times in [1, 3] {
+        let busy = too_busy_for(&proxy, Match::request(OpCode::GET_DATA).times(times));
+        assert_eq!(&*patient.get("/n").await.unwrap().0, b"0");
+        assert_eq!(busy.turned_away(), times);
         drop(busy);
+        let busy = too_busy_for(&proxy, Match::request(OpCode::SET_DATA).times(times));
+        let version = patient.set("/n", b"0").await.unwrap().version;
+        assert_eq!(version, if times == 1 { 1 } else { 2 }, "carried out once");
+        assert_eq!(busy.turned_away(), times);
+    }
+    let busy = too_busy_for(&proxy, Match::requests().times(3));
+    patient.create("/n/below", b"").await.unwrap();
+    assert_eq!(busy.turned_away(), 3);
+    let busy = too_busy_for(&proxy, Match::requests().times(1));
+    patient.multi().check("/n").delete("/n/below").await.unwrap().unwrap();
+    assert_eq!(busy.turned_away(), 1);
+    let busy = too_busy_for(&proxy, Match::requests().times(1));
+    patient.sync("/n").await.unwrap();
+    assert_eq!(busy.turned_away(), 1);
 
-        // Again and again, each of them.
-        for times in [1, 3] {
-            let busy = too_busy_for(&proxy, Match::request(OpCode::GET_DATA).times(times));
-            assert_eq!(&*patient.get("/n").await.unwrap().0, b"0");
-            assert_eq!(busy.turned_away(), times);
-            drop(busy);
-            let busy = too_busy_for(&proxy, Match::request(OpCode::SET_DATA).times(times));
-            let version = patient.set("/n", b"0").await.unwrap().version;
-            assert_eq!(version, if times == 1 { 1 } else { 2 }, "carried out once");
-            assert_eq!(busy.turned_away(), times);
-        }
-        let busy = too_busy_for(&proxy, Match::requests().times(3));
-        patient.create("/n/below", b"").await.unwrap();
-        assert_eq!(busy.turned_away(), 3);
-        let busy = too_busy_for(&proxy, Match::requests().times(1));
-        patient.multi().check("/n").delete("/n/below").await.unwrap().unwrap();
-        assert_eq!(busy.turned_away(), 1);
-        let busy = too_busy_for(&proxy, Match::requests().times(1));
-        patient.sync("/n").await.unwrap();
-        assert_eq!(busy.turned_away(), 1);
-
-        // A client in a hurry has no time for that either.
-        let busy = too_busy_for(&proxy, Match::requests().once());
-        let hasty = patient.get("/n").fail_fast().await.unwrap_err();
-        assert_eq!(hasty, ReadError::Unavailable(Cause::Throttled));
-        drop(busy);
-        assert_eq!(zk.session().epoch(), epoch, "over one connection");
-    });
+    // A client in a hurry has no time for that either.
+    let busy = too_busy_for(&proxy, Match::requests().once());
+    let hasty = patient.get("/n").fail_fast().await.unwrap_err();
+    assert_eq!(hasty, ReadError::Unavailable(Cause::Throttled));
+    drop(busy);
+    assert_eq!(zk.session().epoch(), epoch, "over one connection");
 }
 
 /// Pauses are short at first: so many are over in well under a second.
-#[test]
-fn many_throttled_requests_finish_soon() {
-    on_each_release(async |server| {
-        let (proxy, zk) = behind_proxy(server).await;
-        let patient = zk.patient();
-        let busy = too_busy_for(&proxy, Match::requests().times(40));
-        let since = Instant::now();
-        let creates: Vec<_> =
-            (0..40).map(|n| patient.create(&format!("/n{n:02}"), b"").submit()).collect();
-        let mut last = None;
-        for create in creates {
-            let czxid = Some(create.await.unwrap().stat.czxid);
-            assert!(czxid > last, "what is refused as a sequence stays one");
-            last = czxid;
-        }
-        assert_eq!(busy.turned_away(), 40);
-        // The machine may be slow; 40 pauses one behind the other would take longer.
-        assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
-    });
+#[test_with(on_each_release)]
+async fn many_throttled_requests_finish_soon(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let patient = zk.patient();
+    let busy = too_busy_for(&proxy, Match::requests().times(40));
+    let since = Instant::now();
+    let creates: Vec<_> =
+        (0..40).map(|n| patient.create(&format!("/n{n:02}"), b"").submit()).collect();
+    let mut last = None;
+    for create in creates {
+        let czxid = Some(create.await.unwrap().stat.czxid);
+        assert!(czxid > last, "what is refused as a sequence stays one");
+        last = czxid;
+    }
+    assert_eq!(busy.turned_away(), 40);
+    // The machine may be slow; 40 pauses one behind the other would take longer.
+    assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
 }
 
-#[test]
-fn watch_of_a_throttled_read_is_set_once() {
-    on_each_release(async |server| {
-        let (proxy, zk) = behind_proxy(server).await;
-        let patient = zk.patient();
-        zk.create("/w", b"").await.unwrap();
-        let busy = too_busy_for(&proxy, Match::request(OpCode::GET_DATA).times(2));
-        let (_, data) = patient.get("/w").watch().await.unwrap();
-        let mark = proxy.mark();
-        zk.set("/w", b"1").await.unwrap();
-        within(data).await.unwrap();
+#[test_with(on_each_release)]
+async fn watch_of_a_throttled_read_is_set_once(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let patient = zk.patient();
+    zk.create("/w", b"").await.unwrap();
+    let busy = too_busy_for(&proxy, Match::request(OpCode::GET_DATA).times(2));
+    let (_, data) = patient.get("/w").watch().await.unwrap();
+    let mark = proxy.mark();
+    zk.set("/w", b"1").await.unwrap();
+    within(data).await.unwrap();
+    assert_eq!(busy.turned_away(), 2);
+    zk.set("/w", b"2").await.unwrap();
+    let frames = proxy.frames_since(mark);
+    let events = frames.iter().filter(|frame| frame.event.is_some());
+    assert_eq!(events.count(), 1, "{frames}");
+
+    if server.has(Feature::PersistentWatches) {
+        let busy = too_busy_for(&proxy, Match::request(OpCode::ADD_WATCH).times(2));
+        let mut stream = patient.watch("/w").await.unwrap();
+        zk.set("/w", b"3").await.unwrap();
+        within(stream.next()).await.unwrap();
         assert_eq!(busy.turned_away(), 2);
-        zk.set("/w", b"2").await.unwrap();
-        let frames = proxy.frames_since(mark);
-        let events = frames.iter().filter(|frame| frame.event.is_some());
-        assert_eq!(events.count(), 1, "{frames}");
+    }
+}
 
-        if server.has(Feature::PersistentWatches) {
-            let busy = too_busy_for(&proxy, Match::request(OpCode::ADD_WATCH).times(2));
-            let mut stream = patient.watch("/w").await.unwrap();
-            zk.set("/w", b"3").await.unwrap();
-            within(stream.next()).await.unwrap();
-            assert_eq!(busy.turned_away(), 2);
+#[test_with(on_each_release)]
+async fn abandoned_throttled_request_frees_permit(server: &Place) {
+    let (proxy, _) = behind_proxy(server).await;
+    let zk = server.options_by(&proxy.connect_string()).requests_max(2).connect().await;
+    let zk = zk.unwrap();
+    let patient = zk.with(CallOptions::new().timeout(SHORT).retry_throttled());
+    let busy = too_busy_for(&proxy, about("late"));
+    for _ in 0..3 {
+        let late = [patient.create("/late", b""), patient.create("/late", b"")];
+        for late in late {
+            // It may have been on its way once more.
+            let error = within(late).await.unwrap_err();
+            let gone = Cause::DeadlineExceeded;
+            let in_doubt = matches!(&error, WriteError::InDoubt(doubt) if doubt.cause == gone);
+            assert!(in_doubt || error == WriteError::NotApplied(gone.clone()), "{error:?}");
         }
-    });
+    }
+    assert!(busy.turned_away() >= 3);
+    drop(busy);
+    // Nothing of it is on its way, and there is room.
+    let both = tokio::join!(within(zk.get("/")), within(zk.get("/")));
+    both.0.and(both.1).unwrap();
+    assert_eq!(zk.exists("/late").await.unwrap(), None);
 }
 
-#[test]
-fn abandoned_throttled_request_frees_permit() {
-    on_each_release(async |server| {
-        let (proxy, _) = behind_proxy(server).await;
-        let zk = server.options_by(&proxy.connect_string()).requests_max(2).connect().await;
-        let zk = zk.unwrap();
-        let patient = zk.with(CallOptions::new().timeout(SHORT).retry_throttled());
-        let busy = too_busy_for(&proxy, about("late"));
-        for _ in 0..3 {
-            let late = [patient.create("/late", b""), patient.create("/late", b"")];
-            for late in late {
-                // It may have been on its way once more.
-                let error = within(late).await.unwrap_err();
-                let gone = Cause::DeadlineExceeded;
-                let in_doubt = matches!(&error, WriteError::InDoubt(doubt) if doubt.cause == gone);
-                assert!(in_doubt || error == WriteError::NotApplied(gone.clone()), "{error:?}");
-            }
-        }
-        assert!(busy.turned_away() >= 3);
-        drop(busy);
-        // Nothing of it is on its way, and there is room.
-        let both = tokio::join!(within(zk.get("/")), within(zk.get("/")));
-        both.0.and(both.1).unwrap();
-        assert_eq!(zk.exists("/late").await.unwrap(), None);
-    });
+#[test_with(on_each_release)]
+async fn what_pauses_takes_up_room(server: &Place) {
+    let (proxy, _) = behind_proxy(server).await;
+    let zk = server.options_by(&proxy.connect_string()).requests_max(1).connect().await;
+    let zk = zk.unwrap();
+    zk.create("/n", b"").await.unwrap();
+    let busy = too_busy_for(&proxy, Match::request(OpCode::GET_DATA).times(LONG_PAUSE));
+    let pauses = zk.patient().get("/n").submit();
+    within(busy.has_turned_away(LONG_PAUSE)).await;
+    assert_eq!(zk.stats().in_flight, 1);
+    let mut behind = zk.exists("/n").into_future();
+    poll_fn(|cx| {
+        assert!(Pin::new(&mut behind).poll(cx).is_pending());
+        Poll::Ready(())
+    })
+    .await;
+    within(pauses).await.unwrap();
+    within(behind).await.unwrap();
 }
 
-#[test]
-fn what_pauses_takes_up_room() {
-    on_each_release(async |server| {
-        let (proxy, _) = behind_proxy(server).await;
-        let zk = server.options_by(&proxy.connect_string()).requests_max(1).connect().await;
-        let zk = zk.unwrap();
-        zk.create("/n", b"").await.unwrap();
-        let busy = too_busy_for(&proxy, Match::request(OpCode::GET_DATA).times(LONG_PAUSE));
-        let pauses = zk.patient().get("/n").submit();
-        within(busy.has_turned_away(LONG_PAUSE)).await;
-        assert_eq!(zk.stats().in_flight, 1);
-        let mut behind = zk.exists("/n").into_future();
-        poll_fn(|cx| {
-            assert!(Pin::new(&mut behind).poll(cx).is_pending());
-            Poll::Ready(())
-        })
-        .await;
-        within(pauses).await.unwrap();
-        within(behind).await.unwrap();
-    });
+#[test_with(on_each_release)]
+async fn a_pause_outlives_its_connection(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let patient = zk.patient();
+    let epoch = zk.session().epoch();
+    let busy = too_busy_for(&proxy, Match::request(server.create_op()).times(LONG_PAUSE));
+    let create = patient.create("/once", b"").submit();
+    within(busy.has_turned_away(LONG_PAUSE)).await;
+    // Its answer is behind that one's.
+    within(zk.exists("/")).await.unwrap();
+    proxy.cut_all();
+    within(create).await.expect("it was not carried out before, and so is in no doubt");
+    assert!(zk.session().epoch() > epoch);
 }
 
-#[test]
-fn a_pause_outlives_its_connection() {
-    on_each_release(async |server| {
-        let (proxy, zk) = behind_proxy(server).await;
-        let patient = zk.patient();
-        let epoch = zk.session().epoch();
-        let busy = too_busy_for(&proxy, Match::request(server.create_op()).times(LONG_PAUSE));
-        let create = patient.create("/once", b"").submit();
-        within(busy.has_turned_away(LONG_PAUSE)).await;
-        // Its answer is behind that one's.
-        within(zk.exists("/")).await.unwrap();
-        proxy.cut_all();
-        within(create).await.expect("it was not carried out before, and so is in no doubt");
-        assert!(zk.session().epoch() > epoch);
-    });
-}
-
-#[test]
-fn closing_gives_what_pauses_a_last_chance() {
-    on_each_release(async |server| {
-        let (proxy, zk) = behind_proxy(server).await;
-        let patient = zk.patient();
-        let busy = too_busy_for(&proxy, Match::request(server.create_op()).times(4));
-        let lucky = patient.create("/lucky", b"").submit();
-        let unlucky = patient.create("/unlucky", b"").submit();
-        busy.has_turned_away(2).await;
-        drop(busy);
-        let unheard = too_busy_for(&proxy, about("unlucky"));
-        zk.exists("/").await.unwrap();
-        zk.close().await.unwrap();
-        within(lucky).await.unwrap();
-        let over = WriteError::NotApplied(Cause::SessionEnded(SessionEnd::Closed));
-        assert_eq!(within(unlucky).await.unwrap_err(), over);
-        assert!(unheard.turned_away() >= 1);
-    });
+#[test_with(on_each_release)]
+async fn closing_gives_what_pauses_a_last_chance(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let patient = zk.patient();
+    let busy = too_busy_for(&proxy, Match::request(server.create_op()).times(4));
+    let lucky = patient.create("/lucky", b"").submit();
+    let unlucky = patient.create("/unlucky", b"").submit();
+    busy.has_turned_away(2).await;
+    drop(busy);
+    let unheard = too_busy_for(&proxy, about("unlucky"));
+    zk.exists("/").await.unwrap();
+    zk.close().await.unwrap();
+    within(lucky).await.unwrap();
+    let over = WriteError::NotApplied(Cause::SessionEnded(SessionEnd::Closed));
+    assert_eq!(within(unlucky).await.unwrap_err(), over);
+    assert!(unheard.turned_away() >= 1);
 }
 
 /// The listing must not overtake the `sync` that makes it conclusive: both are repeated.
-#[test]
-fn throttled_search_is_repeated_as_a_whole() {
-    on_each_release(async |server| {
-        let (proxy, zk) = behind_proxy(server).await;
-        zk.create("/q", b"").await.unwrap();
-        for op in [OpCode::SYNC, OpCode::GET_CHILDREN, OpCode::EXISTS] {
-            let lost = proxy.on(Match::reply(server.create_op()).once()).reset();
-            let busy = too_busy_for(&proxy, Match::request(op).once());
-            let mark = proxy.mark();
-            let mode = CreateMode::EphemeralSequential;
-            let node =
-                zk.create("/q/p-", b"x").mode(mode).protected().await.unwrap().owned.unwrap();
-            assert_eq!((lost.times_fired(), busy.turned_away()), (1, 1), "{op:?}");
-            let frames = proxy.frames_since(mark);
-            let asked = |op| frames.iter().filter(|frame| frame.is_request(op)).count();
-            assert_eq!((asked(OpCode::SYNC), asked(OpCode::GET_CHILDREN)), (2, 2), "{frames}");
-            assert_eq!(asked(server.create_op()), 1, "{frames}");
-            node.delete().await.unwrap();
-        }
-    });
+#[test_with(on_each_release)]
+async fn throttled_search_is_repeated_as_a_whole(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    zk.create("/q", b"").await.unwrap();
+    for op in [OpCode::SYNC, OpCode::GET_CHILDREN, OpCode::EXISTS] {
+        let lost = proxy.on(Match::reply(server.create_op()).once()).reset();
+        let busy = too_busy_for(&proxy, Match::request(op).once());
+        let mark = proxy.mark();
+        let mode = CreateMode::EphemeralSequential;
+        let node = zk.create("/q/p-", b"x").mode(mode).protected().await.unwrap().owned.unwrap();
+        assert_eq!((lost.times_fired(), busy.turned_away()), (1, 1), "{op:?}");
+        let frames = proxy.frames_since(mark);
+        let asked = |op| frames.iter().filter(|frame| frame.is_request(op)).count();
+        assert_eq!((asked(OpCode::SYNC), asked(OpCode::GET_CHILDREN)), (2, 2), "{frames}");
+        assert_eq!(asked(server.create_op()), 1, "{frames}");
+        node.delete().await.unwrap();
+    }
 }

@@ -6,9 +6,9 @@ use zk_client::{
     Cache, CacheEvent, CacheState, CachedNode, Client, CreateMode, ReadError, Rejection,
     SessionEnd, Zxid,
 };
-use zk_tests::feature::Feature;
+use zk_tests::{feature::Feature, test_with};
 
-use crate::{client, on_each_release};
+use crate::{Place, client, on_each_release};
 
 /// What tells one state of a node from another, by path.
 pub(crate) type Nodes = BTreeMap<String, (Vec<u8>, Zxid, Zxid)>;
@@ -52,124 +52,113 @@ pub(crate) async fn converged(cache: &Cache, zk: &Client, root: &str, depth: usi
     assert!(in_time.is_ok(), "{:?}: {last:?} where {expected:?} was due", cache.state());
 }
 
-#[test]
-fn cache_holds_its_scope_and_tells_changes() {
-    on_each_release(async |server| {
-        let zk = client(server).await;
-        zk.create("/c/a/x", b"1").parents().await.unwrap();
-        let node = Cache::node(&zk, "/c").start().unwrap();
-        let children = Cache::children(&zk, "/c").start().unwrap();
-        let tree = Cache::subtree(&zk, "/c").start().unwrap();
-        for cache in [&node, &children, &tree] {
-            cache.ready().await.unwrap();
-        }
-        let paths = |cache: &Cache| -> Vec<String> {
-            cache.nodes().iter().map(|node| node.path.to_string()).collect()
-        };
-        assert_eq!(paths(&node), ["/c"]);
-        assert_eq!(paths(&children), ["/c", "/c/a"]);
-        assert_eq!(paths(&tree), ["/c", "/c/a", "/c/a/x"]);
-        assert_eq!(tree.get("/c/a/x").unwrap().data, "1");
-        assert_eq!(tree.children_of("/c/a").len(), 1);
-        assert_eq!(tree.get("/c/nothing"), None);
-
-        let mut events = tree.events();
-        zk.create("/c/b", b"new").await.unwrap();
-        let Some(CacheEvent::Created(created)) = events.next().await else { panic!("no node") };
-        assert_eq!((&*created.path, &*created.data), ("/c/b", &b"new"[..]));
-        zk.set("/c/b", b"newer").await.unwrap();
-        let Some(CacheEvent::Changed { old, new }) = events.next().await else {
-            panic!("no write")
-        };
-        assert_eq!((old, &*new.data), (created, &b"newer"[..]));
-        zk.delete("/c/b").await.unwrap();
-        assert_eq!(events.next().await, Some(CacheEvent::Deleted(new)));
-
-        zk.delete_recursive("/c").await.unwrap();
-        for (cache, depth) in [(&node, 0), (&children, 1), (&tree, 9)] {
-            converged(cache, &zk, "/c", depth).await;
-            assert_eq!(cache.nodes(), []);
-        }
-        zk.create("/c/again", b"").parents().await.unwrap();
-        for (cache, depth) in [(&node, 0), (&children, 1), (&tree, 9)] {
-            converged(cache, &zk, "/c", depth).await;
-        }
-        let mut from_the_start = tree.events_from_the_start();
-        let first = std::iter::from_fn(|| from_the_start.try_next()).count();
-        assert_eq!(first, 2);
-    });
-}
-
-#[test]
-fn cache_outlives_its_session() {
-    on_each_release(async |server| {
-        let zk = client(server).await;
-        zk.create("/c", b"old").await.unwrap();
-        zk.create("/c/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
-        let kept = Cache::subtree(&zk, "/c").start().unwrap();
-        let cleared = Cache::subtree(&zk, "/c").clear_at_end().start().unwrap();
-        kept.ready().await.unwrap();
-        cleared.ready().await.unwrap();
-        let (mut kept_events, mut cleared_events) = (kept.events(), cleared.events());
-        zk.close().await.unwrap();
-        let ended = CacheState::Ended(SessionEnd::Closed);
-        loop {
-            let event = cleared_events.next().await.unwrap();
-            if event == CacheEvent::Ended(SessionEnd::Closed) {
-                break;
-            }
-            assert!(matches!(event, CacheEvent::Deleted(_)), "{event:?}");
-        }
-        while kept_events.next().await != Some(CacheEvent::Ended(SessionEnd::Closed)) {}
-        assert_eq!((kept.nodes().is_empty(), kept.state()), (false, ended.clone()));
-        assert_eq!((cleared.nodes(), cleared.state()), (Vec::new(), ended));
-        kept.ready().await.unwrap_err();
-
-        let zk = client(server).await;
-        zk.set("/c", b"new").await.unwrap();
-        kept.move_to(&zk);
-        cleared.move_to(&zk);
-        converged(&kept, &zk, "/c", 9).await;
-        converged(&cleared, &zk, "/c", 9).await;
-        let mut seen = Vec::new();
-        while seen.last() != Some(&CacheEvent::Loaded) {
-            seen.push(kept_events.next().await.unwrap());
-        }
-        let of_root = |event: &&CacheEvent| matches!(event, CacheEvent::Changed { new, .. } if &*new.path == "/c" && new.data == "new");
-        assert_eq!(seen.iter().filter(of_root).count(), 1, "{seen:?}");
-    });
-}
-
-#[test]
-fn slow_listener_resyncs_and_drop_unwatches() {
-    on_each_release(async |server| {
-        let zk = client(server).await;
-        zk.create("/c", b"").await.unwrap();
-        let cache = Cache::subtree(&zk, "/c").events_max(2).without_data().start().unwrap();
+#[test_with(on_each_release)]
+async fn cache_holds_its_scope_and_tells_changes(server: &Place) {
+    let zk = client(server).await;
+    zk.create("/c/a/x", b"1").parents().await.unwrap();
+    let node = Cache::node(&zk, "/c").start().unwrap();
+    let children = Cache::children(&zk, "/c").start().unwrap();
+    let tree = Cache::subtree(&zk, "/c").start().unwrap();
+    for cache in [&node, &children, &tree] {
         cache.ready().await.unwrap();
-        let mut events = cache.events();
-        for child in 0..5 {
-            zk.create(&format!("/c/{child}"), b"not copied").await.unwrap();
+    }
+    let paths = |cache: &Cache| -> Vec<String> {
+        cache.nodes().iter().map(|node| node.path.to_string()).collect()
+    };
+    assert_eq!(paths(&node), ["/c"]);
+    assert_eq!(paths(&children), ["/c", "/c/a"]);
+    assert_eq!(paths(&tree), ["/c", "/c/a", "/c/a/x"]);
+    assert_eq!(tree.get("/c/a/x").unwrap().data, "1");
+    assert_eq!(tree.children_of("/c/a").len(), 1);
+    assert_eq!(tree.get("/c/nothing"), None);
+
+    let mut events = tree.events();
+    zk.create("/c/b", b"new").await.unwrap();
+    let Some(CacheEvent::Created(created)) = events.next().await else { panic!("no node") };
+    assert_eq!((&*created.path, &*created.data), ("/c/b", &b"new"[..]));
+    zk.set("/c/b", b"newer").await.unwrap();
+    let Some(CacheEvent::Changed { old, new }) = events.next().await else { panic!("no write") };
+    assert_eq!((old, &*new.data), (created, &b"newer"[..]));
+    zk.delete("/c/b").await.unwrap();
+    assert_eq!(events.next().await, Some(CacheEvent::Deleted(new)));
+
+    zk.delete_recursive("/c").await.unwrap();
+    for (cache, depth) in [(&node, 0), (&children, 1), (&tree, 9)] {
+        converged(cache, &zk, "/c", depth).await;
+        assert_eq!(cache.nodes(), []);
+    }
+    zk.create("/c/again", b"").parents().await.unwrap();
+    for (cache, depth) in [(&node, 0), (&children, 1), (&tree, 9)] {
+        converged(cache, &zk, "/c", depth).await;
+    }
+    let mut from_the_start = tree.events_from_the_start();
+    let first = std::iter::from_fn(|| from_the_start.try_next()).count();
+    assert_eq!(first, 2);
+}
+
+#[test_with(on_each_release)]
+async fn cache_outlives_its_session(server: &Place) {
+    let zk = client(server).await;
+    zk.create("/c", b"old").await.unwrap();
+    zk.create("/c/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
+    let kept = Cache::subtree(&zk, "/c").start().unwrap();
+    let cleared = Cache::subtree(&zk, "/c").clear_at_end().start().unwrap();
+    kept.ready().await.unwrap();
+    cleared.ready().await.unwrap();
+    let (mut kept_events, mut cleared_events) = (kept.events(), cleared.events());
+    zk.close().await.unwrap();
+    let ended = CacheState::Ended(SessionEnd::Closed);
+    loop {
+        let event = cleared_events.next().await.unwrap();
+        if event == CacheEvent::Ended(SessionEnd::Closed) {
+            break;
         }
-        converged_without_data(&cache, 6).await;
-        let first = events.next().await;
-        assert_eq!(first, Some(CacheEvent::Lagged));
-        assert!(cache.nodes().iter().all(|node| node.data.is_empty()));
-        assert_eq!(cache.get("/c/0").unwrap().stat.data_length, 10);
-        drop((cache, events));
-        let is_watched = || zk.check_watches("/c", zk_client::WatchKind::Any);
-        if server.has(Feature::PersistentWatches) {
-            while is_watched().await.unwrap() {}
-        } else if server.has(Feature::WatchCheck) {
-            assert!(
-                is_watched().await.unwrap(),
-                "what fires once is left to the server until it does"
-            );
-        } else {
-            let unimplemented = ReadError::Rejected(Rejection::Unimplemented);
-            assert_eq!(is_watched().await.unwrap_err(), unimplemented);
-        }
-    });
+        assert!(matches!(event, CacheEvent::Deleted(_)), "{event:?}");
+    }
+    while kept_events.next().await != Some(CacheEvent::Ended(SessionEnd::Closed)) {}
+    assert_eq!((kept.nodes().is_empty(), kept.state()), (false, ended.clone()));
+    assert_eq!((cleared.nodes(), cleared.state()), (Vec::new(), ended));
+    kept.ready().await.unwrap_err();
+
+    let zk = client(server).await;
+    zk.set("/c", b"new").await.unwrap();
+    kept.move_to(&zk);
+    cleared.move_to(&zk);
+    converged(&kept, &zk, "/c", 9).await;
+    converged(&cleared, &zk, "/c", 9).await;
+    let mut seen = Vec::new();
+    while seen.last() != Some(&CacheEvent::Loaded) {
+        seen.push(kept_events.next().await.unwrap());
+    }
+    let of_root = |event: &&CacheEvent| matches!(event, CacheEvent::Changed { new, .. } if &*new.path == "/c" && new.data == "new");
+    assert_eq!(seen.iter().filter(of_root).count(), 1, "{seen:?}");
+}
+
+#[test_with(on_each_release)]
+async fn slow_listener_resyncs_and_drop_unwatches(server: &Place) {
+    let zk = client(server).await;
+    zk.create("/c", b"").await.unwrap();
+    let cache = Cache::subtree(&zk, "/c").events_max(2).without_data().start().unwrap();
+    cache.ready().await.unwrap();
+    let mut events = cache.events();
+    for child in 0..5 {
+        zk.create(&format!("/c/{child}"), b"not copied").await.unwrap();
+    }
+    converged_without_data(&cache, 6).await;
+    let first = events.next().await;
+    assert_eq!(first, Some(CacheEvent::Lagged));
+    assert!(cache.nodes().iter().all(|node| node.data.is_empty()));
+    assert_eq!(cache.get("/c/0").unwrap().stat.data_length, 10);
+    drop((cache, events));
+    let is_watched = || zk.check_watches("/c", zk_client::WatchKind::Any);
+    if server.has(Feature::PersistentWatches) {
+        while is_watched().await.unwrap() {}
+    } else if server.has(Feature::WatchCheck) {
+        assert!(is_watched().await.unwrap(), "what fires once is left to the server until it does");
+    } else {
+        let unimplemented = ReadError::Rejected(Rejection::Unimplemented);
+        assert_eq!(is_watched().await.unwrap_err(), unimplemented);
+    }
 }
 
 async fn converged_without_data(cache: &Cache, count: usize) {
@@ -178,22 +167,20 @@ async fn converged_without_data(cache: &Cache, count: usize) {
     }
 }
 
-#[test]
-fn unreadable_node_is_absent_and_reported() {
-    on_each_release(async |server| {
-        let owner = server.options().auth("digest", "ann:secret").connect().await.unwrap();
-        owner.create("/c/open", b"").parents().await.unwrap();
-        let acl = zk_client::AclList::from_iter([zk_client::Acl::creator_all()]);
-        owner.create("/c/closed", b"").acl(&acl).await.unwrap();
-        let zk = client(server).await;
-        let cache = Cache::subtree(&zk, "/c").start().unwrap();
-        let refused = cache.ready().await.unwrap_err();
-        assert_eq!(refused.rejection(), Some(Rejection::NoAuth));
-        let paths: Vec<_> = cache.nodes().iter().map(|node| node.path.to_string()).collect();
-        assert_eq!(paths, ["/c", "/c/open"]);
-        // No event reports what happens to it, but what replaces it.
-        owner.delete("/c/closed").await.unwrap();
-        owner.create("/c/closed", b"open now").await.unwrap();
-        converged(&cache, &zk, "/c", 9).await;
-    });
+#[test_with(on_each_release)]
+async fn unreadable_node_is_absent_and_reported(server: &Place) {
+    let owner = server.options().auth("digest", "ann:secret").connect().await.unwrap();
+    owner.create("/c/open", b"").parents().await.unwrap();
+    let acl = zk_client::AclList::from_iter([zk_client::Acl::creator_all()]);
+    owner.create("/c/closed", b"").acl(&acl).await.unwrap();
+    let zk = client(server).await;
+    let cache = Cache::subtree(&zk, "/c").start().unwrap();
+    let refused = cache.ready().await.unwrap_err();
+    assert_eq!(refused.rejection(), Some(Rejection::NoAuth));
+    let paths: Vec<_> = cache.nodes().iter().map(|node| node.path.to_string()).collect();
+    assert_eq!(paths, ["/c", "/c/open"]);
+    // No event reports what happens to it, but what replaces it.
+    owner.delete("/c/closed").await.unwrap();
+    owner.create("/c/closed", b"open now").await.unwrap();
+    converged(&cache, &zk, "/c", 9).await;
 }

@@ -2,9 +2,9 @@
 
 use zk_client::{Client, Create, CreateMode, Created, Rejection, WriteError};
 use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
-use zk_tests::{busy::ask_for_nothing, feature::Feature};
+use zk_tests::{busy::ask_for_nothing, feature::Feature, test_with};
 
-use crate::{behind_proxy, client, on_each_release};
+use crate::{Place, behind_proxy, client, on_each_release};
 
 /// What a create resolves to, and what its node is known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,82 +74,78 @@ fn is_allowed(kind: Kind, mode: CreateMode) -> bool {
     }
 }
 
-#[test]
-fn create_options_combine_in_any_order() {
-    on_each_release(async |server| {
-        let root = client(server).await;
-        root.create("/floor", b"").await.unwrap();
-        let modes = [
-            CreateMode::Persistent,
-            CreateMode::PersistentSequential,
-            CreateMode::Ephemeral,
-            CreateMode::EphemeralSequential,
-        ];
-        let mut cells = 0;
-        for (number, kind) in KINDS.into_iter().enumerate() {
-            for above in ABOVE {
-                for mode in modes {
-                    for (first, submitted) in [(false, true), (true, false)] {
-                        cells += 1;
-                        let wanted = (kind, above, mode);
-                        let on = format!("{wanted:?}, above first: {first}");
-                        let parent = format!("/floor/{number}/{cells}");
-                        let path = format!("{parent}/n");
-                        let made = make(&root, &path, wanted, (first, submitted)).await;
-                        if !is_allowed(kind, mode) {
-                            assert!(matches!(made, Err(WriteError::NotApplied(_))), "{on}");
-                            assert_eq!(root.exists(&parent).await, Ok(None), "{on}");
-                            continue;
-                        }
-                        if above == Above::Nothing {
-                            let missing = WriteError::Rejected(Rejection::NoNode);
-                            assert_eq!(made.map(drop), Err(missing), "{on}");
-                            continue;
-                        }
-                        let made = made.unwrap_or_else(|error| panic!("{on}: {error}"));
-                        let is_protected = !matches!(kind, Kind::Plain | Kind::OrExists);
-                        assert_eq!((made.owned.is_some(), made.existed), (is_protected, false));
-                        let there = made.path.clone();
-                        let stat = root.exists(&there).await.unwrap().expect(&on);
-                        let is_ephemeral = stat.ephemeral_owner == root.session().id();
-                        assert_eq!(is_ephemeral, format!("{mode:?}").starts_with("Eph"), "{on}");
-                        // Clients distinguish containers not by the node, but by the request.
-                        let above_it = root.exists(&parent).await.unwrap().expect(&on);
-                        assert_eq!(above_it.data_length, 0, "{on}");
-                        drop(made);
-                        if !is_protected {
-                            assert!(root.exists(&there).await.unwrap().is_some(), "{on}");
-                            continue;
-                        }
-                        while let (Some(_), changed) = root.exists(&there).watch().await.unwrap() {
-                            changed.await.unwrap();
-                        }
+#[test_with(on_each_release)]
+async fn create_options_combine_in_any_order(server: &Place) {
+    let root = client(server).await;
+    root.create("/floor", b"").await.unwrap();
+    let modes = [
+        CreateMode::Persistent,
+        CreateMode::PersistentSequential,
+        CreateMode::Ephemeral,
+        CreateMode::EphemeralSequential,
+    ];
+    let mut cells = 0;
+    for (number, kind) in KINDS.into_iter().enumerate() {
+        for above in ABOVE {
+            for mode in modes {
+                for (first, submitted) in [(false, true), (true, false)] {
+                    cells += 1;
+                    let wanted = (kind, above, mode);
+                    let on = format!("{wanted:?}, above first: {first}");
+                    let parent = format!("/floor/{number}/{cells}");
+                    let path = format!("{parent}/n");
+                    let made = make(&root, &path, wanted, (first, submitted)).await;
+                    if !is_allowed(kind, mode) {
+                        assert!(matches!(made, Err(WriteError::NotApplied(_))), "{on}");
+                        assert_eq!(root.exists(&parent).await, Ok(None), "{on}");
+                        continue;
+                    }
+                    if above == Above::Nothing {
+                        let missing = WriteError::Rejected(Rejection::NoNode);
+                        assert_eq!(made.map(drop), Err(missing), "{on}");
+                        continue;
+                    }
+                    let made = made.unwrap_or_else(|error| panic!("{on}: {error}"));
+                    let is_protected = !matches!(kind, Kind::Plain | Kind::OrExists);
+                    assert_eq!((made.owned.is_some(), made.existed), (is_protected, false));
+                    let there = made.path.clone();
+                    let stat = root.exists(&there).await.unwrap().expect(&on);
+                    let is_ephemeral = stat.ephemeral_owner == root.session().id();
+                    assert_eq!(is_ephemeral, format!("{mode:?}").starts_with("Eph"), "{on}");
+                    // Clients distinguish containers not by the node, but by the request.
+                    let above_it = root.exists(&parent).await.unwrap().expect(&on);
+                    assert_eq!(above_it.data_length, 0, "{on}");
+                    drop(made);
+                    if !is_protected {
+                        assert!(root.exists(&there).await.unwrap().is_some(), "{on}");
+                        continue;
+                    }
+                    while let (Some(_), changed) = root.exists(&there).watch().await.unwrap() {
+                        changed.await.unwrap();
                     }
                 }
             }
         }
-    });
+    }
 }
 
 /// What is at the floor or above it is never created, be it the chroot.
-#[test]
-fn what_must_be_there_is_not_created() {
-    on_each_release(async |server| {
-        let root = client(server).await;
-        let zk = root.chrooted("/gone").unwrap();
-        for (number, kind) in KINDS.into_iter().enumerate() {
-            let mode = CreateMode::Ephemeral;
-            let wanted = (kind, Above::Below, mode);
-            let missing = make(&zk, "/floor/a/b", wanted, (true, false)).await;
-            let refused = WriteError::Rejected(Rejection::NoNode);
-            assert_eq!(missing.map(|_| ()), Err(refused), "{kind:?}");
-            assert_eq!(root.exists("/gone").await, Ok(None), "{kind:?}");
-            // Without a floor the chroot is part of what is missing.
-            let there = root.chrooted(&format!("/chroot-{number}/deep")).unwrap();
-            let made = make(&there, "/n", (kind, Above::Parents, mode), (true, true)).await;
-            assert!(made.is_ok(), "{kind:?}");
-        }
-    });
+#[test_with(on_each_release)]
+async fn what_must_be_there_is_not_created(server: &Place) {
+    let root = client(server).await;
+    let zk = root.chrooted("/gone").unwrap();
+    for (number, kind) in KINDS.into_iter().enumerate() {
+        let mode = CreateMode::Ephemeral;
+        let wanted = (kind, Above::Below, mode);
+        let missing = make(&zk, "/floor/a/b", wanted, (true, false)).await;
+        let refused = WriteError::Rejected(Rejection::NoNode);
+        assert_eq!(missing.map(|_| ()), Err(refused), "{kind:?}");
+        assert_eq!(root.exists("/gone").await, Ok(None), "{kind:?}");
+        // Without a floor the chroot is part of what is missing.
+        let there = root.chrooted(&format!("/chroot-{number}/deep")).unwrap();
+        let made = make(&there, "/n", (kind, Above::Parents, mode), (true, true)).await;
+        assert!(made.is_ok(), "{kind:?}");
+    }
 }
 
 /// A server that knows no containers says so at the price of a connection: once in a session.
@@ -174,43 +170,38 @@ async fn missing_container_support_is_probed_once() {
 }
 
 /// Why there is no node is why there is none above it.
-#[test]
-fn refused_parent_is_reported_as_such() {
-    on_each_release(async |server| {
-        let root = client(server).await;
-        let readable = zk_client::AclList::from_iter([zk_client::Acl::world_readable()]);
-        root.create("/closed", b"").acl(&readable).await.unwrap();
-        root.create("/leaf", b"").mode(CreateMode::Ephemeral).await.unwrap();
-        for kind in KINDS {
-            let wanted = (kind, Above::Containers, CreateMode::Ephemeral);
-            for (path, why) in [
-                ("/closed/a/b", Rejection::NoAuth),
-                ("/leaf/a/b", Rejection::NoChildrenForEphemerals),
-            ] {
-                let refused = make(&root, path, wanted, (true, false)).await;
-                assert_eq!(refused.map(|_| ()), Err(WriteError::Rejected(why)), "{kind:?}");
-            }
+#[test_with(on_each_release)]
+async fn refused_parent_is_reported_as_such(server: &Place) {
+    let root = client(server).await;
+    let readable = zk_client::AclList::from_iter([zk_client::Acl::world_readable()]);
+    root.create("/closed", b"").acl(&readable).await.unwrap();
+    root.create("/leaf", b"").mode(CreateMode::Ephemeral).await.unwrap();
+    for kind in KINDS {
+        let wanted = (kind, Above::Containers, CreateMode::Ephemeral);
+        for (path, why) in
+            [("/closed/a/b", Rejection::NoAuth), ("/leaf/a/b", Rejection::NoChildrenForEphemerals)]
+        {
+            let refused = make(&root, path, wanted, (true, false)).await;
+            assert_eq!(refused.map(|_| ()), Err(WriteError::Rejected(why)), "{kind:?}");
         }
-    });
+    }
 }
 
 /// An outsider who deletes the path each time that it was created: that comes to an end.
-#[test]
-fn path_deleted_repeatedly_is_given_up() {
-    on_each_release(async |server| {
-        let outsider = client(server).await;
-        for kind in [Kind::Plain, Kind::OrExists, Kind::ByName] {
-            let (proxy, zk) = behind_proxy(server).await;
-            // None of the levels ever comes to be.
-            let level = Match::requests()
-                .when(|frame| frame.path.as_deref().is_some_and(|path| path.ends_with("/never")));
-            let lost = proxy.on(level).rewrite(ask_for_nothing);
-            let wanted = (kind, Above::Parents, CreateMode::Ephemeral);
-            let given_up = make(&zk, "/never/n", wanted, (true, false)).await;
-            let missing = WriteError::Rejected(Rejection::NoNode);
-            assert_eq!(given_up.map(|_| ()), Err(missing), "{kind:?}");
-            assert!((2..20).contains(&lost.times_fired()), "{kind:?}: {}", lost.times_fired());
-            assert_eq!(outsider.exists("/never").await, Ok(None));
-        }
-    });
+#[test_with(on_each_release)]
+async fn path_deleted_repeatedly_is_given_up(server: &Place) {
+    let outsider = client(server).await;
+    for kind in [Kind::Plain, Kind::OrExists, Kind::ByName] {
+        let (proxy, zk) = behind_proxy(server).await;
+        // None of the levels ever comes to be.
+        let level = Match::requests()
+            .when(|frame| frame.path.as_deref().is_some_and(|path| path.ends_with("/never")));
+        let lost = proxy.on(level).rewrite(ask_for_nothing);
+        let wanted = (kind, Above::Parents, CreateMode::Ephemeral);
+        let given_up = make(&zk, "/never/n", wanted, (true, false)).await;
+        let missing = WriteError::Rejected(Rejection::NoNode);
+        assert_eq!(given_up.map(|_| ()), Err(missing), "{kind:?}");
+        assert!((2..20).contains(&lost.times_fired()), "{kind:?}: {}", lost.times_fired());
+        assert_eq!(outsider.exists("/never").await, Ok(None));
+    }
 }

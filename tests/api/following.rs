@@ -25,6 +25,7 @@ use zk_tests::{
     feature::Feature,
     patience::within,
     site::Kind,
+    test_with,
 };
 
 use crate::{
@@ -264,146 +265,134 @@ fn caches_equal_their_tree_after_faults() {
 }
 
 /// What tells of changes while watches are still being asked for again is the change of everything in between.
-#[test]
-fn cache_is_current_only_with_its_watches() {
-    on_each_release(async |server| {
-        let (proxy, zk) = behind_proxy(server).await;
-        let other = client(server).await;
-        other.create("/c/a", b"old").parents().await.unwrap();
-        let caches =
-            [Cache::node(&zk, "/c"), Cache::children(&zk, "/c"), Cache::subtree(&zk, "/c")]
-                .map(|cache| cache.start().unwrap());
+#[test_with(on_each_release)]
+async fn cache_is_current_only_with_its_watches(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let other = client(server).await;
+    other.create("/c/a", b"old").parents().await.unwrap();
+    let caches = [Cache::node(&zk, "/c"), Cache::children(&zk, "/c"), Cache::subtree(&zk, "/c")]
+        .map(|cache| cache.start().unwrap());
+    for cache in &caches {
+        within(cache.ready()).await.unwrap();
+    }
+    let persistent = server.has(Feature::PersistentWatches);
+    let restore = if persistent { OpCode::SET_WATCHES2 } else { OpCode::SET_WATCHES };
+    let held = proxy.on(Match::reply(restore).once()).hold();
+    proxy.reset_all();
+    within(held.fired()).await;
+    for path in ["/c", "/c/a"] {
+        other.set(path, b"new").await.unwrap();
+    }
+    assert!(matches!(zk.session().state(), SessionState::Connected { .. }));
+    for _ in 0..300 {
         for cache in &caches {
-            within(cache.ready()).await.unwrap();
+            assert_eq!(cache.state(), CacheState::Behind);
         }
-        let persistent = server.has(Feature::PersistentWatches);
-        let restore = if persistent { OpCode::SET_WATCHES2 } else { OpCode::SET_WATCHES };
-        let held = proxy.on(Match::reply(restore).once()).hold();
-        proxy.reset_all();
-        within(held.fired()).await;
-        for path in ["/c", "/c/a"] {
-            other.set(path, b"new").await.unwrap();
-        }
-        assert!(matches!(zk.session().state(), SessionState::Connected { .. }));
-        for _ in 0..300 {
-            for cache in &caches {
-                assert_eq!(cache.state(), CacheState::Behind);
-            }
-            tokio::task::yield_now().await;
-        }
-        held.release();
-        for (cache, depth) in caches.iter().zip([0, 1, 9]) {
-            converged(cache, &other, "/c", depth).await;
-        }
-    });
+        tokio::task::yield_now().await;
+    }
+    held.release();
+    for (cache, depth) in caches.iter().zip([0, 1, 9]) {
+        converged(cache, &other, "/c", depth).await;
+    }
 }
 
-#[test]
-fn cache_losing_its_connection_is_behind() {
-    on_each_release(async |server| {
-        let (proxy, zk) = behind_proxy(server).await;
-        let other = client(server).await;
-        other.create("/c", b"old").await.unwrap();
-        let cache = Cache::node(&zk, "/c").start().unwrap();
-        within(cache.ready()).await.unwrap();
-        let read = proxy.on(Match::reply(OpCode::GET_DATA)).hold();
-        let dialed = proxy.on(Match::connect_request()).hold();
-        other.set("/c", b"new").await.unwrap();
-        within(read.fired()).await;
-        proxy.reset_all();
-        within(dialed.fired()).await;
-        let behind = async {
-            while cache.state() != CacheState::Behind {
-                tokio::task::yield_now().await;
-            }
-        };
-        within(behind).await;
-        drop((read, dialed));
-        converged(&cache, &other, "/c", 0).await;
-    });
+#[test_with(on_each_release)]
+async fn cache_losing_its_connection_is_behind(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let other = client(server).await;
+    other.create("/c", b"old").await.unwrap();
+    let cache = Cache::node(&zk, "/c").start().unwrap();
+    within(cache.ready()).await.unwrap();
+    let read = proxy.on(Match::reply(OpCode::GET_DATA)).hold();
+    let dialed = proxy.on(Match::connect_request()).hold();
+    other.set("/c", b"new").await.unwrap();
+    within(read.fired()).await;
+    proxy.reset_all();
+    within(dialed.fired()).await;
+    let behind = async {
+        while cache.state() != CacheState::Behind {
+            tokio::task::yield_now().await;
+        }
+    };
+    within(behind).await;
+    drop((read, dialed));
+    converged(&cache, &other, "/c", 0).await;
 }
 
 /// Its reads go on for as long as the session lives, whatever single requests of its client would put up with.
-#[test]
-fn cache_ignores_the_clients_call_options() {
-    on_each_release(async |server| {
-        let (proxy, zk) = behind_proxy(server).await;
-        let other = client(server).await;
-        other.create("/c/a", b"").parents().await.unwrap();
-        let hasty = zk.with(CallOptions::new().timeout(Duration::from_millis(1)).fail_fast());
-        let corked = zk.cork();
-        let dialed = proxy.on(Match::connect_request()).hold();
-        proxy.reset_all();
-        within(dialed.fired()).await;
-        let caches = [
-            Cache::subtree(&hasty, "/c").start().unwrap(),
-            Cache::subtree(&corked, "/c").start().unwrap(),
-        ];
-        let slow = proxy.on(Match::replies().times(4)).delay(Duration::from_millis(10));
-        drop(dialed);
-        for cache in &caches {
-            within(cache.ready()).await.unwrap();
-        }
-        other.create("/c/b", b"").await.unwrap();
-        for cache in &caches {
-            converged(cache, &other, "/c", 9).await;
-        }
-        drop((slow, corked));
-    });
+#[test_with(on_each_release)]
+async fn cache_ignores_the_clients_call_options(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let other = client(server).await;
+    other.create("/c/a", b"").parents().await.unwrap();
+    let hasty = zk.with(CallOptions::new().timeout(Duration::from_millis(1)).fail_fast());
+    let corked = zk.cork();
+    let dialed = proxy.on(Match::connect_request()).hold();
+    proxy.reset_all();
+    within(dialed.fired()).await;
+    let caches = [
+        Cache::subtree(&hasty, "/c").start().unwrap(),
+        Cache::subtree(&corked, "/c").start().unwrap(),
+    ];
+    let slow = proxy.on(Match::replies().times(4)).delay(Duration::from_millis(10));
+    drop(dialed);
+    for cache in &caches {
+        within(cache.ready()).await.unwrap();
+    }
+    other.create("/c/b", b"").await.unwrap();
+    for cache in &caches {
+        converged(cache, &other, "/c", 9).await;
+    }
+    drop((slow, corked));
 }
 
-#[test]
-fn throttled_cache_is_soon_ready() {
-    on_each_release(async |server| {
-        let (proxy, zk) = behind_proxy(server).await;
-        for node in 0..40 {
-            zk.create(&format!("/c/{node:02}"), b"").parents().await.unwrap();
-        }
-        let seen = Mutex::new(BTreeSet::new());
-        let first_reads = Match::requests().when(move |frame| {
-            let read = [OpCode::GET_DATA, OpCode::GET_CHILDREN2]
-                .into_iter()
-                .find(|&op| frame.op == Some(op));
-            read.is_some_and(|op| seen.lock().unwrap().insert((op.0, frame.path.clone())))
-        });
-        let busy = too_busy_for(&proxy, first_reads);
-        let since = Instant::now();
-        let cache = Cache::children(&zk, "/c").start().unwrap();
-        within(cache.ready()).await.unwrap();
-        let took = since.elapsed();
-        assert_eq!(cache.nodes().len(), 41);
-        assert!(busy.turned_away() >= 41, "{}", busy.turned_away());
-        // Pauses one behind the other would take 8 s; they take a tenth of one, and machines may be slow.
-        assert!(took < Duration::from_secs(3), "{took:?}");
+#[test_with(on_each_release)]
+async fn throttled_cache_is_soon_ready(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    for node in 0..40 {
+        zk.create(&format!("/c/{node:02}"), b"").parents().await.unwrap();
+    }
+    let seen = Mutex::new(BTreeSet::new());
+    let first_reads = Match::requests().when(move |frame| {
+        let read =
+            [OpCode::GET_DATA, OpCode::GET_CHILDREN2].into_iter().find(|&op| frame.op == Some(op));
+        read.is_some_and(|op| seen.lock().unwrap().insert((op.0, frame.path.clone())))
     });
+    let busy = too_busy_for(&proxy, first_reads);
+    let since = Instant::now();
+    let cache = Cache::children(&zk, "/c").start().unwrap();
+    within(cache.ready()).await.unwrap();
+    let took = since.elapsed();
+    assert_eq!(cache.nodes().len(), 41);
+    assert!(busy.turned_away() >= 41, "{}", busy.turned_away());
+    // Pauses one behind the other would take 8 s; they take a tenth of one, and machines may be slow.
+    assert!(took < Duration::from_secs(3), "{took:?}");
 }
 
 /// No event reports nodes that may not be read, nor their children.
-#[test]
-fn readable_again_node_brings_its_children() {
-    on_each_release(async |server| {
-        let owner = server.options().auth("digest", "ann:secret").connect().await.unwrap();
-        owner.create("/c/closed/below", b"").parents().await.unwrap();
-        let mine = AclList::from_iter([Acl::creator_all()]);
-        owner.set_acl("/c/closed", &mine).await.unwrap();
-        let zk = client(server).await;
-        let cache = Cache::subtree(&zk, "/c").start().unwrap();
-        within(cache.ready()).await.unwrap_err();
-        assert_eq!(cache.nodes().len(), 1);
-        owner.set_acl("/c/closed", &AclList::from_iter([Acl::open_unsafe()])).await.unwrap();
-        if server.has(Feature::PersistentWatches) {
-            owner.set("/c/closed", b"open").await.unwrap();
-        } else {
-            owner.delete("/c/closed/below").await.unwrap();
-            owner
-                .multi()
-                .delete("/c/closed")
-                .create("/c/closed", b"", CreateMode::Persistent)
-                .await
-                .unwrap()
-                .unwrap();
-            owner.create("/c/closed/below", b"").await.unwrap();
-        }
-        converged(&cache, &owner, "/c", 9).await;
-    });
+#[test_with(on_each_release)]
+async fn readable_again_node_brings_its_children(server: &Place) {
+    let owner = server.options().auth("digest", "ann:secret").connect().await.unwrap();
+    owner.create("/c/closed/below", b"").parents().await.unwrap();
+    let mine = AclList::from_iter([Acl::creator_all()]);
+    owner.set_acl("/c/closed", &mine).await.unwrap();
+    let zk = client(server).await;
+    let cache = Cache::subtree(&zk, "/c").start().unwrap();
+    within(cache.ready()).await.unwrap_err();
+    assert_eq!(cache.nodes().len(), 1);
+    owner.set_acl("/c/closed", &AclList::from_iter([Acl::open_unsafe()])).await.unwrap();
+    if server.has(Feature::PersistentWatches) {
+        owner.set("/c/closed", b"open").await.unwrap();
+    } else {
+        owner.delete("/c/closed/below").await.unwrap();
+        owner
+            .multi()
+            .delete("/c/closed")
+            .create("/c/closed", b"", CreateMode::Persistent)
+            .await
+            .unwrap()
+            .unwrap();
+        owner.create("/c/closed/below", b"").await.unwrap();
+    }
+    converged(&cache, &owner, "/c", 9).await;
 }

@@ -17,40 +17,38 @@ use zk_client::{
 };
 use zk_testkit::proxy::Proxy;
 
-use zk_tests::feature::Feature;
+use zk_tests::{feature::Feature, test_with};
 
-use crate::{on_each_release, on_each_release_to_restart};
+use crate::{Place, on_each_release, on_each_release_to_restart};
 
-#[test]
-fn session_moves_servers_without_doubt() {
-    on_each_release(async |server| {
-        let here = Proxy::start(server.addr()).await.unwrap();
-        let there = Proxy::start(server.addr()).await.unwrap();
-        let zk = server.options_by(&here.connect_string()).connect().await.unwrap();
-        let id = zk.session().id();
-        zk.create("/n", b"").await.unwrap();
-        let epoch = zk.session().epoch();
-        let (_, changed) = zk.exists("/later").watch().await.unwrap();
-        let writes: Vec<_> = (0..200)
-            .map(|n| {
-                if n == 100 {
-                    zk.update_servers(&there.connect_string()).unwrap();
-                }
-                zk.set("/n", b"x").submit()
-            })
-            .collect();
-        for (version, write) in (1..).zip(writes) {
-            assert_eq!(write.await.unwrap().version, version);
-        }
-        assert_eq!((zk.session().id(), zk.session().epoch()), (id, epoch + 1));
-        timeout(Duration::from_secs(10), here.all_closed()).await.unwrap();
-        assert_eq!(there.open_connections(), 1);
-        zk.create("/later", b"").await.unwrap();
-        changed.await.unwrap();
+#[test_with(on_each_release)]
+async fn session_moves_servers_without_doubt(server: &Place) {
+    let here = Proxy::start(server.addr()).await.unwrap();
+    let there = Proxy::start(server.addr()).await.unwrap();
+    let zk = server.options_by(&here.connect_string()).connect().await.unwrap();
+    let id = zk.session().id();
+    zk.create("/n", b"").await.unwrap();
+    let epoch = zk.session().epoch();
+    let (_, changed) = zk.exists("/later").watch().await.unwrap();
+    let writes: Vec<_> = (0..200)
+        .map(|n| {
+            if n == 100 {
+                zk.update_servers(&there.connect_string()).unwrap();
+            }
+            zk.set("/n", b"x").submit()
+        })
+        .collect();
+    for (version, write) in (1..).zip(writes) {
+        assert_eq!(write.await.unwrap().version, version);
+    }
+    assert_eq!((zk.session().id(), zk.session().epoch()), (id, epoch + 1));
+    timeout(Duration::from_secs(10), here.all_closed()).await.unwrap();
+    assert_eq!(there.open_connections(), 1);
+    zk.create("/later", b"").await.unwrap();
+    changed.await.unwrap();
 
-        assert_eq!(zk.update_servers("a:1/app"), Err(ConnectError::UnexpectedChroot));
-        assert_eq!(zk.update_servers(""), Err(ConnectError::NoServer));
-    });
+    assert_eq!(zk.update_servers("a:1/app"), Err(ConnectError::UnexpectedChroot));
+    assert_eq!(zk.update_servers(""), Err(ConnectError::NoServer));
 }
 
 /// Names known to this test only, with addresses that change.
@@ -68,33 +66,31 @@ impl Names {
     }
 }
 
-#[test]
-fn every_address_is_tried_and_resolved_anew() {
-    on_each_release_to_restart(async |server| {
-        // Nothing listens at the first two: a port that was free a moment ago may be that of another test's server.
-        let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-        let v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, 1));
-        let names = Names {
-            addresses: Arc::new(Mutex::new(vec![nobody, v6, server.addr()])),
-            asked: Arc::default(),
-        };
-        let options = server.options_by("nowhere.example,zk.example");
-        let resolver = {
-            let names = names.clone();
-            move |server: &str| ready(names.resolve(server))
-        };
-        let zk = options.resolver(resolver).connect().await.unwrap();
-        zk.get("/").await.unwrap();
+#[test_with(on_each_release_to_restart)]
+async fn every_address_is_tried_and_resolved_anew(server: &Place) {
+    // Nothing listens at the first two: a port that was free a moment ago may be that of another test's server.
+    let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+    let v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, 1));
+    let names = Names {
+        addresses: Arc::new(Mutex::new(vec![nobody, v6, server.addr()])),
+        asked: Arc::default(),
+    };
+    let options = server.options_by("nowhere.example,zk.example");
+    let resolver = {
+        let names = names.clone();
+        move |server: &str| ready(names.resolve(server))
+    };
+    let zk = options.resolver(resolver).connect().await.unwrap();
+    zk.get("/").await.unwrap();
 
-        // The server has moved.
-        let proxy = Proxy::start(server.addr()).await.unwrap();
-        let asked = names.asked.load(Ordering::Relaxed);
-        *names.addresses.lock().unwrap() = vec![nobody, proxy.addr()];
-        server.restart_under(&zk).await;
-        zk.get("/").await.unwrap();
-        assert!(names.asked.load(Ordering::Relaxed) > asked);
-        assert!(proxy.accepted() > 0);
-    });
+    // The server has moved.
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let asked = names.asked.load(Ordering::Relaxed);
+    *names.addresses.lock().unwrap() = vec![nobody, proxy.addr()];
+    server.restart_under(&zk).await;
+    zk.get("/").await.unwrap();
+    assert!(names.asked.load(Ordering::Relaxed) > asked);
+    assert!(proxy.accepted() > 0);
 }
 
 /// What an observer receives, in words.
@@ -125,47 +121,44 @@ impl SessionObserver for Story {
     }
 }
 
-#[test]
-fn changes_are_counted_and_reported() {
-    on_each_release(async |server| {
-        let story = Arc::new(Story::default());
-        let zk = server.options().observer(story.clone()).connect().await.unwrap();
-        zk.create("/a", b"").await.unwrap();
-        let (_, changed) = zk.exists("/a").watch().await.unwrap();
-        zk.delete("/a").await.unwrap();
-        changed.await.unwrap();
-        zk.get("/a").await.unwrap_err();
-        let stats = zk.stats();
-        // A server of before 3.5 refuses the first create and drops the connection.
-        let is_old = !server.has(Feature::StatAtBirth);
-        let twice = u64::from(is_old);
-        assert_eq!((stats.answered, stats.rejected), (4 + twice, 1 + twice));
-        assert_eq!((stats.not_sent, stats.unknown), (0, 0));
-        assert_eq!((stats.connects, stats.disconnects), (1 + twice, twice));
-        assert_eq!((stats.watch_events, stats.lagged), (1, 0));
-        assert_eq!(stats.latency().count(), stats.answered);
-        assert!(stats.latency().quantile(1.0).is_some());
-        let other = server.options().connect().await.unwrap();
-        assert_eq!(other.stats().answered, 0, "of each session its own");
-        zk.close().await.unwrap();
-        assert_eq!(zk.stats().in_flight, 0);
-        // A busy machine may need more than one attempt.
-        let (attempts, told): (Vec<String>, Vec<String>) =
-            story.0.lock().unwrap().clone().into_iter().partition(|what| what.contains("127."));
-        assert_eq!(attempts.len() as u64, stats.failed_attempts);
-        let no_node = Ending::Rejected(zk_client::ErrorCode::NO_NODE);
-        let mut expected: Vec<String> = [server.create_op(), OpCode::EXISTS, OpCode::DELETE]
-            .map(|op| format!("{op} Ok"))
-            .into();
-        expected.insert(0, "connected 1".into());
-        if is_old {
-            let refused = Ending::Rejected(zk_client::ErrorCode::UNIMPLEMENTED);
-            let refused = format!("{} {refused:?}", OpCode::CREATE2);
-            let again = [refused, "disconnected".into(), "connected 2".into()];
-            expected.splice(1..1, again);
-        }
-        expected.push(format!("{} {no_node:?}", OpCode::GET_DATA));
-        expected.push("session closed".into());
-        assert_eq!(told, expected);
-    });
+#[test_with(on_each_release)]
+async fn changes_are_counted_and_reported(server: &Place) {
+    let story = Arc::new(Story::default());
+    let zk = server.options().observer(story.clone()).connect().await.unwrap();
+    zk.create("/a", b"").await.unwrap();
+    let (_, changed) = zk.exists("/a").watch().await.unwrap();
+    zk.delete("/a").await.unwrap();
+    changed.await.unwrap();
+    zk.get("/a").await.unwrap_err();
+    let stats = zk.stats();
+    // A server of before 3.5 refuses the first create and drops the connection.
+    let is_old = !server.has(Feature::StatAtBirth);
+    let twice = u64::from(is_old);
+    assert_eq!((stats.answered, stats.rejected), (4 + twice, 1 + twice));
+    assert_eq!((stats.not_sent, stats.unknown), (0, 0));
+    assert_eq!((stats.connects, stats.disconnects), (1 + twice, twice));
+    assert_eq!((stats.watch_events, stats.lagged), (1, 0));
+    assert_eq!(stats.latency().count(), stats.answered);
+    assert!(stats.latency().quantile(1.0).is_some());
+    let other = server.options().connect().await.unwrap();
+    assert_eq!(other.stats().answered, 0, "of each session its own");
+    zk.close().await.unwrap();
+    assert_eq!(zk.stats().in_flight, 0);
+    // A busy machine may need more than one attempt.
+    let (attempts, told): (Vec<String>, Vec<String>) =
+        story.0.lock().unwrap().clone().into_iter().partition(|what| what.contains("127."));
+    assert_eq!(attempts.len() as u64, stats.failed_attempts);
+    let no_node = Ending::Rejected(zk_client::ErrorCode::NO_NODE);
+    let mut expected: Vec<String> =
+        [server.create_op(), OpCode::EXISTS, OpCode::DELETE].map(|op| format!("{op} Ok")).into();
+    expected.insert(0, "connected 1".into());
+    if is_old {
+        let refused = Ending::Rejected(zk_client::ErrorCode::UNIMPLEMENTED);
+        let refused = format!("{} {refused:?}", OpCode::CREATE2);
+        let again = [refused, "disconnected".into(), "connected 2".into()];
+        expected.splice(1..1, again);
+    }
+    expected.push(format!("{} {no_node:?}", OpCode::GET_DATA));
+    expected.push("session closed".into());
+    assert_eq!(told, expected);
 }

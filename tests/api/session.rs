@@ -19,135 +19,122 @@ use zk_testkit::{
     proxy::Proxy,
     server::{Config, Listening},
 };
+use zk_tests::test_with;
 
-use crate::{behind_proxy, client, on_each_release};
+use crate::{Place, behind_proxy, client, on_each_release};
 
-#[test]
-fn close_deletes_ephemeral_nodes() {
-    on_each_release(async |server| {
-        let (zk, other) = (client(server).await, client(server).await);
-        assert_eq!(zk.session().state(), SessionState::Connected { read_only: false });
-        zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
-        let submitted = zk.set("/e", b"last words").submit();
-        zk.close().await.unwrap();
-        submitted.await.unwrap();
-        assert_eq!(zk.session().state(), SessionState::Ended(SessionEnd::Closed));
-        assert_eq!(zk.session().ended().await, SessionEnd::Closed);
-        other.sync("/").await.unwrap();
-        assert_eq!(other.exists("/e").await.unwrap(), None);
+#[test_with(on_each_release)]
+async fn close_deletes_ephemeral_nodes(server: &Place) {
+    let (zk, other) = (client(server).await, client(server).await);
+    assert_eq!(zk.session().state(), SessionState::Connected { read_only: false });
+    zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
+    let submitted = zk.set("/e", b"last words").submit();
+    zk.close().await.unwrap();
+    submitted.await.unwrap();
+    assert_eq!(zk.session().state(), SessionState::Ended(SessionEnd::Closed));
+    assert_eq!(zk.session().ended().await, SessionEnd::Closed);
+    other.sync("/").await.unwrap();
+    assert_eq!(other.exists("/e").await.unwrap(), None);
 
-        let ended = Cause::SessionEnded(SessionEnd::Closed);
-        assert_eq!(zk.get("/").await.unwrap_err(), ReadError::Unavailable(ended.clone()));
-        assert_eq!(zk.set("/", b"").await, Err(WriteError::NotApplied(ended)));
-        assert_eq!(zk.close().await, Ok(()), "closing twice is fine");
-    });
+    let ended = Cause::SessionEnded(SessionEnd::Closed);
+    assert_eq!(zk.get("/").await.unwrap_err(), ReadError::Unavailable(ended.clone()));
+    assert_eq!(zk.set("/", b"").await, Err(WriteError::NotApplied(ended)));
+    assert_eq!(zk.close().await, Ok(()), "closing twice is fine");
 }
 
-#[test]
-fn session_view_reports_later_changes() {
-    on_each_release(async |server| {
-        let zk = client(server).await;
-        let mut view = zk.session();
-        let mut changed = pin!(view.changed());
-        let early = changed.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        assert_eq!(early, Poll::Pending);
-        zk.close().await.unwrap();
-        assert_ne!(changed.await, SessionState::Connected { read_only: false });
-    });
+#[test_with(on_each_release)]
+async fn session_view_reports_later_changes(server: &Place) {
+    let zk = client(server).await;
+    let mut view = zk.session();
+    let mut changed = pin!(view.changed());
+    let early = changed.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert_eq!(early, Poll::Pending);
+    zk.close().await.unwrap();
+    assert_ne!(changed.await, SessionState::Connected { read_only: false });
 }
 
-#[test]
-fn each_session_state_is_reported_once() {
-    on_each_release(async |server| {
-        let (proxy, zk) = behind_proxy(server).await;
-        let mut view = zk.session();
-        let connected = SessionState::Connected { read_only: false };
-        for _ in 0..2 {
-            let epoch = zk.session().epoch();
-            proxy.cut_all();
-            // Over before it is read.
-            while zk.session().epoch() == epoch {
-                tokio::task::yield_now().await;
-            }
-            assert_eq!(view.changed().await, SessionState::Disconnected);
-            assert_eq!(view.changed().await, connected);
-            let mut again = pin!(view.changed());
-            let nothing = again.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-            assert_eq!(nothing, Poll::Pending);
+#[test_with(on_each_release)]
+async fn each_session_state_is_reported_once(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let mut view = zk.session();
+    let connected = SessionState::Connected { read_only: false };
+    for _ in 0..2 {
+        let epoch = zk.session().epoch();
+        proxy.cut_all();
+        // Over before it is read.
+        while zk.session().epoch() == epoch {
+            tokio::task::yield_now().await;
         }
-        zk.close().await.unwrap();
-        let mut told = vec![connected];
-        while !matches!(told.last(), Some(SessionState::Ended(_))) {
-            told.push(view.changed().await);
-        }
-        assert!(told.windows(2).all(|pair| pair[0] != pair[1]), "{told:?}");
-        assert_eq!(view.changed().await, SessionState::Ended(SessionEnd::Closed));
-    });
+        assert_eq!(view.changed().await, SessionState::Disconnected);
+        assert_eq!(view.changed().await, connected);
+        let mut again = pin!(view.changed());
+        let nothing = again.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert_eq!(nothing, Poll::Pending);
+    }
+    zk.close().await.unwrap();
+    let mut told = vec![connected];
+    while !matches!(told.last(), Some(SessionState::Ended(_))) {
+        told.push(view.changed().await);
+    }
+    assert!(told.windows(2).all(|pair| pair[0] != pair[1]), "{told:?}");
+    assert_eq!(view.changed().await, SessionState::Ended(SessionEnd::Closed));
 }
 
-#[test]
-fn the_last_client_to_go_closes_the_session() {
-    on_each_release(async |server| {
-        let (zk, other) = (client(server).await, client(server).await);
-        zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
-        let (stat, gone) = other.exists("/e").watch().await.unwrap();
-        assert!(stat.is_some());
-        let session = zk.session();
-        drop(zk.clone());
-        assert_eq!(other.exists("/e").await.unwrap(), stat, "a clone is left");
-        drop(zk);
-        assert_eq!(session.ended().await, SessionEnd::Closed);
-        gone.await.unwrap();
-    });
+#[test_with(on_each_release)]
+async fn the_last_client_to_go_closes_the_session(server: &Place) {
+    let (zk, other) = (client(server).await, client(server).await);
+    zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
+    let (stat, gone) = other.exists("/e").watch().await.unwrap();
+    assert!(stat.is_some());
+    let session = zk.session();
+    drop(zk.clone());
+    assert_eq!(other.exists("/e").await.unwrap(), stat, "a clone is left");
+    drop(zk);
+    assert_eq!(session.ended().await, SessionEnd::Closed);
+    gone.await.unwrap();
 }
 
-#[test]
-fn detach_waits_for_cleanup_only() {
-    on_each_release(async |server| {
-        let zk = client(server).await;
-        zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
-        let (cleaner, user) = (zk.for_cleanup(), zk.clone());
-        let mut cx = Context::from_waker(Waker::noop());
-        // A client that is for cleaning up itself may be the one that leaves.
-        let mut left = pin!(zk.for_cleanup().detach());
-        assert!(left.as_mut().poll(&mut cx).is_pending());
-        let refused = WriteError::NotApplied(Cause::SessionEnded(SessionEnd::Closed));
-        assert_eq!(user.create("/f", b"").await.unwrap_err(), refused);
-        let another = cleaner.clone();
-        drop(cleaner);
-        another.delete("/e").await.unwrap();
-        assert!(left.as_mut().poll(&mut cx).is_pending());
-        drop(another);
-        let credentials = left.await.unwrap();
-        let heir = server.options().resume(credentials).connect().await.unwrap();
-        assert_eq!(heir.exists("/e").await.unwrap(), None);
-        assert_eq!(heir.exists("/f").await.unwrap(), None);
-    });
+#[test_with(on_each_release)]
+async fn detach_waits_for_cleanup_only(server: &Place) {
+    let zk = client(server).await;
+    zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
+    let (cleaner, user) = (zk.for_cleanup(), zk.clone());
+    let mut cx = Context::from_waker(Waker::noop());
+    // A client that is for cleaning up itself may be the one that leaves.
+    let mut left = pin!(zk.for_cleanup().detach());
+    assert!(left.as_mut().poll(&mut cx).is_pending());
+    let refused = WriteError::NotApplied(Cause::SessionEnded(SessionEnd::Closed));
+    assert_eq!(user.create("/f", b"").await.unwrap_err(), refused);
+    let another = cleaner.clone();
+    drop(cleaner);
+    another.delete("/e").await.unwrap();
+    assert!(left.as_mut().poll(&mut cx).is_pending());
+    drop(another);
+    let credentials = left.await.unwrap();
+    let heir = server.options().resume(credentials).connect().await.unwrap();
+    assert_eq!(heir.exists("/e").await.unwrap(), None);
+    assert_eq!(heir.exists("/f").await.unwrap(), None);
 }
 
-#[test]
-fn unknown_session_cannot_be_resumed() {
-    on_each_release(async |server| {
-        let zk = client(server).await;
-        let mut credentials = zk.clone().detach().await.unwrap();
-        credentials.id.0 += 1;
-        let error = server.options().resume(credentials).connect().await.unwrap_err();
-        assert_eq!(error, ConnectError::SessionEnded(SessionEnd::Expired));
-    });
+#[test_with(on_each_release)]
+async fn unknown_session_cannot_be_resumed(server: &Place) {
+    let zk = client(server).await;
+    let mut credentials = zk.clone().detach().await.unwrap();
+    credentials.id.0 += 1;
+    let error = server.options().resume(credentials).connect().await.unwrap_err();
+    assert_eq!(error, ConnectError::SessionEnded(SessionEnd::Expired));
 }
 
-#[test]
-fn refused_credentials_end_the_session() {
-    on_each_release(async |server| {
-        let zk = server.options().auth("nonsense", "x").connect().await;
-        // The servers judge credentials behind the handshake, so the client may be there already.
-        let end = match zk {
-            Ok(zk) => zk.session().ended().await,
-            Err(ConnectError::SessionEnded(end)) => end,
-            Err(error) => panic!("{error:?}"),
-        };
-        assert_eq!(end, SessionEnd::AuthFailed);
-    });
+#[test_with(on_each_release)]
+async fn refused_credentials_end_the_session(server: &Place) {
+    let zk = server.options().auth("nonsense", "x").connect().await;
+    // The servers judge credentials behind the handshake, so the client may be there already.
+    let end = match zk {
+        Ok(zk) => zk.session().ended().await,
+        Err(ConnectError::SessionEnded(end)) => end,
+        Err(error) => panic!("{error:?}"),
+    };
+    assert_eq!(end, SessionEnd::AuthFailed);
 }
 
 #[tokio::test]
@@ -162,53 +149,47 @@ async fn connect_without_server_fails_in_time() {
     assert_eq!((&*server, error), (address, LinkError::Refused));
 }
 
-#[test]
-fn unreachable_server_is_passed_over() {
-    on_each_release(async |server| {
-        let servers = format!("127.0.0.1:1,unresolvable.invalid,{}", server.connect_string());
-        let options = server.options_for(&servers);
-        let zk = options.connect().await.unwrap();
-        zk.get("/").await.unwrap();
-    });
+#[test_with(on_each_release)]
+async fn unreachable_server_is_passed_over(server: &Place) {
+    let servers = format!("127.0.0.1:1,unresolvable.invalid,{}", server.connect_string());
+    let options = server.options_for(&servers);
+    let zk = options.connect().await.unwrap();
+    zk.get("/").await.unwrap();
 }
 
-#[test]
-fn expired_session_stays_expired() {
-    on_each_release(async |server| {
-        let proxy = Proxy::start(server.addr()).await.unwrap();
-        let options = server.options_by(&proxy.connect_string());
-        let zk = options.session_timeout(Duration::from_millis(800)).connect().await.unwrap();
-        let session = zk.session();
-        assert!(!session.lease_left().is_zero() && session.lease_left() <= session.timeout());
-        let pending = zk.get("/").await.map(|_| zk.get("/").submit()).unwrap();
-        pending.await.unwrap();
-        proxy.silence();
-        let write = zk.set("/", b"?").submit();
-        assert_eq!(session.ended().await, SessionEnd::Expired);
-        assert!(session.lease_left().is_zero());
-        let error = write.await.unwrap_err();
-        assert!(matches!(error, WriteError::InDoubt(_)), "it was sent: {error:?}");
-        proxy.resume();
-        let ended = Cause::SessionEnded(SessionEnd::Expired);
-        assert_eq!(zk.get("/").await.unwrap_err(), ReadError::Unavailable(ended));
-    });
+#[test_with(on_each_release)]
+async fn expired_session_stays_expired(server: &Place) {
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let options = server.options_by(&proxy.connect_string());
+    let zk = options.session_timeout(Duration::from_millis(800)).connect().await.unwrap();
+    let session = zk.session();
+    assert!(!session.lease_left().is_zero() && session.lease_left() <= session.timeout());
+    let pending = zk.get("/").await.map(|_| zk.get("/").submit()).unwrap();
+    pending.await.unwrap();
+    proxy.silence();
+    let write = zk.set("/", b"?").submit();
+    assert_eq!(session.ended().await, SessionEnd::Expired);
+    assert!(session.lease_left().is_zero());
+    let error = write.await.unwrap_err();
+    assert!(matches!(error, WriteError::InDoubt(_)), "it was sent: {error:?}");
+    proxy.resume();
+    let ended = Cause::SessionEnded(SessionEnd::Expired);
+    assert_eq!(zk.get("/").await.unwrap_err(), ReadError::Unavailable(ended));
 }
 
 /// A driver that has nothing to do must sleep, also while it waits for a close that is not answered.
-#[test]
-fn abandoned_session_stops_closing_in_time() {
-    on_each_release(async |server| {
-        let (proxy, zk) = behind_proxy(server).await;
-        let mut session = zk.session();
-        proxy.refuse_connections().await;
-        proxy.cut_all();
-        while session.changed().await != SessionState::Disconnected {}
-        drop(zk);
-        let before = cpu_time();
-        assert_eq!(session.ended().await, SessionEnd::Closed);
-        let worked = cpu_time() - before;
-        assert!(worked < Duration::from_millis(500), "worked {worked:?} to wait for two seconds");
-    });
+#[test_with(on_each_release)]
+async fn abandoned_session_stops_closing_in_time(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let mut session = zk.session();
+    proxy.refuse_connections().await;
+    proxy.cut_all();
+    while session.changed().await != SessionState::Disconnected {}
+    drop(zk);
+    let before = cpu_time();
+    assert_eq!(session.ended().await, SessionEnd::Closed);
+    let worked = cpu_time() - before;
+    assert!(worked < Duration::from_millis(500), "worked {worked:?} to wait for two seconds");
 }
 
 /// What this thread has worked so far; it also runs the driver.
@@ -237,30 +218,26 @@ async fn a_server_can_be_named_by_an_ipv6_address() {
 }
 
 /// The second is not waited for: the first close closes for all.
-#[test]
-fn session_can_be_closed_concurrently() {
-    on_each_release(async |server| {
-        let zk = client(server).await;
-        let (one, other) = (zk.clone(), zk.clone());
-        let session = zk.session();
-        let (first, second) = tokio::join!(one.close(), other.close());
-        first.or(second).unwrap();
-        assert_eq!(session.ended().await, SessionEnd::Closed);
-        drop(zk);
-    });
+#[test_with(on_each_release)]
+async fn session_can_be_closed_concurrently(server: &Place) {
+    let zk = client(server).await;
+    let (one, other) = (zk.clone(), zk.clone());
+    let session = zk.session();
+    let (first, second) = tokio::join!(one.close(), other.close());
+    first.or(second).unwrap();
+    assert_eq!(session.ended().await, SessionEnd::Closed);
+    drop(zk);
 }
 
 /// The session closes behind the last one to go, wherever that is.
-#[test]
-fn last_client_may_drop_outside_a_runtime() {
-    on_each_release(async |server| {
-        let zk = client(server).await;
-        let ephemeral = zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
-        let session = zk.session();
-        std::thread::spawn(move || drop(zk)).join().unwrap();
-        assert_eq!(session.ended().await, SessionEnd::Closed);
-        assert_eq!(client(server).await.exists(&ephemeral.path).await.unwrap(), None);
-    });
+#[test_with(on_each_release)]
+async fn last_client_may_drop_outside_a_runtime(server: &Place) {
+    let zk = client(server).await;
+    let ephemeral = zk.create("/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
+    let session = zk.session();
+    std::thread::spawn(move || drop(zk)).join().unwrap();
+    assert_eq!(session.ended().await, SessionEnd::Closed);
+    assert_eq!(client(server).await.exists(&ephemeral.path).await.unwrap(), None);
 }
 
 /// A client that reads only after all is written would wait for ever for a server that does the same.

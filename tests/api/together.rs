@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use zk_client::{Client, CreateMode, MultiError, OpCode, OwnedNode, Rejection};
 use zk_testkit::proxy::Match;
+use zk_tests::test_with;
 
-use crate::{behind_proxy, client, on_each_release};
+use crate::{Place, behind_proxy, client, on_each_release};
 
 const QUEUES: [&str; 2] = ["/a", "/b"];
 
@@ -55,110 +56,99 @@ async fn are_all(zk: &Client, nodes: &[OwnedNode]) {
     }
 }
 
-#[test]
-fn create_all_is_one_request() {
-    on_each_release(async |server| {
-        let (proxy, zk) = behind_proxy(server).await;
-        queues(&zk).await;
-        let mark = proxy.mark();
-        let nodes = create(&zk).await.unwrap();
-        let requests = proxy.frames_since(mark).requests();
-        assert_eq!((requests.len(), requests[0].op), (1, Some(OpCode::MULTI)));
-        are_all(&zk, &nodes).await;
-        assert!(nodes[0].name().starts_with("_c_") && nodes[0].name().contains("-s-"));
-        drop(nodes);
-        emptied(&zk).await;
-        assert!(zk.create_all_protected([]).await.unwrap().unwrap().is_empty());
-    });
+#[test_with(on_each_release)]
+async fn create_all_is_one_request(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    queues(&zk).await;
+    let mark = proxy.mark();
+    let nodes = create(&zk).await.unwrap();
+    let requests = proxy.frames_since(mark).requests();
+    assert_eq!((requests.len(), requests[0].op), (1, Some(OpCode::MULTI)));
+    are_all(&zk, &nodes).await;
+    assert!(nodes[0].name().starts_with("_c_") && nodes[0].name().contains("-s-"));
+    drop(nodes);
+    emptied(&zk).await;
+    assert!(zk.create_all_protected([]).await.unwrap().unwrap().is_empty());
 }
 
-#[test]
-fn missing_parent_prevents_every_create() {
-    on_each_release(async |server| {
-        let zk = client(server).await;
-        zk.create("/a", b"").await.unwrap();
-        let missing = MultiError { index: 1, rejection: Rejection::NoNode };
-        assert_eq!(create(&zk).await.map(drop), Err(missing));
-        zk.create("/b", b"").await.unwrap();
-        are_all(&zk, &[]).await;
-    });
+#[test_with(on_each_release)]
+async fn missing_parent_prevents_every_create(server: &Place) {
+    let zk = client(server).await;
+    zk.create("/a", b"").await.unwrap();
+    let missing = MultiError { index: 1, rejection: Rejection::NoNode };
+    assert_eq!(create(&zk).await.map(drop), Err(missing));
+    zk.create("/b", b"").await.unwrap();
+    are_all(&zk, &[]).await;
 }
 
-#[test]
-fn single_node_behaves_like_several() {
-    on_each_release(async |server| {
-        let zk = client(server).await;
-        let seat = || zk.create("/a/b/s-", b"").mode(CreateMode::EphemeralSequential);
-        let missing = MultiError { index: 0, rejection: Rejection::NoNode };
-        let refused = zk.create_all_protected([seat().protected()]).await.unwrap();
-        assert_eq!(refused.map(drop), Err(missing));
-        let below = || seat().parents().protected();
-        let submitted = zk.create_all_protected([below()]).await.unwrap().unwrap();
-        zk.delete(submitted[0].path()).await.unwrap();
-        for path in ["/a/b", "/a"] {
-            zk.delete(path).await.unwrap();
-        }
-        let followed = zk.create_all_protected([below()]).followed_by(|_| ()).await.unwrap();
-        assert_eq!(followed.unwrap().0.len(), 1);
-    });
+#[test_with(on_each_release)]
+async fn single_node_behaves_like_several(server: &Place) {
+    let zk = client(server).await;
+    let seat = || zk.create("/a/b/s-", b"").mode(CreateMode::EphemeralSequential);
+    let missing = MultiError { index: 0, rejection: Rejection::NoNode };
+    let refused = zk.create_all_protected([seat().protected()]).await.unwrap();
+    assert_eq!(refused.map(drop), Err(missing));
+    let below = || seat().parents().protected();
+    let submitted = zk.create_all_protected([below()]).await.unwrap().unwrap();
+    zk.delete(submitted[0].path()).await.unwrap();
+    for path in ["/a/b", "/a"] {
+        zk.delete(path).await.unwrap();
+    }
+    let followed = zk.create_all_protected([below()]).followed_by(|_| ()).await.unwrap();
+    assert_eq!(followed.unwrap().0.len(), 1);
 }
 
 /// A retry asks for new names; none of the old nodes is left behind.
-#[test]
-fn node_deleted_in_doubt_fails_the_create() {
-    on_each_release(async |server| {
-        let (proxy, zk) = behind_proxy(server).await;
-        let outsider = client(server).await;
-        queues(&zk).await;
-        let lost = proxy.on(Match::reply(OpCode::MULTI).once()).reset();
-        let greeting = proxy.on(Match::connect_response().once()).hold();
-        let delete = async {
-            greeting.fired().await;
-            let (names, _) = outsider.children("/b").await.unwrap();
-            outsider.delete(&format!("/b/{}", names[0])).await.unwrap();
-            greeting.release();
-        };
-        let (created, ()) = tokio::join!(create(&zk), delete);
-        assert_eq!(lost.times_fired(), 1);
-        let missing = MultiError { index: 1, rejection: Rejection::NoNode };
-        assert_eq!(created.map(drop), Err(missing));
-        emptied(&zk).await;
-    });
+#[test_with(on_each_release)]
+async fn node_deleted_in_doubt_fails_the_create(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    let outsider = client(server).await;
+    queues(&zk).await;
+    let lost = proxy.on(Match::reply(OpCode::MULTI).once()).reset();
+    let greeting = proxy.on(Match::connect_response().once()).hold();
+    let delete = async {
+        greeting.fired().await;
+        let (names, _) = outsider.children("/b").await.unwrap();
+        outsider.delete(&format!("/b/{}", names[0])).await.unwrap();
+        greeting.release();
+    };
+    let (created, ()) = tokio::join!(create(&zk), delete);
+    assert_eq!(lost.times_fired(), 1);
+    let missing = MultiError { index: 1, rejection: Rejection::NoNode };
+    assert_eq!(created.map(drop), Err(missing));
+    emptied(&zk).await;
 }
 
-#[test]
-fn replacing_nodes_is_one_transaction() {
-    on_each_release(async |server| {
-        let (proxy, zk) = behind_proxy(server).await;
-        queues(&zk).await;
-        let mode = CreateMode::EphemeralSequential;
-        for part in [None, Some(Match::reply(OpCode::MULTI)), Some(Match::request(OpCode::MULTI))] {
-            let old =
-                zk.create("/a/old-", b"").mode(mode).protected().await.unwrap().owned.unwrap();
-            let _lost = part.map(|part| proxy.on(part.once()).reset());
-            let new = zk.create("/b/new-", b"").mode(mode).protected();
-            let new = zk.create_all_protected([new]).replacing(old).await.unwrap().unwrap();
-            are_all(&zk, &new).await;
-            drop(new);
-            emptied(&zk).await;
-        }
-        // It goes as well if nothing comes of the transaction.
+#[test_with(on_each_release)]
+async fn replacing_nodes_is_one_transaction(server: &Place) {
+    let (proxy, zk) = behind_proxy(server).await;
+    queues(&zk).await;
+    let mode = CreateMode::EphemeralSequential;
+    for part in [None, Some(Match::reply(OpCode::MULTI)), Some(Match::request(OpCode::MULTI))] {
         let old = zk.create("/a/old-", b"").mode(mode).protected().await.unwrap().owned.unwrap();
-        let nowhere = zk.create("/c/new-", b"").mode(mode).protected();
-        let refused = zk.create_all_protected([nowhere]).replacing(old).await.unwrap();
-        assert_eq!(refused.map(drop).unwrap_err().rejection, Rejection::NoNode);
+        let _lost = part.map(|part| proxy.on(part.once()).reset());
+        let new = zk.create("/b/new-", b"").mode(mode).protected();
+        let new = zk.create_all_protected([new]).replacing(old).await.unwrap().unwrap();
+        are_all(&zk, &new).await;
+        drop(new);
         emptied(&zk).await;
-        // Unless it is taken back.
-        let old = zk.create("/a/old-", b"").mode(mode).protected().await.unwrap().owned.unwrap();
-        let nowhere = zk.create("/c/new-", b"").mode(mode).protected();
-        let mut refused = zk.create_all_protected([nowhere]).replacing(old).submit();
-        assert!((&mut refused).await.unwrap().is_err());
-        let old = refused.take_back().unwrap();
-        assert!(refused.take_back().is_none());
-        drop(refused);
-        assert!(zk.exists(old.path()).await.unwrap().is_some());
-        drop(old);
-        emptied(&zk).await;
-        assert_eq!(proxy.counts().requests(OpCode::DELETE), 6 - 1);
-    });
+    }
+    // It goes as well if nothing comes of the transaction.
+    let old = zk.create("/a/old-", b"").mode(mode).protected().await.unwrap().owned.unwrap();
+    let nowhere = zk.create("/c/new-", b"").mode(mode).protected();
+    let refused = zk.create_all_protected([nowhere]).replacing(old).await.unwrap();
+    assert_eq!(refused.map(drop).unwrap_err().rejection, Rejection::NoNode);
+    emptied(&zk).await;
+    // Unless it is taken back.
+    let old = zk.create("/a/old-", b"").mode(mode).protected().await.unwrap().owned.unwrap();
+    let nowhere = zk.create("/c/new-", b"").mode(mode).protected();
+    let mut refused = zk.create_all_protected([nowhere]).replacing(old).submit();
+    assert!((&mut refused).await.unwrap().is_err());
+    let old = refused.take_back().unwrap();
+    assert!(refused.take_back().is_none());
+    drop(refused);
+    assert!(zk.exists(old.path()).await.unwrap().is_some());
+    drop(old);
+    emptied(&zk).await;
+    assert_eq!(proxy.counts().requests(OpCode::DELETE), 6 - 1);
 }
