@@ -4,10 +4,9 @@
 
 use std::{fs, thread};
 
-use zk_testkit::real::Release;
+use zk_testkit::{real::Release, sim::Rng};
 use zk_tests::differential::{
-    Batch, Chance, Difference, Golden, Memory, Setup, Tcp, Wire, generate_mortal,
-    play_among_others, roots,
+    Batch, Difference, Golden, Memory, Setup, Tcp, Wire, generate_mortal, play_among_others, roots,
 };
 
 /// Operations that are played on a real server of each release.
@@ -126,7 +125,7 @@ fn random_operations_match_a_real_3_9() {
 
 /// What was heard in the course of a sequence, without when.
 fn all_lines(index: u64, root: &str, wire: &mut impl Wire) -> Vec<String> {
-    let record = play_among_others(&generate_mortal(Chance::stream(1, index)), root, wire);
+    let record = play_among_others(&generate_mortal(Rng::stream(1, index)), root, wire);
     let mut lines: Vec<_> = record.steps.into_iter().flatten().collect();
     lines.sort();
     lines
@@ -142,7 +141,7 @@ fn compare_mortals(release: Release) {
             scope.spawn(move || {
                 let theirs = all_lines(index, &root, &mut Tcp::new(addr));
                 let ours = all_lines(index, &root, &mut Memory::new(setup.ensemble()));
-                let sequence = generate_mortal(Chance::stream(1, index));
+                let sequence = generate_mortal(Rng::stream(1, index));
                 assert_eq!(ours, theirs, "{release}, {sequence}");
                 let ended = ours.iter().filter(|line| line.contains("NodeDeleted")).count();
                 let expired = ours.iter().any(|line| line.contains(" hello 0 "));

@@ -7,9 +7,10 @@ use std::{
 
 use clap::ValueEnum;
 use tokio::time::{MissedTickBehavior, interval, timeout};
-use zk_testkit::real::{self, Ensemble};
-
-use crate::differential::Chance;
+use zk_testkit::{
+    real::{self, Ensemble},
+    sim::Rng,
+};
 
 /// A fault. Those of contenders that last do so for a bit longer than a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -67,11 +68,11 @@ impl Deck {
         Self { faults, left: Vec::new() }
     }
 
-    pub(crate) fn draw(&mut self, chance: &mut Chance) -> Fault {
+    pub(crate) fn draw(&mut self, rng: &mut Rng) -> Fault {
         if self.left.is_empty() {
             self.left.clone_from(&self.faults);
         }
-        self.left.swap_remove(chance.below(self.left.len()))
+        self.left.swap_remove(rng.index(self.left.len()))
     }
 }
 
@@ -169,8 +170,8 @@ mod tests {
 
     #[test]
     fn everything_comes_up_in_a_while() {
-        let (mut deck, mut chance) = (Deck::of(None), Chance::new(1));
-        let mut drawn: Vec<Fault> = Deck::CARDS.iter().map(|_| deck.draw(&mut chance)).collect();
+        let (mut deck, mut rng) = (Deck::of(None), Rng::new(1));
+        let mut drawn: Vec<Fault> = Deck::CARDS.iter().map(|_| deck.draw(&mut rng)).collect();
         assert_ne!(drawn, Deck::CARDS);
         drawn.sort();
         assert_eq!(drawn, Deck::CARDS);

@@ -25,6 +25,13 @@ impl Rng {
         Self(seed)
     }
 
+    /// The sequence of the `index`-th of many, as if each had a seed of its own.
+    #[must_use]
+    pub const fn stream(seed: u64, index: u64) -> Self {
+        let mixed = seed ^ index.rotate_left(32).wrapping_mul(0xA24B_AED4_963E_E407);
+        Self(Self(mixed).next())
+    }
+
     /// A sequence of its own for some part of a simulation, so that what one part draws does not
     /// depend on how much the others have drawn.
     #[must_use]
@@ -87,6 +94,31 @@ impl Rng {
     /// If there is none.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.index(items.len())]
+    }
+
+    /// A copy of one of these.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn one_of<T: Clone>(&mut self, items: &[T]) -> T {
+        self.pick(items).clone()
+    }
+
+    /// A copy of one of these, each as often as its weight says.
+    ///
+    /// # Panics
+    /// If there is none, or none has a weight.
+    pub fn weighted<T: Clone>(&mut self, items: &[(usize, T)]) -> T {
+        let mut left = self.index(items.iter().map(|(weight, _)| weight).sum());
+        let mut items = items.iter();
+        loop {
+            let (weight, item) =
+                items.next().expect("what is left is below the sum of the weights");
+            if left < *weight {
+                return item.clone();
+            }
+            left -= weight;
+        }
     }
 
     /// So many whole milliseconds.

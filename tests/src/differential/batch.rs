@@ -2,11 +2,10 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use zk_testkit::real::Release;
+use zk_testkit::{real::Release, sim::Rng};
 
 use super::{
-    chance::Chance, generate::generate, play::play, record::Record, setup::Setup, step::Sequence,
-    wire::Wire,
+    generate::generate, play::play, record::Record, setup::Setup, step::Sequence, wire::Wire,
 };
 
 /// Sequences that are played one after the other on one server, each under a top-level path of its
@@ -28,7 +27,7 @@ impl Batch {
     pub fn sequences(&self) -> impl Iterator<Item = Sequence> {
         let Self { setup, seed, first, count } = *self;
         (first..first + count).map(move |index| {
-            let sequence = generate(Chance::stream(seed, index));
+            let sequence = generate(Rng::stream(seed, index));
             match setup.release {
                 // They would not survive it.
                 Release::V3_4 | Release::V3_5 | Release::V3_6 => {

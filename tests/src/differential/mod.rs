@@ -8,7 +8,6 @@
 //!
 //! | module | concern |
 //! |---|---|
-//! | `chance` | chance from a seed |
 //! | `step` | steps, as data that prints |
 //! | `encode` | steps as bytes |
 //! | `generate` | sequences that look for trouble |
@@ -21,7 +20,6 @@
 //! | `golden` | what real servers did, kept |
 
 mod batch;
-mod chance;
 mod encode;
 mod generate;
 mod golden;
@@ -34,7 +32,6 @@ mod step;
 mod wire;
 
 pub use batch::{Batch, Difference, roots};
-pub use chance::Chance;
 pub use generate::{generate, generate_mortal};
 pub use golden::Golden;
 pub use play::{play, play_among_others};

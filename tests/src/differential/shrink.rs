@@ -62,14 +62,16 @@ fn simpler(requests: &mut [Request], which: usize, still: &mut impl FnMut(&[Requ
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Chance, generate};
+    use zk_testkit::sim::Rng;
+
+    use super::super::generate;
     use super::*;
 
     #[test]
     fn what_makes_no_difference_is_left_out() {
         let has_multi = |sequence: &Sequence| sequence.to_string().contains("multi");
         let sequence = (0..)
-            .map(|index| generate(Chance::stream(1, index)))
+            .map(|index| generate(Rng::stream(1, index)))
             .find(|sequence| has_multi(sequence))
             .expect("some sequence has one");
         let shrunk = shrink(&sequence, has_multi);

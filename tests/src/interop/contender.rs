@@ -6,6 +6,7 @@ use clap::Args;
 use tokio::{task::JoinSet, time::timeout};
 use zk_client::{CreateMode, SessionState};
 use zk_locks::{Client, ConnectOptions, Election, Guard, LatchState, Lock, RwLock, Semaphore};
+use zk_testkit::sim::Rng;
 
 use super::{
     claim::{Mode, Party},
@@ -13,7 +14,6 @@ use super::{
     request::{Answer, Request},
     scenario::Scenario,
 };
-use crate::differential::Chance;
 
 /// The arguments of a contender. Those of other implementations get the same, in this order.
 #[derive(Args, Clone, Debug)]
@@ -95,7 +95,7 @@ fn goes_on(zk: &Client) -> bool {
 struct Contender {
     told: Contend,
     resource: Connection,
-    chance: Chance,
+    rng: Rng,
 }
 
 /// The resource, over a connection of our own.
@@ -111,8 +111,8 @@ impl Contender {
         let lines = LineConnection::connect(addr).await?;
         let mut resource = Connection { lines, ended: false, gone: false };
         resource.ask(&Request::Hello { party: told.party, name: told.name.clone() }).await?;
-        let chance = Chance::stream(u64::from(process::id()), told.name.len() as u64);
-        Ok(Self { told, resource, chance })
+        let rng = Rng::stream(u64::from(process::id()), told.name.len() as u64);
+        Ok(Self { told, resource, rng })
     }
 
     async fn run(mut self) -> Result<(), Failure> {
@@ -169,7 +169,7 @@ impl Contender {
 
     async fn read_or_write(&mut self, zk: &Client) -> Result<(), Failure> {
         let lock = RwLock::builder(zk, &self.told.path).recheck(None).build();
-        match self.chance.below(10) {
+        match self.rng.index(10) {
             0..5 => {
                 let guard = lock.read().await?;
                 self.visit(Mode::Read, guard.into()).await

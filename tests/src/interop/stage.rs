@@ -9,7 +9,7 @@ use std::{
 };
 
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
-use zk_testkit::{proxy::Proxy, real::Ensemble};
+use zk_testkit::{proxy::Proxy, real::Ensemble, sim::Rng};
 
 use super::{
     claim::Party,
@@ -19,10 +19,7 @@ use super::{
     resource::{Pause, Resource},
     run::{Error, Options},
 };
-use crate::{
-    differential::Chance,
-    faults::{Deck, Fault},
-};
+use crate::faults::{Deck, Fault};
 
 /// How often what others do is looked at.
 const LOOK: Duration = Duration::from_millis(20);
@@ -46,7 +43,7 @@ pub(super) struct Stage<'a> {
     outages: Vec<Pause>,
     pub(super) crashed: Vec<String>,
     pub(super) left_behind: Vec<String>,
-    chance: Chance,
+    rng: Rng,
     deck: Deck,
     _logs: tempfile::TempDir,
 }
@@ -82,7 +79,7 @@ impl<'a> Stage<'a> {
             outages: Vec::new(),
             crashed: Vec::new(),
             left_behind: Vec::new(),
-            chance: Chance::new(options.seed),
+            rng: Rng::new(options.seed),
             deck: Deck::of(options.only),
             _logs: logs,
         };
@@ -190,10 +187,10 @@ impl<'a> Stage<'a> {
     }
 
     async fn hurt(&mut self) -> Result<(), Error> {
-        let fault = self.deck.draw(&mut self.chance);
+        let fault = self.deck.draw(&mut self.rng);
         if fault == Fault::Member {
             self.faults.push((Instant::now(), fault));
-            let member = self.chance.below(self.ensemble.len());
+            let member = self.rng.index(self.ensemble.len());
             let begun = Instant::now();
             self.ensemble.restart(member).await?;
             self.ensemble.wait_for_quorum().await?;
@@ -202,8 +199,8 @@ impl<'a> Stage<'a> {
             return Ok(());
         }
         let (slots, session) = (&mut self.slots, self.options.session);
-        let victim = if self.chance.one_in(2) {
-            let victim = self.chance.below(slots.len());
+        let victim = if self.rng.one_in(2) {
+            let victim = self.rng.index(slots.len());
             slots[victim].hurt(fault)?;
             victim
         } else {

@@ -49,7 +49,7 @@ impl Maker {
     pub(super) fn acl(&mut self) -> Field {
         let open = || vec![Entry::new(31, "world", "anyone")];
         let odd = if self.is_tame { 70 } else { 100 };
-        Field::Acl(Some(match self.chance.below(odd) {
+        Field::Acl(Some(match self.rng.index(odd) {
             0..66 => open(),
             66..69 => vec![Entry::new(1, "world", "anyone")],
             69..73 => vec![Entry::new(31, "auth", "")],
@@ -59,27 +59,23 @@ impl Maker {
             80..82 => [open(), open(), vec![Entry::new(1, "world", "anyone")]].concat(),
             82 => return Field::Acl(None),
             83 => Vec::new(),
-            _ => (0..=self.chance.below(3)).map(|_| self.entry()).collect(),
+            _ => (0..=self.rng.index(3)).map(|_| self.entry()).collect(),
         }))
     }
 
     /// A list that denies an identity some operation.
     pub(super) fn restricted(&mut self) -> Field {
-        let perms = self.chance.pick(&[1, 2, 4, 8, 16, 30, 23]);
+        let perms = self.rng.one_of(&[1, 2, 4, 8, 16, 30, 23]);
         let open = Entry::new(perms, "world", "anyone");
         let own = Entry::new(31, "digest", DIGEST);
-        Field::Acl(Some(self.chance.pick(&[
-            vec![own.clone()],
-            vec![open.clone()],
-            vec![own, open],
-        ])))
+        Field::Acl(Some(self.rng.one_of(&[vec![own.clone()], vec![open.clone()], vec![own, open]])))
     }
 
     fn entry(&mut self) -> Entry {
-        let perms = self.chance.pick(&[31, 31, 31, 1, 2, 3, 4, 8, 16, 0, 30, -1, 63, i32::MIN]);
-        let (scheme, id) = self.chance.pick(&IDS);
+        let perms = self.rng.one_of(&[31, 31, 31, 1, 2, 3, 4, 8, 16, 0, 30, -1, 63, i32::MIN]);
+        let (scheme, id) = self.rng.one_of(&IDS);
         let mut entry = Entry::new(perms, scheme, id);
-        match self.chance.below(40) {
+        match self.rng.index(40) {
             0 => entry.id = None,
             1 => entry.scheme = None,
             2 => entry.id = Some(Chars::of("u:\u{1f600}")),
@@ -89,7 +85,7 @@ impl Maker {
     }
 
     pub(super) fn set_acl(&mut self) -> (OpCode, Vec<Field>) {
-        let acl = if self.chance.one_in(3) { self.restricted() } else { self.acl() };
+        let acl = if self.rng.one_in(3) { self.restricted() } else { self.acl() };
         (OpCode::SET_ACL, vec![self.a_path(), acl, self.version()])
     }
 
@@ -117,20 +113,20 @@ impl Maker {
             ("", ""),
             ("DIGEST", "u:p"),
         ];
-        let is_odd = self.chance.one_in(3);
+        let is_odd = self.rng.one_in(3);
         let (scheme, data) =
-            if is_odd { self.chance.pick(&refused) } else { self.chance.pick(&credentials) };
+            if is_odd { self.rng.one_of(&refused) } else { self.rng.one_of(&credentials) };
         let mut scheme = Some(Chars::of(scheme));
         let mut data = Data::Bytes(Chars::of(data));
         if is_odd {
-            match self.chance.below(12) {
+            match self.rng.index(12) {
                 0 => scheme = None,
                 1 => data = Data::Null,
                 2 => data = Data::Bytes(Chars(b"\xff:\x00".to_vec())),
                 _ => {}
             }
         }
-        let kind = self.chance.weighted(&[(9, 0), (1, 5)]);
+        let kind = self.rng.weighted(&[(9, 0), (1, 5)]);
         (OpCode::AUTH, vec![Field::Int(kind), Field::Text(scheme), Field::Data(data)])
     }
 }

@@ -8,20 +8,20 @@ const LENGTHS: [i32; 8] = [-1, i32::MIN, i32::MAX, 0x10_0000, 0x10_0001, 0, 0x7F
 impl Maker {
     /// A request that is damaged.
     pub(super) fn broken(&mut self) {
-        let at = self.chance.below(self.links.len().max(1));
+        let at = self.rng.index(self.links.len().max(1));
         let (op, body) = self.request();
         let mut request = self.numbered(at, op, body);
-        let damage = match self.chance.below(12) {
-            0 => Damage::Truncated(self.chance.below(12)),
-            1..4 => Damage::Short(1 + self.chance.below(24)),
-            4..6 => Damage::Trailing(1 + self.chance.below(9)),
+        let damage = match self.rng.index(12) {
+            0 => Damage::Truncated(self.rng.index(12)),
+            1..4 => Damage::Short(1 + self.rng.index(24)),
+            4..6 => Damage::Trailing(1 + self.rng.index(9)),
             6..9 => {
                 let numbers = [-1, -2, i32::MIN, i32::MAX, 0x10_0000, 0, 3];
-                Damage::Number(self.chance.below(40), self.chance.pick(&numbers))
+                Damage::Number(self.rng.index(40), self.rng.one_of(&numbers))
             }
-            9 => Damage::Bit(self.chance.below(40), self.bit()),
-            10 => Damage::Length(self.chance.pick(&LENGTHS)),
-            _ => Damage::Promise(1 + self.chance.below(100)),
+            9 => Damage::Bit(self.rng.index(40), self.bit()),
+            10 => Damage::Length(self.rng.one_of(&LENGTHS)),
+            _ => Damage::Promise(1 + self.rng.index(100)),
         };
         request.damage = Some(damage);
         let name = self.name(at);
@@ -32,17 +32,17 @@ impl Maker {
     }
 
     pub(super) fn damage_to_hello(&mut self) -> Damage {
-        match self.chance.below(6) {
-            0 => Damage::Truncated(self.chance.below(44)),
-            1 => Damage::Trailing(1 + self.chance.below(5)),
-            2 => Damage::Number(24, self.chance.pick(&[-2, 17, 15, i32::MAX, i32::MIN])),
-            3 => Damage::Bit(self.chance.below(45), self.bit()),
-            4 => Damage::Length(self.chance.pick(&LENGTHS)),
-            _ => Damage::Promise(1 + self.chance.below(100)),
+        match self.rng.index(6) {
+            0 => Damage::Truncated(self.rng.index(44)),
+            1 => Damage::Trailing(1 + self.rng.index(5)),
+            2 => Damage::Number(24, self.rng.one_of(&[-2, 17, 15, i32::MAX, i32::MIN])),
+            3 => Damage::Bit(self.rng.index(45), self.bit()),
+            4 => Damage::Length(self.rng.one_of(&LENGTHS)),
+            _ => Damage::Promise(1 + self.rng.index(100)),
         }
     }
 
     fn bit(&mut self) -> u8 {
-        u8::try_from(self.chance.below(8)).unwrap_or(0)
+        u8::try_from(self.rng.index(8)).unwrap_or(0)
     }
 }

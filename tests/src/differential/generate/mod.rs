@@ -10,13 +10,10 @@ mod watching;
 pub use mortal::generate_mortal;
 
 use zk_proto::{OpCode, Xid};
+use zk_testkit::sim::Rng;
 
-use super::{
-    chance::Chance,
-    step::{
-        Chars, Data, Entry, Field, Hello, Name, Password, Request, Sequence, SessionOf, Step,
-        ZxidOf,
-    },
+use super::step::{
+    Chars, Data, Entry, Field, Hello, Name, Password, Request, Sequence, SessionOf, Step, ZxidOf,
 };
 
 /// How long the sessions ask to last, in milliseconds.
@@ -29,10 +26,10 @@ const CONNECTIONS_MAX: u8 = 8;
 const STEPS: (usize, usize) = (6, 12);
 
 /// Makes up a sequence.
-pub fn generate(mut chance: Chance) -> Sequence {
-    let steps = STEPS.0 + chance.below(STEPS.1);
+pub fn generate(mut rng: Rng) -> Sequence {
+    let steps = STEPS.0 + rng.index(STEPS.1);
     let mut maker = Maker {
-        chance,
+        rng,
         steps: Vec::new(),
         links: Vec::new(),
         opened: 0,
@@ -49,7 +46,7 @@ pub fn generate(mut chance: Chance) -> Sequence {
 }
 
 struct Maker {
-    chance: Chance,
+    rng: Rng,
     steps: Vec<Step>,
     /// Connections that are probably open.
     links: Vec<Link>,
@@ -70,10 +67,10 @@ struct Link {
 impl Maker {
     /// Opens some connections, and creates the node that everything happens under.
     fn begin(&mut self) {
-        let connections = self.chance.weighted(&[(3, 1), (4, 2), (2, 3)]);
+        let connections = self.rng.weighted(&[(3, 1), (4, 2), (2, 3)]);
         (0..connections).for_each(|_| self.open());
-        if !self.chance.one_in(20) {
-            let (op, flags) = self.chance.weighted(&[
+        if !self.rng.one_in(20) {
+            let (op, flags) = self.rng.weighted(&[
                 (30, (OpCode::CREATE, 0)),
                 (6, (OpCode::CREATE2, 0)),
                 (2, (OpCode::CREATE, 1)),
@@ -92,7 +89,7 @@ impl Maker {
         self.is_tame = true;
         let nodes = [("$/a", 0, 2), ("$/b", 0, 3), ("$/a/b", 0, 3), ("$/e", 1, 3), ("$/c", 0, 4)];
         for (path, flags, one_in) in nodes {
-            if self.chance.one_in(one_in) {
+            if self.rng.one_in(one_in) {
                 let data = self.data();
                 let acl = if path == "$/c" { self.restricted() } else { self.acl() };
                 let path = Chars::of(path);
@@ -101,13 +98,13 @@ impl Maker {
                 self.send_from(0, OpCode::CREATE, body);
             }
         }
-        if self.chance.one_in(3) {
-            let link = self.chance.below(self.links.len().max(1));
-            let mode = self.chance.pick(&[0, 1, 1]);
+        if self.rng.one_in(3) {
+            let link = self.rng.index(self.links.len().max(1));
+            let mode = self.rng.one_of(&[0, 1, 1]);
             let body = vec![Field::Text(Some(Chars::of("$"))), Field::Int(mode)];
             self.send_from(link, OpCode::ADD_WATCH, body);
         }
-        if self.chance.one_in(8) {
+        if self.rng.one_in(8) {
             self.has_quota = true;
             self.quotas().into_iter().for_each(|body| self.send_from(0, OpCode::CREATE, body));
         }
@@ -118,7 +115,7 @@ impl Maker {
         if self.links.is_empty() && self.opened < CONNECTIONS_MAX {
             return self.open();
         }
-        match self.chance.below(100) {
+        match self.rng.index(100) {
             0..3 if self.opened < CONNECTIONS_MAX => self.reopen(),
             3..5 if self.opened < CONNECTIONS_MAX => self.odd_open(),
             5..6 => {
@@ -130,7 +127,7 @@ impl Maker {
             9..16 => self.several(),
             _ => {
                 let (op, body) = self.request();
-                let link = self.chance.below(self.links.len().max(1));
+                let link = self.rng.index(self.links.len().max(1));
                 self.send_from(link, op, body);
             }
         }
@@ -142,8 +139,8 @@ impl Maker {
             // Limits look at what is committed, which may lag behind what is under way.
             return;
         }
-        let at = self.chance.below(self.links.len().max(1));
-        let count = 2 + self.chance.below(3);
+        let at = self.rng.index(self.links.len().max(1));
+        let count = 2 + self.rng.index(3);
         let mut requests = Vec::new();
         while requests.len() < count {
             let (op, body) = self.request();
@@ -178,9 +175,9 @@ impl Maker {
             OpCode::SET_WATCHES | OpCode::SET_WATCHES2 => Xid::SET_WATCHES,
             _ => Xid(next),
         };
-        let xid = match self.chance.below(60) {
+        let xid = match self.rng.index(60) {
             // Servers care little for xids.
-            0 => self.chance.pick(&[Xid(0), Xid(-2), Xid(-4), Xid(-8), Xid(i32::MAX), Xid(-77)]),
+            0 => self.rng.one_of(&[Xid(0), Xid(-2), Xid(-4), Xid(-8), Xid(i32::MAX), Xid(-77)]),
             1 => Xid(next),
             _ => usual,
         };
@@ -188,7 +185,7 @@ impl Maker {
     }
 
     fn any_link(&mut self) -> Link {
-        let at = self.chance.below(self.links.len().max(1));
+        let at = self.rng.index(self.links.len().max(1));
         self.links.get(at).copied().unwrap_or(Link { name: Name(0), xid: 0 })
     }
 
@@ -209,14 +206,14 @@ impl Maker {
 
     /// Takes a session over, or back.
     fn reopen(&mut self) {
-        let of = Name(u8::try_from(self.chance.below(self.opened.into())).unwrap_or(0));
-        let password = match self.chance.below(8) {
+        let of = Name(u8::try_from(self.rng.index(self.opened.into())).unwrap_or(0));
+        let password = match self.rng.index(8) {
             0 => Password::Wrong,
-            1 => self.chance.pick(&[Password::Zeros(16), Password::Null, Password::Zeros(15)]),
+            1 => self.rng.one_of(&[Password::Zeros(16), Password::Null, Password::Zeros(15)]),
             _ => Password::Own,
         };
-        let last_zxid = match self.chance.below(6) {
-            0 => self.chance.pick(&[
+        let last_zxid = match self.rng.index(6) {
+            0 => self.rng.one_of(&[
                 ZxidOf::Ahead(1),
                 ZxidOf::Ahead(1 << 20),
                 ZxidOf::Number(i64::MAX),
@@ -225,14 +222,14 @@ impl Maker {
             ]),
             _ => ZxidOf::Seen(0),
         };
-        let hung_up = self.chance.one_in(2);
+        let hung_up = self.rng.one_in(2);
         if hung_up && self.links.iter().any(|link| link.name == of) {
             self.links.retain(|link| link.name != of);
             self.steps.push(Step::HangUp(of));
         } else if password == Password::Own {
             self.links.retain(|link| link.name != of);
         }
-        let read_only = self.chance.weighted(&[(6, Some(0)), (1, Some(1)), (1, None)]);
+        let read_only = self.rng.weighted(&[(6, Some(0)), (1, Some(1)), (1, None)]);
         let usual = Hello::usual(SessionOf::Connection(of), TIMEOUT);
         self.open_with(Hello { last_zxid, password, read_only, ..usual });
     }
@@ -243,21 +240,21 @@ impl Maker {
         let passwords =
             [Password::Null, Password::Zeros(0), Password::Zeros(15), Password::Zeros(40)];
         let mut hello = Hello {
-            protocol_version: self.chance.weighted(&[(9, 0), (1, 1), (1, -1)]),
-            last_zxid: self.chance.weighted(&[
+            protocol_version: self.rng.weighted(&[(9, 0), (1, 1), (1, -1)]),
+            last_zxid: self.rng.weighted(&[
                 (8, ZxidOf::Number(0)),
                 (1, ZxidOf::Seen(0)),
                 (1, ZxidOf::Ahead(1)),
                 (1, ZxidOf::Ahead(0x1_0000_0000)),
                 (1, ZxidOf::Number(-5)),
             ]),
-            read_only: self.chance.weighted(&[(5, Some(0)), (2, Some(1)), (1, Some(7)), (3, None)]),
+            read_only: self.rng.weighted(&[(5, Some(0)), (2, Some(1)), (1, Some(7)), (3, None)]),
             ..Hello::usual(SessionOf::Number(0), TIMEOUT)
         };
-        match self.chance.below(6) {
-            0 | 1 => hello.timeout = self.chance.pick(&timeouts),
-            2 => hello.password = self.chance.pick(&passwords),
-            3 => hello.session = SessionOf::Number(self.chance.pick(&[1, -1, 0x1234_5678_9abc])),
+        match self.rng.index(6) {
+            0 | 1 => hello.timeout = self.rng.one_of(&timeouts),
+            2 => hello.password = self.rng.one_of(&passwords),
+            3 => hello.session = SessionOf::Number(self.rng.one_of(&[1, -1, 0x1234_5678_9abc])),
             4 => hello.damage = Some(self.damage_to_hello()),
             _ => {}
         }

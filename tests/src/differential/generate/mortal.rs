@@ -1,11 +1,9 @@
 //! Sequences in which sessions expire.
 
 use zk_proto::{OpCode, Xid};
+use zk_testkit::sim::Rng;
 
-use super::{
-    super::chance::Chance, Chars, Data, Entry, Field, Hello, Name, Request, Sequence, SessionOf,
-    Step,
-};
+use super::{Chars, Data, Entry, Field, Hello, Name, Request, Sequence, SessionOf, Step};
 
 /// How long mortal sessions last, in milliseconds.
 const TIMEOUT_MORTAL: i32 = 2_000;
@@ -17,10 +15,10 @@ const TIMEOUT_OBSERVER: i32 = 60_000;
 const WAIT: u32 = 3_500;
 
 /// Makes up a sequence: one client observes while sessions of others expire, with or without connection.
-pub fn generate_mortal(mut chance: Chance) -> Sequence {
+pub fn generate_mortal(mut rng: Rng) -> Sequence {
     let mut steps = vec![open(0, TIMEOUT_OBSERVER, SessionOf::Number(0))];
     let mut requests = vec![create("$", 0)];
-    let watches: &[(&str, i32)] = chance.pick(&[
+    let watches: &[(&str, i32)] = rng.one_of(&[
         &[("$", 1)][..],
         &[("$", 0)],
         &[("$", 0), ("$/a", 1)],
@@ -29,18 +27,18 @@ pub fn generate_mortal(mut chance: Chance) -> Sequence {
     requests.extend(watches.iter().map(|(path, mode)| request(OpCode::ADD_WATCH, path, *mode)));
     requests.push(create("$/a", 0));
     steps.push(Step::Send(Name(0), requests));
-    let mortals = 1 + u8::try_from(chance.below(3)).unwrap_or(0);
+    let mortals = 1 + u8::try_from(rng.index(3)).unwrap_or(0);
     for mortal in 1..=mortals {
         steps.push(open(mortal, TIMEOUT_MORTAL, SessionOf::Number(0)));
-        let nodes = (0..=chance.below(3)).map(|_| {
-            let parent = chance.pick(&["$", "$/a"]);
-            let flags = chance.pick(&[1, 1, 3, 0]);
+        let nodes = (0..=rng.index(3)).map(|_| {
+            let parent = rng.one_of(&["$", "$/a"]);
+            let flags = rng.one_of(&[1, 1, 3, 0]);
             create(&format!("{parent}/m{mortal}"), flags)
         });
         steps.push(Step::Send(Name(mortal), nodes.collect()));
     }
     for mortal in 1..=mortals {
-        match chance.below(4) {
+        match rng.index(4) {
             // Silent, though connected.
             0 | 1 => {}
             2 => steps.push(Step::HangUp(Name(mortal))),

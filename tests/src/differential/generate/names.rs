@@ -55,18 +55,18 @@ const WILD: [&[u8]; 6] =
 impl Maker {
     pub(super) fn path(&mut self) -> Option<Chars> {
         let odd = if self.is_tame { 78 } else { 100 };
-        Some(match self.chance.below(odd) {
-            0..55 => self.known[self.chance.below(self.known.len())].clone(),
-            55..78 => Chars::of(self.chance.pick(&USUAL)),
+        Some(match self.rng.index(odd) {
+            0..55 => self.known[self.rng.index(self.known.len())].clone(),
+            55..78 => Chars::of(self.rng.one_of(&USUAL)),
             78..82 => {
-                let parent = self.chance.pick(&["$", "$/a", "$/b", "$/e"]);
-                let number = self.chance.below(4);
-                let name = self.chance.pick(&["", "s", "a"]);
+                let parent = self.rng.one_of(&["$", "$/a", "$/b", "$/e"]);
+                let number = self.rng.index(4);
+                let name = self.rng.one_of(&["", "s", "a"]);
                 Chars::of(&format!("{parent}/{name}{number:010}"))
             }
-            82..89 => Chars::of(self.chance.pick(&RESERVED)),
-            89..97 => Chars::of(self.chance.pick(&ODD)),
-            97..98 => Chars(self.chance.pick(&WILD).to_vec()),
+            82..89 => Chars::of(self.rng.one_of(&RESERVED)),
+            89..97 => Chars::of(self.rng.one_of(&ODD)),
+            97..98 => Chars(self.rng.one_of(&WILD).to_vec()),
             98 => Chars::of(&format!("$/{}", "l".repeat(300))),
             _ => return None,
         })
@@ -74,16 +74,16 @@ impl Maker {
 
     /// A path to create something at, which for sequential nodes is only the beginning of one.
     pub(super) fn path_to_create(&mut self, is_sequential: bool) -> Option<Chars> {
-        if is_sequential && !self.chance.one_in(4) {
+        if is_sequential && !self.rng.one_in(4) {
             let paths =
                 ["$/s", "$/", "$/a/", "$/a/s", "$/e/s", "$", "$/a/b/s", "$/.", "/zookeeper/s"];
-            return Some(Chars::of(self.chance.pick(&paths)));
+            return Some(Chars::of(self.rng.one_of(&paths)));
         }
-        if self.chance.one_in(2) {
+        if self.rng.one_in(2) {
             return self.path();
         }
-        let Chars(mut path) = self.known[self.chance.below(self.known.len())].clone();
-        path.extend_from_slice(self.chance.pick(&["/a", "/b", "/c", "/f", "/g"]).as_bytes());
+        let Chars(mut path) = self.known[self.rng.index(self.known.len())].clone();
+        path.extend_from_slice(self.rng.one_of(&["/a", "/b", "/c", "/f", "/g"]).as_bytes());
         let path = Chars(path);
         if !self.known.contains(&path) {
             self.known.push(path.clone());

@@ -22,7 +22,7 @@ const READS: [(usize, OpCode); 4] = [
 impl Maker {
     /// Any request, the common ones more often.
     pub(super) fn request(&mut self) -> (OpCode, Vec<Field>) {
-        let make: Make = self.chance.weighted(&[
+        let make: Make = self.rng.weighted(&[
             (26, Self::create as Make),
             (9, Self::delete),
             (10, Self::set_data),
@@ -53,7 +53,7 @@ impl Maker {
     /// A version to expect.
     pub(super) fn version(&mut self) -> Field {
         let odd = usize::from(!self.is_tame);
-        Field::Int(self.chance.weighted(&[
+        Field::Int(self.rng.weighted(&[
             (14, -1),
             (8, 0),
             (4, 1),
@@ -68,20 +68,20 @@ impl Maker {
     pub(super) fn data(&mut self) -> Field {
         let text = |text| Data::Bytes(Chars::of(text));
         let giant = if self.is_tame { 199 } else { 200 };
-        Field::Data(match self.chance.below(giant) {
+        Field::Data(match self.rng.index(giant) {
             0..80 => text("x"),
             80..120 => text("some data"),
             120..150 => Data::Null,
             150..180 => text(""),
             180..185 => text("count=2,bytes=10"),
-            185..199 => Data::Filled(self.chance.pick(&[20, 64, 5000])),
-            _ => Data::Filled(LEN_DATA_MAX - 80 + self.chance.below(90)),
+            185..199 => Data::Filled(self.rng.one_of(&[20, 64, 5000])),
+            _ => Data::Filled(LEN_DATA_MAX - 80 + self.rng.index(90)),
         })
     }
 
     fn create(&mut self) -> (OpCode, Vec<Field>) {
         let odd = usize::from(!self.is_tame);
-        let (op, flags) = self.chance.weighted(&[
+        let (op, flags) = self.rng.weighted(&[
             (24, (OpCode::CREATE, 0)),
             (8, (OpCode::CREATE2, 0)),
             (10, (OpCode::CREATE, 1)),
@@ -109,7 +109,7 @@ impl Maker {
         if op == OpCode::CREATE_TTL {
             // A negative time to live for a node without one would kill a real server.
             let negative = usize::from(matches!(flags, 5 | 6));
-            fields.push(Field::Long(self.chance.weighted(&[
+            fields.push(Field::Long(self.rng.weighted(&[
                 (6, 1_000_000),
                 (2, 1),
                 (1, 0),
@@ -137,30 +137,30 @@ impl Maker {
     }
 
     pub(super) fn read(&mut self) -> (OpCode, Vec<Field>) {
-        let op = self.chance.weighted(&READS);
-        let watch = self.chance.weighted(&[(5, 0), (5, 1), (1, 2)]);
+        let op = self.rng.weighted(&READS);
+        let watch = self.rng.weighted(&[(5, 0), (5, 1), (1, 2)]);
         (op, vec![self.a_path(), Field::Byte(watch)])
     }
 
     fn get_ephemerals(&mut self) -> (OpCode, Vec<Field>) {
-        let path = match self.chance.below(3) {
-            0 => Some(Chars::of(self.chance.pick(&["", "/", " / ", "$", "$/", "$/a"]))),
+        let path = match self.rng.index(3) {
+            0 => Some(Chars::of(self.rng.one_of(&["", "/", " / ", "$", "$/", "$/a"]))),
             _ => self.path(),
         };
         (OpCode::GET_EPHEMERALS, vec![Field::Text(path)])
     }
 
     fn multi(&mut self) -> (OpCode, Vec<Field>) {
-        let count = self.chance.weighted(&[(1, 0), (3, 1), (5, 2), (5, 3), (2, 5), (1, 8)]);
+        let count = self.rng.weighted(&[(1, 0), (3, 1), (5, 2), (5, 3), (2, 5), (1, 8)]);
         // One odd part is enough to spoil the whole.
-        self.is_tame = !self.chance.one_in(4);
+        self.is_tame = !self.rng.one_in(4);
         let parts = (0..count).map(|_| self.part()).collect();
         self.is_tame = false;
         (OpCode::MULTI, vec![Field::Parts(parts)])
     }
 
     fn part(&mut self) -> Part {
-        let make: Make = self.chance.weighted(&[
+        let make: Make = self.rng.weighted(&[
             (20, Self::create as Make),
             (9, Self::delete),
             (9, Self::set_data),
@@ -173,7 +173,7 @@ impl Maker {
 
     /// What a multi cannot contain.
     fn foreign(&mut self) -> (OpCode, Vec<Field>) {
-        let make: Make = self.chance.pick(&[
+        let make: Make = self.rng.one_of(&[
             Self::read as Make,
             Self::set_acl,
             |maker| (OpCode::SYNC, vec![maker.a_path()]),
@@ -184,18 +184,18 @@ impl Maker {
     }
 
     fn multi_read(&mut self) -> (OpCode, Vec<Field>) {
-        let count = self.chance.weighted(&[(1, 0), (3, 1), (5, 2), (2, 4)]);
+        let count = self.rng.weighted(&[(1, 0), (3, 1), (5, 2), (2, 4)]);
         let mut part = || {
-            let op = self.chance.weighted(&[
+            let op = self.rng.weighted(&[
                 (9, OpCode::GET_DATA),
                 (9, OpCode::GET_CHILDREN),
                 (1, OpCode::EXISTS),
                 (1, OpCode::GET_CHILDREN2),
             ]);
-            if self.chance.one_in(40) {
+            if self.rng.one_in(40) {
                 return self.part();
             }
-            let watch = self.chance.weighted(&[(3, 0), (1, 1)]);
+            let watch = self.rng.weighted(&[(3, 0), (1, 1)]);
             Part { op, body: vec![self.a_path(), Field::Byte(watch)] }
         };
         let parts = (0..count).map(|_| part()).collect();
@@ -203,22 +203,22 @@ impl Maker {
     }
 
     fn sasl(&mut self) -> (OpCode, Vec<Field>) {
-        let token = self.chance.pick(&[Data::Null, Data::Bytes(Chars::of("")), Data::Filled(9)]);
+        let token = self.rng.one_of(&[Data::Null, Data::Bytes(Chars::of("")), Data::Filled(9)]);
         (OpCode::SASL, vec![Field::Data(token)])
     }
 
     fn reconfig(&mut self) -> (OpCode, Vec<Field>) {
         let servers = [None, Some(Chars::of("")), Some(Chars::of("server.1=127.0.0.1:1:2;3"))];
-        let mut text = || Field::Text(self.chance.pick(&servers));
+        let mut text = || Field::Text(self.rng.one_of(&servers));
         let texts = [text(), text(), text()];
-        let id = Field::Long(self.chance.pick(&[-1, 0, 7]));
+        let id = Field::Long(self.rng.one_of(&[-1, 0, 7]));
         (OpCode::RECONFIG, texts.into_iter().chain([id]).collect())
     }
 
     fn unknown(&mut self) -> (OpCode, Vec<Field>) {
         let numbers = [0, 10, 23, 99, 108, 1000, -1, -10, -2, i32::MIN, i32::MAX];
         // One of them sets the session's timeout, which had better not be over at once.
-        (OpCode(self.chance.pick(&numbers)), vec![Field::Int(super::TIMEOUT)])
+        (OpCode(self.rng.one_of(&numbers)), vec![Field::Int(super::TIMEOUT)])
     }
 
     /// Everything that a quota is made of.
@@ -246,19 +246,19 @@ impl Maker {
             "nonsense",
             "",
         ];
-        Field::Data(Data::Bytes(Chars::of(self.chance.pick(&limits))))
+        Field::Data(Data::Bytes(Chars::of(self.rng.one_of(&limits))))
     }
 
     /// Sets or changes the limits of what is below some node.
     fn quota(&mut self) -> (OpCode, Vec<Field>) {
         self.has_quota = true;
-        let of = self.chance.pick(&["$", "$/a", "$/b"]);
+        let of = self.rng.one_of(&["$", "$/a", "$/b"]);
         let below =
-            self.chance.pick(&["", "/zookeeper_limits", "/zookeeper_limits", "/zookeeper_stats"]);
+            self.rng.one_of(&["", "/zookeeper_limits", "/zookeeper_limits", "/zookeeper_stats"]);
         let path = Field::Text(Some(Chars::of(&format!("/zookeeper/quota{of}{below}"))));
         let limits = self.limits();
         let limits = if below == "/zookeeper_stats" { statistics() } else { limits };
-        match self.chance.below(6) {
+        match self.rng.index(6) {
             0 => (OpCode::DELETE, vec![path, Field::Int(-1)]),
             1 => (OpCode::SET_DATA, vec![path, limits, Field::Int(-1)]),
             2 => (OpCode::GET_DATA, vec![path, Field::Byte(1)]),
