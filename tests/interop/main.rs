@@ -201,7 +201,7 @@ async fn contender_ends_with_its_parent_process() {
         let nowhere = "127.0.0.1:1";
         let resource = Resource::open(nowhere, 1).await.unwrap();
         let told = contender(party, nowhere, "/interop", &resource);
-        let log = logs.path().join(party.name());
+        let log = logs.path().join(party.to_string());
         let mut process = Process::start(tools.command(&told), &log).unwrap();
         while resource.contenders().await == 0 {
             sleep(Duration::from_millis(20)).await;

@@ -2,7 +2,7 @@
 
 use std::{env, process::ExitCode, time::Duration};
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum as _};
 use zk_testkit::real::{Ensemble, Release};
 use zk_tests::{
     faults::Fault,
@@ -74,7 +74,7 @@ async fn run_all(cli: &Cli) -> Result<ExitCode, String> {
     let pause_max = Duration::from_secs_f64(cli.pause);
     let demands = Demands { entered_min: cli.visits, share_min: cli.share, pause_max };
     let mut failed = false;
-    for scenario in Scenario::ALL {
+    for &scenario in Scenario::value_variants() {
         if cli.scenario.is_some_and(|wanted| wanted != scenario) {
             continue;
         }

@@ -1,9 +1,11 @@
 //! Who has the lock, and what for.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
+
+use clap::ValueEnum;
 
 /// Whose program a contender is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum)]
 pub enum Party {
     /// `zk-locks`.
     Ours,
@@ -17,40 +19,24 @@ pub enum Party {
     Impatient,
 }
 
-impl Party {
-    const ALL: [Self; 5] =
-        [Self::Ours, Self::Curator, Self::Kazoo, Self::KazooAsIs, Self::Impatient];
-
-    /// Its name on the wire and in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ours => "ours",
-            Self::Curator => "curator",
-            Self::Kazoo => "kazoo",
-            Self::KazooAsIs => "kazoo-as-is",
-            Self::Impatient => "impatient",
+/// Variants print as they are called, on the wire, on the command line and in tables.
+macro_rules! prints_its_name {
+    ($type:ty) => {
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let called = clap::ValueEnum::to_possible_value(self);
+                f.pad(called.expect("no variant is left out").get_name())
+            }
         }
-    }
+    };
 }
+pub(super) use prints_its_name;
 
-impl fmt::Display for Party {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Party {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|party| party.name() == text);
-        found.ok_or_else(|| format!("no party is called {text}"))
-    }
-}
+prints_its_name!(Party);
+prints_its_name!(Mode);
 
 /// What a contender has the lock for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum)]
 pub enum Mode {
     /// To be alone.
     Alone,
@@ -63,17 +49,6 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Its name on the wire and in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Alone => "alone",
-            Self::Read => "read",
-            Self::Downgraded => "downgraded",
-            Self::Lease => "lease",
-        }
-    }
-
     /// Whether the two may never be there together.
     #[must_use]
     pub const fn excludes(self, other: Self) -> bool {
@@ -99,6 +74,6 @@ pub struct Claim {
 impl fmt::Display for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { party, mode, token, node, .. } = self;
-        write!(f, "{party} ({}, token {token}, {node})", mode.name())
+        write!(f, "{party} ({mode}, token {token}, {node})")
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{io::Read as _, net::Ipv4Addr, process, thread, time::Duration};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use tokio::{task::JoinSet, time::timeout};
 use zk_client::{CreateMode, SessionState};
 use zk_locks::{Client, ConnectOptions, Election, Guard, LatchState, Lock, RwLock, Semaphore};
@@ -265,7 +265,8 @@ impl Connection {
     /// Whether the resource agrees.
     async fn ask(&mut self, request: &Request) -> Result<bool, Failure> {
         self.gone = true;
-        let answer: Answer = self.lines.ask(&request.to_string()).await?.parse()?;
+        let answer = self.lines.ask(&request.to_string()).await?;
+        let answer = <Answer as ValueEnum>::from_str(&answer, false)?;
         self.gone = false;
         self.ended |= answer == Answer::End;
         Ok(answer == Answer::Ok)

@@ -139,7 +139,7 @@ fn pairs(
         writeln!(f, "{title}")?;
     }
     for (((first, was), (second, is)), count) in foreign() {
-        writeln!(f, "{count:>8}  {first} ({}), {second} ({})", was.name(), is.name())?;
+        writeln!(f, "{count:>8}  {first} ({was}), {second} ({is})")?;
     }
     Ok(())
 }

@@ -2,7 +2,9 @@
 
 use std::{fmt, str::FromStr};
 
-use super::claim::{Mode, Party};
+use clap::ValueEnum;
+
+use super::claim::{Mode, Party, prints_its_name};
 
 /// What a contender says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +53,7 @@ impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Hello { party, name } => write!(f, "hello {party} {name}"),
-            Self::Enter { mode, token, node } => write!(f, "enter {} {token} {node}", mode.name()),
+            Self::Enter { mode, token, node } => write!(f, "enter {mode} {token} {node}"),
             Self::Downgrade { token } => write!(f, "downgrade {token}"),
             Self::Moved { token, node } => write!(f, "moved {token} {node}"),
             Self::Leave { token } => write!(f, "leave {token}"),
@@ -67,10 +69,13 @@ impl FromStr for Request {
         let words: Vec<&str> = line.split(' ').collect();
         let token = |text: &str| text.parse().map_err(|_| format!("no token in {line:?}"));
         Ok(match words[..] {
-            ["hello", party, name] => Self::Hello { party: party.parse()?, name: name.to_owned() },
+            ["hello", party, name] => {
+                let party = <Party as ValueEnum>::from_str(party, false)?;
+                Self::Hello { party, name: name.to_owned() }
+            }
             ["enter", mode, number, node] => {
                 let entering = [Mode::Alone, Mode::Read, Mode::Lease];
-                let mode = entering.into_iter().find(|known| known.name() == mode);
+                let mode = entering.into_iter().find(|known| known.to_string() == mode);
                 let mode = mode.ok_or_else(|| format!("no mode in {line:?}"))?;
                 Self::Enter { mode, token: token(number)?, node: node.to_owned() }
             }
@@ -84,7 +89,7 @@ impl FromStr for Request {
 }
 
 /// What the resource answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Answer {
     /// So be it.
     Ok,
@@ -94,27 +99,7 @@ pub(super) enum Answer {
     End,
 }
 
-impl Answer {
-    /// Its name on the wire.
-    #[must_use]
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Refused => "refused",
-            Self::End => "end",
-        }
-    }
-}
-
-impl FromStr for Answer {
-    type Err = String;
-
-    fn from_str(line: &str) -> Result<Self, String> {
-        let answers = [Self::Ok, Self::Refused, Self::End];
-        let found = answers.into_iter().find(|answer| answer.name() == line);
-        found.ok_or_else(|| format!("not an answer: {line:?}"))
-    }
-}
+prints_its_name!(Answer);
 
 #[cfg(test)]
 mod tests {

@@ -201,7 +201,7 @@ impl Shared {
                 (request, Some(party)) => self.answer(connection, party, request).await,
                 (_, None) => return Err(io::Error::other("no hello")),
             };
-            lines.say(answer.name()).await?;
+            lines.say(&answer.to_string()).await?;
         }
         Ok(())
     }

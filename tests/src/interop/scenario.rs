@@ -1,14 +1,14 @@
 //! Which recipe, whose processes, and what has to have been seen.
 
-use std::{fmt, str::FromStr};
+use clap::ValueEnum;
 
 use super::{
-    claim::{Mode, Party},
+    claim::{Mode, Party, prints_its_name},
     counts::{Counts, Who},
 };
 
 /// A recipe that several implementations have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Scenario {
     /// `Lock`, Curator's `InterProcessMutex`, and kazoo's `Lock` with Curator's names.
     Exclusive,
@@ -20,21 +20,9 @@ pub enum Scenario {
     Leader,
 }
 
+prints_its_name!(Scenario);
+
 impl Scenario {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Exclusive, Self::ReadWrite, Self::Semaphore, Self::Leader];
-
-    /// Its name on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Exclusive => "exclusive",
-            Self::ReadWrite => "read-write",
-            Self::Semaphore => "semaphore",
-            Self::Leader => "leader",
-        }
-    }
-
     /// The participants.
     #[must_use]
     pub const fn parties(self) -> &'static [Party] {
@@ -81,7 +69,7 @@ impl Scenario {
                 let seen = |pairs: &[_], seen: &dyn Fn(&(Who, Who)) -> bool, how: &str| {
                     let missing = pairs.iter().map(pair).filter(|pair| !seen(pair));
                     let told = |((first, was), (second, is)): (Who, Who)| {
-                        format!("{first} ({}) {how} {second} ({})", was.name(), is.name())
+                        format!("{first} ({was}) {how} {second} ({is})")
                     };
                     missing.map(told).collect::<Vec<_>>()
                 };
@@ -94,20 +82,5 @@ impl Scenario {
             }
         }
         unseen
-    }
-}
-
-impl fmt::Display for Scenario {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Scenario {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|scenario| scenario.name() == text);
-        found.ok_or_else(|| format!("no scenario is called {text}"))
     }
 }
