@@ -5,8 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use zk_proto::{
     ErrorCode, OpCode,
+    frame::RequestFrame,
     jute::{Decode, DecodeError, decode_prefix},
-    session::Answer,
+    session::{Answer, OnLoss},
 };
 
 use crate::{
@@ -15,19 +16,21 @@ use crate::{
     error::{CallError, Cause},
     request::{
         asked::{Asked, Mismatch},
+        call_options::CallOptions,
+        handle::Handle,
         watch_stream::Attached,
     },
 };
 
-/// How a reply is turned into a typed result.
-pub(crate) enum ReadAnswer<T> {
+/// How a reply is turned into a typed result. The context is there once the request has been submitted.
+pub(crate) enum ReadAnswer<T, C = ()> {
     /// Most replies say all there is to know.
     Alone(fn(&Answer) -> Result<T, Unread>),
     /// Others say it only together with what was asked for.
-    InContext(ReadInContext<T>),
+    InContext(ReadInContext<T>, C),
 }
 
-pub(crate) type ReadInContext<T> = fn(Answer, Box<ReplyContext>) -> Result<T, Unread>;
+pub(crate) type ReadInContext<T> = fn(Answer, Box<ReplyContext>) -> Result<T, Unresolved>;
 
 impl<T> Clone for ReadAnswer<T> {
     fn clone(&self) -> Self {
@@ -45,9 +48,17 @@ pub(crate) struct ReplyContext {
     /// Present for requests whose reply shows what the server supports.
     pub(crate) capabilities: Option<Arc<Capabilities>>,
     pub(crate) watch: Attached,
-    /// Whether there is an alternative request.
-    pub(crate) has_alternative: bool,
     pub(crate) asked: Asked,
+    pub(crate) instead: Option<Box<Instead>>,
+}
+
+/// The older request, for servers that do not know the one that was sent.
+#[derive(Debug)]
+pub(crate) struct Instead {
+    pub(crate) handle: Handle,
+    pub(crate) options: CallOptions,
+    pub(crate) frame: RequestFrame,
+    pub(crate) on_loss: OnLoss,
 }
 
 impl ReplyContext {
@@ -55,6 +66,14 @@ impl ReplyContext {
     pub(crate) fn learn(&self, note: impl FnOnce(&Capabilities)) {
         if let Some(capabilities) = &self.capabilities {
             note(capabilities);
+        }
+    }
+
+    /// The server does not know the operation, and has certainly not carried it out.
+    pub(crate) fn unknown_operation(mut self: Box<Self>) -> Unresolved {
+        match self.instead.take() {
+            Some(instead) => Unresolved::Again(instead, self),
+            None => Unread::Code(ErrorCode::UNIMPLEMENTED).into(),
         }
     }
 }
@@ -65,8 +84,13 @@ pub(crate) enum Unread {
     Decode(DecodeError),
     /// The reply belongs to a different request.
     Mismatch(&'static str),
-    /// The server does not know the operation, and has certainly not carried it out. There is an older alternative.
-    Again(Box<ReplyContext>),
+}
+
+/// A reply, read in its context, that is not the request's result.
+pub(crate) enum Unresolved {
+    Unread(Unread),
+    /// The older request comes next.
+    Again(Box<Instead>, Box<ReplyContext>),
 }
 
 impl Unread {
@@ -76,9 +100,13 @@ impl Unread {
             Self::Code(code) => E::answered(op, code),
             Self::Decode(error) => E::unknown(op, Cause::Undecodable(error)),
             Self::Mismatch(what) => E::unknown(op, Cause::Mismatch(what)),
-            // Without the alternative, what the server said.
-            Self::Again(_) => E::answered(op, ErrorCode::UNIMPLEMENTED),
         }
+    }
+}
+
+impl<U: Into<Unread>> From<U> for Unresolved {
+    fn from(unread: U) -> Self {
+        Self::Unread(unread.into())
     }
 }
 

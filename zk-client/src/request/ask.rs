@@ -108,7 +108,7 @@ pub(crate) struct Call {
     pub(crate) frame: RequestFrame,
     pub(crate) on_loss: OnLoss,
     pub(crate) watch: Armed,
-    /// The alternative if a server does not know this request: see [`Unread::Again`](super::answer::Unread::Again).
+    /// The alternative if a server does not know this request: see [`Unresolved::Again`](super::answer::Unresolved::Again).
     pub(crate) instead: Option<RequestFrame>,
     pub(crate) asked: Asked,
 }

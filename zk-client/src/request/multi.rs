@@ -11,8 +11,9 @@ use zk_proto::{
 };
 
 use super::{
-    answer::{ReplyContext, Unread, body, detached},
+    answer::{ReplyContext, Unresolved, body, detached},
     ask::Ask,
+    asked::Mismatch,
     builder::Request,
     client::Client,
     create::CreateMode,
@@ -118,7 +119,7 @@ impl Client {
         let ask = Ask::Several(Ops::Reads(Vec::new()));
         Request::in_context(self.target(), ask, |answer, context| {
             let results: MultiResponse = body(&answer)?;
-            context.asked.results(&results).map(|result| read_result(result?)).collect()
+            context.asked.results(&results).map(|result| Ok(read_result(result?)?)).collect()
         })
     }
 }
@@ -200,7 +201,7 @@ impl<'a> Multi<'a> {
     }
 }
 
-fn read_result(result: MultiResult) -> Result<Result<ReadResult, Rejection>, Unread> {
+fn read_result(result: MultiResult) -> Result<Result<ReadResult, Rejection>, Mismatch> {
     match result {
         MultiResult::GetData(GetDataResponse { data, stat }) => {
             let data = data.unwrap_or_default();
@@ -210,21 +211,18 @@ fn read_result(result: MultiResult) -> Result<Result<ReadResult, Rejection>, Unr
             Ok(Ok(ReadResult::Children(children.strs().map(Into::into).collect())))
         }
         MultiResult::Error(code) => Ok(Err(code.into())),
-        _ => Err(Unread::Mismatch("a result of no operation")),
+        _ => Err(Mismatch("a result of no operation")),
     }
 }
 
 /// Reads the results. The header of a failed transaction carries no error; the results do: 0 before the operation that
 /// failed, and "runtime inconsistency" after it.
-fn read(answer: Answer, context: Box<ReplyContext>) -> Result<Outcome, Unread> {
+fn read(answer: Answer, context: Box<ReplyContext>) -> Result<Outcome, Unresolved> {
     // Servers before 3.5 cannot parse unknown operations inside of a transaction.
     if answer.code == ErrorCode::MARSHALLING_ERROR {
-        return Err(match context.has_alternative {
-            true => Unread::Again(context),
-            false => Unread::Code(ErrorCode::UNIMPLEMENTED),
-        });
+        return Err(context.unknown_operation());
     }
-    if context.has_alternative && answer.code.is_ok() {
+    if context.instead.is_some() && answer.code.is_ok() {
         context.learn(Capabilities::learn_create2);
     }
     let response: MultiResponse = body(&answer)?;
@@ -246,13 +244,13 @@ fn read(answer: Answer, context: Box<ReplyContext>) -> Result<Outcome, Unread> {
                 stopped = stopped.or_else(|| failed(index, code));
                 continue;
             }
-            _ => return Err(Unread::Mismatch("a result of no operation")),
+            _ => return Err(Mismatch("a result of no operation").into()),
         });
     }
     match stopped {
         Some(failure) => Ok(Err(failure)),
         None if results.len() < context.asked.len() => {
-            Err(Unread::Mismatch("operations that were not carried out, and no reason"))
+            Err(Mismatch("operations that were not carried out, and no reason").into())
         }
         None => Ok(Ok(results)),
     }

@@ -7,7 +7,6 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use tokio::{
@@ -16,14 +15,13 @@ use tokio::{
 };
 use zk_proto::{
     ErrorCode, OpCode,
-    frame::RequestFrame,
-    session::{Answer, Auth, OnLoss, Outcome, Outgoing, Patience},
+    session::{Answer, Auth, Outcome, Outgoing, Patience},
 };
 
 use super::{
-    answer::{ReadAnswer, ReadInContext, ReplyContext, Unread},
+    answer::{Instead, ReadAnswer, ReadInContext, ReplyContext, Unread, Unresolved},
     ask::{Call, Target},
-    call_options::{Admission, CallOptions},
+    call_options::Admission,
     handle::Handle,
     watch_stream::Attached,
 };
@@ -73,8 +71,6 @@ pub struct Pending<T, E> {
     /// Its place in the line, if it waits for room; `None` if it was submitted regardless of the caller.
     line: Option<Box<PermitWait<Command>>>,
     deadline: Option<Box<Deadline>>,
-    /// The alternative if the server does not know the request.
-    instead: Option<Box<Instead>>,
 }
 
 enum State<T, E> {
@@ -87,10 +83,7 @@ enum State<T, E> {
 }
 
 /// How the reply will be read.
-enum Reading<T> {
-    Alone(fn(&Answer) -> Result<T, Unread>),
-    InContext(ReadInContext<T>, Box<ReplyContext>),
-}
+type Reading<T> = ReadAnswer<T, Box<ReplyContext>>;
 
 /// What is done by several requests. The other result is the node that was to be replaced and was not.
 pub(super) type Work<T, E> =
@@ -107,19 +100,11 @@ struct Deadline {
     told: bool,
 }
 
-/// The older alternative.
-struct Instead {
-    handle: Handle,
-    options: CallOptions,
-    frame: RequestFrame,
-    on_loss: OnLoss,
-}
-
 #[expect(private_bounds, reason = "only this crate makes requests")]
 impl<T, E: CallError> Pending<T, E> {
     /// A request that never reached the driver.
     pub(crate) const fn failed(error: E) -> Self {
-        Self { state: State::Failed(error), line: None, deadline: None, instead: None }
+        Self { state: State::Failed(error), line: None, deadline: None }
     }
 
     pub(super) fn start(
@@ -136,35 +121,46 @@ impl<T, E: CallError> Pending<T, E> {
         };
         let reading = match read {
             ReadAnswer::Alone(read) => Reading::Alone(read),
-            ReadAnswer::InContext(read) => {
+            ReadAnswer::InContext(read, ()) => {
                 let op = frame.op();
                 let capabilities = Capabilities::is_told_by(op);
+                let instead = instead.map(|frame| {
+                    Box::new(Instead { handle: handle.clone(), options, frame, on_loss })
+                });
                 let context = ReplyContext {
                     op,
                     chroot: handle.chroot.clone(),
                     capabilities: capabilities.then(|| handle.shared.capabilities.clone()),
                     watch,
-                    has_alternative: instead.is_some(),
                     asked,
+                    instead,
                 };
                 Reading::InContext(read, Box::new(context))
             }
         };
-        let instead = instead
-            .map(|frame| Box::new(Instead { handle: handle.clone(), options, frame, on_loss }));
         let request =
             Outgoing { frame, token: (), watch: intent, on_loss, patience: options.patience };
-        Self { instead, ..Self::submit(target, request, reading, admission) }
+        Self::submit(target, request, reading, admission)
+    }
+
+    /// The older request, whose reply is read in the same context.
+    fn instead(instead: Instead, mut context: Box<ReplyContext>, read: ReadInContext<T>) -> Self {
+        let Instead { handle, options, frame, on_loss } = instead;
+        context.op = frame.op();
+        let patience = options.patience;
+        let request = Outgoing { frame, token: (), watch: None, on_loss, patience };
+        let target = Target { handle: &handle, options };
+        Self::submit(target, request, Reading::InContext(read, context), Admission::Waiting)
     }
 
     fn submit(
-        Target { handle, options }: Target<'_>,
+        target: Target<'_>,
         request: Outgoing<(), Listener>,
         reading: Reading<T>,
         admission: Admission,
     ) -> Self {
         let Outgoing { frame, watch, on_loss, patience, .. } = request;
-        let deadline = options.timeout.and_then(|timeout| Deadline::after(timeout, handle));
+        let (Target { handle, options }, deadline) = (target, Deadline::of(target));
         let ticket = deadline.as_ref().map(|deadline| deadline.ticket.clone());
         let (reply, outcome) = oneshot::channel();
         let (op, len) = (frame.op(), frame.len());
@@ -183,12 +179,12 @@ impl<T, E: CallError> Pending<T, E> {
                 state = State::Failed(E::not_sent(Cause::QueueFull));
             }
         }
-        Self { state, line, deadline, instead: None }
+        Self { state, line, deadline }
     }
 
     /// Creates that the session carries out.
     pub(super) fn creating(
-        Target { handle, options }: Target<'_>,
+        target: Target<'_>,
         started: Started,
         made: fn(CreatedNodes) -> Result<T, E>,
     ) -> Self
@@ -200,13 +196,12 @@ impl<T, E: CallError> Pending<T, E> {
             let Concluded { nodes, kept, .. } = started.await;
             (made(nodes), kept)
         });
-        let deadline = options.timeout.and_then(|timeout| Deadline::after(timeout, handle));
-        Self { deadline, ..Self::working(work) }
+        Self { deadline: Deadline::of(target), ..Self::working(work) }
     }
 
     /// What is done by several requests.
     pub(super) fn working(work: Work<T, E>) -> Self {
-        Self { state: State::Working(work), line: None, deadline: None, instead: None }
+        Self { state: State::Working(work), line: None, deadline: None }
     }
 }
 
@@ -219,7 +214,7 @@ impl Pending<(), ReadError> {
             code => Err(Unread::Code(code)),
         };
         let state = State::Submitted(outcome, op, Reading::Alone(read));
-        Self { state, line: None, deadline: None, instead: None }
+        Self { state, line: None, deadline: None }
     }
 }
 
@@ -294,14 +289,12 @@ impl<T, E: CallError> Future for Pending<T, E> {
             let result = match reading {
                 Reading::Alone(read) => read(&answer),
                 Reading::InContext(read, context) => match read(answer, context) {
-                    Err(Unread::Again(context)) => match this.instead.take() {
-                        Some(instead) => {
-                            *this = instead.submit(context, read);
-                            continue;
-                        }
-                        None => Err(Unread::Again(context)),
-                    },
-                    result => result,
+                    Ok(result) => Ok(result),
+                    Err(Unresolved::Unread(unread)) => Err(unread),
+                    Err(Unresolved::Again(instead, context)) => {
+                        *this = Self::instead(*instead, context, read);
+                        continue;
+                    }
                 },
             };
             return Poll::Ready(result.map_err(|unread| unread.of(op)));
@@ -361,26 +354,10 @@ impl<T, E: CallError> Pending<T, E> {
 }
 
 impl Deadline {
-    /// A timeout beyond the range of clocks never expires.
-    fn after(timeout: Duration, handle: &Handle) -> Option<Box<Self>> {
-        let at = Instant::now().checked_add(timeout)?;
+    /// The request's timeout, if it has one. One beyond the range of clocks never expires.
+    fn of(Target { handle, options }: Target<'_>) -> Option<Box<Self>> {
+        let at = Instant::now().checked_add(options.timeout?)?;
         let (ticket, handle) = (Arc::default(), handle.clone());
         Some(Box::new(Self { at, sleep: None, ticket, handle, told: false }))
-    }
-}
-
-impl Instead {
-    fn submit<T, E: CallError>(
-        self,
-        mut context: Box<ReplyContext>,
-        read: ReadInContext<T>,
-    ) -> Pending<T, E> {
-        let Self { handle, options, frame, on_loss } = self;
-        (context.op, context.has_alternative) = (frame.op(), false);
-        let reading = Reading::InContext(read, context);
-        let patience = options.patience;
-        let request = Outgoing { frame, token: (), watch: None, on_loss, patience };
-        let target = Target { handle: &handle, options };
-        Pending::submit(target, request, reading, Admission::Waiting)
     }
 }

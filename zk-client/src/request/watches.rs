@@ -88,13 +88,13 @@ impl Client {
         Request::in_context(self.target(), ask, |answer, context| {
             context.learn(|capabilities| capabilities.note_add_watch(answer.code));
             let Attached::Many(mut stream) = context.watch else {
-                return Err(Unread::Code(ErrorCode::NO_WATCHER));
+                return Err(Unread::Code(ErrorCode::NO_WATCHER).into());
             };
             match body::<ErrorResponse>(&answer) {
                 Ok(_) => Ok(*stream),
                 Err(unread) => {
                     stream.forget();
-                    Err(unread)
+                    Err(unread.into())
                 }
             }
         })

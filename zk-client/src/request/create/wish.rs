@@ -16,7 +16,7 @@ use crate::{
     },
     error::{CallError as _, Cause, WriteError},
     request::{
-        answer::{ReadAnswer, ReadInContext, ReplyContext, Unread, body},
+        answer::{ReadAnswer, ReadInContext, ReplyContext, Unresolved, body},
         ask::{Call, Target},
         asked::Asked,
         call_options::{Admission, CallOptions},
@@ -119,7 +119,7 @@ impl<'a> Wish<'a> {
                 let (frame, instead) = operation.frames(target.handle);
                 let asked = Asked::node(&path, mode.naming());
                 let call = Call { frame, on_loss, watch: None, instead, asked };
-                Pending::start(target, call, ReadAnswer::InContext(read), admission)
+                Pending::start(target, call, ReadAnswer::InContext(read, ()), admission)
             }
             Err(error) => Pending::failed(WriteError::not_sent(Cause::InvalidPath(error))),
         }
@@ -127,16 +127,17 @@ impl<'a> Wish<'a> {
 }
 
 /// Reads the reply to any of the create operations.
-pub(crate) fn read_created(answer: Answer, context: Box<ReplyContext>) -> Result<Created, Unread> {
+pub(crate) fn read_created(
+    answer: Answer,
+    context: Box<ReplyContext>,
+) -> Result<Created, Unresolved> {
     match (context.op, answer.code) {
         (OpCode::CREATE_CONTAINER, ErrorCode::UNIMPLEMENTED) => {
             context.learn(Capabilities::learn_no_containers);
         }
         (OpCode::CREATE2, ErrorCode::UNIMPLEMENTED) => {
             context.learn(Capabilities::learn_no_create2);
-            if context.has_alternative {
-                return Err(Unread::Again(context));
-            }
+            return Err(context.unknown_operation());
         }
         (OpCode::CREATE2, ErrorCode::OK) => context.learn(Capabilities::learn_create2),
         _ => {}
@@ -159,7 +160,10 @@ pub(crate) fn read_created(answer: Answer, context: Box<ReplyContext>) -> Result
 }
 
 /// As [`read_created`], for a node that may exist already.
-pub(crate) fn read_existing(answer: Answer, context: Box<ReplyContext>) -> Result<Created, Unread> {
+pub(crate) fn read_existing(
+    answer: Answer,
+    context: Box<ReplyContext>,
+) -> Result<Created, Unresolved> {
     if answer.code == ErrorCode::NODE_EXISTS {
         let path = context.chroot.relative(context.asked.path());
         return Ok(Created { existed: true, ..Created::new(path, Stat::default()) });
