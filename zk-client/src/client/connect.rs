@@ -1,6 +1,6 @@
 //! Connecting: creates a session, the task that owns it, and its first client.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use tokio::sync::watch;
 use tracing::Instrument as _;
@@ -18,7 +18,7 @@ use crate::{
         unconfirmed::Unconfirmed,
     },
     client::ConnectOptions,
-    driver::{Driver, Parts, command::Command, frames::Frames},
+    driver::{Driver, LastFailure, Parts, command::Command, frames::Frames},
     error::ConnectError,
     ids::Ids,
     queue::receiver,
@@ -80,7 +80,7 @@ impl Client {
         let (commands, receiver) =
             receiver::<Command>(config.requests_max, config.request_bytes_max);
         let (publisher, published) = watch::channel(first);
-        let (failure, last_failure) = watch::channel(None);
+        let last_failure = Arc::new(LastFailure::default());
         let (lease, sweeps) = (Arc::new(Lease::default()), Arc::new(Unconfirmed::default()));
         let driver = Driver::new(Parts {
             lease_by: config.lease,
@@ -95,7 +95,7 @@ impl Client {
             lease: lease.clone(),
             sweeps: sweeps.clone(),
             capabilities: capabilities.clone(),
-            last_failure: failure,
+            last_failure: last_failure.clone(),
             counters: counters.clone(),
             frames: frames.clone(),
         });
@@ -120,7 +120,10 @@ impl Client {
         let client = Self { handle: Handle::new(options, view) };
         // Dropping the client, here or with the future, ends the driver.
         let connected = client.connected();
-        let last = || ConnectError::TimedOut { last: last_failure.borrow().clone() };
+        let last = || {
+            let last = last_failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+            ConnectError::TimedOut { last }
+        };
         match connect_deadline {
             Some(deadline) => {
                 tokio::time::timeout(deadline, connected).await.map_err(|_| last())??;

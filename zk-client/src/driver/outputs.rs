@@ -1,6 +1,6 @@
 //! Carries out the session's outputs and delivers its replies.
 
-use std::time::Duration;
+use std::{sync::PoisonError, time::Duration};
 
 use zk_proto::{
     Time,
@@ -42,7 +42,9 @@ impl Driver {
                 let error = error.into();
                 self.log_limit.failed(now, &server, &error);
                 self.parts.counters.attempt_failed(&server, &error);
-                self.parts.last_failure.send_replace(Some((server, error)));
+                let mut last =
+                    self.parts.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
+                *last = Some((server, error));
             }
             Output::Reply { token, outcome } => self.reply(now, token, outcome),
             Output::Watch { watcher, notice } => {

@@ -3,8 +3,8 @@
 use std::{
     future::{Future, poll_fn},
     pin::{Pin, pin},
-    sync::{Arc, Weak},
-    task::{Context, Poll},
+    sync::{Arc, Mutex, Weak},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -68,10 +68,13 @@ pub(crate) struct Parts {
     pub(crate) lease: Arc<Lease>,
     pub(crate) sweeps: Arc<Unconfirmed>,
     pub(crate) capabilities: Arc<Capabilities>,
-    pub(crate) last_failure: watch::Sender<Option<(Arc<str>, LinkError)>>,
+    pub(crate) last_failure: Arc<LastFailure>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) frames: Arc<Frames>,
 }
+
+/// The last connection attempt that failed: server and reason.
+pub(crate) type LastFailure = Mutex<Option<(Arc<str>, LinkError)>>;
 
 /// The owner of one session.
 pub(crate) struct Driver {
@@ -126,10 +129,13 @@ impl Driver {
         }
     }
 
-    /// Drives the session until it ends.
-    pub(crate) async fn run(mut self) {
-        poll_fn(|cx| self.poll(cx)).await;
-        self.refuse_the_rest();
+    /// Drives the session until it ends. Not an `async fn`, whose future would have room for two drivers.
+    pub(crate) fn run(mut self) -> impl Future<Output = ()> + Send {
+        poll_fn(move |cx| {
+            ready!(self.poll(cx));
+            self.refuse_the_rest();
+            Poll::Ready(())
+        })
     }
 
     /// Takes turns until there is nothing to do but wait, or until other tasks should run.
