@@ -77,7 +77,9 @@ const FIRST_LEN: usize = 256;
 /// Encodes a whole stream.
 fn make_stream<'a, I: Item<'a>>(items: impl IntoIterator<Item = (ErrorCode, I)>) -> Bytes {
     let items = items.into_iter();
-    let (count, _) = items.size_hint();
+    // What may end early, at an error, says only how many there are at most.
+    let (least, most) = items.size_hint();
+    let count = most.unwrap_or(least);
     let mut out = BytesMut::with_capacity(FIRST_LEN);
     for (index, (err, item)) in items.enumerate() {
         MultiHeader { op: item.op(), done: false, err }.encode(&mut out);
