@@ -12,11 +12,12 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     runtime::{Builder, Runtime},
 };
-use zk_client::{BoxFuture, Client, Connect, ConnectOptions, ReadError, Transport};
+use zk_client::{BoxFuture, Client, Connect, ConnectOptions, ReadError, Transport, WriteError};
 use zk_proto::{
-    ErrorCode, OpCode, Xid, Zxid,
+    ErrorCode, OpCode, Stat, Xid, Zxid,
     frame::{ReplyHeader, encode_frame, encode_frame_with},
     jute::{Decode as _, Encode, Reader},
+    request::{MultiResponse, MultiResult, SetDataResponse},
 };
 
 use crate::{
@@ -26,6 +27,9 @@ use crate::{
 
 /// Reads that are under way together.
 const IN_FLIGHT: usize = 256;
+
+/// Writes in one request.
+const MULTI: usize = 16;
 
 /// Writes the body of the answer to a request.
 pub(crate) type Answer = Box<dyn FnMut(OpCode, Reader<'_>, &mut BytesMut) + Send>;
@@ -122,13 +126,16 @@ impl AsyncRead for Echo {
 pub(crate) fn connected(answers: impl Fn() -> Answer + Send + Sync + 'static) -> (Runtime, Client) {
     let runtime = Builder::new_current_thread().enable_time().build();
     let runtime = runtime.expect("a runtime needs nothing here");
+    let client = runtime.block_on(connect(answers));
+    (runtime, client)
+}
+
+async fn connect(answers: impl Fn() -> Answer + Send + Sync + 'static) -> Client {
     let options = ConnectOptions::new("zk1:2181").expect("it is a server's name");
     // Time does not pass: nothing is done because of it. The clock for production is none for valgrind, which does not
     // map the pages that it is read from.
     let options = options.connector(Alone(answers)).clock(|| Duration::ZERO);
-    let connecting = options.reply_len_max(1 << 24).connect();
-    let client = runtime.block_on(connecting).expect("whoever is asked answers");
-    (runtime, client)
+    options.reply_len_max(1 << 24).connect().await.expect("whoever is asked answers")
 }
 
 async fn reads(client: &Client) -> Result<(), ReadError> {
@@ -139,8 +146,30 @@ async fn reads(client: &Client) -> Result<(), ReadError> {
     Ok(())
 }
 
-pub(crate) fn piece() -> Piece {
-    Piece::new("client: a get, of 256 in flight", IN_FLIGHT, || {
+/// Answers reads with data, and writes of several nodes with as many metadata.
+fn answers() -> Answer {
+    let (mut data, mut results) = (BytesMut::new(), BytesMut::new());
+    body().encode(&mut data);
+    let set = || MultiResult::SetData(SetDataResponse { stat: Stat::default() });
+    MultiResponse::from_iter((0..MULTI).map(|_| set())).encode(&mut results);
+    Box::new(move |op, _, out| match op {
+        OpCode::GET_DATA => out.extend_from_slice(&data),
+        OpCode::MULTI => out.extend_from_slice(&results),
+        _ => {}
+    })
+}
+
+async fn writes(client: &Client) -> Result<(), WriteError> {
+    let write = || (0..MULTI).fold(client.multi(), |multi, _| multi.set("/a", b"data"));
+    let writes: Vec<_> = (0..IN_FLIGHT).map(|_| write().submit()).collect();
+    for write in writes {
+        assert!(write.await?.is_ok(), "nothing is refused");
+    }
+    Ok(())
+}
+
+pub(crate) fn pieces() -> Vec<Piece> {
+    let gets = Piece::new("client: a get, of 256 in flight", IN_FLIGHT, || {
         let (runtime, client) = connected(|| {
             let mut encoded = BytesMut::new();
             body().encode(&mut encoded);
@@ -153,5 +182,22 @@ pub(crate) fn piece() -> Piece {
         // Buffers have the room that they will need from now on.
         runtime.block_on(reads(&client)).expect("whoever is asked answers");
         move || runtime.block_on(reads(&client)).expect("whoever is asked answers")
-    })
+    });
+    let multis = Piece::new("client: a multi of 16 setData, of 256 in flight", IN_FLIGHT, || {
+        let (runtime, client) = connected(answers);
+        runtime.block_on(writes(&client)).expect("whoever is asked answers");
+        move || runtime.block_on(writes(&client)).expect("whoever is asked answers")
+    });
+    let connects = Piece::new("client: connecting, until a get is answered", 1, || {
+        let (runtime, _) = connected(answers);
+        let mut clients = Vec::with_capacity(1);
+        move || {
+            clients.push(runtime.block_on(async {
+                let client = connect(answers).await;
+                client.get("/a").await.expect("whoever is asked answers");
+                client
+            }));
+        }
+    });
+    vec![gets, multis, connects]
 }

@@ -55,6 +55,7 @@ impl fmt::Debug for Piece {
 pub fn pieces() -> Vec<Piece> {
     let mut all = records::pieces();
     all.extend(session::pieces());
-    all.extend([line::piece(), client::piece()]);
+    all.push(line::piece());
+    all.extend(client::pieces());
     all
 }

@@ -14,8 +14,8 @@ use zk_proto::{
 };
 
 use super::{
-    asked::Asked, call_options::CallOptions, handle::Handle, ops::Ops, watch_stream::Attached,
-    watch_stream::WatchStream,
+    answer::Instead, asked::Asked, call_options::CallOptions, handle::Handle, ops::Ops,
+    watch_stream::Attached, watch_stream::WatchStream,
 };
 use crate::{
     carry::version::expected,
@@ -67,7 +67,7 @@ pub(crate) enum Ask<'a> {
     },
     SetAcl {
         path: &'a str,
-        acl: AclList,
+        acl: Box<AclList>,
         version: Option<i32>,
     },
     Delete {
@@ -88,7 +88,7 @@ pub(crate) enum Arm {
     Nothing,
     Once(WatchBy),
     /// One that reports to this listener.
-    Heard(WatchBy, Listener),
+    Heard(Box<(WatchBy, Listener)>),
 }
 
 /// A change of the ensemble's members.
@@ -109,7 +109,7 @@ pub(crate) struct Call {
     pub(crate) on_loss: OnLoss,
     pub(crate) watch: Armed,
     /// The alternative if a server does not know this request: see [`Unresolved::Again`](super::answer::Unresolved::Again).
-    pub(crate) instead: Option<RequestFrame>,
+    pub(crate) instead: Option<Box<Instead>>,
     pub(crate) asked: Asked,
 }
 
@@ -118,18 +118,28 @@ impl Target<'_> {
     pub(crate) fn frame<R: Request>(&self, request: &R) -> RequestFrame {
         self.handle.shared.frames.of(request)
     }
+
+    /// The older request, if there is one.
+    pub(crate) fn instead(
+        self,
+        frame: Option<RequestFrame>,
+        on_loss: OnLoss,
+    ) -> Option<Box<Instead>> {
+        let Self { handle, options } = self;
+        frame.map(|frame| Box::new(Instead { handle: handle.clone(), options, frame, on_loss }))
+    }
 }
 
 impl Call {
     /// A request that may be sent again if the connection is lost before the reply.
     const fn read(frame: RequestFrame, watch: Armed) -> Self {
-        let asked = Asked::nothing();
+        let asked = Asked::Nothing;
         Self { frame, on_loss: OnLoss::Resend, watch, instead: None, asked }
     }
 
     /// A request that changes something.
     const fn write(frame: RequestFrame, on_loss: OnLoss) -> Self {
-        let asked = Asked::nothing();
+        let asked = Asked::Nothing;
         Self { frame, on_loss, watch: None, instead: None, asked }
     }
 }
@@ -147,7 +157,23 @@ impl<'a> Ask<'a> {
     }
 
     /// Encodes the request. The error is why there is nothing to submit.
+    #[inline(always)]
     pub(super) fn call<E: CallError>(self, target: Target<'_>) -> Result<Call, E> {
+        match self {
+            // Most requests are such reads.
+            Self::Node { frame, path, arm } => {
+                let handle = target.handle;
+                let path = handle.chroot.resolve(path, Naming::Exact);
+                let path = path.map_err(|error| E::not_sent(error.into()))?;
+                let frame = frame(&handle.shared.frames, Str::from(&*path), arm.is_armed());
+                Ok(Call::read(frame, arm.intent(&path, &handle.chroot)))
+            }
+            other => other.call_other(target),
+        }
+    }
+
+    #[inline(never)]
+    fn call_other<E: CallError>(self, target: Target<'_>) -> Result<Call, E> {
         let handle = target.handle;
         let refuse = |cause| E::not_sent(cause);
         let resolve = |path: &'a str| {
@@ -202,7 +228,8 @@ impl<'a> Ask<'a> {
             Self::SetAcl { path, acl, version } => {
                 let (version, path) = (expected(version).map_err(refuse)?, resolve(path)?);
                 let path = Str::from(&*path);
-                Call::write(target.frame(&SetAclRequest { path, acl, version }), OnLoss::Report)
+                let request = SetAclRequest { path, acl: *acl, version };
+                Call::write(target.frame(&request), OnLoss::Report)
             }
             Self::Delete { path, version, on_loss } => {
                 let (version, path) = (expected(version).map_err(refuse)?, resolve(path)?);
@@ -215,6 +242,7 @@ impl<'a> Ask<'a> {
             Self::Several(ops) => {
                 let (frame, instead) = ops.frames(handle).map_err(refuse)?;
                 let on_loss = if ops.write() { OnLoss::Report } else { OnLoss::Resend };
+                let instead = target.instead(instead, on_loss);
                 let asked = ops.asked(&handle.chroot);
                 Call { frame, on_loss, watch: None, instead, asked }
             }
@@ -236,7 +264,7 @@ impl Arm {
                 let (watch, sender) = Watch::new(chroot.clone());
                 (by, Listener::Once(sender), Attached::Once(watch))
             }
-            Self::Heard(by, listener) => (by, listener, Attached::Nothing),
+            Self::Heard(heard) => (heard.0, heard.1, Attached::Nothing),
         };
         Some((Box::new(WatchIntent { path: Arc::from(path), by, watcher }), attached))
     }

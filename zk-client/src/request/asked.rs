@@ -7,17 +7,14 @@ use zk_proto::{
     request::{MultiResponse, MultiResult},
 };
 
-/// What a reply must match, beyond its type, which decoding checks. Most requests need nothing else, and are moved
-/// often: so the rest is boxed.
+/// What a reply must match, beyond its type, which decoding checks.
 #[derive(Debug)]
-pub(crate) struct Asked(Option<Box<Exactly>>);
-
-#[derive(Debug)]
-enum Exactly {
+pub(crate) enum Asked {
+    Nothing,
     /// A new node.
     Node(Node),
     /// Results of these kinds, one for each.
-    Several(Vec<Part>),
+    Several(Box<[Part]>),
 }
 
 /// A node to be created.
@@ -62,46 +59,36 @@ fn is_numbered(requested: &str, created: &str) -> bool {
 }
 
 impl Asked {
-    pub(crate) const fn nothing() -> Self {
-        Self(None)
-    }
-
     /// For a create, at an absolute path.
     pub(crate) fn node(path: &str, naming: Naming) -> Self {
-        Self::exactly(Exactly::Node(Node::new(path, naming)))
+        Self::Node(Node::new(path, naming))
     }
 
     /// For several operations.
     pub(crate) fn several(parts: impl Iterator<Item = Part>) -> Self {
-        Self::exactly(Exactly::Several(parts.collect()))
+        Self::Several(parts.collect())
     }
 
     /// The number of results to expect.
     pub(crate) fn len(&self) -> usize {
-        match self.0.as_deref() {
-            Some(Exactly::Several(parts)) => parts.len(),
+        match self {
+            Self::Several(parts) => parts.len(),
             _ => 0,
         }
     }
 
-    fn exactly(what: Exactly) -> Self {
-        Self(Some(Box::new(what)))
-    }
-
     /// The absolute path of a node to be created, as requested.
     pub(crate) fn path(&self) -> &str {
-        match self.0.as_deref() {
-            Some(Exactly::Node(node)) => &node.path,
+        match self {
+            Self::Node(node) => &node.path,
             _ => "/",
         }
     }
 
     /// Checks the path of a new node.
     pub(crate) fn check_created(&self, created: &str) -> Result<(), Mismatch> {
-        match self.0.as_deref() {
-            Some(Exactly::Node(node)) if !node.is_at(created) => {
-                Err(Mismatch("another node was created"))
-            }
+        match self {
+            Self::Node(node) if !node.is_at(created) => Err(Mismatch("another node was created")),
             _ => Ok(()),
         }
     }
@@ -111,8 +98,8 @@ impl Asked {
         &'r self,
         response: &'r MultiResponse,
     ) -> impl Iterator<Item = Result<MultiResult, Mismatch>> + use<'r> {
-        let mut parts = match self.0.as_deref() {
-            Some(Exactly::Several(parts)) => parts.iter(),
+        let mut parts = match self {
+            Self::Several(parts) => parts.iter(),
             _ => [].iter(),
         };
         let mut results = response.iter().map(|(_, result)| result);

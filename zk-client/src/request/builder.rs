@@ -139,7 +139,7 @@ impl<'a, T: Watchable> Request<'a, T, ReadError> {
     /// Also arms a watch for this listener, if there is one.
     pub(crate) fn heard_by(mut self, listener: Option<Listener>) -> Self {
         if let Some(listener) = listener {
-            self.ask.arm(Arm::Heard(T::BY, listener));
+            self.ask.arm(Arm::Heard(Box::new((T::BY, listener))));
         }
         self
     }

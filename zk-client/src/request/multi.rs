@@ -125,6 +125,7 @@ impl Client {
 }
 
 impl<'a, T, E> Request<'a, T, E> {
+    #[inline(always)]
     fn with(mut self, op: Op<'a>) -> Self {
         if let Ask::Several(ops) = &mut self.ask {
             ops.push(op);
@@ -155,8 +156,7 @@ impl<'a> Multi<'a> {
 
     /// Creates a node with the [connection's](crate::ConnectOptions::default_acl) access control list.
     pub fn create(self, path: &'a str, data: &'a [u8], mode: CreateMode) -> Self {
-        let acl = self.target.handle.acl.clone();
-        self.with(Op::Create { path, data, mode, acl })
+        self.with(Op::Create { path, data, mode, acl: None })
     }
 
     /// Creates a node with this access control list.
@@ -167,7 +167,7 @@ impl<'a> Multi<'a> {
         mode: CreateMode,
         acl: &AclList,
     ) -> Self {
-        self.with(Op::Create { path, data, mode, acl: acl.clone() })
+        self.with(Op::Create { path, data, mode, acl: Some(Box::new(acl.clone())) })
     }
 
     /// Replaces a node's data.

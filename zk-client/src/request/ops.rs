@@ -27,7 +27,7 @@ pub(crate) enum Ops<'a> {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Op<'a> {
-    Create { path: &'a str, data: &'a [u8], mode: CreateMode, acl: AclList },
+    Create { path: &'a str, data: &'a [u8], mode: CreateMode, acl: Option<Box<AclList>> },
     Set { path: &'a str, data: &'a [u8], version: Option<i32> },
     Delete { path: &'a str, version: Option<i32> },
     Check { path: &'a str, version: Option<i32> },
@@ -80,9 +80,12 @@ impl<'a> Ops<'a> {
             let (path, naming) = op.path();
             handle.chroot.resolve(path, naming)
         };
-        let paths = self.ops().iter().map(resolve).collect::<Result<Vec<_>, _>>()?;
+        let mut paths = Vec::with_capacity(self.ops().len());
+        for op in self.ops() {
+            paths.push(resolve(op)?);
+        }
         let ops = self.ops().iter().zip(&paths);
-        ops.map(|(op, path)| op.encode(Str::from(&**path), with_stat)).collect()
+        ops.map(|(op, path)| op.encode(Str::from(&**path), &handle.acl, with_stat)).collect()
     }
 }
 
@@ -113,14 +116,22 @@ impl<'a> Op<'a> {
     }
 
     /// `with_stat` is whether servers can return a new node's metadata.
-    fn encode<'p>(&'p self, path: Str<'p>, with_stat: bool) -> Result<MultiOp<'p>, Cause> {
+    fn encode<'p>(
+        &'p self,
+        path: Str<'p>,
+        default_acl: &AclList,
+        with_stat: bool,
+    ) -> Result<MultiOp<'p>, Cause> {
         Ok(match self {
-            Self::Create { data, mode, acl, .. } => match mode.operation(path, data, acl.clone()) {
-                CreateOperation::Plain(create) if with_stat => MultiOp::Create2(create),
-                CreateOperation::Plain(create) => MultiOp::Create(create),
-                CreateOperation::Container(create) => MultiOp::CreateContainer(create),
-                CreateOperation::Ttl(create) => MultiOp::CreateTtl(create),
-            },
+            Self::Create { data, mode, acl, .. } => {
+                let acl = acl.as_deref().unwrap_or(default_acl).clone();
+                match mode.operation(path, data, acl) {
+                    CreateOperation::Plain(create) if with_stat => MultiOp::Create2(create),
+                    CreateOperation::Plain(create) => MultiOp::Create(create),
+                    CreateOperation::Container(create) => MultiOp::CreateContainer(create),
+                    CreateOperation::Ttl(create) => MultiOp::CreateTtl(create),
+                }
+            }
             Self::Set { data, version, .. } => {
                 let version = expected(*version)?;
                 MultiOp::SetData(SetDataRequest { path, data: Some(data), version })

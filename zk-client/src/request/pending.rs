@@ -77,7 +77,7 @@ enum State<T, E> {
     Submitted(oneshot::Receiver<Outcome>, OpCode, Reading<T>),
     /// Several requests. If there is a deadline, the session carries them out.
     Working(Work<T, E>),
-    Failed(E),
+    Failed(Box<E>),
     /// With the node that was to be replaced and was not, if there is one.
     Finished(Option<Box<OwnedNode>>),
 }
@@ -103,8 +103,8 @@ struct Deadline {
 #[expect(private_bounds, reason = "only this crate makes requests")]
 impl<T, E: CallError> Pending<T, E> {
     /// A request that never reached the driver.
-    pub(crate) const fn failed(error: E) -> Self {
-        Self { state: State::Failed(error), line: None, deadline: None }
+    pub(crate) fn failed(error: E) -> Self {
+        Self { state: State::Failed(Box::new(error)), line: None, deadline: None }
     }
 
     pub(super) fn start(
@@ -124,9 +124,6 @@ impl<T, E: CallError> Pending<T, E> {
             ReadAnswer::InContext(read, ()) => {
                 let op = frame.op();
                 let capabilities = Capabilities::is_told_by(op);
-                let instead = instead.map(|frame| {
-                    Box::new(Instead { handle: handle.clone(), options, frame, on_loss })
-                });
                 let context = ReplyContext {
                     op,
                     chroot: handle.chroot.clone(),
@@ -153,6 +150,7 @@ impl<T, E: CallError> Pending<T, E> {
         Self::submit(target, request, Reading::InContext(read, context), Admission::Waiting)
     }
 
+    #[inline(always)]
     fn submit(
         target: Target<'_>,
         request: Outgoing<(), Listener>,
@@ -176,7 +174,7 @@ impl<T, E: CallError> Pending<T, E> {
                     .filter(|_| waits)
                     .map(|place| Box::new(handle.shared.commands.permit_wait(place)));
             } else {
-                state = State::Failed(E::not_sent(Cause::QueueFull));
+                state = State::Failed(Box::new(E::not_sent(Cause::QueueFull)));
             }
         }
         Self { state, line, deadline }
@@ -312,7 +310,7 @@ impl<T, E: CallError> Pending<T, E> {
             return Poll::Ready(result);
         }
         match mem::replace(&mut self.state, State::Finished(None)) {
-            State::Failed(error) => Poll::Ready(Err(error)),
+            State::Failed(error) => Poll::Ready(Err(*error)),
             _ => panic!("a request was polled after it had finished"),
         }
     }
@@ -356,7 +354,8 @@ impl<T, E: CallError> Pending<T, E> {
 impl Deadline {
     /// The request's timeout, if it has one. One beyond the range of clocks never expires.
     fn of(Target { handle, options }: Target<'_>) -> Option<Box<Self>> {
-        let at = Instant::now().checked_add(options.timeout?)?;
+        let timeout = options.timeout?;
+        let at = Instant::now().checked_add(timeout)?;
         let (ticket, handle) = (Arc::default(), handle.clone());
         Some(Box::new(Self { at, sleep: None, ticket, handle, told: false }))
     }

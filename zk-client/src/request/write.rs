@@ -44,7 +44,7 @@ impl Client {
     /// # }
     /// ```
     pub fn set_acl<'a>(&'a self, path: &'a str, acl: &AclList) -> Request<'a, Stat, WriteError> {
-        let ask = Ask::SetAcl { path, acl: acl.clone(), version: None };
+        let ask = Ask::SetAcl { path, acl: Box::new(acl.clone()), version: None };
         Request::new(self.target(), ask, |answer| body(answer).map(|SetAclResponse { stat }| stat))
     }
 

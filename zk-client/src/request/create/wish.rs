@@ -117,6 +117,7 @@ impl<'a> Wish<'a> {
             Ok(path) => {
                 let operation = mode.operation(Str::from(&*path), data, acl);
                 let (frame, instead) = operation.frames(target.handle);
+                let instead = target.instead(instead, on_loss);
                 let asked = Asked::node(&path, mode.naming());
                 let call = Call { frame, on_loss, watch: None, instead, asked };
                 Pending::start(target, call, ReadAnswer::InContext(read, ()), admission)
