@@ -9,13 +9,13 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::support::{Stage, emptied, joined, on_each_release, ops, within};
+use crate::support::{Setup, emptied, joined, on_each_release, ops, within};
 
 #[test_with(on_each_release)]
-async fn removal_lets_all_barrier_waiters_pass(stage: Stage) {
-    let path = stage.path("missing/barrier");
-    let (proxy, zk) = stage.proxied().await;
-    let (ours, theirs) = (Barrier::new(&zk, &path), Barrier::new(&stage.outsider, &path));
+async fn removal_lets_all_barrier_waiters_pass(setup: Setup) {
+    let path = setup.path("missing/barrier");
+    let (proxy, zk) = setup.proxied().await;
+    let (ours, theirs) = (Barrier::new(&zk, &path), Barrier::new(&setup.outsider, &path));
     assert!(!ours.is_set().await.unwrap());
     within(ours.wait()).await.unwrap();
     assert!(within(theirs.set()).await.unwrap());
@@ -41,10 +41,10 @@ async fn removal_lets_all_barrier_waiters_pass(stage: Stage) {
 
 /// A disconnected client does not see what was between, but that something was.
 #[test_with(on_each_release)]
-async fn waiter_passes_barrier_set_again_offline(stage: Stage) {
-    let path = stage.path("again");
-    let (proxy, zk) = stage.proxied().await;
-    let theirs = Barrier::new(&stage.outsider, &path);
+async fn waiter_passes_barrier_set_again_offline(setup: Setup) {
+    let path = setup.path("again");
+    let (proxy, zk) = setup.proxied().await;
+    let theirs = Barrier::new(&setup.outsider, &path);
     theirs.set().await.unwrap();
     let read = proxy.on(Match::reply(OpCode::GET_DATA)).watch();
     let waiting = tokio::spawn(async move { Barrier::new(&zk, &path).wait().await });
@@ -60,10 +60,10 @@ async fn waiter_passes_barrier_set_again_offline(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn removal_in_doubt_spares_a_later_barrier(stage: Stage) {
-    let path = stage.path("lost-reply");
-    let (proxy, zk) = stage.proxied().await;
-    let (ours, theirs) = (Barrier::new(&zk, &path), Barrier::new(&stage.outsider, &path));
+async fn removal_in_doubt_spares_a_later_barrier(setup: Setup) {
+    let path = setup.path("lost-reply");
+    let (proxy, zk) = setup.proxied().await;
+    let (ours, theirs) = (Barrier::new(&zk, &path), Barrier::new(&setup.outsider, &path));
     theirs.set().await.unwrap();
     let _cut = proxy.on(Match::reply(OpCode::DELETE).once()).cut();
     let away = proxy.on(Match::connect_request()).hold();
@@ -80,14 +80,14 @@ async fn removal_in_doubt_spares_a_later_barrier(stage: Stage) {
 
 /// Enters a barrier on a task of its own, and is there when this returns.
 async fn entering(
-    stage: &Stage,
+    setup: &Setup,
     barrier: &DoubleBarrier,
     path: &str,
     count: usize,
 ) -> JoinHandle<Result<Participation, AcquireError>> {
     let barrier = barrier.clone();
     let entering = tokio::spawn(async move { barrier.enter().await });
-    joined(&stage.outsider, path, count).await;
+    joined(&setup.outsider, path, count).await;
     entering
 }
 
@@ -103,15 +103,15 @@ async fn still_wait<T>(clients: &[Client], waiting: &[JoinHandle<T>]) -> bool {
 }
 
 #[test_with(on_each_release)]
-async fn entering_request_counts(stage: Stage) {
-    let path = stage.existing("counts").await;
-    let (proxy, zk) = stage.proxied().await;
+async fn entering_request_counts(setup: Setup) {
+    let path = setup.existing("counts").await;
+    let (proxy, zk) = setup.proxied().await;
     let first = DoubleBarrier::new(&zk, &path, 2);
     let armed = proxy.on(Match::reply(OpCode::GET_DATA)).watch();
     let mark = proxy.mark();
-    let first = entering(&stage, &first, &path, 1).await;
+    let first = entering(&setup, &first, &path, 1).await;
     within(armed.fired()).await;
-    let (their_proxy, theirs) = stage.proxied().await;
+    let (their_proxy, theirs) = setup.proxied().await;
     let their_mark = their_proxy.mark();
     let second = within(DoubleBarrier::new(&theirs, &path, 2).enter()).await.unwrap();
     let first = within(first).await.unwrap().unwrap();
@@ -124,98 +124,98 @@ async fn entering_request_counts(stage: Stage) {
     assert_eq!(ops(&frames), expected, "{frames}");
     let (first, second) = within(async { tokio::join!(first.leave(), second.leave()) }).await;
     assert_eq!((first, second), (Ok(()), Ok(())));
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// Scenario 67: lost connections, changes that mean nothing, and the sign of a round whose participants have
 /// died.
 #[test_with(on_each_release)]
-async fn enter_waits_for_all_participants(stage: Stage) {
-    let path = stage.existing("early").await;
+async fn enter_waits_for_all_participants(setup: Setup) {
+    let path = setup.existing("early").await;
     let ready = format!("{path}/ready");
-    stage.outsider.create(&ready, b"").await.unwrap();
+    setup.outsider.create(&ready, b"").await.unwrap();
     let mut proxies = Vec::new();
     let mut clients = Vec::new();
     let mut waiting = Vec::new();
     for number in 0..2 {
-        let (proxy, zk) = stage.proxied().await;
+        let (proxy, zk) = setup.proxied().await;
         let barrier = DoubleBarrier::new(&zk, &path, 3);
         let read = proxy.on(Match::reply(OpCode::GET_DATA)).watch();
-        waiting.push(entering(&stage, &barrier, &path, 2 + number).await);
+        waiting.push(entering(&setup, &barrier, &path, 2 + number).await);
         within(read.fired()).await;
         proxies.push(proxy);
         clients.push(zk);
     }
     assert!(still_wait(&clients, &waiting).await, "by an old sign");
-    stage.outsider.delete(&ready).await.unwrap();
+    setup.outsider.delete(&ready).await.unwrap();
     assert!(still_wait(&clients, &waiting).await, "when the old sign has gone");
     for proxy in &proxies {
         proxy.cut_all();
     }
     assert!(still_wait(&clients, &waiting).await, "by a reconnect");
     let passer_by = format!("{path}/passer-by");
-    stage.outsider.create(&passer_by, b"").mode(CreateMode::Ephemeral).await.unwrap();
-    stage.outsider.delete(&passer_by).await.unwrap();
+    setup.outsider.create(&passer_by, b"").mode(CreateMode::Ephemeral).await.unwrap();
+    setup.outsider.delete(&passer_by).await.unwrap();
     assert!(still_wait(&clients, &waiting).await, "by somebody who has gone");
 
-    let third = DoubleBarrier::new(&stage.outsider, &path, 3);
+    let third = DoubleBarrier::new(&setup.outsider, &path, 3);
     let third = within(third.enter()).await.unwrap();
     for waiting in waiting {
         drop(within(waiting).await.unwrap().unwrap());
     }
     within(third.leave()).await.unwrap();
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// The sign of a dead round stands while the next one comes together.
 #[test_with(on_each_release)]
-async fn stale_ready_node_is_renewed_for_all(stage: Stage) {
-    let path = stage.existing("anew").await;
-    stage.outsider.create(&format!("{path}/ready"), b"").await.unwrap();
-    let zk = stage.client().await;
+async fn stale_ready_node_is_renewed_for_all(setup: Setup) {
+    let path = setup.existing("anew").await;
+    setup.outsider.create(&format!("{path}/ready"), b"").await.unwrap();
+    let zk = setup.client().await;
     let barrier = DoubleBarrier::new(&zk, &path, 2);
-    let first = entering(&stage, &barrier, &path, 2).await;
-    let second = within(DoubleBarrier::new(&stage.outsider, &path, 2).enter()).await.unwrap();
+    let first = entering(&setup, &barrier, &path, 2).await;
+    let second = within(DoubleBarrier::new(&setup.outsider, &path, 2).enter()).await.unwrap();
     let first = within(first).await.unwrap().unwrap();
     let (first, second) = within(async { tokio::join!(first.leave(), second.leave()) }).await;
     assert_eq!((first, second), (Ok(()), Ok(())));
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// Scenario 67.
 #[test_with(on_each_release)]
-async fn abandoned_entry_leaves_no_node(stage: Stage) {
-    let path = stage.existing("timeout").await;
-    let zk = stage.client().await;
+async fn abandoned_entry_leaves_no_node(setup: Setup) {
+    let path = setup.existing("timeout").await;
+    let zk = setup.client().await;
     let barrier = DoubleBarrier::builder(&zk, &path).layout(Layout::Kazoo).build().of(2);
     let late = barrier.enter_timeout(Duration::from_millis(30)).await;
     assert_eq!(late.unwrap_err(), AcquireError::TimedOut);
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 
-    let removed = entering(&stage, &barrier, &path, 1).await;
-    let (names, _) = stage.outsider.children(&path).await.unwrap();
+    let removed = entering(&setup, &barrier, &path, 1).await;
+    let (names, _) = setup.outsider.children(&path).await.unwrap();
     assert!(names[0].len() == 32 && !names[0].contains('-'), "{names:?}");
-    stage.outsider.delete(&format!("{path}/{}", names[0])).await.unwrap();
+    setup.outsider.delete(&format!("{path}/{}", names[0])).await.unwrap();
     assert_eq!(within(removed).await.unwrap().unwrap_err(), AcquireError::NodeDeleted);
 
-    let ended = entering(&stage, &barrier, &path, 1).await;
+    let ended = entering(&setup, &barrier, &path, 1).await;
     zk.close().await.unwrap();
     let expected = AcquireError::SessionEnded(SessionEnd::Closed);
     assert_eq!(within(ended).await.unwrap().unwrap_err(), expected);
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// In every order of leaving; one dies instead, and the first one of all enters the next round at once.
 #[test_with(on_each_release)]
-async fn leave_waits_for_all_participants(stage: Stage) {
-    let path = stage.existing("leaving").await;
+async fn leave_waits_for_all_participants(setup: Setup) {
+    let path = setup.existing("leaving").await;
     let mut clients = Vec::new();
     let mut waiting = Vec::new();
     for count in 1..=4 {
-        clients.push(stage.client().await);
+        clients.push(setup.client().await);
         let barrier = DoubleBarrier::new(&clients[count - 1], &path, 4);
         // With the last one comes the sign.
-        waiting.push(entering(&stage, &barrier, &path, count + count / 4).await);
+        waiting.push(entering(&setup, &barrier, &path, count + count / 4).await);
     }
     let mut inside = Vec::new();
     for waiting in waiting {
@@ -230,28 +230,28 @@ async fn leave_waits_for_all_participants(stage: Stage) {
     assert!(still_wait(&clients, &leaving).await, "before the last one has left");
 
     // It need not wait for itself in the next round, nor do the others.
-    let next = DoubleBarrier::new(&stage.outsider, &path, 4);
+    let next = DoubleBarrier::new(&setup.outsider, &path, 4);
     let next = tokio::spawn(async move { next.enter().await });
     within(last.leave()).await.unwrap();
     for left in leaving {
         within(left).await.unwrap().unwrap();
     }
-    joined(&stage.outsider, &path, 1).await;
+    joined(&setup.outsider, &path, 1).await;
     next.abort();
     assert!(within(next).await.is_err_and(|error| error.is_cancelled()));
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 #[test_with(on_each_release)]
-async fn impatient_participant_has_left(stage: Stage) {
-    let path = stage.existing("impatient").await;
-    let first = DoubleBarrier::new(&stage.outsider, &path, 2);
-    let first = entering(&stage, &first, &path, 1).await;
-    let zk = stage.client().await;
+async fn impatient_participant_has_left(setup: Setup) {
+    let path = setup.existing("impatient").await;
+    let first = DoubleBarrier::new(&setup.outsider, &path, 2);
+    let first = entering(&setup, &first, &path, 1).await;
+    let zk = setup.client().await;
     let second = within(DoubleBarrier::new(&zk, &path, 2).enter()).await.unwrap();
     let first = within(first).await.unwrap().unwrap();
     let late = first.leave_timeout(Duration::from_millis(30)).await;
     assert_eq!(late, Err(AcquireError::TimedOut));
     within(second.leave()).await.unwrap();
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }

@@ -17,19 +17,19 @@ use zk_locks::{
 };
 use zk_tests::test_with;
 
-use crate::support::{Stage, emptied, on_each_release, within};
+use crate::support::{Setup, emptied, on_each_release, within};
 
 fn connect(servers: &str) -> BlockingSession {
     BlockingSession::connect(ConnectOptions::new(servers).unwrap()).unwrap()
 }
 
 #[test_with(on_each_release)]
-async fn threads_exclude_and_leave_nothing_behind(stage: Stage) {
-    let path = stage.existing("threads").await;
+async fn threads_exclude_and_leave_nothing_behind(setup: Setup) {
+    let path = setup.existing("threads").await;
     let busy = Arc::new(AtomicBool::new(false));
     let threads: Vec<_> = (0..8)
         .map(|_| {
-            let (servers, path, busy) = (stage.servers(), path.clone(), busy.clone());
+            let (servers, path, busy) = (setup.servers(), path.clone(), busy.clone());
             spawn_blocking(move || {
                 let session = connect(&servers);
                 for _ in 0..5 {
@@ -45,13 +45,13 @@ async fn threads_exclude_and_leave_nothing_behind(stage: Stage) {
     for thread in threads {
         within(thread).await.unwrap();
     }
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 #[test_with(on_each_release)]
-async fn last_guard_may_be_dropped_anywhere(stage: Stage) {
-    let path = stage.existing("last").await;
-    let (servers, of) = (stage.servers(), path.clone());
+async fn last_guard_may_be_dropped_anywhere(setup: Setup) {
+    let path = setup.existing("last").await;
+    let (servers, of) = (setup.servers(), path.clone());
     let acquired = spawn_blocking(move || {
         let session = connect(&servers);
         let lock = session.lock(&of);
@@ -63,7 +63,7 @@ async fn last_guard_may_be_dropped_anywhere(stage: Stage) {
         guard
     });
     drop(within(acquired).await.unwrap());
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// What every lock can: one holder, a second one that waits, a third one that does not.
@@ -85,9 +85,9 @@ macro_rules! excludes {
 }
 
 #[test_with(on_each_release)]
-async fn every_lock_works_in_threads(stage: Stage) {
-    let path = stage.existing("recipes").await;
-    let servers = stage.servers();
+async fn every_lock_works_in_threads(setup: Setup) {
+    let path = setup.existing("recipes").await;
+    let servers = setup.servers();
     let done = spawn_blocking(move || {
         let (session, other) = (connect(&servers), connect(&servers));
         let at = |name: &str| format!("{path}/{name}");
@@ -109,9 +109,9 @@ async fn every_lock_works_in_threads(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn other_recipes_work_in_threads(stage: Stage) {
-    let path = stage.existing("sides").await;
-    let servers = stage.servers();
+async fn other_recipes_work_in_threads(setup: Setup) {
+    let path = setup.existing("sides").await;
+    let servers = setup.servers();
     let done = spawn_blocking(move || {
         let (session, other) = (connect(&servers), connect(&servers));
         let at = |name: &str| format!("{path}/{name}");
@@ -154,9 +154,9 @@ async fn other_recipes_work_in_threads(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn followers_work_in_threads(stage: Stage) {
-    let path = stage.existing("followed").await;
-    let servers = stage.servers();
+async fn followers_work_in_threads(setup: Setup) {
+    let path = setup.existing("followed").await;
+    let servers = setup.servers();
     let done = spawn_blocking(move || {
         let (session, other) = (connect(&servers), connect(&servers));
         let at = |name: &str| format!("{path}/{name}");

@@ -12,7 +12,7 @@ use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
 use crate::support::{
-    Stage, dropped_on_waking, dropped_when, emptied, joined, on_each_release, within,
+    Setup, dropped_on_waking, dropped_when, emptied, joined, on_each_release, within,
 };
 
 /// How often an acquire is given up at one point.
@@ -27,11 +27,11 @@ async fn nothing_left(zk: &Client, path: &str) {
 /// There is nothing to find, in one case because the create never came to the server and in the other
 /// because there is no such path.
 #[test_with(on_each_release)]
-async fn abandoned_create_in_doubt_is_not_resent(stage: Stage) {
-    let unseen = (stage.existing("unseen").await, Match::request(OpCode::CREATE2));
-    let refused = (stage.path("nowhere"), Match::reply(OpCode::CREATE2));
+async fn abandoned_create_in_doubt_is_not_resent(setup: Setup) {
+    let unseen = (setup.existing("unseen").await, Match::request(OpCode::CREATE2));
+    let refused = (setup.path("nowhere"), Match::reply(OpCode::CREATE2));
     for (path, lost) in [unseen, refused] {
-        let (proxy, zk) = stage.proxied().await;
+        let (proxy, zk) = setup.proxied().await;
         let lost = proxy.on(lost.once()).reset();
         let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN)).watch();
         let lock = Lock::new(&zk, &path);
@@ -45,16 +45,16 @@ async fn abandoned_create_in_doubt_is_not_resent(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn acquire_drops_in_the_granting_poll(stage: Stage) {
-    let zk = stage.client().await;
-    let path = stage.existing("granted").await;
+async fn acquire_drops_in_the_granting_poll(setup: Setup) {
+    let zk = setup.client().await;
+    let path = setup.existing("granted").await;
     for _ in 0..TIMES {
-        let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
+        let holder = Lock::new(&setup.outsider, &path).acquire().await.unwrap();
         let lock = Lock::new(&zk, &path);
         let mut waiter = pin!(lock.acquire());
         let granted_and_gone = poll_fn(|cx| waiter.as_mut().poll(cx).map(drop));
         let release = async {
-            joined(&stage.outsider, &path, 2).await;
+            joined(&setup.outsider, &path, 2).await;
             holder.release().await.unwrap();
         };
         within(async { tokio::join!(granted_and_gone, release) }).await;
@@ -64,12 +64,12 @@ async fn acquire_drops_in_the_granting_poll(stage: Stage) {
 
 /// The event that the predecessor is gone has arrived, and is not polled for any more.
 #[test_with(on_each_release)]
-async fn acquire_drops_between_grant_and_poll(stage: Stage) {
-    let path = stage.existing("news").await;
-    let (proxy, zk) = stage.proxied().await;
+async fn acquire_drops_between_grant_and_poll(setup: Setup) {
+    let path = setup.existing("news").await;
+    let (proxy, zk) = setup.proxied().await;
     for _ in 0..TIMES {
-        let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
-        let successor = Lock::new(&stage.outsider, &path);
+        let holder = Lock::new(&setup.outsider, &path).acquire().await.unwrap();
+        let successor = Lock::new(&setup.outsider, &path);
         let armed = proxy.on(Match::reply(OpCode::GET_DATA).nth(2)).watch();
         let asleep = async {
             armed.fired().await;
@@ -84,10 +84,10 @@ async fn acquire_drops_between_grant_and_poll(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn timed_out_waiter_leaves_queue_and_holder(stage: Stage) {
-    let zk = stage.client().await;
-    let path = stage.existing("timed").await;
-    let mut holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
+async fn timed_out_waiter_leaves_queue_and_holder(setup: Setup) {
+    let zk = setup.client().await;
+    let path = setup.existing("timed").await;
+    let mut holder = Lock::new(&setup.outsider, &path).acquire().await.unwrap();
     for millis in 0..20 {
         let time = Duration::from_millis(millis);
         let outcome = Lock::new(&zk, &path).acquire_timeout(time).await;

@@ -8,19 +8,19 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::{busy::too_busy_for, test_with};
 
-use crate::support::{Stage, emptied, on_each_release, within};
+use crate::support::{Setup, emptied, on_each_release, within};
 
 /// What the connection string ends in is part of what is missing.
 #[test_with(on_each_release)]
-async fn missing_chroot_is_created_by_recipes(stage: Stage) {
+async fn missing_chroot_is_created_by_recipes(setup: Setup) {
     for (number, levels) in ["", "/levels"].into_iter().enumerate() {
-        let chroot = |name: &str| format!("{}{levels}", stage.path(&format!("{name}-{number}")));
-        let below = |name: &str| stage.outsider.chrooted(&chroot(name)).unwrap();
+        let chroot = |name: &str| format!("{}{levels}", setup.path(&format!("{name}-{number}")));
+        let below = |name: &str| setup.outsider.chrooted(&chroot(name)).unwrap();
         for (name, lock) in [("itself", "/"), ("below", "/lock")] {
             let guard = within(Lock::new(&below(name), lock).acquire()).await.unwrap();
             within(guard.release()).await.unwrap();
             let path = chroot(name) + lock;
-            emptied(&stage.outsider, path.trim_end_matches('/')).await;
+            emptied(&setup.outsider, path.trim_end_matches('/')).await;
         }
         drop(within(SimpleLock::new(&below("simple"), "/node").acquire()).await.unwrap());
         assert!(within(Barrier::new(&below("barrier"), "/deep/barrier").set()).await.unwrap());
@@ -31,9 +31,9 @@ async fn missing_chroot_is_created_by_recipes(stage: Stage) {
 
 /// The create reply is lost, and then the server is busy: no node may stay that no client knows of.
 #[test_with(on_each_release)]
-async fn simple_lock_survives_two_faults_cleanly(stage: Stage) {
-    let path = stage.path("orphan");
-    let (proxy, zk) = stage.proxied().await;
+async fn simple_lock_survives_two_faults_cleanly(setup: Setup) {
+    let path = setup.path("orphan");
+    let (proxy, zk) = setup.proxied().await;
     let created = |frame: &zk_testkit::proxy::Frame| {
         frame.is_reply(OpCode::CREATE2) || frame.is_reply(OpCode::MULTI)
     };
@@ -44,16 +44,16 @@ async fn simple_lock_survives_two_faults_cleanly(stage: Stage) {
     assert_eq!((lost.times_fired(), busy.turned_away()), (1, 1));
     assert!(within(lock.try_acquire()).await.unwrap().is_none());
     within(guard.release()).await.unwrap();
-    assert!(stage.outsider.exists(&path).await.unwrap().is_none());
+    assert!(setup.outsider.exists(&path).await.unwrap().is_none());
     within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
 }
 
 /// One error for all, and it names what the caller has written.
 #[test_with(on_each_release)]
-async fn trailing_slash_error_names_the_path(stage: Stage) {
-    let path = stage.path("slash/");
+async fn trailing_slash_error_names_the_path(setup: Setup) {
+    let path = setup.path("slash/");
     let expected: PathError = path.parse::<zk_client::path::ZkPath>().unwrap_err();
-    let zk = &stage.outsider;
+    let zk = &setup.outsider;
     let expected = AcquireError::InvalidPath(expected);
     let errors = [
         Lock::new(zk, &path).acquire().await.err(),
@@ -75,9 +75,9 @@ async fn trailing_slash_error_names_the_path(stage: Stage) {
 
 /// It is the user's request: late or refused, as the user said.
 #[test_with(on_each_release)]
-async fn guard_transaction_keeps_client_options(stage: Stage) {
-    let path = stage.path("told");
-    let (proxy, zk) = stage.proxied().await;
+async fn guard_transaction_keeps_client_options(setup: Setup) {
+    let path = setup.path("told");
+    let (proxy, zk) = setup.proxied().await;
     let limit = Duration::from_millis(50);
     let hasty = zk.with(CallOptions::new().timeout(limit));
     let lock = Lock::new(&hasty, &path);

@@ -8,25 +8,25 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::support::{Stage, emptied, on_each_release, options_for, within};
+use crate::support::{Setup, emptied, on_each_release, options_for, within};
 
 #[test_with(on_each_release)]
-async fn dropped_guards_are_released_before_close(stage: Stage) {
-    let path = stage.existing("dropped").await;
-    let simple = stage.path("simple");
-    let zk = stage.client().await;
+async fn dropped_guards_are_released_before_close(setup: Setup) {
+    let path = setup.existing("dropped").await;
+    let simple = setup.path("simple");
+    let zk = setup.client().await;
     drop(within(Lock::new(&zk, &path).acquire()).await.unwrap());
     drop(within(SimpleLock::new(&zk, &simple).acquire()).await.unwrap());
     within(zk.close()).await.unwrap();
-    stage.outsider.sync("/").await.unwrap();
-    assert_eq!(stage.outsider.children(&path).await.unwrap().0, [""; 0]);
-    assert_eq!(stage.outsider.exists(&simple).await.unwrap(), None);
+    setup.outsider.sync("/").await.unwrap();
+    assert_eq!(setup.outsider.children(&path).await.unwrap().0, [""; 0]);
+    assert_eq!(setup.outsider.exists(&simple).await.unwrap(), None);
 }
 
 #[test_with(on_each_release)]
-async fn close_waits_for_cleanup_clients(stage: Stage) {
-    let path = stage.path("given-back");
-    let zk = stage.client().await;
+async fn close_waits_for_cleanup_clients(setup: Setup) {
+    let path = setup.path("given-back");
+    let zk = setup.client().await;
     let cleanup = zk.for_cleanup();
     let (begin, begun) = oneshot::channel();
     zk.spawn({
@@ -45,32 +45,32 @@ async fn close_waits_for_cleanup_clients(stage: Stage) {
     };
     let (closed, ()) = within(async { tokio::join!(zk.close(), closing) }).await;
     closed.unwrap();
-    stage.outsider.sync("/").await.unwrap();
-    assert!(stage.outsider.exists(&path).await.unwrap().is_some());
+    setup.outsider.sync("/").await.unwrap();
+    assert!(setup.outsider.exists(&path).await.unwrap().is_some());
 }
 
 /// Whether the server has closed it or not.
 #[test_with(on_each_release)]
-async fn interrupted_close_is_retried(stage: Stage) {
-    let path = stage.existing("lost").await;
+async fn interrupted_close_is_retried(setup: Setup) {
+    let path = setup.existing("lost").await;
     let (request, reply) =
         (Match::request(OpCode::CLOSE_SESSION), Match::reply(OpCode::CLOSE_SESSION));
     for lost in [request, reply] {
-        let (proxy, zk) = stage.proxied().await;
+        let (proxy, zk) = setup.proxied().await;
         let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
         let reset = proxy.on(lost.once()).reset();
         assert_eq!(within(zk.close()).await, Ok(()));
         assert_eq!(reset.times_fired(), 1);
-        emptied(&stage.outsider, &path).await;
+        emptied(&setup.outsider, &path).await;
         drop(guard);
     }
 }
 
 /// Longer than the default timeout of a close.
 #[test_with(on_each_release)]
-async fn close_waits_for_servers_as_configured(stage: Stage) {
-    let path = stage.existing("away").await;
-    let proxy = stage.proxy().await;
+async fn close_waits_for_servers_as_configured(setup: Setup) {
+    let path = setup.existing("away").await;
+    let proxy = setup.proxy().await;
     let zk = options_for(&proxy).connect().await.unwrap();
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
     proxy.refuse_connections().await;
@@ -85,5 +85,5 @@ async fn close_waits_for_servers_as_configured(stage: Stage) {
     let timeout = zk.session().timeout();
     let (closed, ()) = within(async { tokio::join!(zk.close_within(3 * timeout), back) }).await;
     assert_eq!(closed, Ok(()));
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }

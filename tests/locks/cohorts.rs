@@ -24,7 +24,7 @@ use zk_testkit::{
 use zk_tests::test_with;
 
 use crate::support::{
-    Stage, dropped_on_waking, emptied, joined, on_each_release, on_each_release_threaded, ops,
+    Setup, dropped_on_waking, emptied, joined, on_each_release, on_each_release_threaded, ops,
     within,
 };
 
@@ -42,9 +42,9 @@ async fn waiting(lock: &CohortLock, count: usize) {
 }
 
 #[test_with(on_each_release)]
-async fn uncontended_cohort_costs_a_plain_lock(stage: Stage) {
-    let (proxy, zk) = stage.proxied().await;
-    let lock = CohortLock::new(&zk, &stage.existing("alone").await);
+async fn uncontended_cohort_costs_a_plain_lock(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
+    let lock = CohortLock::new(&zk, &setup.existing("alone").await);
     let mark = proxy.mark();
     within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
     let frames = proxy.frames_since(mark);
@@ -52,9 +52,9 @@ async fn uncontended_cohort_costs_a_plain_lock(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn cohort_of_tasks_costs_four_requests(stage: Stage) {
-    let (proxy, zk) = stage.proxied().await;
-    let path = stage.existing("tasks").await;
+async fn cohort_of_tasks_costs_four_requests(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
+    let path = setup.existing("tasks").await;
     let lock = CohortLock::new(&zk, &path);
     let order = Arc::new(Mutex::new(Vec::new()));
     let mark = proxy.mark();
@@ -86,27 +86,27 @@ async fn cohort_of_tasks_costs_four_requests(stage: Stage) {
     assert!(order.windows(2).all(|pair| pair[0] < pair[1] && pair[0].1 < pair[1].1));
     let tokens: Vec<_> = order.iter().map(|(_, token)| (token.get(), token.local())).collect();
     assert_eq!(tokens, (0..64).map(|local| (tokens[0].0, local)).collect::<Vec<_>>());
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// Scenario 52: the resource sees every section, and refuses a smaller token.
 #[test_with(on_each_release)]
-async fn cohort_turn_is_bounded_under_contention(stage: Stage) {
+async fn cohort_turn_is_bounded_under_contention(setup: Setup) {
     const PROCESSES: usize = 4;
     const TASKS: usize = 16;
     const MOST: usize = 8;
-    let path = stage.existing("turns").await;
+    let path = setup.existing("turns").await;
     let sections: Mutex<Vec<(usize, FencingToken)>> = Mutex::default();
     let sections = Arc::new(sections);
     let most_nodes = Arc::new(AtomicUsize::new(0));
     let mut tasks = JoinSet::new();
     for process in 0..PROCESSES {
-        let zk = stage.client().await;
+        let zk = setup.client().await;
         let lock = CohortLock::builder(&zk, &path).max_sections(8).max_stay(LONG).build();
         for _ in 0..TASKS {
             let (zk, lock, path) = (zk.clone(), lock.clone(), path.clone());
             let (sections, most_nodes) = (sections.clone(), most_nodes.clone());
-            let outsider = stage.outsider.clone();
+            let outsider = setup.outsider.clone();
             tasks.spawn(async move {
                 let guard = lock.acquire().await.unwrap();
                 let is_first = sections.lock().unwrap().is_empty();
@@ -139,7 +139,7 @@ async fn cohort_turn_is_bounded_under_contention(stage: Stage) {
         assert!(own.windows(2).all(|pair| pair[1] - pair[0] <= PROCESSES), "{turns:?}");
     }
     assert!(most_nodes.load(Ordering::Relaxed) <= PROCESSES);
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// The first of a cohort releases the lock, a contender outside of it has it, and then the second in a turn of its
@@ -161,9 +161,9 @@ async fn comes_between(
 
 /// A contender that comes later is heard of by one notification.
 #[test_with(on_each_release)]
-async fn newcomer_waits_at_most_one_cohort_turn(stage: Stage) {
-    let path = stage.existing("later").await;
-    let (proxy, zk) = stage.proxied().await;
+async fn newcomer_waits_at_most_one_cohort_turn(setup: Setup) {
+    let path = setup.existing("later").await;
+    let (proxy, zk) = setup.proxied().await;
     let lock = CohortLock::builder(&zk, &path).max_sections(1).max_stay(LONG).build();
     let mark = proxy.mark();
     let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2)).watch();
@@ -176,7 +176,7 @@ async fn newcomer_waits_at_most_one_cohort_turn(stage: Stage) {
     }
     // In joining, and with a watch.
     within(listed.fired_times(2)).await;
-    let theirs = Lock::new(&stage.outsider, &path);
+    let theirs = Lock::new(&setup.outsider, &path);
     let mut ticket = within(theirs.enqueue()).await.unwrap();
     within(proxy.wait_for_since(mark, |frame| frame.kind == Kind::Notification)).await;
     // By now it has asked who it is.
@@ -193,9 +193,9 @@ async fn newcomer_waits_at_most_one_cohort_turn(stage: Stage) {
 /// One task tries, another one asks meanwhile and queues up for the cohort, and the try succeeds: nothing limited
 /// that turn, which went on for as long as a task of the cohort waited.
 #[test_with(on_each_release)]
-async fn turn_begun_by_try_is_bounded_too(stage: Stage) {
-    let path = stage.existing("tried").await;
-    let (proxy, zk) = stage.proxied().await;
+async fn turn_begun_by_try_is_bounded_too(setup: Setup) {
+    let path = setup.existing("tried").await;
+    let (proxy, zk) = setup.proxied().await;
     let lock = CohortLock::builder(&zk, &path).max_sections(1).max_stay(LONG).build();
     let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2)).watch();
     let created = proxy.on(Match::request(OpCode::CREATE2)).watch();
@@ -206,21 +206,21 @@ async fn turn_begun_by_try_is_bounded_too(stage: Stage) {
     let asking = lock.clone();
     let asking = tokio::spawn(async move { asking.acquire().await });
     within(created.fired_times(2)).await;
-    let mut ticket = within(Lock::new(&stage.outsider, &path).enqueue()).await.unwrap();
+    let mut ticket = within(Lock::new(&setup.outsider, &path).enqueue()).await.unwrap();
     held.release();
     let first = within(trying).await.unwrap().unwrap().expect("nobody was in front");
     // In the try twice, in queueing up, and to see the waiters behind.
     within(listed.fired_times(4)).await;
     zk.sync("/").await.unwrap();
     comes_between(first, &mut ticket, async { asking.await.unwrap().unwrap() }).await;
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// As scenario 14: it is given up in the very moment in which it would be granted.
 #[test_with(on_each_release)]
-async fn abandoned_grant_is_handed_on(stage: Stage) {
-    let path = stage.existing("moment").await;
-    let lock = CohortLock::new(&stage.outsider, &path);
+async fn abandoned_grant_is_handed_on(setup: Setup) {
+    let path = setup.existing("moment").await;
+    let lock = CohortLock::new(&setup.outsider, &path);
     let first = within(lock.acquire()).await.unwrap();
     let mut third = None;
     let asleep = async {
@@ -236,15 +236,15 @@ async fn abandoned_grant_is_handed_on(stage: Stage) {
     let third = within(third.unwrap()).await.unwrap().unwrap();
     assert_eq!(third.token().local(), 2);
     within(third.release()).await.unwrap();
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// Scenario 53, where the session is still there: none is granted on the node that is gone.
 #[test_with(on_each_release)]
-async fn waiters_of_lost_node_requeue_or_fail(stage: Stage) {
+async fn waiters_of_lost_node_requeue_or_fail(setup: Setup) {
     for fails in [false, true] {
-        let path = stage.existing(&format!("lost-{fails}")).await;
-        let zk = stage.client().await;
+        let path = setup.existing(&format!("lost-{fails}")).await;
+        let zk = setup.client().await;
         let lock = CohortLock::builder(&zk, &path);
         let lock = if fails { lock.fail_on_loss() } else { lock }.build();
         let first = within(lock.acquire()).await.unwrap();
@@ -259,7 +259,7 @@ async fn waiters_of_lost_node_requeue_or_fail(stage: Stage) {
             });
         }
         waiting(&lock, 3).await;
-        stage.outsider.delete(first.path()).await.unwrap();
+        setup.outsider.delete(first.path()).await.unwrap();
         // While the first one still works, and has not asked for anything.
         for outcome in within(tasks.join_all()).await {
             match fails {
@@ -270,16 +270,16 @@ async fn waiters_of_lost_node_requeue_or_fail(stage: Stage) {
         assert_eq!(first.status(), Status::Lost(Lost::NodeDeleted));
         within(first.release()).await.unwrap();
         within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
-        emptied(&stage.outsider, &path).await;
+        emptied(&setup.outsider, &path).await;
     }
 }
 
 /// Scenario 53.
 #[test_with(on_each_release)]
-async fn waiters_fail_when_the_session_ends(stage: Stage) {
+async fn waiters_fail_when_the_session_ends(setup: Setup) {
     for fails in [false, true] {
-        let path = stage.existing(&format!("ended-{fails}")).await;
-        let zk = stage.client().await;
+        let path = setup.existing(&format!("ended-{fails}")).await;
+        let zk = setup.client().await;
         let lock = CohortLock::builder(&zk, &path);
         let lock = if fails { lock.fail_on_loss() } else { lock }.build();
         let first = within(lock.acquire()).await.unwrap();
@@ -292,14 +292,14 @@ async fn waiters_fail_when_the_session_ends(stage: Stage) {
         assert_eq!(first.status(), Status::Lost(Lost::SessionEnded(SessionEnd::Closed)));
         drop(first);
         assert_eq!(within(lock.acquire()).await.unwrap_err(), ended);
-        emptied(&stage.outsider, &path).await;
+        emptied(&setup.outsider, &path).await;
     }
 }
 
 #[test_with(on_each_release)]
-async fn lingering_lock_is_reused_until_wanted(stage: Stage) {
-    let path = stage.existing("linger").await;
-    let (proxy, zk) = stage.proxied().await;
+async fn lingering_lock_is_reused_until_wanted(setup: Setup) {
+    let path = setup.existing("linger").await;
+    let (proxy, zk) = setup.proxied().await;
     let lock = CohortLock::builder(&zk, &path).linger(LONG).build();
     let listed = proxy.on(Match::reply(OpCode::GET_CHILDREN2)).watch();
     let first = within(lock.acquire()).await.unwrap();
@@ -316,19 +316,19 @@ async fn lingering_lock_is_reused_until_wanted(stage: Stage) {
     zk.sync("/").await.unwrap();
     let frames = proxy.frames_since(mark);
     assert_eq!(ops(&frames), [OpCode::SYNC], "{frames}");
-    let theirs = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    let theirs = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
     assert!(theirs.token() > token);
     within(theirs.release()).await.unwrap();
 
     let short = CohortLock::builder(&zk, &path).linger(Duration::from_millis(20)).build();
     drop(within(short.acquire()).await.unwrap());
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// No task can want it any more, however long it would linger.
 #[test_with(on_each_release)]
-async fn lingering_lock_ends_with_its_cohort(stage: Stage) {
-    let (path, zk) = (stage.existing("deserted").await, stage.client().await);
+async fn lingering_lock_ends_with_its_cohort(setup: Setup) {
+    let (path, zk) = (setup.existing("deserted").await, setup.client().await);
     let lock = CohortLock::builder(&zk, &path).linger(LONG).build();
     let clone = lock.clone();
     drop(within(lock.acquire()).await.unwrap());
@@ -337,26 +337,26 @@ async fn lingering_lock_ends_with_its_cohort(stage: Stage) {
     assert_eq!(again.token().local(), 1);
     drop(again);
     drop(clone);
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
     // The present holder is the last to want it.
     let lock = CohortLock::builder(&zk, &path).linger(LONG).build();
     let last = within(lock.acquire()).await.unwrap();
     drop(lock);
     assert_eq!(last.status(), Status::Held);
     drop(last);
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// Not one after the other on one thread but all at once: no task is forgotten, and none is granted twice.
 #[test_with(on_each_release_threaded)]
-async fn threads_lose_no_wakeups_or_grants(stage: Stage) {
+async fn threads_lose_no_wakeups_or_grants(setup: Setup) {
     const TASKS: usize = 24;
-    let path = stage.existing("threads").await;
+    let path = setup.existing("threads").await;
     let inside = Arc::new(AtomicUsize::new(0));
     let start = Arc::new(Barrier::new(2 * TASKS));
     let mut tasks = JoinSet::new();
     for process in 0..2 {
-        let zk = stage.client().await;
+        let zk = setup.client().await;
         let lock = CohortLock::builder(&zk, &path).max_sections(3);
         let lock = lock.linger(Duration::from_millis(process)).build();
         for number in 0..TASKS {
@@ -378,7 +378,7 @@ async fn threads_lose_no_wakeups_or_grants(stage: Stage) {
         }
     }
     within(tasks.join_all()).await;
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// A task that asks in the very moment in which another one puts the lock down has it, or is passed it: it

@@ -11,7 +11,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::support::{Stage, Waiter, emptied, joined, on_each_release, ops, within};
+use crate::support::{Setup, Waiter, emptied, joined, on_each_release, ops, within};
 
 /// A contender made by hand; its node's path.
 async fn contend(zk: &Client, path: &str, name: &str) -> String {
@@ -20,13 +20,13 @@ async fn contend(zk: &Client, path: &str, name: &str) -> String {
 }
 
 /// A path, the nodes of contenders there, and a waiter that has fallen asleep behind them.
-async fn asleep_behind<const N: usize>(stage: &Stage, name: &str) -> (String, [String; N], Waiter) {
-    let path = stage.existing(name).await;
+async fn asleep_behind<const N: usize>(setup: &Setup, name: &str) -> (String, [String; N], Waiter) {
+    let path = setup.existing(name).await;
     let mut ahead = [(); N].map(|()| String::new());
     for node in &mut ahead {
-        *node = contend(&stage.outsider, &path, "lock-").await;
+        *node = contend(&setup.outsider, &path, "lock-").await;
     }
-    let waiter = Waiter::asleep(stage, &path).await;
+    let waiter = Waiter::asleep(setup, &path).await;
     (path, ahead, waiter)
 }
 
@@ -38,22 +38,22 @@ fn since_asleep(waiter: &Waiter, by: usize) -> Vec<OpCode> {
 
 /// Nothing keeps it from being sure: the measure of all others.
 #[test_with(on_each_release)]
-async fn end_of_the_sole_predecessor_is_proof(stage: Stage) {
-    let (_, [ahead], mut waiter) = asleep_behind(&stage, "proof").await;
-    stage.outsider.delete(&ahead).await.unwrap();
+async fn end_of_the_sole_predecessor_is_proof(setup: Setup) {
+    let (_, [ahead], mut waiter) = asleep_behind(&setup, "proof").await;
+    setup.outsider.delete(&ahead).await.unwrap();
     let guard = waiter.outcome().await.unwrap();
     assert_eq!(since_asleep(&waiter, 4), []);
     within(guard.release()).await.unwrap();
 }
 
 #[test_with(on_each_release)]
-async fn end_of_the_nearest_alone_is_no_proof(stage: Stage) {
-    let (_, [holder, nearest], mut waiter) = asleep_behind(&stage, "several").await;
-    stage.outsider.delete(&nearest).await.unwrap();
+async fn end_of_the_nearest_alone_is_no_proof(setup: Setup) {
+    let (_, [holder, nearest], mut waiter) = asleep_behind(&setup, "several").await;
+    setup.outsider.delete(&nearest).await.unwrap();
     waiter.has_read(3).await;
     assert!(waiter.still_waits().await);
     assert_eq!(since_asleep(&waiter, 4), [OpCode::GET_CHILDREN2, OpCode::GET_DATA]);
-    stage.outsider.delete(&holder).await.unwrap();
+    setup.outsider.delete(&holder).await.unwrap();
     within(waiter.outcome().await.unwrap().release()).await.unwrap();
     // The second time there was only one in front.
     let expected = [OpCode::GET_CHILDREN2, OpCode::GET_DATA, OpCode::DELETE];
@@ -62,58 +62,58 @@ async fn end_of_the_nearest_alone_is_no_proof(stage: Stage) {
 
 /// All those in front may go at once; the order of the events says nothing.
 #[test_with(on_each_release)]
-async fn end_of_all_predecessors_needs_a_listing(stage: Stage) {
-    let (_, [first, second], mut waiter) = asleep_behind(&stage, "all").await;
-    stage.outsider.multi().delete(&second).delete(&first).await.unwrap().unwrap();
+async fn end_of_all_predecessors_needs_a_listing(setup: Setup) {
+    let (_, [first, second], mut waiter) = asleep_behind(&setup, "all").await;
+    setup.outsider.multi().delete(&second).delete(&first).await.unwrap().unwrap();
     let guard = waiter.outcome().await.unwrap();
     assert_eq!(since_asleep(&waiter, 4), [OpCode::GET_CHILDREN2]);
     within(guard.release()).await.unwrap();
 }
 
 #[test_with(on_each_release)]
-async fn a_write_to_the_node_in_front_is_no_proof(stage: Stage) {
-    let (_, [ahead], mut waiter) = asleep_behind(&stage, "write").await;
-    stage.outsider.set(&ahead, b"news").await.unwrap();
+async fn a_write_to_the_node_in_front_is_no_proof(setup: Setup) {
+    let (_, [ahead], mut waiter) = asleep_behind(&setup, "write").await;
+    setup.outsider.set(&ahead, b"news").await.unwrap();
     waiter.has_read(3).await;
     assert!(waiter.still_waits().await);
-    stage.outsider.delete(&ahead).await.unwrap();
+    setup.outsider.delete(&ahead).await.unwrap();
     within(waiter.outcome().await.unwrap().release()).await.unwrap();
 }
 
 /// The waiter behind the deleted node watches the holder's by then: two would be granted at once.
 #[test_with(on_each_release)]
-async fn deleted_waiter_fails_and_next_is_granted(stage: Stage) {
-    let (path, [ahead], mut unlucky) = asleep_behind(&stage, "own").await;
-    let mut next = Waiter::asleep(&stage, &path).await;
-    stage.outsider.delete(&unlucky.node()).await.unwrap();
+async fn deleted_waiter_fails_and_next_is_granted(setup: Setup) {
+    let (path, [ahead], mut unlucky) = asleep_behind(&setup, "own").await;
+    let mut next = Waiter::asleep(&setup, &path).await;
+    setup.outsider.delete(&unlucky.node()).await.unwrap();
     assert_eq!(unlucky.outcome().await.map(drop), Err(AcquireError::NodeDeleted));
     next.has_read(3).await;
     assert!(next.still_waits().await);
-    stage.outsider.delete(&ahead).await.unwrap();
+    setup.outsider.delete(&ahead).await.unwrap();
     within(next.outcome().await.unwrap().release()).await.unwrap();
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// Behind several, a waiter does not watch its own node at first: the listing that it needs in any case shows that it is
 /// gone, and if nothing moves, the watch that it asks for after a while does.
 #[test_with(on_each_release)]
-async fn deletion_of_an_unwatched_node_is_noticed(stage: Stage) {
-    let path = stage.existing("unwatched").await;
+async fn deletion_of_an_unwatched_node_is_noticed(setup: Setup) {
+    let path = setup.existing("unwatched").await;
     for moves in [false, true] {
-        let holder = contend(&stage.outsider, &path, "lock-").await;
-        let nearest = contend(&stage.outsider, &path, "lock-").await;
-        let proxy = stage.proxy().await;
+        let holder = contend(&setup.outsider, &path, "lock-").await;
+        let nearest = contend(&setup.outsider, &path, "lock-").await;
+        let proxy = setup.proxy().await;
         // It does not get to know that it watches the one in front, so it cannot ask for more.
         let read = proxy.on(Match::reply(OpCode::GET_DATA).once()).hold();
         let mut unlucky = Waiter::joining(proxy, &path).await;
         within(read.fired()).await;
-        let mut names = stage.outsider.children(&path).await.unwrap().0;
+        let mut names = setup.outsider.children(&path).await.unwrap().0;
         names.retain(|name| !holder.ends_with(name) && !nearest.ends_with(name));
         let own = format!("{path}/{}", names.pop().unwrap());
         assert!(names.is_empty());
-        stage.outsider.delete(&own).await.unwrap();
+        setup.outsider.delete(&own).await.unwrap();
         if moves {
-            stage.outsider.delete(&nearest).await.unwrap();
+            setup.outsider.delete(&nearest).await.unwrap();
         }
         read.release();
         assert_eq!(unlucky.outcome().await.map(drop), Err(AcquireError::NodeDeleted));
@@ -123,27 +123,27 @@ async fn deletion_of_an_unwatched_node_is_noticed(stage: Stage) {
         };
         assert_eq!(since_asleep(&unlucky, 3), [last]);
         for node in [&holder, &nearest] {
-            stage.outsider.delete(node).if_exists().await.unwrap();
+            setup.outsider.delete(node).if_exists().await.unwrap();
         }
     }
 }
 
 /// It cannot hear of the end of its node, and so has to look.
 #[test_with(on_each_release)]
-async fn waiter_with_unreadable_node_must_list(stage: Stage) {
-    let path = stage.existing("unreadable").await;
+async fn waiter_with_unreadable_node_must_list(setup: Setup) {
+    let path = setup.existing("unreadable").await;
     let unreadable = Acl { perms: Perms::WRITE, ..Acl::open_unsafe() };
     let acl = AclList::from_iter([unreadable]);
     for is_deleted in [false, true] {
-        let ahead = contend(&stage.outsider, &path, "lock-").await;
-        let (proxy, zk) = stage.proxied().await;
+        let ahead = contend(&setup.outsider, &path, "lock-").await;
+        let (proxy, zk) = setup.proxied().await;
         let lock = Lock::builder(&zk, &path).acl(&acl).build();
         let mut waiter = Waiter::of(proxy, zk, lock);
         waiter.has_read(2).await;
         if is_deleted {
-            stage.outsider.delete(&waiter.node()).await.unwrap();
+            setup.outsider.delete(&waiter.node()).await.unwrap();
         }
-        stage.outsider.delete(&ahead).await.unwrap();
+        setup.outsider.delete(&ahead).await.unwrap();
         match waiter.outcome().await {
             Ok(guard) if !is_deleted => within(guard.release()).await.unwrap(),
             Err(AcquireError::NodeDeleted) if is_deleted => {}
@@ -151,17 +151,17 @@ async fn waiter_with_unreadable_node_must_list(stage: Stage) {
         }
         assert_eq!(since_asleep(&waiter, 4)[0], OpCode::GET_CHILDREN2);
     }
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// One transaction of an outsider takes both nodes; the events come one after the other all the same.
 #[test_with(on_each_release)]
-async fn own_node_gone_before_predecessor_fails(stage: Stage) {
-    let (path, [ahead], mut unlucky) = asleep_behind(&stage, "both").await;
-    let mut next = Waiter::asleep(&stage, &path).await;
+async fn own_node_gone_before_predecessor_fails(setup: Setup) {
+    let (path, [ahead], mut unlucky) = asleep_behind(&setup, "both").await;
+    let mut next = Waiter::asleep(&setup, &path).await;
     let second = unlucky.proxy.on(Match::notification().nth(2)).hold();
     let own = unlucky.node();
-    stage.outsider.multi().delete(&own).delete(&ahead).await.unwrap().unwrap();
+    setup.outsider.multi().delete(&own).delete(&ahead).await.unwrap().unwrap();
     within(second.fired()).await;
     second.release();
     assert_eq!(unlucky.outcome().await.map(drop), Err(AcquireError::NodeDeleted));
@@ -171,12 +171,12 @@ async fn own_node_gone_before_predecessor_fails(stage: Stage) {
 /// The other way round it cannot know better: for all it can see it had the lock for a moment, and was then
 /// deprived of it as any holder can be.
 #[test_with(on_each_release)]
-async fn own_node_gone_after_predecessor_is_loss(stage: Stage) {
-    let (path, [ahead], mut unlucky) = asleep_behind(&stage, "both").await;
-    let mut next = Waiter::asleep(&stage, &path).await;
+async fn own_node_gone_after_predecessor_is_loss(setup: Setup) {
+    let (path, [ahead], mut unlucky) = asleep_behind(&setup, "both").await;
+    let mut next = Waiter::asleep(&setup, &path).await;
     let second = unlucky.proxy.on(Match::notification().nth(2)).hold();
     let own = unlucky.node();
-    stage.outsider.multi().delete(&ahead).delete(&own).await.unwrap().unwrap();
+    setup.outsider.multi().delete(&ahead).delete(&own).await.unwrap().unwrap();
     let guard = unlucky.outcome().await.unwrap();
     second.release();
     assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
@@ -188,11 +188,11 @@ async fn own_node_gone_after_predecessor_is_loss(stage: Stage) {
 /// All nodes of a session go at once when it is closed, and the events are in no order: here only one of
 /// them arrives. It goes on until it has been each of the two.
 #[test_with(on_each_release)]
-async fn waiter_behind_its_own_session_fails(stage: Stage) {
-    let path = stage.existing("session").await;
+async fn waiter_behind_its_own_session_fails(setup: Setup) {
+    let path = setup.existing("session").await;
     let mut seen = BTreeSet::new();
     while seen.len() < 2 {
-        let mut waiter = Waiter::asleep_behind_its_own_session(&stage, &path).await;
+        let mut waiter = Waiter::asleep_behind_its_own_session(&setup, &path).await;
         let second = waiter.proxy.on(Match::notification().nth(2)).hold();
         let zk = waiter.zk.clone();
         let close = tokio::spawn(async move { zk.close().await });
@@ -202,17 +202,17 @@ async fn waiter_behind_its_own_session_fails(stage: Stage) {
         seen.insert(held.path == Some(waiter.node()));
         second.release();
         within(close).await.unwrap().unwrap();
-        emptied(&stage.outsider, &path).await;
+        emptied(&setup.outsider, &path).await;
     }
 }
 
 /// Events that were missed come in no particular order, after a reconnect.
 #[test_with(on_each_release)]
-async fn predecessor_gone_offline_needs_a_listing(stage: Stage) {
-    let (_, [ahead], mut waiter) = asleep_behind(&stage, "missed").await;
+async fn predecessor_gone_offline_needs_a_listing(setup: Setup) {
+    let (_, [ahead], mut waiter) = asleep_behind(&setup, "missed").await;
     waiter.proxy.refuse_connections().await;
     waiter.proxy.reset_all();
-    stage.outsider.delete(&ahead).await.unwrap();
+    setup.outsider.delete(&ahead).await.unwrap();
     waiter.proxy.accept_connections().await;
     let guard = waiter.outcome().await.unwrap();
     assert_eq!(since_asleep(&waiter, 4), [OpCode::SET_WATCHES, OpCode::GET_CHILDREN2]);
@@ -220,33 +220,33 @@ async fn predecessor_gone_offline_needs_a_listing(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn waiter_whose_node_went_offline_fails(stage: Stage) {
-    let path = stage.existing("missed-both").await;
+async fn waiter_whose_node_went_offline_fails(setup: Setup) {
+    let path = setup.existing("missed-both").await;
     // Names that sort before the waiter's own and behind it: missed events come in the order in which
     // a client names its watches.
     for name in ["_a-lock-", "lock-"] {
-        let ahead = contend(&stage.outsider, &path, name).await;
-        let mut waiter = Waiter::asleep(&stage, &path).await;
+        let ahead = contend(&setup.outsider, &path, name).await;
+        let mut waiter = Waiter::asleep(&setup, &path).await;
         waiter.proxy.refuse_connections().await;
         waiter.proxy.reset_all();
-        stage.outsider.delete(&ahead).await.unwrap();
-        stage.outsider.delete(&waiter.node()).await.unwrap();
+        setup.outsider.delete(&ahead).await.unwrap();
+        setup.outsider.delete(&waiter.node()).await.unwrap();
         waiter.proxy.accept_connections().await;
         assert_eq!(waiter.outcome().await.map(drop), Err(AcquireError::NodeDeleted));
     }
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// A listing that is older than the end of the one in front names it still. The read that is to watch it
 /// finds out.
 #[test_with(on_each_release)]
-async fn stale_listing_revives_no_predecessor(stage: Stage) {
-    let (_, [holder, nearest], mut waiter) = asleep_behind(&stage, "stale").await;
+async fn stale_listing_revives_no_predecessor(setup: Setup) {
+    let (_, [holder, nearest], mut waiter) = asleep_behind(&setup, "stale").await;
     let listing = waiter.proxy.on(Match::reply(OpCode::GET_CHILDREN2).once()).hold();
-    stage.outsider.delete(&nearest).await.unwrap();
+    setup.outsider.delete(&nearest).await.unwrap();
     within(listing.fired()).await;
     // The listing shows the holder, which is gone when it arrives.
-    stage.outsider.delete(&holder).await.unwrap();
+    setup.outsider.delete(&holder).await.unwrap();
     listing.release();
     let guard = waiter.outcome().await.unwrap();
     within(guard.release()).await.unwrap();
@@ -255,32 +255,32 @@ async fn stale_listing_revives_no_predecessor(stage: Stage) {
 /// A Curator writer that goes on as a reader puts a node in front of all waiters, with the number
 /// that its write lock has.
 #[test_with(on_each_release)]
-async fn end_of_a_write_lock_is_no_proof(stage: Stage) {
-    let path = stage.existing("downgrade").await;
-    let write = contend(&stage.outsider, &path, "_c_6e9a-__WRIT__").await;
-    let mut waiter = Waiter::asleep(&stage, &path).await;
+async fn end_of_a_write_lock_is_no_proof(setup: Setup) {
+    let path = setup.existing("downgrade").await;
+    let write = contend(&setup.outsider, &path, "_c_6e9a-__WRIT__").await;
+    let mut waiter = Waiter::asleep(&setup, &path).await;
     let read = format!("{path}/_c_51b0-__READ__{}", &write[write.len() - 10..]);
-    stage.outsider.create(&read, b"").mode(CreateMode::Ephemeral).await.unwrap();
-    stage.outsider.delete(&write).await.unwrap();
+    setup.outsider.create(&read, b"").mode(CreateMode::Ephemeral).await.unwrap();
+    setup.outsider.delete(&write).await.unwrap();
     waiter.has_read(3).await;
     assert!(waiter.still_waits().await);
-    stage.outsider.delete(&read).await.unwrap();
+    setup.outsider.delete(&read).await.unwrap();
     within(waiter.outcome().await.unwrap().release()).await.unwrap();
 }
 
 /// Servers send no deletion event to a client that may no longer read the node, and the watch is gone with it.
 #[test_with(on_each_release)]
-async fn waiter_with_a_lost_watch_rechecks(stage: Stage) {
-    let path = stage.existing("silence").await;
-    let ahead = contend(&stage.outsider, &path, "lock-").await;
-    let (proxy, zk) = stage.proxied().await;
+async fn waiter_with_a_lost_watch_rechecks(setup: Setup) {
+    let path = setup.existing("silence").await;
+    let ahead = contend(&setup.outsider, &path, "lock-").await;
+    let (proxy, zk) = setup.proxied().await;
     let lock = Lock::builder(&zk, &path).recheck(Some(Duration::from_millis(100))).build();
     let silence = proxy.on(Match::notification()).drop_frame();
     let mut waiting = pin!(lock.acquire());
     let asleep = async {
-        joined(&stage.outsider, &path, 2).await;
+        joined(&setup.outsider, &path, 2).await;
         proxy.wait_for(|frame| frame.is_reply(OpCode::GET_DATA)).await;
-        stage.outsider.delete(&ahead).await.unwrap();
+        setup.outsider.delete(&ahead).await.unwrap();
         silence.fired().await;
     };
     tokio::select! {

@@ -10,7 +10,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::{Frames, Kind, Mark, Match, Proxy};
 use zk_tests::test_with;
 
-use crate::support::{Stage, emptied, on_each_release, ops, options_for, within};
+use crate::support::{Setup, emptied, on_each_release, ops, options_for, within};
 
 const JOIN: [OpCode; 2] = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
 const LIST: OpCode = OpCode::GET_CHILDREN2;
@@ -24,8 +24,8 @@ struct Meter {
 }
 
 impl Meter {
-    async fn new(stage: &Stage) -> Self {
-        let (proxy, zk) = stage.proxied().await;
+    async fn new(setup: &Setup) -> Self {
+        let (proxy, zk) = setup.proxied().await;
         Self { proxy, zk }
     }
 
@@ -97,10 +97,10 @@ impl<T> Sleeper<T> {
 }
 
 #[test_with(on_each_release)]
-async fn read_waiter_costs_and_free_grant(stage: Stage) {
-    let path = stage.existing("rw").await;
-    let writing = within(RwLock::new(&stage.outsider, &path).write()).await.unwrap();
-    let meter = Meter::new(&stage).await;
+async fn read_waiter_costs_and_free_grant(setup: Setup) {
+    let path = setup.existing("rw").await;
+    let writing = within(RwLock::new(&setup.outsider, &path).write()).await.unwrap();
+    let meter = Meter::new(&setup).await;
     let lock = RwLock::new(&meter.zk, &path);
     let asleep = [JOIN, [READ; 2]].concat();
     let reader = meter.sleeps(&asleep, 2, async move { lock.read().await }).await;
@@ -119,9 +119,9 @@ async fn read_waiter_costs_and_free_grant(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn downgrade_and_upgrade_costs(stage: Stage) {
-    let meter = Meter::new(&stage).await;
-    let lock = RwLock::new(&meter.zk, &stage.existing("rw").await);
+async fn downgrade_and_upgrade_costs(setup: Setup) {
+    let meter = Meter::new(&setup).await;
+    let lock = RwLock::new(&meter.zk, &setup.existing("rw").await);
     let writing = within(lock.write()).await.unwrap();
     let mark = meter.proxy.mark();
     let reading = within(writing.downgrade()).await.unwrap();
@@ -139,10 +139,10 @@ async fn downgrade_and_upgrade_costs(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn semaphore_wait_costs(stage: Stage) {
-    let path = stage.path("permits");
-    let taken = within(Semaphore::new(&stage.outsider, &path, 1).acquire()).await.unwrap();
-    let meter = Meter::new(&stage).await;
+async fn semaphore_wait_costs(setup: Setup) {
+    let path = setup.path("permits");
+    let taken = within(Semaphore::new(&setup.outsider, &path, 1).acquire()).await.unwrap();
+    let meter = Meter::new(&setup).await;
     let semaphore = Semaphore::new(&meter.zk, &path, 1);
     let asleep = [OpCode::CREATE2, LIST, LIST, LIST];
     let waiter = meter.sleeps(&asleep, 2, async move { semaphore.acquire().await }).await;
@@ -153,19 +153,19 @@ async fn semaphore_wait_costs(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn semaphore_mutex_costs(stage: Stage) {
-    let meter = Meter::new(&stage).await;
-    let mutex = Semaphore::new(&meter.zk, &stage.path("mutex"), 1);
+async fn semaphore_mutex_costs(setup: Setup) {
+    let meter = Meter::new(&setup).await;
+    let mutex = Semaphore::new(&meter.zk, &setup.path("mutex"), 1);
     within(within(mutex.acquire()).await.unwrap().release()).await.unwrap();
     let free = [OpCode::CREATE2, LIST, LIST, OpCode::MULTI];
     let held = meter.costs(&free, 2, mutex.acquire()).await.unwrap();
-    let stat = stage.outsider.exists(held.path()).await.unwrap().unwrap();
+    let stat = setup.outsider.exists(held.path()).await.unwrap().unwrap();
     assert_eq!(stat.czxid.0, held.token().get());
     assert!(meter.costs(&[LIST; 2], 1, mutex.try_acquire()).await.unwrap().is_none());
     meter.costs(&[OpCode::DELETE], 1, held.release()).await.unwrap();
 
     // Several for the price of one, and none for nothing.
-    let two = Semaphore::new(&meter.zk, &stage.path("mutex"), 2);
+    let two = Semaphore::new(&meter.zk, &setup.path("mutex"), 2);
     assert!(meter.costs(&[], 0, two.acquire_many(0)).await.unwrap().is_empty());
     let both = meter.costs(&free, 2, two.acquire_many(2)).await.unwrap();
     assert_eq!(both.len(), 2);
@@ -173,10 +173,10 @@ async fn semaphore_mutex_costs(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn multi_lock_wait_costs(stage: Stage) {
-    let paths = [stage.existing("a").await, stage.existing("b").await];
-    let held = within(MultiLock::new(&stage.outsider, &paths).acquire()).await.unwrap();
-    let meter = Meter::new(&stage).await;
+async fn multi_lock_wait_costs(setup: Setup) {
+    let paths = [setup.existing("a").await, setup.existing("b").await];
+    let held = within(MultiLock::new(&setup.outsider, &paths).acquire()).await.unwrap();
+    let meter = Meter::new(&setup).await;
     let both = MultiLock::new(&meter.zk, &paths);
     assert!(meter.costs(&[LIST; 2], 1, both.try_acquire()).await.unwrap().is_none());
     let asleep = [&[OpCode::MULTI, LIST, LIST][..], &[READ; 4]].concat();
@@ -188,13 +188,13 @@ async fn multi_lock_wait_costs(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn proclaim_and_observe_costs(stage: Stage) {
-    let path = stage.existing("election").await;
-    let theirs = Meter::new(&stage).await;
+async fn proclaim_and_observe_costs(setup: Setup) {
+    let path = setup.existing("election").await;
+    let theirs = Meter::new(&setup).await;
     let election = Election::new(&theirs.zk, &path);
     let lead = theirs.costs(&JOIN, 1, election.campaign(b"one")).await.unwrap();
 
-    let meter = Meter::new(&stage).await;
+    let meter = Meter::new(&setup).await;
     let mut leaders = Election::new(&meter.zk, &path).follow();
     let leader = meter.costs(&[LIST, READ], 2, leaders.next()).await.unwrap();
     assert_eq!(leader.map(|leader| leader.token), Some(lead.token()));
@@ -210,23 +210,23 @@ async fn proclaim_and_observe_costs(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn latch_costs(stage: Stage) {
-    let path = stage.existing("latch").await;
-    let meter = Meter::new(&stage).await;
+async fn latch_costs(setup: Setup) {
+    let path = setup.existing("latch").await;
+    let meter = Meter::new(&setup).await;
     let watched = meter.proxy.on(Match::reply(READ)).watch();
     let mark = meter.proxy.mark();
     let latch = Election::new(&meter.zk, &path).latch(b"");
     within(watched.fired()).await;
     assert!(latch.is_leader());
-    let names = stage.outsider.children(&path).await.unwrap().0;
+    let names = setup.outsider.children(&path).await.unwrap().0;
     assert_eq!(latch.path(), Some(format!("{path}/{}", names[0])));
     let frames = meter.since(mark).await;
     assert_eq!(ops(&frames), [&JOIN[..], &[READ, OpCode::SYNC]].concat(), "{frames}");
 
     // Its node is taken away: it stands again.
     let mark = meter.proxy.mark();
-    let (names, _) = stage.outsider.children(&path).await.unwrap();
-    stage.outsider.delete(&format!("{path}/{}", names[0])).await.unwrap();
+    let (names, _) = setup.outsider.children(&path).await.unwrap();
+    setup.outsider.delete(&format!("{path}/{}", names[0])).await.unwrap();
     within(watched.fired_times(2)).await;
     let frames = meter.since(mark).await;
     let again = ops(&frames);
@@ -236,13 +236,13 @@ async fn latch_costs(stage: Stage) {
     let expected = [&[OpCode::EXISTS], &JOIN[..], &[READ, OpCode::SYNC]].concat();
     assert_eq!(again, expected, "{frames}");
     within(latch.resign()).await;
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 #[test_with(on_each_release)]
-async fn barrier_costs(stage: Stage) {
-    let path = stage.path("barrier");
-    let (meter, theirs) = (Meter::new(&stage).await, Meter::new(&stage).await);
+async fn barrier_costs(setup: Setup) {
+    let path = setup.path("barrier");
+    let (meter, theirs) = (Meter::new(&setup).await, Meter::new(&setup).await);
     let barrier = Barrier::new(&meter.zk, &path);
     assert!(meter.costs(&[OpCode::CREATE2], 1, barrier.set()).await.unwrap());
     assert!(meter.costs(&[OpCode::EXISTS], 1, barrier.is_set()).await.unwrap());
@@ -254,13 +254,13 @@ async fn barrier_costs(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn double_barrier_leave_costs(stage: Stage) {
+async fn double_barrier_leave_costs(setup: Setup) {
     for participants in [1, 3] {
-        let path = stage.path(&format!("leave-{participants}"));
+        let path = setup.path(&format!("leave-{participants}"));
         let mut there = Vec::new();
         let mut entering = Vec::new();
         for _ in 0..participants {
-            let meter = Meter::new(&stage).await;
+            let meter = Meter::new(&setup).await;
             let barrier = DoubleBarrier::new(&meter.zk, &path, participants);
             entering.push(tokio::spawn(async move { barrier.enter().await.unwrap() }));
             there.push(meter);
@@ -281,15 +281,15 @@ async fn double_barrier_leave_costs(stage: Stage) {
             let expected = 5..=5 + 2 * (participants - 1);
             assert!(expected.contains(&ops(&frames).len()), "{expected:?}: {frames}");
         }
-        emptied(&stage.outsider, &path).await;
+        emptied(&setup.outsider, &path).await;
     }
 }
 
 #[test_with(on_each_release)]
-async fn simple_lock_wait_costs(stage: Stage) {
-    let path = stage.path("simple");
-    let held = within(SimpleLock::new(&stage.outsider, &path).acquire()).await.unwrap();
-    let meter = Meter::new(&stage).await;
+async fn simple_lock_wait_costs(setup: Setup) {
+    let path = setup.path("simple");
+    let held = within(SimpleLock::new(&setup.outsider, &path).acquire()).await.unwrap();
+    let meter = Meter::new(&setup).await;
     let lock = SimpleLock::new(&meter.zk, &path);
     let asleep = [OpCode::MULTI, READ];
     let waiter = meter.sleeps(&asleep, 2, async move { lock.acquire().await }).await;
@@ -299,14 +299,14 @@ async fn simple_lock_wait_costs(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn herd_lock_costs(stage: Stage) {
-    let path = stage.existing("herd").await;
-    let meter = Meter::new(&stage).await;
+async fn herd_lock_costs(setup: Setup) {
+    let path = setup.existing("herd").await;
+    let meter = Meter::new(&setup).await;
     let lock = Lock::builder(&meter.zk, &path).herd().build();
     let held = meter.costs(&JOIN, 1, lock.acquire()).await.unwrap();
     meter.costs(&[OpCode::DELETE], 1, held.release()).await.unwrap();
 
-    let outside = Lock::new(&stage.outsider, &path);
+    let outside = Lock::new(&setup.outsider, &path);
     let first = within(outside.acquire()).await.unwrap();
     let listed = meter.proxy.on(Match::reply(LIST).nth(3)).watch();
     let asleep = [OpCode::CREATE2, LIST, LIST];
@@ -322,9 +322,9 @@ async fn herd_lock_costs(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn group_costs(stage: Stage) {
-    let path = stage.existing("group").await;
-    let meter = Meter::new(&stage).await;
+async fn group_costs(setup: Setup) {
+    let path = setup.existing("group").await;
+    let meter = Meter::new(&setup).await;
     let group = Group::new(&meter.zk, &path);
     let one = meter.costs(&[OpCode::CREATE2], 1, group.join(b"1")).await.unwrap();
     let two = meter.costs(&[OpCode::CREATE2], 1, group.join(b"2")).await.unwrap();
@@ -338,9 +338,9 @@ async fn group_costs(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn persistent_node_costs(stage: Stage) {
-    let path = stage.path("persistent");
-    let proxy = stage.proxy().await;
+async fn persistent_node_costs(setup: Setup) {
+    let path = setup.path("persistent");
+    let proxy = setup.proxy().await;
     let watched = proxy.on(Match::reply(READ)).watch();
     let mark = proxy.mark();
     let node = PersistentNode::start(options_for(&proxy), &path, b"here").await.unwrap();
@@ -348,7 +348,7 @@ async fn persistent_node_costs(stage: Stage) {
     let frames = proxy.frames_since(mark);
     assert_eq!(ops(&frames), [OpCode::CREATE2, READ], "{frames}");
     let mark = proxy.mark();
-    stage.outsider.delete(&path).await.unwrap();
+    setup.outsider.delete(&path).await.unwrap();
     within(watched.fired_times(2)).await;
     let frames = proxy.frames_since(mark);
     assert_eq!(ops(&frames), [OpCode::CREATE2, READ], "{frames}");
@@ -358,12 +358,12 @@ async fn persistent_node_costs(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn queue_inspection_costs(stage: Stage) {
-    let path = stage.existing("queue").await;
-    let lock = Lock::new(&stage.outsider, &path);
+async fn queue_inspection_costs(setup: Setup) {
+    let path = setup.existing("queue").await;
+    let lock = Lock::new(&setup.outsider, &path);
     let held = within(lock.acquire()).await.unwrap();
     let waiting = within(lock.enqueue()).await.unwrap();
-    let meter = Meter::new(&stage).await;
+    let meter = Meter::new(&setup).await;
     let queue = Lock::new(&meter.zk, &path).queue();
     let there = meter.costs(&[LIST, READ, READ], 2, queue.contenders()).await.unwrap();
     assert!(meter.costs(&[OpCode::SET_DATA], 1, queue.revoke(&there[0])).await.unwrap());

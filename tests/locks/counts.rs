@@ -11,7 +11,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::{Frame, Frames, Kind, Match, Proxy};
 use zk_tests::test_with;
 
-use crate::support::{Stage, client_behind, emptied, on_each_release, ops, within};
+use crate::support::{Setup, client_behind, emptied, on_each_release, ops, within};
 
 /// Holds a reply back until a request has been seen: only a client that asks without waiting for the reply
 /// gets on.
@@ -37,9 +37,9 @@ fn notifications(frames: &Frames) -> Vec<&Frame> {
 }
 
 #[test_with(on_each_release)]
-async fn free_lock_costs_one_round_trip(stage: Stage) {
-    let (proxy, zk) = stage.proxied().await;
-    let lock = Lock::new(&zk, &stage.existing("free").await);
+async fn free_lock_costs_one_round_trip(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
+    let lock = Lock::new(&zk, &setup.existing("free").await);
 
     let mark = proxy.mark();
     let guard = acquire_in_one_trip(&proxy, &lock).await;
@@ -57,16 +57,16 @@ async fn free_lock_costs_one_round_trip(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn two_missing_levels_add_one_round_trip(stage: Stage) {
-    let (proxy, zk) = stage.proxied().await;
-    let lock = Lock::new(&zk, &stage.path("missing/lock"));
+async fn two_missing_levels_add_one_round_trip(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
+    let lock = Lock::new(&zk, &setup.path("missing/lock"));
     let mark = proxy.mark();
     let guard = within(lock.acquire()).await.unwrap();
     let frames = proxy.frames_since(mark);
     let expected = [
         OpCode::CREATE2,
         OpCode::GET_CHILDREN2,
-        OpCode::CREATE_CONTAINER, // The stage itself, which is there.
+        OpCode::CREATE_CONTAINER, // Of the root, which exists.
         OpCode::CREATE_CONTAINER,
         OpCode::CREATE_CONTAINER,
         OpCode::CREATE2,
@@ -78,10 +78,10 @@ async fn two_missing_levels_add_one_round_trip(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn waiter_costs_two_round_trips_until_grant(stage: Stage) {
-    let path = stage.existing("busy").await;
-    let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
-    let (proxy, zk) = stage.proxied().await;
+async fn waiter_costs_two_round_trips_until_grant(setup: Setup) {
+    let path = setup.existing("busy").await;
+    let holder = Lock::new(&setup.outsider, &path).acquire().await.unwrap();
+    let (proxy, zk) = setup.proxied().await;
     let lock = Lock::new(&zk, &path);
 
     let mark = proxy.mark();
@@ -109,10 +109,10 @@ async fn waiter_costs_two_round_trips_until_grant(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn a_failed_try_costs_one_read_and_no_write(stage: Stage) {
-    let path = stage.existing("tried").await;
-    let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
-    let (proxy, zk) = stage.proxied().await;
+async fn a_failed_try_costs_one_read_and_no_write(setup: Setup) {
+    let path = setup.existing("tried").await;
+    let holder = Lock::new(&setup.outsider, &path).acquire().await.unwrap();
+    let (proxy, zk) = setup.proxied().await;
     let lock = Lock::new(&zk, &path);
     let mark = proxy.mark();
     assert!(within(lock.try_acquire()).await.unwrap().is_none());
@@ -132,9 +132,9 @@ async fn a_failed_try_costs_one_read_and_no_write(stage: Stage) {
 
 /// A holder that has waited watches its own node already; another one begins to.
 #[test_with(on_each_release)]
-async fn watching_for_loss_costs_one_request(stage: Stage) {
-    let path = stage.existing("watched").await;
-    let (proxy, zk) = stage.proxied().await;
+async fn watching_for_loss_costs_one_request(setup: Setup) {
+    let path = setup.existing("watched").await;
+    let (proxy, zk) = setup.proxied().await;
     let first = within(Lock::new(&zk, &path).acquire()).await.unwrap();
     let mark = proxy.mark();
     for _ in 0..3 {
@@ -174,9 +174,9 @@ struct Line {
 
 impl Line {
     /// Has all take the lock in turn, after all have fallen asleep but the first.
-    async fn pass(stage: &Stage) -> Self {
-        let path = stage.existing("line").await;
-        let proxy = stage.proxy().await;
+    async fn pass(setup: &Setup) -> Self {
+        let path = setup.existing("line").await;
+        let proxy = setup.proxy().await;
         let mut clients = Vec::new();
         let mut waiting = Vec::new();
         let mut members = Vec::new();
@@ -200,7 +200,7 @@ impl Line {
         for reads in &reads[1..] {
             within(reads.fired_times(2)).await;
         }
-        assert_eq!(stage.watched().await.len(), members.len());
+        assert_eq!(setup.watched().await.len(), members.len());
         for ((_, node), guard) in members.iter_mut().zip(waiting) {
             let guard = within(guard).await.unwrap();
             node.push_str(guard.path());
@@ -210,8 +210,8 @@ impl Line {
             // Behind every notification there may still be.
             zk.sync("/").await.unwrap();
         }
-        emptied(&stage.outsider, &path).await;
-        assert_eq!(stage.watched().await, [""; 0]);
+        emptied(&setup.outsider, &path).await;
+        assert_eq!(setup.watched().await, [""; 0]);
         Self { members, frames: proxy.frames() }
     }
 }
@@ -219,8 +219,8 @@ impl Line {
 /// A release wakes the next waiter only. A client that has waited or held for long watches its own node too, and so
 /// hears of its own release; that is no news, but to unwatch would cost more than the event.
 #[test_with(on_each_release)]
-async fn release_notifies_only_the_next_of_fifty(stage: Stage) {
-    let Line { members, frames } = Line::pass(&stage).await;
+async fn release_notifies_only_the_next_of_fifty(setup: Setup) {
+    let Line { members, frames } = Line::pass(&setup).await;
     let mut notified: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
     let mut count = 0;
     for event in notifications(&frames) {
@@ -240,8 +240,8 @@ async fn release_notifies_only_the_next_of_fifty(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn handoff_in_a_queue_costs_one_listing(stage: Stage) {
-    let Line { members, frames } = Line::pass(&stage).await;
+async fn handoff_in_a_queue_costs_one_listing(setup: Setup) {
+    let Line { members, frames } = Line::pass(&setup).await;
     let join = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
     // The one in front, and sooner or later its own node.
     let sleep = [OpCode::GET_DATA; 2];

@@ -7,7 +7,7 @@ use zk_locks::{FencingToken, Guard, Lock};
 use zk_proto::OpCode;
 use zk_tests::{fenced::FencedResource, test_with};
 
-use crate::support::{Stage, dropped_after, emptied, on_each_release_threaded, within};
+use crate::support::{Setup, dropped_after, emptied, on_each_release_threaded, within};
 
 /// Works under a lock, as far as whatever checks tokens is concerned.
 async fn work(resource: &FencedResource, guard: Guard) -> FencingToken {
@@ -21,9 +21,9 @@ async fn work(resource: &FencedResource, guard: Guard) -> FencingToken {
 
 /// Scenario 1, with one object for all; `queue` has it with one for each.
 #[test_with(on_each_release_threaded)]
-async fn fifty_tasks_share_one_lock_object(stage: Stage) {
-    let path = stage.existing("shared").await;
-    let lock = Lock::new(&stage.outsider, &path);
+async fn fifty_tasks_share_one_lock_object(setup: Setup) {
+    let path = setup.existing("shared").await;
+    let lock = Lock::new(&setup.outsider, &path);
     let resource = Arc::new(FencedResource::default());
     let mut tasks = JoinSet::new();
     for _ in 0..50 {
@@ -33,7 +33,7 @@ async fn fifty_tasks_share_one_lock_object(stage: Stage) {
     within(tasks.join_all()).await;
     resource.assert_clean();
     assert_eq!(resource.entered(), 50);
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 const CONTENDERS: u64 = 200;
@@ -48,12 +48,12 @@ const fn made_up(contender: u64, round: u64) -> u64 {
 
 /// Scenario 2.
 #[test_with(on_each_release_threaded)]
-async fn remaining_contenders_are_all_granted(stage: Stage) {
-    let path = stage.existing("crowd").await;
+async fn remaining_contenders_are_all_granted(setup: Setup) {
+    let path = setup.existing("crowd").await;
     let resource = Arc::new(FencedResource::default());
     let mut clients = Vec::new();
     for _ in 0..SESSIONS {
-        clients.push(stage.client().await);
+        clients.push(setup.client().await);
     }
     let mut crowd = JoinSet::new();
     for contender in 0..CONTENDERS {
@@ -82,15 +82,15 @@ async fn remaining_contenders_are_all_granted(stage: Stage) {
         .flat_map(|contender| (0..ROUNDS).map(move |round| made_up(contender, round)))
         .filter(|chance| chance % 5 != 0);
     assert!(granted >= patient.count());
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// Scenario 56, which other clients lose (kazoo #732).
 #[test_with(on_each_release_threaded)]
-async fn ten_thousand_failed_tries_write_nothing(stage: Stage) {
-    let path = stage.existing("tried").await;
-    let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
-    let (proxy, zk) = stage.proxied().await;
+async fn ten_thousand_failed_tries_write_nothing(setup: Setup) {
+    let path = setup.existing("tried").await;
+    let holder = Lock::new(&setup.outsider, &path).acquire().await.unwrap();
+    let (proxy, zk) = setup.proxied().await;
     let mut tasks = JoinSet::new();
     for _ in 0..10 {
         let lock = Lock::new(&zk, &path);
@@ -104,8 +104,8 @@ async fn ten_thousand_failed_tries_write_nothing(stage: Stage) {
     let requests = proxy.counts();
     assert_eq!(requests.requests(OpCode::GET_CHILDREN2), 10_000);
     assert_eq!(requests.requests(OpCode::CREATE2), 0);
-    assert_eq!(stage.outsider.children(&path).await.unwrap().0.len(), 1);
+    assert_eq!(setup.outsider.children(&path).await.unwrap().0.len(), 1);
     // A holder of one second watches its own node.
-    assert!(stage.watched().await.iter().all(|path| path == holder.path()));
+    assert!(setup.watched().await.iter().all(|path| path == holder.path()));
     within(holder.release()).await.unwrap();
 }

@@ -7,7 +7,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::support::{Stage, emptied, joined, on_each_release, ops, within};
+use crate::support::{Setup, emptied, joined, on_each_release, ops, within};
 
 /// A test that has to wait for this does not get anything.
 const LONG: Duration = Duration::from_secs(3600);
@@ -17,9 +17,9 @@ fn delayed(zk: &Client, path: &str, delay: Duration) -> Lock {
 }
 
 #[test_with(on_each_release)]
-async fn no_delay_after_a_clean_release(stage: Stage) {
-    let path = stage.path("clean");
-    let lock = delayed(&stage.outsider, &path, LONG);
+async fn no_delay_after_a_clean_release(setup: Setup) {
+    let path = setup.path("clean");
+    let lock = delayed(&setup.outsider, &path, LONG);
     let first = within(lock.acquire()).await.unwrap();
     let mut second = within(lock.enqueue()).await.unwrap();
     let (token, released) = (first.token(), within(first.release()).await);
@@ -31,23 +31,23 @@ async fn no_delay_after_a_clean_release(stage: Stage) {
     within(third.release()).await.unwrap();
     let fourth = within(lock.enqueue()).await.unwrap().try_wait().await.unwrap();
     within(fourth.expect("nobody is in front").release()).await.unwrap();
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// In each way in which a lock can go without having been released.
 #[test_with(on_each_release)]
-async fn unclean_end_delays_the_next_grant(stage: Stage) {
+async fn unclean_end_delays_the_next_grant(setup: Setup) {
     let delay = Duration::from_millis(300);
     for end in ["dropped", "deleted", "expired", "of somebody without the setting"] {
-        let path = stage.path(end);
-        let zk = stage.client().await;
-        let (hasty, patient) = (delayed(&stage.outsider, &path, delay), delayed(&zk, &path, LONG));
+        let path = setup.path(end);
+        let zk = setup.client().await;
+        let (hasty, patient) = (delayed(&setup.outsider, &path, delay), delayed(&zk, &path, LONG));
         let gone = Instant::now();
         match end {
             "dropped" => drop(within(patient.acquire()).await.unwrap()),
             "deleted" => {
                 let guard = within(patient.acquire()).await.unwrap();
-                stage.outsider.delete(guard.path()).await.unwrap();
+                setup.outsider.delete(guard.path()).await.unwrap();
             }
             "expired" => {
                 let _guard = within(patient.acquire()).await.unwrap();
@@ -59,7 +59,7 @@ async fn unclean_end_delays_the_next_grant(stage: Stage) {
                 within(within(plain.acquire()).await.unwrap().release()).await.unwrap();
             }
         }
-        emptied(&stage.outsider, &path).await;
+        emptied(&setup.outsider, &path).await;
         // Its place is in front, and it has not got the lock.
         let mut place = within(hasty.enqueue()).await.unwrap();
         let early = within(place.try_wait()).await.unwrap();
@@ -71,34 +71,34 @@ async fn unclean_end_delays_the_next_grant(stage: Stage) {
         assert!(gone.elapsed() >= delay, "{end}");
         // From here on it is as if nothing had been.
         within(guard.release()).await.unwrap();
-        let again = delayed(&stage.outsider, &path, LONG);
+        let again = delayed(&setup.outsider, &path, LONG);
         within(within(again.acquire()).await.unwrap().release()).await.unwrap();
     }
 }
 
 #[test_with(on_each_release)]
-async fn lock_delay_can_be_abandoned(stage: Stage) {
-    let path = stage.path("meanwhile");
-    let lock = delayed(&stage.outsider, &path, LONG);
+async fn lock_delay_can_be_abandoned(setup: Setup) {
+    let path = setup.path("meanwhile");
+    let lock = delayed(&setup.outsider, &path, LONG);
     drop(within(lock.acquire()).await.unwrap());
     let short = Duration::from_millis(50);
     assert_eq!(lock.acquire_timeout(short).await.map(drop), Err(AcquireError::TimedOut));
     let both = MultiLock::of([lock.clone()]);
     assert_eq!(both.acquire_timeout(short).await.map(drop), Err(AcquireError::TimedOut));
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 
-    let short = delayed(&stage.outsider, &path, short);
+    let short = delayed(&setup.outsider, &path, short);
     let mut place = within(short.enqueue()).await.unwrap();
     let node = place.path().unwrap().to_owned();
     assert!(within(place.try_wait()).await.unwrap().is_none());
-    stage.outsider.delete(&node).await.unwrap();
+    setup.outsider.delete(&node).await.unwrap();
     assert_eq!(within(place.wait()).await.map(drop), Err(AcquireError::NodeDeleted));
 }
 
 #[test_with(on_each_release)]
-async fn delay_costs_two_reads_and_one_write(stage: Stage) {
-    let path = stage.path("cost");
-    let (proxy, zk) = stage.proxied().await;
+async fn delay_costs_two_reads_and_one_write(setup: Setup) {
+    let path = setup.path("cost");
+    let (proxy, zk) = setup.proxied().await;
     let lock = delayed(&zk, &path, LONG);
     within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
     let mark = proxy.mark();
@@ -115,10 +115,10 @@ async fn delay_costs_two_reads_and_one_write(stage: Stage) {
 
 /// The release was carried out, or was not: the node goes, and the next one is safe in both cases.
 #[test_with(on_each_release)]
-async fn release_with_lost_reply_frees_the_lock(stage: Stage) {
-    let path = stage.path("lost");
+async fn release_with_lost_reply_frees_the_lock(setup: Setup) {
+    let path = setup.path("lost");
     for (unheard, clean) in [(true, true), (false, false)] {
-        let (proxy, zk) = stage.proxied().await;
+        let (proxy, zk) = setup.proxied().await;
         let guard = within(delayed(&zk, &path, LONG).acquire()).await.unwrap();
         let lost = match unheard {
             true => proxy.on(Match::reply(OpCode::MULTI).once()).reset(),
@@ -126,8 +126,8 @@ async fn release_with_lost_reply_frees_the_lock(stage: Stage) {
         };
         within(guard.release()).await.unwrap();
         assert_eq!(lost.times_fired(), 1);
-        joined(&stage.outsider, &path, 0).await;
-        let next = within(delayed(&stage.outsider, &path, LONG).enqueue()).await;
+        joined(&setup.outsider, &path, 0).await;
+        let next = within(delayed(&setup.outsider, &path, LONG).enqueue()).await;
         let next = within(next.unwrap().try_wait()).await.unwrap();
         assert_eq!(next.is_some(), clean);
         if let Some(next) = next {

@@ -7,7 +7,7 @@ use zk_testkit::proxy::{Frames, Match, Proxy};
 use zk_tests::test_with;
 
 use crate::support::{
-    Stage, Waiter, client_behind, emptied, on_each_release, ops, options_for, within,
+    Setup, Waiter, client_behind, emptied, on_each_release, ops, options_for, within,
 };
 
 /// Acquires and releases through a proxy, and returns the operations of the acquire.
@@ -37,9 +37,9 @@ fn created(frames: &Frames) -> Vec<String> {
 const SEARCH: [OpCode; 2] = [OpCode::SYNC, OpCode::GET_CHILDREN];
 
 #[test_with(on_each_release)]
-async fn node_in_doubt_is_found(stage: Stage) {
-    let path = stage.existing("found").await;
-    let (proxy, zk) = stage.proxied().await;
+async fn node_in_doubt_is_found(setup: Setup) {
+    let path = setup.existing("found").await;
+    let (proxy, zk) = setup.proxied().await;
     let _lost = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
     let join = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
     let again = [OpCode::GET_CHILDREN2];
@@ -49,9 +49,9 @@ async fn node_in_doubt_is_found(stage: Stage) {
 
 /// The second request has the same name, by which the node of the first would have been found.
 #[test_with(on_each_release)]
-async fn unsent_create_is_retried_under_its_name(stage: Stage) {
-    let path = stage.existing("not-found").await;
-    let (proxy, zk) = stage.proxied().await;
+async fn unsent_create_is_retried_under_its_name(setup: Setup) {
+    let path = setup.existing("not-found").await;
+    let (proxy, zk) = setup.proxied().await;
     let _lost = proxy.on(Match::request(OpCode::CREATE2).once()).reset();
     let ops = acquire(&proxy, &zk, &path).await;
     let join = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
@@ -65,9 +65,9 @@ async fn unsent_create_is_retried_under_its_name(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn interrupted_search_restarts(stage: Stage) {
-    let path = stage.existing("interrupted").await;
-    let (proxy, zk) = stage.proxied().await;
+async fn interrupted_search_restarts(setup: Setup) {
+    let path = setup.existing("interrupted").await;
+    let (proxy, zk) = setup.proxied().await;
     for step in [OpCode::SYNC, OpCode::GET_CHILDREN, OpCode::EXISTS] {
         let lost = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
         let again = proxy.on(Match::reply(step).once()).reset();
@@ -80,9 +80,9 @@ async fn interrupted_search_restarts(stage: Stage) {
 /// Such a reply breaks the connection, and a request is not sent again whose reply does that: the search has
 /// to ask anew.
 #[test_with(on_each_release)]
-async fn search_with_unreadable_reply_restarts(stage: Stage) {
-    let path = stage.existing("unread").await;
-    let proxy = stage.proxy().await;
+async fn search_with_unreadable_reply_restarts(setup: Setup) {
+    let path = setup.existing("unread").await;
+    let proxy = setup.proxy().await;
     let zk = choosy(&proxy).await;
     for step in [OpCode::GET_CHILDREN, OpCode::EXISTS] {
         let lost = proxy.on(Match::reply(OpCode::CREATE2).once()).reset();
@@ -94,9 +94,9 @@ async fn search_with_unreadable_reply_restarts(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn release_with_unreadable_reply_is_retried(stage: Stage) {
-    let path = stage.existing("unread-release").await;
-    let proxy = stage.proxy().await;
+async fn release_with_unreadable_reply_is_retried(setup: Setup) {
+    let path = setup.existing("unread-release").await;
+    let proxy = setup.proxy().await;
     let zk = choosy(&proxy).await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
     let never_came = proxy.on(Match::request(OpCode::DELETE).once()).rewrite(|frame| {
@@ -106,7 +106,7 @@ async fn release_with_unreadable_reply_is_retried(stage: Stage) {
     let spoilt = proxy.on(Match::reply(OpCode::DELETE).once()).rewrite(too_long);
     within(guard.release()).await.unwrap();
     assert_eq!((never_came.times_fired(), spoilt.times_fired()), (1, 1));
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 const REPLY_LEN_MAX: usize = 1 << 16;
@@ -122,15 +122,15 @@ fn too_long(frame: &mut Vec<u8>) {
 }
 
 /// Has an outsider change the queue while a client cannot know whether its node was created.
-async fn meddle(stage: &Stage, path: &str, meddle: impl AsyncFn(&str)) -> Waiter {
-    let proxy = stage.proxy().await;
+async fn meddle(setup: &Setup, path: &str, meddle: impl AsyncFn(&str)) -> Waiter {
+    let proxy = setup.proxy().await;
     let zk = client_behind(&proxy).await;
     let created = proxy.on(Match::reply(OpCode::CREATE2).once()).hold();
     let waiter = Waiter::new(proxy, zk, path);
     within(created.fired()).await;
     waiter.proxy.refuse_connections().await;
     waiter.proxy.reset_all();
-    let (names, _) = stage.outsider.children(path).await.unwrap();
+    let (names, _) = setup.outsider.children(path).await.unwrap();
     meddle(&format!("{path}/{}", names[0])).await;
     waiter.proxy.accept_connections().await;
     waiter
@@ -138,36 +138,36 @@ async fn meddle(stage: &Stage, path: &str, meddle: impl AsyncFn(&str)) -> Waiter
 
 /// There should never be one. If there is, a waiter behind it would wait for no client.
 #[test_with(on_each_release)]
-async fn duplicate_node_of_an_attempt_is_deleted(stage: Stage) {
-    let path = stage.existing("twin").await;
+async fn duplicate_node_of_an_attempt_is_deleted(setup: Setup) {
+    let path = setup.existing("twin").await;
     let twin = async |node: &str| {
         let twin = &node[..node.len() - 10];
         let mode = CreateMode::EphemeralSequential;
-        stage.outsider.create(twin, b"").mode(mode).await.unwrap();
+        setup.outsider.create(twin, b"").mode(mode).await.unwrap();
     };
-    let mut waiter = meddle(&stage, &path, twin).await;
+    let mut waiter = meddle(&setup, &path, twin).await;
     let guard = waiter.outcome().await.unwrap();
     assert!(guard.path().ends_with("-0000000000"));
     within(guard.release()).await.unwrap();
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 #[test_with(on_each_release)]
-async fn deleted_node_in_doubt_is_recreated(stage: Stage) {
-    let path = stage.existing("deleted").await;
-    let delete = async |node: &str| stage.outsider.delete(node).await.unwrap();
-    let mut waiter = meddle(&stage, &path, delete).await;
+async fn deleted_node_in_doubt_is_recreated(setup: Setup) {
+    let path = setup.existing("deleted").await;
+    let delete = async |node: &str| setup.outsider.delete(node).await.unwrap();
+    let mut waiter = meddle(&setup, &path, delete).await;
     let guard = waiter.outcome().await.unwrap();
     assert!(guard.path().ends_with("-0000000001"), "{}", guard.path());
     within(guard.release()).await.unwrap();
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// The server has made a session by then, unknown to any client; it expires.
 #[test_with(on_each_release)]
-async fn lost_first_handshake_is_retried(stage: Stage) {
-    let path = stage.existing("greeting").await;
-    let proxy = stage.proxy().await;
+async fn lost_first_handshake_is_retried(setup: Setup) {
+    let path = setup.existing("greeting").await;
+    let proxy = setup.proxy().await;
     let reset = proxy.on(Match::connect_response().once()).reset();
     let closed = proxy.on(Match::connect_response().once()).cut();
     let zk = client_behind(&proxy).await;

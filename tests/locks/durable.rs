@@ -6,7 +6,7 @@ use zk_locks::{AcquireError, Client, DurableLock};
 use zk_proto::OpCode;
 use zk_tests::test_with;
 
-use crate::support::{Stage, emptied, joined, on_each_release, on_each_release_threaded, within};
+use crate::support::{Setup, emptied, joined, on_each_release, on_each_release_threaded, within};
 
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(600);
@@ -21,32 +21,32 @@ fn grants(path: &str) -> String {
 
 /// Attempts through one value know of each other.
 #[test_with(on_each_release)]
-async fn clones_of_one_lock_exclude_each_other(stage: Stage) {
-    let path = stage.existing("clones").await;
-    let lock = of(&stage.outsider, &path, "job");
+async fn clones_of_one_lock_exclude_each_other(setup: Setup) {
+    let path = setup.existing("clones").await;
+    let lock = of(&setup.outsider, &path, "job");
     let guard = within(lock.acquire()).await.unwrap();
     assert!(within(lock.try_acquire()).await.unwrap().is_none());
     let second = lock.acquire_timeout(Duration::from_millis(50)).await;
     assert_eq!(second.map(drop).unwrap_err(), AcquireError::TimedOut);
     guard.check().await.unwrap();
     let waiting = tokio::spawn(async move { lock.acquire().await });
-    joined(&stage.outsider, &format!("{path}/locks"), 1).await;
+    joined(&setup.outsider, &format!("{path}/locks"), 1).await;
     within(guard.release()).await.unwrap();
     within(within(waiting).await.unwrap().unwrap().release()).await.unwrap();
-    emptied(&stage.outsider, &grants(&path)).await;
+    emptied(&setup.outsider, &grants(&path)).await;
 }
 
 /// Without a lease it is held until an operator evicts it.
 #[test_with(on_each_release_threaded)]
-async fn without_lease_only_eviction_frees_a_lock(stage: Stage) {
-    let path = stage.existing("by-hand").await;
-    let zk = stage.client().await;
+async fn without_lease_only_eviction_frees_a_lock(setup: Setup) {
+    let path = setup.existing("by-hand").await;
+    let zk = setup.client().await;
     let lock = DurableLock::new(&zk, &path, "gone").without_lease();
     let guard = within(lock.acquire()).await.unwrap();
     assert_eq!(guard.lease_left(), Duration::MAX);
     drop(guard);
     zk.close().await.unwrap();
-    let waits = of(&stage.outsider, &path, "waits");
+    let waits = of(&setup.outsider, &path, "waits");
     let early = waits.acquire_timeout(Duration::from_millis(200)).await;
     assert_eq!(early.map(drop).unwrap_err(), AcquireError::TimedOut);
     let waiting = tokio::spawn({
@@ -62,25 +62,25 @@ async fn without_lease_only_eviction_frees_a_lock(stage: Stage) {
 
 /// Nothing is taken from an unknown holder.
 #[test_with(on_each_release)]
-async fn foreign_grant_is_waited_for(stage: Stage) {
-    let path = stage.existing("stranger").await;
+async fn foreign_grant_is_waited_for(setup: Setup) {
+    let path = setup.existing("stranger").await;
     let stranger = format!("{path}/grants/stranger");
-    stage.outsider.create(&stranger, b"?").parents().await.unwrap();
-    let lock = of(&stage.outsider, &path, "job").lease(Duration::from_millis(1));
+    setup.outsider.create(&stranger, b"?").parents().await.unwrap();
+    let lock = of(&setup.outsider, &path, "job").lease(Duration::from_millis(1));
     let early = lock.acquire_timeout(Duration::from_millis(200)).await;
     assert_eq!(early.map(drop).unwrap_err(), AcquireError::TimedOut);
     let holder = lock.holder().await.unwrap().unwrap();
     assert_eq!((&*holder.owner, &*holder.description), ("", "?"));
-    stage.outsider.delete(&stranger).await.unwrap();
+    setup.outsider.delete(&stranger).await.unwrap();
     within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
 }
 
 /// What it costs, as its documentation says.
 #[test_with(on_each_release)]
-async fn a_durable_lock_costs_what_it_says(stage: Stage) {
-    let path = stage.existing("costs").await;
-    within(of(&stage.outsider, &path, "before").acquire()).await.unwrap().release().await.unwrap();
-    let (proxy, zk) = stage.proxied().await;
+async fn a_durable_lock_costs_what_it_says(setup: Setup) {
+    let path = setup.existing("costs").await;
+    within(of(&setup.outsider, &path, "before").acquire()).await.unwrap().release().await.unwrap();
+    let (proxy, zk) = setup.proxied().await;
     let before = proxy.mark();
     let guard = within(of(&zk, &path, "job").acquire()).await.unwrap();
     // The end of the place, and the listing that tells of the end of the grant.

@@ -10,34 +10,34 @@ use zk_testkit::proxy::{Match, Proxy};
 use zk_tests::test_with;
 
 use crate::support::{
-    Stage, emptied, joined, on_each_release, on_each_release_threaded, options_for, within,
+    Setup, emptied, joined, on_each_release, on_each_release_threaded, options_for, within,
 };
 
 /// Of sessions that are to expire.
 const SHORT: Duration = Duration::from_secs(2);
 
 #[test_with(on_each_release)]
-async fn candidates_lead_in_order_behind_foreign(stage: Stage) {
-    let path = stage.existing("order").await;
+async fn candidates_lead_in_order_behind_foreign(setup: Setup) {
+    let path = setup.existing("order").await;
     let other = format!("{path}/_c_3b5f6a0e-0000-4000-8000-0123456789ab-latch-");
     let mode = CreateMode::EphemeralSequential;
-    let other = stage.outsider.create(&other, b"other").mode(mode).await.unwrap();
-    let (first, second) = (stage.client().await, stage.client().await);
+    let other = setup.outsider.create(&other, b"other").mode(mode).await.unwrap();
+    let (first, second) = (setup.client().await, setup.client().await);
     let campaign = |zk: &Client, data: &'static [u8]| {
         let election = Election::new(zk, &path);
         tokio::spawn(async move { election.campaign(data).await.unwrap() })
     };
     let a = campaign(&first, b"a");
-    joined(&stage.outsider, &path, 2).await;
+    joined(&setup.outsider, &path, 2).await;
     let b = campaign(&second, b"b");
-    joined(&stage.outsider, &path, 3).await;
+    joined(&setup.outsider, &path, 3).await;
     let candidates = Election::new(&first, &path).queue().contenders().await.unwrap();
     let told: Vec<_> =
         candidates.iter().map(|one| (one.description().into_owned(), one.kind)).collect();
     assert_eq!(told, ["other", "a", "b"].map(|data| (data.to_owned(), Kind::Lead)));
     assert!(!a.is_finished());
 
-    stage.outsider.delete(&other.path).await.unwrap();
+    setup.outsider.delete(&other.path).await.unwrap();
     let a = within(a).await.unwrap();
     assert!(!b.is_finished());
     within(a.resign()).await.unwrap();
@@ -45,9 +45,9 @@ async fn candidates_lead_in_order_behind_foreign(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn kazoo_names_stand_in_the_same_election(stage: Stage) {
-    let path = stage.existing("kazoo").await;
-    let zk = stage.client().await;
+async fn kazoo_names_stand_in_the_same_election(setup: Setup) {
+    let path = setup.existing("kazoo").await;
+    let zk = setup.client().await;
     let kazoo = Election::builder(&zk, &path).layout(Layout::Kazoo).build();
     let first = within(kazoo.campaign(b"")).await.unwrap();
     assert!(first.path().contains("__lock__0"), "{first:?}");
@@ -64,10 +64,10 @@ async fn kazoo_names_stand_in_the_same_election(stage: Stage) {
 
 /// Without the check in the same transaction the write would go to whatever has the path.
 #[test_with(on_each_release)]
-async fn leader_without_node_cannot_proclaim(stage: Stage) {
-    let path = stage.existing("proclaim").await;
-    let leadership = within(Election::new(&stage.outsider, &path).campaign(b"a")).await.unwrap();
-    let outsider = stage.client().await;
+async fn leader_without_node_cannot_proclaim(setup: Setup) {
+    let path = setup.existing("proclaim").await;
+    let leadership = within(Election::new(&setup.outsider, &path).campaign(b"a")).await.unwrap();
+    let outsider = setup.client().await;
     outsider.delete(leadership.path()).await.unwrap();
     let refused = leadership.proclaim(b"b").await.unwrap_err();
     assert_eq!(refused, CheckError::Lost(Lost::NodeDeleted));
@@ -90,8 +90,8 @@ impl Deref for Candidate {
 }
 
 impl Candidate {
-    async fn new(stage: &Stage, path: &str, timeout: Duration) -> Self {
-        let proxy = stage.proxy().await;
+    async fn new(setup: &Setup, path: &str, timeout: Duration) -> Self {
+        let proxy = setup.proxy().await;
         let zk = options_for(&proxy).session_timeout(timeout).connect().await.unwrap();
         let latch = Election::new(&zk, path).latch(b"latch");
         Self { proxy, zk, latch }
@@ -116,12 +116,12 @@ async fn leaders(candidates: &[Candidate]) -> usize {
 /// Scenario 66: a leader whose connection is lost, whose node is deleted, both at once, and who stands
 /// again behind the others; the next one's node goes while it waits.
 #[test_with(on_each_release)]
-async fn two_latches_never_lead_at_once(stage: Stage) {
-    let path = stage.existing("latches").await;
+async fn two_latches_never_lead_at_once(setup: Setup) {
+    let path = setup.existing("latches").await;
     let mut candidates = Vec::new();
     for count in 1..=3 {
-        candidates.push(Candidate::new(&stage, &path, Duration::from_secs(30)).await);
-        joined(&stage.outsider, &path, count).await;
+        candidates.push(Candidate::new(&setup, &path, Duration::from_secs(30)).await);
+        joined(&setup.outsider, &path, count).await;
     }
     candidates[0].leads().await;
     assert_eq!(leaders(&candidates).await, 1);
@@ -131,33 +131,33 @@ async fn two_latches_never_lead_at_once(stage: Stage) {
     candidates[0].proxy.cut_all();
     assert_eq!(leaders(&candidates).await, 1);
     assert_eq!(candidates[0].token(), Some(tokens[0]));
-    joined(&stage.outsider, &path, 3).await;
+    joined(&setup.outsider, &path, 3).await;
 
     // Its node goes while it is away; it hears of that before anything else when it is back.
-    let contenders = Election::new(&stage.outsider, &path).queue().contenders().await.unwrap();
+    let contenders = Election::new(&setup.outsider, &path).queue().contenders().await.unwrap();
     let held = candidates[0].proxy.on(Match::connect_request()).hold();
     candidates[0].proxy.cut_all();
     within(held.fired()).await;
-    stage.outsider.delete(&format!("{path}/{}", contenders[0].name)).await.unwrap();
+    setup.outsider.delete(&format!("{path}/{}", contenders[0].name)).await.unwrap();
     candidates[1].leads().await;
     tokens.push(candidates[1].token().unwrap());
     held.release();
     assert_eq!(leaders(&candidates).await, 1);
     assert_eq!(candidates[0].token(), None);
-    joined(&stage.outsider, &path, 3).await;
+    joined(&setup.outsider, &path, 3).await;
 
     // The one that waits loses its place, and then the leader its node, time after time.
     for _ in 0..4 {
         for victim in [1, 0] {
             let contenders =
-                Election::new(&stage.outsider, &path).queue().contenders().await.unwrap();
+                Election::new(&setup.outsider, &path).queue().contenders().await.unwrap();
             let gone = &contenders[victim].name;
-            stage.outsider.delete(&format!("{path}/{gone}")).await.unwrap();
+            setup.outsider.delete(&format!("{path}/{gone}")).await.unwrap();
             assert!(leaders(&candidates).await <= 1);
-            joined(&stage.outsider, &path, 3).await;
+            joined(&setup.outsider, &path, 3).await;
             assert!(leaders(&candidates).await <= 1);
         }
-        let contenders = Election::new(&stage.outsider, &path).queue().contenders().await.unwrap();
+        let contenders = Election::new(&setup.outsider, &path).queue().contenders().await.unwrap();
         let leader = contenders[0].session;
         let leader = candidates.iter().find(|one| one.zk.session().id() == leader).unwrap();
         leader.leads().await;
@@ -168,17 +168,17 @@ async fn two_latches_never_lead_at_once(stage: Stage) {
     for candidate in candidates {
         within(candidate.latch.resign()).await;
     }
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// Scenario 66, with the clock: a leader that hears nothing says no when the next one says yes.
 #[test_with(on_each_release_threaded)]
-async fn partitioned_latch_stops_leading_in_time(stage: Stage) {
-    let path = stage.existing("partitioned").await;
-    let first = Candidate::new(&stage, &path, SHORT).await;
+async fn partitioned_latch_stops_leading_in_time(setup: Setup) {
+    let path = setup.existing("partitioned").await;
+    let first = Candidate::new(&setup, &path, SHORT).await;
     first.leads().await;
-    let second = Candidate::new(&stage, &path, Duration::from_secs(30)).await;
-    joined(&stage.outsider, &path, 2).await;
+    let second = Candidate::new(&setup, &path, Duration::from_secs(30)).await;
+    joined(&setup.outsider, &path, 2).await;
     let mut states = first.subscribe();
     first.proxy.silence();
     second.leads().await;
@@ -187,5 +187,5 @@ async fn partitioned_latch_stops_leading_in_time(stage: Stage) {
     let ended = within(states.wait_for(|state| matches!(state, LatchState::Ended(_)))).await;
     assert!(matches!(&*ended.unwrap(), LatchState::Ended(AcquireError::SessionEnded(_))));
     drop(second.latch);
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }

@@ -9,7 +9,7 @@ use zk_proto::OpCode;
 use zk_tests::test_with;
 
 use crate::support::{
-    Stage, emptied, joined, on_each_release, on_each_release_threaded, ops, options_for, within,
+    Setup, emptied, joined, on_each_release, on_each_release_threaded, ops, options_for, within,
 };
 
 /// Of sessions that are to expire.
@@ -20,10 +20,10 @@ fn data(members: &[GroupMember]) -> Vec<&[u8]> {
 }
 
 #[test_with(on_each_release)]
-async fn group_follower_sees_every_change(stage: Stage) {
-    let path = stage.path("missing/group");
-    let (proxy, zk) = stage.proxied().await;
-    let group = Group::new(&stage.outsider, &path);
+async fn group_follower_sees_every_change(setup: Setup) {
+    let path = setup.path("missing/group");
+    let (proxy, zk) = setup.proxied().await;
+    let group = Group::new(&setup.outsider, &path);
     let mut follower = Group::new(&zk, &path).follow();
     assert_eq!(within(follower.next()).await.unwrap(), []);
     let first = within(group.join(b"first")).await.unwrap();
@@ -37,13 +37,13 @@ async fn group_follower_sees_every_change(stage: Stage) {
     assert_eq!(ops(&frames), expected, "{frames}");
     assert_eq!(frames.round_trips(), 2, "{frames}");
     assert_eq!(data(&members), [&b"first"[..], b"second"]);
-    assert_eq!(members[0].session, stage.outsider.session().id());
+    assert_eq!(members[0].session, setup.outsider.session().id());
     assert_eq!(members[1].joined.0, second.token().get());
     assert_eq!(group.members().await.unwrap(), members);
 
     within(first.release()).await.unwrap();
     assert_eq!(data(&within(follower.next()).await.unwrap()), [b"second"]);
-    let operator = stage.client().await;
+    let operator = setup.client().await;
     operator.delete(second.path()).await.unwrap();
     assert_eq!(within(second.lost()).await, Lost::NodeDeleted);
     assert_eq!(within(follower.next()).await.unwrap(), []);
@@ -52,14 +52,14 @@ async fn group_follower_sees_every_change(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn kazoo_party_has_only_its_members(stage: Stage) {
-    let path = stage.existing("party").await;
-    stage.outsider.create(&format!("{path}/other"), b"").await.unwrap();
-    let party = Group::builder(&stage.outsider, &path).layout(Layout::Kazoo).build();
+async fn kazoo_party_has_only_its_members(setup: Setup) {
+    let path = setup.existing("party").await;
+    setup.outsider.create(&format!("{path}/other"), b"").await.unwrap();
+    let party = Group::builder(&setup.outsider, &path).layout(Layout::Kazoo).build();
     let member = within(party.join(b"us")).await.unwrap();
     assert!(member.path().contains("__party__0"), "{member:?}");
     assert_eq!(data(&party.members().await.unwrap()), [b"us"]);
-    assert_eq!(Group::new(&stage.outsider, &path).members().await.unwrap().len(), 2);
+    assert_eq!(Group::new(&setup.outsider, &path).members().await.unwrap().len(), 2);
     within(member.release()).await.unwrap();
 }
 
@@ -71,9 +71,9 @@ async fn until(
 }
 
 #[test_with(on_each_release)]
-async fn persistent_node_returns_with_latest_data(stage: Stage) {
-    let path = stage.path("missing/persistent");
-    let proxy = stage.proxy().await;
+async fn persistent_node_returns_with_latest_data(setup: Setup) {
+    let path = setup.path("missing/persistent");
+    let proxy = setup.proxy().await;
     let mark = proxy.mark();
     let node = PersistentNode::start(options_for(&proxy), &path, b"a").await.unwrap();
     within(node.present()).await;
@@ -85,7 +85,7 @@ async fn persistent_node_returns_with_latest_data(stage: Stage) {
     };
 
     let mark = proxy.mark();
-    stage.outsider.delete(&path).await.unwrap();
+    setup.outsider.delete(&path).await.unwrap();
     let back = until(
         &mut states,
         |state| matches!(state, NodeState::Present { created: again, .. } if *again > created),
@@ -93,15 +93,15 @@ async fn persistent_node_returns_with_latest_data(stage: Stage) {
     back.await;
     let frames = proxy.frames_since(mark);
     assert_eq!(ops(&frames), [OpCode::CREATE2, OpCode::GET_DATA], "{frames}");
-    let (read, stat) = stage.outsider.get(&path).await.unwrap();
+    let (read, stat) = setup.outsider.get(&path).await.unwrap();
     assert_eq!((&*read, stat.ephemeral_owner), (&b"a"[..], session));
 
     // Another client's data do not stay either.
     node.set_data(b"b");
-    stage.outsider.set(&path, b"c").await.unwrap();
+    setup.outsider.set(&path, b"c").await.unwrap();
     let written = async {
         loop {
-            let ((read, _), changed) = stage.outsider.get(&path).watch().await.unwrap();
+            let ((read, _), changed) = setup.outsider.get(&path).watch().await.unwrap();
             if *read == *b"b" {
                 return;
             }
@@ -110,13 +110,13 @@ async fn persistent_node_returns_with_latest_data(stage: Stage) {
     };
     within(written).await;
     within(node.close()).await;
-    assert_eq!(stage.outsider.exists(&path).await.unwrap(), None);
+    assert_eq!(setup.outsider.exists(&path).await.unwrap(), None);
 }
 
 #[test_with(on_each_release_threaded)]
-async fn persistent_node_returns_in_a_new_session(stage: Stage) {
-    let path = stage.path("expired");
-    let proxy = stage.proxy().await;
+async fn persistent_node_returns_in_a_new_session(setup: Setup) {
+    let path = setup.path("expired");
+    let proxy = setup.proxy().await;
     let options = options_for(&proxy).session_timeout(SHORT);
     let node = PersistentNode::start(options, &path, b"a").await.unwrap();
     within(node.present()).await;
@@ -126,7 +126,7 @@ async fn persistent_node_returns_in_a_new_session(stage: Stage) {
     };
     proxy.silence();
     let gone = async {
-        while let (Some(_), watch) = stage.outsider.exists(&path).watch().await.unwrap() {
+        while let (Some(_), watch) = setup.outsider.exists(&path).watch().await.unwrap() {
             watch.await.unwrap();
         }
     };
@@ -137,41 +137,41 @@ async fn persistent_node_returns_in_a_new_session(stage: Stage) {
         |state| matches!(state, NodeState::Present { session: new, .. } if *new != session),
     )
     .await;
-    let stat = stage.outsider.exists(&path).await.unwrap().unwrap();
+    let stat = setup.outsider.exists(&path).await.unwrap().unwrap();
     assert_ne!(stat.ephemeral_owner, session);
     drop(node);
     let root = path.rsplit_once('/').unwrap().0;
-    emptied(&stage.outsider, root).await;
+    emptied(&setup.outsider, root).await;
 }
 
 /// As a former session of ours might, which the servers have not given up yet.
 #[test_with(on_each_release)]
-async fn taken_path_is_waited_for(stage: Stage) {
-    let path = stage.path("taken");
-    stage.outsider.create(&path, b"").mode(CreateMode::Ephemeral).await.unwrap();
-    let node = PersistentNode::start(stage.options(), &path, b"a").await.unwrap();
+async fn taken_path_is_waited_for(setup: Setup) {
+    let path = setup.path("taken");
+    setup.outsider.create(&path, b"").mode(CreateMode::Ephemeral).await.unwrap();
+    let node = PersistentNode::start(setup.options(), &path, b"a").await.unwrap();
     let mut states = node.subscribe();
-    let by = stage.outsider.session().id();
+    let by = setup.outsider.session().id();
     until(&mut states, |state| *state == NodeState::Taken { by }).await;
-    stage.outsider.set(&path, b"still here").await.unwrap();
-    stage.outsider.delete(&path).await.unwrap();
+    setup.outsider.set(&path, b"still here").await.unwrap();
+    setup.outsider.delete(&path).await.unwrap();
     within(node.present()).await;
-    let owner = stage.outsider.exists(&path).await.unwrap().unwrap().ephemeral_owner;
+    let owner = setup.outsider.exists(&path).await.unwrap().unwrap().ephemeral_owner;
     assert_ne!(owner, by);
     within(node.close()).await;
     assert_eq!(until(&mut states, |state| *state == NodeState::Closed).await, NodeState::Closed);
 }
 
 #[test_with(on_each_release)]
-async fn refused_node_is_reported_and_retried(stage: Stage) {
-    let parent = stage.path("parent");
-    stage.outsider.create(&parent, b"").mode(CreateMode::Ephemeral).await.unwrap();
+async fn refused_node_is_reported_and_retried(setup: Setup) {
+    let parent = setup.path("parent");
+    setup.outsider.create(&parent, b"").mode(CreateMode::Ephemeral).await.unwrap();
     let path = format!("{parent}/child");
-    let node = PersistentNode::start(stage.options(), &path, b"").await.unwrap();
+    let node = PersistentNode::start(setup.options(), &path, b"").await.unwrap();
     let mut states = node.subscribe();
     until(&mut states, |state| matches!(state, NodeState::Refused(_))).await;
-    stage.outsider.delete(&parent).await.unwrap();
+    setup.outsider.delete(&parent).await.unwrap();
     within(node.present()).await;
-    joined(&stage.outsider, &parent, 1).await;
+    joined(&setup.outsider, &parent, 1).await;
     within(node.close()).await;
 }

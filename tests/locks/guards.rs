@@ -19,15 +19,15 @@ use zk_testkit::proxy::{Direction, Match};
 use zk_tests::test_with;
 
 use crate::support::{
-    Stage, Waiter, dropped_after, emptied, joined, on_each_release, on_each_release_threaded,
+    Setup, Waiter, dropped_after, emptied, joined, on_each_release, on_each_release_threaded,
     options_for, within,
 };
 
 /// In each way that returns at once a waiter is granted, and nothing stays behind although the session lives.
 #[test_with(on_each_release)]
-async fn every_end_of_a_guard_releases(stage: Stage) {
-    let zk = stage.client().await;
-    let path = stage.existing("given-up").await;
+async fn every_end_of_a_guard_releases(setup: Setup) {
+    let zk = setup.client().await;
+    let path = setup.existing("given-up").await;
     let ends: [fn(Guard); 4] = [
         drop,
         |guard| drop(guard.release()),
@@ -43,10 +43,10 @@ async fn every_end_of_a_guard_releases(stage: Stage) {
     for end in ends {
         let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
         let end = async {
-            joined(&stage.outsider, &path, 2).await;
+            joined(&setup.outsider, &path, 2).await;
             end(guard);
         };
-        let waiter = Lock::new(&stage.outsider, &path);
+        let waiter = Lock::new(&setup.outsider, &path);
         let (waiter, ()) = within(async { tokio::join!(waiter.acquire(), end) }).await;
         within(waiter.unwrap().release()).await.unwrap();
         emptied(&zk, &path).await;
@@ -54,24 +54,24 @@ async fn every_end_of_a_guard_releases(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn guard_keeps_the_lock_without_clients(stage: Stage) {
-    let path = stage.existing("alone").await;
-    let zk = stage.client().await;
+async fn guard_keeps_the_lock_without_clients(setup: Setup) {
+    let path = setup.existing("alone").await;
+    let zk = setup.client().await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
     drop(zk);
     assert_eq!(guard.check().await, Ok(()));
     assert_eq!(guard.status(), Status::Held);
     drop(guard);
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// Nothing keeps its session alive any more, and it must not believe otherwise.
 #[test]
 fn guard_outliving_its_runtime_is_lost() {
     let runtime = || tokio::runtime::Runtime::new().unwrap();
-    on_each_release_threaded(async |stage: Stage| {
-        let path = stage.existing("orphan").await;
-        let servers = stage.servers();
+    on_each_release_threaded(async |setup: Setup| {
+        let path = setup.existing("orphan").await;
+        let servers = setup.servers();
         let guard = thread::spawn(move || {
             runtime().block_on(async {
                 let zk = Client::connect(&servers).await.unwrap();
@@ -87,14 +87,14 @@ fn guard_outliving_its_runtime_is_lost() {
 }
 
 #[test_with(on_each_release)]
-async fn holder_learns_of_its_nodes_deletion(stage: Stage) {
-    let zk = stage.client().await;
-    let path = stage.existing("deleted").await;
+async fn holder_learns_of_its_nodes_deletion(setup: Setup) {
+    let zk = setup.client().await;
+    let path = setup.existing("deleted").await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
     let mut work = Box::pin(guard.scope(std::future::pending::<()>()));
     assert_eq!(dropped_after(1, &mut work).await, None);
     assert_eq!(guard.status(), Status::Held);
-    stage.outsider.delete(guard.path()).await.unwrap();
+    setup.outsider.delete(guard.path()).await.unwrap();
     assert_eq!(within(work).await, Err(Lost::NodeDeleted));
     assert_eq!(guard.status(), Status::Lost(Lost::NodeDeleted));
     assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
@@ -106,11 +106,11 @@ async fn holder_learns_of_its_nodes_deletion(stage: Stage) {
 /// The servers give the lock to the next one as soon as they hear of the close, and nothing that they say
 /// about it comes back.
 #[test_with(on_each_release)]
-async fn guard_is_lost_once_its_session_closes(stage: Stage) {
-    let path = stage.existing("closing").await;
-    let (proxy, zk) = stage.proxied().await;
+async fn guard_is_lost_once_its_session_closes(setup: Setup) {
+    let path = setup.existing("closing").await;
+    let (proxy, zk) = setup.proxied().await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-    let mut waiter = Waiter::asleep(&stage, &path).await;
+    let mut waiter = Waiter::asleep(&setup, &path).await;
     let mut scope = pin!(guard.scope(std::future::pending::<()>()));
     assert_eq!(dropped_after(1, scope.as_mut()).await, None);
     proxy.silence_way(Direction::ToClient);
@@ -131,9 +131,9 @@ async fn guard_is_lost_once_its_session_closes(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn lost_future_can_be_dropped_and_restarted(stage: Stage) {
-    let zk = stage.client().await;
-    let path = stage.existing("again").await;
+async fn lost_future_can_be_dropped_and_restarted(setup: Setup) {
+    let zk = setup.client().await;
+    let path = setup.existing("again").await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
     for polls in 0..10 {
         let lost = async {
@@ -149,14 +149,14 @@ async fn lost_future_can_be_dropped_and_restarted(stage: Stage) {
         };
         assert_eq!(within(lost).await, None);
     }
-    stage.outsider.delete(guard.path()).await.unwrap();
+    setup.outsider.delete(guard.path()).await.unwrap();
     assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
 }
 
 /// The session reads its clock whenever it does anything.
 #[test_with(on_each_release)]
-async fn dropped_client_closes_without_spinning(stage: Stage) {
-    let proxy = stage.proxy().await;
+async fn dropped_client_closes_without_spinning(setup: Setup) {
+    let proxy = setup.proxy().await;
     let (start, readings) = (Instant::now(), Arc::new(AtomicU64::new(0)));
     let counted = readings.clone();
     let clock = move || {
@@ -172,7 +172,7 @@ async fn dropped_client_closes_without_spinning(stage: Stage) {
     within(greeting.fired()).await;
     // A driver that was busy would make thousands of turns by the end of these.
     for _ in 0..10 {
-        stage.outsider.sync("/").await.unwrap();
+        setup.outsider.sync("/").await.unwrap();
     }
     let readings = readings.load(Ordering::Relaxed);
     assert!(readings < 100, "{readings} readings of the clock");

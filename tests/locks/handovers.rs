@@ -12,7 +12,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::support::{Stage, dropped_when, joined, on_each_release, options_for, within};
+use crate::support::{Setup, dropped_when, joined, on_each_release, options_for, within};
 
 /// How often all others have a chance before a slow task goes on.
 const CHANCES: usize = 64;
@@ -52,10 +52,10 @@ async fn handed_over(zk: Client, options: ConnectOptions, path: &str) -> Vec<Str
 }
 
 #[test_with(on_each_release)]
-async fn dropped_acquire_is_gone_at_handover(stage: Stage) {
-    let path = stage.existing("handed-over").await;
+async fn dropped_acquire_is_gone_at_handover(setup: Setup) {
+    let path = setup.existing("handed-over").await;
     for lost in [OpCode::CREATE2, OpCode::DELETE] {
-        let (proxy, zk) = stage.proxied().await;
+        let (proxy, zk) = setup.proxied().await;
         let unheard = proxy.on(Match::reply(lost).once()).reset();
         if lost == OpCode::CREATE2 {
             let lock = Lock::new(&zk, &path);
@@ -72,16 +72,16 @@ async fn dropped_acquire_is_gone_at_handover(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn dropped_simple_lock_is_gone_at_handover(stage: Stage) {
-    let path = stage.existing("simple").await;
+async fn dropped_simple_lock_is_gone_at_handover(setup: Setup) {
+    let path = setup.existing("simple").await;
     let node = format!("{path}/node");
-    let options = || with_tasks_that_dawdle(stage.options());
+    let options = || with_tasks_that_dawdle(setup.options());
     let zk = within(options().connect()).await.unwrap();
     drop(within(SimpleLock::new(&zk, &node).acquire()).await.unwrap());
     assert_eq!(handed_over(zk, options(), &path).await, [""; 0]);
 
     // One that does not know the outcome of its create.
-    let proxy = stage.proxy().await;
+    let proxy = setup.proxy().await;
     let options = || with_tasks_that_dawdle(options_for(&proxy));
     let zk = within(options().connect()).await.unwrap();
     let unheard = proxy.on(Match::reply(OpCode::MULTI).once()).reset();
@@ -91,22 +91,22 @@ async fn dropped_simple_lock_is_gone_at_handover(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn dropped_latch_is_gone_at_handover(stage: Stage) {
-    let path = stage.existing("latch").await;
+async fn dropped_latch_is_gone_at_handover(setup: Setup) {
+    let path = setup.existing("latch").await;
     for leads in [true, false] {
         let other = match leads {
             true => None,
             false => {
-                Some(within(Election::new(&stage.outsider, &path).campaign(b"")).await.unwrap())
+                Some(within(Election::new(&setup.outsider, &path).campaign(b"")).await.unwrap())
             }
         };
-        let options = || with_tasks_that_dawdle(stage.options());
+        let options = || with_tasks_that_dawdle(setup.options());
         let zk = within(options().connect()).await.unwrap();
         let latch = Election::new(&zk, &path).latch(b"");
         if leads {
             within(latch.subscribe().changed()).await.unwrap();
         }
-        joined(&stage.outsider, &path, 1 + usize::from(other.is_some())).await;
+        joined(&setup.outsider, &path, 1 + usize::from(other.is_some())).await;
         assert_eq!(latch.is_leader(), leads);
         drop(latch);
         let left = handed_over(zk, options(), &path).await;
@@ -115,13 +115,13 @@ async fn dropped_latch_is_gone_at_handover(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn abandoned_cohort_is_gone_at_handover(stage: Stage) {
-    let path = stage.existing("cohort").await;
-    let holder = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-    let options = || with_tasks_that_dawdle(stage.options());
+async fn abandoned_cohort_is_gone_at_handover(setup: Setup) {
+    let path = setup.existing("cohort").await;
+    let holder = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
+    let options = || with_tasks_that_dawdle(setup.options());
     let zk = within(options().connect()).await.unwrap();
     let lock = CohortLock::new(&zk, &path);
-    dropped_when(joined(&stage.outsider, &path, 2), lock.acquire()).await;
+    dropped_when(joined(&setup.outsider, &path, 2), lock.acquire()).await;
     let left = handed_over(zk, options(), &path).await;
     assert_eq!(left.len(), 1, "{left:?}");
     holder.release().await.unwrap();
@@ -129,29 +129,29 @@ async fn abandoned_cohort_is_gone_at_handover(stage: Stage) {
 
 /// What docs/decisions/0018 says can be done by hand: the node is the lock, and tells whose it is.
 #[test_with(on_each_release)]
-async fn held_lock_is_handed_over(stage: Stage) {
-    let path = stage.existing("held").await;
-    let zk = stage.client().await;
+async fn held_lock_is_handed_over(setup: Setup) {
+    let path = setup.existing("held").await;
+    let zk = setup.client().await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
     let (node, token) = (guard.path().to_owned(), guard.token().get());
     let credentials = within(zk.detach()).await.unwrap();
     // It has gone to others, as far as this process is concerned.
     assert!(matches!(guard.status(), zk_locks::Status::Lost(_)));
     drop(guard);
-    let options = stage.options().resume(credentials.clone());
+    let options = setup.options().resume(credentials.clone());
     let heir = within(options.connect()).await.unwrap();
     let (_, stat) = heir.get(&node).await.unwrap();
     assert_eq!((stat.czxid.0, stat.ephemeral_owner), (token, heir.session().id()));
-    assert!(within(Lock::new(&stage.outsider, &path).try_acquire()).await.unwrap().is_none());
+    assert!(within(Lock::new(&setup.outsider, &path).try_acquire()).await.unwrap().is_none());
     // Held still, in one transaction with what it protects; and given back.
     heir.multi().check(&node).await.unwrap().unwrap();
     heir.delete(&node).if_exists().await.unwrap();
-    let next = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    let next = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
     assert!(next.token().get() > token);
     heir.close().await.unwrap();
 
     // A client that comes too late gets no session.
-    let late = within(stage.options().resume(credentials).connect()).await.map(drop);
+    let late = within(setup.options().resume(credentials).connect()).await.map(drop);
     let expired = zk_client::ConnectError::SessionEnded(zk_locks::SessionEnd::Expired);
     assert_eq!(late, Err(expired));
 }

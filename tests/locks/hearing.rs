@@ -22,25 +22,25 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::{Match, Proxy};
 use zk_tests::test_with;
 
-use crate::support::{Stage, dropped_after, on_each_release, on_each_release_threaded, within};
+use crate::support::{Setup, dropped_after, on_each_release, on_each_release_threaded, within};
 
 /// A read that fails is asked again, whatever made it fail.
 #[test_with(on_each_release)]
-async fn news_is_heard_despite_a_failed_read(stage: Stage) {
+async fn news_is_heard_despite_a_failed_read(setup: Setup) {
     for is_revoked in [false, true] {
-        let (proxy, zk) = stage.proxied().await;
-        let path = stage.existing(&format!("failed-{is_revoked}")).await;
+        let (proxy, zk) = setup.proxied().await;
+        let path = setup.existing(&format!("failed-{is_revoked}")).await;
         let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
         let reply = Match::reply(OpCode::GET_DATA).once();
         let garbled = proxy.on(reply).rewrite(|reply| reply.truncate(20));
         let news = async {
             garbled.fired().await;
             if is_revoked {
-                let queue = Lock::new(&stage.outsider, &path).queue();
+                let queue = Lock::new(&setup.outsider, &path).queue();
                 let holder = queue.contenders().await.unwrap().remove(0);
                 assert!(queue.revoke(&holder).await.unwrap());
             } else {
-                stage.outsider.delete(guard.path()).await.unwrap();
+                setup.outsider.delete(guard.path()).await.unwrap();
             }
         };
         let (heard, ()) = within(async { tokio::join!(guard.revoked(), news) }).await;
@@ -50,42 +50,42 @@ async fn news_is_heard_despite_a_failed_read(stage: Stage) {
 
 /// A client that may not read its own node may still ask whether it is there.
 #[test_with(on_each_release)]
-async fn loss_of_an_unreadable_node_is_reported(stage: Stage) {
-    let zk = stage.client().await;
-    let path = stage.existing("unreadable").await;
+async fn loss_of_an_unreadable_node_is_reported(setup: Setup) {
+    let zk = setup.client().await;
+    let path = setup.existing("unreadable").await;
     let blind = Perms::CREATE | Perms::WRITE | Perms::DELETE | Perms::ADMIN;
     let acl = AclList::from_iter([Id::anyone().may(blind)]);
     let lock = Lock::builder(&zk, &path).acl(&acl).build();
     let guard = within(lock.acquire()).await.unwrap();
     let mut scope = pin!(guard.scope(pending::<()>()));
     assert_eq!(dropped_after(1, scope.as_mut()).await, None);
-    stage.outsider.delete(guard.path()).await.unwrap();
+    setup.outsider.delete(guard.path()).await.unwrap();
     assert_eq!(within(scope).await, Err(Lost::NodeDeleted));
 }
 
 /// An outsider has written so much into it that its holder does not take the answer.
 #[test_with(on_each_release)]
-async fn loss_of_an_oversized_node_is_reported(stage: Stage) {
-    let zk = stage.options().reply_len_max(4096).connect().await.unwrap();
-    let path = stage.existing("large").await;
+async fn loss_of_an_oversized_node_is_reported(setup: Setup) {
+    let zk = setup.options().reply_len_max(4096).connect().await.unwrap();
+    let path = setup.existing("large").await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-    stage.outsider.set(guard.path(), &[b'x'; 8192]).await.unwrap();
+    setup.outsider.set(guard.path(), &[b'x'; 8192]).await.unwrap();
     let epoch = zk.session().epoch();
     let mut scope = pin!(guard.scope(pending::<()>()));
     let reconnected = async {
         while zk.session().epoch() == epoch {
             sleep(Duration::from_millis(10)).await;
         }
-        stage.outsider.delete(guard.path()).await.unwrap();
+        setup.outsider.delete(guard.path()).await.unwrap();
     };
     let (ended, ()) = within(async { tokio::join!(scope.as_mut(), reconnected) }).await;
     assert_eq!(ended, Err(Lost::NodeDeleted));
 }
 
 /// Waits until a server keeps a watch on the node of a guard.
-async fn watched(stage: &Stage, guard: &Guard) {
+async fn watched(setup: &Setup, guard: &Guard) {
     within(async {
-        while !stage.watched().await.iter().any(|path| path == guard.path()) {
+        while !setup.watched().await.iter().any(|path| path == guard.path()) {
             sleep(Duration::from_millis(20)).await;
         }
     })
@@ -93,15 +93,15 @@ async fn watched(stage: &Stage, guard: &Guard) {
 }
 
 #[test_with(on_each_release)]
-async fn long_held_lock_reports_loss_unasked(stage: Stage) {
-    let zk = stage.client().await;
-    let path = stage.existing("unasked").await;
+async fn long_held_lock_reports_loss_unasked(setup: Setup) {
+    let zk = setup.client().await;
+    let path = setup.existing("unasked").await;
     let metrics = Arc::new(Metrics::default());
     let lock = Lock::builder(&zk, &path).observer(metrics.clone()).build();
     let guard = within(lock.acquire()).await.unwrap();
-    watched(&stage, &guard).await;
+    watched(&setup, &guard).await;
     assert_eq!(guard.status(), Status::Held);
-    stage.outsider.delete(guard.path()).await.unwrap();
+    setup.outsider.delete(guard.path()).await.unwrap();
     // A client that is answered from behind the event has received it.
     zk.sync("/").await.unwrap();
     zk.sync("/").await.unwrap();
@@ -111,24 +111,24 @@ async fn long_held_lock_reports_loss_unasked(stage: Stage) {
 }
 
 /// What the session has heard of is known, whether or not the future that waits for it has been polled since.
-async fn deleted_unseen(stage: &Stage, zk: &Client, guard: &Guard, then: impl FnOnce(&Guard)) {
+async fn deleted_unseen(setup: &Setup, zk: &Client, guard: &Guard, then: impl FnOnce(&Guard)) {
     let mut lost = Box::pin(guard.lost());
     assert_eq!(dropped_after(1, lost.as_mut()).await, None);
-    watched(stage, guard).await;
-    stage.outsider.delete(guard.path()).await.unwrap();
-    stage.outsider.sync("/").await.unwrap();
+    watched(setup, guard).await;
+    setup.outsider.delete(guard.path()).await.unwrap();
+    setup.outsider.sync("/").await.unwrap();
     zk.sync("/").await.unwrap();
     then(guard);
 }
 
 #[test_with(on_each_release)]
-async fn guards_know_deletions_their_session_saw(stage: Stage) {
-    let zk = stage.client().await;
+async fn guards_know_deletions_their_session_saw(setup: Setup) {
+    let zk = setup.client().await;
     let gone = Status::Lost(Lost::NodeDeleted);
-    let path = |name: &str| stage.path(name);
+    let path = |name: &str| setup.path(name);
 
     let shared = within(Lock::new(&zk, &path("shared")).acquire()).await.unwrap().share();
-    deleted_unseen(&stage, &zk, &shared, |_| {
+    deleted_unseen(&setup, &zk, &shared, |_| {
         assert_eq!(shared.reenter().err(), Some(Lost::NodeDeleted));
     })
     .await;
@@ -136,15 +136,15 @@ async fn guards_know_deletions_their_session_saw(stage: Stage) {
     let both = MultiLock::new(&zk, [path("one"), path("two")]);
     let both = within(both.acquire()).await.unwrap();
     let second = both.iter().nth(1).unwrap();
-    deleted_unseen(&stage, &zk, second, |_| assert_eq!(both.status(), gone)).await;
+    deleted_unseen(&setup, &zk, second, |_| assert_eq!(both.status(), gone)).await;
 
     let writing = within(RwLock::new(&zk, &path("rw")).write()).await.unwrap();
-    deleted_unseen(&stage, &zk, &writing, |_| assert_eq!(writing.status(), gone)).await;
+    deleted_unseen(&setup, &zk, &writing, |_| assert_eq!(writing.status(), gone)).await;
     let refused = within(writing.downgrade()).await.unwrap_err();
     assert_eq!(refused.cause, AcquireError::NodeDeleted);
 
     let led = within(Election::new(&zk, &path("e")).campaign(b"")).await.unwrap();
-    deleted_unseen(&stage, &zk, &led, |_| assert_eq!(led.status(), gone)).await;
+    deleted_unseen(&setup, &zk, &led, |_| assert_eq!(led.status(), gone)).await;
 }
 
 /// Tasks that stand still while it is closed.
@@ -174,10 +174,10 @@ impl Gate {
 
 /// What the session has received counts before any task is notified of it.
 #[test_with(on_each_release)]
-async fn cohort_does_not_pass_on_a_deleted_node(stage: Stage) {
+async fn cohort_does_not_pass_on_a_deleted_node(setup: Setup) {
     for somebody_listens in [true, false] {
         let (gate, is_first) = (Gate::default(), AtomicBool::new(true));
-        let options = stage.options().spawn_with({
+        let options = setup.options().spawn_with({
             let gate = gate.clone();
             move |task| match is_first.swap(false, Ordering::Relaxed) {
                 // The session's own task goes on.
@@ -186,7 +186,7 @@ async fn cohort_does_not_pass_on_a_deleted_node(stage: Stage) {
             }
         });
         let zk = options.connect().await.unwrap();
-        let lock = CohortLock::new(&zk, &stage.path(&format!("c{somebody_listens}")));
+        let lock = CohortLock::new(&zk, &setup.path(&format!("c{somebody_listens}")));
         let guard = within(lock.acquire()).await.unwrap();
         let next = tokio::spawn({
             let lock = lock.clone();
@@ -201,19 +201,19 @@ async fn cohort_does_not_pass_on_a_deleted_node(stage: Stage) {
         let old = guard.path().to_owned();
         let mut lost = Box::pin(guard.lost());
         assert_eq!(dropped_after(1, lost.as_mut()).await, None);
-        watched(&stage, &guard).await;
+        watched(&setup, &guard).await;
         zk.sync("/").await.unwrap();
         let lost = somebody_listens.then_some(lost);
         gate.close(true);
-        stage.outsider.delete(&old).await.unwrap();
-        stage.outsider.sync("/").await.unwrap();
+        setup.outsider.delete(&old).await.unwrap();
+        setup.outsider.sync("/").await.unwrap();
         zk.sync("/").await.unwrap();
         drop(lost);
         drop(guard);
         gate.close(false);
         let next = within(next).await.unwrap().unwrap();
         assert_ne!(next.path(), old, "on a node that is gone");
-        assert!(stage.outsider.exists(next.path()).await.unwrap().is_some());
+        assert!(setup.outsider.exists(next.path()).await.unwrap().is_some());
         within(next.release()).await.unwrap();
     }
 }
@@ -242,14 +242,14 @@ impl Wake for Cancelled {
 
 /// Gives guards up in some way; their work is cancelled before any node goes.
 async fn cancels_first<G>(
-    stage: &Stage,
+    setup: &Setup,
     acquired: impl AsyncFn(&Client) -> G,
     guards: impl Fn(&G) -> Vec<&Guard>,
     give_up: impl Fn(G) + Sync,
 ) where
     G: Send,
 {
-    let (proxy, zk) = stage.proxied().await;
+    let (proxy, zk) = setup.proxied().await;
     let proxy = Arc::new(proxy);
     let held = acquired(&zk).await;
     proxy.clear_log();
@@ -268,26 +268,26 @@ async fn cancels_first<G>(
 }
 
 #[test_with(on_each_release_threaded)]
-async fn work_is_cancelled_before_the_release(stage: Stage) {
-    let lock = async |zk: &Client| within(Lock::new(zk, &stage.path("l")).acquire()).await.unwrap();
-    cancels_first(&stage, lock, |guard| vec![guard], drop).await;
-    cancels_first(&stage, lock, |guard| vec![guard], |guard| drop(guard.release())).await;
+async fn work_is_cancelled_before_the_release(setup: Setup) {
+    let lock = async |zk: &Client| within(Lock::new(zk, &setup.path("l")).acquire()).await.unwrap();
+    cancels_first(&setup, lock, |guard| vec![guard], drop).await;
+    cancels_first(&setup, lock, |guard| vec![guard], |guard| drop(guard.release())).await;
     let shared = async |zk: &Client| lock(zk).await.share();
-    cancels_first(&stage, shared, |guard| vec![&**guard], drop).await;
+    cancels_first(&setup, shared, |guard| vec![&**guard], drop).await;
     let both = async |zk: &Client| {
-        let both = MultiLock::new(zk, [stage.path("a"), stage.path("b")]);
+        let both = MultiLock::new(zk, [setup.path("a"), setup.path("b")]);
         within(both.acquire()).await.unwrap()
     };
-    cancels_first(&stage, both, |both| both.iter().collect(), drop).await;
-    cancels_first(&stage, both, |both| both.iter().collect(), |both| drop(both.release())).await;
+    cancels_first(&setup, both, |both| both.iter().collect(), drop).await;
+    cancels_first(&setup, both, |both| both.iter().collect(), |both| drop(both.release())).await;
     let write =
-        async |zk: &Client| within(RwLock::new(zk, &stage.path("rw")).write()).await.unwrap();
-    cancels_first(&stage, write, |guard| vec![&**guard], drop).await;
+        async |zk: &Client| within(RwLock::new(zk, &setup.path("rw")).write()).await.unwrap();
+    cancels_first(&setup, write, |guard| vec![&**guard], drop).await;
     let lead = async |zk: &Client| {
-        within(Election::new(zk, &stage.path("e")).campaign(b"")).await.unwrap()
+        within(Election::new(zk, &setup.path("e")).campaign(b"")).await.unwrap()
     };
-    cancels_first(&stage, lead, |guard| vec![&**guard], drop).await;
+    cancels_first(&setup, lead, |guard| vec![&**guard], drop).await;
     let cohort =
-        async |zk: &Client| within(CohortLock::new(zk, &stage.path("c")).acquire()).await.unwrap();
-    cancels_first(&stage, cohort, |guard| vec![&**guard], drop).await;
+        async |zk: &Client| within(CohortLock::new(zk, &setup.path("c")).acquire()).await.unwrap();
+    cancels_first(&setup, cohort, |guard| vec![&**guard], drop).await;
 }

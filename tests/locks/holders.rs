@@ -5,7 +5,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Kind as Frame;
 use zk_tests::test_with;
 
-use crate::support::{Stage, joined, on_each_release, within};
+use crate::support::{Setup, joined, on_each_release, within};
 
 fn tokens(holders: &[Contender]) -> Vec<i64> {
     holders.iter().map(|holder| holder.token.get()).collect()
@@ -18,9 +18,9 @@ async fn until(holders: &mut Follow<Vec<Contender>>, wanted: &[i64]) {
 }
 
 #[test_with(on_each_release)]
-async fn observer_sees_each_holder_and_none(stage: Stage) {
-    let path = stage.path("none/yet");
-    let (holding, watching) = (stage.client().await, stage.client().await);
+async fn observer_sees_each_holder_and_none(setup: Setup) {
+    let path = setup.path("none/yet");
+    let (holding, watching) = (setup.client().await, setup.client().await);
     let lock = Lock::builder(&holding, &path).description("the one").build();
     let mut holders = Lock::new(&watching, &path).queue().follow();
     until(&mut holders, &[]).await;
@@ -42,17 +42,17 @@ async fn observer_sees_each_holder_and_none(stage: Stage) {
 
 /// Those behind the holder come and go, and no observer is notified, or asks anything.
 #[test_with(on_each_release)]
-async fn waiters_cost_an_observer_nothing(stage: Stage) {
-    let path = stage.existing("quiet").await;
-    let guard = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-    let (proxy, watching) = stage.proxied().await;
+async fn waiters_cost_an_observer_nothing(setup: Setup) {
+    let path = setup.existing("quiet").await;
+    let guard = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
+    let (proxy, watching) = setup.proxied().await;
     let mut holders = Lock::new(&watching, &path).queue().follow();
     until(&mut holders, &[guard.token().get()]).await;
     let before = proxy.mark();
     for _ in 0..5 {
-        drop(within(Lock::new(&stage.outsider, &path).enqueue()).await.unwrap());
+        drop(within(Lock::new(&setup.outsider, &path).enqueue()).await.unwrap());
     }
-    joined(&stage.outsider, &path, 1).await;
+    joined(&setup.outsider, &path, 1).await;
     // Whatever the server has to say comes before this.
     watching.sync("/").await.unwrap();
     let counts = proxy.frames_since(before).counts();
@@ -66,10 +66,10 @@ async fn waiters_cost_an_observer_nothing(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn all_readers_are_reported_as_holders(stage: Stage) {
-    let path = stage.existing("readers").await;
-    let lock = RwLock::new(&stage.outsider, &path);
-    let mut holders = RwLock::new(&stage.client().await, &path).queue().follow();
+async fn all_readers_are_reported_as_holders(setup: Setup) {
+    let path = setup.existing("readers").await;
+    let lock = RwLock::new(&setup.outsider, &path);
+    let mut holders = RwLock::new(&setup.client().await, &path).queue().follow();
     until(&mut holders, &[]).await;
     let first = within(lock.read()).await.unwrap();
     until(&mut holders, &[first.token().get()]).await;
@@ -89,10 +89,10 @@ async fn all_readers_are_reported_as_holders(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn permit_owners_are_reported_as_holders(stage: Stage) {
-    let path = stage.existing("permits").await;
-    let semaphore = Semaphore::new(&stage.outsider, &path, 2);
-    let mut holders = Semaphore::new(&stage.client().await, &path, 2).follow();
+async fn permit_owners_are_reported_as_holders(setup: Setup) {
+    let path = setup.existing("permits").await;
+    let semaphore = Semaphore::new(&setup.outsider, &path, 2);
+    let mut holders = Semaphore::new(&setup.client().await, &path, 2).follow();
     let first = within(semaphore.acquire()).await.unwrap();
     let second = within(semaphore.acquire()).await.unwrap();
     until(&mut holders, &[first.token().get(), second.token().get()]).await;

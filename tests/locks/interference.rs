@@ -4,7 +4,7 @@ use zk_client::CreateMode;
 use zk_locks::{AcquireError, Contender, ForeignNodes, Lock, Lost, zk_client};
 use zk_tests::test_with;
 
-use crate::support::{Stage, emptied, joined, on_each_release, within};
+use crate::support::{Setup, emptied, joined, on_each_release, within};
 
 async fn contender(lock: &Lock, index: usize) -> Contender {
     lock.queue().contenders().await.unwrap().remove(index)
@@ -12,11 +12,11 @@ async fn contender(lock: &Lock, index: usize) -> Contender {
 
 /// Scenario 55.
 #[test_with(on_each_release)]
-async fn holder_sees_a_revocation_at_any_time(stage: Stage) {
-    let path = stage.existing("revoked").await;
-    let zk = stage.client().await;
+async fn holder_sees_a_revocation_at_any_time(setup: Setup) {
+    let path = setup.existing("revoked").await;
+    let zk = setup.client().await;
     let lock = Lock::new(&zk, &path);
-    let queue = Lock::new(&stage.outsider, &path).queue();
+    let queue = Lock::new(&setup.outsider, &path).queue();
 
     // While it is held, with and without a task that awaits the loss.
     let guard = within(lock.acquire()).await.unwrap();
@@ -38,22 +38,22 @@ async fn holder_sees_a_revocation_at_any_time(stage: Stage) {
     let holder = contender(&lock, 0).await;
     within(guard.release()).await.unwrap();
     assert!(!queue.revoke(&holder).await.unwrap());
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 #[test_with(on_each_release)]
-async fn unrelated_write_is_no_revocation(stage: Stage) {
-    let path = stage.existing("written").await;
-    let guard = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-    stage.outsider.set(guard.path(), b"something else").await.unwrap();
-    stage.outsider.delete(guard.path()).await.unwrap();
+async fn unrelated_write_is_no_revocation(setup: Setup) {
+    let path = setup.existing("written").await;
+    let guard = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
+    setup.outsider.set(guard.path(), b"something else").await.unwrap();
+    setup.outsider.delete(guard.path()).await.unwrap();
     assert_eq!(within(guard.revoked()).await, Err(Lost::NodeDeleted));
 }
 
 #[test_with(on_each_release)]
-async fn eviction_needs_the_observed_token(stage: Stage) {
-    let path = stage.existing("evicted").await;
-    let lock = Lock::new(&stage.outsider, &path);
+async fn eviction_needs_the_observed_token(setup: Setup) {
+    let path = setup.existing("evicted").await;
+    let lock = Lock::new(&setup.outsider, &path);
     let queue = lock.queue();
     let guard = within(lock.acquire()).await.unwrap();
     let mut next = within(lock.enqueue()).await.unwrap();
@@ -72,10 +72,10 @@ async fn eviction_needs_the_observed_token(stage: Stage) {
 
 /// Scenario 45, as far as it ends well.
 #[test_with(on_each_release)]
-async fn exhausted_path_is_recreated_when_empty(stage: Stage) {
-    let path = stage.existing("worn").await;
-    let lock = Lock::builder(&stage.outsider, &path).rotate_at(2).build();
-    let before = stage.outsider.exists(&path).await.unwrap().unwrap();
+async fn exhausted_path_is_recreated_when_empty(setup: Setup) {
+    let path = setup.existing("worn").await;
+    let lock = Lock::builder(&setup.outsider, &path).rotate_at(2).build();
+    let before = setup.outsider.exists(&path).await.unwrap().unwrap();
     let first = within(lock.acquire()).await.unwrap();
     let mut second = within(lock.enqueue()).await.unwrap();
     let rotating = {
@@ -83,7 +83,7 @@ async fn exhausted_path_is_recreated_when_empty(stage: Stage) {
         tokio::spawn(async move { lock.acquire().await })
     };
     // It has come, and left again.
-    while stage.outsider.exists(&path).await.unwrap().unwrap().cversion < 4 {
+    while setup.outsider.exists(&path).await.unwrap().unwrap().cversion < 4 {
         tokio::task::yield_now().await;
     }
     let old = first.token();
@@ -94,16 +94,16 @@ async fn exhausted_path_is_recreated_when_empty(stage: Stage) {
     let third = within(rotating).await.unwrap().unwrap();
     assert!(third.path().ends_with("-0000000000"), "{}", third.path());
     assert!(third.token() > old);
-    let after = stage.outsider.exists(&path).await.unwrap().unwrap();
+    let after = setup.outsider.exists(&path).await.unwrap().unwrap();
     assert!(after.czxid > before.czxid);
     within(third.release()).await.unwrap();
 }
 
 /// Scenario 44.
 #[test_with(on_each_release)]
-async fn foreign_nodes_are_handled_as_configured(stage: Stage) {
-    let path = stage.existing("strangers").await;
-    let zk = &stage.outsider;
+async fn foreign_nodes_are_handled_as_configured(setup: Setup) {
+    let path = setup.existing("strangers").await;
+    let zk = &setup.outsider;
     let member = format!("{path}/member-");
     let member = zk.create(&member, b"").mode(CreateMode::EphemeralSequential).await.unwrap();
     zk.create(&format!("{path}/meta"), b"").await.unwrap();
@@ -122,18 +122,18 @@ async fn foreign_nodes_are_handled_as_configured(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn named_locks_share_only_a_path(stage: Stage) {
-    let path = stage.existing("shared").await;
-    let lock = |name| Lock::named(&stage.outsider, &path, name).build();
+async fn named_locks_share_only_a_path(setup: Setup) {
+    let path = setup.existing("shared").await;
+    let lock = |name| Lock::named(&setup.outsider, &path, name).build();
     let report = within(lock("report").acquire()).await.unwrap();
     let backup = within(lock("backup").acquire()).await.unwrap();
     assert!(lock("report").try_acquire().await.unwrap().is_none());
     // As others call them.
     let theirs = format!("{path}/restore_lock_");
     let mode = CreateMode::EphemeralSequential;
-    let theirs = stage.outsider.create(&theirs, b"").mode(mode).await.unwrap();
+    let theirs = setup.outsider.create(&theirs, b"").mode(mode).await.unwrap();
     assert!(lock("restore").try_acquire().await.unwrap().is_none());
-    stage.outsider.delete(&theirs.path).await.unwrap();
+    setup.outsider.delete(&theirs.path).await.unwrap();
     let restore = within(lock("restore").acquire()).await.unwrap();
     assert_eq!(lock("report").queue().contenders().await.unwrap().len(), 1);
     for guard in [report, backup, restore] {

@@ -4,7 +4,7 @@ use zk_client::{Cause, CreateMode};
 use zk_locks::{AcquireError, Client, Lock, Semaphore};
 use zk_tests::test_with;
 
-use crate::support::{Stage, joined, on_each_release, within};
+use crate::support::{Setup, joined, on_each_release, within};
 
 /// How many wait already.
 const WAITERS: usize = 200;
@@ -39,19 +39,19 @@ fn assert_too_large(error: &AcquireError) {
 
 /// Rather than tried again on each connection, for ever.
 #[test_with(on_each_release)]
-async fn oversized_listing_fails_the_acquire(stage: Stage) {
-    let path = stage.existing("too-long").await;
-    crowd(&stage.outsider, &path, WAITERS, "_c_00000000-0000-0000-0000-000000000000").await;
-    let zk = stage.options().reply_len_max(REPLY_LEN_MAX).connect().await.unwrap();
+async fn oversized_listing_fails_the_acquire(setup: Setup) {
+    let path = setup.existing("too-long").await;
+    crowd(&setup.outsider, &path, WAITERS, "_c_00000000-0000-0000-0000-000000000000").await;
+    let zk = setup.options().reply_len_max(REPLY_LEN_MAX).connect().await.unwrap();
     let session = zk.session().id();
     let (lock, herd) = (Lock::new(&zk, &path), Lock::builder(&zk, &path).herd().build());
     assert_too_large(&within(lock.acquire()).await.unwrap_err());
     assert_too_large(&within(lock.try_acquire()).await.unwrap_err());
     assert_too_large(&within(herd.acquire()).await.unwrap_err());
-    joined(&stage.outsider, &path, WAITERS).await;
+    joined(&setup.outsider, &path, WAITERS).await;
 
     // Other locks of the session are as they were.
-    let other = within(Semaphore::new(&zk, &stage.path("other"), 1).acquire()).await.unwrap();
+    let other = within(Semaphore::new(&zk, &setup.path("other"), 1).acquire()).await.unwrap();
     within(other.check()).await.unwrap();
     within(other.release()).await.unwrap();
     assert_eq!(zk.session().id(), session);
@@ -59,13 +59,13 @@ async fn oversized_listing_fails_the_acquire(stage: Stage) {
 
 /// Servers send what they have, whatever they would accept.
 #[test_with(on_each_release)]
-async fn listing_beyond_javas_limit_works(stage: Stage) {
-    let path = stage.existing("a-megabyte").await;
-    let others = stage.client().await;
+async fn listing_beyond_javas_limit_works(setup: Setup) {
+    let path = setup.existing("a-megabyte").await;
+    let others = setup.client().await;
     let name = "a-long-name-so-that-few-will-do-".repeat(32);
     let waiters = JAVA_LEN_MAX / name.len();
     crowd(&others, &path, waiters, &name).await;
-    let zk = stage.client().await;
+    let zk = setup.client().await;
     let mut ticket = within(Lock::new(&zk, &path).enqueue()).await.unwrap();
     assert_eq!(ticket.ahead(), Some(waiters));
     within(others.close()).await.unwrap();

@@ -12,7 +12,7 @@ use zk_testkit::proxy::Match;
 use zk_tests::{fenced::FencedResource, test_with};
 
 use crate::support::{
-    Stage, emptied, joined, on_each_release, on_each_release_threaded, ops, within,
+    Setup, emptied, joined, on_each_release, on_each_release_threaded, ops, within,
 };
 
 /// A contender for all of the paths, in whatever order, and what it would wait for with one lock.
@@ -20,12 +20,12 @@ const CONTENDERS: usize = 20;
 
 /// Scenario 50.
 #[test_with(on_each_release_threaded)]
-async fn opposite_orders_do_not_deadlock(stage: Stage) {
-    let paths = [stage.path("a"), stage.path("b")];
+async fn opposite_orders_do_not_deadlock(setup: Setup) {
+    let paths = [setup.path("a"), setup.path("b")];
     let resources = [(); 2].map(|()| Arc::new(FencedResource::default()));
     let mut running = JoinSet::new();
     for number in 0..CONTENDERS {
-        let zk = stage.client().await;
+        let zk = setup.client().await;
         let (mut paths, mut resources) = (paths.clone(), resources.clone());
         if number % 2 == 1 {
             paths.reverse();
@@ -49,21 +49,21 @@ async fn opposite_orders_do_not_deadlock(stage: Stage) {
     for (resource, path) in resources.iter().zip(&paths) {
         resource.assert_clean();
         assert_eq!(resource.entered(), CONTENDERS);
-        emptied(&stage.outsider, path).await;
+        emptied(&setup.outsider, path).await;
     }
 }
 
 /// Scenario 51.
 #[test_with(on_each_release)]
-async fn missing_path_delays_joining_the_others(stage: Stage) {
-    let (there, missing) = (stage.existing("there").await, stage.path("missing/lock"));
-    let (proxy, zk) = stage.proxied().await;
+async fn missing_path_delays_joining_the_others(setup: Setup) {
+    let (there, missing) = (setup.existing("there").await, setup.path("missing/lock"));
+    let (proxy, zk) = setup.proxied().await;
     let mark = proxy.mark();
     let first = proxy.on(Match::reply(OpCode::MULTI).once()).hold();
     let both = MultiLock::new(&zk, [&there, &missing]);
     let look = async {
         within(first.fired()).await;
-        let (names, _) = stage.outsider.children(&there).await.unwrap();
+        let (names, _) = setup.outsider.children(&there).await.unwrap();
         assert!(names.is_empty(), "{names:?}");
         first.release();
     };
@@ -75,14 +75,14 @@ async fn missing_path_delays_joining_the_others(stage: Stage) {
     assert_eq!(ops(&frames), [&batch[..], &parents, &batch].concat(), "{frames}");
     assert_eq!(frames.round_trips(), 2, "{frames}");
     within(guards.release()).await.unwrap();
-    emptied(&stage.outsider, &there).await;
-    emptied(&stage.outsider, &missing).await;
+    emptied(&setup.outsider, &there).await;
+    emptied(&setup.outsider, &missing).await;
 }
 
 #[test_with(on_each_release)]
-async fn free_locks_cost_one_round_trip(stage: Stage) {
-    let paths = [stage.existing("a").await, stage.existing("b").await];
-    let (proxy, zk) = stage.proxied().await;
+async fn free_locks_cost_one_round_trip(setup: Setup) {
+    let paths = [setup.existing("a").await, setup.existing("b").await];
+    let (proxy, zk) = setup.proxied().await;
     let all = MultiLock::new(&zk, [&paths[1], &paths[0], &paths[1]]);
     let mark = proxy.mark();
     let guards = within(all.acquire()).await.unwrap();
@@ -94,7 +94,7 @@ async fn free_locks_cost_one_round_trip(stage: Stage) {
     assert!(guards.iter().next().unwrap().path().starts_with(&paths[1]));
     for path in &paths {
         let guard: &Guard = guards.get(path).unwrap();
-        let stat = stage.outsider.exists(guard.path()).await.unwrap().unwrap();
+        let stat = setup.outsider.exists(guard.path()).await.unwrap().unwrap();
         assert_eq!(guard.token().get(), stat.czxid.0);
     }
     assert_eq!(within(guards.check()).await, Ok(()));
@@ -109,14 +109,14 @@ async fn free_locks_cost_one_round_trip(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn the_loss_of_one_lock_is_the_loss_of_all(stage: Stage) {
-    let zk = stage.client().await;
-    let paths = [stage.existing("a").await, stage.existing("b").await];
+async fn the_loss_of_one_lock_is_the_loss_of_all(setup: Setup) {
+    let zk = setup.client().await;
+    let paths = [setup.existing("a").await, setup.existing("b").await];
     let guards = within(MultiLock::new(&zk, &paths).acquire()).await.unwrap();
     assert_eq!(guards.status(), Status::Held);
     let delete = async {
         let node = guards.get(&paths[1]).unwrap().path();
-        stage.outsider.delete(node).await.unwrap();
+        setup.outsider.delete(node).await.unwrap();
     };
     let work = guards.scope(std::future::pending::<()>());
     let (lost, ()) = within(async { tokio::join!(work, delete) }).await;
@@ -128,11 +128,11 @@ async fn the_loss_of_one_lock_is_the_loss_of_all(stage: Stage) {
 
 /// The nodes of one transaction are too long for one request, but not for one each.
 #[test_with(on_each_release)]
-async fn oversized_set_is_taken_in_path_order(stage: Stage) {
-    let (proxy, zk) = stage.proxied().await;
+async fn oversized_set_is_taken_in_path_order(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
     let mut paths = Vec::new();
     for name in ["c", "a", "b"] {
-        paths.push(stage.existing(name).await);
+        paths.push(setup.existing(name).await);
     }
     let long = "x".repeat(400 << 10);
     let lock = |path: &String| Lock::builder(&zk, path).description(&long).build();
@@ -152,9 +152,9 @@ async fn oversized_set_is_taken_in_path_order(stage: Stage) {
 
 /// Scenario 45, for several paths of which one is worn: nothing is kept while that gets empty.
 #[test_with(on_each_release)]
-async fn exhausted_path_rejoins_all_queues(stage: Stage) {
-    let paths = [stage.existing("fresh").await, stage.existing("worn").await];
-    let zk = stage.client().await;
+async fn exhausted_path_rejoins_all_queues(setup: Setup) {
+    let paths = [setup.existing("fresh").await, setup.existing("worn").await];
+    let zk = setup.client().await;
     let worn = Lock::builder(&zk, &paths[1]).rotate_at(2).build();
     within(within(worn.acquire()).await.unwrap().release()).await.unwrap();
     let holder = within(worn.acquire()).await.unwrap();
@@ -163,13 +163,13 @@ async fn exhausted_path_rejoins_all_queues(stage: Stage) {
     let rotating = tokio::spawn(async move { both.acquire().await });
     // It has come to both, and left both again.
     let been = async {
-        while stage.outsider.exists(&paths[0]).await.unwrap().unwrap().cversion < 2 {
+        while setup.outsider.exists(&paths[0]).await.unwrap().unwrap().cversion < 2 {
             tokio::task::yield_now().await;
         }
     };
     within(been).await;
-    joined(&stage.outsider, &paths[0], 0).await;
-    joined(&stage.outsider, &paths[1], 1).await;
+    joined(&setup.outsider, &paths[0], 0).await;
+    joined(&setup.outsider, &paths[1], 1).await;
     within(holder.release()).await.unwrap();
     let guards = within(rotating).await.unwrap().unwrap();
     let renewed = guards.get(&paths[1]).unwrap();
@@ -179,24 +179,24 @@ async fn exhausted_path_rejoins_all_queues(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn unobtainable_lock_fails_all_at_once(stage: Stage) {
-    let path = stage.existing("a").await;
+async fn unobtainable_lock_fails_all_at_once(setup: Setup) {
+    let path = setup.existing("a").await;
     let node = format!("{path}/leaf");
-    stage.outsider.create(&node, b"").mode(CreateMode::Ephemeral).await.unwrap();
-    let zk = stage.client().await;
+    setup.outsider.create(&node, b"").mode(CreateMode::Ephemeral).await.unwrap();
+    let zk = setup.client().await;
     let refused = within(MultiLock::new(&zk, [&path, &node]).acquire()).await;
     let childless = AcquireError::Rejected(Rejection::NoChildrenForEphemerals);
     assert_eq!(refused.map(drop), Err(childless));
-    joined(&stage.outsider, &path, 1).await;
+    joined(&setup.outsider, &path, 1).await;
     let none = within(MultiLock::new(&zk, [""; 0]).acquire()).await.unwrap();
     assert!(none.is_empty() && none.transaction().is_none());
 }
 
 /// Each lives with the session of its own client, and below that one's root.
 #[test_with(on_each_release)]
-async fn each_lock_belongs_to_its_own_client(stage: Stage) {
-    let (one, other) = (stage.client().await, stage.client().await);
-    let (root, plain) = (stage.existing("root").await, stage.path("plain"));
+async fn each_lock_belongs_to_its_own_client(setup: Setup) {
+    let (one, other) = (setup.client().await, setup.client().await);
+    let (root, plain) = (setup.existing("root").await, setup.path("plain"));
     let below = one.chrooted(&root).unwrap();
     let locks =
         || [Lock::new(&other, &plain), Lock::new(&below, "/lock"), Lock::new(&one, "/lock")];
@@ -212,7 +212,7 @@ async fn each_lock_belongs_to_its_own_client(stage: Stage) {
     }
     .await;
     assert_eq!(nodes, [Some(other.session().id()), Some(one.session().id())]);
-    joined(&stage.outsider, &format!("{root}/lock"), 1).await;
+    joined(&setup.outsider, &format!("{root}/lock"), 1).await;
     assert!(within(lock.try_acquire()).await.unwrap().is_none());
     // The same path below another root is another lock.
     let all = MultiLock::of(locks());
@@ -222,9 +222,9 @@ async fn each_lock_belongs_to_its_own_client(stage: Stage) {
         (held, within(guards.lost()).await),
         (vec![false, true], Lost::SessionEnded(SessionEnd::Closed),)
     );
-    emptied(&stage.outsider, &plain).await;
+    emptied(&setup.outsider, &plain).await;
     drop(guards);
-    emptied(&stage.outsider, &format!("{root}/lock")).await;
+    emptied(&setup.outsider, &format!("{root}/lock")).await;
     let error = AcquireError::SessionEnded(SessionEnd::Closed);
     assert_eq!(within(all.acquire()).await.map(drop), Err(error));
 }

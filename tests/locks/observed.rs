@@ -8,13 +8,13 @@ use std::{
 use zk_locks::{Grant, Lock, LockObserver, Lost, Metrics};
 use zk_tests::test_with;
 
-use crate::support::{Stage, emptied, on_each_release, within};
+use crate::support::{Setup, emptied, on_each_release, within};
 
 #[test_with(on_each_release)]
-async fn metrics_count_grants_waits_and_losses(stage: Stage) {
-    let path = stage.existing("counted").await;
+async fn metrics_count_grants_waits_and_losses(setup: Setup) {
+    let path = setup.existing("counted").await;
     let metrics = Arc::new(Metrics::default());
-    let lock = Lock::builder(&stage.outsider, &path).observer(metrics.clone()).build();
+    let lock = Lock::builder(&setup.outsider, &path).observer(metrics.clone()).build();
     let first = within(lock.acquire()).await.unwrap();
     let mut second = within(lock.enqueue()).await.unwrap();
     let third = within(lock.enqueue()).await.unwrap();
@@ -22,7 +22,7 @@ async fn metrics_count_grants_waits_and_losses(stage: Stage) {
     drop(third);
     within(first.release()).await.unwrap();
     let second = within(second.wait()).await.unwrap();
-    stage.outsider.delete(second.path()).await.unwrap();
+    setup.outsider.delete(second.path()).await.unwrap();
     assert_eq!(within(second.lost()).await, Lost::NodeDeleted);
     assert_eq!(metrics.losses(), 0);
     drop(second);
@@ -33,10 +33,10 @@ async fn metrics_count_grants_waits_and_losses(stage: Stage) {
 
 /// What was given up without a connection is counted until it is gone.
 #[test_with(on_each_release)]
-async fn metrics_count_orphans_while_they_exist(stage: Stage) {
-    let path = stage.existing("orphans").await;
+async fn metrics_count_orphans_while_they_exist(setup: Setup) {
+    let path = setup.existing("orphans").await;
     let metrics = Arc::new(Metrics::default());
-    let (proxy, zk) = stage.proxied().await;
+    let (proxy, zk) = setup.proxied().await;
     let lock = || Lock::builder(&zk, &path).observer(metrics.clone()).build();
     let (held, waiting) = (within(lock().acquire()).await.unwrap(), lock().enqueue().await);
     assert_eq!(metrics.orphans(), 0);
@@ -50,7 +50,7 @@ async fn metrics_count_orphans_while_they_exist(stage: Stage) {
     };
     within(counted).await;
     proxy.accept_connections().await;
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
     zk.sync("/").await.unwrap();
     assert_eq!((metrics.orphans(), zk.session().orphans()), (0, 0));
 }
@@ -67,11 +67,11 @@ impl LockObserver for Ear {
 }
 
 #[test_with(on_each_release)]
-async fn overlong_hold_is_reported_once(stage: Stage) {
-    let path = stage.existing("alarm").await;
+async fn overlong_hold_is_reported_once(setup: Setup) {
+    let path = setup.existing("alarm").await;
     let ear = Arc::new(Ear::default());
     let lock =
-        |limit| Lock::builder(&stage.outsider, &path).max_hold(limit).observer(ear.clone()).build();
+        |limit| Lock::builder(&setup.outsider, &path).max_hold(limit).observer(ear.clone()).build();
     let short = within(lock(Duration::from_secs(3600)).acquire()).await.unwrap();
     within(short.release()).await.unwrap();
     let long = within(lock(Duration::from_millis(1)).acquire()).await.unwrap();
@@ -82,9 +82,9 @@ async fn overlong_hold_is_reported_once(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn release_drop_and_loss_cancel_the_token(stage: Stage) {
-    let path = stage.existing("cancelled").await;
-    let lock = Lock::new(&stage.outsider, &path);
+async fn release_drop_and_loss_cancel_the_token(setup: Setup) {
+    let path = setup.existing("cancelled").await;
+    let lock = Lock::new(&setup.outsider, &path);
     let guard = within(lock.acquire()).await.unwrap();
     let token = guard.cancellation_token();
     assert!(!token.is_cancelled());
@@ -98,20 +98,20 @@ async fn release_drop_and_loss_cancel_the_token(stage: Stage) {
 
     let guard = within(lock.acquire()).await.unwrap();
     let token = guard.cancellation_token();
-    stage.outsider.delete(guard.path()).await.unwrap();
+    setup.outsider.delete(guard.path()).await.unwrap();
     within(token.cancelled()).await;
     assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
 }
 
 /// A write that the lock protects, in ZooKeeper itself: with the check in front it needs no token.
 #[test_with(on_each_release)]
-async fn guarded_transaction_fails_after_a_loss(stage: Stage) {
-    let path = stage.existing("fenced").await;
-    let data = stage.existing("fenced-data").await;
-    let guard = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+async fn guarded_transaction_fails_after_a_loss(setup: Setup) {
+    let path = setup.existing("fenced").await;
+    let data = setup.existing("fenced-data").await;
+    let guard = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
     assert!(guard.transaction().set(&data, b"one").await.unwrap().is_ok());
-    stage.outsider.delete(guard.path()).await.unwrap();
+    setup.outsider.delete(guard.path()).await.unwrap();
     let refused = guard.transaction().set(&data, b"two").await.unwrap().unwrap_err();
     assert_eq!((refused.index, refused.rejection), (0, zk_locks::Rejection::NoNode));
-    assert_eq!(&*stage.outsider.get(&data).await.unwrap().0, b"one");
+    assert_eq!(&*setup.outsider.get(&data).await.unwrap().0, b"one");
 }

@@ -5,12 +5,12 @@ use zk_locks::{AcquireError, Client, Lock, Rejection, ReleaseError};
 use zk_proto::OpCode;
 use zk_tests::test_with;
 
-use crate::support::{Stage, emptied, joined, on_each_release, within};
+use crate::support::{Setup, emptied, joined, on_each_release, within};
 
 /// A path below which only an authenticated client may delete.
-async fn guarded(stage: &Stage) -> String {
-    let path = stage.path("guarded");
-    let owner = stage.client().await;
+async fn guarded(setup: &Setup) -> String {
+    let path = setup.path("guarded");
+    let owner = setup.client().await;
     owner.add_auth("digest", "ann:secret").await.unwrap();
     let others = Perms::CREATE | Perms::READ | Perms::WRITE | Perms::ADMIN;
     let acl = [Id::anyone().may(others), Id::creator().may(Perms::ALL)];
@@ -30,9 +30,9 @@ async fn orphans(zk: &Client, count: usize) {
 }
 
 #[test_with(on_each_release)]
-async fn refused_delete_is_retried_once_permitted(stage: Stage) {
-    let path = guarded(&stage).await;
-    let zk = stage.client().await;
+async fn refused_delete_is_retried_once_permitted(setup: Setup) {
+    let path = guarded(&setup).await;
+    let zk = setup.client().await;
     let lock = Lock::new(&zk, &path);
     let guard = within(lock.acquire()).await.unwrap();
     let own = guard.path().to_owned();
@@ -48,39 +48,39 @@ async fn refused_delete_is_retried_once_permitted(stage: Stage) {
 
     zk.add_auth("digest", "ann:secret").await.unwrap();
     orphans(&zk, 0).await;
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
     within(within(lock.acquire()).await.unwrap().release()).await.unwrap();
     within(zk.close()).await.unwrap();
 }
 
 #[test_with(on_each_release)]
-async fn waiter_learns_of_an_orphan_in_front(stage: Stage) {
-    let path = guarded(&stage).await;
-    let (proxy, zk) = stage.proxied().await;
+async fn waiter_learns_of_an_orphan_in_front(setup: Setup) {
+    let path = guarded(&setup).await;
+    let (proxy, zk) = setup.proxied().await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
     let own = guard.path().to_owned();
     let waiter = tokio::spawn({
         let lock = Lock::new(&zk, &path);
         async move { lock.acquire().await.map(drop) }
     });
-    joined(&stage.outsider, &path, 2).await;
+    joined(&setup.outsider, &path, 2).await;
     within(proxy.wait_for(|frame| frame.is_reply(OpCode::GET_DATA))).await;
     drop(guard);
     let orphan = AcquireError::Orphan { path: own, rejection: Rejection::NoAuth };
     assert_eq!(within(waiter).await.unwrap(), Err(orphan));
     within(zk.close()).await.unwrap();
     // The session takes it along.
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 #[test_with(on_each_release)]
-async fn session_detaches_despite_refused_delete(stage: Stage) {
-    let path = guarded(&stage).await;
-    let zk = stage.client().await;
+async fn session_detaches_despite_refused_delete(setup: Setup) {
+    let path = guarded(&setup).await;
+    let zk = setup.client().await;
     drop(within(Lock::new(&zk, &path).acquire()).await.unwrap());
     orphans(&zk, 1).await;
     let credentials = within(zk.detach()).await.unwrap();
-    let next = stage.options().resume(credentials).connect().await.unwrap();
+    let next = setup.options().resume(credentials).connect().await.unwrap();
     within(next.close()).await.unwrap();
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }

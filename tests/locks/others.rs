@@ -8,19 +8,19 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::support::{Stage, emptied, on_each_release, ops, within};
+use crate::support::{Setup, emptied, on_each_release, ops, within};
 
 /// Waits until a node is gone.
-async fn gone(stage: &Stage, path: &str) {
-    while let (Some(_), changed) = stage.outsider.exists(path).watch().await.unwrap() {
+async fn gone(setup: &Setup, path: &str) {
+    while let (Some(_), changed) = setup.outsider.exists(path).watch().await.unwrap() {
         within(changed).await.unwrap();
     }
 }
 
 #[test_with(on_each_release)]
-async fn simple_lock_request_counts(stage: Stage) {
-    let (proxy, zk) = stage.proxied().await;
-    let path = stage.path("simple");
+async fn simple_lock_request_counts(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
+    let path = setup.path("simple");
     let lock = SimpleLock::builder(&zk, &path).description("who").build();
     assert_eq!(within(lock.holder()).await, Ok(None));
     let mark = proxy.mark();
@@ -43,16 +43,16 @@ async fn simple_lock_request_counts(stage: Stage) {
 /// An outsider deletes the node by hand, and another client takes the lock: before the look, as ours do, and
 /// between the look and the delete, in that of the others, who merely create a node.
 #[test_with(on_each_release)]
-async fn release_spares_another_simple_holder(stage: Stage) {
-    let (proxy, zk) = stage.proxied().await;
-    let path = stage.path("window");
+async fn release_spares_another_simple_holder(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
+    let path = setup.path("window");
     let lock = SimpleLock::new(&zk, &path);
     let guard = within(lock.acquire()).await.unwrap();
     let look = proxy.on(Match::request(OpCode::EXISTS).once()).hold();
     let release = guard.release();
     within(look.fired()).await;
-    stage.outsider.delete(&path).await.unwrap();
-    let theirs = within(SimpleLock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    setup.outsider.delete(&path).await.unwrap();
+    let theirs = within(SimpleLock::new(&setup.outsider, &path).acquire()).await.unwrap();
     look.release();
     within(release).await.unwrap();
     assert_eq!(within(theirs.check()).await, Ok(()));
@@ -62,27 +62,27 @@ async fn release_spares_another_simple_holder(stage: Stage) {
     let delete = proxy.on(Match::request(OpCode::DELETE).once()).hold();
     let release = guard.release();
     within(delete.fired()).await;
-    stage.outsider.delete(&path).await.unwrap();
-    let create = stage.outsider.create(&path, b"them").mode(CreateMode::Ephemeral);
+    setup.outsider.delete(&path).await.unwrap();
+    let create = setup.outsider.create(&path, b"them").mode(CreateMode::Ephemeral);
     let theirs = create.await.unwrap().stat;
     delete.release();
     within(release).await.unwrap();
-    let there = stage.outsider.exists(&path).await.unwrap();
+    let there = setup.outsider.exists(&path).await.unwrap();
     assert_eq!(there.map(|there| there.czxid), Some(theirs.czxid));
 }
 
 /// A delete that was not answered may still be on its way: only behind a `sync` is a look the last word.
 #[test_with(on_each_release)]
-async fn release_in_doubt_checks_behind_a_sync(stage: Stage) {
-    let (proxy, zk) = stage.proxied().await;
-    let path = stage.path("unanswered");
+async fn release_in_doubt_checks_behind_a_sync(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
+    let path = setup.path("unanswered");
     for part in [Match::reply(OpCode::DELETE), Match::request(OpCode::DELETE)] {
         let guard = within(SimpleLock::new(&zk, &path).acquire()).await.unwrap();
         let lost = proxy.on(part.once()).reset();
         let mark = proxy.mark();
         within(guard.release()).await.unwrap();
         assert_eq!(lost.times_fired(), 1);
-        gone(&stage, &path).await;
+        gone(&setup, &path).await;
         let frames = proxy.frames_since(mark);
         let asked = ops(&frames);
         assert_eq!(
@@ -95,16 +95,16 @@ async fn release_in_doubt_checks_behind_a_sync(stage: Stage) {
 
 /// The reply to a delete is lost, and another client has taken the lock before it is repeated.
 #[test_with(on_each_release)]
-async fn repeated_release_spares_the_next_holder(stage: Stage) {
-    let (proxy, zk) = stage.proxied().await;
-    let path = stage.path("unwanted");
+async fn repeated_release_spares_the_next_holder(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
+    let path = setup.path("unwanted");
     let lock = SimpleLock::new(&zk, &path);
     let guard = within(lock.acquire()).await.unwrap();
     let lost = proxy.on(Match::reply(OpCode::DELETE).once()).reset();
     let greeting = proxy.on(Match::connect_response().once()).hold();
     let release = guard.release();
     within(lost.fired()).await;
-    let theirs = within(SimpleLock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    let theirs = within(SimpleLock::new(&setup.outsider, &path).acquire()).await.unwrap();
     greeting.release();
     within(release).await.unwrap();
     assert_eq!(within(theirs.check()).await, Ok(()));
@@ -113,15 +113,15 @@ async fn repeated_release_spares_the_next_holder(stage: Stage) {
 
 /// A node of the same name is not the same node.
 #[test_with(on_each_release)]
-async fn evicted_and_retaken_simple_lock_is_lost(stage: Stage) {
-    let (proxy, zk) = stage.proxied().await;
-    let path = stage.path("broken");
+async fn evicted_and_retaken_simple_lock_is_lost(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
+    let path = setup.path("broken");
     let lock = SimpleLock::new(&zk, &path);
     let first = within(lock.acquire()).await.unwrap();
     let waiter = tokio::spawn(async move { lock.acquire().await });
     let replaced = || async {
-        stage.outsider.delete(&path).await.unwrap();
-        let create = stage.outsider.create(&path, b"x");
+        setup.outsider.delete(&path).await.unwrap();
+        let create = setup.outsider.create(&path, b"x");
         create.mode(CreateMode::Ephemeral).await
     };
     // Both while it cannot hear of it: what it hears then is not of a deletion.
@@ -137,23 +137,23 @@ async fn evicted_and_retaken_simple_lock_is_lost(stage: Stage) {
     assert_eq!(first.status(), Status::Lost(Lost::NodeDeleted));
     assert_eq!(within(first.check()).await, Err(CheckError::Lost(Lost::NodeDeleted)));
     within(first.release()).await.unwrap();
-    assert!(stage.outsider.exists(&path).await.unwrap().is_some(), "it was not ours to delete");
-    stage.outsider.delete(&path).await.unwrap();
+    assert!(setup.outsider.exists(&path).await.unwrap().is_some(), "it was not ours to delete");
+    setup.outsider.delete(&path).await.unwrap();
     let next = within(waiter).await.unwrap().unwrap();
     let short = Duration::from_millis(20);
-    let behind = SimpleLock::new(&stage.outsider, &path).acquire_timeout(short).await;
+    let behind = SimpleLock::new(&setup.outsider, &path).acquire_timeout(short).await;
     assert!(matches!(behind, Err(AcquireError::TimedOut)));
     zk.close().await.unwrap();
     assert!(matches!(next.status(), Status::Lost(Lost::SessionEnded(_))));
     assert!(within(next.release()).await.is_err());
-    gone(&stage, &path).await;
+    gone(&setup, &path).await;
 }
 
 /// Scenario 54.
 #[test_with(on_each_release)]
-async fn reentrant_lock_is_held_by_its_last_guard(stage: Stage) {
-    let (proxy, zk) = stage.proxied().await;
-    let path = stage.existing("again").await;
+async fn reentrant_lock_is_held_by_its_last_guard(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
+    let path = setup.existing("again").await;
     let outer: SharedGuard = within(Lock::new(&zk, &path).acquire()).await.unwrap().share();
     let mark = proxy.mark();
     let inner = outer.reenter().unwrap();
@@ -167,10 +167,10 @@ async fn reentrant_lock_is_held_by_its_last_guard(stage: Stage) {
     let frames = proxy.frames_since(mark);
     assert_eq!(ops(&frames), [OpCode::MULTI; 2], "{frames}");
     within(inner.release()).await.unwrap();
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 
     let outer = within(Lock::new(&zk, &path).acquire()).await.unwrap().share();
-    stage.outsider.delete(outer.path()).await.unwrap();
+    setup.outsider.delete(outer.path()).await.unwrap();
     assert_eq!(within(outer.lost()).await, Lost::NodeDeleted);
     assert_eq!(outer.reenter().map(drop), Err(Lost::NodeDeleted));
 }

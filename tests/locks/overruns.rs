@@ -20,7 +20,7 @@ use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match};
 use zk_tests::test_with;
 
-use crate::support::{Stage, emptied, joined, on_each_release, on_each_release_threaded, within};
+use crate::support::{Setup, emptied, joined, on_each_release, on_each_release_threaded, within};
 
 /// How long is too long.
 const LIMIT: Duration = Duration::from_millis(50);
@@ -39,9 +39,9 @@ fn limited<R>(builder: Builder<R>) -> R {
 }
 
 #[test_with(on_each_release_threaded)]
-async fn scoped_work_ends_before_the_next_grant(stage: Stage) {
-    let path = stage.existing("scope").await;
-    let zk = stage.client().await;
+async fn scoped_work_ends_before_the_next_grant(setup: Setup) {
+    let path = setup.existing("scope").await;
+    let zk = setup.client().await;
     let metrics = Arc::new(Metrics::default());
     let lock = limited(Lock::builder(&zk, &path).observer(metrics.clone()));
     for _ in 0..10 {
@@ -57,7 +57,7 @@ async fn scoped_work_ends_before_the_next_grant(stage: Stage) {
                 .await;
             (worked, guard)
         });
-        let next = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+        let next = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
         assert!(stopped.load(Ordering::SeqCst), "two at work");
         let (worked, guard) = within(work).await.unwrap();
         assert_eq!(worked, Err(Lost::HeldTooLong));
@@ -69,7 +69,7 @@ async fn scoped_work_ends_before_the_next_grant(stage: Stage) {
         within(next.release()).await.unwrap();
     }
     assert_eq!((metrics.alarms(), metrics.losses()), (10, 10));
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// Hears that it is too long.
@@ -104,15 +104,15 @@ async fn node_stays_until_the_work_is_dropped() {
 
 /// Whatever is held through a guard, and not released.
 #[test_with(on_each_release)]
-async fn overlong_hold_is_lost_and_node_deleted(stage: Stage) {
-    let zk: Client = stage.client().await;
+async fn overlong_hold_is_lost_and_node_deleted(setup: Setup) {
+    let zk: Client = setup.client().await;
     macro_rules! taken_away {
         ($name:literal, $recipe:ident, $take:expr, $nodes:literal) => {{
-            let path = stage.existing($name).await;
+            let path = setup.existing($name).await;
             let recipe = limited($recipe::builder(&zk, &path));
             let guard = within($take(&recipe)).await.unwrap();
             assert_eq!(within(guard.lost()).await, Lost::HeldTooLong, $name);
-            emptied(&stage.outsider, &format!("{path}{}", $nodes)).await;
+            emptied(&setup.outsider, &format!("{path}{}", $nodes)).await;
             // Though the guard is still there.
             drop(within($take(&recipe)).await.unwrap());
             drop(guard);
@@ -130,12 +130,12 @@ async fn overlong_hold_is_lost_and_node_deleted(stage: Stage) {
 
 /// No leader stays for ever: one that has led for long enough stands again behind the others.
 #[test_with(on_each_release)]
-async fn time_limited_latches_lead_in_turn(stage: Stage) {
-    let path = stage.existing("turns").await;
-    let (one, other) = (stage.client().await, stage.client().await);
+async fn time_limited_latches_lead_in_turn(setup: Setup) {
+    let path = setup.existing("turns").await;
+    let (one, other) = (setup.client().await, setup.client().await);
     let latch = |zk| limited(Election::builder(zk, &path)).latch(b"");
     let (first, second) = (latch(&one), latch(&other));
-    joined(&stage.outsider, &path, 2).await;
+    joined(&setup.outsider, &path, 2).await;
     for _ in 0..3 {
         for latch in [&first, &second] {
             let mut states = latch.subscribe();
@@ -145,13 +145,13 @@ async fn time_limited_latches_lead_in_turn(stage: Stage) {
         }
     }
     drop((first, second));
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 #[test_with(on_each_release)]
-async fn timely_release_costs_nothing_extra(stage: Stage) {
-    let path = stage.existing("in-time").await;
-    let (proxy, zk) = stage.proxied().await;
+async fn timely_release_costs_nothing_extra(setup: Setup) {
+    let path = setup.existing("in-time").await;
+    let (proxy, zk) = setup.proxied().await;
     let long = Lock::builder(&zk, &path).release_after(Duration::from_secs(3600)).build();
     within(within(long.acquire()).await.unwrap().release()).await.unwrap();
     zk.sync("/").await.unwrap();
@@ -160,20 +160,20 @@ async fn timely_release_costs_nothing_extra(stage: Stage) {
 
 /// The answer to the delete never comes: it is asked again.
 #[test_with(on_each_release)]
-async fn overrun_release_survives_reconnects(stage: Stage) {
-    let path = stage.existing("broken").await;
+async fn overrun_release_survives_reconnects(setup: Setup) {
+    let path = setup.existing("broken").await;
     for passes in [false, true] {
-        let (proxy, zk) = stage.proxied().await;
+        let (proxy, zk) = setup.proxied().await;
         let delete = match passes {
             true => Match::reply(OpCode::DELETE),
             false => Match::request(OpCode::DELETE),
         };
         let broken = proxy.on(delete.once()).reset();
         let guard = within(limited(Lock::builder(&zk, &path)).acquire()).await.unwrap();
-        let next = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+        let next = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
         within(broken.fired()).await;
         assert_eq!(guard.status(), Status::Lost(Lost::HeldTooLong));
         within(next.release()).await.unwrap();
     }
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }

@@ -5,13 +5,13 @@ use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
 use zk_tests::test_with;
 
-use crate::support::{Stage, emptied, on_each_release, within};
+use crate::support::{Setup, emptied, on_each_release, within};
 
 /// Scenario 4. Both find that nothing is there, and each level is made by one of them.
 #[test_with(on_each_release)]
-async fn two_contenders_create_a_missing_path(stage: Stage) {
-    let path = stage.path("none/of/this");
-    let (one, other) = (stage.proxied().await, stage.proxied().await);
+async fn two_contenders_create_a_missing_path(setup: Setup) {
+    let path = setup.path("none/of/this");
+    let (one, other) = (setup.proxied().await, setup.proxied().await);
     let refused =
         |proxy: &zk_testkit::proxy::Proxy| proxy.on(Match::reply(OpCode::CREATE2).once()).hold();
     let (first, second) = (refused(&one.0), refused(&other.0));
@@ -30,32 +30,32 @@ async fn two_contenders_create_a_missing_path(stage: Stage) {
     };
     let (a, b, ()) = tokio::join!(turn(&one.1), turn(&other.1), both_refused);
     assert_ne!(a, b);
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// Scenario 5: as if the server had reaped the containers for being empty.
 #[test_with(on_each_release)]
-async fn path_reaped_before_use_is_recreated(stage: Stage) {
-    let path = stage.path("reaped");
-    let (proxy, zk) = stage.proxied().await;
+async fn path_reaped_before_use_is_recreated(setup: Setup) {
+    let path = setup.path("reaped");
+    let (proxy, zk) = setup.proxied().await;
     let second_try = proxy.on(Match::request(OpCode::CREATE2).nth(2)).hold();
     let lock = Lock::new(&zk, &path);
     let reap = async {
         within(second_try.fired()).await;
         // The levels were made in front of it.
         let made = async {
-            while stage.outsider.exists(&path).await.unwrap().is_none() {
+            while setup.outsider.exists(&path).await.unwrap().is_none() {
                 tokio::task::yield_now().await;
             }
         };
         within(made).await;
-        stage.outsider.delete(&path).await.unwrap();
+        setup.outsider.delete(&path).await.unwrap();
         second_try.release();
     };
     let (guard, ()) = tokio::join!(within(lock.acquire()), reap);
     assert_eq!(proxy.counts().requests(OpCode::CREATE2), 3);
     within(guard.unwrap().release()).await.unwrap();
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// Scenario 45. Where numbers end, 3.6 and later repeat the last one, and 3.4 goes on with the smallest.

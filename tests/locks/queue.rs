@@ -10,18 +10,18 @@ use zk_testkit::proxy::Match;
 use zk_tests::{fenced::FencedResource, test_with};
 
 use crate::support::{
-    Stage, Waiter, emptied, joined, on_each_release, on_each_release_threaded, ops, within,
+    Setup, Waiter, emptied, joined, on_each_release, on_each_release_threaded, ops, within,
 };
 
 const CONTENDERS: i32 = 50;
 
 #[test_with(on_each_release_threaded)]
-async fn fifty_sessions_are_granted_in_order(stage: Stage) {
-    let path = stage.path("fifo");
+async fn fifty_sessions_are_granted_in_order(setup: Setup) {
+    let path = setup.path("fifo");
     let resource = Arc::new(FencedResource::default());
     let mut running = JoinSet::new();
     for _ in 0..CONTENDERS {
-        let zk = stage.client().await;
+        let zk = setup.client().await;
         let (path, resource) = (path.clone(), resource.clone());
         running.spawn(async move {
             let guard = Lock::new(&zk, &path).acquire().await.unwrap();
@@ -40,15 +40,15 @@ async fn fifty_sessions_are_granted_in_order(stage: Stage) {
     granted.sort_unstable();
     let numbers: Vec<i32> = granted.into_iter().map(|(_, number)| number).collect();
     assert!(numbers.iter().copied().eq(0..CONTENDERS), "{numbers:?}");
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 #[test_with(on_each_release)]
-async fn waiter_skips_predecessor_that_gave_up(stage: Stage) {
-    let path = stage.existing("gives-up").await;
-    let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
-    let mut middle = Waiter::asleep(&stage, &path).await;
-    let mut last = Waiter::asleep(&stage, &path).await;
+async fn waiter_skips_predecessor_that_gave_up(setup: Setup) {
+    let path = setup.existing("gives-up").await;
+    let holder = Lock::new(&setup.outsider, &path).acquire().await.unwrap();
+    let mut middle = Waiter::asleep(&setup, &path).await;
+    let mut last = Waiter::asleep(&setup, &path).await;
     middle.give_up().await;
     // It reads the holder's node now.
     last.has_read(3).await;
@@ -61,15 +61,15 @@ async fn waiter_skips_predecessor_that_gave_up(stage: Stage) {
     let guard = last.outcome().await.unwrap();
     assert!(guard.token() > token);
     within(guard.release()).await.unwrap();
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// The read that was to watch the predecessor finds nothing, and arms nothing.
 #[test_with(on_each_release)]
-async fn sole_predecessor_gone_early_is_proof(stage: Stage) {
-    let path = stage.existing("vanishes").await;
-    let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
-    let proxy = stage.proxy().await;
+async fn sole_predecessor_gone_early_is_proof(setup: Setup) {
+    let path = setup.existing("vanishes").await;
+    let holder = Lock::new(&setup.outsider, &path).acquire().await.unwrap();
+    let proxy = setup.proxy().await;
     let listing = proxy.on(Match::reply(OpCode::GET_CHILDREN2).once()).hold();
     let mut waiter = Waiter::joining(proxy, &path).await;
     within(listing.fired()).await;
@@ -83,16 +83,16 @@ async fn sole_predecessor_gone_early_is_proof(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn waiter_moves_up_behind_a_gone_one(stage: Stage) {
-    let path = stage.existing("vanishes-in-line").await;
-    let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
-    let mut middle = Waiter::asleep(&stage, &path).await;
-    let proxy = stage.proxy().await;
+async fn waiter_moves_up_behind_a_gone_one(setup: Setup) {
+    let path = setup.existing("vanishes-in-line").await;
+    let holder = Lock::new(&setup.outsider, &path).acquire().await.unwrap();
+    let mut middle = Waiter::asleep(&setup, &path).await;
+    let proxy = setup.proxy().await;
     let listing = proxy.on(Match::reply(OpCode::GET_CHILDREN2).once()).hold();
     let mut last = Waiter::joining(proxy, &path).await;
     within(listing.fired()).await;
     middle.give_up().await;
-    joined(&stage.outsider, &path, 2).await;
+    joined(&setup.outsider, &path, 2).await;
     listing.release();
     // The one that is gone, its own, and the holder's.
     last.has_read(3).await;
@@ -102,9 +102,9 @@ async fn waiter_moves_up_behind_a_gone_one(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn acquires_of_one_session_exclude_in_order(stage: Stage) {
-    let path = stage.existing("twice").await;
-    let (proxy, zk) = stage.proxied().await;
+async fn acquires_of_one_session_exclude_in_order(setup: Setup) {
+    let path = setup.existing("twice").await;
+    let (proxy, zk) = setup.proxied().await;
     let lock = Lock::new(&zk, &path);
     let first = within(lock.acquire()).await.unwrap();
     let mark = proxy.mark();
@@ -132,11 +132,11 @@ async fn acquires_of_one_session_exclude_in_order(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn offline_release_is_made_up_for_later(stage: Stage) {
-    let path = stage.existing("offline").await;
-    let (proxy, zk) = stage.proxied().await;
+async fn offline_release_is_made_up_for_later(setup: Setup) {
+    let path = setup.existing("offline").await;
+    let (proxy, zk) = setup.proxied().await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-    let mut waiter = Waiter::asleep(&stage, &path).await;
+    let mut waiter = Waiter::asleep(&setup, &path).await;
 
     let mut session = zk.session();
     proxy.refuse_connections().await;
@@ -150,14 +150,14 @@ async fn offline_release_is_made_up_for_later(stage: Stage) {
     let next = waiter.outcome().await.unwrap();
     within(release).await.unwrap();
     within(next.release()).await.unwrap();
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// Numbers begin again with the path, tokens do not.
 #[test_with(on_each_release)]
-async fn tokens_grow_after_the_path_is_deleted(stage: Stage) {
-    let zk = stage.client().await;
-    let path = stage.path("deleted");
+async fn tokens_grow_after_the_path_is_deleted(setup: Setup) {
+    let zk = setup.client().await;
+    let path = setup.path("deleted");
     let lock = Lock::new(&zk, &path);
     let mut last = None;
     for _ in 0..3 {
@@ -166,26 +166,26 @@ async fn tokens_grow_after_the_path_is_deleted(stage: Stage) {
         assert!(Some(guard.token()) > last);
         last = Some(guard.token());
         within(guard.release()).await.unwrap();
-        stage.outsider.delete(&path).await.unwrap();
+        setup.outsider.delete(&path).await.unwrap();
     }
 }
 
 #[test_with(on_each_release)]
-async fn unreadable_predecessor_fails_the_waiter(stage: Stage) {
-    let path = stage.existing("private").await;
-    let zk = stage.options().auth("digest", "holder:secret").connect().await.unwrap();
+async fn unreadable_predecessor_fails_the_waiter(setup: Setup) {
+    let path = setup.existing("private").await;
+    let zk = setup.options().auth("digest", "holder:secret").connect().await.unwrap();
     let acl = AclList::from_iter([Acl::creator_all()]);
     let lock = Lock::builder(&zk, &path).acl(&acl).build();
     let guard = within(lock.acquire()).await.unwrap();
-    let outcome = within(Lock::new(&stage.outsider, &path).acquire()).await;
+    let outcome = within(Lock::new(&setup.outsider, &path).acquire()).await;
     assert_eq!(outcome.map(drop), Err(AcquireError::Rejected(Rejection::NoAuth)));
-    joined(&stage.outsider, &path, 1).await;
+    joined(&setup.outsider, &path, 1).await;
     assert_eq!(guard.check().await, Ok(()));
     // A contender with the holder's identity waits as usual.
-    let friend = stage.options().auth("digest", "holder:secret").connect().await.unwrap();
+    let friend = setup.options().auth("digest", "holder:secret").connect().await.unwrap();
     let friend = Lock::builder(&friend, &path).acl(&acl).build();
     let release = async {
-        joined(&stage.outsider, &path, 2).await;
+        joined(&setup.outsider, &path, 2).await;
         guard.release().await.unwrap();
     };
     let (next, ()) = within(async { tokio::join!(friend.acquire(), release) }).await;
@@ -193,12 +193,12 @@ async fn unreadable_predecessor_fails_the_waiter(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn acquire_without_permission_is_rejected(stage: Stage) {
-    let path = stage.path("closed");
+async fn acquire_without_permission_is_rejected(setup: Setup) {
+    let path = setup.path("closed");
     let readable = AclList::from_iter([Acl::world_readable()]);
-    stage.outsider.create(&path, b"").acl(&readable).await.unwrap();
+    setup.outsider.create(&path, b"").acl(&readable).await.unwrap();
     for path in [path.clone(), format!("{path}/below")] {
-        let outcome = within(Lock::new(&stage.outsider, &path).acquire()).await;
+        let outcome = within(Lock::new(&setup.outsider, &path).acquire()).await;
         assert_eq!(outcome.map(drop), Err(AcquireError::Rejected(Rejection::NoAuth)), "{path}");
     }
 }

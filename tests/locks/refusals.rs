@@ -8,7 +8,7 @@ use zk_tests::{
     test_with,
 };
 
-use crate::support::{Stage, Waiter, emptied, joined, on_each_release, ops, within};
+use crate::support::{Setup, Waiter, emptied, joined, on_each_release, ops, within};
 
 /// Has these answers say that the request failed.
 fn answered_with(proxy: &Proxy, replies: Match, code: ErrorCode) -> RuleHandle {
@@ -21,28 +21,28 @@ fn answered_with(proxy: &Proxy, replies: Match, code: ErrorCode) -> RuleHandle {
 
 /// Scenario 65. It was not carried out, and the server wants to be left alone for a moment.
 #[test_with(on_each_release)]
-async fn throttled_request_is_retried(stage: Stage) {
+async fn throttled_request_is_retried(setup: Setup) {
     for op in [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::DELETE] {
-        let path = stage.path("throttled");
-        stage.outsider.create(&path, b"").await.unwrap();
-        let (proxy, zk) = stage.proxied().await;
+        let path = setup.path("throttled");
+        setup.outsider.create(&path, b"").await.unwrap();
+        let (proxy, zk) = setup.proxied().await;
         let lock = Lock::new(&zk, &path);
         let busy = too_busy_for(&proxy, Match::request(op).once());
         let guard = within(lock.acquire()).await.unwrap();
-        joined(&stage.outsider, &path, 1).await;
+        joined(&setup.outsider, &path, 1).await;
         within(guard.release()).await.unwrap();
         assert_eq!(busy.turned_away(), 1, "{op:?}");
-        emptied(&stage.outsider, &path).await;
-        stage.outsider.delete(&path).await.unwrap();
+        emptied(&setup.outsider, &path).await;
+        setup.outsider.delete(&path).await.unwrap();
     }
 }
 
 /// The same for waiters: what they read in order to watch.
 #[test_with(on_each_release)]
-async fn throttled_waiter_rechecks(stage: Stage) {
-    let path = stage.existing("busy").await;
-    let holder = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-    let proxy = stage.proxy().await;
+async fn throttled_waiter_rechecks(setup: Setup) {
+    let path = setup.existing("busy").await;
+    let holder = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
+    let proxy = setup.proxy().await;
     let busy = too_busy_for(&proxy, Match::request(OpCode::GET_DATA).once());
     let mut waiter = Waiter::joining(proxy, &path).await;
     // Its own node, and the one in front again.
@@ -55,11 +55,11 @@ async fn throttled_waiter_rechecks(stage: Stage) {
 
 /// The server has given the request up, or says so: it may have been carried out, as here.
 #[test_with(on_each_release)]
-async fn create_timed_out_on_server_is_found(stage: Stage) {
+async fn create_timed_out_on_server_is_found(setup: Setup) {
     for code in [ErrorCode::REQUEST_TIMEOUT, ErrorCode::OPERATION_TIMEOUT] {
-        let path = stage.path("given-up");
-        stage.outsider.create(&path, b"").await.unwrap();
-        let (proxy, zk) = stage.proxied().await;
+        let path = setup.path("given-up");
+        setup.outsider.create(&path, b"").await.unwrap();
+        let (proxy, zk) = setup.proxied().await;
         let refused = answered_with(&proxy, Match::reply(OpCode::CREATE2).once(), code);
         let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
         assert_eq!(refused.times_fired(), 1);
@@ -67,18 +67,18 @@ async fn create_timed_out_on_server_is_found(stage: Stage) {
         let creates = requests.iter().filter(|op| **op == OpCode::CREATE2);
         assert_eq!(creates.count(), 1, "{requests:?}");
         assert!(requests.contains(&OpCode::SYNC), "{requests:?}");
-        joined(&stage.outsider, &path, 1).await;
+        joined(&setup.outsider, &path, 1).await;
         within(guard.release()).await.unwrap();
-        emptied(&stage.outsider, &path).await;
-        stage.outsider.delete(&path).await.unwrap();
+        emptied(&setup.outsider, &path).await;
+        setup.outsider.delete(&path).await.unwrap();
     }
 }
 
 /// What `MultiLock` falls back on: all locks or none, in the order that all contenders keep to.
 #[test_with(on_each_release)]
-async fn without_multi_locks_are_taken_one_by_one(stage: Stage) {
-    let paths = [stage.existing("b").await, stage.existing("a").await];
-    let (proxy, zk) = stage.proxied().await;
+async fn without_multi_locks_are_taken_one_by_one(setup: Setup) {
+    let paths = [setup.existing("b").await, setup.existing("a").await];
+    let (proxy, zk) = setup.proxied().await;
     let _unseen = proxy.on(Match::request(OpCode::MULTI)).rewrite(ask_for_nothing);
     let unknown = ErrorCode::UNIMPLEMENTED;
     let refused = answered_with(&proxy, Match::reply(OpCode::MULTI), unknown);
@@ -95,11 +95,11 @@ async fn without_multi_locks_are_taken_one_by_one(stage: Stage) {
     within(guards.release()).await.unwrap();
 
     // While one is taken the other is not kept.
-    let held = within(Lock::new(&stage.outsider, &paths[0]).acquire()).await.unwrap();
+    let held = within(Lock::new(&setup.outsider, &paths[0]).acquire()).await.unwrap();
     assert!(within(both.try_acquire()).await.unwrap().is_none());
     let short = std::time::Duration::from_millis(50);
     assert!(both.acquire_timeout(short).await.is_err());
-    emptied(&stage.outsider, &paths[1]).await;
+    emptied(&setup.outsider, &paths[1]).await;
     within(held.release()).await.unwrap();
     let guards = within(both.try_acquire()).await.unwrap().expect("both are free");
     within(guards.release()).await.unwrap();

@@ -10,7 +10,7 @@ use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
 use zk_tests::test_with;
 
-use crate::support::{Stage, joined, on_each_release, within};
+use crate::support::{Setup, joined, on_each_release, within};
 
 /// The recipes that are built by a [`Builder`].
 const RECIPES: [&str; 15] = [
@@ -98,32 +98,32 @@ fn missing(path: &str) -> Result<(), AcquireError> {
 
 /// Every recipe, on a path that was never there, is there, and is there no more.
 #[test_with(on_each_release)]
-async fn no_recipe_brings_a_required_path_back(stage: Stage) {
-    let zk = stage.client().await;
+async fn no_recipe_brings_a_required_path_back(setup: Setup) {
+    let zk = setup.client().await;
     for recipe in RECIPES.into_iter().chain(NODES) {
-        let object = stage.path(&recipe.replace(' ', "-"));
+        let object = setup.path(&recipe.replace(' ', "-"));
         let path = format!("{object}/lock");
         let is_node = NODES.contains(&recipe);
         let required = if is_node { &object } else { &path };
         assert_eq!(take(&zk, recipe, &path, Must::Path).await, missing(required), "{recipe}");
         assert_eq!(zk.exists(&object).await.unwrap(), None, "{recipe}");
 
-        stage.outsider.create(&object, b"").await.unwrap();
+        setup.outsider.create(&object, b"").await.unwrap();
         if !is_node {
             assert_eq!(take(&zk, recipe, &path, Must::Path).await, missing(&path), "{recipe}");
-            assert_eq!(stage.outsider.children(&object).await.unwrap().0, [""; 0], "{recipe}");
-            stage.outsider.create(&path, b"").await.unwrap();
+            assert_eq!(setup.outsider.children(&object).await.unwrap().0, [""; 0], "{recipe}");
+            setup.outsider.create(&path, b"").await.unwrap();
         }
         for _ in 0..2 {
             assert_eq!(take(&zk, recipe, &path, Must::Path).await, Ok(()), "{recipe}");
         }
         // What was dropped is gone when this is answered.
         zk.sync("/").await.unwrap();
-        stage.outsider.sync("/").await.unwrap();
+        setup.outsider.sync("/").await.unwrap();
 
-        stage.outsider.delete_recursive(&object).await.unwrap();
+        setup.outsider.delete_recursive(&object).await.unwrap();
         assert_eq!(take(&zk, recipe, &path, Must::Path).await, missing(required), "{recipe}");
-        assert_eq!(stage.outsider.exists(&object).await.unwrap(), None, "{recipe}");
+        assert_eq!(setup.outsider.exists(&object).await.unwrap(), None, "{recipe}");
     }
 }
 
@@ -154,9 +154,9 @@ async fn required_parent_is_not_created() {
 
 /// A missing path costs the one request that finds it out, whatever else is asked in the same round trip.
 #[test_with(on_each_release)]
-async fn a_missing_path_costs_one_create(stage: Stage) {
-    let (proxy, zk) = stage.proxied().await;
-    let path = stage.path("none/lock");
+async fn a_missing_path_costs_one_create(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
+    let path = setup.path("none/lock");
     let lock = Lock::builder(&zk, &path).require_path().build();
     assert_eq!(within(lock.acquire()).await.map(drop), missing(&path));
     assert_eq!(proxy.counts().requests(OpCode::CREATE2), 1);
@@ -165,43 +165,43 @@ async fn a_missing_path_costs_one_create(stage: Stage) {
 
 /// An object that is deleted between the first try, for which its path was missing, and the next one.
 #[test_with(on_each_release)]
-async fn acquire_does_not_recreate_its_object(stage: Stage) {
-    let (proxy, zk) = stage.proxied().await;
-    let object = stage.existing("object").await;
+async fn acquire_does_not_recreate_its_object(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
+    let object = setup.existing("object").await;
     let path = format!("{object}/lock");
     let second = proxy.on(Match::request(OpCode::CREATE_CONTAINER).once()).hold();
     let lock = Lock::builder(&zk, &path).require_parent().build();
     let delete = async {
         within(second.fired()).await;
-        stage.outsider.delete(&object).await.unwrap();
+        setup.outsider.delete(&object).await.unwrap();
         second.release();
     };
     let (acquired, ()) = tokio::join!(within(lock.acquire()), delete);
     assert_eq!(acquired.map(drop), missing(&object));
-    assert_eq!(stage.outsider.exists(&object).await.unwrap(), None);
+    assert_eq!(setup.outsider.exists(&object).await.unwrap(), None);
 }
 
 /// Those that wait when the object goes, with all that is below it, do not bring it back either.
 #[test_with(on_each_release)]
-async fn waiter_learns_of_its_objects_deletion(stage: Stage) {
-    let object = stage.existing("object").await;
+async fn waiter_learns_of_its_objects_deletion(setup: Setup) {
+    let object = setup.existing("object").await;
     let path = format!("{object}/lock");
-    let (holder, waiter) = (stage.client().await, stage.client().await);
+    let (holder, waiter) = (setup.client().await, setup.client().await);
     let of = |zk| Lock::builder(zk, &path).require_parent().build();
     let guard = within(of(&holder).acquire()).await.unwrap();
     let waiting = tokio::spawn({
         let lock = of(&waiter);
         async move { lock.acquire().await.map(drop) }
     });
-    joined(&stage.outsider, &path, 2).await;
-    let names = stage.outsider.children(&path).await.unwrap().0;
+    joined(&setup.outsider, &path, 2).await;
+    let names = setup.outsider.children(&path).await.unwrap().0;
     for name in &names {
-        stage.outsider.delete(&format!("{path}/{name}")).if_exists().await.unwrap();
+        setup.outsider.delete(&format!("{path}/{name}")).if_exists().await.unwrap();
     }
     // Granted for a moment, or gone: one of both was deleted first.
     let _ = within(waiting).await.unwrap();
     drop(guard);
-    stage.outsider.delete_recursive(&object).await.unwrap();
+    setup.outsider.delete_recursive(&object).await.unwrap();
     assert_eq!(within(of(&waiter).acquire()).await.map(drop), missing(&object));
-    assert_eq!(stage.outsider.exists(&object).await.unwrap(), None);
+    assert_eq!(setup.outsider.exists(&object).await.unwrap(), None);
 }

@@ -9,7 +9,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::support::{Stage, Waiter, emptied, joined, on_each_release, ops, within};
+use crate::support::{Setup, Waiter, emptied, joined, on_each_release, ops, within};
 
 /// The layouts that have names for both.
 const LAYOUTS: [Layout; 6] = [
@@ -22,19 +22,19 @@ const LAYOUTS: [Layout; 6] = [
 ];
 
 /// Runs a test in each layout on each release. `path` exists.
-fn in_each_layout(test: impl AsyncFn(&Stage, &str, Layout) + Sync) {
-    on_each_release(async |stage: Stage| {
+fn in_each_layout(test: impl AsyncFn(&Setup, &str, Layout) + Sync) {
+    on_each_release(async |setup: Setup| {
         for layout in LAYOUTS {
-            let path = stage.existing(&format!("{layout:?}")).await;
-            test(&stage, &path, layout).await;
-            emptied(&stage.outsider, &path).await;
+            let path = setup.existing(&format!("{layout:?}")).await;
+            test(&setup, &path, layout).await;
+            emptied(&setup.outsider, &path).await;
         }
     });
 }
 
 /// Has a contender join as the `place`-th in the queue. It has fallen asleep when this returns.
 async fn waiter<G, F>(
-    stage: &Stage,
+    setup: &Setup,
     path: &str,
     layout: Layout,
     place: usize,
@@ -44,20 +44,20 @@ where
     F: Future<Output = Result<G, AcquireError>> + Send + 'static,
     G: Send + 'static,
 {
-    let (proxy, zk) = stage.proxied().await;
+    let (proxy, zk) = setup.proxied().await;
     let asked = ask(lock(&zk, path, layout));
     let waiter = Waiter::asking(proxy, zk, asked);
-    joined(&stage.outsider, path, place).await;
+    joined(&setup.outsider, path, place).await;
     assert!(waiter.still_waits().await);
     waiter
 }
 
-async fn reader(stage: &Stage, path: &str, layout: Layout, place: usize) -> Waiter<ReadGuard> {
-    waiter(stage, path, layout, place, |lock| async move { lock.read().await }).await
+async fn reader(setup: &Setup, path: &str, layout: Layout, place: usize) -> Waiter<ReadGuard> {
+    waiter(setup, path, layout, place, |lock| async move { lock.read().await }).await
 }
 
-async fn writer(stage: &Stage, path: &str, layout: Layout, place: usize) -> Waiter<WriteGuard> {
-    waiter(stage, path, layout, place, |lock| async move { lock.write().await }).await
+async fn writer(setup: &Setup, path: &str, layout: Layout, place: usize) -> Waiter<WriteGuard> {
+    waiter(setup, path, layout, place, |lock| async move { lock.write().await }).await
 }
 
 /// How often a waiter has heard of the end of a node.
@@ -79,12 +79,12 @@ fn digits(path: &str) -> &str {
 /// Scenario 35, and which watches fire: a release of the write wakes the readers directly behind it and no waiter
 /// else.
 #[test_with(in_each_layout)]
-async fn readers_share_and_never_pass_a_writer(stage: &Stage, path: &str, layout: Layout) {
-    let first = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
-    let mut second = reader(stage, path, layout, 2).await;
-    let mut third = reader(stage, path, layout, 3).await;
-    let mut fourth = writer(stage, path, layout, 4).await;
-    let mut fifth = reader(stage, path, layout, 5).await;
+async fn readers_share_and_never_pass_a_writer(setup: &Setup, path: &str, layout: Layout) {
+    let first = within(lock(&setup.outsider, path, layout).write()).await.unwrap();
+    let mut second = reader(setup, path, layout, 2).await;
+    let mut third = reader(setup, path, layout, 3).await;
+    let mut fourth = writer(setup, path, layout, 4).await;
+    let mut fifth = reader(setup, path, layout, 5).await;
     let (node, token) = (first.path().to_owned(), first.token());
     within(first.release()).await.unwrap();
     let (two, three) = (second.outcome().await.unwrap(), third.outcome().await.unwrap());
@@ -104,12 +104,12 @@ async fn readers_share_and_never_pass_a_writer(stage: &Stage, path: &str, layout
 
 /// Scenario 36.
 #[test_with(in_each_layout)]
-async fn reader_skips_a_writer_that_gave_up(stage: &Stage, path: &str, layout: Layout) {
-    let holder = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
-    let mut nearest = writer(stage, path, layout, 2).await;
-    let mut last = reader(stage, path, layout, 3).await;
+async fn reader_skips_a_writer_that_gave_up(setup: &Setup, path: &str, layout: Layout) {
+    let holder = within(lock(&setup.outsider, path, layout).write()).await.unwrap();
+    let mut nearest = writer(setup, path, layout, 2).await;
+    let mut last = reader(setup, path, layout, 3).await;
     nearest.give_up().await;
-    joined(&stage.outsider, path, 2).await;
+    joined(&setup.outsider, path, 2).await;
     assert!(last.still_waits().await);
     within(holder.release()).await.unwrap();
     let guard = last.outcome().await.unwrap();
@@ -118,10 +118,10 @@ async fn reader_skips_a_writer_that_gave_up(stage: &Stage, path: &str, layout: L
 
 /// Scenario 37: a reader that looked at writers behind it would wait for one that waits for it.
 #[test_with(in_each_layout)]
-async fn reader_between_writers_keeps_its_turn(stage: &Stage, path: &str, layout: Layout) {
-    let first = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
-    let mut middle = reader(stage, path, layout, 2).await;
-    let mut last = writer(stage, path, layout, 3).await;
+async fn reader_between_writers_keeps_its_turn(setup: &Setup, path: &str, layout: Layout) {
+    let first = within(lock(&setup.outsider, path, layout).write()).await.unwrap();
+    let mut middle = reader(setup, path, layout, 2).await;
+    let mut last = writer(setup, path, layout, 3).await;
     within(first.release()).await.unwrap();
     let reading = middle.outcome().await.unwrap();
     assert!(last.still_waits().await);
@@ -132,12 +132,12 @@ async fn reader_between_writers_keeps_its_turn(stage: &Stage, path: &str, layout
 
 /// Scenario 38.
 #[test_with(in_each_layout)]
-async fn downgraded_writer_admits_readers_only(stage: &Stage, path: &str, layout: Layout) {
-    let (proxy, zk) = stage.proxied().await;
+async fn downgraded_writer_admits_readers_only(setup: &Setup, path: &str, layout: Layout) {
+    let (proxy, zk) = setup.proxied().await;
     let writing = within(lock(&zk, path, layout).write()).await.unwrap();
-    let mut reads = reader(stage, path, layout, 2).await;
-    let mut writes = writer(stage, path, layout, 3).await;
-    let mut behind = reader(stage, path, layout, 4).await;
+    let mut reads = reader(setup, path, layout, 2).await;
+    let mut writes = writer(setup, path, layout, 3).await;
+    let mut behind = reader(setup, path, layout, 4).await;
     let (number, token) = (digits(writing.path()).to_owned(), writing.token());
     let mark = proxy.mark();
     let reading = within(writing.downgrade()).await.unwrap();
@@ -145,7 +145,7 @@ async fn downgraded_writer_admits_readers_only(stage: &Stage, path: &str, layout
     let frames = proxy.frames_since(mark);
     assert_eq!(ops(&frames), [OpCode::MULTI, OpCode::SYNC], "{frames}");
     assert_eq!(digits(reading.path()), number);
-    let queue = lock(&stage.outsider, path, layout).queue().contenders().await.unwrap();
+    let queue = lock(&setup.outsider, path, layout).queue().contenders().await.unwrap();
     assert_eq!((queue[0].kind, queue.len()), (Kind::Read, 4), "{queue:?}");
     // Its node is younger than that of the writer that waits, its token is not.
     assert_eq!(reading.token(), token);
@@ -167,12 +167,12 @@ async fn downgraded_writer_admits_readers_only(stage: &Stage, path: &str, layout
 
 /// Not in the background: after a downgrade, the caller may let others read.
 #[test_with(in_each_layout)]
-async fn others_may_read_when_a_downgrade_returns(stage: &Stage, path: &str, layout: Layout) {
-    let (proxy, zk) = stage.proxied().await;
+async fn others_may_read_when_a_downgrade_returns(setup: &Setup, path: &str, layout: Layout) {
+    let (proxy, zk) = setup.proxied().await;
     let writing = within(lock(&zk, path, layout).write()).await.unwrap();
     let deletes = proxy.on(Match::request(OpCode::DELETE)).hold();
     let reading = within(writing.downgrade()).await.unwrap();
-    let other = within(lock(&stage.outsider, path, layout).try_read()).await.unwrap();
+    let other = within(lock(&setup.outsider, path, layout).try_read()).await.unwrap();
     within(other.expect("nobody writes").release()).await.unwrap();
     deletes.release();
     within(reading.release()).await.unwrap();
@@ -180,77 +180,77 @@ async fn others_may_read_when_a_downgrade_returns(stage: &Stage, path: &str, lay
 
 /// The transaction is refused as a whole, and the lock is what it was.
 #[test_with(in_each_layout)]
-async fn refused_downgrade_keeps_the_write_lock(stage: &Stage, path: &str, layout: Layout) {
-    let zk = stage.client().await;
+async fn refused_downgrade_keeps_the_write_lock(setup: &Setup, path: &str, layout: Layout) {
+    let zk = setup.client().await;
     let writing = within(lock(&zk, path, layout).write()).await.unwrap();
     let cancelled = writing.cancellation_token();
     // Creating is not permitted here for a while.
     let no_create = Perms::READ | Perms::WRITE | Perms::DELETE | Perms::ADMIN;
     let refused: AclList = [Id::anyone().may(no_create)].into_iter().collect();
-    stage.outsider.set_acl(path, &refused).await.unwrap();
+    setup.outsider.set_acl(path, &refused).await.unwrap();
     let error = within(writing.downgrade()).await.unwrap_err();
     assert_eq!(error.cause, AcquireError::Rejected(Rejection::NoAuth));
     let writing = error.guard;
     assert!(cancelled.is_cancelled() && !writing.cancellation_token().is_cancelled());
     assert_eq!(within(writing.check()).await, Ok(()));
-    stage.outsider.set_acl(path, stage.outsider.default_acl()).await.unwrap();
+    setup.outsider.set_acl(path, setup.outsider.default_acl()).await.unwrap();
     let reading = within(writing.downgrade()).await.unwrap();
     within(reading.release()).await.unwrap();
 }
 
 /// It was not there any more to take a place for reading from.
 #[test_with(in_each_layout)]
-async fn writer_without_node_cannot_downgrade(stage: &Stage, path: &str, layout: Layout) {
-    let writing = within(lock(&stage.outsider, path, layout).write()).await.unwrap();
-    let mut next = writer(stage, path, layout, 2).await;
-    stage.outsider.delete(writing.path()).await.unwrap();
+async fn writer_without_node_cannot_downgrade(setup: &Setup, path: &str, layout: Layout) {
+    let writing = within(lock(&setup.outsider, path, layout).write()).await.unwrap();
+    let mut next = writer(setup, path, layout, 2).await;
+    setup.outsider.delete(writing.path()).await.unwrap();
     let writes = next.outcome().await.unwrap();
     let error = within(writing.downgrade()).await.unwrap_err();
     assert_eq!(error.cause, AcquireError::NodeDeleted);
     assert_eq!(within(error.guard.lost()).await, Lost::NodeDeleted);
-    joined(&stage.outsider, path, 1).await;
+    joined(&setup.outsider, path, 1).await;
     within(writes.release()).await.unwrap();
 }
 
 /// Scenario 39: a new node in front of one that waits already.
 #[test_with(on_each_release)]
-async fn writer_waits_for_a_downgrading_curator(stage: Stage) {
-    let path = stage.existing("curator").await;
+async fn writer_waits_for_a_downgrading_curator(setup: Setup) {
+    let path = setup.existing("curator").await;
     let name = |kind| format!("{path}/_c_3b5f6a0e-0000-4000-8000-0123456789ab-{kind}");
     let write = name("__WRIT__");
-    let write = stage.outsider.create(&write, b"");
+    let write = setup.outsider.create(&write, b"");
     let write = write.mode(CreateMode::EphemeralSequential).await.unwrap().path;
-    let mut writes = writer(&stage, &path, Layout::Curator, 2).await;
+    let mut writes = writer(&setup, &path, Layout::Curator, 2).await;
     let read = name("__READ__") + digits(&write);
-    stage.outsider.create(&read, b"").mode(CreateMode::Ephemeral).await.unwrap();
-    stage.outsider.delete(&write).await.unwrap();
+    setup.outsider.create(&read, b"").mode(CreateMode::Ephemeral).await.unwrap();
+    setup.outsider.delete(&write).await.unwrap();
     assert!(writes.still_waits().await);
     assert_eq!(heard_of(&writes, &write), 1);
-    stage.outsider.delete(&read).await.unwrap();
+    setup.outsider.delete(&read).await.unwrap();
     let guard = writes.outcome().await.unwrap();
     within(guard.release()).await.unwrap();
 }
 
 /// Scenario 40.
 #[test_with(in_each_layout)]
-async fn second_of_two_upgrades_is_refused(stage: &Stage, path: &str, layout: Layout) {
-    let first = within(lock(&stage.outsider, path, layout).read()).await.unwrap();
-    let zk = stage.client().await;
+async fn second_of_two_upgrades_is_refused(setup: &Setup, path: &str, layout: Layout) {
+    let first = within(lock(&setup.outsider, path, layout).read()).await.unwrap();
+    let zk = setup.client().await;
     let second = within(lock(&zk, path, layout).read()).await.unwrap();
     let token = second.token();
     let first = tokio::spawn(async move { first.try_upgrade().await });
-    joined(&stage.outsider, path, 3).await;
+    joined(&setup.outsider, path, 3).await;
     // No new reader is admitted meanwhile.
     assert!(within(lock(&zk, path, layout).try_read()).await.unwrap().is_none());
     let ConvertError { guard: second, cause, .. } = within(second.try_upgrade()).await.unwrap_err();
     assert_eq!(cause, AcquireError::WouldDeadlock);
-    joined(&stage.outsider, path, 3).await;
+    joined(&setup.outsider, path, 3).await;
     assert_eq!(within(second.check()).await, Ok(()));
     assert!(!first.is_finished());
     within(second.release()).await.unwrap();
     let writing = within(first).await.unwrap().unwrap();
     assert!(writing.token() > token);
-    joined(&stage.outsider, path, 1).await;
+    joined(&setup.outsider, path, 1).await;
     assert!(within(lock(&zk, path, layout).try_read()).await.unwrap().is_none());
     within(writing.release()).await.unwrap();
 }
@@ -258,10 +258,10 @@ async fn second_of_two_upgrades_is_refused(stage: &Stage, path: &str, layout: La
 /// The writer waits for the reader, so the reader cannot wait behind the writer; the error says so in words that hold
 /// for any waiter.
 #[test_with(in_each_layout)]
-async fn upgrade_is_refused_if_a_writer_waits(stage: &Stage, path: &str, layout: Layout) {
-    let zk = stage.client().await;
+async fn upgrade_is_refused_if_a_writer_waits(setup: &Setup, path: &str, layout: Layout) {
+    let zk = setup.client().await;
     let reading = within(lock(&zk, path, layout).read()).await.unwrap();
-    let mut writes = writer(stage, path, layout, 2).await;
+    let mut writes = writer(setup, path, layout, 2).await;
     let refused = within(reading.try_upgrade()).await.unwrap_err();
     assert_eq!(
         (refused.to_string().as_str(), &refused.cause),
@@ -278,13 +278,13 @@ async fn upgrade_is_refused_if_a_writer_waits(stage: &Stage, path: &str, layout:
 
 /// A writer looks again, since another one may have gone on to read; unless all have promised that they do not.
 #[test_with(in_each_layout)]
-async fn writer_relists_unless_downgrade_is_off(stage: &Stage, path: &str, layout: Layout) {
+async fn writer_relists_unless_downgrade_is_off(setup: &Setup, path: &str, layout: Layout) {
     for promised in [false, true] {
-        let (proxy, zk) = stage.proxied().await;
+        let (proxy, zk) = setup.proxied().await;
         let builder = RwLock::builder(&zk, path).layout(layout);
         let lock = if promised { builder.no_downgrade().build() } else { builder.build() };
         let holder = within(lock.write()).await.unwrap();
-        let (waiting, other) = stage.proxied().await;
+        let (waiting, other) = setup.proxied().await;
         let builder = RwLock::builder(&other, path).layout(layout);
         let theirs = if promised { builder.no_downgrade().build() } else { builder.build() };
         let reads = waiting.on(Match::reply(OpCode::GET_DATA).nth(2)).watch();

@@ -13,7 +13,7 @@ use zk_tests::{
 };
 
 use crate::support::{
-    Stage, emptied, joined, on_each_release, on_each_release_threaded, ops, within,
+    Setup, emptied, joined, on_each_release, on_each_release_threaded, ops, within,
 };
 
 async fn leases(zk: &Client, path: &str) -> usize {
@@ -27,14 +27,14 @@ async fn curator_lease(zk: &Client, path: &str) -> String {
 }
 
 #[test_with(on_each_release_threaded)]
-async fn three_permits_admit_three_of_thirty(stage: Stage) {
-    let path = stage.path("three");
+async fn three_permits_admit_three_of_thirty(setup: Setup) {
+    let path = setup.path("three");
     let room = Arc::new(FencedResource::shared(3));
     // None leaves before three are in.
     let three = Arc::new(Barrier::new(3));
     let mut running = JoinSet::new();
     for _ in 0..30 {
-        let zk = stage.client().await;
+        let zk = setup.client().await;
         let (room, three) = (room.clone(), three.clone());
         let semaphore = Semaphore::new(&zk, &path, 3);
         running.spawn(async move {
@@ -47,18 +47,18 @@ async fn three_permits_admit_three_of_thirty(stage: Stage) {
     }
     within(running.join_all()).await;
     room.assert_clean();
-    emptied(&stage.outsider, &format!("{path}/leases")).await;
-    emptied(&stage.outsider, &format!("{path}/locks")).await;
+    emptied(&setup.outsider, &format!("{path}/leases")).await;
+    emptied(&setup.outsider, &format!("{path}/locks")).await;
 }
 
 /// The waiters in the queue watch their predecessor; only the first one watches the permits.
 #[test_with(on_each_release)]
-async fn released_permit_wakes_only_the_first(stage: Stage) {
-    let path = stage.path("quiet");
-    let held = within(Semaphore::new(&stage.outsider, &path, 1).acquire()).await.unwrap();
+async fn released_permit_wakes_only_the_first(setup: Setup) {
+    let path = setup.path("quiet");
+    let held = within(Semaphore::new(&setup.outsider, &path, 1).acquire()).await.unwrap();
     let mut waiting = Vec::new();
     for number in 1..=3 {
-        let (proxy, zk) = stage.proxied().await;
+        let (proxy, zk) = setup.proxied().await;
         let reads = match number {
             1 => proxy.on(Match::reply(OpCode::GET_CHILDREN2).nth(3)).watch(),
             _ => proxy.on(Match::reply(OpCode::GET_DATA).nth(2)).watch(),
@@ -83,26 +83,26 @@ async fn released_permit_wakes_only_the_first(stage: Stage) {
     for (_, _, waiter) in waiting.drain(1..) {
         within(within(waiter).await.unwrap().release()).await.unwrap();
     }
-    emptied(&stage.outsider, &format!("{path}/leases")).await;
+    emptied(&setup.outsider, &format!("{path}/leases")).await;
 }
 
 /// Scenario 47.
 #[test_with(on_each_release_threaded)]
-async fn counted_permits_can_be_resized_in_use(stage: Stage) {
-    let (path, count) = (stage.path("resized"), stage.path("count"));
+async fn counted_permits_can_be_resized_in_use(setup: Setup) {
+    let (path, count) = (setup.path("resized"), setup.path("count"));
     let semaphore = |zk: &Client| Semaphore::new(zk, &path, 3).counted_at(&count);
-    let owner = semaphore(&stage.outsider);
+    let owner = semaphore(&setup.outsider);
     within(owner.resize(3)).await.unwrap();
     // As Curator's `SharedCount` writes it.
-    assert_eq!(stage.outsider.get(&count).await.unwrap().0[..], [0, 0, 0, 3]);
+    assert_eq!(setup.outsider.get(&count).await.unwrap().0[..], [0, 0, 0, 3]);
     let mut permits = within(owner.acquire_many(2)).await.unwrap().into_guards();
-    let theirs = curator_lease(&stage.outsider, &path).await;
+    let theirs = curator_lease(&setup.outsider, &path).await;
 
     let (release, _) = tokio::sync::broadcast::channel::<()>(1);
     let granted = Arc::new(tokio::sync::Semaphore::new(0));
     let mut running = JoinSet::new();
     for _ in 0..10 {
-        let (zk, granted) = (stage.client().await, granted.clone());
+        let (zk, granted) = (setup.client().await, granted.clone());
         let (semaphore, mut release) = (semaphore(&zk), release.subscribe());
         running.spawn(async move {
             let permit = semaphore.acquire().await.unwrap();
@@ -111,36 +111,36 @@ async fn counted_permits_can_be_resized_in_use(stage: Stage) {
             permit.release().await.unwrap();
         });
     }
-    joined(&stage.outsider, &format!("{path}/locks"), 10).await;
-    assert_eq!((leases(&stage.outsider, &path).await, granted.available_permits()), (3, 0));
+    joined(&setup.outsider, &format!("{path}/locks"), 10).await;
+    assert_eq!((leases(&setup.outsider, &path).await, granted.available_permits()), (3, 0));
     // More: two of the waiters are woken.
     within(owner.resize(5)).await.unwrap();
     within(granted.acquire_many(2)).await.unwrap().forget();
-    joined(&stage.outsider, &format!("{path}/leases"), 5).await;
+    joined(&setup.outsider, &format!("{path}/leases"), 5).await;
     // Fewer: no holder loses anything, and no waiter is granted until enough have gone.
     within(owner.resize(1)).await.unwrap();
     assert!(permits.iter().all(|permit| permit.status() == Status::Held));
     within(permits.pop().unwrap().release()).await.unwrap();
     within(permits.pop().unwrap().release()).await.unwrap();
-    stage.outsider.delete(&theirs).await.unwrap();
+    setup.outsider.delete(&theirs).await.unwrap();
     assert!(within(owner.try_acquire()).await.unwrap().is_none());
-    assert_eq!((leases(&stage.outsider, &path).await, granted.available_permits()), (2, 0));
+    assert_eq!((leases(&setup.outsider, &path).await, granted.available_permits()), (2, 0));
     drop(release);
     within(running.join_all()).await;
     assert_eq!(granted.available_permits(), 8);
-    emptied(&stage.outsider, &format!("{path}/leases")).await;
+    emptied(&setup.outsider, &format!("{path}/leases")).await;
 }
 
 #[test_with(on_each_release)]
-async fn permit_is_not_granted_on_a_stale_count(stage: Stage) {
-    let (path, count) = (stage.path("raced"), stage.path("count"));
-    let (proxy, zk) = stage.proxied().await;
+async fn permit_is_not_granted_on_a_stale_count(setup: Setup) {
+    let (path, count) = (setup.path("raced"), setup.path("count"));
+    let (proxy, zk) = setup.proxied().await;
     let semaphore = Semaphore::new(&zk, &path, 1).counted_at(&count);
     within(semaphore.resize(1)).await.unwrap();
     let create = proxy.on(Match::request(OpCode::MULTI).once()).hold();
     let resize = async {
         within(create.fired()).await;
-        stage.outsider.set(&count, &[0, 0, 0, 0]).await.unwrap();
+        setup.outsider.set(&count, &[0, 0, 0, 0]).await.unwrap();
         create.release();
     };
     let acquire = tokio::spawn({
@@ -149,12 +149,12 @@ async fn permit_is_not_granted_on_a_stale_count(stage: Stage) {
     });
     resize.await;
     // It looks again, and waits.
-    joined(&stage.outsider, &format!("{path}/locks"), 1).await;
+    joined(&setup.outsider, &format!("{path}/locks"), 1).await;
     assert!(within(semaphore.try_acquire()).await.unwrap().is_none());
     assert!(!acquire.is_finished());
     within(semaphore.resize(1)).await.unwrap();
     within(within(acquire).await.unwrap().release()).await.unwrap();
-    stage.outsider.set(&count, b"several").await.unwrap();
+    setup.outsider.set(&count, b"several").await.unwrap();
     let error = AcquireError::NotACount { path: count.clone() };
     assert_eq!(within(semaphore.acquire()).await.map(drop), Err(error));
     emptied(&zk, &format!("{path}/locks")).await;
@@ -162,9 +162,9 @@ async fn permit_is_not_granted_on_a_stale_count(stage: Stage) {
 
 /// It has asked before all others, and nothing that changes on the way alters that.
 #[test_with(on_each_release)]
-async fn first_in_queue_stays_first_on_resize(stage: Stage) {
-    let (path, count) = (stage.path("busy"), stage.path("count"));
-    let (proxy, zk) = stage.proxied().await;
+async fn first_in_queue_stays_first_on_resize(setup: Setup) {
+    let (path, count) = (setup.path("busy"), setup.path("count"));
+    let (proxy, zk) = setup.proxied().await;
     let semaphore = Semaphore::new(&zk, &path, 1).counted_at(&count);
     within(semaphore.resize(2)).await.unwrap();
     let mut create = proxy.on(Match::request(OpCode::MULTI).once()).hold();
@@ -175,8 +175,8 @@ async fn first_in_queue_stays_first_on_resize(stage: Stage) {
     let mut places = Vec::new();
     for number in 1..=7 {
         within(create.fired()).await;
-        places.extend(stage.outsider.children(&format!("{path}/locks")).await.unwrap().0);
-        stage.outsider.set(&count, &[0, 0, 0, number]).await.unwrap();
+        places.extend(setup.outsider.children(&format!("{path}/locks")).await.unwrap().0);
+        setup.outsider.set(&count, &[0, 0, 0, number]).await.unwrap();
         let next = proxy.on(Match::request(OpCode::MULTI).once()).hold();
         create.release();
         create = next;
@@ -190,16 +190,16 @@ async fn first_in_queue_stays_first_on_resize(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn resize_wakes_waiters_of_the_semaphore(stage: Stage) {
-    let zk = stage.client().await;
-    let path = stage.path("local");
+async fn resize_wakes_waiters_of_the_semaphore(setup: Setup) {
+    let zk = setup.client().await;
+    let path = setup.path("local");
     let semaphore = Semaphore::new(&zk, &path, 0);
     let waiter = tokio::spawn({
         let semaphore = semaphore.clone();
         async move { semaphore.acquire_many(2).await.unwrap() }
     });
     let locks = format!("{path}/locks");
-    while stage.outsider.children(&locks).await.map_or(0, |(names, _)| names.len()) == 0 {}
+    while setup.outsider.children(&locks).await.map_or(0, |(names, _)| names.len()) == 0 {}
     semaphore.resize(1).await.unwrap();
     semaphore.resize(2).await.unwrap();
     let both = within(waiter).await.unwrap();
@@ -212,27 +212,27 @@ async fn resize_wakes_waiters_of_the_semaphore(stage: Stage) {
 
 /// Scenario 48.
 #[test_with(on_each_release)]
-async fn dead_waiter_and_holder_free_their_nodes(stage: Stage) {
-    let path = stage.path("crash");
-    let semaphore = Semaphore::new(&stage.outsider, &path, 1);
+async fn dead_waiter_and_holder_free_their_nodes(setup: Setup) {
+    let path = setup.path("crash");
+    let semaphore = Semaphore::new(&setup.outsider, &path, 1);
     within(within(semaphore.acquire()).await.unwrap().release()).await.unwrap();
-    let dying = stage.client().await;
+    let dying = setup.client().await;
     let lock = format!("{path}/locks/_c_3b5f6a0e-0000-4000-8000-0123456789ab-lock-");
     dying.create(&lock, b"").mode(CreateMode::EphemeralSequential).await.unwrap();
     curator_lease(&dying, &path).await;
     let waiter = tokio::spawn(async move { semaphore.acquire().await.unwrap() });
-    joined(&stage.outsider, &format!("{path}/locks"), 2).await;
+    joined(&setup.outsider, &format!("{path}/locks"), 2).await;
     dying.close().await.unwrap();
     within(within(waiter).await.unwrap().release()).await.unwrap();
-    emptied(&stage.outsider, &format!("{path}/leases")).await;
+    emptied(&setup.outsider, &format!("{path}/leases")).await;
 }
 
 /// Scenario 49: given up before it is in front, while it waits for room, and while its permit is under way,
 /// with the reply and without.
 #[test_with(on_each_release)]
-async fn abandoned_acquire_leaves_no_permit(stage: Stage) {
-    let (proxy, zk) = stage.proxied().await;
-    let path = stage.path("given-up");
+async fn abandoned_acquire_leaves_no_permit(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
+    let path = setup.path("given-up");
     let semaphore = Semaphore::new(&zk, &path, 1);
     let permit = within(semaphore.acquire()).await.unwrap();
     let acquire = || {
@@ -241,11 +241,11 @@ async fn abandoned_acquire_leaves_no_permit(stage: Stage) {
     };
     let (locks, all) = (format!("{path}/locks"), format!("{path}/leases"));
     let (first, second) = (acquire(), acquire());
-    joined(&stage.outsider, &locks, 2).await;
+    joined(&setup.outsider, &locks, 2).await;
     second.abort();
-    joined(&stage.outsider, &locks, 1).await;
+    joined(&setup.outsider, &locks, 1).await;
     first.abort();
-    joined(&stage.outsider, &locks, 0).await;
+    joined(&setup.outsider, &locks, 0).await;
     assert_eq!(leases(&zk, &path).await, 1);
     within(permit.release()).await.unwrap();
 
@@ -265,9 +265,9 @@ async fn abandoned_acquire_leaves_no_permit(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn permit_in_doubt_exists_once(stage: Stage) {
-    let (proxy, zk) = stage.proxied().await;
-    let path = stage.path("lost");
+async fn permit_in_doubt_exists_once(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
+    let path = setup.path("lost");
     let semaphore = Semaphore::new(&zk, &path, 2);
     for part in [Match::reply(OpCode::MULTI), Match::request(OpCode::MULTI)] {
         let lost = proxy.on(part.once()).reset();
@@ -280,15 +280,15 @@ async fn permit_in_doubt_exists_once(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn waiter_with_deleted_node_gets_no_permit(stage: Stage) {
-    let (proxy, zk) = stage.proxied().await;
-    let path = stage.path("place");
+async fn waiter_with_deleted_node_gets_no_permit(setup: Setup) {
+    let (proxy, zk) = setup.proxied().await;
+    let path = setup.path("place");
     let create = proxy.on(Match::request(OpCode::MULTI).once()).hold();
     let semaphore = Semaphore::new(&zk, &path, 1);
     let delete = async {
         within(create.fired()).await;
-        let (names, _) = stage.outsider.children(&format!("{path}/locks")).await.unwrap();
-        stage.outsider.delete(&format!("{path}/locks/{}", names[0])).await.unwrap();
+        let (names, _) = setup.outsider.children(&format!("{path}/locks")).await.unwrap();
+        setup.outsider.delete(&format!("{path}/locks/{}", names[0])).await.unwrap();
         create.release();
     };
     let (permit, ()) = within(async { tokio::join!(semaphore.acquire(), delete) }).await;
@@ -297,9 +297,9 @@ async fn waiter_with_deleted_node_gets_no_permit(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn another_task_may_release_the_mutex_guard(stage: Stage) {
-    let zk = stage.client().await;
-    let path = stage.path("mutex");
+async fn another_task_may_release_the_mutex_guard(setup: Setup) {
+    let zk = setup.client().await;
+    let path = setup.path("mutex");
     let lock = Semaphore::new(&zk, &path, 1);
     let guard = within(lock.acquire()).await.unwrap();
     assert!(within(lock.try_acquire()).await.unwrap().is_none());

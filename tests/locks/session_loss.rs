@@ -21,7 +21,7 @@ use zk_testkit::proxy::{Direction, Kind, Match, Proxy};
 use zk_tests::test_with;
 
 use crate::support::{
-    Stage, Waiter, emptied, end_session, end_session_behind, joined, on_each_release,
+    Setup, Waiter, emptied, end_session, end_session_behind, joined, on_each_release,
     on_each_release_threaded, options_for, within,
 };
 
@@ -29,8 +29,8 @@ use crate::support::{
 const SHORT: Duration = Duration::from_secs(2);
 
 /// A holder behind a proxy, whose session is soon lost if the proxy falls silent.
-async fn short_lived_holder(stage: &Stage, path: &str) -> (Proxy, Guard) {
-    let proxy = stage.proxy().await;
+async fn short_lived_holder(setup: &Setup, path: &str) -> (Proxy, Guard) {
+    let proxy = setup.proxy().await;
     let zk = options_for(&proxy).session_timeout(SHORT).connect().await.unwrap();
     let guard = within(Lock::new(&zk, path).acquire()).await.unwrap();
     (proxy, guard)
@@ -39,10 +39,10 @@ async fn short_lived_holder(stage: &Stage, path: &str) -> (Proxy, Guard) {
 /// The server has heard one more heartbeat than its answers have come through, so that the holder is ahead
 /// of it by more than any hiccup of this machine.
 #[test_with(on_each_release_threaded)]
-async fn partitioned_work_stops_before_next_grant(stage: Stage) {
-    let path = stage.existing("scope").await;
-    let (proxy, guard) = short_lived_holder(&stage, &path).await;
-    let mut waiter = Waiter::asleep(&stage, &path).await;
+async fn partitioned_work_stops_before_next_grant(setup: Setup) {
+    let path = setup.existing("scope").await;
+    let (proxy, guard) = short_lived_holder(&setup, &path).await;
+    let mut waiter = Waiter::asleep(&setup, &path).await;
     let begun = Arc::new(Notify::new());
     let (at_work, mut stopped) = oneshot::channel::<()>();
     let work = {
@@ -77,15 +77,15 @@ async fn partitioned_work_stops_before_next_grant(stage: Stage) {
 
 /// Servers delete the nodes of a session that ends before they close its connection: no other client has deleted it.
 #[test_with(on_each_release)]
-async fn expiry_is_reported_as_session_end(stage: Stage) {
-    let path = stage.existing("ended").await;
+async fn expiry_is_reported_as_session_end(setup: Setup) {
+    let path = setup.existing("ended").await;
     for recipe in 0..3 {
-        let (proxy, zk) = stage.proxied().await;
+        let (proxy, zk) = setup.proxied().await;
         let expired = Lost::SessionEnded(SessionEnd::Expired);
         let armed = proxy.on(Match::reply(OpCode::GET_DATA).once()).watch();
         let ended = async {
             within(armed.fired()).await;
-            end_session(&stage, &proxy).await;
+            end_session(&setup, &proxy).await;
         };
         let forever = std::future::pending::<()>;
         match recipe {
@@ -113,12 +113,12 @@ async fn expiry_is_reported_as_session_end(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn server_ended_session_fails_all_users(stage: Stage) {
-    let (held, waited) = (stage.existing("held").await, stage.existing("waited").await);
-    let _other = Lock::new(&stage.outsider, &waited).acquire().await.unwrap();
-    let mut waiter = Waiter::asleep(&stage, &waited).await;
+async fn server_ended_session_fails_all_users(setup: Setup) {
+    let (held, waited) = (setup.existing("held").await, setup.existing("waited").await);
+    let _other = Lock::new(&setup.outsider, &waited).acquire().await.unwrap();
+    let mut waiter = Waiter::asleep(&setup, &waited).await;
     let guard = within(Lock::new(&waiter.zk, &held).acquire()).await.unwrap();
-    end_session_behind(&stage, &waiter.proxy).await;
+    end_session_behind(&setup, &waiter.proxy).await;
     let lost = tokio::spawn(async move { (guard.lost().await, guard) });
     waiter.proxy.accept_connections().await;
     let expired = AcquireError::SessionEnded(SessionEnd::Expired);
@@ -130,36 +130,36 @@ async fn server_ended_session_fails_all_users(stage: Stage) {
     assert_eq!(guard.check().await, Err(CheckError::Lost(expired)));
     let released = within(guard.release()).await;
     assert_eq!(released, Err(zk_locks::ReleaseError::SessionEnded(SessionEnd::Expired)));
-    emptied(&stage.outsider, &held).await;
+    emptied(&setup.outsider, &held).await;
 }
 
 /// There is nothing left to be found, and nothing that a later attempt could take for its own.
 #[test_with(on_each_release)]
-async fn create_in_doubt_fails_with_its_session(stage: Stage) {
-    let path = stage.existing("doubt").await;
-    let (proxy, zk) = stage.proxied().await;
+async fn create_in_doubt_fails_with_its_session(setup: Setup) {
+    let path = setup.existing("doubt").await;
+    let (proxy, zk) = setup.proxied().await;
     let created = proxy.on(Match::reply(OpCode::CREATE2).once()).hold();
     let mut waiter = Waiter::new(proxy, zk, &path);
     within(created.fired()).await;
-    end_session_behind(&stage, &waiter.proxy).await;
+    end_session_behind(&setup, &waiter.proxy).await;
     waiter.proxy.reset_all();
     waiter.proxy.accept_connections().await;
     let expired = AcquireError::SessionEnded(SessionEnd::Expired);
     assert_eq!(waiter.outcome().await.map(drop), Err(expired));
     assert_eq!(waiter.proxy.counts().requests(OpCode::CREATE2), 1);
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 #[test_with(on_each_release)]
-async fn late_release_spares_the_next_holder(stage: Stage) {
-    let path = stage.existing("late").await;
-    let (proxy, zk) = stage.proxied().await;
+async fn late_release_spares_the_next_holder(setup: Setup) {
+    let path = setup.existing("late").await;
+    let (proxy, zk) = setup.proxied().await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
     let requested = proxy.on(Match::request(OpCode::DELETE).once()).hold();
     let release = guard.release();
     within(requested.fired()).await;
-    end_session_behind(&stage, &proxy).await;
-    let next = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    end_session_behind(&setup, &proxy).await;
+    let next = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
     proxy.reset_all();
     proxy.accept_connections().await;
     let released = within(release).await;
@@ -182,11 +182,11 @@ async fn reached(zk: &Client, state: SessionState) {
 const CONNECTED: SessionState = SessionState::Connected { read_only: false };
 
 #[test_with(on_each_release)]
-async fn disconnected_holder_is_in_doubt(stage: Stage) {
-    let path = stage.existing("heals").await;
-    let (proxy, zk) = stage.proxied().await;
+async fn disconnected_holder_is_in_doubt(setup: Setup) {
+    let path = setup.existing("heals").await;
+    let (proxy, zk) = setup.proxied().await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-    let mut waiter = Waiter::asleep(&stage, &path).await;
+    let mut waiter = Waiter::asleep(&setup, &path).await;
     let guard = Arc::new(guard);
     let lost = tokio::spawn({
         let guard = guard.clone();
@@ -209,20 +209,20 @@ async fn disconnected_holder_is_in_doubt(stage: Stage) {
     assert!(!lost.is_finished());
     assert!(waiter.still_waits().await);
     // It goes on hearing of what happens to its node.
-    stage.outsider.delete(guard.path()).await.unwrap();
+    setup.outsider.delete(guard.path()).await.unwrap();
     assert_eq!(within(lost).await.unwrap(), Lost::NodeDeleted);
     within(waiter.outcome().await.unwrap().release()).await.unwrap();
 }
 
 #[test_with(on_each_release)]
-async fn holder_learns_of_deletion_on_reconnect(stage: Stage) {
-    let path = stage.existing("missed").await;
-    let (proxy, zk) = stage.proxied().await;
+async fn holder_learns_of_deletion_on_reconnect(setup: Setup) {
+    let path = setup.existing("missed").await;
+    let (proxy, zk) = setup.proxied().await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
     guard.scope(async { zk.sync("/").await }).await.unwrap().unwrap();
     proxy.refuse_connections().await;
     proxy.reset_all();
-    stage.outsider.delete(guard.path()).await.unwrap();
+    setup.outsider.delete(guard.path()).await.unwrap();
     proxy.accept_connections().await;
     assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
 }
@@ -256,9 +256,9 @@ impl JumpingClock {
 
 /// The session may have lived on, as here, but that was uncertain.
 #[test_with(on_each_release)]
-async fn lost_lock_stays_lost(stage: Stage) {
-    let path = stage.existing("slept").await;
-    let proxy = stage.proxy().await;
+async fn lost_lock_stays_lost(setup: Setup) {
+    let path = setup.existing("slept").await;
+    let proxy = setup.proxy().await;
     let clock = JumpingClock::new();
     let zk = clock.connect(&proxy).await;
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
@@ -271,16 +271,16 @@ async fn lost_lock_stays_lost(stage: Stage) {
     assert_eq!(within(guard.lost()).await, Lost::LeaseRanOut);
     assert_eq!(guard.check().await, Err(CheckError::Lost(Lost::LeaseRanOut)));
     // The node is there still, and goes now.
-    joined(&stage.outsider, &path, 1).await;
+    joined(&setup.outsider, &path, 1).await;
     within(guard.release()).await.unwrap();
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 #[test_with(on_each_release)]
-async fn grant_after_lease_end_is_an_error(stage: Stage) {
-    let path = stage.existing("too-late").await;
-    let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
-    let proxy = stage.proxy().await;
+async fn grant_after_lease_end_is_an_error(setup: Setup) {
+    let path = setup.existing("too-late").await;
+    let holder = Lock::new(&setup.outsider, &path).acquire().await.unwrap();
+    let proxy = setup.proxy().await;
     let clock = JumpingClock::new();
     let zk = clock.connect(&proxy).await;
     let mut waiter = Waiter::new(proxy, zk, &path);
@@ -292,5 +292,5 @@ async fn grant_after_lease_end_is_an_error(stage: Stage) {
     let outcome = waiter.outcome().await.map(drop);
     assert_eq!(outcome, Err(AcquireError::LeaseRanOut), "{}", waiter.frames());
     heartbeat.release();
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }

@@ -16,7 +16,7 @@ use zk_tests::{
     test_with,
 };
 
-use crate::support::{Stage, Waiter, emptied, joined, on_each_release, options_for, within};
+use crate::support::{Setup, Waiter, emptied, joined, on_each_release, options_for, within};
 
 /// Of sessions that are to expire.
 const SHORT: Duration = Duration::from_secs(2);
@@ -24,12 +24,12 @@ const SHORT: Duration = Duration::from_secs(2);
 /// Scenario 32: a process that is stopped and continued finds out with its first look. Whether it looks is up to
 /// it; what it writes without looking is refused.
 #[test_with(on_each_release)]
-async fn stalled_holder_sees_loss_and_is_fenced(stage: Stage) {
-    let path = stage.existing("stopped").await;
+async fn stalled_holder_sees_loss_and_is_fenced(setup: Setup) {
+    let path = setup.existing("stopped").await;
     let resource = Arc::new(FencedResource::default());
     let (held, token) = oneshot::channel::<FencingToken>();
     let (go_on, stopped) = mpsc::channel::<()>();
-    let options = stage.options().session_timeout(SHORT);
+    let options = setup.options().session_timeout(SHORT);
     // A runtime whose only thread stands still is as good as a process that does.
     let holder = thread::spawn({
         let (path, resource) = (path.clone(), resource.clone());
@@ -47,7 +47,7 @@ async fn stalled_holder_sees_loss_and_is_fenced(stage: Stage) {
         }
     });
     let before = within(token).await.unwrap();
-    let next = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
+    let next = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
     assert!(next.token() > before);
     drop(resource.visit(next.token(), Access::Alone));
     resource.assert_clean();
@@ -63,9 +63,9 @@ async fn stalled_holder_sees_loss_and_is_fenced(stage: Stage) {
 
 /// Scenario 16.
 #[test_with(on_each_release)]
-async fn nothing_is_sent_for_an_ended_session(stage: Stage) {
-    let path = stage.existing("dropped").await;
-    let proxy = stage.proxy().await;
+async fn nothing_is_sent_for_an_ended_session(setup: Setup) {
+    let path = setup.existing("dropped").await;
+    let proxy = setup.proxy().await;
     let zk = options_for(&proxy).session_timeout(SHORT).connect().await.unwrap();
     let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
     proxy.refuse_connections().await;
@@ -77,18 +77,18 @@ async fn nothing_is_sent_for_an_ended_session(stage: Stage) {
     // The server takes the node, and the next one comes by the same way.
     let mut waiter = Waiter::joining(proxy, &path).await;
     within(waiter.outcome().await.unwrap().release()).await.unwrap();
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
     assert_eq!(waiter.proxy.accepted(), accepted + 1, "{}", waiter.frames());
 }
 
 /// Scenario 59, for waiters.
 #[test_with(on_each_release)]
-async fn closing_fails_waiters_and_deletes_nodes(stage: Stage) {
-    let path = stage.existing("closed").await;
-    let holder = within(Lock::new(&stage.outsider, &path).acquire()).await.unwrap();
-    let mut waiter = Waiter::asleep(&stage, &path).await;
+async fn closing_fails_waiters_and_deletes_nodes(setup: Setup) {
+    let path = setup.existing("closed").await;
+    let holder = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
+    let mut waiter = Waiter::asleep(&setup, &path).await;
     within(waiter.zk.close()).await.unwrap();
-    joined(&stage.outsider, &path, 1).await;
+    joined(&setup.outsider, &path, 1).await;
     let closed = AcquireError::SessionEnded(SessionEnd::Closed);
     assert_eq!(waiter.outcome().await.map(drop), Err(closed));
     within(holder.release()).await.unwrap();
@@ -131,17 +131,17 @@ impl LockObserver for Dawdler {
 
 /// Scenario 68: callbacks of users delay the caller, and not the session.
 #[test_with(on_each_release)]
-async fn slow_observer_delays_only_its_own_lock(stage: Stage) {
-    let (slow, quick) = (stage.existing("slow").await, stage.existing("quick").await);
+async fn slow_observer_delays_only_its_own_lock(setup: Setup) {
+    let (slow, quick) = (setup.existing("slow").await, setup.existing("quick").await);
     let (begun, has_begun) = mpsc::channel();
     let (go_on, may_go_on) = mpsc::channel();
     let dawdler = Arc::new(Dawdler(Mutex::new(Some((begun, may_go_on)))));
-    let slow = Lock::builder(&stage.outsider, &slow).observer(dawdler).build();
+    let slow = Lock::builder(&setup.outsider, &slow).observer(dawdler).build();
     // On a thread of its own: this is about the session's task, not about the threads of a runtime.
     let runtime = tokio::runtime::Handle::current();
     let held_up = tokio::task::spawn_blocking(move || runtime.block_on(slow.acquire()));
     tokio::task::spawn_blocking(move || has_begun.recv().unwrap()).await.unwrap();
-    let quick = Lock::new(&stage.outsider, &quick);
+    let quick = Lock::new(&setup.outsider, &quick);
     for _ in 0..10 {
         within(within(quick.acquire()).await.unwrap().release()).await.unwrap();
     }

@@ -4,7 +4,7 @@ use zk_client::CreateMode;
 use zk_locks::{Kind, Lock};
 use zk_tests::test_with;
 
-use crate::support::{Stage, Waiter, emptied, on_each_release, within};
+use crate::support::{Setup, Waiter, emptied, on_each_release, within};
 
 /// What stands before the number in the nodes of other implementations' exclusive locks.
 const FOREIGN: [&str; 5] = [
@@ -19,30 +19,30 @@ const FOREIGN: [&str; 5] = [
 ];
 
 #[test_with(on_each_release)]
-async fn holder_of_each_implementation_is_awaited(stage: Stage) {
+async fn holder_of_each_implementation_is_awaited(setup: Setup) {
     for (number, name) in FOREIGN.iter().enumerate() {
-        let path = stage.existing(&format!("foreign-{number}")).await;
+        let path = setup.existing(&format!("foreign-{number}")).await;
         let node = format!("{path}/{name}");
-        let create = stage.outsider.create(&node, b"other");
+        let create = setup.outsider.create(&node, b"other");
         let ahead = create.mode(CreateMode::EphemeralSequential).await.unwrap().path;
-        assert!(Lock::new(&stage.outsider, &path).try_acquire().await.unwrap().is_none());
-        let mut waiter = Waiter::asleep(&stage, &path).await;
+        assert!(Lock::new(&setup.outsider, &path).try_acquire().await.unwrap().is_none());
+        let mut waiter = Waiter::asleep(&setup, &path).await;
         assert!(waiter.still_waits().await, "{name}");
-        let queue = Lock::new(&stage.outsider, &path).queue().contenders().await.unwrap();
+        let queue = Lock::new(&setup.outsider, &path).queue().contenders().await.unwrap();
         assert!(queue.iter().all(|one| one.kind == Kind::Exclusive), "{queue:?}");
         assert_eq!(queue[0].description(), "other");
-        stage.outsider.delete(&ahead).await.unwrap();
+        setup.outsider.delete(&ahead).await.unwrap();
         within(waiter.outcome().await.unwrap().release()).await.unwrap();
     }
 }
 
 #[test_with(on_each_release)]
-async fn unnumbered_nodes_have_no_place_in_queue(stage: Stage) {
-    let path = stage.existing("strangers").await;
+async fn unnumbered_nodes_have_no_place_in_queue(setup: Setup) {
+    let path = setup.existing("strangers").await;
     for name in ["0", "zzz", "meta", "x-1-", "lock-", "lock-12", "lock-00000000012x"] {
-        stage.outsider.create(&format!("{path}/{name}"), b"").await.unwrap();
+        setup.outsider.create(&format!("{path}/{name}"), b"").await.unwrap();
     }
-    let lock = Lock::new(&stage.outsider, &path);
+    let lock = Lock::new(&setup.outsider, &path);
     let guard = within(lock.try_acquire()).await.unwrap().expect("nobody has the lock");
     within(guard.release()).await.unwrap();
     let guard = within(lock.acquire()).await.unwrap();
@@ -54,37 +54,37 @@ async fn unnumbered_nodes_have_no_place_in_queue(stage: Stage) {
 
 /// Whatever it is, it has a place in the sequence: better to wait for it than to collide with it.
 #[test_with(on_each_release)]
-async fn numbered_foreign_node_ahead_is_awaited(stage: Stage) {
-    let path = stage.existing("numbered").await;
+async fn numbered_foreign_node_ahead_is_awaited(setup: Setup) {
+    let path = setup.existing("numbered").await;
     let ahead = format!("{path}/member-0000000000");
-    stage.outsider.create(&ahead, b"").await.unwrap();
-    stage.outsider.create(&format!("{path}/member-2147483647"), b"").await.unwrap();
-    let mut waiter = Waiter::asleep(&stage, &path).await;
+    setup.outsider.create(&ahead, b"").await.unwrap();
+    setup.outsider.create(&format!("{path}/member-2147483647"), b"").await.unwrap();
+    let mut waiter = Waiter::asleep(&setup, &path).await;
     assert!(waiter.still_waits().await);
-    let queue = Lock::new(&stage.outsider, &path).queue().contenders().await.unwrap();
+    let queue = Lock::new(&setup.outsider, &path).queue().contenders().await.unwrap();
     let kinds: Vec<Kind> = queue.iter().map(|one| one.kind).collect();
     assert_eq!(kinds, [Kind::Unknown, Kind::Exclusive, Kind::Unknown]);
-    stage.outsider.delete(&ahead).await.unwrap();
+    setup.outsider.delete(&ahead).await.unwrap();
     within(waiter.outcome().await.unwrap().release()).await.unwrap();
 }
 
 #[test_with(on_each_release)]
-async fn foreign_readers_and_writers_are_awaited(stage: Stage) {
-    let path = stage.existing("rw").await;
+async fn foreign_readers_and_writers_are_awaited(setup: Setup) {
+    let path = setup.existing("rw").await;
     for (name, kind) in [
         ("_c_6e9a-__READ__", Kind::Read),
         ("_c_6e9a-__WRIT__", Kind::Write),
         ("6e9a__rlock__", Kind::Read),
     ] {
         let node = format!("{path}/{name}");
-        let create = stage.outsider.create(&node, b"");
+        let create = setup.outsider.create(&node, b"");
         let ahead = create.mode(CreateMode::EphemeralSequential).await.unwrap().path;
-        let mut waiter = Waiter::asleep(&stage, &path).await;
+        let mut waiter = Waiter::asleep(&setup, &path).await;
         assert!(waiter.still_waits().await, "{name}");
-        let queue = Lock::new(&stage.outsider, &path).queue().contenders().await.unwrap();
+        let queue = Lock::new(&setup.outsider, &path).queue().contenders().await.unwrap();
         assert_eq!(queue[0].kind, kind);
-        stage.outsider.delete(&ahead).await.unwrap();
+        setup.outsider.delete(&ahead).await.unwrap();
         within(waiter.outcome().await.unwrap().release()).await.unwrap();
     }
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }

@@ -8,14 +8,14 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::support::{Stage, emptied, joined, on_each_release, ops, within};
+use crate::support::{Setup, emptied, joined, on_each_release, ops, within};
 
 /// Scenario 58.
 #[test_with(on_each_release)]
-async fn ticket_survives_a_thousand_dropped_waits(stage: Stage) {
-    let path = stage.existing("ticket").await;
-    let holder = Lock::new(&stage.outsider, &path).acquire().await.unwrap();
-    let (proxy, zk) = stage.proxied().await;
+async fn ticket_survives_a_thousand_dropped_waits(setup: Setup) {
+    let path = setup.existing("ticket").await;
+    let holder = Lock::new(&setup.outsider, &path).acquire().await.unwrap();
+    let (proxy, zk) = setup.proxied().await;
     let lock = Lock::new(&zk, &path);
     let mark = proxy.mark();
     let mut ticket = within(lock.enqueue()).await.unwrap();
@@ -40,11 +40,11 @@ async fn ticket_survives_a_thousand_dropped_waits(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn read_and_write_tickets_keep_their_places(stage: Stage) {
-    let path = stage.existing("sides").await;
-    let outside = RwLock::new(&stage.outsider, &path);
+async fn read_and_write_tickets_keep_their_places(setup: Setup) {
+    let path = setup.existing("sides").await;
+    let outside = RwLock::new(&setup.outsider, &path);
     let writing = outside.write().await.unwrap();
-    let (proxy, zk) = stage.proxied().await;
+    let (proxy, zk) = setup.proxied().await;
     let lock = RwLock::new(&zk, &path);
     let mark = proxy.mark();
     let mut first = within(lock.enqueue_read()).await.unwrap();
@@ -75,17 +75,17 @@ async fn read_and_write_tickets_keep_their_places(stage: Stage) {
     assert!(matches!(within(between.wait()).await, Err(AcquireError::Used)));
     within(reading.release()).await.unwrap();
     within(last.release()).await.unwrap();
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// Also of changes that a waiter does not hear of, which watches the nearest only.
 #[test_with(on_each_release)]
-async fn ticket_position_is_followed_to_the_end(stage: Stage) {
-    let path = stage.existing("followed").await;
-    let outside = Lock::new(&stage.outsider, &path);
+async fn ticket_position_is_followed_to_the_end(setup: Setup) {
+    let path = setup.existing("followed").await;
+    let outside = Lock::new(&setup.outsider, &path);
     let first = within(outside.acquire()).await.unwrap();
     let (second, third) = (outside.enqueue().await.unwrap(), outside.enqueue().await.unwrap());
-    let (proxy, zk) = stage.proxied().await;
+    let (proxy, zk) = setup.proxied().await;
     let mut ticket = within(Lock::new(&zk, &path).enqueue()).await.unwrap();
     let mut positions = ticket.positions().unwrap();
     let mark = proxy.mark();
@@ -110,27 +110,27 @@ async fn ticket_position_is_followed_to_the_end(stage: Stage) {
 }
 
 #[test_with(on_each_release)]
-async fn full_queue_refuses_and_keeps_no_node(stage: Stage) {
-    let path = stage.existing("full").await;
-    let lock = Lock::builder(&stage.outsider, &path).max_waiters(1).build();
+async fn full_queue_refuses_and_keeps_no_node(setup: Setup) {
+    let path = setup.existing("full").await;
+    let lock = Lock::builder(&setup.outsider, &path).max_waiters(1).build();
     let holder = lock.acquire().await.unwrap();
     let waiting = lock.enqueue().await.unwrap();
     let refused = lock.acquire().await;
     assert!(matches!(refused, Err(AcquireError::QueueFull { ahead: 2 })), "{refused:?}");
-    joined(&stage.outsider, &path, 2).await;
+    joined(&setup.outsider, &path, 2).await;
     drop((holder, waiting));
-    emptied(&stage.outsider, &path).await;
+    emptied(&setup.outsider, &path).await;
 }
 
 /// 0 round trips between the release of the one in front and the grant, although three were in line; for two
 /// notifications per release.
 #[test_with(on_each_release)]
-async fn look_ahead_grants_without_a_listing(stage: Stage) {
-    let path = stage.existing("ahead").await;
-    let outside = Lock::new(&stage.outsider, &path);
+async fn look_ahead_grants_without_a_listing(setup: Setup) {
+    let path = setup.existing("ahead").await;
+    let outside = Lock::new(&setup.outsider, &path);
     let first = outside.acquire().await.unwrap();
     let mut second = outside.enqueue().await.unwrap();
-    let (proxy, zk) = stage.proxied().await;
+    let (proxy, zk) = setup.proxied().await;
     let lock = Lock::builder(&zk, &path).look_ahead(true).build();
     let mut third = within(lock.enqueue()).await.unwrap();
     let armed = proxy.on(Match::reply(OpCode::GET_DATA).nth(3)).watch();

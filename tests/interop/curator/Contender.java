@@ -17,7 +17,7 @@ import org.apache.curator.retry.RetryForever;
 import org.apache.zookeeper.data.Stat;
 
 /**
- * Takes a lock through Curator's recipes again and again, and tells the register of it.
+ * Takes a lock through Curator's recipes again and again, and tells the resource of it.
  *
  * <p>src/interop/contender.rs is the same for zk-locks, and explains the arguments.
  */
@@ -29,7 +29,7 @@ public final class Contender {
     private final int holdMs;
     private final int permits;
     private final CuratorFramework client;
-    private final Register register;
+    private final Resource resource;
 
     private Contender(String[] args, int task, CuratorFramework client) throws IOException {
         scenario = args[0];
@@ -37,7 +37,7 @@ public final class Contender {
         holdMs = Integer.parseInt(args[7]);
         permits = Integer.parseInt(args[9]);
         this.client = client;
-        register = new Register(Integer.parseInt(args[3]), args[4], args[5] + "." + task);
+        resource = new Resource(Integer.parseInt(args[3]), args[4], args[5] + "." + task);
     }
 
     public static void main(String[] args) throws Exception {
@@ -79,14 +79,14 @@ public final class Contender {
     }
 
     private void run() {
-        while (!register.ended) {
+        while (!resource.ended) {
             try {
                 turn();
-            } catch (RegisterGone gone) {
+            } catch (ResourceGone gone) {
                 Runtime.getRuntime().halt(1);
             } catch (Exception failed) {
                 failed.printStackTrace();
-                register.note(failed.getClass().getSimpleName());
+                resource.note(failed.getClass().getSimpleName());
             }
         }
     }
@@ -142,7 +142,7 @@ public final class Contender {
                 return;
             }
             hold();
-            if (!register.ask("downgrade " + token)) {
+            if (!resource.ask("downgrade " + token)) {
                 return;
             }
             hold();
@@ -152,9 +152,9 @@ public final class Contender {
             lock.writeLock().release();
         }
         try {
-            if (register.ask("moved " + token + " " + lock.readLock().getLockPath())) {
+            if (resource.ask("moved " + token + " " + lock.readLock().getLockPath())) {
                 hold();
-                register.ask("leave " + token);
+                resource.ask("leave " + token);
             }
         } finally {
             lock.readLock().release();
@@ -172,7 +172,7 @@ public final class Contender {
     }
 
     private void leader() throws Exception {
-        try (LeaderLatch latch = new LeaderLatch(client, path, register.name)) {
+        try (LeaderLatch latch = new LeaderLatch(client, path, resource.name)) {
             latch.start();
             latch.await();
             visit("alone", latch.getOurPath());
@@ -183,7 +183,7 @@ public final class Contender {
         long token = enter(mode, node);
         if (token >= 0) {
             hold();
-            register.ask("leave " + token);
+            resource.ask("leave " + token);
         }
     }
 
@@ -191,10 +191,10 @@ public final class Contender {
     private long enter(String mode, String node) throws Exception {
         Stat stat = node == null ? null : client.checkExists().forPath(node);
         if (stat == null) {
-            register.note("lost-before-use");
+            resource.note("lost-before-use");
             return -1;
         }
-        boolean in = register.ask("enter " + mode + " " + stat.getCzxid() + " " + node);
+        boolean in = resource.ask("enter " + mode + " " + stat.getCzxid() + " " + node);
         return in ? stat.getCzxid() : -1;
     }
 
@@ -215,20 +215,20 @@ public final class Contender {
         }
     }
 
-    private static final class RegisterGone extends RuntimeException {
-        RegisterGone(Throwable cause) {
+    private static final class ResourceGone extends RuntimeException {
+        ResourceGone(Throwable cause) {
             super(cause);
         }
     }
 
-    /** The register, over a connection of our own. */
-    private static final class Register {
+    /** The resource, over a connection of our own. */
+    private static final class Resource {
         final String name;
         boolean ended;
         private final BufferedReader answers;
         private final PrintWriter requests;
 
-        Register(int port, String party, String name) throws IOException {
+        Resource(int port, String party, String name) throws IOException {
             Socket socket = new Socket(InetAddress.getLoopbackAddress(), port);
             socket.setTcpNoDelay(true);
             answers = new BufferedReader(new InputStreamReader(socket.getInputStream(), StandardCharsets.UTF_8));
@@ -241,7 +241,7 @@ public final class Contender {
             ask("note " + word);
         }
 
-        /** Whether the register agrees. */
+        /** Whether the resource agrees. */
         boolean ask(String request) {
             requests.print(request + "\n");
             requests.flush();
@@ -249,10 +249,10 @@ public final class Contender {
             try {
                 answer = answers.readLine();
             } catch (IOException gone) {
-                throw new RegisterGone(gone);
+                throw new ResourceGone(gone);
             }
             if (answer == null) {
-                throw new RegisterGone(null);
+                throw new ResourceGone(null);
             }
             ended |= answer.equals("end");
             return answer.equals("ok");

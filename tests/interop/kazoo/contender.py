@@ -1,4 +1,4 @@
-"""Takes a lock through kazoo again and again, and tells the register of it.
+"""Takes a lock through kazoo again and again, and tells the resource of it.
 
 src/interop/contender.rs is the same for zk-locks, and explains the arguments.
 """
@@ -31,8 +31,8 @@ class SharedLock(Lock):
 LOCKS = {"kazoo": SharedLock, "kazoo-as-is": Lock}
 
 
-class Register:
-    """The register, over a connection of our own."""
+class Resource:
+    """The resource, over a connection of our own."""
 
     def __init__(self, port, party, name):
         self.socket = socket.create_connection(("127.0.0.1", port))
@@ -42,7 +42,7 @@ class Register:
         self.ask(f"hello {party} {name}")
 
     def ask(self, request):
-        """Whether the register agrees."""
+        """Whether the resource agrees."""
         self.socket.sendall(f"{request}\n".encode())
         answer = self.answers.readline()
         if not answer:
@@ -58,7 +58,7 @@ class Contender:
         self.hold, self.session = int(hold) / 1000, int(session) / 1000
         self.patience = PATIENCE * self.session
         self.lock = LOCKS[party]
-        self.register = Register(int(port), party, self.name)
+        self.resource = Resource(int(port), party, self.name)
         self.client = None
 
     def connect(self):
@@ -77,7 +77,7 @@ class Contender:
             client.close()
 
     def run(self):
-        while not self.register.ended:
+        while not self.resource.ended:
             try:
                 if not self.client:
                     self.connect()
@@ -85,7 +85,7 @@ class Contender:
             except Exception as failed:
                 logging.exception("a turn has failed")
                 word = "gave-up-waiting" if isinstance(failed, LockTimeout) else type(failed).__name__
-                self.register.ask(f"note {word}")
+                self.resource.ask(f"note {word}")
                 self.disconnect()
         self.disconnect()
 
@@ -100,11 +100,11 @@ class Contender:
     def visit(self, node):
         stat = self.client.retry(self.client.exists, node)
         if stat is None:
-            self.register.ask("note lost-before-use")
-        elif self.register.ask(f"enter alone {stat.czxid} {node}"):
+            self.resource.ask("note lost-before-use")
+        elif self.resource.ask(f"enter alone {stat.czxid} {node}"):
             if self.hold:
                 time.sleep(self.hold)
-            self.register.ask(f"leave {stat.czxid}")
+            self.resource.ask(f"leave {stat.czxid}")
 
 
 def end_with_parent():

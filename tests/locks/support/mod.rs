@@ -2,7 +2,7 @@
 
 mod frames;
 mod polls;
-mod stage;
+mod setup;
 mod waiter;
 
 pub(crate) use zk_tests::patience::{emptied, joined, within};
@@ -10,8 +10,8 @@ pub(crate) use zk_tests::patience::{emptied, joined, within};
 pub(crate) use self::{
     frames::ops,
     polls::{dropped_after, dropped_on_waking, dropped_when},
-    stage::{
-        Stage, client_behind, end_session, end_session_behind, on_each_release,
+    setup::{
+        Setup, client_behind, end_session, end_session_behind, on_each_release,
         on_each_release_threaded, options_for,
     },
     waiter::Waiter,

@@ -7,7 +7,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::{Frames, Match, Proxy, RuleHandle};
 
 use super::{
-    stage::{Stage, client_behind},
+    setup::{Setup, client_behind},
     within,
 };
 
@@ -24,15 +24,15 @@ pub(crate) struct Waiter<G = Guard> {
 
 impl Waiter {
     /// Joins the queue, and has fallen asleep when this returns.
-    pub(crate) async fn asleep(stage: &Stage, path: &str) -> Self {
-        let waiter = Self::joining(stage.proxy().await, path).await;
+    pub(crate) async fn asleep(setup: &Setup, path: &str) -> Self {
+        let waiter = Self::joining(setup.proxy().await, path).await;
         waiter.has_read(2).await;
         waiter
     }
 
     /// The same, behind a node that its own session has made.
-    pub(crate) async fn asleep_behind_its_own_session(stage: &Stage, path: &str) -> Self {
-        let proxy = stage.proxy().await;
+    pub(crate) async fn asleep_behind_its_own_session(setup: &Setup, path: &str) -> Self {
+        let proxy = setup.proxy().await;
         let zk = client_behind(&proxy).await;
         let ahead = format!("{path}/lock-");
         zk.create(&ahead, b"").mode(CreateMode::EphemeralSequential).await.unwrap();

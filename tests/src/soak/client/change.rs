@@ -4,8 +4,8 @@ use bytes::Bytes;
 use zk_client::{Client, CreateMode, OpResult, ReadError, Rejection, WriteError, Zxid, path::join};
 
 use super::{
-    account::Account,
     layout,
+    model::Model,
     shared::{Stop, count},
 };
 
@@ -52,12 +52,12 @@ impl Change {
         }
     }
 
-    pub(super) async fn make(&self, zk: &Client, account: &Account) -> Result<Made, WriteError> {
-        let register = layout::register(account.writer);
+    pub(super) async fn make(&self, zk: &Client, model: &Model) -> Result<Made, WriteError> {
+        let register = layout::register(model.writer);
         Ok(Made::Done(match self {
             Self::Set { data, says_version } => {
                 let set = zk.set(&register, data);
-                let set = if *says_version { set.version(account.version()) } else { set };
+                let set = if *says_version { set.version(model.version()) } else { set };
                 let stat = set.await?;
                 Done::Set { version: stat.version, zxid: stat.mzxid }
             }
@@ -65,7 +65,7 @@ impl Change {
                 Done::Created { path: zk.create(path, data).await?.path }
             }
             Self::Sequential { data } => {
-                let path = format!("{}/q-", layout::directory(account.writer));
+                let path = format!("{}/q-", layout::directory(model.writer));
                 let create = zk.create(&path, data).mode(CreateMode::PersistentSequential);
                 Done::Created { path: create.await?.path }
             }
@@ -83,7 +83,7 @@ impl Change {
                 let counter = layout::counter(*counter);
                 let multi = zk
                     .multi()
-                    .check_version(&register, account.version())
+                    .check_version(&register, model.version())
                     .set_version(&counter, data, *version)
                     .create(entry, data, CreateMode::Persistent);
                 match multi.await? {
@@ -101,14 +101,14 @@ impl Change {
     }
 
     /// Looks for it, when it cannot happen any more: what was done, or nothing.
-    pub(super) async fn find(&self, zk: &Client, account: &Account) -> Result<Option<Done>, Stop> {
+    pub(super) async fn find(&self, zk: &Client, model: &Model) -> Result<Option<Done>, Stop> {
         match self {
             Self::Set { data, .. } => {
-                let (found, stat) = zk.get(&layout::register(account.writer)).await?;
+                let (found, stat) = zk.get(&layout::register(model.writer)).await?;
                 if found == *data {
                     return Ok(Some(Done::Set { version: stat.version, zxid: stat.mzxid }));
                 }
-                let is_as_before = found == account.data && stat.version == account.version();
+                let is_as_before = found == model.data && stat.version == model.version();
                 is_as_before.then_some(None).ok_or_else(|| torn(self, &(found, stat)))
             }
             Self::Create { path, data } => match get(zk, path).await? {
@@ -117,8 +117,8 @@ impl Change {
                 None => Ok(None),
             },
             Self::Sequential { data } => {
-                let directory = layout::directory(account.writer);
-                let known = account.names();
+                let directory = layout::directory(model.writer);
+                let known = model.names();
                 let (names, _) = zk.children(&directory).await?;
                 let mut new = names.iter().filter(|name| !known.contains(name));
                 let found = match (new.next(), new.next()) {

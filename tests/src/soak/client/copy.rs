@@ -41,7 +41,7 @@ impl Copy {
             };
             hear(seat, event)?;
         }
-        let expected = verdict::expected(&seat.shared.accounts());
+        let expected = verdict::expected(&seat.shared.models());
         let equal = async {
             while differences(&cache, &expected) > 0 {
                 hear(seat, events.next().await)?;

@@ -7,17 +7,17 @@
 //! | `session` | one session after the other, and the tasks that use them |
 //! | `writer` | a task that writes its own nodes and shared counters, and reads |
 //! | `change` | one write: made, and looked for when its answer is lost |
-//! | `account` | what a writer has written, and what there must be now |
+//! | `model` | what a writer has written, and what there must be now |
 //! | `one_shot` | watches that fire once: each that should have fired has |
 //! | `stream` | a watch that goes on: no version of a register is left out between two gaps that it tells of |
 //! | `copy` | a cache, which is equal to the servers' nodes at the end |
 //! | `tap` | what servers say on the wire: transactions never go back |
-//! | `verdict` | what each member has at the end, beside what the accounts say |
+//! | `verdict` | what each member has at the end, beside what the models say |
 
-mod account;
 mod change;
 mod copy;
 mod layout;
+mod model;
 mod one_shot;
 mod session;
 mod shared;

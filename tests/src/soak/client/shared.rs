@@ -12,7 +12,7 @@ use tokio::{
 };
 use zk_client::{ReadError, SessionEnd, Stats};
 
-use super::{super::Report, account::Account, layout::First, stream::Span};
+use super::{super::Report, layout::First, model::Model, stream::Span};
 
 /// How many complaints are printed.
 const SHOWN_MAX: usize = 20;
@@ -44,7 +44,7 @@ pub(super) struct Shared {
     pub(super) first: First,
     pause: Duration,
     phase: watch::Sender<Phase>,
-    accounts: watch::Sender<Vec<Account>>,
+    models: watch::Sender<Vec<Model>>,
     tally: Mutex<Tally>,
 }
 
@@ -123,7 +123,7 @@ impl Shared {
             first,
             pause,
             phase: watch::Sender::new(Phase::Running),
-            accounts: watch::Sender::new(Vec::new()),
+            models: watch::Sender::new(Vec::new()),
             tally: Mutex::default(),
         }
     }
@@ -150,17 +150,17 @@ impl Shared {
     }
 
     /// A writer has come to its end.
-    pub(super) fn deposit(&self, account: Account) {
-        self.accounts.send_modify(|accounts| accounts.push(account));
+    pub(super) fn deposit(&self, model: Model) {
+        self.models.send_modify(|models| models.push(model));
     }
 
     /// Waits for so many writers.
     pub(super) async fn all_accounts(&self, writers: usize) {
-        let _ = self.accounts.subscribe().wait_for(|accounts| accounts.len() == writers).await;
+        let _ = self.models.subscribe().wait_for(|models| models.len() == writers).await;
     }
 
-    pub(super) fn accounts(&self) -> watch::Ref<'_, Vec<Account>> {
-        self.accounts.borrow()
+    pub(super) fn models(&self) -> watch::Ref<'_, Vec<Model>> {
+        self.models.borrow()
     }
 
     pub(super) fn count(&self, what: &'static str) {

@@ -1,4 +1,4 @@
-//! What each member has at the end, beside what the accounts say.
+//! What each member has at the end, beside what the models say.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use zk_client::{ConnectOptions, Stat};
 use zk_testkit::real::Ensemble;
 
-use super::{super::Report, account::Account, connect, layout, shared::Shared};
+use super::{super::Report, connect, layout, model::Model, shared::Shared};
 
 /// What a node must be at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,18 +26,18 @@ impl Node {
 }
 
 /// What there must be at the end, with all nodes above it.
-pub(super) fn expected(accounts: &[Account]) -> BTreeMap<String, Node> {
+pub(super) fn expected(models: &[Model]) -> BTreeMap<String, Node> {
     let mut nodes = BTreeMap::from([(layout::ROOT.to_owned(), Node::default())]);
-    for account in accounts {
-        nodes.insert(layout::directory(account.writer), Node::default());
-        let register = Node { data: account.data.clone(), version: account.version() };
-        nodes.insert(layout::register(account.writer), register);
-        for (path, data) in &account.nodes {
+    for model in models {
+        nodes.insert(layout::directory(model.writer), Node::default());
+        let register = Node { data: model.data.clone(), version: model.version() };
+        nodes.insert(layout::register(model.writer), register);
+        for (path, data) in &model.nodes {
             nodes.insert(path.clone(), Node { data: data.clone(), version: 0 });
         }
     }
     for counter in 0..layout::COUNTERS {
-        let counted = accounts.iter().flat_map(|account| &account.counted);
+        let counted = models.iter().flat_map(|model| &model.counted);
         let counted: Vec<_> = counted.filter(|counted| counted.counter == counter).collect();
         let last = counted.iter().max_by_key(|counted| counted.zxid);
         let data = last.map_or_else(Vec::new, |last| last.data.clone());
@@ -47,11 +47,11 @@ pub(super) fn expected(accounts: &[Account]) -> BTreeMap<String, Node> {
     nodes
 }
 
-/// Compares what each member has with what the accounts say, and what streams have heard.
+/// Compares what each member has with what the models say, and what streams have heard.
 pub(super) async fn judge(ensemble: &Ensemble, shared: &Shared, report: &mut Report) {
-    let mut accounts = shared.accounts().clone();
-    accounts.sort_by_key(|account| account.writer);
-    let expected = expected(&accounts);
+    let mut models = shared.models().clone();
+    models.sort_by_key(|model| model.writer);
+    let expected = expected(&models);
     let mut first = None;
     for member in 0..ensemble.len() {
         let found = match tree(&ensemble.connect_string_of(&[member])).await {
@@ -67,7 +67,7 @@ pub(super) async fn judge(ensemble: &Ensemble, shared: &Shared, report: &mut Rep
         report.expect(*first == found, || format!("member {member} differs from the first one"));
     }
     report.figure("nodes of each member that were compared", expected.len());
-    let histories: Vec<_> = accounts.iter().map(|account| &account.register[..]).collect();
+    let histories: Vec<_> = models.iter().map(|model| &model.register[..]).collect();
     let there: BTreeSet<_> = expected.into_keys().collect();
     for span in shared.take_spans() {
         for wrong in span.judge(&histories, &there) {
@@ -112,18 +112,18 @@ mod tests {
 
     use super::{
         super::{
-            account::Account,
             change::{Change, Done},
+            model::Model,
         },
         *,
     };
 
     #[test]
     fn lost_or_doubled_writes_are_reported() {
-        let mut account = Account::new(0, Zxid(1));
+        let mut model = Model::new(0, Zxid(1));
         let set = Change::Set { data: b"x".to_vec(), says_version: true };
-        account.apply(set.clone(), Done::Set { version: 1, zxid: Zxid(2) }).unwrap();
-        account.apply(set, Done::Set { version: 3, zxid: Zxid(4) }).unwrap_err();
+        model.apply(set.clone(), Done::Set { version: 1, zxid: Zxid(2) }).unwrap();
+        model.apply(set, Done::Set { version: 3, zxid: Zxid(4) }).unwrap_err();
 
         let expected =
             BTreeMap::from([("/a".to_owned(), Node { data: b"x".to_vec(), version: 1 })]);

@@ -5,9 +5,9 @@ use std::{future::IntoFuture, time::Instant};
 use zk_client::{ReadError, WriteError};
 
 use super::{
-    account::Account,
     change::{Change, Made},
     layout,
+    model::Model,
     session::Seat,
     shared::{Phase, Shared, Stop, count},
 };
@@ -18,7 +18,7 @@ const NODES_MAX: usize = 6;
 /// A task that writes and reads.
 #[derive(Debug)]
 pub(super) struct Writer {
-    account: Account,
+    model: Model,
     /// The write whose outcome is not known yet.
     open: Option<Change>,
     turn: usize,
@@ -26,8 +26,8 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(number: usize, shared: &Shared) -> Self {
-        let account = Account::new(number, shared.first.registers[number]);
-        Self { account, open: None, turn: number }
+        let model = Model::new(number, shared.first.registers[number]);
+        Self { model, open: None, turn: number }
     }
 
     /// Takes turns until it is time to end, or the session is over. The session before this one has gone.
@@ -47,7 +47,7 @@ impl Writer {
 
     /// There will be no more turns.
     pub(super) fn finish(self, shared: &Shared) {
-        shared.deposit(self.account);
+        shared.deposit(self.model);
     }
 
     async fn take_turn(&mut self, seat: &Seat) -> Result<(), Stop> {
@@ -64,18 +64,18 @@ impl Writer {
     }
 
     async fn set(&mut self, seat: &Seat, says_version: bool) -> Result<(), Stop> {
-        let data = self.account.unique().into_bytes();
+        let data = self.model.unique().into_bytes();
         self.write(seat, Change::Set { data, says_version }).await
     }
 
     /// Creates a node, or deletes the oldest one if there are enough.
     async fn come_or_go(&mut self, seat: &Seat, prefix: &str) -> Result<(), Stop> {
-        let mut there = self.account.nodes_named(prefix);
-        let data = self.account.unique();
+        let mut there = self.model.nodes_named(prefix);
+        let data = self.model.unique();
         let change = if there.len() >= NODES_MAX {
             Change::Delete { paths: vec![there.swap_remove(0)] }
         } else if prefix == "n" {
-            let path = format!("{}/n{data}", layout::directory(self.account.writer));
+            let path = format!("{}/n{data}", layout::directory(self.model.writer));
             Change::Create { path, data: data.into_bytes() }
         } else {
             Change::Sequential { data: data.into_bytes() }
@@ -85,14 +85,14 @@ impl Writer {
 
     /// Raises a counter, or deletes the entries below all of them if there are enough.
     async fn count_or_forget(&mut self, seat: &Seat) -> Result<(), Stop> {
-        let entries = self.account.entries();
+        let entries = self.model.entries();
         if entries.len() >= NODES_MAX {
             return self.write(seat, Change::Delete { paths: entries }).await;
         }
         let counter = self.turn % layout::COUNTERS;
         let path = layout::counter(counter);
         let (_, stat) = read(seat, seat.zk.get(&path)).await?;
-        let data = self.account.unique();
+        let data = self.model.unique();
         let entry = format!("{path}/{data}");
         let (version, data) = (stat.version, data.into_bytes());
         self.write(seat, Change::Count { counter, version, entry, data }).await
@@ -100,10 +100,10 @@ impl Writer {
 
     async fn write(&mut self, seat: &Seat, change: Change) -> Result<(), Stop> {
         let begun = Instant::now();
-        match change.make(&seat.zk, &self.account).await {
+        match change.make(&seat.zk, &self.model).await {
             Ok(Made::Done(done)) => {
                 seat.shared.wrote(change.kind(), begun.elapsed());
-                self.account.apply(change, done).map_err(Stop::Broken)
+                self.model.apply(change, done).map_err(Stop::Broken)
             }
             Ok(Made::Conflict) => {
                 seat.shared.count(count::CONFLICT);
@@ -129,23 +129,23 @@ impl Writer {
     /// Finds out what became of a write.
     async fn settle(&mut self, seat: &Seat, change: Change) -> Result<(), Stop> {
         seat.zk.resolve_in_doubt().await?;
-        let found = change.find(&seat.zk, &self.account).await?;
+        let found = change.find(&seat.zk, &self.model).await?;
         self.open = None;
         let Some(done) = found else {
             seat.shared.count(count::DOUBT_NOT_APPLIED);
             return Ok(());
         };
         seat.shared.count(count::DOUBT_APPLIED);
-        self.account.apply(change, done).map_err(Stop::Broken)
+        self.model.apply(change, done).map_err(Stop::Broken)
     }
 
     /// No other client writes it: it must be as it was written last.
     async fn read_own(&self, seat: &Seat) -> Result<(), Stop> {
-        let path = layout::register(self.account.writer);
+        let path = layout::register(self.model.writer);
         let (data, stat) = read(seat, seat.zk.get(&path)).await?;
-        let Account { register, data: written, .. } = &self.account;
+        let Model { register, data: written, .. } = &self.model;
         if data != *written || Some(&stat.mzxid) != register.last() {
-            let expected = (written, self.account.version());
+            let expected = (written, self.model.version());
             let what = format!("{path}: {data:?}, {stat:?} instead of {expected:?}");
             return Err(Stop::Broken(what));
         }
@@ -154,10 +154,10 @@ impl Writer {
 
     /// The same for the names in its directory.
     async fn list_own(&self, seat: &Seat) -> Result<(), Stop> {
-        let path = layout::directory(self.account.writer);
+        let path = layout::directory(self.model.writer);
         let (mut names, _) = read(seat, seat.zk.children(&path)).await?;
         names.sort_unstable();
-        let expected = self.account.names();
+        let expected = self.model.names();
         if names == expected {
             return Ok(());
         }

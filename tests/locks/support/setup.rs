@@ -13,15 +13,15 @@ use zk_tests::site::{Site, on_each, on_each_threaded};
 
 use super::within;
 
-/// How many stages there have been.
-static STAGES: AtomicU64 = AtomicU64::new(0);
+/// How many of them there have been.
+static SETUPS: AtomicU64 = AtomicU64::new(0);
 
 /// Longer than any test waits: what is found gone has been deleted, and not expired.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where a test takes place: a part of a server's tree that belongs to it alone.
+/// What a test begins with: a server, and a part of its tree that belongs to the test alone.
 #[derive(Debug)]
-pub(crate) struct Stage {
+pub(crate) struct Setup {
     server: &'static Site,
     root: String,
     /// An outsider, who observes and does what no client should.
@@ -29,20 +29,20 @@ pub(crate) struct Stage {
 }
 
 /// Runs a test on a server of each kind, side by side.
-pub(crate) fn on_each_release(test: impl AsyncFn(Stage) + Sync) {
-    on_each(&Site::PLAIN, async |kind| test(Stage::new(Site::shared(kind).await).await).await);
+pub(crate) fn on_each_release(test: impl AsyncFn(Setup) + Sync) {
+    on_each(&Site::PLAIN, async |kind| test(Setup::new(Site::shared(kind).await).await).await);
 }
 
 /// The same for a test whose tasks need several threads.
-pub(crate) fn on_each_release_threaded(test: impl AsyncFn(Stage) + Sync) {
+pub(crate) fn on_each_release_threaded(test: impl AsyncFn(Setup) + Sync) {
     on_each_threaded(&Site::PLAIN, async |kind| {
-        test(Stage::new(Site::shared(kind).await).await).await;
+        test(Setup::new(Site::shared(kind).await).await).await;
     });
 }
 
-impl Stage {
+impl Setup {
     async fn new(server: &'static Site) -> Self {
-        let root = format!("/stage-{}", STAGES.fetch_add(1, Ordering::Relaxed));
+        let root = format!("/setup-{}", SETUPS.fetch_add(1, Ordering::Relaxed));
         let outsider = options(&server.connect_string()).connect().await.unwrap();
         outsider.create(&root, b"").await.unwrap();
         Self { server, root, outsider }
@@ -106,13 +106,13 @@ pub(crate) fn options_for(proxy: &Proxy) -> ConnectOptions {
 }
 
 /// Ends the newest session behind a proxy on the server, as expiry would, while its client cannot reach it.
-pub(crate) async fn end_session_behind(stage: &Stage, proxy: &Proxy) {
+pub(crate) async fn end_session_behind(setup: &Setup, proxy: &Proxy) {
     proxy.refuse_connections().await;
-    end_session(stage, proxy).await;
+    end_session(setup, proxy).await;
 }
 
 /// The same while it is connected.
-pub(crate) async fn end_session(stage: &Stage, proxy: &Proxy) {
+pub(crate) async fn end_session(setup: &Setup, proxy: &Proxy) {
     within(proxy.wait_for(|frame| frame.kind == proxy::Kind::ConnectResponse)).await;
     let frames = proxy.frames();
     let greeting = frames.iter().rfind(|frame| frame.kind == proxy::Kind::ConnectResponse);
@@ -123,7 +123,7 @@ pub(crate) async fn end_session(stage: &Stage, proxy: &Proxy) {
         last_zxid: Zxid(0),
         next_xid: Xid::FIRST,
     };
-    let usurper = stage.options().resume(credentials).connect().await.unwrap();
+    let usurper = setup.options().resume(credentials).connect().await.unwrap();
     usurper.close().await.unwrap();
 }
 

@@ -11,7 +11,7 @@ use super::{
 
 /// What one writer has written. No other client writes its nodes, so that it knows what must be there.
 #[derive(Clone, Debug)]
-pub(super) struct Account {
+pub(super) struct Model {
     pub(super) writer: usize,
     /// By which transaction each version of the register was written, from the first one on.
     pub(super) register: Vec<Zxid>,
@@ -33,7 +33,7 @@ pub(super) struct Counted {
     pub(super) data: Vec<u8>,
 }
 
-impl Account {
+impl Model {
     pub(super) fn new(writer: usize, created: Zxid) -> Self {
         Self {
             writer,
