@@ -71,15 +71,15 @@ impl Builder<Lock> {
     /// holder may still arrive. The next contender keeps its place at the head of the queue meanwhile, and is granted
     /// the lock when the time is over; [`try_acquire`](Lock::try_acquire) waits for that too. Default: not at all.
     ///
-    /// Choose the time that a holder may continue without knowing of its loss: the session timeout, and `syncLimit`
-    /// ticks of the servers if the leader does not [confirm](crate::ConnectOptions::lease_margin) its lease. It narrows
-    /// the gap that tokens close.
+    /// Choose the longest time for which a holder may go on without noticing its loss: the session timeout, and
+    /// `syncLimit` ticks of the servers if the leader does not [confirm](crate::ConnectOptions::lease_margin) its
+    /// lease. It narrows the gap; only tokens close it.
     ///
     /// A release is recorded in a node beside the path, `<path>.released`, which is not removed; nor is the path, which
-    /// is created as a persistent node. Costs two more reads for each acquire, in one round trip, and one more request
-    /// for each release, in none of its own. A contender that shares the lock without this setting, or gives up ahead
-    /// of another, looks like a holder that has not released it: the next contender waits in vain. Not for several
-    /// locks on [one path](Lock::named).
+    /// is created as a persistent node. An acquire costs two more reads, in one round trip; a release one more request,
+    /// without a round trip of its own. A contender that shares the lock without this setting, or gives up ahead of
+    /// another, looks like a holder that has not released it: the next contender waits in vain. Not for several locks
+    /// on [one path](Lock::named).
     pub const fn lock_delay(mut self, delay: Duration) -> Self {
         self.settings.lock_delay = Some(delay);
         self

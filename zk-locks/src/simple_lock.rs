@@ -27,8 +27,7 @@ use crate::{
 /// meanwhile.
 ///
 /// The path is that of the node itself. Never use it for a lock of another kind. Other programs share the lock if they
-/// create the node, wait for its end, and delete it, even those that listen only once, however they recognize each
-/// other.
+/// create the same node, wait until it is gone, and delete it.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

@@ -14,11 +14,10 @@ use crate::{builder::Builder, error::AcquireError, layout::Role, queue::Queue, t
 /// memory, in the order of asking. Other processes, with cohorts or any other lock on the same path, wait for that node
 /// as for any other: nodes are those of [`Lock`](crate::Lock).
 ///
-/// Whether the lock stays in the process when a task is done depends. Without other contenders it always
-/// does. Otherwise a [limited number](Builder::max_sections) of tasks have it in turn, or for a
-/// [limited time](Builder::max_stay); then the node is deleted and the
-/// cohort queues up anew. So another process waits at most for that many sections of each cohort ahead of it, and for
-/// those within one round trip during which a cohort does not know of it yet.
+/// Without other contenders the lock stays in the process when a task is done. Otherwise a [limited
+/// number](Builder::max_sections) of tasks have it in turn, or for a [limited time](Builder::max_stay); then the node
+/// is deleted and the cohort queues up anew. So another process waits at most for that many sections of each cohort
+/// ahead of it, and for those within one round trip during which a cohort does not know of it yet.
 ///
 /// # Cost
 ///
