@@ -9,7 +9,7 @@ use std::{
 
 use zk_client::{CallOptions, Cause, CreateMode, OpCode, ReadError, SessionEnd, WriteError};
 use zk_testkit::proxy::Match;
-use zk_tests::{busy::too_busy_for, feature::Feature, patience::within, test_with};
+use zk_tests::{busy::too_busy_for, patience::within, test_with};
 
 use crate::{Place, behind_proxy, on_each_release};
 
@@ -84,31 +84,6 @@ async fn many_throttled_requests_finish_soon(server: &Place) {
     assert_eq!(busy.turned_away(), 40);
     // The machine may be slow; 40 pauses one behind the other would take longer.
     assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
-}
-
-#[test_with(on_each_release)]
-async fn watch_of_a_throttled_read_is_set_once(server: &Place) {
-    let (proxy, zk) = behind_proxy(server).await;
-    let patient = zk.patient();
-    zk.create("/w", b"").await.unwrap();
-    let busy = too_busy_for(&proxy, Match::request(OpCode::GET_DATA).times(2));
-    let (_, data) = patient.get("/w").watch().await.unwrap();
-    let mark = proxy.mark();
-    zk.set("/w", b"1").await.unwrap();
-    within(data).await.unwrap();
-    assert_eq!(busy.turned_away(), 2);
-    zk.set("/w", b"2").await.unwrap();
-    let frames = proxy.frames_since(mark);
-    let events = frames.iter().filter(|frame| frame.event.is_some());
-    assert_eq!(events.count(), 1, "{frames}");
-
-    if server.has(Feature::PersistentWatches) {
-        let busy = too_busy_for(&proxy, Match::request(OpCode::ADD_WATCH).times(2));
-        let mut stream = patient.watch("/w").await.unwrap();
-        zk.set("/w", b"3").await.unwrap();
-        within(stream.next()).await.unwrap();
-        assert_eq!(busy.turned_away(), 2);
-    }
 }
 
 #[test_with(on_each_release)]

@@ -24,6 +24,5 @@ mod session;
 mod streams;
 mod supervised;
 mod together;
-mod watches;
 
 use place::{Place, behind_proxy, client, on_each_release, on_each_release_to_restart};

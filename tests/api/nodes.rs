@@ -250,17 +250,3 @@ async fn answers_match_after_callers_are_dropped(server: &Place) {
     }
     assert_eq!(zk.session().epoch(), epoch, "over one connection");
 }
-
-#[test_with(on_each_release)]
-async fn requests_execute_in_submission_order(server: &Place) {
-    let zk = client(server).await;
-    let create = zk.create("/n", b"0").submit();
-    let sets: Vec<_> =
-        (0..500).map(|n: i32| zk.set("/n", n.to_string().as_bytes()).submit()).collect();
-    let get = zk.get("/n").submit();
-    create.await.unwrap();
-    for (version, set) in (1..).zip(sets) {
-        assert_eq!(set.await.unwrap().version, version);
-    }
-    assert_eq!(&*get.await.unwrap().0, b"499");
-}

@@ -264,14 +264,14 @@ async fn ask_back(scene: &Scene, token: i64) -> Result<(), String> {
     queue.revoke(holder).await.map(drop).map_err(|error| format!("{error:?}"))
 }
 
-/// Another client deletes the node that it depends on.
+/// Another client deletes a node that it depends on, which may be one of several.
 async fn delete(scene: &Scene, held: &Arc<dyn Hold>) -> Result<(), String> {
-    let mut paths = held.paths();
+    let paths = held.paths();
     if paths.is_empty() {
-        paths = scene.nodes_of(&scene.subject);
-        return delete_all(&scene.keeper, &paths).await;
+        return delete_all(&scene.keeper, &scene.nodes_of(&scene.subject)).await;
     }
-    delete_all(&scene.rivals[1], &paths).await
+    let path = scene.draw(|rng| rng.one_of(&paths));
+    delete_all(&scene.rivals[1], &[path]).await
 }
 
 async fn delete_all(client: &Client, paths: &[String]) -> Result<(), String> {

@@ -1,19 +1,11 @@
 //! Acquires that are given up at chosen moments; `cancel` gives them up everywhere.
 
-use std::{
-    future::{Future, poll_fn},
-    pin::pin,
-    time::Duration,
-};
-
-use zk_locks::{AcquireError, Client, Lock};
+use zk_locks::{Client, Lock};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::support::{
-    Setup, dropped_on_waking, dropped_when, emptied, joined, on_each_release, within,
-};
+use crate::support::{Setup, dropped_on_waking, dropped_when, emptied, on_each_release, within};
 
 /// How often an acquire is given up at one point.
 const TIMES: usize = 50;
@@ -44,24 +36,6 @@ async fn abandoned_create_in_doubt_is_not_resent(setup: Setup) {
     }
 }
 
-#[test_with(on_each_release)]
-async fn acquire_drops_in_the_granting_poll(setup: Setup) {
-    let zk = setup.client().await;
-    let path = setup.existing("granted").await;
-    for _ in 0..TIMES {
-        let holder = Lock::new(&setup.outsider, &path).acquire().await.unwrap();
-        let lock = Lock::new(&zk, &path);
-        let mut waiter = pin!(lock.acquire());
-        let granted_and_gone = poll_fn(|cx| waiter.as_mut().poll(cx).map(drop));
-        let release = async {
-            joined(&setup.outsider, &path, 2).await;
-            holder.release().await.unwrap();
-        };
-        within(async { tokio::join!(granted_and_gone, release) }).await;
-        nothing_left(&zk, &path).await;
-    }
-}
-
 /// The event that the predecessor is gone has arrived, and is not polled for any more.
 #[test_with(on_each_release)]
 async fn acquire_drops_between_grant_and_poll(setup: Setup) {
@@ -81,22 +55,4 @@ async fn acquire_drops_between_grant_and_poll(setup: Setup) {
         within(successor.acquire()).await.unwrap().release().await.unwrap();
         nothing_left(&zk, &path).await;
     }
-}
-
-#[test_with(on_each_release)]
-async fn timed_out_waiter_leaves_queue_and_holder(setup: Setup) {
-    let zk = setup.client().await;
-    let path = setup.existing("timed").await;
-    let mut holder = Lock::new(&setup.outsider, &path).acquire().await.unwrap();
-    for millis in 0..20 {
-        let time = Duration::from_millis(millis);
-        let outcome = Lock::new(&zk, &path).acquire_timeout(time).await;
-        assert_eq!(outcome.map(drop), Err(AcquireError::TimedOut));
-        joined(&zk, &path, 1).await;
-    }
-    assert_eq!(holder.check().await, Ok(()));
-    holder.release().await.unwrap();
-    holder = within(Lock::new(&zk, &path).acquire_timeout(Duration::MAX)).await.unwrap();
-    holder.release().await.unwrap();
-    nothing_left(&zk, &path).await;
 }

@@ -19,23 +19,6 @@ async fn work(resource: &FencedResource, guard: Guard) -> FencingToken {
     token
 }
 
-/// Scenario 1, with one object for all; `queue` has it with one for each.
-#[test_with(on_each_release_threaded)]
-async fn fifty_tasks_share_one_lock_object(setup: Setup) {
-    let path = setup.existing("shared").await;
-    let lock = Lock::new(&setup.outsider, &path);
-    let resource = Arc::new(FencedResource::default());
-    let mut tasks = JoinSet::new();
-    for _ in 0..50 {
-        let (lock, resource) = (lock.clone(), resource.clone());
-        tasks.spawn(async move { work(&resource, lock.acquire().await.unwrap()).await });
-    }
-    within(tasks.join_all()).await;
-    resource.assert_clean();
-    assert_eq!(resource.entered(), 50);
-    emptied(&setup.outsider, &path).await;
-}
-
 const CONTENDERS: u64 = 200;
 const SESSIONS: usize = 10;
 const ROUNDS: u64 = 5;

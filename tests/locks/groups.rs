@@ -1,19 +1,12 @@
 //! Group members, and nodes that come back.
 
-use std::time::Duration;
-
 use tokio::sync::watch;
 use zk_client::CreateMode;
 use zk_locks::{Group, GroupMember, Layout, Lost, NodeState, PersistentNode};
 use zk_proto::OpCode;
 use zk_tests::test_with;
 
-use crate::support::{
-    Setup, emptied, joined, on_each_release, on_each_release_threaded, ops, options_for, within,
-};
-
-/// Of sessions that are to expire.
-const SHORT: Duration = Duration::from_secs(2);
+use crate::support::{Setup, joined, on_each_release, ops, within};
 
 fn data(members: &[GroupMember]) -> Vec<&[u8]> {
     members.iter().map(|member| &*member.data).collect()
@@ -68,80 +61,6 @@ async fn until(
     wanted: impl Fn(&NodeState) -> bool,
 ) -> NodeState {
     within(states.wait_for(|state| wanted(state))).await.unwrap().clone()
-}
-
-#[test_with(on_each_release)]
-async fn persistent_node_returns_with_latest_data(setup: Setup) {
-    let path = setup.path("missing/persistent");
-    let proxy = setup.proxy().await;
-    let mark = proxy.mark();
-    let node = PersistentNode::start(options_for(&proxy), &path, b"a").await.unwrap();
-    within(node.present()).await;
-    let frames = proxy.frames_since(mark);
-    assert_eq!(*ops(&frames).last().unwrap(), OpCode::GET_DATA, "{frames}");
-    let mut states = node.subscribe();
-    let NodeState::Present { session, created } = states.borrow_and_update().clone() else {
-        panic!("{node:?}");
-    };
-
-    let mark = proxy.mark();
-    setup.outsider.delete(&path).await.unwrap();
-    let back = until(
-        &mut states,
-        |state| matches!(state, NodeState::Present { created: again, .. } if *again > created),
-    );
-    back.await;
-    let frames = proxy.frames_since(mark);
-    assert_eq!(ops(&frames), [OpCode::CREATE2, OpCode::GET_DATA], "{frames}");
-    let (read, stat) = setup.outsider.get(&path).await.unwrap();
-    assert_eq!((&*read, stat.ephemeral_owner), (&b"a"[..], session));
-
-    // Another client's data do not stay either.
-    node.set_data(b"b");
-    setup.outsider.set(&path, b"c").await.unwrap();
-    let written = async {
-        loop {
-            let ((read, _), changed) = setup.outsider.get(&path).watch().await.unwrap();
-            if *read == *b"b" {
-                return;
-            }
-            changed.await.unwrap();
-        }
-    };
-    within(written).await;
-    within(node.close()).await;
-    assert_eq!(setup.outsider.exists(&path).await.unwrap(), None);
-}
-
-#[test_with(on_each_release_threaded)]
-async fn persistent_node_returns_in_a_new_session(setup: Setup) {
-    let path = setup.path("expired");
-    let proxy = setup.proxy().await;
-    let options = options_for(&proxy).session_timeout(SHORT);
-    let node = PersistentNode::start(options, &path, b"a").await.unwrap();
-    within(node.present()).await;
-    let mut states = node.subscribe();
-    let NodeState::Present { session, .. } = states.borrow_and_update().clone() else {
-        panic!("{node:?}");
-    };
-    proxy.silence();
-    let gone = async {
-        while let (Some(_), watch) = setup.outsider.exists(&path).watch().await.unwrap() {
-            watch.await.unwrap();
-        }
-    };
-    within(gone).await;
-    proxy.resume();
-    until(
-        &mut states,
-        |state| matches!(state, NodeState::Present { session: new, .. } if *new != session),
-    )
-    .await;
-    let stat = setup.outsider.exists(&path).await.unwrap().unwrap();
-    assert_ne!(stat.ephemeral_owner, session);
-    drop(node);
-    let root = path.rsplit_once('/').unwrap().0;
-    emptied(&setup.outsider, root).await;
 }
 
 /// As a former session of ours might, which the servers have not given up yet.

@@ -1,57 +1,14 @@
 //! Several locks as one.
 
-use std::sync::Arc;
-
-use tokio::task::JoinSet;
 use zk_client::CreateMode;
 use zk_locks::{
     AcquireError, Guard, Lock, Lost, MultiLock, Rejection, SessionEnd, SessionId, Status,
 };
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
-use zk_tests::{fenced::FencedResource, test_with};
+use zk_tests::test_with;
 
-use crate::support::{
-    Setup, emptied, joined, on_each_release, on_each_release_threaded, ops, within,
-};
-
-/// A contender for all of the paths, in whatever order, and what it would wait for with one lock.
-const CONTENDERS: usize = 20;
-
-/// Scenario 50.
-#[test_with(on_each_release_threaded)]
-async fn opposite_orders_do_not_deadlock(setup: Setup) {
-    let paths = [setup.path("a"), setup.path("b")];
-    let resources = [(); 2].map(|()| Arc::new(FencedResource::default()));
-    let mut running = JoinSet::new();
-    for number in 0..CONTENDERS {
-        let zk = setup.client().await;
-        let (mut paths, mut resources) = (paths.clone(), resources.clone());
-        if number % 2 == 1 {
-            paths.reverse();
-            resources.reverse();
-        }
-        running.spawn(async move {
-            let guards = MultiLock::new(&zk, &paths).acquire().await.unwrap();
-            let tokens: Vec<i64> = guards.iter().map(|guard| guard.token().get()).collect();
-            assert_eq!(tokens[0], tokens[1], "one transaction");
-            for (resource, token) in resources.iter().zip(&tokens) {
-                resource.enter(*token);
-            }
-            tokio::task::yield_now().await;
-            for (resource, token) in resources.iter().zip(&tokens) {
-                resource.leave(*token);
-            }
-            guards.release().await.unwrap();
-        });
-    }
-    within(running.join_all()).await;
-    for (resource, path) in resources.iter().zip(&paths) {
-        resource.assert_clean();
-        assert_eq!(resource.entered(), CONTENDERS);
-        emptied(&setup.outsider, path).await;
-    }
-}
+use crate::support::{Setup, emptied, joined, on_each_release, ops, within};
 
 /// Scenario 51.
 #[test_with(on_each_release)]
@@ -106,24 +63,6 @@ async fn free_locks_cost_one_round_trip(setup: Setup) {
     let frames = proxy.frames_since(mark);
     assert_eq!(ops(&frames), [OpCode::DELETE; 2], "{frames}");
     assert_eq!(frames.round_trips(), 1, "{frames}");
-}
-
-#[test_with(on_each_release)]
-async fn the_loss_of_one_lock_is_the_loss_of_all(setup: Setup) {
-    let zk = setup.client().await;
-    let paths = [setup.existing("a").await, setup.existing("b").await];
-    let guards = within(MultiLock::new(&zk, &paths).acquire()).await.unwrap();
-    assert_eq!(guards.status(), Status::Held);
-    let delete = async {
-        let node = guards.get(&paths[1]).unwrap().path();
-        setup.outsider.delete(node).await.unwrap();
-    };
-    let work = guards.scope(std::future::pending::<()>());
-    let (lost, ()) = within(async { tokio::join!(work, delete) }).await;
-    assert_eq!(lost, Err(Lost::NodeDeleted));
-    assert_eq!(guards.status(), Status::Lost(Lost::NodeDeleted));
-    drop(guards);
-    emptied(&zk, &paths[0]).await;
 }
 
 /// The nodes of one transaction are too long for one request, but not for one each.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
-use zk_client::{SessionState, path::parse_sequence};
+use zk_client::path::parse_sequence;
 use zk_locks::{Acl, AclList, AcquireError, Lock, Rejection};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
@@ -129,28 +129,6 @@ async fn acquires_of_one_session_exclude_in_order(setup: Setup) {
     let frames = proxy.frames_since(mark);
     assert_eq!(ops(&frames), expected, "{frames}");
     within(second.release()).await.unwrap();
-}
-
-#[test_with(on_each_release)]
-async fn offline_release_is_made_up_for_later(setup: Setup) {
-    let path = setup.existing("offline").await;
-    let (proxy, zk) = setup.proxied().await;
-    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-    let mut waiter = Waiter::asleep(&setup, &path).await;
-
-    let mut session = zk.session();
-    proxy.refuse_connections().await;
-    proxy.reset_all();
-    while session.state() != SessionState::Disconnected {
-        within(session.changed()).await;
-    }
-    let release = guard.release();
-    assert!(waiter.still_waits().await);
-    proxy.accept_connections().await;
-    let next = waiter.outcome().await.unwrap();
-    within(release).await.unwrap();
-    within(next.release()).await.unwrap();
-    emptied(&setup.outsider, &path).await;
 }
 
 /// Numbers begin again with the path, tokens do not.

@@ -3,12 +3,9 @@
 use zk_locks::{Lock, MultiLock};
 use zk_proto::{ErrorCode, OpCode};
 use zk_testkit::proxy::{Match, Proxy, RuleHandle};
-use zk_tests::{
-    busy::{ask_for_nothing, too_busy_for},
-    test_with,
-};
+use zk_tests::{busy::ask_for_nothing, test_with};
 
-use crate::support::{Setup, Waiter, emptied, joined, on_each_release, ops, within};
+use crate::support::{Setup, emptied, joined, on_each_release, ops, within};
 
 /// Has these answers say that the request failed.
 fn answered_with(proxy: &Proxy, replies: Match, code: ErrorCode) -> RuleHandle {
@@ -17,40 +14,6 @@ fn answered_with(proxy: &Proxy, replies: Match, code: ErrorCode) -> RuleHandle {
         let code = code.0 as u32;
         reply.extend([24, 16, 8, 0].map(|shift| (code >> shift & 0xFF) as u8));
     })
-}
-
-/// Scenario 65. It was not carried out, and the server wants to be left alone for a moment.
-#[test_with(on_each_release)]
-async fn throttled_request_is_retried(setup: Setup) {
-    for op in [OpCode::CREATE2, OpCode::GET_CHILDREN2, OpCode::DELETE] {
-        let path = setup.path("throttled");
-        setup.outsider.create(&path, b"").await.unwrap();
-        let (proxy, zk) = setup.proxied().await;
-        let lock = Lock::new(&zk, &path);
-        let busy = too_busy_for(&proxy, Match::request(op).once());
-        let guard = within(lock.acquire()).await.unwrap();
-        joined(&setup.outsider, &path, 1).await;
-        within(guard.release()).await.unwrap();
-        assert_eq!(busy.turned_away(), 1, "{op:?}");
-        emptied(&setup.outsider, &path).await;
-        setup.outsider.delete(&path).await.unwrap();
-    }
-}
-
-/// The same for waiters: what they read in order to watch.
-#[test_with(on_each_release)]
-async fn throttled_waiter_rechecks(setup: Setup) {
-    let path = setup.existing("busy").await;
-    let holder = within(Lock::new(&setup.outsider, &path).acquire()).await.unwrap();
-    let proxy = setup.proxy().await;
-    let busy = too_busy_for(&proxy, Match::request(OpCode::GET_DATA).once());
-    let mut waiter = Waiter::joining(proxy, &path).await;
-    // Its own node, and the one in front again.
-    waiter.has_read(2).await;
-    assert_eq!(busy.turned_away(), 1);
-    assert!(waiter.still_waits().await);
-    within(holder.release()).await.unwrap();
-    within(waiter.outcome().await.unwrap().release()).await.unwrap();
 }
 
 /// The server has given the request up, or says so: it may have been carried out, as here.

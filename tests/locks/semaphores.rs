@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use tokio::{sync::Barrier, task::JoinSet};
+use tokio::task::JoinSet;
 use zk_client::CreateMode;
 use zk_locks::{AcquireError, Client, Semaphore, Status};
 use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
-use zk_tests::{
-    fenced::{Access, FencedResource},
-    test_with,
-};
+use zk_tests::test_with;
 
 use crate::support::{
     Setup, emptied, joined, on_each_release, on_each_release_threaded, ops, within,
@@ -24,31 +21,6 @@ async fn leases(zk: &Client, path: &str) -> usize {
 async fn curator_lease(zk: &Client, path: &str) -> String {
     let name = format!("{path}/leases/_c_3b5f6a0e-0000-4000-8000-0123456789ab-lease-");
     zk.create(&name, b"127.0.0.1").mode(CreateMode::EphemeralSequential).await.unwrap().path
-}
-
-#[test_with(on_each_release_threaded)]
-async fn three_permits_admit_three_of_thirty(setup: Setup) {
-    let path = setup.path("three");
-    let room = Arc::new(FencedResource::shared(3));
-    // None leaves before three are in.
-    let three = Arc::new(Barrier::new(3));
-    let mut running = JoinSet::new();
-    for _ in 0..30 {
-        let zk = setup.client().await;
-        let (room, three) = (room.clone(), three.clone());
-        let semaphore = Semaphore::new(&zk, &path, 3);
-        running.spawn(async move {
-            let permit = semaphore.acquire().await.unwrap();
-            let inside = room.visit(permit.token(), Access::Shared);
-            three.wait().await;
-            drop(inside);
-            permit.release().await.unwrap();
-        });
-    }
-    within(running.join_all()).await;
-    room.assert_clean();
-    emptied(&setup.outsider, &format!("{path}/leases")).await;
-    emptied(&setup.outsider, &format!("{path}/locks")).await;
 }
 
 /// The waiters in the queue watch their predecessor; only the first one watches the permits.
@@ -265,21 +237,6 @@ async fn abandoned_acquire_leaves_no_permit(setup: Setup) {
 }
 
 #[test_with(on_each_release)]
-async fn permit_in_doubt_exists_once(setup: Setup) {
-    let (proxy, zk) = setup.proxied().await;
-    let path = setup.path("lost");
-    let semaphore = Semaphore::new(&zk, &path, 2);
-    for part in [Match::reply(OpCode::MULTI), Match::request(OpCode::MULTI)] {
-        let lost = proxy.on(part.once()).reset();
-        let permits = within(semaphore.acquire_many(2)).await.unwrap();
-        assert_eq!(lost.times_fired(), 1);
-        assert_eq!(leases(&zk, &path).await, 2);
-        emptied(&zk, &format!("{path}/locks")).await;
-        within(permits.release()).await.unwrap();
-    }
-}
-
-#[test_with(on_each_release)]
 async fn waiter_with_deleted_node_gets_no_permit(setup: Setup) {
     let (proxy, zk) = setup.proxied().await;
     let path = setup.path("place");
@@ -294,23 +251,4 @@ async fn waiter_with_deleted_node_gets_no_permit(setup: Setup) {
     let (permit, ()) = within(async { tokio::join!(semaphore.acquire(), delete) }).await;
     assert_eq!(permit.map(drop), Err(AcquireError::NodeDeleted));
     assert_eq!(leases(&zk, &path).await, 0);
-}
-
-#[test_with(on_each_release)]
-async fn another_task_may_release_the_mutex_guard(setup: Setup) {
-    let zk = setup.client().await;
-    let path = setup.path("mutex");
-    let lock = Semaphore::new(&zk, &path, 1);
-    let guard = within(lock.acquire()).await.unwrap();
-    assert!(within(lock.try_acquire()).await.unwrap().is_none());
-    let short = std::time::Duration::from_millis(20);
-    let outcome = within(lock.acquire_timeout(short)).await;
-    assert_eq!(outcome.map(drop), Err(AcquireError::TimedOut));
-    let (next, released) = within(async {
-        tokio::join!(lock.acquire(), tokio::spawn(async move { guard.release().await }))
-    })
-    .await;
-    released.unwrap().unwrap();
-    within(next.unwrap().release()).await.unwrap();
-    emptied(&zk, &format!("{path}/locks")).await;
 }

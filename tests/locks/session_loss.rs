@@ -214,19 +214,6 @@ async fn disconnected_holder_is_in_doubt(setup: Setup) {
     within(waiter.outcome().await.unwrap().release()).await.unwrap();
 }
 
-#[test_with(on_each_release)]
-async fn holder_learns_of_deletion_on_reconnect(setup: Setup) {
-    let path = setup.existing("missed").await;
-    let (proxy, zk) = setup.proxied().await;
-    let guard = within(Lock::new(&zk, &path).acquire()).await.unwrap();
-    guard.scope(async { zk.sync("/").await }).await.unwrap().unwrap();
-    proxy.refuse_connections().await;
-    proxy.reset_all();
-    setup.outsider.delete(guard.path()).await.unwrap();
-    proxy.accept_connections().await;
-    assert_eq!(within(guard.lost()).await, Lost::NodeDeleted);
-}
-
 /// A clock that can be put forward, as it is for a machine that has slept.
 #[derive(Clone)]
 struct JumpingClock {

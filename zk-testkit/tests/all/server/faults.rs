@@ -6,7 +6,7 @@ use crate::support::within_limit;
 use zk_client::{EventType, OpCode, SessionEnd, SessionState, WriteError};
 use zk_testkit::{TestServer, proxy::Match};
 
-use super::{client, ephemeral, short_lived};
+use super::{client, ephemeral};
 
 #[tokio::test]
 async fn expiry_deletes_nodes_and_ends_session() {
@@ -19,36 +19,6 @@ async fn expiry_deletes_nodes_and_ends_session() {
     assert_eq!(zk.session().ended().await, SessionEnd::Expired);
     assert_eq!(server.sessions(), [other.session().id()]);
     assert_eq!(server.paths(), Vec::<String>::new());
-}
-
-#[tokio::test]
-async fn a_session_outlives_its_connections() {
-    let server = TestServer::start().await.unwrap();
-    let zk = client(&server).await;
-    ephemeral(&zk, "/e").await;
-    let mut session = zk.session();
-    let (id, epoch) = (session.id(), session.epoch());
-    server.drop_connections();
-    while session.epoch() == epoch {
-        session.changed().await;
-    }
-    assert_eq!(session.id(), id);
-    assert_eq!(server.paths(), ["/e"]);
-}
-
-#[tokio::test]
-async fn silent_client_loses_its_session() {
-    let server = TestServer::start().await.unwrap();
-    let zk = short_lived(&server).await;
-    ephemeral(&zk, "/e").await;
-    server.proxy().silence();
-    assert_eq!(zk.session().ended().await, SessionEnd::Expired);
-    server.proxy().resume();
-    let other = client(&server).await;
-    if let (Some(_), gone) = other.exists("/e").watch().await.unwrap() {
-        assert_eq!(gone.await.unwrap().kind, EventType::NODE_DELETED);
-    }
-    assert_eq!(server.sessions(), [other.session().id()]);
 }
 
 #[tokio::test]
