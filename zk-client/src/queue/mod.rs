@@ -19,8 +19,6 @@ pub(crate) use self::{
     permits::{NeedsPermit, Number, Permit},
     ticket::Ticket,
 };
-/// Capacity that a buffer keeps while the queue is idle.
-const KEPT: usize = 4;
 
 /// A sender of commands. The driver is informed when the last one has been dropped.
 #[derive(Debug)]
@@ -243,8 +241,8 @@ impl<C: NeedsPermit> CommandReceiver<C> {
 
     /// Releases memory while the queue is idle.
     pub(crate) fn shrink(&mut self) {
-        self.taken.shrink_to(KEPT);
-        self.shared.lock().commands.shrink_to(KEPT);
+        self.taken.shrink_to_fit();
+        self.shared.lock().commands.shrink_to_fit();
     }
 }
 

@@ -49,6 +49,12 @@ impl<R, W: Watcher> InFlight<R, W> {
         }
     }
 
+    /// Frees the room for requests that are not there.
+    pub(crate) fn shrink(&mut self) {
+        self.sent.shrink_to_fit();
+        self.waiting.shrink_to_fit();
+    }
+
     /// The xid that the next request to be sent will carry.
     pub(crate) const fn next_xid(&self) -> Xid {
         self.next_xid

@@ -119,9 +119,12 @@ impl<R, W: Watcher> Session<R, W> {
         self.link.inbound.with_room()
     }
 
-    /// Frees the memory of empty buffers, and the room for more: for drivers that know that there is no traffic.
+    /// Frees the memory of empty buffers and queues, and the room for more: for drivers that know that there is no
+    /// traffic.
     pub fn shrink(&mut self) {
         self.link.shrink();
+        self.in_flight.shrink();
+        self.outputs.shrink_to_fit();
     }
 
     /// When [`elapsed`](Session::elapsed) is due; `None` only once the session is over.
