@@ -195,10 +195,11 @@ impl<C: NeedsPermit> CommandReceiver<C> {
         // Cloning and dropping a waker runs foreign code: not under the lock.
         let waker = cx.waker().clone();
         let mut state = self.shared.lock();
-        let before = state.waker.replace(waker);
         let waits = state.commands.is_empty() && !state.abandoned;
+        // One that does not go to sleep is not to be woken.
+        let unneeded = if waits { state.waker.replace(waker) } else { Some(waker) };
         drop(state);
-        drop(before);
+        drop(unneeded);
         if waits { Poll::Pending } else { self.poll(cx) }
     }
 
