@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 
 use zk_testkit::sim::{Fault, Fired};
 
-use super::Counts;
+use super::{
+    Counts,
+    check::{EXEMPT_GRANTS, GRANTED},
+};
 
 /// Seeds from which on a run has to have met everything.
 pub const SEEDS_FOR_ALL: u64 = 1000;
@@ -80,6 +83,9 @@ const GRANTS: [&str; 25] = [
 /// How often each of them.
 const GRANTS_MIN: u64 = 1_000;
 
+/// Of how many grants the rules may not hold for one, since its client was misled.
+const EXEMPT: u64 = 100;
+
 /// What a run of many seeds has met, and what not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
@@ -87,6 +93,8 @@ pub struct Coverage {
     pub rare: Vec<(&'static str, u64)>,
     /// What has happened less often than it should have, and how often.
     pub missing: Vec<(&'static str, u64)>,
+    /// Grants that no rule was held against, and all grants, if those are too many of these.
+    pub exempt: Option<(u64, u64)>,
 }
 
 impl Coverage {
@@ -104,13 +112,16 @@ impl Coverage {
                 coverage.missing.push((name, count));
             }
         }
+        let count = |name| counts.get(name).copied().unwrap_or_default();
+        let (exempt, all) = (count(EXEMPT_GRANTS), count(GRANTED));
+        coverage.exempt = (EXEMPT * exempt > all).then_some((exempt, all));
         coverage
     }
 
     /// Whether everything has happened that should have.
     #[must_use]
     pub fn is_enough(&self) -> bool {
-        self.rare.is_empty() && self.missing.is_empty()
+        self.rare.is_empty() && self.missing.is_empty() && self.exempt.is_none()
     }
 
     /// Lines to read.
@@ -122,6 +133,9 @@ impl Coverage {
         }
         for (name, count) in &self.missing {
             let _ = writeln!(text, "happened only {count} times: {name}");
+        }
+        if let Some((exempt, all)) = self.exempt {
+            let _ = writeln!(text, "{exempt} of {all} grants were exempt from the rules");
         }
         text
     }
@@ -150,6 +164,17 @@ mod tests {
         let coverage = Coverage::of(&fired, &counts, LONG);
         assert!(!coverage.is_enough());
         assert_eq!(coverage.rare, [("reset", HITS_MIN - 1), ("late", 0)]);
+    }
+
+    #[test]
+    fn too_many_exempt_grants_are_reported() {
+        let (fired, mut counts) = full();
+        counts.extend([(GRANTED, 1_000), (EXEMPT_GRANTS, 10)]);
+        assert!(Coverage::of(&fired, &counts, LONG).is_enough());
+        counts.insert(EXEMPT_GRANTS, 11);
+        let coverage = Coverage::of(&fired, &counts, LONG);
+        assert_eq!(coverage.exempt, Some((11, 1_000)));
+        assert!(!coverage.is_enough());
     }
 
     #[test]

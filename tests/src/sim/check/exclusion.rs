@@ -6,8 +6,14 @@ use std::{collections::BTreeMap, sync::Arc};
 use zk_locks::{FencingToken, Status};
 use zk_proto::SessionId;
 
-use super::{Checker, claim::Claim};
+use super::{Checker, claim::Claim, doubt::Doubt};
 use crate::sim::recipe::{PERMITS, Recipe, Site};
+
+/// Under which all grants are counted.
+pub(crate) const GRANTED: &str = "acquisitions";
+
+/// Under which those are counted that no rule is held against.
+pub(crate) const EXEMPT_GRANTS: &str = "exempt grants";
 
 /// With which others something can be held together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,11 +111,12 @@ impl Holders {
 impl Checker {
     /// Something was granted. Returns the number under which it is [given back](Checker::given_back).
     pub(crate) fn granted(&mut self, held: Held, what: &'static str) -> u64 {
-        self.count("acquisitions");
+        self.count(GRANTED);
         self.count(what);
         self.moves_on(held.site);
         let (site, client, token) = (held.site, held.client, held.claim.token());
-        let innocent = self.is_doubtful(held.session.id());
+        let doubt = self.why_doubtful(held.session.id());
+        let innocent = doubt.is_some();
         let granted = self.holders.granted.entry(site).or_default();
         let last = granted.before(held.share);
         granted.add(held.share, token);
@@ -118,12 +125,16 @@ impl Checker {
             let text = format!("c{client} got {} with {token} after {last:?}", site.path());
             self.violated("S1", text);
         }
-        if !innocent {
-            self.check_others(&held);
-            self.check_queue(&held);
-            self.check_passing(&held);
-        } else {
-            self.count("grants in doubtful sessions");
+        match doubt {
+            None => {
+                self.check_others(&held);
+                self.check_queue(&held);
+                self.check_passing(&held);
+            }
+            Some(why) => {
+                self.count(EXEMPT_GRANTS);
+                self.count(why.grants());
+            }
         }
         let number = self.holders.next;
         self.holders.next += 1;
@@ -271,7 +282,7 @@ impl Checker {
         }
         // A member that lags goes on serving it for a moment. What a client concludes from that is the known
         // limit of leases from followers.
-        self.doubtful.insert(session, u64::MAX);
+        self.doubt(session, Doubt::Ended, u64::MAX);
         self.writes.session_ended(session);
     }
 }

@@ -3,6 +3,7 @@
 //! | file | rules |
 //! |---|---|
 //! | `claim` | what was granted, in one shape |
+//! | `doubt` | sessions that the rules do not hold for, and why |
 //! | `exclusion` | S1, S2, S3, S4: holders of locks |
 //! | `passing` | L3: cohorts that keep a lock to themselves |
 //! | `crowd` | S3, B1, B2: how many hold permits, and meet at barriers |
@@ -17,6 +18,7 @@
 
 mod claim;
 mod crowd;
+mod doubt;
 mod exclusion;
 mod herd;
 mod histories;
@@ -44,10 +46,11 @@ use zk_testkit::{
     sim::{LinkId, Observer, Seen},
 };
 
+use self::doubt::Doubt;
 pub(crate) use self::{
     claim::{Claim, Grip, Latched, Part},
     crowd::{COUNT, Entrant},
-    exclusion::{Came, Held, Share},
+    exclusion::{Came, EXEMPT_GRANTS, GRANTED, Held, Share},
     histories::Asked,
     linear::{Answer, Ask, Node, Refusal},
     passing::SECTIONS,
@@ -97,9 +100,7 @@ pub(crate) struct Checker {
     pub(crate) promises: liveness::Promises,
     /// Sessions that delete what is not theirs.
     pub(crate) meddlers: Vec<Session>,
-    /// Sessions that a fault has ended, or that a cut-off member has kept alive, until when: a client that
-    /// believes in these is wrong through no fault of its own.
-    doubtful: BTreeMap<SessionId, u64>,
+    doubts: doubt::Doubts,
     /// Until when sessions were kept alive by members that are cut off from their leader.
     misled: BTreeMap<SessionId, u64>,
     /// When a node was taken away by a meddler from each session, last.
@@ -123,7 +124,7 @@ impl SharedChecker {
             histories: histories::Histories::default(),
             promises: liveness::Promises::default(),
             meddlers: Vec::new(),
-            doubtful: BTreeMap::new(),
+            doubts: doubt::Doubts::default(),
             misled: BTreeMap::new(),
             robbed: BTreeMap::new(),
         })))
@@ -161,10 +162,6 @@ impl Checker {
         *self.counts.entry(what).or_default() += 1;
     }
 
-    fn is_doubtful(&self, session: SessionId) -> bool {
-        self.doubtful.get(&session).is_some_and(|until| self.now <= *until)
-    }
-
     /// How much longer than the servers a client may believe in its session, because its clock is slow.
     fn slack(&self, client: u32) -> u64 {
         let drift = self.options.drifts[client as usize];
@@ -187,11 +184,11 @@ impl Observer for SharedChecker {
     }
 
     fn expires(&mut self, at: u64, session: SessionId) {
-        self.at(at).doubtful.insert(session, u64::MAX);
+        self.at(at).doubt(session, Doubt::Expired, u64::MAX);
     }
 
     fn damaged(&mut self, at: u64, session: SessionId) {
-        self.at(at).doubtful.insert(session, u64::MAX);
+        self.at(at).doubt(session, Doubt::Damaged, u64::MAX);
     }
 
     fn stepped(&mut self, at: u64, ensemble: &Ensemble) {

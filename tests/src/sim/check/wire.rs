@@ -12,7 +12,7 @@ use zk_proto::{
 };
 use zk_testkit::sim::{LinkId, Seen};
 
-use super::{Checker, writes::UNIQUE};
+use super::{Checker, doubt::Doubt, writes::UNIQUE};
 
 #[derive(Default)]
 pub(super) struct Wires {
@@ -137,10 +137,10 @@ impl Checker {
         // A third more, as long as the slowest clock takes for it.
         let patience = timeout * 7 / 5 + 2_000;
         let now = self.now;
+        // Damaged frames, which are not counted here, keep hope alive as well.
+        let damaged = self.was_doubtful(session);
         let last = self.wires.heard.entry(client).or_default();
         let heard = last.at;
-        // Damaged frames, which are not counted here, keep hope alive as well.
-        let damaged = self.doubtful.contains_key(&session);
         if now > heard + patience && !damaged {
             last.at = now;
             let text = format!("c{client} hopes for {session}, heard of at {heard}");
@@ -203,8 +203,7 @@ impl Checker {
                     *misled = until.max(*misled);
                     // A client that counts on the leader alone is not misled.
                     if self.options.lease == Lease::Connection {
-                        let doubtful = self.doubtful.entry(session).or_default();
-                        *doubtful = until.max(*doubtful);
+                        self.doubt(session, Doubt::CutOff, until);
                     }
                 }
             }
@@ -218,8 +217,11 @@ impl Checker {
         if heard.link == Some(link) && heard.at == at {
             heard.read = heard.read_before;
         }
-        let session = self.wires.links.get(&link);
-        let wire = session.and_then(|session| self.wires.sessions.get_mut(session));
+        let session = self.wires.links.get(&link).copied();
+        if let Some(session) = session {
+            self.leaves_damage(session);
+        }
+        let wire = session.and_then(|session| self.wires.sessions.get_mut(&session));
         if let Some(wire) = wire.filter(|wire| wire.before.1 == at) {
             wire.zxid = wire.before.0;
         }
