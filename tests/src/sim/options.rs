@@ -27,6 +27,9 @@ const MIXED: usize = 3;
 /// The part of chance that decides on the servers' release.
 const RELEASES: u64 = 0x34_39;
 
+/// The part of chance that decides on settings of recipes and clients, and on paths that recipes share.
+const SETTINGS: u64 = 0x5E77;
+
 /// The part of chance that decides on histories.
 const HISTORIES: u64 = 0x63;
 
@@ -74,6 +77,10 @@ pub struct Options {
     pub wishful: bool,
     /// Whether histories of nodes are made, to be judged as a whole.
     pub histories: bool,
+    /// Whether recipes and clients have settings of all kinds.
+    pub draws_settings: bool,
+    /// Whether recipes share the paths of the exclusive locks.
+    pub shares_paths: bool,
     /// Whether nothing goes wrong at all.
     pub calm: bool,
     /// What goes wrong.
@@ -154,6 +161,7 @@ impl Options {
         let think_max = rng.scaled(500, 20_000) * u64::from(clients) / 4;
         // Where requests and wakes are counted there are queues.
         let (locks, think_max) = if calm { (1, hold_max) } else { (locks, think_max) };
+        let mut settings = Rng::new(seed).fork(SETTINGS);
         let recipes = if calm { Vec::new() } else { recipes };
         // A turn with another recipe takes more requests than one with a lock.
         let (locks, think_max) =
@@ -179,6 +187,8 @@ impl Options {
             wishful: rng.one_in(3),
             // Its own chance: what other seeds have found they go on finding.
             histories: Rng::new(seed).fork(HISTORIES).one_in(2),
+            draws_settings: !calm && settings.one_in(2),
+            shares_paths: !calm && settings.one_in(3),
             lease,
             calm,
             schedule,

@@ -15,7 +15,7 @@ use super::{
     life,
     lines::Lines,
     pass,
-    workload::{ClientContext, Phase},
+    workload::{ClientContext, LOCK_DELAY_MAX, Phase, ROTATION_MAX},
 };
 
 /// The process of whatever must go on when clients stand still.
@@ -229,7 +229,9 @@ impl World {
         let missed = self.checker.at(back).unconnected();
         self.until(back + LOOK_AGAIN).await;
         self.checker.at(back + LOOK_AGAIN).check_connected(&missed);
-        let moved = (back + LOOK_AGAIN).max(healed + 2 * timeout + 2 * tick + hold_max + 10_000);
+        let settings = if self.options.draws_settings { LOCK_DELAY_MAX + ROTATION_MAX } else { 0 };
+        let moved = healed + 2 * timeout + 2 * tick + hold_max + 10_000 + settings;
+        let moved = moved.max(back + LOOK_AGAIN);
         self.until(moved).await;
         let mut checker = self.checker.at(moved);
         checker.check_recovered(healed);

@@ -3,11 +3,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use zk_locks::{FencingToken, Status};
+use zk_locks::{FencingToken, Lost, Status};
 use zk_proto::SessionId;
 
 use super::{Checker, claim::Claim, doubt::Doubt};
-use crate::sim::recipe::{PERMITS, Recipe, Site};
+use crate::{
+    history::Live,
+    sim::recipe::{PERMITS, Recipe, Site},
+};
 
 /// Under which all grants are counted.
 pub(crate) const GRANTED: &str = "acquisitions";
@@ -76,7 +79,14 @@ impl Held {
         use zk_client::SessionState as State;
         let over = matches!(self.session.state(), State::Ended(_) | State::Closing);
         let alive = !over && !self.session.lease_left().is_zero();
-        self.claim.is_the_same() && (alive || !matches!(self.claim.status(), Status::Lost(_)))
+        self.claim.is_the_same()
+            && !self.is_taken_back()
+            && (alive || !matches!(self.claim.status(), Status::Lost(_)))
+    }
+
+    /// Whether it was held for as long as it may be, and is given to the next.
+    fn is_taken_back(&self) -> bool {
+        self.claim.status() == Status::Lost(Lost::HeldTooLong)
     }
 
     fn excludes(&self, other: &Self) -> bool {
@@ -108,6 +118,17 @@ impl Holders {
     }
 }
 
+/// Whether a node has a place in a queue, whatever implementation has named it.
+fn is_contender(name: &str, live: &Live) -> bool {
+    let number = name.get(name.len().saturating_sub(10)..);
+    live.owner.0 != 0 && number.is_some_and(|number| number.bytes().all(|it| it.is_ascii_digit()))
+}
+
+/// Whether it reads only.
+fn is_reader(name: &str) -> bool {
+    ["__READ__", "__rlock__", "-R-"].iter().any(|marker| name.contains(marker))
+}
+
 impl Checker {
     /// Something was granted. Returns the number under which it is [given back](Checker::given_back).
     pub(crate) fn granted(&mut self, held: Held, what: &'static str) -> u64 {
@@ -116,7 +137,9 @@ impl Checker {
         self.moves_on(held.site);
         let (site, client, token) = (held.site, held.client, held.claim.token());
         let doubt = self.why_doubtful(held.session.id());
-        let innocent = doubt.is_some();
+        // Some are held for a moment only, and their holder is asked for something first.
+        let taken_back = held.is_taken_back();
+        let innocent = doubt.is_some() || taken_back;
         let granted = self.holders.granted.entry(site).or_default();
         let last = granted.before(held.share);
         granted.add(held.share, token);
@@ -126,6 +149,7 @@ impl Checker {
             self.violated("S1", text);
         }
         match doubt {
+            None if taken_back => self.count("grants taken back before their use"),
             None => {
                 self.check_others(&held);
                 self.check_queue(&held);
@@ -173,8 +197,8 @@ impl Checker {
             let earlier: Vec<String> = self
                 .history
                 .children(&queue)
-                .filter(|(name, live)| live.czxid.0 < token.get() && name.starts_with("_c_"))
-                .filter(|(name, _)| held.share != Share::Reading || !name.contains("__READ__"))
+                .filter(|(name, live)| live.czxid.0 < token.get() && is_contender(name, live))
+                .filter(|(name, _)| held.share != Share::Reading || !is_reader(name))
                 .filter(|(name, _)| match &held.came {
                     Came::Besides(own) => !own.ends_with(name),
                     _ => true,

@@ -9,7 +9,7 @@ use super::{Over, Worker, hold::Hold, lock::alone};
 use crate::sim::{check::SECTIONS, recipe::Site};
 
 /// The cohort of a session. Time is not what ends a turn, so that sections can be counted.
-pub(super) fn cohort(worker: &Worker, site: Site) -> CohortLock {
+pub(super) fn cohort(worker: &mut Worker, site: Site) -> CohortLock {
     let cohort = CohortLock::builder(&worker.client, &site.path());
     let cohort = cohort.max_sections(SECTIONS).max_stay(Duration::from_secs(3_600));
     worker.described(match worker.ctx.number % 3 {
@@ -21,7 +21,7 @@ pub(super) fn cohort(worker: &Worker, site: Site) -> CohortLock {
 
 pub(super) async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
     if worker.ctx.number % 4 == 3 {
-        let lock = worker.described(Lock::builder(&worker.client, &site.path()));
+        let lock = worker.exclusive(Lock::builder(&worker.client, &site.path()));
         let terms = Hold::alone(&worker.ctx, site, "granted: locks beside cohorts");
         return alone(worker, terms, &lock).await;
     }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
 use zk_locks::{
-    AcquireError, Election, FencingToken, LatchState, LeaderLatch, Leadership, ReadError,
+    AcquireError, Election, FencingToken, Kind, LatchState, LeaderLatch, Leadership, ReadError,
 };
 
 use super::{
@@ -131,6 +131,8 @@ async fn follow(worker: &mut Worker, election: &Election) -> Result<(), AcquireE
     for _ in 0..4 {
         let time = Duration::from_millis(worker.rng.scaled(100, 10_000));
         match timeout(time, leaders.next()).await {
+            // One that went on from writing to reading has the token of the former.
+            Ok(Ok(Some(other))) if other.kind == Kind::Read => {}
             Ok(Ok(Some(leader))) => {
                 worker.ctx.count("leaders told of");
                 if last.is_some_and(|last| leader.token < last) {

@@ -12,7 +12,7 @@ use super::{
 use crate::sim::{check::Grip, pass, recipe::Site};
 
 pub(super) async fn lock(worker: &mut Worker, site: Site) -> Result<(), Over> {
-    let lock = worker.described(Lock::builder(&worker.client, &site.path()));
+    let lock = worker.exclusive(Lock::builder(&worker.client, &site.path()));
     let tickets = worker.ctx.options.is_mixed() && worker.rng.one_in(6);
     if tickets {
         return ticket(worker, site, &lock).await;
@@ -24,11 +24,11 @@ pub(super) async fn lock(worker: &mut Worker, site: Site) -> Result<(), Over> {
 /// Some of the waiters watch all others.
 pub(super) async fn herd_lock(worker: &mut Worker, site: Site) -> Result<(), Over> {
     if worker.ctx.number % 3 == 2 {
-        let lock = worker.described(Lock::builder(&worker.client, &site.path()));
+        let lock = worker.exclusive(Lock::builder(&worker.client, &site.path()));
         let hold = Hold::alone(&worker.ctx, site, "granted: locks beside a herd");
         return alone(worker, hold, &lock).await;
     }
-    let lock = worker.described(Lock::builder(&worker.client, &site.path()).herd());
+    let lock = worker.exclusive(Lock::builder(&worker.client, &site.path()).herd());
     let hold = Hold::alone(&worker.ctx, site, "granted: herd locks");
     alone(worker, hold, &lock).await
 }

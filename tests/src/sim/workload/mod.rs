@@ -5,6 +5,7 @@
 //! | `turns` | one recipe after the other: a further one is one more line there |
 //! | `take`, `hold` | asking for something, in all ways; holding it, and giving it back |
 //! | `lock`, `rw_lock`, `multi_lock`, `cohort_lock`, `semaphore`, `election`, `barrier`, `group`, `persistent_node` | recipes |
+//! | `settings` | settings of recipes |
 //! | `foreign` | a client that changes the nodes of others |
 //! | `watcher` | watches, held against all that is read |
 //! | `nodes`, `watches`, `history`, `secret` | nodes, watches, histories and credentials without recipes |
@@ -23,12 +24,16 @@ mod persistent_node;
 mod rw_lock;
 mod secret;
 mod semaphore;
+mod settings;
 mod take;
 mod turns;
 mod watcher;
 mod watches;
 
-use std::sync::{Arc, MutexGuard, OnceLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use tokio::sync::{mpsc, watch};
 use zk_client::{Client, Error};
@@ -38,6 +43,7 @@ use zk_testkit::sim::{Cluster, Rng, State, Tasks};
 pub(crate) use self::{
     persistent_node::{SITE as KEPT, keep},
     secret::identity,
+    settings::{LOCK_DELAY_MAX, ROTATION_MAX},
 };
 use super::{
     Options,
@@ -89,8 +95,8 @@ pub(crate) struct Worker {
     pub(crate) ctx: ClientContext,
     pub(crate) client: Client,
     pub(crate) rng: Rng,
-    /// The cohort of this session, once there is one.
-    cohort: Arc<OnceLock<CohortLock>>,
+    /// The cohorts of this session.
+    cohorts: Arc<Mutex<BTreeMap<Site, CohortLock>>>,
     stop: watch::Receiver<Stop>,
     /// Dropped when the worker is done.
     done: mpsc::Sender<()>,
@@ -165,19 +171,23 @@ impl Worker {
 
     /// Another one of the same session, with a chance of its own.
     fn another(&mut self, part: u64) -> Self {
-        let Self { ctx, client, cohort, stop, done, .. } = self;
+        let Self { ctx, client, cohorts, stop, done, .. } = self;
         let rng = Rng::new(self.rng.next()).fork(part);
-        let (ctx, client, cohort) = (ctx.clone(), client.clone(), cohort.clone());
-        Self { ctx, client, rng, cohort, stop: stop.clone(), done: done.clone() }
+        let (ctx, client, cohorts) = (ctx.clone(), client.clone(), cohorts.clone());
+        Self { ctx, client, rng, cohorts, stop: stop.clone(), done: done.clone() }
     }
 
-    fn cohort(&self, site: Site) -> CohortLock {
-        self.cohort.get_or_init(|| cohort_lock::cohort(self, site)).clone()
+    /// The cohort of this session for a place.
+    fn cohort(&mut self, site: Site) -> CohortLock {
+        let known = self.cohorts().get(&site).cloned();
+        known.unwrap_or_else(|| {
+            let cohort = cohort_lock::cohort(self, site);
+            self.cohorts().entry(site).or_insert(cohort).clone()
+        })
     }
 
-    /// A recipe with a description that is the same in any process.
-    fn described<R>(&self, builder: zk_locks::Builder<R>) -> R {
-        builder.description(&description(self)).build()
+    fn cohorts(&self) -> MutexGuard<'_, BTreeMap<Site, CohortLock>> {
+        self.cohorts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What it was shown cannot be.
@@ -203,12 +213,12 @@ impl Workers {
 pub(crate) fn start(ctx: &ClientContext, client: &Client, rng: &Rng) -> Workers {
     let (stop, stopped) = watch::channel(Stop::No);
     let (done, all_done) = mpsc::channel(1);
-    let cohort = Arc::new(OnceLock::new());
+    let cohorts = Arc::default();
     let worker = |part| Worker {
         ctx: ctx.clone(),
         client: client.clone(),
         rng: rng.fork(part),
-        cohort: cohort.clone(),
+        cohorts: Arc::clone(&cohorts),
         stop: stopped.clone(),
         done: done.clone(),
     };

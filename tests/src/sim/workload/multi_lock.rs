@@ -20,13 +20,13 @@ pub(super) async fn turn(worker: &mut Worker) -> Result<(), Over> {
     let mut sites: Vec<Site> = (0..QUEUES).map(|it| Site::new(Recipe::MultiLock, it)).collect();
     worker.rng.shuffle(&mut sites);
     if worker.rng.one_in(3) {
-        let lock = worker.described(Lock::builder(&worker.client, &sites[0].path()));
+        let lock = worker.exclusive(Lock::builder(&worker.client, &sites[0].path()));
         let terms = Hold::alone(&worker.ctx, sites[0], "granted: locks beside multi-locks");
         return alone(worker, terms, &lock).await;
     }
     sites.truncate(2);
-    let lock = |site: &Site| worker.described(Lock::builder(&worker.client, &site.path()));
-    let lock = MultiLock::of(sites.iter().map(lock));
+    let lock = |site: &Site| worker.exclusive(Lock::builder(&worker.client, &site.path()));
+    let lock = MultiLock::of(sites.iter().map(lock).collect::<Vec<_>>());
     let guards = unless_ended(attempt(worker, sites[0], &lock).await)?;
     let Some(guards) = guards.flatten() else { return Ok(()) };
     let tokens: Vec<_> = guards.iter().map(|guard| guard.token()).collect();

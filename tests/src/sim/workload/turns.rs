@@ -27,6 +27,13 @@ pub(super) async fn work(mut worker: Worker) {
 
 async fn turn(worker: &mut Worker, site: Site) -> Result<(), Over> {
     match site.recipe {
+        Recipe::Lock if worker.ctx.options.shares_paths => match worker.rng.below(8) {
+            0 => lock::herd_lock(worker, site).await,
+            1 | 2 => rw_lock::turn(worker, site).await,
+            3 => cohort_lock::turn(worker, site).await,
+            4 => election::turn(worker, site).await,
+            _ => lock::lock(worker, site).await,
+        },
         Recipe::Lock => lock::lock(worker, site).await,
         Recipe::HerdLock => lock::herd_lock(worker, site).await,
         Recipe::SimpleLock => lock::simple_lock(worker, site).await,
