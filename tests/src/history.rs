@@ -181,6 +181,13 @@ impl History {
         changes.iter().rfind(|change| change.what != What::Children).copied()
     }
 
+    /// The nodes at a path and below that have changed, and what has become last of each.
+    pub(crate) fn last_below(&self, path: &str) -> impl Iterator<Item = (&str, Change)> {
+        let range = self.changes.range::<Box<str>, _>(Box::from(path)..);
+        let near = range.take_while(move |(other, _)| other.starts_with(path));
+        near.filter_map(|(path, _)| Some((&**path, self.last_of(path)?)))
+    }
+
     /// A node as of a transaction, and the one that changed it last.
     pub(crate) fn at(&self, path: &str, zxid: Zxid) -> Option<(Zxid, Node)> {
         let changes = self.changes.get(path)?;

@@ -175,6 +175,7 @@ impl World {
             tasks: self.tasks.clone(),
             phase: self.phase.subscribe(),
             options: self.options.clone(),
+            cache: Arc::default(),
         };
         let mut rng = self.rng.fork(self.lives);
         self.tasks.spawn(State::process(client), async move {

@@ -86,14 +86,7 @@ impl Crowds {
     /// A transaction has been taken in as a whole.
     fn count(&mut self, history: &History, now: u64, committed: &Committed) {
         let Stamp { zxid, session, .. } = committed.stamp;
-        match &committed.txn {
-            Txn::Create { path, .. } | Txn::Delete { path } | Txn::SetData { path, .. }
-                if path.starts_with("/barriers/") || path.starts_with("/kept/") =>
-            {
-                self.times.insert(zxid, now);
-            }
-            _ => {}
-        }
+        self.times.insert(zxid, now);
         for path in std::mem::take(&mut self.grown) {
             let there = history.children(&path).filter(|(name, _)| *name != READY).count();
             if path.starts_with("/double/") {
@@ -112,7 +105,7 @@ impl Crowds {
         }
     }
 
-    /// When a change of a barrier, or of a node that comes back, was made; 0 for all others.
+    /// When a transaction was committed.
     pub(super) fn when(&self, zxid: Zxid) -> u64 {
         self.times.get(&zxid).copied().unwrap_or_default()
     }

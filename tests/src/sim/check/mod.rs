@@ -2,6 +2,7 @@
 //!
 //! | file | rules |
 //! |---|---|
+//! | `caches` | W4 |
 //! | `claim` | what was granted, in one shape |
 //! | `doubt` | sessions that the rules do not hold for, and why |
 //! | `exclusion` | S1, S2, S3, S4: holders of locks |
@@ -16,6 +17,7 @@
 //! | `herd` | L3: which clients are woken |
 //! | `liveness` | L1, L2, L3, L4: what must happen in time |
 
+mod caches;
 mod claim;
 mod crowd;
 mod doubt;
@@ -48,6 +50,7 @@ use zk_testkit::{
 
 use self::doubt::Doubt;
 pub(crate) use self::{
+    caches::{Copied, Scope},
     claim::{Claim, Grip, Latched, Part},
     crowd::{COUNT, Entrant},
     exclusion::{Came, EXEMPT_GRANTS, GRANTED, Held, Share},

@@ -8,9 +8,11 @@
 //! | `settings` | settings of recipes |
 //! | `foreign` | a client that changes the nodes of others |
 //! | `watcher` | watches, held against all that is read |
+//! | `cache` | caches, moved from session to session |
 //! | `nodes`, `watches`, `history`, `secret` | nodes, watches, histories and credentials without recipes |
 
 mod barrier;
+mod cache;
 mod cohort_lock;
 mod election;
 mod foreign;
@@ -88,6 +90,8 @@ pub(crate) struct ClientContext {
     pub(crate) tasks: Tasks,
     pub(crate) phase: watch::Receiver<Phase>,
     pub(crate) options: Arc<Options>,
+    /// A cache that the next session goes on with.
+    pub(crate) cache: Arc<Mutex<Option<cache::Followed>>>,
 }
 
 /// What a worker has around it.
@@ -136,6 +140,10 @@ impl ClientContext {
     /// How long this client has stood still in all.
     pub(crate) fn stalled(&self) -> u64 {
         self.cluster.state().stalled(self.number)
+    }
+
+    fn kept_cache(&self) -> MutexGuard<'_, Option<cache::Followed>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The checks, at the present time.
@@ -238,6 +246,9 @@ pub(crate) fn start(ctx: &ClientContext, client: &Client, rng: &Rng) -> Workers 
         }
         if ctx.options.histories && ctx.number < history::CLIENTS_MAX {
             spawn(ctx, &stopped, history::work(worker(7)));
+        }
+        if ctx.options.caches && ctx.number % 2 == 0 {
+            spawn(ctx, &stopped, cache::work(worker(8)));
         }
         if identity(ctx.number).is_some() {
             spawn(ctx, &stopped, secret::work(worker(6)));

@@ -1,0 +1,153 @@
+//! Caches of nodes that come and go, held against what was committed, and moved from session to session.
+
+use std::collections::BTreeMap;
+
+use zk_client::{Cache, CacheEvent, CacheEvents, CachedNode, path::parent};
+
+use super::Worker;
+use crate::sim::check::{Copied, Scope};
+
+/// What caches are of: nodes that clients write, and nodes that come and go at all depths.
+const ROOTS: [&str; 4] = ["/kv", "/kv/r1", "/history", "/watched"];
+
+/// A cache, and what a listener has made of its events.
+pub(crate) struct Followed {
+    cache: Cache,
+    events: CacheEvents,
+    told: BTreeMap<String, CachedNode>,
+    root: &'static str,
+    scope: Scope,
+    with_data: bool,
+}
+
+impl Followed {
+    fn start(worker: &mut Worker) -> Self {
+        let Worker { client, rng, .. } = worker;
+        let root = *rng.pick(&ROOTS);
+        let scope = *rng.pick(&[Scope::Node, Scope::Children, Scope::Subtree]);
+        let mut cache = match scope {
+            Scope::Node => Cache::node(client, root),
+            Scope::Children => Cache::children(client, root),
+            Scope::Subtree => Cache::subtree(client, root),
+        };
+        let with_data = !rng.one_in(4);
+        if !with_data {
+            cache = cache.without_data();
+        }
+        if rng.one_in(4) {
+            cache = cache.events_max(rng.scaled(1, 16) as usize);
+        }
+        if rng.one_in(4) {
+            cache = cache.clear_at_end();
+        }
+        let cache = cache.start().expect("it is a path");
+        let events = cache.events_from_the_start();
+        Self { cache, events, told: BTreeMap::new(), root, scope, with_data }
+    }
+
+    /// Takes part in all events, each of which must fit the ones before.
+    fn listen(&mut self) -> Result<(), String> {
+        let mut lagged = false;
+        while let Some(event) = self.events.try_next() {
+            lagged |= event == CacheEvent::Lagged;
+            let text = format!("tells of {event:?}");
+            // What is taken from the cache knows of what comes behind that already.
+            if !self.fits(event) && !lagged {
+                return Err(format!("{text} after {:?}", self.told.keys()));
+            }
+        }
+        Ok(())
+    }
+
+    fn fits(&mut self, event: CacheEvent) -> bool {
+        let is = |one: &CachedNode, other: &CachedNode| one.stat.mzxid == other.stat.mzxid;
+        match event {
+            CacheEvent::Created(node) => {
+                let above = parent(&node.path).filter(|_| *node.path != *self.root);
+                let below_others = above.is_none_or(|above| self.told.contains_key(above));
+                self.told.insert(node.path.to_string(), node).is_none() && below_others
+            }
+            CacheEvent::Changed { old, new } => {
+                let later = old.stat.mzxid < new.stat.mzxid;
+                let before = self.told.insert(new.path.to_string(), new);
+                before.is_some_and(|before| is(&before, &old)) && later
+            }
+            CacheEvent::Deleted(node) => {
+                self.told.remove(&*node.path).is_some_and(|before| is(&before, &node))
+            }
+            CacheEvent::Lagged => {
+                let nodes = self.cache.nodes().into_iter();
+                self.told = nodes.map(|node| (node.path.to_string(), node)).collect();
+                true
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether what was told is what there is.
+    fn adds_up(&self, nodes: &[CachedNode]) -> bool {
+        let seen = |node: &CachedNode| (node.path.clone(), node.stat.mzxid, node.data.clone());
+        self.told.values().map(seen).eq(nodes.iter().map(seen))
+    }
+
+    /// What must hold at any moment; `since` then, nothing but the servers can have kept it from following.
+    fn look(&mut self, worker: &Worker, since: u64) {
+        let Self { root, scope, with_data, .. } = *self;
+        let Worker { ctx, client, .. } = worker;
+        let state = self.cache.state();
+        let nodes = self.cache.nodes();
+        let heard = self.listen();
+        let adds_up = heard.and_then(|()| match self.adds_up(&nodes) {
+            true => Ok(()),
+            false => Err(format!("has told of {:?}, and has {nodes:?}", self.told)),
+        });
+        let copied = Copied {
+            client: ctx.number,
+            root,
+            scope,
+            with_data,
+            nodes: &nodes,
+            state,
+            session: client.session().state(),
+            since,
+        };
+        let wrong = adds_up.err().or_else(|| ctx.check().copied(&copied));
+        if let Some(wrong) = wrong {
+            worker.shown_wrong("W4", &format!("has a cache of {root} ({scope:?}) that {wrong}"));
+        }
+    }
+}
+
+/// Follows something for a while, and goes on with it in the next session.
+pub(super) async fn work(mut worker: Worker) {
+    let kept = worker.ctx.kept_cache().take();
+    let mut followed = match kept {
+        Some(followed) => {
+            followed.cache.move_to(&worker.client);
+            followed
+        }
+        None => Followed::start(&mut worker),
+    };
+    let mut since = worker.ctx.now();
+    loop {
+        let stalled = worker.ctx.stalled();
+        let pause = worker.rng.scaled(100, 20_000);
+        let goes_on = worker.think(pause).await;
+        // While the process stands still the cache hears of nothing.
+        if worker.ctx.stalled() != stalled {
+            since = worker.ctx.now();
+        } else {
+            followed.look(&worker, since);
+        }
+        if !goes_on {
+            break;
+        }
+        if worker.rng.one_in(16) {
+            followed = Followed::start(&mut worker);
+            since = worker.ctx.now();
+        }
+    }
+    if worker.rng.one_in(2) {
+        *worker.ctx.kept_cache() = Some(followed);
+    }
+}
