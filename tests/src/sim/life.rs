@@ -46,8 +46,31 @@ pub(super) fn options(ctx: &ClientContext, rng: &mut Rng, deadline: u64) -> Conn
         .clock(sim_clock(ctx.options.drifts[ctx.number as usize]))
         .seed(rng.next())
         .spawn_with(move |task| tasks.spawn(process, task));
+    if ctx.options.draws_settings {
+        options = settings(options, rng);
+    }
     if let Some(identity) = workload::identity(ctx.number) {
         options = options.auth("digest", identity);
+    }
+    options
+}
+
+/// Settings that change what is waited for, and how long, drawn for each session.
+fn settings(mut options: ConnectOptions, rng: &mut Rng) -> ConnectOptions {
+    if rng.one_in(3) {
+        options = options.request_timeout(Duration::from_millis(rng.scaled(20, 30_000)));
+    }
+    if rng.one_in(5) {
+        options = options.requests_max(rng.scaled(4, 256) as usize);
+    }
+    if rng.one_in(5) {
+        options = options.request_bytes_max(rng.scaled(2_000, 100_000) as usize);
+    }
+    if rng.one_in(4) {
+        options = options.watch_items_max(rng.scaled(1, 64) as usize);
+    }
+    if rng.one_in(5) {
+        options = options.connect_timeout(Duration::from_millis(rng.scaled(200, 5_000)));
     }
     options
 }

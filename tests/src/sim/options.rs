@@ -79,6 +79,8 @@ pub struct Options {
     pub histories: bool,
     /// Whether recipes and clients have settings of all kinds.
     pub draws_settings: bool,
+    /// Whether some of the clients change nothing.
+    pub readers: bool,
     /// Whether there are caches of nodes.
     pub caches: bool,
     /// Whether recipes share the paths of the exclusive locks.
@@ -191,6 +193,7 @@ impl Options {
             histories: Rng::new(seed).fork(HISTORIES).one_in(2),
             draws_settings: !calm && settings.one_in(2),
             shares_paths: !calm && settings.one_in(3),
+            readers: !calm && settings.one_in(4),
             caches: settings.one_in(2),
             lease,
             calm,

@@ -123,6 +123,11 @@ impl Options {
         locks.chain(self.recipes.iter().map(|recipe| Site::new(*recipe, 0))).collect()
     }
 
+    /// Whether a client changes nothing.
+    pub(crate) fn only_reads(&self, client: u32) -> bool {
+        self.readers && client % 5 == 4 && !self.is_keeper(client)
+    }
+
     /// Whether a client does nothing but see to a node that comes back.
     pub(crate) fn is_keeper(&self, client: u32) -> bool {
         let is_last = client + 1 == self.clients;

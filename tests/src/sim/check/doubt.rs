@@ -61,6 +61,12 @@ impl Checker {
         self.why_doubtful(session).is_some()
     }
 
+    /// Whether bytes for it were ever damaged: an event that was taken for something else is gone for good, although all
+    /// that comes later is sound.
+    pub(super) fn was_damaged(&self, session: SessionId) -> bool {
+        self.doubts.0.get(&session).is_some_and(|why| why.contains_key(&Doubt::Damaged))
+    }
+
     /// Whether it ever was.
     pub(super) fn was_doubtful(&self, session: SessionId) -> bool {
         self.doubts.0.contains_key(&session)

@@ -154,7 +154,8 @@ impl Checker {
     /// with one bit flipped can be a ping's answer.
     pub(crate) fn shown_wrong(&mut self, client: u32, rule: &'static str, text: String) {
         let session = self.promises.sessions.get(&client).map(|session| session.id());
-        if session.is_some_and(|session| self.is_doubtful(session)) {
+        let misled = |session| self.is_doubtful(session) || self.was_damaged(session);
+        if session.is_some_and(misled) {
             self.count("oddities in doubtful sessions");
         } else {
             self.violated(rule, text);

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use zk_client::{Cache, CacheEvent, CacheEvents, CachedNode, path::parent};
+use zk_client::{Cache, CacheEvent, CacheEvents, CachedNode, SessionState, path::parent};
 
 use super::Worker;
-use crate::sim::check::{Copied, Scope};
+use crate::sim::{
+    check::{Copied, Scope},
+    pass,
+};
 
 /// What caches are of: nodes that clients write, and nodes that come and go at all depths.
 const ROOTS: [&str; 4] = ["/kv", "/kv/r1", "/history", "/watched"];
@@ -90,8 +93,8 @@ impl Followed {
         self.told.values().map(seen).eq(nodes.iter().map(seen))
     }
 
-    /// What must hold at any moment; `since` then, nothing but the servers can have kept it from following.
-    fn look(&mut self, worker: &Worker, since: u64) {
+    /// What must hold at any moment.
+    fn look(&mut self, worker: &Worker) {
         let Self { root, scope, with_data, .. } = *self;
         let Worker { ctx, client, .. } = worker;
         let state = self.cache.state();
@@ -109,11 +112,31 @@ impl Followed {
             nodes: &nodes,
             state,
             session: client.session().state(),
-            since,
         };
         let wrong = adds_up.err().or_else(|| ctx.check().copied(&copied));
         if let Some(wrong) = wrong {
             worker.shown_wrong("W4", &format!("has a cache of {root} ({scope:?}) that {wrong}"));
+        }
+    }
+
+    /// When all faults are over, and nothing happens to the connection, it follows before long.
+    async fn settles(&self, worker: &Worker) {
+        let Worker { ctx, client, .. } = worker;
+        let connection = || (client.session().epoch(), client.session().state(), ctx.stalled());
+        let before = connection();
+        let bound = ctx.options.session_timeouts[ctx.number as usize] + 10_000;
+        let late = tokio::select! {
+            biased;
+            _ = self.cache.ready() => false,
+            () = pass(bound) => true,
+        };
+        let sound = before.1 == SessionState::Connected { read_only: false };
+        if late && sound && connection() == before {
+            let (root, state) = (self.root, self.cache.state());
+            worker.shown_wrong(
+                "W4",
+                &format!("has a cache of {root} that is {state:?} for {bound} ms"),
+            );
         }
     }
 }
@@ -128,23 +151,22 @@ pub(super) async fn work(mut worker: Worker) {
         }
         None => Followed::start(&mut worker),
     };
-    let mut since = worker.ctx.now();
     loop {
         let stalled = worker.ctx.stalled();
         let pause = worker.rng.scaled(100, 20_000);
         let goes_on = worker.think(pause).await;
         // While the process stands still the cache hears of nothing.
-        if worker.ctx.stalled() != stalled {
-            since = worker.ctx.now();
-        } else {
-            followed.look(&worker, since);
+        if worker.ctx.stalled() == stalled {
+            followed.look(&worker);
+        }
+        if worker.ctx.now() > worker.ctx.options.duration {
+            followed.settles(&worker).await;
         }
         if !goes_on {
             break;
         }
         if worker.rng.one_in(16) {
             followed = Followed::start(&mut worker);
-            since = worker.ctx.now();
         }
     }
     if worker.rng.one_in(2) {

@@ -7,7 +7,7 @@
 //! | `lock`, `rw_lock`, `multi_lock`, `cohort_lock`, `semaphore`, `election`, `barrier`, `group`, `persistent_node` | recipes |
 //! | `settings` | settings of recipes |
 //! | `foreign` | a client that changes the nodes of others |
-//! | `watcher` | watches, held against all that is read |
+//! | `watcher`, `stream` | watches, and streams of events, held against all that is read |
 //! | `cache` | caches, moved from session to session |
 //! | `nodes`, `watches`, `history`, `secret` | nodes, watches, histories and credentials without recipes |
 
@@ -27,6 +27,7 @@ mod rw_lock;
 mod secret;
 mod semaphore;
 mod settings;
+mod stream;
 mod take;
 mod turns;
 mod watcher;
@@ -230,21 +231,24 @@ pub(crate) fn start(ctx: &ClientContext, client: &Client, rng: &Rng) -> Workers 
         stop: stopped.clone(),
         done: done.clone(),
     };
-    spawn(ctx, &stopped, turns::work(worker(1)));
-    if rng_says(ctx, 3) {
+    let only_reads = ctx.options.only_reads(ctx.number);
+    if !only_reads {
+        spawn(ctx, &stopped, turns::work(worker(1)));
+    }
+    if rng_says(ctx, 3) && !only_reads {
         spawn(ctx, &stopped, turns::work(worker(2)));
     }
     if !ctx.options.calm {
-        if rng_says(ctx, 2) {
+        if rng_says(ctx, 2) || only_reads {
             spawn(ctx, &stopped, nodes::work(worker(3)));
         }
-        if rng_says(ctx, 5) {
+        if rng_says(ctx, 5) && !only_reads {
             spawn(ctx, &stopped, foreign::work(worker(4)));
         }
         if ctx.number % 3 != 1 {
             spawn(ctx, &stopped, watches::work(worker(5)));
         }
-        if ctx.options.histories && ctx.number < history::CLIENTS_MAX {
+        if ctx.options.histories && !only_reads && ctx.number < history::CLIENTS_MAX {
             spawn(ctx, &stopped, history::work(worker(7)));
         }
         if ctx.options.caches && ctx.number % 2 == 0 {

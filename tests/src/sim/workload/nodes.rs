@@ -1,6 +1,9 @@
 //! Plain nodes: reads, writes, versions, watches, transactions, and creates that must happen once.
 
-use zk_client::{CreateMode, Created, OpResult, SessionId, Stat};
+use std::time::Duration;
+
+use zk_client::{CallOptions, CreateMode, Created, OpResult, SessionId, Stat};
+use zk_testkit::sim::servers;
 
 use super::{Over, Worker, unless_over, watcher::Watcher};
 use crate::sim::check::{Kind, UNIQUE, Write};
@@ -52,7 +55,12 @@ impl Nodes {
 
     async fn step(&mut self) -> Result<(), Over> {
         let number = self.watcher.rng.index(REGISTERS);
-        match self.watcher.rng.below(12) {
+        let reads_only = self.watcher.ctx.options.only_reads(self.watcher.ctx.number);
+        let settings = self.watcher.ctx.options.draws_settings;
+        match self.watcher.rng.below(if settings { 14 } else { 12 }) {
+            4..=9 if reads_only => self.read(number).await,
+            12 => self.move_servers(),
+            13 => self.bounded(number).await,
             0 => self.read(number).await,
             1 | 2 => self.read_watched(number).await,
             3 => self.children_watched().await,
@@ -166,6 +174,40 @@ impl Nodes {
             }
             None => Ok(()),
         }
+    }
+
+    /// Goes to other servers, or to fewer.
+    fn move_servers(&mut self) -> Result<(), Over> {
+        let Worker { ctx, client, rng, .. } = &mut *self.watcher;
+        let servers = servers(ctx.options.members);
+        let mut servers: Vec<&str> = servers.split(',').collect();
+        rng.shuffle(&mut servers);
+        servers.truncate(1 + rng.index(servers.len()));
+        ctx.count("servers changed");
+        client.update_servers(&servers.join(",")).expect("they are servers");
+        Ok(())
+    }
+
+    /// Reads and writes that do not wait for ever, or for no connection.
+    async fn bounded(&mut self, number: usize) -> Result<(), Over> {
+        let (path, data) = (register(number), self.data());
+        let Worker { ctx, client, rng, .. } = &mut *self.watcher;
+        let allowed = rng.scaled(1, 5_000);
+        let options = CallOptions::new().timeout(Duration::from_millis(allowed));
+        let client = client.with(if rng.one_in(3) { options.fail_fast() } else { options });
+        let writes = rng.one_in(2) && !ctx.options.only_reads(ctx.number);
+        let (began, stalled) = (ctx.now(), ctx.stalled());
+        let seen = match writes {
+            true => unless_over(client.set(&path, &data).await)?.map(|stat| (data, stat)),
+            false => unless_over(client.get(&path).await)?.map(|(data, stat)| (data.into(), stat)),
+        };
+        let (took, stalled) = (ctx.now() - began, ctx.stalled() - stalled);
+        ctx.check().took("a call with a timeout", ctx.number, took, stalled, allowed);
+        match seen {
+            Some((data, stat)) => self.saw(number, &data, &stat),
+            None => self.watcher.ctx.count("calls that timed out or failed"),
+        }
+        Ok(())
     }
 
     /// Answers come in the order of asking, whatever is in between.

@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use zk_client::{SessionState, Stat, Watch, Zxid};
 
-use super::Worker;
+use super::{Worker, stream::Streamed};
 use crate::sim::check::{Armed, Kind};
 
 pub(super) struct Watcher {
@@ -12,6 +12,7 @@ pub(super) struct Watcher {
     /// The root of its client.
     root: &'static str,
     armed: Vec<Armed>,
+    streams: Vec<Streamed>,
 }
 
 impl Deref for Watcher {
@@ -29,7 +30,7 @@ impl DerefMut for Watcher {
 
 impl Watcher {
     pub(super) const fn new(worker: Worker, root: &'static str) -> Self {
-        Self { worker, root, armed: Vec::new() }
+        Self { worker, root, armed: Vec::new(), streams: Vec::new() }
     }
 
     pub(super) fn arm(&mut self, path: String, kind: Kind, known: Zxid, watch: Watch) {
@@ -39,9 +40,41 @@ impl Watcher {
         self.armed.push(Armed { path, root: self.root, kind, known, watch, read_only });
     }
 
+    /// From now on it hears of all changes by a stream as well.
+    pub(super) fn follow(&mut self, stream: Streamed) {
+        self.ctx.count("streams of events");
+        self.streams.push(stream);
+    }
+
+    /// Drops one of the streams.
+    pub(super) fn leave_one(&mut self) {
+        let one = self.worker.rng.index(self.streams.len().max(1));
+        if one < self.streams.len() {
+            self.streams.swap_remove(one);
+        }
+    }
+
+    pub(super) fn streams(&self) -> usize {
+        self.streams.len()
+    }
+
     /// A node was found like this, or missing: what is armed on an older state of it must have fired.
     pub(super) fn saw(&mut self, path: &str, stat: Option<&Stat>) {
-        let Self { worker: Worker { ctx, .. }, armed, .. } = self;
+        let Self { worker, armed, streams, .. } = self;
+        for stream in &mut *streams {
+            let goes_on = stream.goes_on();
+            match stream.missed(path, stat) {
+                Some(known) if goes_on => {
+                    let text = format!(
+                        "finds {path}: {stat:?}, in a stream without an event after {known:?}"
+                    );
+                    worker.shown_wrong("W1", &text);
+                }
+                _ => worker.ctx.count("reads beside streams"),
+            }
+        }
+        streams.retain_mut(Streamed::goes_on);
+        let ctx = &worker.ctx;
         let mut checker = ctx.check();
         for watch in std::mem::take(armed) {
             if watch.path == path {

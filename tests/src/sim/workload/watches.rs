@@ -1,9 +1,9 @@
 //! Watches of all kinds on nodes that come and go, many at once and with long names, and for every other
 //! client through a root of its own.
 
-use zk_client::{Client, CreateMode, Rejection, WriteError, Zxid};
+use zk_client::{Client, CreateMode, Rejection, WatchKind, WriteError, Zxid};
 
-use super::{Over, Worker, unless_over, watcher::Watcher};
+use super::{Over, Worker, stream::Streamed, unless_over, watcher::Watcher};
 use crate::sim::check::Kind;
 
 /// Where the nodes are. A root has the name of what is below it, so that removing it twice is
@@ -12,6 +12,9 @@ const ROOT: &str = "/watched";
 
 /// How many nodes there are.
 const NODES: usize = 24;
+
+/// How many streams a client has at most.
+const STREAMS_MAX: usize = 3;
 
 struct Watches {
     watcher: Watcher,
@@ -54,7 +57,11 @@ impl Watches {
 
     async fn step(&mut self) -> Result<(), Over> {
         let node = self.watcher.rng.index(NODES);
-        match self.watcher.rng.below(12) {
+        let ctx = &self.watcher.ctx;
+        let changes = if ctx.options.only_reads(ctx.number) { 5 } else { 0 };
+        match changes + self.watcher.rng.below(14 - changes) {
+            12 => self.stream(node).await,
+            13 => self.stop_streams(node),
             0 => self.come(node).await,
             1 => self.go(node).await,
             2 => self.write(node).await,
@@ -130,6 +137,36 @@ impl Watches {
         if let Some(((_, stat), watch)) = unless_over(self.client.children(&path).watch().await)? {
             self.watcher.saw(&path, Some(&stat));
             self.watcher.arm(path, Kind::Children, stat.pzxid, watch);
+        }
+        Ok(())
+    }
+
+    /// Follows one node, or all, by a stream.
+    async fn stream(&mut self, node: usize) -> Result<(), Over> {
+        if self.watcher.streams() >= STREAMS_MAX {
+            self.watcher.leave_one();
+        }
+        let recursive = self.watcher.rng.one_in(2);
+        let path = if recursive { self.prefix.to_owned() } else { self.path(node) };
+        let mut watch = self.client.watch(&path);
+        if recursive {
+            watch = watch.recursive();
+        }
+        if self.watcher.rng.one_in(3) {
+            watch = watch.capacity(self.watcher.rng.scaled(1, 8) as usize);
+        }
+        if let Some(stream) = unless_over(watch.await)? {
+            self.watcher.follow(Streamed::new(stream, recursive));
+        }
+        Ok(())
+    }
+
+    /// Gives one of them up, or all with the same path.
+    fn stop_streams(&mut self, node: usize) -> Result<(), Over> {
+        match self.watcher.rng.below(6) {
+            0 => drop(self.client.remove_watches(self.prefix, WatchKind::Recursive)),
+            1 => drop(self.client.remove_watches(&self.path(node), WatchKind::Node)),
+            _ => self.watcher.leave_one(),
         }
         Ok(())
     }
