@@ -291,3 +291,59 @@ async fn both_kinds_on_one_path_are_restored(server: &Place) {
         }
     }
 }
+
+/// Two on one path, in this order: servers before 3.9 keep one of them.
+async fn pair(server: &Place, other: &Client, kinds_of_both: [Kind; 2], between: Between) {
+    let context = format!("{kinds_of_both:?}, {between:?}");
+    let (proxy, zk) = behind_proxy(server).await;
+    let _ = other.delete_recursive("/w").await;
+    if !kinds_of_both.contains(&Kind::Missing) {
+        other.create("/w", b"old").await.unwrap();
+    }
+    let [first, second] = kinds_of_both;
+    let both = [within(first.arm(&zk)).await.unwrap(), within(second.arm(&zk)).await.unwrap()];
+    if matches!(between, Between::Reset) {
+        broken(&zk, &proxy, async || {}).await;
+    }
+    let mut both: Vec<_> = kinds_of_both.into_iter().zip(both).collect();
+    // The others need the node.
+    both.sort_by_key(|(kind, _)| *kind != Kind::Missing);
+    for (kind, armed) in both {
+        match armed {
+            Armed::Once(mut watch) => {
+                // What concerns both has fired for the former.
+                if watch.try_event().is_none() {
+                    let expected = kind.change(other).await;
+                    within(zk.sync("/")).await.unwrap();
+                    let event = watch.try_event().map(|event| event.unwrap().kind);
+                    assert_eq!(event, Some(expected), "{context}");
+                }
+            }
+            Armed::Stream(mut stream) => {
+                told(&mut stream, &zk).await;
+                let expected = kind.change(other).await;
+                let seen = kinds(&told(&mut stream, &zk).await);
+                assert!(seen.contains(&expected), "{context}: {seen:?}");
+            }
+        }
+    }
+    zk.close().await.unwrap();
+}
+
+#[test_with(on_each_release)]
+async fn two_watches_on_one_path_both_fire(server: &Place) {
+    let other = client(server).await;
+    let may_be = |kind: &Kind| !kind.goes_on() || server.has(Feature::PersistentWatches);
+    let needs_node = |kind| matches!(kind, Kind::Data | Kind::Exists | Kind::Children);
+    for first in Kind::ALL.into_iter().filter(may_be) {
+        for second in Kind::ALL.into_iter().filter(may_be) {
+            let kinds = [first, second];
+            if kinds.contains(&Kind::Missing) && kinds.into_iter().any(needs_node) {
+                continue;
+            }
+            for between in [Between::Nothing, Between::Reset] {
+                pair(server, &other, kinds, between).await;
+            }
+        }
+    }
+}

@@ -4,11 +4,7 @@ use alloc::{format, sync::Arc};
 
 use bytes::Bytes;
 
-use super::{
-    kind::Kind,
-    notice::{NodeEvent, WatchNotice},
-    subscribers::Watcher,
-};
+use super::{notice::NodeEvent, subscribers::Watcher};
 use crate::{
     data::{EventType, Zxid},
     jute::{Decode, Reader},
@@ -60,15 +56,11 @@ impl<R, W: Watcher> Session<R, W> {
         self.registry.fire(event, &mut notify);
         let of_child = matches!(event.kind, EventType::NODE_CREATED | EventType::NODE_DELETED);
         let parent = path::parent(&event.path).filter(|_| of_child && event.zxid.is_none());
-        if let Some(parent) = parent.filter(|parent| self.server_watches.at(parent).both()) {
-            // Before 3.9 the recursive watch has replaced the other.
-            let children = NodeEvent {
-                kind: EventType::NODE_CHILDREN_CHANGED,
-                path: Arc::from(parent),
-                zxid: None,
-            };
-            let notice = WatchNotice::Event(children);
-            self.registry.tell(Kind::Persistent, parent, &notice, notify);
+        if let Some(parent) = parent.filter(|parent| self.server_watches.at(parent).recursive) {
+            // Before 3.9 the recursive watch has replaced every other one on that path.
+            let kind = EventType::NODE_CHILDREN_CHANGED;
+            let children = NodeEvent { kind, path: Arc::from(parent), zxid: None };
+            self.registry.fire(&children, notify);
         }
         self.remove_unwatched(now, &event.path);
     }

@@ -9,7 +9,8 @@
 //! * No watch is removed from a path as long as the path has watchers here; then all are. Removing one kind removes
 //!   others too before 3.9 (ZOOKEEPER-4471).
 //! * Of a persistent and a recursive watch on one path the recursive one must be requested last. What it lacks of the
-//!   other, events of the set of children, follows from its own events.
+//!   other, and of a one-shot watch for children that it replaces, events of the set of children, follows from its own
+//!   events.
 
 use alloc::{collections::BTreeMap, sync::Arc};
 
@@ -31,10 +32,6 @@ impl Modes {
             WatchBy::Children => self.persistent && !self.recursive,
             WatchBy::Persistent | WatchBy::Recursive => false,
         }
-    }
-
-    pub(crate) const fn both(self) -> bool {
-        self.persistent && self.recursive
     }
 }
 
