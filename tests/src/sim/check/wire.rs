@@ -10,7 +10,10 @@ use zk_proto::{
     request::ConnectRequest,
     traffic::{Received, Reply, Sent, SentRequest},
 };
-use zk_testkit::sim::{LinkId, Seen};
+use zk_testkit::{
+    real::Release,
+    sim::{LinkId, Seen},
+};
 
 use super::{Checker, doubt::Doubt, writes::UNIQUE};
 
@@ -103,7 +106,9 @@ impl Checker {
         if op == OpCode::CLOSE_SESSION {
             self.wires.closing.extend(self.wires.links.get(&seen.link));
         }
-        if op == OpCode::CREATE || op == OpCode::CREATE2 {
+        // An older server refuses what it does not know, and carries nothing out.
+        let is_unknown = op == OpCode::CREATE2 && self.options.release < Release::V3_5;
+        if op == OpCode::CREATE || op == OpCode::CREATE2 && !is_unknown {
             let path = request.path().unwrap_or_default().lossy().into_owned();
             self.makes(client, &path);
             if path.starts_with(UNIQUE) && !self.wires.sent_creates.insert(path.clone()) {

@@ -10,13 +10,15 @@ pub(super) struct Streamed {
     recursive: bool,
     /// Each node as it was read last, or missing, since the stream has been there.
     known: BTreeMap<String, Option<Zxid>>,
+    /// Whether events were left out since the last node was found.
+    gap: bool,
     /// How many events there were of each node, but for one for each change that was read.
     events: BTreeMap<String, u64>,
 }
 
 impl Streamed {
     pub(super) const fn new(stream: WatchStream, recursive: bool) -> Self {
-        Self { stream, recursive, known: BTreeMap::new(), events: BTreeMap::new() }
+        Self { stream, recursive, known: BTreeMap::new(), gap: false, events: BTreeMap::new() }
     }
 
     fn covers(&self, path: &str) -> bool {
@@ -30,7 +32,10 @@ impl Streamed {
             match item {
                 WatchItem::Event(event) => *self.events.entry(event.path).or_default() += 1,
                 // Any of them may have changed.
-                _ => self.known.clear(),
+                _ => {
+                    self.known.clear();
+                    self.gap = true;
+                }
             }
         }
         self.stream.end().is_none()
@@ -39,6 +44,10 @@ impl Streamed {
     /// A node was found like this, or missing. Returns what was known of it, if it has changed without an event.
     pub(super) fn missed(&mut self, path: &str, stat: Option<&Stat>) -> Option<Option<Zxid>> {
         if !self.covers(path) {
+            return None;
+        }
+        if std::mem::take(&mut self.gap) {
+            // One of what was left out may be later than this state.
             return None;
         }
         let now = stat.map(|stat| stat.mzxid);
