@@ -12,7 +12,7 @@ use crate::{
     history::{Change, History, Live, What, guid},
     sim::{
         recipe::{PARTICIPANTS, PERMITS, Recipe, Site},
-        workload::{KEPT, MEDDLED},
+        workload::{ERRANDS, KEPT, MEDDLED},
     },
 };
 
@@ -176,7 +176,7 @@ impl Checker {
             let limit = self.options.longest_timeout();
             if &*path == MEDDLED && since_robbed.is_some_and(|since| since <= limit) {
                 self.count("simple locks taken away by who had one taken away");
-            } else if !path.starts_with(&*KEPT.path()) {
+            } else if !path.starts_with(&*KEPT.path()) && !path.starts_with(ERRANDS) {
                 self.violated("S9", format!("{by} has deleted {path}, which it had not made"));
             }
         }

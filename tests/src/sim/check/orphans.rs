@@ -4,7 +4,10 @@
 use zk_testkit::{server::Member, sim::State};
 
 use super::Checker;
-use crate::history::{Live, guid};
+use crate::{
+    history::{Live, guid},
+    sim::workload::ERRANDS,
+};
 
 impl Checker {
     /// No two nodes of one protected create live at once.
@@ -23,22 +26,24 @@ impl Checker {
 
     /// All have released, and sessions still live: whatever was to be deleted is.
     pub(crate) fn check_swept(&mut self) {
-        let left = self.nodes_left();
+        // Those go with their sessions.
+        let left = self.nodes_left(|path| !path.starts_with(ERRANDS));
         if !left.is_empty() {
             self.violated("X3", format!("not deleted in time: {left:?}"));
         }
     }
 
-    fn nodes_left(&self) -> Vec<String> {
+    fn nodes_left(&self, counts: impl Fn(&str) -> bool) -> Vec<String> {
         let ephemeral = |live: &Live| live.owner.0 != 0;
         let ours =
             self.history.live.iter().filter(|(path, live)| guid(path).is_some() || ephemeral(live));
+        let ours = ours.filter(|(path, _)| counts(path));
         ours.map(|(path, live)| format!("{path} of {}", live.owner)).take(5).collect()
     }
 
     /// All sessions are closed or expired: nothing is left of them.
     pub(crate) fn check_nothing_left(&mut self, state: &State, tasks: usize) {
-        let left = self.nodes_left();
+        let left = self.nodes_left(|_| true);
         if !left.is_empty() {
             self.violated("X2", format!("nodes without anybody: {left:?}"));
         }

@@ -9,12 +9,14 @@
 //! | `foreign` | a client that changes the nodes of others |
 //! | `watcher`, `stream` | watches, and streams of events, held against all that is read |
 //! | `cache` | caches, moved from session to session |
+//! | `errands` | everything else, on nodes of one's own |
 //! | `nodes`, `watches`, `history`, `secret` | nodes, watches, histories and credentials without recipes |
 
 mod barrier;
 mod cache;
 mod cohort_lock;
 mod election;
+mod errands;
 mod foreign;
 mod group;
 mod history;
@@ -44,6 +46,7 @@ use zk_locks::{AcquireError, CohortLock};
 use zk_testkit::sim::{Cluster, Rng, State, Tasks};
 
 pub(crate) use self::{
+    errands::ROOT as ERRANDS,
     persistent_node::{SITE as KEPT, keep},
     secret::identity,
     settings::{LOCK_DELAY_MAX, ROTATION_MAX},
@@ -250,6 +253,9 @@ pub(crate) fn start(ctx: &ClientContext, client: &Client, rng: &Rng) -> Workers 
         }
         if ctx.options.histories && !only_reads && ctx.number < history::CLIENTS_MAX {
             spawn(ctx, &stopped, history::work(worker(7)));
+        }
+        if ctx.options.draws_settings && ctx.number % 3 == 0 && !only_reads {
+            spawn(ctx, &stopped, errands::work(worker(9)));
         }
         if ctx.options.caches && ctx.number % 2 == 0 {
             spawn(ctx, &stopped, cache::work(worker(8)));

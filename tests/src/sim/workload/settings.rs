@@ -36,10 +36,10 @@ impl Worker {
             builder = builder.max_waiters(rng.index(6));
         }
         if rng.one_in(6) {
-            builder = builder.max_hold(Duration::from_millis(rng.scaled(5, 20_000)));
+            builder = builder.max_hold(Duration::from_millis(rng.scaled(200, 20_000)));
         }
         if rng.one_in(6) {
-            builder = builder.release_after(Duration::from_millis(rng.scaled(5, 20_000)));
+            builder = builder.release_after(Duration::from_millis(rng.scaled(200, 20_000)));
         }
         if rng.one_in(8) {
             builder = builder.require_parent();
