@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, fs};
 use crate::{files, root};
 
 /// Functions that a trait of others asks for.
-const OF_TRAITS: [&str; 6] = ["clone", "deref", "drop", "fmt", "from", "poll_next"];
+const OF_TRAITS: [&str; 8] =
+    ["clone", "deref", "drop", "fmt", "from", "into_future", "poll", "poll_next"];
 
 /// The functions of our own types in a list of public items.
 fn public(list: &str) -> impl Iterator<Item = &str> {

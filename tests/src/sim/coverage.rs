@@ -19,10 +19,12 @@ const HITS_MIN: u64 = 10;
 const LONG: u64 = SEEDS_FOR_ALL * 600_000;
 
 /// What clients have to have gone through by then, and how often: each way in which something can fail.
-const MUST_HAPPEN: [(&str, u64); 29] = [
+const MUST_HAPPEN: [(&str, u64); 35] = [
     ("acquires dropped", 1),
     ("acquires ended with their session", 1),
     ("acquires timed out", 1),
+    ("caches moved to another session", 100),
+    ("calls that timed out or failed", 100),
     ("closes not confirmed", 1),
     ("connects dropped", 1),
     ("connects failed", 1),
@@ -38,12 +40,16 @@ const MUST_HAPPEN: [(&str, u64); 29] = [
     ("histories of 200 operations checked", 500),
     ("latches that have lost the lead", 1),
     ("leaders told of", 100),
+    ("looks at caches that follow", 10_000),
     ("meddled locks asked back", 1),
     ("meddled locks lost", 1),
     ("persistent nodes back in another session", 1),
+    ("own nodes checked", 1_000),
+    ("reads beside streams", 10_000),
     ("reconnects", 1),
     ("releases not confirmed", 1),
     ("semaphores resized", 100),
+    ("servers changed", 100),
     ("sessions handed over", 1),
     ("sessions lost", 1),
     ("simple locks taken away", 1),

@@ -146,6 +146,7 @@ pub(super) async fn work(mut worker: Worker) {
     let kept = worker.ctx.kept_cache().take();
     let mut followed = match kept {
         Some(followed) => {
+            worker.ctx.count("caches moved to another session");
             followed.cache.move_to(&worker.client);
             followed
         }

@@ -145,7 +145,7 @@ impl Errands {
     }
 
     /// The names, by one request and by another.
-    async fn look_at_several(&mut self) -> Result<(), Over> {
+    async fn look_at_several(&self) -> Result<(), Over> {
         let client = &self.worker.client;
         let names = match unless_over(client.children(&self.root).packed().await)? {
             Some((names, _)) => names.iter().map(Cow::into_owned).collect::<BTreeSet<_>>(),
@@ -164,7 +164,7 @@ impl Errands {
         Ok(())
     }
 
-    async fn count(&mut self) -> Result<(), Over> {
+    async fn count(&self) -> Result<(), Over> {
         let counted = unless_over(self.worker.client.descendant_count(&self.root).await)?;
         let there = self.there.as_ref().map(|there| there.len() as u32);
         if let (Some(counted), Some(there)) = (counted, there) {
@@ -183,7 +183,7 @@ impl Errands {
         Ok(())
     }
 
-    async fn permissions(&mut self) -> Result<(), Over> {
+    async fn permissions(&self) -> Result<(), Over> {
         let client = &self.worker.client;
         unless_over(client.set_acl(&self.root, &all()).await)?;
         let acl = unless_over(client.acl(&self.root).await)?;
@@ -193,7 +193,7 @@ impl Errands {
         Ok(())
     }
 
-    async fn ask_the_server(&mut self) -> Result<(), Over> {
+    async fn ask_the_server(&self) -> Result<(), Over> {
         let client = &self.worker.client;
         unless_over(client.who_am_i().await)?;
         unless_over(client.config().await)?;
