@@ -31,6 +31,9 @@ pub(super) async fn live(mut ctx: ClientContext, mut rng: Rng) {
     ctx.check().promises.drained.insert(ctx.number);
 }
 
+/// The fewest requests that a session has at once.
+pub(super) const REQUESTS_MIN: u64 = 16;
+
 /// How a client connects, within so many milliseconds.
 pub(super) fn options(ctx: &ClientContext, rng: &mut Rng, deadline: u64) -> ConnectOptions {
     let timeout = ctx.options.wished_timeout(ctx.number);
@@ -61,7 +64,7 @@ fn settings(mut options: ConnectOptions, rng: &mut Rng) -> ConnectOptions {
         options = options.request_timeout(Duration::from_millis(rng.scaled(20, 30_000)));
     }
     if rng.one_in(5) {
-        options = options.requests_max(rng.scaled(4, 256) as usize);
+        options = options.requests_max(rng.scaled(REQUESTS_MIN, 256) as usize);
     }
     if rng.one_in(5) {
         options = options.request_bytes_max(rng.scaled(2_000, 100_000) as usize);

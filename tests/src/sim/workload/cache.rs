@@ -7,6 +7,7 @@ use zk_client::{Cache, CacheEvent, CacheEvents, CachedNode, SessionState, path::
 use super::Worker;
 use crate::sim::{
     check::{Copied, Scope},
+    life::REQUESTS_MIN,
     pass,
 };
 
@@ -124,7 +125,9 @@ impl Followed {
         let Worker { ctx, client, .. } = worker;
         let connection = || (client.session().epoch(), client.session().state(), ctx.stalled());
         let before = connection();
-        let bound = ctx.options.session_timeouts[ctx.number as usize] + 10_000;
+        // Two reads for each node, as many at once as the session may have, and half of them are others'.
+        let reads = 4 * self.cache.nodes().len() as u64 / REQUESTS_MIN * 2 * ctx.options.latency.1;
+        let bound = ctx.options.session_timeouts[ctx.number as usize] + 10_000 + reads;
         let late = tokio::select! {
             biased;
             _ = self.cache.ready() => false,
