@@ -95,15 +95,15 @@ async fn every_address_is_tried_and_resolved_anew(server: &Place) {
 
 /// What an observer receives, in words.
 #[derive(Default)]
-struct Story(Mutex<Vec<String>>);
+struct EventLog(Mutex<Vec<String>>);
 
-impl Story {
+impl EventLog {
     fn tell(&self, what: String) {
         self.0.lock().unwrap().push(what);
     }
 }
 
-impl SessionObserver for Story {
+impl SessionObserver for EventLog {
     fn connected(&self, connected: &Connected<'_>) {
         self.tell(format!("connected {}", connected.epoch));
     }
@@ -123,7 +123,7 @@ impl SessionObserver for Story {
 
 #[test_with(on_each_release)]
 async fn changes_are_counted_and_reported(server: &Place) {
-    let story = Arc::new(Story::default());
+    let story = Arc::new(EventLog::default());
     let zk = server.options().observer(story.clone()).connect().await.unwrap();
     zk.create("/a", b"").await.unwrap();
     let (_, changed) = zk.exists("/a").watch().await.unwrap();

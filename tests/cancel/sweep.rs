@@ -57,7 +57,7 @@ enum Where {
 
 /// What has become of a future.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Disposition {
     Dropped,
     Ended,
     /// It neither ended nor got as far as it should have been dropped.
@@ -65,21 +65,23 @@ enum Fate {
 }
 
 /// Polls a future until it is to be dropped.
-async fn dropped_at<T>(place: Where, future: impl Future<Output = T>) -> Result<T, Fate> {
+async fn dropped_at<T>(place: Where, future: impl Future<Output = T>) -> Result<T, Disposition> {
     let mut future = pin!(future);
     let mut polls = 0;
     let mut polled = pin!(poll_fn(|cx| {
         polls += 1;
         match future.as_mut().poll(cx) {
             Poll::Ready(output) => Poll::Ready(Ok(output)),
-            Poll::Pending if place == Where::Suspension(polls) => Poll::Ready(Err(Fate::Dropped)),
+            Poll::Pending if place == Where::Suspension(polls) => {
+                Poll::Ready(Err(Disposition::Dropped))
+            }
             Poll::Pending => Poll::Pending,
         }
     }));
     let (limit, at_limit) = match place {
-        Where::Instant { millis, .. } => (Duration::from_millis(millis), Fate::Dropped),
+        Where::Instant { millis, .. } => (Duration::from_millis(millis), Disposition::Dropped),
         Where::Suspension(_) | Where::Nowhere => {
-            (Duration::from_millis(LIMIT_MILLIS), Fate::StillThere)
+            (Duration::from_millis(LIMIT_MILLIS), Disposition::StillThere)
         }
     };
     let until = sleep_until(Instant::now() + limit);
@@ -145,7 +147,7 @@ async fn seen(props: &Props, state: State) {
 }
 
 /// One future on one stage, dropped once.
-async fn drop_once(scene: &Scene, state: State, when: When, place: Where) -> Fate {
+async fn drop_once(scene: &Scene, state: State, when: When, place: Where) -> Disposition {
     let about = format!("{} {:?}, {state:?} {when:?}, {place:?}", scene.future, scene.needs);
     let stage = Stage::new().await;
     let mut props = stage.props(scene.needs, "/lock").await;
@@ -163,16 +165,16 @@ async fn drop_once(scene: &Scene, state: State, when: When, place: Where) -> Fat
         dropped_at(place, (scene.begin)(&mut props)).await
     };
     let ((), outcome) = tokio::join!(trouble, act);
-    let fate = match outcome {
+    let disposition = match outcome {
         Ok(result) => {
             let calm = state == State::Connected;
             assert!(!calm || result.is_ok(), "{}: {result:?}", scene.future);
-            Fate::Ended
+            Disposition::Ended
         }
-        Err(fate) => fate,
+        Err(disposition) => disposition,
     };
     stage.nothing_is_left(vec![props, props_of_trouble], &about).await;
-    fate
+    disposition
 }
 
 /// Runs on a runtime of its own, whose clock moves on when all tasks sleep.
@@ -191,16 +193,16 @@ fn sweep(scene: &Scene, state: State, when: When) -> usize {
     let mut dropped = 0;
     for suspension in 1.. {
         match drop_at(Where::Suspension(suspension)) {
-            Fate::Dropped => dropped += 1,
-            Fate::Ended | Fate::StillThere => break,
+            Disposition::Dropped => dropped += 1,
+            Disposition::Ended | Disposition::StillThere => break,
         }
     }
     let instants = (0..8).chain((8..LIMIT_MILLIS).step_by(23));
     'instants: for millis in instants {
         for before in [true, false] {
             match drop_at(Where::Instant { millis, before }) {
-                Fate::Dropped => dropped += 1,
-                Fate::Ended | Fate::StillThere => break 'instants,
+                Disposition::Dropped => dropped += 1,
+                Disposition::Ended | Disposition::StillThere => break 'instants,
             }
         }
     }
@@ -246,7 +248,7 @@ fn every_future_is_droppable_in_every_state() {
 #[test]
 fn every_undropped_future_completes() {
     for scene in scenes().filter(|scene| scene.ends()) {
-        let fate = run(drop_once(scene, State::Connected, When::Before, Where::Nowhere));
-        assert_eq!(fate, Fate::Ended, "{}", scene.future);
+        let disposition = run(drop_once(scene, State::Connected, When::Before, Where::Nowhere));
+        assert_eq!(disposition, Disposition::Ended, "{}", scene.future);
     }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use zk_client::OpCode;
 use zk_testkit::real::Release;
-use zk_tests::network::{Fate, Name};
+use zk_tests::network::{Disposition, Name};
 
 use crate::scene::SUBJECT;
 
@@ -59,13 +59,13 @@ impl Trouble {
         }
     }
 
-    const fn fate(self) -> Fate {
+    const fn disposition(self) -> Disposition {
         match self {
-            Self::Throttled | Self::ThrottledOften => Fate::Throttled,
-            Self::Late => Fate::Late(LATE),
-            Self::AnswerLost => Fate::AnswerLost,
-            Self::RequestLost => Fate::Lost,
-            Self::Outage => Fate::Outage(OUTAGE),
+            Self::Throttled | Self::ThrottledOften => Disposition::Throttled,
+            Self::Late => Disposition::Late(LATE),
+            Self::AnswerLost => Disposition::AnswerLost,
+            Self::RequestLost => Disposition::Lost,
+            Self::Outage => Disposition::Outage(OUTAGE),
         }
     }
 }
@@ -170,23 +170,23 @@ impl Drill {
         self.state().met.clone()
     }
 
-    pub(crate) fn decide(&self, name: Name, op: OpCode) -> Fate {
+    pub(crate) fn decide(&self, name: Name, op: OpCode) -> Disposition {
         let mut state = self.state();
         if name != SUBJECT || op == OpCode::PING {
-            return Fate::Answered;
+            return Disposition::Answered;
         }
         match state.decide(op) {
             Some(trouble) => {
                 if trouble == Trouble::ThrottledOften {
                     state.refusals = (op, 3);
                 }
-                trouble.fate()
+                trouble.disposition()
             }
             None if state.refusals.0 == op && state.refusals.1 > 0 => {
                 state.refusals.1 -= 1;
-                Fate::Throttled
+                Disposition::Throttled
             }
-            None => Fate::Answered,
+            None => Disposition::Answered,
         }
     }
 }

@@ -73,7 +73,7 @@ async fn eviction_needs_the_observed_token(setup: Setup) {
 /// Scenario 45, as far as it ends well.
 #[test_with(on_each_release)]
 async fn exhausted_path_is_recreated_when_empty(setup: Setup) {
-    let path = setup.existing("worn").await;
+    let path = setup.existing("exhausted").await;
     let lock = Lock::builder(&setup.outsider, &path).rotate_at(2).build();
     let before = setup.outsider.exists(&path).await.unwrap().unwrap();
     let first = within(lock.acquire()).await.unwrap();

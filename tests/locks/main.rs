@@ -23,7 +23,7 @@
 //! | `handovers` | sessions that are left to others, and what is not left in them |
 //! | `hearing` | holders hear of what becomes of their lock, whatever becomes of single reads |
 //! | `holders` | following who holds a lock |
-//! | `interference` | asking for locks back, taking them away, strangers, and worn paths |
+//! | `interference` | asking for locks back, taking them away, foreign nodes, and exhausted paths |
 //! | `leases` | what counts on a member that has lost its leader, and in a process that was stopped |
 //! | `long_queues` | listings that are longer than others, and than is taken |
 //! | `multi_locks` | several locks as one |

@@ -89,16 +89,16 @@ async fn oversized_set_is_taken_in_path_order(setup: Setup) {
     within(within(all.try_acquire()).await.unwrap().unwrap().release()).await.unwrap();
 }
 
-/// Scenario 45, for several paths of which one is worn: nothing is kept while that gets empty.
+/// Scenario 45, for several paths of which one is exhausted: nothing is kept while that gets empty.
 #[test_with(on_each_release)]
 async fn exhausted_path_rejoins_all_queues(setup: Setup) {
-    let paths = [setup.existing("fresh").await, setup.existing("worn").await];
+    let paths = [setup.existing("fresh").await, setup.existing("exhausted").await];
     let zk = setup.client().await;
-    let worn = Lock::builder(&zk, &paths[1]).rotate_at(2).build();
-    within(within(worn.acquire()).await.unwrap().release()).await.unwrap();
-    let holder = within(worn.acquire()).await.unwrap();
+    let exhausted = Lock::builder(&zk, &paths[1]).rotate_at(2).build();
+    within(within(exhausted.acquire()).await.unwrap().release()).await.unwrap();
+    let holder = within(exhausted.acquire()).await.unwrap();
     let last = holder.token();
-    let both = MultiLock::of([Lock::new(&zk, &paths[0]), worn]);
+    let both = MultiLock::of([Lock::new(&zk, &paths[0]), exhausted]);
     let rotating = tokio::spawn(async move { both.acquire().await });
     // It has come to both, and left both again.
     let been = async {

@@ -66,23 +66,23 @@ async fn no_grant_at_sequence_overflow() {
         config.release = release;
         let server = TestServer::start_with(config).await.unwrap();
         let zk = zk_locks::Client::connect(&server.connect_string()).await.unwrap();
-        let as_it_is = Lock::builder(&zk, "/worn").rotate_at(i32::MAX).build();
+        let as_it_is = Lock::builder(&zk, "/exhausted").rotate_at(i32::MAX).build();
         let before = within(as_it_is.acquire()).await.unwrap();
         let last = before.token();
         within(before.release()).await.unwrap();
-        server.with(|ensemble, _| assert!(ensemble.set_sequence("/worn", i32::MAX - 1)));
+        server.with(|ensemble, _| assert!(ensemble.set_sequence("/exhausted", i32::MAX - 1)));
 
         let refused = within(as_it_is.acquire()).await.map(drop);
         let exhausted = AcquireError::SequenceExhausted { sequence: i32::MAX - 1 };
         assert_eq!(refused, Err(exhausted), "{release}");
-        emptied(&zk, "/worn").await;
+        emptied(&zk, "/exhausted").await;
 
-        let renewed = within(Lock::new(&zk, "/worn").acquire()).await.unwrap();
+        let renewed = within(Lock::new(&zk, "/exhausted").acquire()).await.unwrap();
         assert!(renewed.path().ends_with("-0000000000"), "{release}: {}", renewed.path());
         assert!(renewed.token() > last, "{release}");
         within(renewed.release()).await.unwrap();
         // A path that has to be made anew from its first number on is, once for each attempt.
-        let always = Lock::builder(&zk, "/worn").rotate_at(0).build();
+        let always = Lock::builder(&zk, "/exhausted").rotate_at(0).build();
         let once = within(always.acquire()).await.unwrap();
         assert!(once.path().ends_with("-0000000000"), "{release}: {}", once.path());
         within(once.release()).await.unwrap();

@@ -18,7 +18,7 @@ use crate::input::Input;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Message {
-    Greeting(Greeting),
+    Handshake(Handshake),
     /// To so many of the requests that it has received.
     Answers(usize, ErrorCode),
     Pong(ErrorCode),
@@ -33,7 +33,7 @@ pub(crate) enum Message {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Greeting {
+pub(crate) enum Handshake {
     Welcome { timeout: Duration, read_only: bool },
     Expired,
     AnotherSession,
@@ -54,7 +54,7 @@ fn code(input: &mut Input<'_>) -> ErrorCode {
     }
 }
 
-impl Greeting {
+impl Handshake {
     fn read(input: &mut Input<'_>) -> Self {
         match input.byte() {
             0..=15 => Self::Expired,
@@ -71,7 +71,7 @@ impl Greeting {
 impl Message {
     pub(crate) fn read(input: &mut Input<'_>) -> Self {
         match input.byte() {
-            0..=29 => Self::Greeting(Greeting::read(input)),
+            0..=29 => Self::Handshake(Handshake::read(input)),
             30..=109 => Self::Answers(usize::from(input.byte() & 7), code(input)),
             110..=129 => Self::Pong(code(input)),
             130..=149 => Self::Judgement(code(input)),
@@ -112,7 +112,7 @@ impl Message {
                 oracle.is_lied_to = true;
                 link.coming.extend_from_slice(&bytes);
             }
-            Self::Greeting(greeting) => greet(greeting, link, number),
+            Self::Handshake(handshake) => greet(handshake, link, number),
             // Servers do not speak before they are greeted.
             _ if !link.is_answered => {}
             Self::Answers(count, err) => {
@@ -164,16 +164,16 @@ fn header(xid: Xid, zxid: i64, err: ErrorCode, out: &mut BytesMut) {
 }
 
 /// Answers to a handshake that has arrived and was not answered.
-fn greet(greeting: Greeting, link: &mut Link, number: &mut i64) {
+fn greet(handshake: Handshake, link: &mut Link, number: &mut i64) {
     let Some(shown) = link.shown.filter(|_| !link.is_answered) else { return };
     link.is_answered = true;
     *number += 1;
     let id = if shown == 0 { *number } else { shown };
-    let (id, timeout, read_only) = match greeting {
-        Greeting::Welcome { timeout, read_only } => (id, timeout, read_only),
-        Greeting::Expired => (0, Duration::ZERO, false),
-        Greeting::AnotherSession => (*number, Duration::from_secs(9), false),
-        Greeting::ReadOnlyRefusal => {
+    let (id, timeout, read_only) = match handshake {
+        Handshake::Welcome { timeout, read_only } => (id, timeout, read_only),
+        Handshake::Expired => (0, Duration::ZERO, false),
+        Handshake::AnotherSession => (*number, Duration::from_secs(9), false),
+        Handshake::ReadOnlyRefusal => {
             header(Xid(0), 0, ErrorCode::NOT_READ_ONLY, &mut link.coming);
             return;
         }

@@ -17,7 +17,7 @@ use super::{
     link::{CLOSE, Link},
     oracle::{Oracle, Watch, thirds},
     script::credentials,
-    server::{Greeting, Message},
+    server::{Handshake, Message},
 };
 
 /// Wake-ups for one passing of time above which the session is taken to run in circles.
@@ -150,8 +150,8 @@ impl World {
         self.dialed(Ok(()));
         self.room = usize::MAX;
         self.settle();
-        let welcome = Greeting::Welcome { timeout: self.timeout, read_only: false };
-        self.serve(Message::Greeting(welcome), usize::MAX);
+        let welcome = Handshake::Welcome { timeout: self.timeout, read_only: false };
+        self.serve(Message::Handshake(welcome), usize::MAX);
         let is_connected = self.oracle.connected || self.oracle.over.is_some();
         assert!(is_connected || !was_dialing, "a good handshake is not taken for one");
     }

@@ -17,8 +17,8 @@ use zk_proto::{
 use zk_testkit::server::Conn;
 
 use super::{
-    Fate, LATENCY, Name, Network, State,
-    fate::{framed, refusal, stand_in},
+    Disposition, LATENCY, Name, Network, State,
+    disposition::{framed, refusal, stand_in},
     pass,
 };
 
@@ -31,7 +31,7 @@ pub(super) struct Lane {
     up: BytesMut,
     traffic: Traffic,
     /// Requests under way that something becomes of.
-    fates: VecDeque<(Xid, Fate)>,
+    dispositions: VecDeque<(Xid, Disposition)>,
     /// Nothing gets to the client before.
     not_before: Instant,
 }
@@ -61,7 +61,7 @@ impl Lane {
             pump: pump.abort_handle(),
             up: BytesMut::new(),
             traffic: Traffic::default(),
-            fates: VecDeque::new(),
+            dispositions: VecDeque::new(),
             not_before: Instant::now(),
         };
         (lane, client)
@@ -82,9 +82,9 @@ impl Lane {
     }
 
     /// What becomes of the request that this is the answer to.
-    fn fate_of(&mut self, xid: Xid) -> Option<Fate> {
-        let place = self.fates.iter().position(|(asked, _)| *asked == xid)?;
-        self.fates.remove(place).map(|(_, fate)| fate)
+    fn disposition_of(&mut self, xid: Xid) -> Option<Disposition> {
+        let place = self.dispositions.iter().position(|(asked, _)| *asked == xid)?;
+        self.dispositions.remove(place).map(|(_, disposition)| disposition)
     }
 }
 
@@ -98,17 +98,17 @@ impl State {
             let mut carried = framed(&frame);
             if let Ok(Sent::Request(SentRequest { header, .. })) = lane.traffic.sent(&frame) {
                 let name = lane.name;
-                let fate = self.director.as_mut().map(|director| director(name, header.op));
-                let fate = fate.unwrap_or(Fate::Answered);
-                if fate == Fate::Lost {
+                let disposition = self.director.as_mut().map(|director| director(name, header.op));
+                let disposition = disposition.unwrap_or(Disposition::Answered);
+                if disposition == Disposition::Lost {
                     self.hang_up(now, conn);
                     return;
                 }
-                if fate == Fate::Throttled {
+                if disposition == Disposition::Throttled {
                     carried = stand_in(header.xid);
                 }
                 if let Some(lane) = self.lanes.get_mut(&conn) {
-                    lane.fates.push_back((header.xid, fate));
+                    lane.dispositions.push_back((header.xid, disposition));
                 }
             }
             self.ensemble.received(now, conn, &carried);
@@ -125,16 +125,16 @@ impl State {
                 Ok(Received::Reply(reply)) => Some(reply.header),
                 _ => None,
             };
-            let fate = reply.and_then(|reply| lane.fate_of(reply.xid));
-            match (fate, reply) {
-                (Some(Fate::AnswerLost), _) => return self.hang_up(now, conn),
-                (Some(Fate::Outage(lasts)), _) => {
+            let disposition = reply.and_then(|reply| lane.disposition_of(reply.xid));
+            match (disposition, reply) {
+                (Some(Disposition::AnswerLost), _) => return self.hang_up(now, conn),
+                (Some(Disposition::Outage(lasts)), _) => {
                     let name = lane.name;
                     self.refused.insert(name, Some(Instant::now() + lasts));
                     return self.hang_up(now, conn);
                 }
-                (Some(Fate::Throttled), Some(reply)) => lane.say(refusal(reply)),
-                (Some(Fate::Late(by)), _) => {
+                (Some(Disposition::Throttled), Some(reply)) => lane.say(refusal(reply)),
+                (Some(Disposition::Late(by)), _) => {
                     lane.not_before = Instant::now() + by;
                     lane.say(framed(&frame));
                 }

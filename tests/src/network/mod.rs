@@ -4,9 +4,9 @@
 //! | module | concern |
 //! |---|---|
 //! | `lane` | one connection: frames up, frames down |
-//! | `fate` | what may become of a request on its way |
+//! | `disposition` | what may become of a request on its way |
 
-mod fate;
+mod disposition;
 mod lane;
 
 use std::{
@@ -25,7 +25,7 @@ use zk_client::{BoxFuture, Connect, OpCode, SessionId, Transport};
 use zk_proto::Time;
 use zk_testkit::server::{Config, Conn, Ensemble, Member, Output};
 
-pub use self::fate::Fate;
+pub use self::disposition::Disposition;
 use self::lane::Lane;
 
 /// How long bytes are under way.
@@ -40,7 +40,7 @@ pub async fn pass(time: Duration) {
 pub type Name = &'static str;
 
 /// Decides about each request that reaches the server.
-pub type Director = Box<dyn FnMut(Name, OpCode) -> Fate + Send>;
+pub type Director = Box<dyn FnMut(Name, OpCode) -> Disposition + Send>;
 
 /// The server and the way to it. Clones share them.
 #[derive(Clone)]
@@ -88,7 +88,7 @@ impl Network {
     }
 
     /// Installs a function that decides about all requests from now on.
-    pub fn direct(&self, director: impl FnMut(Name, OpCode) -> Fate + Send + 'static) {
+    pub fn direct(&self, director: impl FnMut(Name, OpCode) -> Disposition + Send + 'static) {
         self.state().director = Some(Box::new(director));
     }
 

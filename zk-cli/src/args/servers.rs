@@ -12,7 +12,7 @@ use crate::duration;
 /// See fifty contenders take one lock in turn, and check that they do
 ///
 /// Every contender has a session of its own; all ask for one lock at the same moment. What the lock
-/// protects is a register that remembers the largest fencing token it has seen, refuses smaller ones, and
+/// protects is a resource that remembers the largest fencing token it has seen, refuses smaller ones, and
 /// notices when two are in it at once. In the end: a timeline of who held the lock when, and a verdict on
 /// exclusion, order, tokens, nodes left behind, and requests per acquisition.
 ///

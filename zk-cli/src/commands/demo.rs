@@ -10,9 +10,9 @@ use zk_testkit::real::Install;
 use crate::{
     args::DemoArgs,
     demo::{
-        contenders::{self, Arena},
+        contenders::{self, Contest},
         progress::Progress,
-        register::Register,
+        resource::Resource,
         stage::{Choice, Stage},
         timeline::timeline,
         verdict::{Evidence, Verdict},
@@ -74,22 +74,22 @@ async fn perform(args: &DemoArgs, stage: &Stage) -> Result<(Verdict, String), Fa
     let expected = contenders * rounds;
     let held_by_all =
         u32::try_from(expected).map_or(Duration::MAX, |all| args.hold.saturating_mul(all));
-    let arena = Arc::new(Arena {
+    let contest = Arc::new(Contest {
         path: args.path.to_string(),
         rounds,
         hold: args.hold,
         patience: held_by_all.saturating_add(SLACK),
-        register: Register::default(),
+        resource: Resource::default(),
         progress: Progress::new(expected),
     });
     let clients = contenders::connect(&stage.proxy.connect_string(), contenders).await?;
-    let failures = contenders::compete(&arena, &clients).await;
+    let failures = contenders::compete(&contest, &clients).await;
     // All releases have been confirmed, so their frames have passed; no session has been closed.
     let requests = stage.requests();
     let orphans_released = stage.children().await?;
     close(clients).await;
     let orphans_closed = stage.children().await?;
-    let record = arena.register.record();
+    let record = contest.resource.record();
     let timeline = timeline(&record.visits);
     let evidence =
         Evidence { expected, record, failures, orphans_released, orphans_closed, requests };

@@ -11,7 +11,7 @@ use zk_locks::Lock;
 
 use super::{
     progress::Progress,
-    register::{Register, Visitor},
+    resource::{Resource, Visitor},
 };
 
 /// How long servers keep a contender's session without hearing from it: longer than a busy machine may
@@ -23,13 +23,13 @@ const CONNECTING_MAX: usize = 64;
 
 /// What all contenders share.
 #[derive(Debug)]
-pub(crate) struct Arena {
+pub(crate) struct Contest {
     pub(crate) path: String,
     pub(crate) rounds: usize,
     pub(crate) hold: Duration,
     /// When a contender gives up. That is a failure of the lock, or of the server.
     pub(crate) patience: Duration,
-    pub(crate) register: Register,
+    pub(crate) resource: Resource,
     pub(crate) progress: Progress,
 }
 
@@ -57,15 +57,15 @@ pub(crate) async fn connect(servers: &str, contenders: usize) -> Result<Vec<Clie
 /// Lets all ask for the lock at the same moment, and waits until all have had it so many times.
 ///
 /// Returns what went wrong, in words.
-pub(crate) async fn compete(arena: &Arc<Arena>, clients: &[Client]) -> Vec<String> {
+pub(crate) async fn compete(contest: &Arc<Contest>, clients: &[Client]) -> Vec<String> {
     // All tasks exist, and wait, before the first one asks.
     let (start, started) = tokio::sync::watch::channel(None);
     let mut tasks = JoinSet::new();
     for (index, client) in clients.iter().enumerate() {
         let contender = Contender {
             number: index + 1,
-            lock: Lock::new(client, &arena.path),
-            arena: Arc::clone(arena),
+            lock: Lock::new(client, &contest.path),
+            contest: Arc::clone(contest),
         };
         let mut started = started.clone();
         tasks.spawn(async move {
@@ -80,7 +80,7 @@ pub(crate) async fn compete(arena: &Arc<Arena>, clients: &[Client]) -> Vec<Strin
     while let Some(ended) = tasks.join_next().await {
         failures.extend(ended.unwrap_or_else(|panic| Err(panic.to_string())).err());
     }
-    arena.progress.finish();
+    contest.progress.finish();
     failures
 }
 
@@ -88,12 +88,12 @@ pub(crate) async fn compete(arena: &Arc<Arena>, clients: &[Client]) -> Vec<Strin
 struct Contender {
     number: usize,
     lock: Lock,
-    arena: Arc<Arena>,
+    contest: Arc<Contest>,
 }
 
 impl Contender {
     async fn take_turns(&self, start: Instant) -> Result<(), String> {
-        for round in 1..=self.arena.rounds {
+        for round in 1..=self.contest.rounds {
             let turn = self.take_turn(start).await;
             turn.map_err(|error| format!("contender {}, round {round}: {error}", self.number))?;
         }
@@ -101,7 +101,7 @@ impl Contender {
     }
 
     async fn take_turn(&self, start: Instant) -> Result<(), String> {
-        let Arena { hold, patience, register, progress, .. } = &*self.arena;
+        let Contest { hold, patience, resource, progress, .. } = &*self.contest;
         let asked = start.elapsed();
         let guard =
             self.lock.acquire_timeout(*patience).await.map_err(|error| error.to_string())?;
@@ -112,10 +112,10 @@ impl Contender {
             asked,
         };
         let now = start.elapsed();
-        register.enter(visitor, now).map_err(|stale| stale.to_string())?;
+        resource.enter(visitor, now).map_err(|stale| stale.to_string())?;
         progress.granted(&visitor, now);
         let held = guard.scope(tokio::time::sleep(*hold)).await;
-        register.leave(visitor, start.elapsed());
+        resource.leave(visitor, start.elapsed());
         held.map_err(|lost| lost.to_string())?;
         guard.release().await.map_err(|error| error.to_string())
     }

@@ -4,14 +4,14 @@
 //! |---|---|
 //! | `stage` | a server, a proxy in front of it that counts, and a referee beside it |
 //! | `contenders` | the contenders for the lock |
-//! | `register` | what the lock protects; it trusts no visitor |
+//! | `resource` | what the lock protects; it trusts no visitor |
 //! | `progress` | what is seen while it runs |
 //! | `timeline` | who held the lock when, as text |
 //! | `verdict` | what the evidence amounts to |
 
 pub(crate) mod contenders;
 pub(crate) mod progress;
-pub(crate) mod register;
+pub(crate) mod resource;
 pub(crate) mod stage;
 pub(crate) mod timeline;
 pub(crate) mod verdict;

@@ -8,7 +8,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::register::Visitor;
+use super::resource::Visitor;
 
 #[derive(Debug)]
 pub(crate) struct Progress {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
-use super::register::Visit;
+use super::resource::Visit;
 
 /// What fits a terminal of the default width.
 const WIDTH: usize = 80;
@@ -89,7 +89,7 @@ fn seconds(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::register::Visitor;
+    use crate::demo::resource::Visitor;
 
     fn visit(contender: usize, asked: u64, entered: u64, left: u64) -> Visit {
         let millis = Duration::from_millis;

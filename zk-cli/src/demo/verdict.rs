@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde::Serialize;
 
-use super::register::{Record, Visit};
+use super::resource::{Record, Visit};
 use crate::exit::Exit;
 
 /// All that the demo has found out.
@@ -12,7 +12,7 @@ use crate::exit::Exit;
 pub(crate) struct Evidence {
     /// How many acquisitions there should have been.
     pub(crate) expected: usize,
-    /// What the register has seen.
+    /// What the resource has seen.
     pub(crate) record: Record,
     /// Contenders that have failed otherwise, and how.
     pub(crate) failures: Vec<String>,
@@ -46,7 +46,7 @@ pub(crate) struct Verdict {
     pub(crate) requests_per_acquisition: f64,
     pub(crate) requests: u64,
     pub(crate) requests_by_operation: BTreeMap<&'static str, u64>,
-    /// From one leaving the register to the next one being in it.
+    /// From one leaving the resource to the next one being in it.
     pub(crate) hand_over_median_ms: f64,
     pub(crate) hand_over_max_ms: f64,
     /// From the start signal to the last leave.
@@ -129,7 +129,7 @@ impl Verdict {
             ),
             finding("overlaps in the critical section", self.overlaps, mark(self.overlaps == 0)),
             finding(
-                "stale tokens at the register",
+                "stale tokens at the resource",
                 self.stale_tokens,
                 mark(self.stale_tokens == 0),
             ),
@@ -191,21 +191,21 @@ fn round(number: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::register::{Register, Visitor};
+    use crate::demo::resource::{Resource, Visitor};
 
     fn visitor(contender: usize, token: i64, sequence: i32) -> Visitor {
         Visitor { contender, token, sequence, asked: Duration::ZERO }
     }
 
-    /// What the register sees of these, one after the other.
+    /// What the resource sees of these, one after the other.
     fn record(visitors: &[Visitor]) -> Record {
-        let register = Register::default();
+        let resource = Resource::default();
         for (visitor, millis) in visitors.iter().zip(0..) {
-            if register.enter(*visitor, Duration::from_millis(10 * millis)).is_ok() {
-                register.leave(*visitor, Duration::from_millis(10 * millis + 6));
+            if resource.enter(*visitor, Duration::from_millis(10 * millis)).is_ok() {
+                resource.leave(*visitor, Duration::from_millis(10 * millis + 6));
             }
         }
-        register.record()
+        resource.record()
     }
 
     fn good() -> Evidence {
@@ -243,12 +243,12 @@ mod tests {
 
     #[test]
     fn an_overlap_fails() {
-        let register = Register::default();
-        register.enter(visitor(1, 10, 0), Duration::ZERO).unwrap();
-        register.enter(visitor(2, 20, 1), Duration::ZERO).unwrap();
-        register.leave(visitor(1, 10, 0), Duration::ZERO);
-        register.leave(visitor(2, 20, 1), Duration::ZERO);
-        let evidence = Evidence { expected: 2, record: register.record(), ..good() };
+        let resource = Resource::default();
+        resource.enter(visitor(1, 10, 0), Duration::ZERO).unwrap();
+        resource.enter(visitor(2, 20, 1), Duration::ZERO).unwrap();
+        resource.leave(visitor(1, 10, 0), Duration::ZERO);
+        resource.leave(visitor(2, 20, 1), Duration::ZERO);
+        let evidence = Evidence { expected: 2, record: resource.record(), ..good() };
         fails(&evidence, "contender 2 got in while 1 was inside");
         assert_eq!(Verdict::of(&evidence).overlaps, 1);
     }

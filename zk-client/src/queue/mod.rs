@@ -74,7 +74,7 @@ struct State<C> {
     permits: Permits<C>,
 }
 
-/// Creates an inbox with permits for `requests_max` requests and `bytes_max` bytes, and its first sender.
+/// Creates a queue with permits for `requests_max` requests and `bytes_max` bytes, and its first sender.
 pub(crate) fn receiver<C: NeedsPermit>(
     requests_max: usize,
     bytes_max: usize,

@@ -74,7 +74,7 @@ impl WaitQueue {
             let node = node.owned.ok_or(AcquireError::NodeDeleted)?;
             if may_rotate && self.is_near_overflow(&node) {
                 self.rotate(node).await?;
-                // A path that is worn from the beginning stays so.
+                // A path whose numbers have run out from the beginning stays so.
                 may_rotate = false;
                 continue;
             }

@@ -33,8 +33,9 @@ impl WaitQueue {
         self.renew().await
     }
 
-    /// As [`rotate`](Self::rotate), for the worn ones of several queues. All queues are left first: a contender that
-    /// stayed in one while it waits for another to become empty could deadlock with one that does the opposite.
+    /// As [`rotate`](Self::rotate), for those of several queues whose numbers run out. All queues are left first: a
+    /// contender that stayed in one while it waits for another to become empty could deadlock with one that does the
+    /// opposite.
     pub(super) async fn rotate_all(
         wait_queues: &[&Self],
         nodes: Vec<OwnedNode>,

@@ -142,10 +142,10 @@ impl Connection {
             lane.input = Input::Ended;
             return;
         };
-        if lane.inbox.capacity() - lane.inbox.len() < READ_LEN_MIN {
-            lane.inbox.reserve(READ_LEN);
+        if lane.received.capacity() - lane.received.len() < READ_LEN_MIN {
+            lane.received.reserve(READ_LEN);
         }
-        match stream.try_read_buf(&mut lane.inbox) {
+        match stream.try_read_buf(&mut lane.received) {
             Ok(0) => lane.end_input(now, Close::Orderly),
             Ok(_) => self.take_frames(now, direction),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -160,7 +160,7 @@ impl Connection {
                 Direction::ToServer => &mut self.to_server,
                 Direction::ToClient => &mut self.to_client,
             };
-            let Some(piece) = self.dissector.next(direction, &mut lane.inbox) else {
+            let Some(piece) = self.dissector.next(direction, &mut lane.received) else {
                 return;
             };
             let arrival = Arrival {

@@ -48,7 +48,7 @@ pub enum Kind {
 
 /// What the proxy did with a frame when it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Fate {
+pub enum Disposition {
     /// Sent on, as soon as everything before it in its direction had been.
     Forwarded,
     /// To be sent on later; all that follows it in its direction waits behind it.
@@ -107,7 +107,7 @@ pub struct Frame {
     /// by several in quick succession. Batches are numbered across connections and directions.
     pub batch: u64,
     /// What was done with it.
-    pub fate: Fate,
+    pub disposition: Disposition,
     /// When it was sent on, in the order of `sequence`.
     pub(super) departure: Option<u64>,
     pub(super) payload: Bytes,
@@ -169,7 +169,7 @@ impl fmt::Display for Frame {
         if let Some(path) = &self.path {
             write!(f, " {path}")?;
         }
-        write!(f, " {}B batch={} {:?}", self.len, self.batch, self.fate)
+        write!(f, " {}B batch={} {:?}", self.len, self.batch, self.disposition)
     }
 }
 

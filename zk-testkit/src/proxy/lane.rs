@@ -22,7 +22,7 @@ const LATE_MAX: Duration = Duration::from_millis(200);
 pub(super) struct Lane {
     pub(super) direction: Direction,
     /// Bytes that are not a whole frame yet.
-    pub(super) inbox: BytesMut,
+    pub(super) received: BytesMut,
     queue: VecDeque<Parcel>,
     queue_len: usize,
     /// Bytes that are free to go.
@@ -92,7 +92,7 @@ impl Lane {
     pub(super) fn new(direction: Direction) -> Self {
         Self {
             direction,
-            inbox: BytesMut::new(),
+            received: BytesMut::new(),
             queue: VecDeque::new(),
             queue_len: 0,
             outbox: BytesMut::new(),
@@ -188,7 +188,7 @@ impl Lane {
             return;
         }
         // Half a frame, if the sender broke off in the middle of one.
-        let rest = self.inbox.split().freeze();
+        let rest = self.received.split().freeze();
         self.queue_bytes(now, None, rest, None);
         self.queue_end(now, What::Close(close));
     }

@@ -34,7 +34,7 @@ mod log;
 mod rule;
 mod shared;
 
-pub use frame::{Direction, Fate, Frame, Kind};
+pub use frame::{Direction, Disposition, Frame, Kind};
 pub use front::Proxy;
 pub use handle::{On, RuleHandle};
 pub use log::{Counts, Frames, Mark};

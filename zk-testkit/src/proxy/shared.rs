@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::sync::watch;
 
 use super::dissect::Piece;
-use super::frame::{Direction, Fate, Frame};
+use super::frame::{Direction, Disposition, Frame};
 use super::log::Log;
 use super::rule::{Forward, Match, Reaction, Rule, RuleId};
 
@@ -172,14 +172,14 @@ impl Shared {
         let mut state = self.state();
         let mut frame = self.frame(state.log.next_sequence(), arrival, piece);
         let reaction = if arrival.doomed {
-            frame.fate = Fate::Discarded;
+            frame.disposition = Disposition::Discarded;
             None
         } else {
             let reaction = state.react(&frame);
-            frame.fate = match &reaction {
-                Some((_, reaction)) => fate(reaction),
-                None if state.is_silent(arrival.direction, arrival.hushed) => Fate::Silenced,
-                None => Fate::Forwarded,
+            frame.disposition = match &reaction {
+                Some((_, reaction)) => disposition(reaction),
+                None if state.is_silent(arrival.direction, arrival.hushed) => Disposition::Silenced,
+                None => Disposition::Forwarded,
             };
             reaction
         };
@@ -213,7 +213,7 @@ impl Shared {
             session: facts.session,
             len: payload.len(),
             batch: arrival.batch,
-            fate: Fate::Forwarded,
+            disposition: Disposition::Forwarded,
             departure: None,
             // A copy: a slice would keep the whole read buffer alive for as long as the log.
             payload: Bytes::copy_from_slice(kept),
@@ -221,14 +221,14 @@ impl Shared {
     }
 }
 
-fn fate(reaction: &Reaction) -> Fate {
+fn disposition(reaction: &Reaction) -> Disposition {
     match reaction {
-        Reaction::Delay(_) => Fate::Delayed,
-        Reaction::Drop => Fate::Dropped,
-        Reaction::Hold => Fate::Held,
-        Reaction::Rewrite(_) => Fate::Rewritten,
-        Reaction::Cut(_) | Reaction::Reset(_) => Fate::EndedConnection,
-        Reaction::Silence(..) => Fate::Silenced,
+        Reaction::Delay(_) => Disposition::Delayed,
+        Reaction::Drop => Disposition::Dropped,
+        Reaction::Hold => Disposition::Held,
+        Reaction::Rewrite(_) => Disposition::Rewritten,
+        Reaction::Cut(_) | Reaction::Reset(_) => Disposition::EndedConnection,
+        Reaction::Silence(..) => Disposition::Silenced,
     }
 }
 

@@ -58,7 +58,7 @@ pub(super) struct Link {
     /// Whether it is accepted and then ignored.
     pub(super) silent: bool,
     pub(super) syn_held: bool,
-    inbox: BytesMut,
+    received: BytesMut,
     end: Option<End>,
     read_waker: Option<Waker>,
     write_waker: Option<Waker>,
@@ -92,7 +92,7 @@ impl Link {
             dead: false,
             silent: false,
             syn_held: false,
-            inbox: BytesMut::new(),
+            received: BytesMut::new(),
             end: None,
             read_waker: None,
             write_waker: None,
@@ -206,7 +206,7 @@ impl Link {
         if self.end.is_some() {
             return false;
         }
-        self.inbox.extend_from_slice(bytes);
+        self.received.extend_from_slice(bytes);
         wake(&mut self.read_waker);
         true
     }
@@ -217,7 +217,7 @@ impl Link {
         }
         if end == End::Reset {
             self.end = Some(end);
-            self.inbox.clear();
+            self.received.clear();
         }
         wake(&mut self.read_waker);
         wake(&mut self.write_waker);
@@ -225,13 +225,13 @@ impl Link {
     }
 
     pub(super) fn has_news(&self) -> bool {
-        !self.inbox.is_empty() || self.end.is_some()
+        !self.received.is_empty() || self.end.is_some()
     }
 
     pub(super) fn poll_read(&mut self, len: usize, waker: &Waker) -> Option<io::Result<Bytes>> {
-        if !self.inbox.is_empty() {
-            let len = len.min(self.inbox.len());
-            return Some(Ok(self.inbox.split_to(len).freeze()));
+        if !self.received.is_empty() {
+            let len = len.min(self.received.len());
+            return Some(Ok(self.received.split_to(len).freeze()));
         }
         match self.end {
             Some(End::Closed) => Some(Ok(Bytes::new())),

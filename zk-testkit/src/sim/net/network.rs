@@ -20,7 +20,7 @@ pub enum Arrival {
     Bytes(LinkId, Bytes),
     /// The client's end is gone.
     Gone(LinkId),
-    /// Bytes that have come to the client, for observers. They are in its inbox already.
+    /// Bytes that have come to the client, for observers. It has them to read already.
     Delivered(LinkId, Bytes),
     /// What was put there with [`Net::remind`] is due.
     Reminder(u64),

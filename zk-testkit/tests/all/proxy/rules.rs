@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use zk_proto::frame::ReplyHeader;
 use zk_proto::jute::{Encode, decode_prefix};
 use zk_proto::{ErrorCode, OpCode, Xid, Zxid};
-use zk_testkit::proxy::{Direction, Fate, Kind, Match, Proxy};
+use zk_testkit::proxy::{Direction, Disposition, Kind, Match, Proxy};
 
 use super::trio;
 use crate::peer::{EVENT_PATH, EchoPeer, Seen};
@@ -67,7 +67,7 @@ async fn cut_closes_both_sides_and_drops_frame() {
     assert_eq!(client.end().await, ErrorKind::UnexpectedEof);
     peer.wait_for(Seen::End).await;
     assert_eq!(peer.seen(), [Seen::Handshake, Seen::End]);
-    assert_eq!(rule.fired().await.fate, Fate::EndedConnection);
+    assert_eq!(rule.fired().await.disposition, Disposition::EndedConnection);
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn reset_after_forwarding_drops_the_reply() {
     assert_eq!(client.end().await, ErrorKind::ConnectionReset);
     peer.wait_for(Seen::Request(OpCode::CREATE2)).await;
     let answer = within_limit(proxy.wait_for(|frame| frame.is_reply(OpCode::CREATE2))).await;
-    assert_eq!(answer.fate, Fate::Discarded);
+    assert_eq!(answer.disposition, Disposition::Discarded);
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn silence_rule_lasts_until_resume() {
     assert!(client.hears_nothing_for(QUIET).await);
     assert_eq!(peer.seen(), [Seen::Handshake]);
     let kept = proxy.frames().requests();
-    assert!(kept.iter().all(|f| f.fate == Fate::Silenced), "{kept}");
+    assert!(kept.iter().all(|f| f.disposition == Disposition::Silenced), "{kept}");
 
     proxy.resume();
     assert_eq!(client.reply().await.expect("a reply").0.xid, Xid(1));

@@ -1,4 +1,4 @@
-//! What the lock protects: a register that trusts no visitor.
+//! What the lock protects: a resource that trusts no visitor.
 //!
 //! It sees each visitor come in and go out, and its token. It does not ask the lock service: what it
 //! sees is what a resource sees that is protected by the lock.
@@ -15,7 +15,7 @@ pub(crate) struct Visitor {
     pub(crate) contender: usize,
     /// The fencing token.
     pub(crate) token: i64,
-    /// The number of the visitor's node in the queue. The register does not look at it; the verdict does.
+    /// The number of the visitor's node in the queue. The resource does not look at it; the verdict does.
     pub(crate) sequence: i32,
     /// When it asked for the lock, counted from the start signal.
     pub(crate) asked: Duration,
@@ -39,7 +39,7 @@ pub(crate) struct StaleToken {
     newest: i64,
 }
 
-/// Two were in the register at once.
+/// Two were in the resource at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Overlap {
     /// The one that was in it.
@@ -48,7 +48,7 @@ pub(crate) struct Overlap {
     pub(crate) intruder: Visitor,
 }
 
-/// All that a register has seen.
+/// All that a resource has seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     /// In the order of entering.
@@ -59,7 +59,7 @@ pub(crate) struct Record {
 
 /// A resource that checks tokens.
 #[derive(Debug, Default)]
-pub(crate) struct Register(Mutex<State>);
+pub(crate) struct Resource(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -69,7 +69,7 @@ struct State {
     newest: Option<i64>,
 }
 
-impl Register {
+impl Resource {
     /// Lets a visitor in, even beside another one, which is recorded as an overlap.
     ///
     /// # Errors
@@ -124,12 +124,12 @@ mod tests {
 
     #[test]
     fn consecutive_visits_do_not_overlap() {
-        let register = Register::default();
+        let resource = Resource::default();
         for (contender, token) in [(1, 10), (2, 20), (1, 30)] {
-            register.enter(visitor(contender, token), at(0)).unwrap();
-            register.leave(visitor(contender, token), at(1));
+            resource.enter(visitor(contender, token), at(0)).unwrap();
+            resource.leave(visitor(contender, token), at(1));
         }
-        let record = register.record();
+        let record = resource.record();
         assert_eq!(record.visits.len(), 3);
         assert_eq!((record.overlaps, record.refused), (vec![], vec![]));
         assert!(record.visits.iter().all(|visit| visit.left == Some(at(1))));
@@ -137,26 +137,26 @@ mod tests {
 
     #[test]
     fn concurrent_visits_are_an_overlap() {
-        let register = Register::default();
-        register.enter(visitor(1, 10), at(0)).unwrap();
-        register.enter(visitor(2, 20), at(1)).unwrap();
-        register.leave(visitor(1, 10), at(2));
-        register.enter(visitor(3, 30), at(3)).unwrap();
+        let resource = Resource::default();
+        resource.enter(visitor(1, 10), at(0)).unwrap();
+        resource.enter(visitor(2, 20), at(1)).unwrap();
+        resource.leave(visitor(1, 10), at(2));
+        resource.enter(visitor(3, 30), at(3)).unwrap();
         let overlaps = [(1, 2), (2, 3)].map(|(inside, intruder)| Overlap {
             inside: visitor(inside, inside as i64 * 10),
             intruder: visitor(intruder, intruder as i64 * 10),
         });
-        assert_eq!(register.record().overlaps, overlaps);
+        assert_eq!(resource.record().overlaps, overlaps);
     }
 
     #[test]
     fn smaller_token_is_refused_when_unoccupied() {
-        let register = Register::default();
-        register.enter(visitor(1, 20), at(0)).unwrap();
-        register.leave(visitor(1, 20), at(1));
+        let resource = Resource::default();
+        resource.enter(visitor(1, 20), at(0)).unwrap();
+        resource.leave(visitor(1, 20), at(1));
         let stale = StaleToken { token: 10, newest: 20 };
-        assert_eq!(register.enter(visitor(2, 10), at(2)), Err(stale));
-        let record = register.record();
+        assert_eq!(resource.enter(visitor(2, 10), at(2)), Err(stale));
+        let record = resource.record();
         assert_eq!((record.visits.len(), record.refused), (1, vec![stale]));
     }
 }

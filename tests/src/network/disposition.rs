@@ -11,7 +11,7 @@ use zk_proto::{
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Disposition {
     /// It is carried out and answered.
     Answered,
     /// It is not carried out: the server has too much to do, and says so.
