@@ -10,7 +10,7 @@ use std::{
 
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::time::sleep;
-use zk_client::{Client, Session};
+use zk_client::{Client, Session, WriteError};
 use zk_locks::{Guard, Lost, Status};
 
 use super::{
@@ -81,8 +81,12 @@ impl Terms<'_> {
 /// Closes the session, and with it whatever is held: for as long as servers may keep it.
 pub(crate) async fn closed(client: &Client, path: &str) {
     // The end of the session removes the node, if its deletion, which is on its way, has not.
-    if let Err(error) = client.close_within(client.session().timeout()).await {
-        complain(&format_args!("{path}: {error}; if it has not, the lock goes with the session"));
+    match client.close_within(client.session().timeout()).await {
+        Ok(()) => {}
+        Err(WriteError::InDoubt(_)) => complain(&format_args!(
+            "{path}: no server has confirmed the release; it comes with the end of the session"
+        )),
+        Err(error) => complain(&format_args!("{path}: {error}")),
     }
 }
 
