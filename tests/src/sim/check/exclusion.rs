@@ -74,14 +74,10 @@ pub(super) struct Holders {
 }
 
 impl Held {
-    /// Whether it says that it is held. What the session says goes first, so that asking changes nothing.
+    /// Whether it says that it is held. One that was lost for a moment, while its session lives on, may be given away
+    /// when it has been held for as long as it may.
     fn claims(&self) -> bool {
-        use zk_client::SessionState as State;
-        let over = matches!(self.session.state(), State::Ended(_) | State::Closing);
-        let alive = !over && !self.session.lease_left().is_zero();
-        self.claim.is_the_same()
-            && !self.is_taken_back()
-            && (alive || !matches!(self.claim.status(), Status::Lost(_)))
+        self.claim.is_the_same() && !matches!(self.claim.status(), Status::Lost(_))
     }
 
     /// Whether it was held for as long as it may be, and is given to the next.
