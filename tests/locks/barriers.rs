@@ -255,3 +255,19 @@ async fn impatient_participant_has_left(setup: Setup) {
     within(second.leave()).await.unwrap();
     emptied(&setup.outsider, &path).await;
 }
+
+/// Between the look at the sign and its deletion it has become the next round's.
+#[test_with(on_each_release)]
+async fn sign_of_the_next_round_is_left(setup: Setup) {
+    let path = setup.existing("renewed").await;
+    let ready = format!("{path}/ready");
+    let (proxy, zk) = setup.proxied().await;
+    let inside = within(DoubleBarrier::new(&zk, &path, 1).enter()).await.unwrap();
+    let deletion = proxy.on(Match::request(OpCode::DELETE).path(&ready)).hold();
+    let leaving = tokio::spawn(inside.leave());
+    within(deletion.fired()).await;
+    setup.outsider.set(&ready, b"").await.unwrap();
+    deletion.release();
+    within(leaving).await.unwrap().unwrap();
+    assert!(setup.outsider.exists(&ready).await.unwrap().is_some());
+}
