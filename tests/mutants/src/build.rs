@@ -78,7 +78,12 @@ impl Built {
         let text = String::from_utf8_lossy(&output.stdout);
         let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let path = |value: &Value| value.as_str().map(PathBuf::from);
+        // The tests of a package come with its programs, in any order.
+        let is_test = matches!(judge, Judge::Test { .. });
         let mut programs = messages.filter_map(|message| {
+            if message["profile"]["test"] != is_test {
+                return None;
+            }
             let folder = path(&message["manifest_path"])?.parent()?.to_owned();
             Some((path(&message["executable"])?, folder))
         });
