@@ -10,7 +10,7 @@ use zk_proto::{
 use zk_testkit::proxy::{Match, Proxy, RuleHandle};
 use zk_tests::{feature::Feature, test_with};
 
-use crate::{Place, behind_proxy, on_each_release};
+use crate::api::{Place, behind_proxy, on_each_release};
 
 /// Bytes of a reply's header.
 const LEN_HEADER: usize = 16;

@@ -10,7 +10,7 @@ use zk_client::{
 use zk_testkit::proxy::{Match, Proxy};
 use zk_tests::{busy::too_busy_for, feature::Feature, patience::within, test_with};
 
-use crate::{Place, behind_proxy, client, on_each_release};
+use crate::api::{Place, behind_proxy, client, on_each_release};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {

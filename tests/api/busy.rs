@@ -11,7 +11,7 @@ use zk_client::{CallOptions, Cause, CreateMode, OpCode, ReadError, SessionEnd, W
 use zk_testkit::proxy::Match;
 use zk_tests::{busy::too_busy_for, patience::within, test_with};
 
-use crate::{Place, behind_proxy, on_each_release};
+use crate::api::{Place, behind_proxy, on_each_release};
 
 const SHORT: Duration = Duration::from_millis(60);
 

@@ -8,7 +8,7 @@ use zk_client::{
 };
 use zk_tests::{feature::Feature, test_with};
 
-use crate::{Place, client, on_each_release};
+use crate::api::{Place, client, on_each_release};
 
 /// What tells one state of a node from another, by path.
 pub(crate) type Nodes = BTreeMap<String, (Vec<u8>, Zxid, Zxid)>;

@@ -3,7 +3,7 @@
 use zk_client::{CreateMode, EventType, OpResult, Rejection, WriteError};
 use zk_tests::test_with;
 
-use crate::{Place, client, on_each_release, on_each_release_to_restart};
+use crate::api::{Place, client, on_each_release, on_each_release_to_restart};
 
 #[test_with(on_each_release)]
 async fn chroot_is_added_to_paths_and_removed(server: &Place) {

@@ -4,7 +4,7 @@ use zk_client::{Client, Create, CreateMode, Created, Rejection, WriteError};
 use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
 use zk_tests::{busy::ask_for_nothing, feature::Feature, test_with};
 
-use crate::{Place, behind_proxy, client, on_each_release};
+use crate::api::{Place, behind_proxy, client, on_each_release};
 
 /// What a create resolves to, and what its node is known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

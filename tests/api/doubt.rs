@@ -4,7 +4,7 @@ use zk_client::WriteError;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::{Place, behind_proxy, on_each_release};
+use crate::api::{Place, behind_proxy, on_each_release};
 
 #[test_with(on_each_release)]
 async fn write_in_doubt_is_resolved_by_a_read(server: &Place) {

@@ -6,7 +6,7 @@ use zk_client::{
 use zk_locks::{Election, Group, Lock};
 use zk_tests::{feature::Feature, patience::within, test_with};
 
-use crate::{Place, client, on_each_release};
+use crate::api::{Place, client, on_each_release};
 
 fn is_of_session<T>(told: Result<T, ReadError>) -> bool {
     matches!(told, Err(ReadError::Unavailable(Cause::SessionEnded(SessionEnd::Closed))))

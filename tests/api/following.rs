@@ -28,7 +28,7 @@ use zk_tests::{
     test_with,
 };
 
-use crate::{
+use crate::api::{
     Place, behind_proxy,
     caches::{converged, seen, truth},
     client, on_each_release,

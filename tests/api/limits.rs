@@ -12,7 +12,7 @@ use zk_client::{
 };
 use zk_tests::test_with;
 
-use crate::{Place, behind_proxy, on_each_release};
+use crate::api::{Place, behind_proxy, on_each_release};
 
 const SHORT: Duration = Duration::from_millis(60);
 const LONG: Duration = Duration::from_secs(20);

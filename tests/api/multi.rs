@@ -3,7 +3,7 @@
 use zk_client::{CreateMode, MultiError, OpCode, OpResult, Rejection, WriteError};
 use zk_tests::{feature::Feature, test_with};
 
-use crate::{Place, behind_proxy, client, on_each_release, on_each_release_to_restart};
+use crate::api::{Place, behind_proxy, client, on_each_release, on_each_release_to_restart};
 
 #[test_with(on_each_release)]
 async fn multi_is_atomic_and_reports_each_result(server: &Place) {

@@ -9,7 +9,7 @@ use zk_client::{
 use zk_testkit::proxy::{Kind as FrameKind, Match};
 use zk_tests::{feature::Feature, test_with};
 
-use crate::{Place, behind_proxy, client, on_each_release, on_each_release_to_restart};
+use crate::api::{Place, behind_proxy, client, on_each_release, on_each_release_to_restart};
 
 const UNIMPLEMENTED: WriteError = WriteError::Rejected(Rejection::Unimplemented);
 const NO_NODE: ReadError = ReadError::Rejected(Rejection::NoNode);

@@ -8,7 +8,7 @@ use zk_client::{
 };
 use zk_tests::{feature::Feature, test_with};
 
-use crate::{Place, behind_proxy, client, on_each_release, on_each_release_to_restart};
+use crate::api::{Place, behind_proxy, client, on_each_release, on_each_release_to_restart};
 
 const UNIMPLEMENTED: ReadError = ReadError::Rejected(Rejection::Unimplemented);
 

@@ -19,7 +19,7 @@ use zk_testkit::proxy::Proxy;
 
 use zk_tests::{feature::Feature, test_with};
 
-use crate::{Place, on_each_release, on_each_release_to_restart};
+use crate::api::{Place, on_each_release, on_each_release_to_restart};
 
 #[test_with(on_each_release)]
 async fn session_moves_servers_without_doubt(server: &Place) {

@@ -3,7 +3,7 @@
 use zk_client::Client;
 use zk_tests::{log::Log, test_with};
 
-use crate::{Place, on_each_release_to_restart};
+use crate::api::{Place, on_each_release_to_restart};
 
 #[test_with(on_each_release_to_restart)]
 async fn credentials_and_data_are_never_logged(server: &Place) {

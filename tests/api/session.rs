@@ -21,7 +21,7 @@ use zk_testkit::{
 };
 use zk_tests::test_with;
 
-use crate::{Place, behind_proxy, client, on_each_release};
+use crate::api::{Place, behind_proxy, client, on_each_release};
 
 #[test_with(on_each_release)]
 async fn close_deletes_ephemeral_nodes(server: &Place) {

@@ -7,7 +7,7 @@ use zk_client::{
 };
 use zk_tests::{feature::Feature, test_with};
 
-use crate::{Place, client, on_each_release};
+use crate::api::{Place, client, on_each_release};
 
 /// What has come, up to the event of this path; the kinds of events, and their paths.
 async fn up_to(stream: &mut WatchStream, last: &str) -> Vec<(EventType, String)> {

@@ -6,7 +6,7 @@ use zk_client::{Client, CreateMode, MultiError, OpCode, OwnedNode, Rejection};
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::{Place, behind_proxy, client, on_each_release};
+use crate::api::{Place, behind_proxy, client, on_each_release};
 
 const QUEUES: [&str; 2] = ["/a", "/b"];
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::scene::{ELSEWHERE, scenes};
+use crate::cancel::scene::{ELSEWHERE, scenes};
 
 /// What is public, as `tests/surface` keeps it.
 const PUBLIC: [&str; 2] =

@@ -5,7 +5,7 @@ use std::time::Duration;
 use zk_locks::{AcquireError, Barrier, CohortLock, DoubleBarrier, Election, Group, PersistentNode};
 use zk_tests::network::pass;
 
-use crate::{
+use crate::cancel::{
     scene::{Scene, list, plain},
     stage::{CLIENT, Needs, options},
 };

@@ -6,7 +6,7 @@ use zk_client::Supervise;
 use zk_locks::{DurableGuard, DurableLock};
 use zk_tests::network::pass;
 
-use crate::{
+use crate::cancel::{
     scene::{Scene, list, plain},
     stage::{CLIENT, Needs, Props, options},
 };

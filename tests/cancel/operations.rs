@@ -2,7 +2,7 @@
 
 use zk_client::{Acl, AclList, Cache, Retry, WatchKind, WriteError};
 
-use crate::{
+use crate::cancel::{
     scene::{Scene, plain, scene},
     stage::Needs,
 };

@@ -9,7 +9,7 @@ use zk_locks::{
 };
 use zk_tests::network::pass;
 
-use crate::{
+use crate::cancel::{
     scene::{Scene, kept, list, plain},
     stage::{Needs, Props},
 };

@@ -6,7 +6,7 @@ use zk_client::{Client, CreateMode};
 use zk_locks::Lock;
 use zk_tests::network::pass;
 
-use crate::{
+use crate::cancel::{
     coordination::COORDINATION,
     lasting::LASTING,
     operations::OPERATIONS,
@@ -46,7 +46,7 @@ pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
 /// A list of futures: the name, what there is, and what is done.
 macro_rules! list {
     ($($future:literal, $needs:expr, |$props:ident| $body:block)*) => {
-        &[$($crate::scene::scene($future, $needs, |$props| Box::pin(async move { $body }))),*]
+        &[$($crate::cancel::scene::scene($future, $needs, |$props| Box::pin(async move { $body }))),*]
     };
 }
 pub(crate) use list;

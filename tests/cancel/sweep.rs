@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use zk_client::SessionState;
 use zk_tests::network::pass;
 
-use crate::{
+use crate::cancel::{
     scene::{Scene, scenes},
     stage::{CLIENT, Props, Stage},
 };
@@ -151,7 +151,7 @@ async fn drop_once(scene: &Scene, state: State, when: When, place: Where) -> Dis
     let about = format!("{} {:?}, {state:?} {when:?}, {place:?}", scene.future, scene.needs);
     let stage = Stage::new().await;
     let mut props = stage.props(scene.needs, "/lock").await;
-    let props_of_trouble = stage.props(crate::stage::Needs::Nothing, "/unused").await;
+    let props_of_trouble = stage.props(crate::cancel::stage::Needs::Nothing, "/unused").await;
     let trouble = async {
         if let When::After(millis) = when {
             pass(Duration::from_millis(millis)).await;
@@ -239,7 +239,7 @@ fn every_future_is_droppable_in_every_state() {
     let all: usize = counts.iter().sum();
     println!(
         "{} futures on {} stages: {all} drops",
-        crate::complete::futures().len(),
+        crate::cancel::complete::futures().len(),
         scenes().count()
     );
     assert!(all >= 5000, "{all} drops");

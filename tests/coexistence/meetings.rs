@@ -8,7 +8,7 @@ use zk_locks::{Barrier, DoubleBarrier, Election, Layout, Lock, Names};
 use zk_testkit::TestServer;
 use zk_tests::patience::{joined, within};
 
-use crate::theirs::{Class, Mode};
+use crate::coexistence::theirs::{Class, Mode};
 
 async fn clients() -> (TestServer, Client, Client) {
     let server = TestServer::start().await.unwrap();

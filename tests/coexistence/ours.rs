@@ -5,7 +5,7 @@ use std::pin::Pin;
 use zk_client::{Client, path::join};
 use zk_locks::{CohortLock, Guard, Layout, Lock, RwLock, SimpleLock};
 
-use crate::theirs::{Class, Mode, NAME};
+use crate::coexistence::theirs::{Class, Mode, NAME};
 
 /// One of ours, with its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use tokio::{task::JoinHandle, time::timeout};
 use zk_client::{Client, ConnectOptions};
 use zk_testkit::{TestServer, real::Server};
 
-use crate::{
+use crate::coexistence::{
     ours::{Ours, Release},
     theirs::{Class, Mode},
 };

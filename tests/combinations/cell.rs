@@ -5,7 +5,7 @@ use std::{fmt, future::Future, pin::Pin, time::Duration};
 use zk_client::ConnectOptions;
 use zk_testkit::real::Release;
 
-use crate::{
+use crate::combinations::{
     scene::Scene,
     trouble::{Met, Troubles},
 };

@@ -9,7 +9,7 @@ use zk_locks::{
 };
 use zk_tests::network::pass;
 
-use crate::{
+use crate::combinations::{
     cell::{Named, Play},
     holds::{Hold, Later},
     scene::{IN_TROUBLE, SOON, Scene, ensure, well, within},

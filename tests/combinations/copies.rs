@@ -6,7 +6,7 @@ use tokio::time::{Instant, timeout};
 use zk_client::{Cache, CacheState, Client, CreateMode, SessionState, WriteError, bytes::Bytes};
 use zk_tests::network::pass;
 
-use crate::{
+use crate::combinations::{
     cell::{Named, Play},
     scene::{IN_TROUBLE, SOON, SUBJECT, Scene, within},
     trouble::Stage,

@@ -7,7 +7,7 @@ use zk_client::Client;
 use zk_locks::{AcquireError, Lost, Queue, Status};
 use zk_tests::network::pass;
 
-use crate::{
+use crate::combinations::{
     cell::Play,
     holds::{Hold, ROWS, Row},
     scene::{IN_TROUBLE, SESSION_TIMEOUT, SOON, Scene, ensure, within},

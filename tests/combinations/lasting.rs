@@ -14,7 +14,7 @@ use zk_client::{Client, SessionId, Supervise};
 use zk_locks::{AcquireError, DurableGuard, DurableLock, Group, Lock, Lost, Status};
 use zk_tests::network::pass;
 
-use crate::{
+use crate::combinations::{
     cell::{Named, Play},
     scene::{Beside, IN_TROUBLE, SOON, Scene, ensure, well, within},
     trouble::Stage,

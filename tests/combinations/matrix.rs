@@ -13,7 +13,7 @@ use std::{
 use zk_testkit::{real::Release, sim::Rng};
 use zk_tests::sim::commit;
 
-use crate::{
+use crate::combinations::{
     cell::{Cell, Outcome, Play, Variant, Way, hash},
     changes, copies, holding, lasting, meeting,
     table::Table,

@@ -9,7 +9,7 @@ use zk_locks::{
 };
 use zk_tests::network::pass;
 
-use crate::{
+use crate::combinations::{
     cell::{Named, Play},
     scene::{Beside, IN_TROUBLE, SOON, Scene, ensure, well, within},
     trouble::Stage,

@@ -10,7 +10,7 @@ use zk_testkit::{
 };
 use zk_tests::network::{Name, Network, pass};
 
-use crate::{
+use crate::combinations::{
     cell::{Cell, Variant, Way},
     trouble::{Drill, Met, Stage, TROUBLE_MAX},
 };

@@ -11,9 +11,9 @@ use zk_client::OpCode;
 use zk_testkit::real::Release;
 use zk_tests::network::{Disposition, Name};
 
-use crate::scene::SUBJECT;
+use crate::combinations::scene::SUBJECT;
 
-/// Longer than requests have by [`Way`](crate::cell::Way), and shorter than a session lives.
+/// Longer than requests have by [`Way`](crate::combinations::cell::Way), and shorter than a session lives.
 const LATE: Duration = Duration::from_millis(1_500);
 
 /// The same of no connection.

@@ -2,7 +2,7 @@
 
 use zk_testkit::real::Release;
 
-use crate::operations::{OPERATIONS, Outcome};
+use crate::compat::operations::{OPERATIONS, Outcome};
 
 /// As the guide has it.
 pub(crate) fn documented() -> String {

@@ -9,7 +9,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::support::{Setup, emptied, joined, on_each_release, ops, within};
+use crate::locks::support::{Setup, emptied, joined, on_each_release, ops, within};
 
 #[test_with(on_each_release)]
 async fn removal_lets_all_barrier_waiters_pass(setup: Setup) {

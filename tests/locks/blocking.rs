@@ -17,7 +17,7 @@ use zk_locks::{
 };
 use zk_tests::test_with;
 
-use crate::support::{Setup, emptied, on_each_release, within};
+use crate::locks::support::{Setup, emptied, on_each_release, within};
 
 fn connect(servers: &str) -> BlockingSession {
     BlockingSession::connect(ConnectOptions::new(servers).unwrap()).unwrap()

@@ -5,7 +5,9 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::support::{Setup, dropped_on_waking, dropped_when, emptied, on_each_release, within};
+use crate::locks::support::{
+    Setup, dropped_on_waking, dropped_when, emptied, on_each_release, within,
+};
 
 /// How often an acquire is given up at one point.
 const TIMES: usize = 50;

@@ -8,7 +8,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::{busy::too_busy_for, test_with};
 
-use crate::support::{Setup, emptied, on_each_release, within};
+use crate::locks::support::{Setup, emptied, on_each_release, within};
 
 /// What the connection string ends in is part of what is missing.
 #[test_with(on_each_release)]

@@ -8,7 +8,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::support::{Setup, emptied, on_each_release, options_for, within};
+use crate::locks::support::{Setup, emptied, on_each_release, options_for, within};
 
 #[test_with(on_each_release)]
 async fn dropped_guards_are_released_before_close(setup: Setup) {

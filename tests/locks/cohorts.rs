@@ -23,7 +23,7 @@ use zk_testkit::{
 };
 use zk_tests::test_with;
 
-use crate::support::{
+use crate::locks::support::{
     Setup, dropped_on_waking, emptied, joined, on_each_release, on_each_release_threaded, ops,
     within,
 };

@@ -11,7 +11,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::support::{Setup, Waiter, emptied, joined, on_each_release, ops, within};
+use crate::locks::support::{Setup, Waiter, emptied, joined, on_each_release, ops, within};
 
 /// A contender made by hand; its node's path.
 async fn contend(zk: &Client, path: &str, name: &str) -> String {

@@ -10,7 +10,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::{Frames, Kind, Mark, Match, Proxy};
 use zk_tests::test_with;
 
-use crate::support::{Setup, emptied, on_each_release, ops, options_for, within};
+use crate::locks::support::{Setup, emptied, on_each_release, ops, options_for, within};
 
 const JOIN: [OpCode; 2] = [OpCode::CREATE2, OpCode::GET_CHILDREN2];
 const LIST: OpCode = OpCode::GET_CHILDREN2;

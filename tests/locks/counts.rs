@@ -11,7 +11,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::{Frame, Frames, Kind, Match, Proxy};
 use zk_tests::test_with;
 
-use crate::support::{Setup, client_behind, emptied, on_each_release, ops, within};
+use crate::locks::support::{Setup, client_behind, emptied, on_each_release, ops, within};
 
 /// Holds a reply back until a request has been seen: only a client that asks without waiting for the reply
 /// gets on.

@@ -7,7 +7,7 @@ use zk_locks::{FencingToken, Guard, Lock};
 use zk_proto::OpCode;
 use zk_tests::{fenced::FencedResource, test_with};
 
-use crate::support::{Setup, dropped_after, emptied, on_each_release_threaded, within};
+use crate::locks::support::{Setup, dropped_after, emptied, on_each_release_threaded, within};
 
 /// Works under a lock, as far as whatever checks tokens is concerned.
 async fn work(resource: &FencedResource, guard: Guard) -> FencingToken {

@@ -7,7 +7,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::support::{Setup, emptied, joined, on_each_release, ops, within};
+use crate::locks::support::{Setup, emptied, joined, on_each_release, ops, within};
 
 /// A test that has to wait for this does not get anything.
 const LONG: Duration = Duration::from_secs(3600);

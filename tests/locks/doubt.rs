@@ -6,7 +6,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::{Frames, Match, Proxy};
 use zk_tests::test_with;
 
-use crate::support::{
+use crate::locks::support::{
     Setup, Waiter, client_behind, emptied, on_each_release, ops, options_for, within,
 };
 

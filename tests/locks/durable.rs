@@ -6,7 +6,9 @@ use zk_locks::{AcquireError, Client, DurableLock};
 use zk_proto::OpCode;
 use zk_tests::test_with;
 
-use crate::support::{Setup, emptied, joined, on_each_release, on_each_release_threaded, within};
+use crate::locks::support::{
+    Setup, emptied, joined, on_each_release, on_each_release_threaded, within,
+};
 
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(600);

@@ -10,7 +10,7 @@ use zk_locks::{
 use zk_testkit::TestServer;
 use zk_tests::durations::{LENGTHS, taken};
 
-use crate::support::within;
+use crate::locks::support::within;
 
 /// Of which it is open whether anything is done in time.
 const SHORT: Duration = Duration::from_secs(1);

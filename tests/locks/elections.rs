@@ -9,7 +9,7 @@ use zk_locks::{
 use zk_testkit::proxy::{Match, Proxy};
 use zk_tests::test_with;
 
-use crate::support::{
+use crate::locks::support::{
     Setup, emptied, joined, on_each_release, on_each_release_threaded, options_for, within,
 };
 

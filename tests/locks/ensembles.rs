@@ -12,7 +12,7 @@ use zk_testkit::{
     server::{Config, Member},
 };
 
-use crate::support::{emptied, within};
+use crate::locks::support::{emptied, within};
 
 const TICK: Duration = Duration::from_millis(200);
 

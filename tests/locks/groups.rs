@@ -6,7 +6,7 @@ use zk_locks::{Group, GroupMember, Layout, Lost, NodeState, PersistentNode};
 use zk_proto::OpCode;
 use zk_tests::test_with;
 
-use crate::support::{Setup, joined, on_each_release, ops, within};
+use crate::locks::support::{Setup, joined, on_each_release, ops, within};
 
 fn data(members: &[GroupMember]) -> Vec<&[u8]> {
     members.iter().map(|member| &*member.data).collect()

@@ -18,7 +18,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::{Direction, Match};
 use zk_tests::test_with;
 
-use crate::support::{
+use crate::locks::support::{
     Setup, Waiter, dropped_after, emptied, joined, on_each_release, on_each_release_threaded,
     options_for, within,
 };

@@ -12,7 +12,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::support::{Setup, dropped_when, joined, on_each_release, options_for, within};
+use crate::locks::support::{Setup, dropped_when, joined, on_each_release, options_for, within};
 
 /// How often all others have a chance before a slow task goes on.
 const CHANCES: usize = 64;

@@ -22,7 +22,9 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::{Match, Proxy};
 use zk_tests::test_with;
 
-use crate::support::{Setup, dropped_after, on_each_release, on_each_release_threaded, within};
+use crate::locks::support::{
+    Setup, dropped_after, on_each_release, on_each_release_threaded, within,
+};
 
 /// A read that fails is asked again, whatever made it fail.
 #[test_with(on_each_release)]

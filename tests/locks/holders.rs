@@ -5,7 +5,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Kind as Frame;
 use zk_tests::test_with;
 
-use crate::support::{Setup, joined, on_each_release, within};
+use crate::locks::support::{Setup, joined, on_each_release, within};
 
 fn tokens(holders: &[Contender]) -> Vec<i64> {
     holders.iter().map(|holder| holder.token.get()).collect()

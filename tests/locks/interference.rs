@@ -4,7 +4,7 @@ use zk_client::CreateMode;
 use zk_locks::{AcquireError, Contender, ForeignNodes, Lock, Lost, zk_client};
 use zk_tests::test_with;
 
-use crate::support::{Setup, emptied, joined, on_each_release, within};
+use crate::locks::support::{Setup, emptied, joined, on_each_release, within};
 
 async fn contender(lock: &Lock, index: usize) -> Contender {
     lock.queue().contenders().await.unwrap().remove(index)

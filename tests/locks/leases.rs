@@ -16,7 +16,7 @@ use zk_testkit::{
     server::{Config, Member},
 };
 
-use crate::support::within;
+use crate::locks::support::within;
 
 const TICK: Duration = Duration::from_millis(200);
 const SESSION_TIMEOUT: Duration = Duration::from_secs(2);

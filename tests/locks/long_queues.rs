@@ -4,7 +4,7 @@ use zk_client::{Cause, CreateMode};
 use zk_locks::{AcquireError, Client, Lock, Semaphore};
 use zk_tests::test_with;
 
-use crate::support::{Setup, joined, on_each_release, within};
+use crate::locks::support::{Setup, joined, on_each_release, within};
 
 /// How many wait already.
 const WAITERS: usize = 200;

@@ -8,7 +8,7 @@ use std::{
 use zk_locks::{Grant, Lock, LockObserver, Lost, Metrics};
 use zk_tests::test_with;
 
-use crate::support::{Setup, emptied, on_each_release, within};
+use crate::locks::support::{Setup, emptied, on_each_release, within};
 
 #[test_with(on_each_release)]
 async fn metrics_count_grants_waits_and_losses(setup: Setup) {

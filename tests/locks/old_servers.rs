@@ -3,7 +3,7 @@
 use zk_locks::{Client, Lock, MultiLock};
 use zk_testkit::real::{Release, Server};
 
-use crate::support::within;
+use crate::locks::support::within;
 
 #[tokio::test]
 async fn server_3_4_tokens_grow() {

@@ -5,7 +5,7 @@ use zk_locks::{AcquireError, Client, Lock, Rejection, ReleaseError};
 use zk_proto::OpCode;
 use zk_tests::test_with;
 
-use crate::support::{Setup, emptied, joined, on_each_release, within};
+use crate::locks::support::{Setup, emptied, joined, on_each_release, within};
 
 /// A path below which only an authenticated client may delete.
 async fn guarded(setup: &Setup) -> String {

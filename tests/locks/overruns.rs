@@ -20,7 +20,9 @@ use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match};
 use zk_tests::test_with;
 
-use crate::support::{Setup, emptied, joined, on_each_release, on_each_release_threaded, within};
+use crate::locks::support::{
+    Setup, emptied, joined, on_each_release, on_each_release_threaded, within,
+};
 
 /// How long is too long.
 const LIMIT: Duration = Duration::from_millis(50);

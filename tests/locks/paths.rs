@@ -5,7 +5,7 @@ use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
 use zk_tests::test_with;
 
-use crate::support::{Setup, emptied, on_each_release, within};
+use crate::locks::support::{Setup, emptied, on_each_release, within};
 
 /// Scenario 4. Both find that nothing is there, and each level is made by one of them.
 #[test_with(on_each_release)]

@@ -5,7 +5,7 @@ use zk_proto::{ErrorCode, OpCode};
 use zk_testkit::proxy::{Match, Proxy, RuleHandle};
 use zk_tests::{busy::ask_for_nothing, test_with};
 
-use crate::support::{Setup, emptied, joined, on_each_release, ops, within};
+use crate::locks::support::{Setup, emptied, joined, on_each_release, ops, within};
 
 /// Has these answers say that the request failed.
 fn answered_with(proxy: &Proxy, replies: Match, code: ErrorCode) -> RuleHandle {

@@ -10,7 +10,7 @@ use zk_proto::OpCode;
 use zk_testkit::{TestServer, proxy::Match, real::Release, server::Config};
 use zk_tests::test_with;
 
-use crate::support::{Setup, joined, on_each_release, within};
+use crate::locks::support::{Setup, joined, on_each_release, within};
 
 /// The recipes that are built by a [`Builder`].
 const RECIPES: [&str; 15] = [

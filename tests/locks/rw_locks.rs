@@ -9,7 +9,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::support::{Setup, Waiter, emptied, joined, on_each_release, ops, within};
+use crate::locks::support::{Setup, Waiter, emptied, joined, on_each_release, ops, within};
 
 /// The layouts that have names for both.
 const LAYOUTS: [Layout; 6] = [

@@ -9,7 +9,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::Match;
 use zk_tests::test_with;
 
-use crate::support::{
+use crate::locks::support::{
     Setup, emptied, joined, on_each_release, on_each_release_threaded, ops, within,
 };
 

@@ -20,7 +20,7 @@ use zk_proto::OpCode;
 use zk_testkit::proxy::{Direction, Kind, Match, Proxy};
 use zk_tests::test_with;
 
-use crate::support::{
+use crate::locks::support::{
     Setup, Waiter, emptied, end_session, end_session_behind, joined, on_each_release,
     on_each_release_threaded, options_for, within,
 };

@@ -16,7 +16,7 @@ use zk_tests::{
     test_with,
 };
 
-use crate::support::{Setup, Waiter, emptied, joined, on_each_release, options_for, within};
+use crate::locks::support::{Setup, Waiter, emptied, joined, on_each_release, options_for, within};
 
 /// Of sessions that are to expire.
 const SHORT: Duration = Duration::from_secs(2);

@@ -4,7 +4,7 @@ use zk_client::CreateMode;
 use zk_locks::{Kind, Lock};
 use zk_tests::test_with;
 
-use crate::support::{Setup, Waiter, emptied, on_each_release, within};
+use crate::locks::support::{Setup, Waiter, emptied, on_each_release, within};
 
 /// What stands before the number in the nodes of other implementations' exclusive locks.
 const FOREIGN: [&str; 5] = [

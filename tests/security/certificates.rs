@@ -139,18 +139,19 @@ async fn bad_server_certificate_is_a_typed_fault() {
             (Authority::self_signed(&["localhost"]), TlsFault::UnknownAuthority),
             (good.clone(), TlsFault::Revoked),
         ];
-        // All at a time: each takes until the client gives up.
-        let cases = cases.map(|(certificate, expected)| {
-            let revoked = ours.revoke(&[&good]);
-            let tls = trusting(&ours).revoked_pem(revoked);
-            Box::pin(async move {
-                let shown = Shown::start(real, &certificate, ClientAuth::None).await;
-                let found = fault(connect("localhost", shown.addr(), tls).await);
-                assert_eq!(found, expected, "{real:?}");
-            })
-        });
-        let [a, b, c, d, e, f, g] = cases;
-        tokio::join!(a, b, c, d, e, f, g);
+        // A fault is the client's to find, whatever shows the certificate: a real server of each release shows one of them.
+        let shown_by_real = match real {
+            None => 0..cases.len(),
+            Some(Release::V3_8) => 0..1,
+            Some(_) => 3..4,
+        };
+        let revoked = ours.revoke(&[&good]);
+        let tls = trusting(&ours).revoked_pem(revoked);
+        for (certificate, expected) in &cases[shown_by_real] {
+            let shown = Shown::start(real, certificate, ClientAuth::None).await;
+            let found = fault(connect("localhost", shown.addr(), tls.clone()).await);
+            assert_eq!(found, *expected, "{real:?}");
+        }
     })
     .await;
 }

@@ -7,7 +7,7 @@ use zk_testkit::{
 };
 use zk_tests::log::Log;
 
-use crate::sasl::{options, server};
+use crate::security::sasl::{options, server};
 
 #[tokio::test]
 async fn passwords_and_keys_are_never_logged() {

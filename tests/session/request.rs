@@ -13,7 +13,7 @@ use zk_proto::{
     session::{OnLoss, Outgoing, Patience, WatchBy, WatchIntent},
 };
 
-use crate::command::{Args, Error, int};
+use crate::session::command::{Args, Error, int};
 
 fn frame<R: Request>(request: &R) -> RequestFrame {
     RequestFrame::of(request)

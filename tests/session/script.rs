@@ -12,7 +12,7 @@
 
 use std::{fmt::Write as _, fs, path::Path};
 
-use crate::world::World;
+use crate::session::world::World;
 
 /// A line of prose, or a command with its output.
 enum Piece {

@@ -13,7 +13,7 @@ use zk_proto::{
     },
 };
 
-use crate::command::{Args, Error, code, int};
+use crate::session::command::{Args, Error, code, int};
 
 /// Appends the frame of one of the server's messages:
 ///

@@ -19,7 +19,7 @@ use zk_proto::{
 
 use zk_tests::wire::frames;
 
-use crate::{
+use crate::session::{
     command::{Args, Error, duration, int, link_error, number},
     request, serve, show,
     wire::Wire,

@@ -6,7 +6,7 @@ use std::{
     fs,
 };
 
-use crate::{
+use crate::tidy::{
     files,
     imports::{Arrows, Library, circles},
     root,

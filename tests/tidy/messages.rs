@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs};
 
-use crate::{files, root};
+use crate::tidy::{files, root};
 
 /// What begins a message at the level `info` or above.
 const LOGGED: [&str; 3] = ["tracing::error!(", "tracing::warn!(", "tracing::info!("];

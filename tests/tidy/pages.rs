@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{files, root};
+use crate::tidy::{files, root};
 
 fn pages() -> Vec<(PathBuf, String)> {
     let read = |path: PathBuf| (path.clone(), fs::read_to_string(path).unwrap());
@@ -107,8 +107,8 @@ fn a_name_of_nothing_is_noticed() {
     assert!(is_there("tests/tidy/pages.rs", Some("links")));
     assert!(!is_there("tests/tidy/pages.rs", Some(concat!("no", "where"))));
     assert!(!is_there("tests/tidy/page.rs", None));
-    let text = "`cargo test -p zk-tests --test tidy -- x`";
-    assert!(targets(text).eq([("-p", "zk-tests"), ("--test", "tidy"), ("cargo", "test")]));
+    let text = "`cargo test -p zk-tests --test all -- x`";
+    assert!(targets(text).eq([("-p", "zk-tests"), ("--test", "all"), ("cargo", "test")]));
     let all = all_targets();
     assert!(all.contains("zk-tests") && all.contains("list") && !all.contains("lists"));
 }

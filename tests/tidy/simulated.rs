@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs};
 
-use crate::{files, root};
+use crate::tidy::{files, root};
 
 /// Functions that a trait of others asks for.
 const OF_TRAITS: [&str; 8] =

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, fs};
 
-use crate::root;
+use crate::tidy::root;
 
 /// A file of such tables, and the rows that it must have: so many of each letter, counted from 1.
 struct Tables {
@@ -69,7 +69,7 @@ fn exists(name: &str) -> bool {
 /// Where a module of a folder of tests, or of a package, may be.
 fn sources(place: &str, module: &[&str]) -> Vec<String> {
     let below = match module {
-        [] => vec!["main".to_owned()],
+        [] => vec!["main".to_owned(), "mod".to_owned()],
         module => vec![module.join("/"), format!("{}/mod", module.join("/"))],
     };
     let main = format!("{}/main", module.join("/"));

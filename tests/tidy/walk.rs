@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs};
 
-use crate::root;
+use crate::tidy::root;
 
 /// Files on the way of a `get` from the call to the socket and back.
 const FILES_MAX: usize = 12;

@@ -2,7 +2,6 @@
 
 mod certificates;
 mod handshake;
-mod heap;
 mod identities;
 mod renewal;
 mod sasl;

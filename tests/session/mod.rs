@@ -2,7 +2,7 @@
 //!
 //! `scripts/` holds transcripts: what a driver does, and what the session says to it. They are meant
 //! to be read; see [`script`] for their form and [`world`] for the commands. To write their outputs
-//! anew after a change of behaviour: `REWRITE=1 cargo test -p zk-tests --test session`.
+//! anew after a change of behaviour: `REWRITE=1 cargo test -p zk-tests --test all session::`.
 
 mod command;
 mod request;

@@ -1,0 +1,18 @@
+//! All tests of this package that need neither a process of their own nor a feature: a module for each area, which
+//! ARCHITECTURE.md lists.
+
+mod api;
+mod cancel;
+mod coexistence;
+mod combinations;
+mod compat;
+mod differential;
+mod faults;
+mod fuzz;
+mod locks;
+mod readme;
+mod security;
+mod session;
+mod sim;
+mod soak;
+mod tidy;
