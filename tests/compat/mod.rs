@@ -1,5 +1,5 @@
 //! Every operation on a server of every release line: works, works with less, or is refused. What comes of it is the
-//! table in `docs/compatibility.md`; the in-process server does as the real ones do; and what is lost on older servers
+//! table in `zk-client/src/guide/compatibility.md`; the in-process server does as the real ones do; and what is lost on older servers
 //! is what other tests expect to be.
 
 mod operations;
@@ -39,7 +39,7 @@ async fn compatibility_table_is_up_to_date() {
     let rendered = rendered(&found);
     assert!(
         documented() == rendered,
-        "docs/compatibility.md should have this table:\n\n{rendered}"
+        "zk-client/src/guide/compatibility.md should have this table:\n\n{rendered}"
     );
 }
 

@@ -6,7 +6,7 @@ use crate::compat::operations::{OPERATIONS, Outcome};
 
 /// As the guide has it.
 pub(crate) fn documented() -> String {
-    let guide = include_str!("../../docs/compatibility.md");
+    let guide = include_str!("../../zk-client/src/guide/compatibility.md");
     guide.lines().filter(|line| line.starts_with('|')).map(|line| format!("{line}\n")).collect()
 }
 

@@ -22,6 +22,10 @@ mod first;
 #[path = "../../zk-proto/examples/list.rs"]
 mod list;
 
+#[expect(dead_code, unreachable_pub, reason = "a program, of which only the inner half runs here")]
+#[path = "../../zk-testkit/examples/expiry.rs"]
+mod expiry;
+
 use zk_testkit::real::{Server, Wanted};
 
 #[tokio::test]
@@ -43,6 +47,11 @@ async fn smallest_driver_lists_root_and_ends() {
     let names =
         tokio::task::spawn_blocking(move || list::run(&servers).map_err(|it| it.to_string()));
     assert_eq!(names.await.unwrap().unwrap(), ["zookeeper"]);
+}
+
+#[tokio::test]
+async fn running_job_stops_with_its_session() {
+    assert_eq!(expiry::run().await.unwrap(), 3);
 }
 
 #[tokio::test]

@@ -6,8 +6,13 @@ use std::{
 };
 
 /// What is read first. A line of a block is a line of a program but for its indentation.
-const PAGES: [&str; 4] =
-    ["README.md", "zk-client/README.md", "zk-locks/README.md", "zk-proto/README.md"];
+const PAGES: [&str; 5] = [
+    "README.md",
+    "zk-client/README.md",
+    "zk-locks/README.md",
+    "zk-proto/README.md",
+    "zk-testkit/README.md",
+];
 
 /// Where the programs are: each file below is one, or a part of one.
 const PROGRAMS: [&str; 5] = [

@@ -1,4 +1,4 @@
-//! `docs/errors.md` against the messages in the sources.
+//! `zk-client/src/guide/errors.md` against the messages in the sources.
 
 use std::{collections::BTreeSet, fs};
 
@@ -79,7 +79,7 @@ fn entries(page: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_page_of_errors_has_every_message() {
-    let page = fs::read_to_string(root().join("docs/errors.md")).unwrap();
+    let page = fs::read_to_string(root().join("zk-client/src/guide/errors.md")).unwrap();
     let (messages, entries) = (Messages::read(), entries(&page));
     assert!(messages.shown.len() > 80, "messages are not where this test looks");
     let missing: Vec<_> = messages.shown.difference(&entries).collect();

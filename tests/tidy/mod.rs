@@ -9,6 +9,7 @@ mod floors;
 mod imports;
 mod messages;
 mod pages;
+mod published;
 mod simulated;
 mod tables;
 mod walk;

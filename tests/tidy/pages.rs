@@ -14,7 +14,7 @@ fn pages() -> Vec<(PathBuf, String)> {
 }
 
 /// Targets of links to other files.
-fn links(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn links(text: &str) -> impl Iterator<Item = &str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let files = targets.map(|target| target.split('#').next().unwrap());
     files.filter(|target| target.contains(['/', '.']) && !target.contains([':', ' ']))
@@ -74,8 +74,11 @@ fn all_targets() -> BTreeSet<String> {
     let aliases = config.lines().skip_while(|line| *line != "[alias]").skip(1);
     let aliases = aliases.take_while(|line| !line.starts_with('['));
     let aliases = aliases.filter_map(|line| Some(line.split_once(" = ")?.0));
-    let verbs =
-        ["bench", "build", "check", "clippy", "doc", "fmt", "fuzz", "run", "test"].into_iter();
+    let verbs = [
+        "add", "bench", "build", "check", "clippy", "doc", "fmt", "fuzz", "install", "publish",
+        "run", "test",
+    ];
+    let verbs = verbs.into_iter();
     named.chain(found).chain(verbs.chain(aliases).map(str::to_owned)).collect()
 }
 

@@ -58,7 +58,14 @@ mod request;
 mod watch;
 
 #[doc = include_str!("guide.md")]
-pub mod guide {}
+pub mod guide {
+    #[doc = include_str!("guide/compatibility.md")]
+    pub mod compatibility {}
+    #[doc = include_str!("guide/errors.md")]
+    pub mod errors {}
+    #[doc = include_str!("guide/security.md")]
+    pub mod security {}
+}
 
 /// Paths of nodes.
 pub mod path {

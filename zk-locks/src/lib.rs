@@ -31,8 +31,8 @@
 //! # Sharing locks with other implementations
 //!
 //! Contenders of other implementations can share locks on one path: [`Layout`] lists which, and which names are seen,
-//! waited for and ignored; [`ForeignNodes`] configures how to treat all others. Replacements for the recipes of Curator
-//! and kazoo, and for classes from articles, are in `docs/migrating.md` in the repository.
+//! waited for and ignored; [`ForeignNodes`] configures how to treat all others. Replacements for the recipes of Curator,
+//! kazoo, etcd and Consul, and for classes from articles, are in [`guide::migrating`].
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -67,7 +67,10 @@ mod token;
 mod wait_queue;
 
 #[doc = include_str!("guide.md")]
-pub mod guide {}
+pub mod guide {
+    #[doc = include_str!("guide/migrating.md")]
+    pub mod migrating {}
+}
 
 pub use zk_client::{
     self, Acl, AclList, CallOptions, Cause, Client, ConnectError, ConnectOptions, Error, Histogram,

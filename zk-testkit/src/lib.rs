@@ -13,6 +13,7 @@
     feature = "tls",
     doc = "* [`tls`]: certificates made up on the spot, and TLS in front of any server."
 )]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(unix)]
 #[doc = include_str!("guide.md")]
