@@ -25,6 +25,7 @@ impl HeldPort {
     }
 
     /// Takes this port.
+    #[cfg(unix)]
     pub(crate) fn exactly(port: u16) -> io::Result<Self> {
         Self::bind(port)
     }
@@ -61,6 +62,8 @@ const LISTEN_BACKLOG: i32 = 1024;
 
 fn reusable_socket(addr: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    // Windows would let any other process that says so listen on the same port.
+    #[cfg(unix)]
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&SockAddr::from(addr))?;

@@ -5,9 +5,9 @@ use super::distribution::Distribution;
 use super::error::Error;
 use super::kdc::Service;
 use super::locator::{Install, Locator};
-use super::release::Wanted;
 use super::server::{Blueprint, Server};
 use crate::port::HeldPort;
+use crate::release::Wanted;
 
 /// How many ports are tried for one server. On Linux ports are held, so one is enough there.
 pub(super) const PORT_ATTEMPTS: usize = 5;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::distribution::{Jars, Source, jars_directly_in};
 use super::locator::Locator;
-use super::release::{Version, Wanted};
+use crate::release::{Version, Wanted};
 
 /// Where Debian keeps the jars of all packages.
 const DIRECTORY: &str = "/usr/share/java";

@@ -2,7 +2,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::release::Version;
+use crate::release::Version;
 
 /// A ZooKeeper that can be started: a version, its class path and a Java to run it.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use tokio::time::sleep;
 use super::error::Error;
 use super::four_letter::{MODE_LIMIT, Mode, Patience, READY_POLL, Standing};
 use super::relay::Relay;
-use super::release::Version;
 use super::server::{READY_LIMIT, Server};
+use crate::release::Version;
 
 /// Several real ZooKeeper servers that form one ensemble on loopback.
 ///

@@ -9,9 +9,9 @@ use super::ensemble::Ensemble;
 use super::error::Error;
 use super::locator::{Install, Locator};
 use super::relay::Relay;
-use super::release::Wanted;
 use super::server::{Blueprint, Server};
 use crate::port::HeldPort;
+use crate::release::Wanted;
 
 impl Ensemble {
     /// Starts three members with the default settings and waits until all of them serve.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::command::{CacheLock, run};
 use super::distribution::Jars;
 use super::locator::{Install, Locator, is_executable};
-use super::release::Wanted;
 use super::{debian, maven};
+use crate::release::Wanted;
 
 /// Some hundred megabytes over a slow line.
 const APT_LIMIT: Duration = Duration::from_secs(1_200);

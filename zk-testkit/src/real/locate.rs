@@ -5,8 +5,8 @@ use std::fmt;
 use super::distribution::{Distribution, Jars, Source};
 use super::install;
 use super::locator::Locator;
-use super::release::{Release, Wanted};
 use super::{debian, maven};
+use crate::release::{Release, Wanted};
 
 /// One place to look: its name in error messages, and how to look there.
 type Place = (&'static str, fn(&Locator, Wanted) -> Result<Jars, String>);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::command::{CacheLock, run};
 use super::distribution::{Jars, Source};
 use super::locator::Locator;
-use super::release::{Release, Wanted};
+use crate::release::{Release, Wanted};
 
 /// Embedded, so that the published crate has it too.
 const POM: &str = include_str!("../../servers/pom.xml");

@@ -1,4 +1,4 @@
-//! Real ZooKeeper servers in processes of their own: find one, start it, hurt it.
+//! Real ZooKeeper servers in processes of their own: find one, start it, hurt it. On Unix only, since that takes signals.
 //!
 //! | module | concern |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `locate` | in which order places are tried; the error that lists them |
 //! | `maven`, `debian`, `install` | the places |
 //! | `relay` | ways between members that can be cut |
-//! | `release`, `distribution` | what was wanted, and what was found |
+//! | `distribution` | what was found |
 //! | `config` | `zoo.cfg`, Java's arguments |
 //! | `process`, `life` | the child process, and the watchdog that cleans up after us |
 //! | `server`, `builder` | one server |
@@ -35,9 +35,9 @@ mod locator;
 mod maven;
 mod process;
 mod relay;
-mod release;
 mod server;
 
+pub use crate::release::{Release, ReleaseError, Version, Wanted};
 pub use builder::ServerBuilder;
 pub use distribution::{Distribution, Source};
 pub use ensemble::Ensemble;
@@ -47,5 +47,4 @@ pub use four_letter::Mode;
 pub use kdc::{Kdc, Service};
 pub use locate::{Attempt, LocateError};
 pub use locator::{Install, Locator};
-pub use release::{Release, ReleaseError, Version, Wanted};
 pub use server::Server;

@@ -16,8 +16,8 @@ use super::error::Error;
 use super::four_letter::{self, MODE_LIMIT, Mode, Patience, READY_POLL, Standing};
 use super::journal;
 use super::life::Life;
-use super::release::{Release, Version};
 use crate::port::HeldPort;
+use crate::release::{Release, Version};
 
 /// A server that is not ready by then has a problem; on an idle machine it takes half a second.
 pub(super) const READY_LIMIT: Duration = Duration::from_secs(60);

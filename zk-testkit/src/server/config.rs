@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::real::Release;
+use crate::release::Release;
 
 /// How a simulated ensemble is set up. The defaults are those of a server's sample configuration.
 #[derive(Clone, Debug)]

@@ -21,7 +21,7 @@ use super::{
     tree::{Effects, Tree},
     txn::Txn,
 };
-use crate::real::Release;
+use crate::release::Release;
 
 /// Why a multi cannot even be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

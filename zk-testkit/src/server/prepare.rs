@@ -13,7 +13,7 @@ use zk_proto::{
     },
 };
 
-use crate::real::Release;
+use crate::release::Release;
 
 use super::{
     Config,

@@ -4,7 +4,7 @@
 
 use zk_proto::OpCode;
 
-use crate::real::Release;
+use crate::release::Release;
 
 /// The version whose behaviour is shown for a release line.
 pub(super) fn version(release: Release) -> &'static str {

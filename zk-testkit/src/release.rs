@@ -1,3 +1,5 @@
+//! Releases: what was wanted, and what there is.
+
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
@@ -85,7 +87,8 @@ impl Version {
     }
 
     /// Reads the version out of a file name such as `zookeeper-3.9.3.jar`.
-    pub(super) fn of_jar(file_name: &str) -> Option<Self> {
+    #[cfg(unix)]
+    pub(crate) fn of_jar(file_name: &str) -> Option<Self> {
         file_name.strip_prefix("zookeeper-")?.strip_suffix(".jar")?.parse().ok()
     }
 }

@@ -1,8 +1,4 @@
-//! Runs real ZooKeeper servers by hand: `zk-real [RELEASE] [MEMBERS]`.
-//!
-//! Prints one line for each server, with its address and process id, and runs until its input
-//! ends (Ctrl-D) or it is interrupted. RELEASE is a line such as `3.8`, or `any`; with MEMBERS
-//! the servers form an ensemble.
+//! Starts the servers, and waits.
 
 use std::error::Error;
 use std::io;
@@ -10,7 +6,7 @@ use std::io;
 use zk_testkit::real::{Ensemble, Server, Wanted};
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) async fn run() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let wanted = match arguments.next().as_deref() {
         None | Some("any") => Wanted::Any,
