@@ -57,7 +57,8 @@ fn dead(text: &str) -> Vec<String> {
 /// What is documentation in a source file: its comments for rustdoc, without their marks.
 fn comments(source: &str) -> String {
     let lines = source.lines().map(str::trim_start);
-    let marked = lines.filter_map(|line| line.strip_prefix("///").or(line.strip_prefix("//!")));
+    let marked =
+        lines.filter_map(|line| line.strip_prefix("///").or_else(|| line.strip_prefix("//!")));
     marked.map(|line| format!("{line}\n")).collect()
 }
 
