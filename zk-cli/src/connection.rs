@@ -1,13 +1,21 @@
 //! A session for one command.
 
-use std::{future::Future, time::Duration};
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
-use zk_client::{Client, ConnectOptions};
+use tokio::time::sleep;
+use zk_client::{Client, ConnectOptions, LinkError, SessionObserver};
 
 use crate::{
     args::ConnectArgs,
     exit::{Exit, Failure},
     profile::Profile,
+    render::complain,
+    security::SecurityArgs,
 };
 
 /// Where a server is looked for by default.
@@ -16,6 +24,9 @@ const SERVER_DEFAULT: &str = "127.0.0.1:2181";
 /// Of the session, and of trying for one.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
+/// How long servers may refuse before it is reported, and how often other reasons are: within a second.
+const PATIENCE: Duration = Duration::from_millis(700);
+
 impl ConnectArgs {
     /// What the command line, the environment, the profile and, last, the defaults say.
     pub(crate) fn options(&self) -> Result<ConnectOptions, Failure> {
@@ -23,10 +34,25 @@ impl ConnectArgs {
         let server = self.server.as_deref().or(profile.server.as_deref());
         let timeout = |own: Option<Duration>, profiles| own.or(profiles).unwrap_or(TIMEOUT_DEFAULT);
         let options = ConnectOptions::new(server.unwrap_or(SERVER_DEFAULT))
-            .map_err(|error| Failure::new(Exit::Usage, format_args!("servers: {error}")))?
+            .map_err(|error| Failure::new(Exit::Usage, format_args!("servers: {error}")))
+            .map_err(|failure| failure.next("--server HOST:PORT,HOST:PORT/CHROOT, or $ZK_SERVER"))?
+            .read_only(self.read_only || profile.read_only)
             .session_timeout(timeout(self.session_timeout, profile.session_timeout))
             .connect_deadline(Some(timeout(self.connect_timeout, profile.connect_timeout)));
         self.security.clone().or(profile.security).apply(options)
+    }
+
+    /// The chroot of the connection string, if it has one.
+    pub(crate) fn chroot(&self) -> Result<Option<String>, Failure> {
+        let profile = self.profile.as_deref().map(Profile::named).transpose()?.unwrap_or_default();
+        let server = self.server.as_deref().or(profile.server.as_deref()).unwrap_or_default();
+        Ok(server.split_once('/').map(|(_, chroot)| format!("/{chroot}")).filter(|it| it != "/"))
+    }
+
+    /// Who to be, and whom to trust, the profile included.
+    pub(crate) fn security(&self) -> Result<SecurityArgs, Failure> {
+        let profile = self.profile.as_deref().map(Profile::named).transpose()?.unwrap_or_default();
+        Ok(self.security.clone().or(profile.security))
     }
 
     /// Sees to it that getting a session takes this long at most.
@@ -38,7 +64,21 @@ impl ConnectArgs {
 
     /// Makes a session. Its client asks busy servers again.
     pub(crate) async fn connect(&self) -> Result<Client, Failure> {
-        Ok(self.options()?.connect().await?.patient())
+        self.connect_with(|options| options).await
+    }
+
+    /// The same, with other options.
+    pub(crate) async fn connect_with(
+        &self,
+        change: impl FnOnce(ConnectOptions) -> ConnectOptions,
+    ) -> Result<Client, Failure> {
+        let refusals = Arc::new(Refusals::default());
+        let options = change(self.options()?).observer(refusals.clone());
+        tokio::select! {
+            biased;
+            client = options.connect() => Ok(client?.patient()),
+            never = refusals.report() => match never {},
+        }
     }
 
     /// Makes a session, does something with it, and closes it.
@@ -54,5 +94,33 @@ impl ConnectArgs {
         // The answer is known; that a server has not confirmed the end of the session does not change it.
         let _ = client.close().await;
         result
+    }
+}
+
+/// Servers that have not given a session, and why. One that does soon is no reason to say anything of the others.
+#[derive(Default)]
+struct Refusals(Mutex<BTreeMap<String, String>>);
+
+impl SessionObserver for Refusals {
+    fn attempt_failed(&self, server: &str, why: &LinkError) {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        last.insert(server.to_owned(), why.to_string());
+    }
+}
+
+impl Refusals {
+    /// Reports each reason once, for as long as there is no session.
+    async fn report(&self) -> std::convert::Infallible {
+        let mut reported: BTreeMap<String, String> = BTreeMap::new();
+        loop {
+            sleep(PATIENCE).await;
+            let now = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            for (server, why) in &now {
+                if reported.get(server) != Some(why) {
+                    complain(&format_args!("{server}: {why}; still trying"));
+                }
+            }
+            reported = now;
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, io, process::ExitCode};
 
-use zk_client::{Cause, ConnectError, ReadError, Rejection, SessionEnd, WriteError};
+use zk_client::{Cause, ConnectError, ReadError, Rejection, SessionEnd, WriteError, path::parent};
 use zk_locks::AcquireError;
 
 /// How the program ends.
@@ -85,6 +85,23 @@ impl Exit {
         }
     }
 
+    /// What to do next where nothing else is known than that.
+    fn next(self) -> &'static str {
+        match self {
+            Self::Usage => "zk help lists subcommands and topics; zk COMMAND -h its options",
+            Self::Unavailable => "zk health asks each server; -v logs each attempt; see --server",
+            Self::LocalIo => "check that it exists, can be written or read, and has room",
+            Self::Taken => "zk holders PATH lists who has it; without --try it waits",
+            Self::InDoubt => "look at what is there (zk get, zk stat) before you do it again",
+            Self::LockLost => "zk holders PATH lists who has it now; zk health asks each server",
+            Self::TimedOut => "zk holders PATH lists who has it",
+            Self::NotExecutable | Self::NotFound => "check the command behind --",
+            Self::Done | Self::No | Self::Command(_) | Self::Signal(_) => {
+                "zk help exit-codes explains the exit code"
+            }
+        }
+    }
+
     /// The table for the help text.
     pub(crate) fn table() -> String {
         let mut table = String::from("Exit codes:");
@@ -102,35 +119,70 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why the program ends otherwise than it was asked to: a line for people, and a code for scripts.
+/// Why the program ends otherwise than it was asked to: a line for people with another one for what they can do, and a
+/// code for scripts.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
     message: String,
+    /// What to do next, if there is better advice than what the exit code has.
+    next: Option<String>,
 }
 
 impl Failure {
     pub(crate) fn new(exit: Exit, message: impl fmt::Display) -> Self {
-        Self { exit, message: message.to_string() }
+        Self { exit, message: message.to_string(), next: None }
+    }
+
+    /// With advice on what to do next.
+    pub(crate) fn next(self, next: impl fmt::Display) -> Self {
+        Self { next: Some(next.to_string()), ..self }
+    }
+
+    /// With other words for what has happened, which may be made of these.
+    pub(crate) fn retold(self, retell: impl FnOnce(&str) -> String) -> Self {
+        Self { message: retell(&self.message), ..self }
     }
 
     /// A refusal, with the path that it is about.
     pub(crate) fn rejected(path: &str, rejection: Rejection) -> Self {
-        let reason = match rejection {
-            Rejection::NoNode => "no such node".to_owned(),
-            Rejection::NodeExists => "exists already".to_owned(),
-            Rejection::BadVersion => "its version is another one".to_owned(),
-            Rejection::NotEmpty => "has children".to_owned(),
-            Rejection::NoAuth => "no permission".to_owned(),
-            Rejection::NoChildrenForEphemerals => "ephemeral nodes have no children".to_owned(),
-            Rejection::QuotaExceeded => "the quota would be exceeded".to_owned(),
-            Rejection::ReadOnly => "the server is cut off from the quorum".to_owned(),
-            Rejection::Unimplemented => {
-                "the server does not know the operation, or does not allow it".to_owned()
+        let above = || parent(path).unwrap_or("/");
+        let (reason, next) = match rejection {
+            Rejection::NoNode => ("no such node", format!("zk ls {} lists what exists", above())),
+            Rejection::NodeExists => ("exists already", format!("zk set {path} replaces its data")),
+            Rejection::BadVersion => {
+                ("its version is another one", format!("zk stat {path} prints the current one"))
             }
-            other => other.to_string(),
+            Rejection::NotEmpty => {
+                ("has children", format!("zk delete -r {path} deletes them, too"))
+            }
+            Rejection::NoAuth => (
+                "no permission",
+                format!("zk acl {path} lists who has, zk whoami who you are; see --auth-file"),
+            ),
+            Rejection::InvalidAcl => (
+                "no valid access control list",
+                "zk help acl explains entries; auth: needs an identity (--auth-file)".to_owned(),
+            ),
+            Rejection::NoChildrenForEphemerals => {
+                ("ephemeral nodes have no children", format!("zk stat {} shows it", above()))
+            }
+            Rejection::QuotaExceeded => {
+                ("the quota would be exceeded", "zk quota lists limits and use".to_owned())
+            }
+            Rejection::ReadOnly => {
+                ("the server is cut off from the quorum", "zk health asks each server".to_owned())
+            }
+            Rejection::Unimplemented => (
+                "the server does not know the operation, or does not allow it",
+                "zk health prints the servers' releases".to_owned(),
+            ),
+            other => {
+                let next = "zk health asks each server; -v logs what is sent";
+                return Self::new(Exit::No, format_args!("{path}: {other}")).next(next);
+            }
         };
-        Self::new(Exit::No, format_args!("{path}: {reason}"))
+        Self::new(Exit::No, format_args!("{path}: {reason}")).next(next)
     }
 
     /// An operation on `path` that was not answered.
@@ -168,6 +220,7 @@ impl Failure {
         move |error| match error {
             AcquireError::TimedOut => {
                 Self::new(Exit::TimedOut, format_args!("{path}: not acquired in time"))
+                    .next(format_args!("zk holders {path} lists who has it"))
             }
             AcquireError::Rejected(rejection) => Self::rejected(path, rejection),
             AcquireError::InvalidPath(error) => Self::new(Exit::Usage, error),
@@ -186,7 +239,12 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        write!(
+            f,
+            "{}\n    {}",
+            self.message,
+            self.next.as_deref().unwrap_or_else(|| self.exit.next())
+        )
     }
 }
 
@@ -214,6 +272,29 @@ mod tests {
         for (code, exit, _) in TABLE {
             let shown = code.strip_suffix("+n").unwrap_or(code);
             assert_eq!(shown.parse(), Ok(exit.code()), "{exit:?}");
+        }
+    }
+
+    #[test]
+    fn every_refusal_says_what_to_do_next() {
+        use Rejection as R;
+        for rejection in [
+            R::NoNode,
+            R::NodeExists,
+            R::BadVersion,
+            R::NotEmpty,
+            R::NoAuth,
+            R::InvalidAcl,
+            R::NoChildrenForEphemerals,
+            R::QuotaExceeded,
+            R::ReadOnly,
+            R::Unimplemented,
+            R::BadArguments,
+            R::EphemeralOnLocalSession,
+        ] {
+            let text = Failure::rejected("/a/b", rejection).to_string();
+            let (message, next) = text.split_once("\n    ").unwrap();
+            assert!(message.starts_with("/a/b: ") && next.contains("zk "), "{text}");
         }
     }
 

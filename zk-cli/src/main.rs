@@ -4,11 +4,16 @@
 //! |---|---|
 //! | `args` | the command line |
 //! | `exit` | exit codes, and what errors end in which |
+//! | `interrupt` | being told to end |
 //! | `naming` | whose names nodes have |
 //! | `connection` | a session for one command |
+//! | `ask` | questions to single servers, without a session |
+//! | `log` | what is logged, and where |
 //! | `profile` | settings of a connection that have a name |
 //! | `tree` | everything below a node |
+//! | `changes` | hearing that something below a node has changed |
 //! | `dump` | a node on a line of a file |
+//! | `quota` | limits on nodes and bytes as servers keep them |
 //! | `acl` | access control lists as people write them |
 //! | `render` | standard output: text, JSON, tables |
 //! | `commands` | one module for each command |
@@ -17,6 +22,8 @@
 
 mod acl;
 mod args;
+mod ask;
+mod changes;
 mod commands;
 mod connection;
 #[cfg(unix)]
@@ -24,10 +31,13 @@ mod demo;
 mod dump;
 mod duration;
 mod exit;
+mod interrupt;
 #[cfg(unix)]
 mod lock;
+mod log;
 mod naming;
 mod profile;
+mod quota;
 mod render;
 mod security;
 mod tree;
@@ -40,6 +50,10 @@ use self::{args::Args, exit::Failure};
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    if let Err(failure) = log::start(args.verbose) {
+        render::complain(&failure);
+        return failure.exit.into();
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // A session, and something that goes on beside it. Only the demo has more to do, and it is to
         // contend for the lock, not for processors.

@@ -8,19 +8,21 @@ use crate::exit::{Exit, Failure};
 /// Whose names the nodes have, of all who share a lock.
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct NamingArgs {
-    /// Whose names the nodes have: of all who share them
-    #[arg(long, value_enum, default_value_t)]
+    /// The library whose node names to use, so that its users share the lock
+    #[arg(long, value_enum, value_name = "LIBRARY", default_value_t, hide_short_help = true)]
+    #[arg(hide_possible_values = true, hide_long_help = true)]
     mode: Mode,
 
-    /// With --mode custom: what stands between id and number in names for the exclusive lock, for readers and for
-    /// writers; in an election, for candidates
+    /// With --mode custom: what stands between id and number in the names of nodes for the exclusive lock, for
+    /// readers and for writers; in an election, for candidates
     #[arg(long, value_name = "NAME[,READ,WRITE]", value_delimiter = ',', value_parser = marker)]
-    #[arg(allow_hyphen_values = true)]
+    #[arg(require_equals = true, hide_short_help = true, hide_long_help = true)]
     #[arg(required_if_eq("mode", "custom"))]
     names: Vec<String>,
 
     /// With --mode custom: what stands in front of the id
-    #[arg(long, value_name = "TEXT", value_parser = marker, requires = "names", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT", value_parser = marker, requires = "names", require_equals = true)]
+    #[arg(hide_short_help = true, hide_long_help = true)]
     prefix: Option<String>,
 }
 
@@ -119,28 +121,30 @@ mod tests {
         let lock = |line| parsed(line)?.of_lock().ok();
         let election = |line| parsed(line)?.of_election().ok();
         let own = Names::new("-a-");
-        assert_eq!(lock("--mode custom --names -a-"), Some(Layout::Custom(own)));
+        assert_eq!(lock("--mode custom --names=-a-"), Some(Layout::Custom(own)));
         assert_eq!(
-            lock("--mode custom --names -a-,-r-,-w- --prefix p-"),
+            lock("--mode custom --names=-a-,-r-,-w- --prefix=p-"),
             Some(Layout::Custom(own.read_write("-r-", "-w-").prefix("p-")))
         );
-        assert_eq!(election("--mode custom --names -a-"), Some(Layout::Custom(own.lead("-a-"))));
+        assert_eq!(election("--mode custom --names=-a-"), Some(Layout::Custom(own.lead("-a-"))));
         assert_eq!(election("--mode kazoo"), Some(Layout::Kazoo));
         assert_eq!(lock("--mode host-type"), Some(Layout::HostType));
-        assert_eq!(election("--mode custom --names -a-,-r-,-w-"), None);
+        assert_eq!(election("--mode custom --names=-a-,-r-,-w-"), None);
     }
 
     #[test]
     fn names_that_make_no_sense_are_refused() {
         for line in [
             "--mode custom",
-            "--names -a-",
-            "--mode go --names -a-",
-            "--prefix p-",
-            "--mode custom --names -a-,-b-",
-            "--mode custom --names -a-,-b-,-b-",
-            "--mode custom --names ,",
-            "--mode custom --names a/b",
+            "--names=-a-",
+            "--mode go --names=-a-",
+            "--prefix=p-",
+            // What follows is a mistyped option as likely as a name.
+            "--mode custom --names -a-",
+            "--mode custom --names=-a-,-b-",
+            "--mode custom --names=-a-,-b-,-b-",
+            "--mode custom --names=,",
+            "--mode custom --names=a/b",
         ] {
             assert!(parsed(line).is_none_or(|naming| naming.of_lock().is_err()), "{line}");
         }

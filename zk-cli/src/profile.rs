@@ -28,6 +28,8 @@ pub(crate) struct Profile {
     #[serde(default, deserialize_with = "seconds")]
     pub(crate) connect_timeout: Option<Duration>,
     #[serde(default)]
+    pub(crate) read_only: bool,
+    #[serde(default)]
     pub(crate) security: SecurityArgs,
 }
 

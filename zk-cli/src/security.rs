@@ -5,7 +5,7 @@ use std::{env, fs, path::PathBuf};
 
 use clap::{Args as ClapArgs, builder::BoolishValueParser};
 use serde::Deserialize;
-use zk_client::{ConnectOptions, DigestMd5, TlsOptions};
+use zk_client::{ConnectOptions, DigestMd5, TlsConnect, TlsOptions};
 
 use crate::exit::{Exit, Failure};
 
@@ -14,49 +14,69 @@ const SASL_PASSWORD: &str = "ZK_SASL_PASSWORD";
 
 /// Who to be, and whom to trust.
 #[derive(Clone, Debug, Default, ClapArgs, Deserialize)]
-#[command(next_help_heading = "Security")]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SecurityArgs {
-    /// Connect by TLS, to servers with certificates of the authorities in this file (PEM)
-    #[arg(long, env = "ZK_TLS_CA", value_name = "FILE")]
+    /// Connect by TLS to servers with certificates of the authorities in this file (PEM)
+    #[arg(long, env = "ZK_TLS_CA", value_name = "FILE", hide_env_values = true)]
+    #[arg(hide_short_help = true, hide_long_help = true)]
     tls_ca: Option<PathBuf>,
 
-    /// Certificate to show, with those behind it (PEM)
-    #[arg(long, env = "ZK_TLS_CERT", value_name = "FILE", requires = "tls_ca")]
+    /// Certificate to present, with its chain (PEM)
+    #[arg(
+        long,
+        env = "ZK_TLS_CERT",
+        value_name = "FILE",
+        requires = "tls_ca",
+        hide_env_values = true
+    )]
+    #[arg(hide_short_help = true, hide_long_help = true)]
     tls_cert: Option<PathBuf>,
 
     /// Private key of that certificate (PEM) [default: in the same file]
-    #[arg(long, env = "ZK_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    #[arg(
+        long,
+        env = "ZK_TLS_KEY",
+        value_name = "FILE",
+        requires = "tls_cert",
+        hide_env_values = true
+    )]
+    #[arg(hide_short_help = true, hide_long_help = true)]
     tls_key: Option<PathBuf>,
 
-    /// User to be by SASL's DIGEST-MD5; the password is in $ZK_SASL_PASSWORD or in a file
-    #[arg(long, env = "ZK_SASL_USER", value_name = "NAME")]
+    /// User for SASL DIGEST-MD5; the password is in $ZK_SASL_PASSWORD or in a file
+    #[arg(long, env = "ZK_SASL_USER", value_name = "NAME", hide_env_values = true)]
+    #[arg(hide_short_help = true, hide_long_help = true)]
     sasl_user: Option<String>,
 
     /// File whose first line is the password of that user
     #[arg(long, value_name = "FILE", requires = "sasl_user")]
+    #[arg(hide_short_help = true, hide_long_help = true)]
     sasl_password_file: Option<PathBuf>,
 
-    /// Be by SASL's GSSAPI who the tickets of Kerberos say, or the keys of $KRB5_CLIENT_KTNAME
-    #[arg(long, env = "ZK_KERBEROS", value_parser = BoolishValueParser::new())]
-    #[arg(conflicts_with = "sasl_user")]
+    /// Authenticate by Kerberos (SASL GSSAPI), with tickets or the keys of $KRB5_CLIENT_KTNAME
+    #[arg(long, env = "ZK_KERBEROS", value_parser = BoolishValueParser::new(), hide_env_values = true)]
+    #[arg(conflicts_with = "sasl_user", hide_short_help = true, hide_long_help = true)]
     kerberos: bool,
 
-    /// What the servers are to Kerberos [default: zookeeper/HOST, each as it is called in --server]
-    #[arg(long, env = "ZK_KERBEROS_SERVER", value_name = "PRINCIPAL")]
+    /// Principal of the servers [default: zookeeper/HOST, each as it is called in --server]
+    #[arg(long, env = "ZK_KERBEROS_SERVER", value_name = "PRINCIPAL", hide_env_values = true)]
+    #[arg(hide_short_help = true, hide_long_help = true)]
     kerberos_server: Option<String>,
 
-    /// Who to be to Kerberos, if there are tickets or keys of several
-    #[arg(long, env = "ZK_KERBEROS_CLIENT", value_name = "PRINCIPAL")]
+    /// Principal of this client, if there are tickets or keys of several
+    #[arg(long, env = "ZK_KERBEROS_CLIENT", value_name = "PRINCIPAL", hide_env_values = true)]
+    #[arg(hide_short_help = true, hide_long_help = true)]
     kerberos_client: Option<String>,
 
-    /// Identity to prove, such as digest:user:password; others can read command lines: better use
-    /// --auth-file, or the environment
+    /// Identity to prove, such as digest:user:password. Command lines are visible to other users: better use
+    /// --auth-file or $ZK_AUTH
     #[arg(long, env = "ZK_AUTH", hide_env_values = true, value_name = "SCHEME:CREDENTIALS")]
+    #[arg(hide_short_help = true, hide_long_help = true)]
     auth: Option<String>,
 
     /// File whose first line is the identity to prove
     #[arg(long, value_name = "FILE", conflicts_with = "auth")]
+    #[arg(hide_short_help = true, hide_long_help = true)]
     auth_file: Option<PathBuf>,
 }
 
@@ -89,12 +109,8 @@ impl SecurityArgs {
 
     /// Puts all that into what a client connects with.
     pub(crate) fn apply(&self, mut options: ConnectOptions) -> Result<ConnectOptions, Failure> {
-        if let Some(authorities) = &self.tls_ca {
-            let mut tls = TlsOptions::new().ca_file(authorities);
-            if let Some(certificate) = &self.tls_cert {
-                tls = tls.identity_files(certificate, self.tls_key.as_ref().unwrap_or(certificate));
-            }
-            options = options.tls(tls).map_err(|error| usage("--tls-ca", &error))?;
+        if let Some(tls) = self.tls()? {
+            options = options.connector(tls);
         }
         match &self.sasl_user {
             Some(_) if self.kerberos => {
@@ -116,6 +132,16 @@ impl SecurityArgs {
             options = options.auth(scheme, id.to_owned());
         }
         Ok(options)
+    }
+
+    /// How connections are secured, if they are.
+    pub(crate) fn tls(&self) -> Result<Option<TlsConnect>, Failure> {
+        let Some(authorities) = &self.tls_ca else { return Ok(None) };
+        let mut tls = TlsOptions::new().ca_file(authorities);
+        if let Some(certificate) = &self.tls_cert {
+            tls = tls.identity_files(certificate, self.tls_key.as_ref().unwrap_or(certificate));
+        }
+        TlsConnect::new(tls).map(Some).map_err(|error| usage("--tls-ca", &error))
     }
 
     #[cfg(feature = "sasl-gssapi")]

@@ -1,6 +1,6 @@
 //! Everything below a node.
 
-use zk_client::{Client, ReadError, Rejection, path::join};
+use zk_client::{Client, ReadError, Rejection, Stat, path::join};
 
 use crate::exit::Failure;
 
@@ -38,4 +38,29 @@ pub(crate) async fn below(client: &Client, top: &str) -> Result<Vec<String>, Fai
     }
     found.sort_by(|a, b| a.split('/').cmp(b.split('/')));
     Ok(found)
+}
+
+/// What servers know of nodes, given by their names below another one or by their paths. Those that have gone
+/// meanwhile are left out.
+pub(crate) async fn stats(
+    client: &Client,
+    above: Option<&str>,
+    names: Vec<String>,
+) -> Result<Vec<(String, Stat)>, Failure> {
+    let path = |name: &str| above.map_or_else(|| name.to_owned(), |above| join(above, name));
+    let mut stats = Vec::with_capacity(names.len());
+    for batch in names.chunks(BATCH) {
+        let cork = client.cork();
+        let asked: Vec<_> =
+            batch.iter().map(|name| (name, cork.exists(&path(name)).submit())).collect();
+        drop(cork);
+        for (name, answer) in asked {
+            match answer.await {
+                Ok(Some(stat)) => stats.push((name.clone(), stat)),
+                Ok(None) | Err(ReadError::Rejected(Rejection::NoNode)) => {}
+                Err(error) => return Err(Failure::read(&path(name))(error)),
+            }
+        }
+    }
+    Ok(stats)
 }

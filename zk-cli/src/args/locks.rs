@@ -4,68 +4,47 @@ use std::{ffi::OsString, time::Duration};
 
 use clap::Args as ClapArgs;
 use zk_client::path::ZkPath;
+#[cfg(unix)]
+use zk_client::{ConnectOptions, Lease};
 
 use super::{CommonArgs, ConnectArgs};
 use crate::{duration, naming::NamingArgs};
 
 /// Run a command while holding a lock
 ///
-/// Waits for the exclusive lock on PATH, runs COMMAND, and releases the lock
-/// when it ends; then exits as COMMAND did. Locks are granted in the order of
-/// asking, and shared with all users of Curator's InterProcessMutex, or of a
-/// lock compatible with it, on the same path. With --shared or --write it is a
-/// side of a read/write lock (Curator's InterProcessReadWriteLock), with
-/// --semaphore one of N permits (Curator's InterProcessSemaphoreV2).
+/// Waits for the exclusive lock on PATH, runs COMMAND, releases the lock when that ends, and exits as COMMAND did. Locks
+/// are granted in the order of asking, and shared with Curator's InterProcessMutex, InterProcessReadWriteLock and
+/// InterProcessSemaphoreV2; with other libraries by --mode: `zk help names`.
 ///
-/// COMMAND finds in its environment:
-///   ZK_LOCK_TOKEN  a number that grows with every grant. Have whatever the lock
-///                  protects remember the largest it has seen and refuse smaller
-///                  ones: then a holder that was stalled past the end of its
-///                  lock can do no harm.
-///   ZK_LOCK_PATH   the path of the lock's node.
-///
-/// Should the lock be lost meanwhile (session expired, servers out of reach for
-/// the session timeout, node deleted by another client), COMMAND gets a SIGTERM, and a
-/// SIGKILL if it has not ended after the grace period. With --margin, that
-/// happens before another process can have the lock.
-///
-/// INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to COMMAND. Before it runs,
-/// they end the wait, and nothing stays behind in the queue. (A signal that was
-/// being ignored when zk started stays ignored.)
-///
-/// COMMAND runs in a process group of its own, and all of that is signalled.
-/// Only if zk itself is in the foreground of a terminal does COMMAND stay in
-/// zk's group, so that Ctrl-C, Ctrl-Z and reading from the terminal work as
-/// without zk. Then only COMMAND's first process is signalled when the lock is
-/// lost; and INT and QUIT are not passed on: the terminal sends them to both.
+/// COMMAND has ZK_LOCK_TOKEN and ZK_LOCK_PATH in its environment, and is ended if the lock is lost: `zk help jobs`. On a
+/// terminal, standard error says behind whom it waits.
 #[cfg(unix)]
 #[derive(Debug, ClapArgs)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct LockArgs {
-    /// The lock's path; made if missing
+    /// The lock's path; created if missing
     pub(crate) path: ZkPath,
 
     /// What to run, with its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 
-    /// Give up after this long, waiting for a session included
+    /// Give up after this long, connecting included
     #[arg(long, value_name = "D", value_parser = duration::seconds, conflicts_with = "try_once")]
     pub(crate) timeout: Option<Duration>,
 
-    /// Give up at once if the lock is held or waited for
+    /// Give up at once if the lock is not free
     #[arg(long = "try")]
     pub(crate) try_once: bool,
 
-    /// Hold it together with all others who only read, and without any writer
+    /// Take the read lock, together with other readers
     #[arg(long, group = "side")]
     pub(crate) shared: bool,
 
-    /// Hold the read/write lock alone
+    /// Take the write lock, alone
     #[arg(long, group = "side")]
     pub(crate) write: bool,
 
-    /// Hold one of N permits
+    /// Take one of N permits
     #[arg(long, value_name = "N", conflicts_with_all = ["side", "mode", "names"])]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) semaphore: Option<u32>,
@@ -73,7 +52,7 @@ pub(crate) struct LockArgs {
     #[command(flatten)]
     pub(crate) naming: NamingArgs,
 
-    /// What `zk holders` shows to others [default: host and process]
+    /// For `zk holders` to show [default: host and pid]
     #[arg(long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
 
@@ -88,36 +67,67 @@ pub(crate) struct LockArgs {
 #[cfg(unix)]
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct JobArgs {
-    /// End COMMAND, as for a lost lock, if the lock is requested back (zk revoke, or Curator's Revoker)
+    /// End COMMAND if others request the lock (`zk revoke`)
     #[arg(long)]
     pub(crate) revocable: bool,
 
-    /// How long COMMAND has between SIGTERM and SIGKILL when the lock is lost
+    /// Time for COMMAND between SIGTERM and SIGKILL
     #[arg(long, value_name = "D", value_parser = duration::seconds, default_value = "5s")]
     pub(crate) grace: Duration,
 
-    /// End COMMAND this long before the lock can be granted to another, if servers are not heard of: at most
-    /// a quarter of the session timeout
-    #[arg(long, value_name = "D", value_parser = duration::seconds, default_value = "0s")]
+    /// End COMMAND this long before another client can get the lock, if servers do not answer: at most a quarter of the
+    /// session timeout
+    #[arg(long, value_name = "D", value_parser = duration::seconds, default_value = "0s", hide_short_help = true)]
     pub(crate) margin: Duration,
+
+    /// What renews the lock: what the leader confirms, or any answer of a server over the connection
+    #[arg(long, value_enum, value_name = "BY", default_value_t)]
+    #[arg(hide_possible_values = true, hide_short_help = true, hide_long_help = true)]
+    pub(crate) lease: LeaseBy,
+}
+
+/// What the lease of a lock is renewed by.
+#[cfg(unix)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LeaseBy {
+    #[default]
+    Leader,
+    Connection,
+}
+
+#[cfg(unix)]
+impl LeaseBy {
+    /// The same, for a client.
+    pub(crate) fn lease(self, options: ConnectOptions) -> ConnectOptions {
+        match self {
+            Self::Leader => options,
+            Self::Connection => options.lease(Lease::Connection),
+        }
+    }
+}
+
+/// End the command of another process when that has been killed
+#[cfg(unix)]
+#[derive(Clone, Copy, Debug, ClapArgs)]
+pub(crate) struct GuardArgs {
+    /// Milliseconds between SIGTERM and SIGKILL
+    pub(crate) grace: u64,
 }
 
 /// Run a command while being the leader, or follow who leads
 ///
-/// Stands for the election on PATH, waits until it has stood for longest, runs
-/// COMMAND, and resigns when that ends; then exits as COMMAND did. While it waits,
-/// the leader is printed to standard error. Candidates are those of Curator's LeaderLatch
-/// on the same path (of kazoo's Election with --mode kazoo).
+/// Joins the election on PATH as a candidate, waits to be elected, runs COMMAND, and resigns when that ends; then exits
+/// as COMMAND did. Meanwhile it prints the leader to standard error. All who use Curator's LeaderLatch on the same path
+/// take part; see --mode and `zk help names` for other libraries.
 ///
-/// Environment, signals and losses are as for `zk lock`.
+/// COMMAND has ZK_LOCK_TOKEN and ZK_LOCK_PATH in its environment, and is ended if leadership is lost: see `zk help jobs`.
 ///
-/// Without COMMAND it does not stand: it prints a line whenever another one
-/// leads, or the leader says something else, until a signal ends it.
+/// Without COMMAND it is no candidate: it prints a line whenever another candidate leads, or the leader changes its data,
+/// until a signal ends it.
 #[cfg(unix)]
 #[derive(Debug, ClapArgs)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct ElectArgs {
-    /// The election's path; made if missing
+    /// The election's path; created if missing
     pub(crate) path: ZkPath,
 
     /// What to run, with its arguments
@@ -142,7 +152,7 @@ pub(crate) struct ElectArgs {
     pub(crate) connect: ConnectArgs,
 }
 
-/// One in the queue of a lock.
+/// A contender in the queue of a lock.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ContenderArgs {
     /// The lock's path
@@ -156,13 +166,20 @@ pub(crate) struct ContenderArgs {
 
 /// Show who holds a lock, and who waits for it
 ///
-/// One line for each, the holder first: of exclusive and read/write locks,
-/// cohorts (one line for each process), elections, semaphores (their permits
-/// first), and locks that are a single node; whatever implementation they use. Ages are the difference of two clocks: this machine's, and the
-/// leader's when the node was made.
+/// One line for each, the holder first: of exclusive and read/write locks, elections, semaphores (their permits first),
+/// cohorts (one line for each process), and locks that are a single node; whichever library they use. Ages are the
+/// difference of two clocks: this machine's now, and the leader's when the node was created.
+///
+/// With -R all locks below PATH are listed, except for those that are a single node.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct HoldersArgs {
-    /// The lock's path
+    /// Show all locks below PATH
+    #[arg(short = 'R', long)]
+    pub(crate) recursive: bool,
+    /// Keep running, and print them again after each change
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// The lock's path, or with -R the node below which locks are
     pub(crate) path: ZkPath,
     #[command(flatten)]
     pub(crate) common: CommonArgs,

@@ -5,8 +5,10 @@
 //! | `locks` | commands on locks and elections |
 //! | `nodes` | commands on nodes |
 //! | `servers` | commands that start a server |
-//! | `others` | servers' health, completion |
+//! | `others` | servers, and this program |
+//! | `help` | overviews, and topics that several subcommands share |
 
+pub(crate) mod help;
 mod locks;
 mod nodes;
 mod others;
@@ -19,50 +21,63 @@ use clap::{Args as ClapArgs, Parser};
 pub(crate) use self::{
     locks::{ContenderArgs, HoldersArgs},
     nodes::{
-        AclArgs, CreateArgs, DeleteArgs, ExportArgs, GetArgs, ImportArgs, LsArgs, MultiArgs,
-        Operation, SetArgs, StatArgs,
+        AclArgs, CountArgs, CreateArgs, DeleteArgs, EphemeralsArgs, ExportArgs, GetArgs,
+        ImportArgs, Limit, LsArgs, MultiArgs, Operation, QuotaArgs, SetArgs, StatArgs, SyncArgs,
     },
-    others::{CompletionArgs, HealthArgs},
+    others::{
+        AskArgs, CompletionArgs, HealthArgs, HelpArgs, ManArgs, ReconfigArgs, SessionsArgs, member,
+    },
 };
 #[cfg(unix)]
 pub(crate) use self::{
-    locks::{ElectArgs, JobArgs, LockArgs},
+    locks::{ElectArgs, GuardArgs, JobArgs, LockArgs},
     nodes::WatchArgs,
     servers::{DemoArgs, ServeArgs},
 };
-use crate::{commands::Command, duration, exit::Exit, security::SecurityArgs};
+use crate::{commands::Command, duration, security::SecurityArgs};
 
-/// ZooKeeper, and locks on it, from the shell.
+/// ZooKeeper, and locks on it, from the shell
 #[derive(Debug, Parser)]
-#[command(name = "zk", version, after_help = short_after_help(), after_long_help = long_after_help())]
+#[command(name = "zk", version, after_help = help::short_overview(), after_long_help = help::long_overview())]
+#[command(help_template = "{about-with-newline}\n{usage-heading} {usage}{after-help}")]
 #[command(max_term_width = 80, subcommand_required = true, arg_required_else_help = true)]
+#[command(disable_help_subcommand = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
+
+    /// Log to standard error; -vv and -vvv for more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    #[arg(hide_short_help = true, hide_long_help = true)]
+    pub(crate) verbose: u8,
 }
 
 /// Which servers, and how. What neither the command line nor the environment says, a profile can.
 #[derive(Clone, Debug, ClapArgs)]
-#[command(next_help_heading = "Connection")]
+#[command(after_help = "Options of connections and security: zk help connection")]
 pub(crate) struct ConnectArgs {
-    /// Servers, with a chroot behind them if wished: host:port,host:port/path
-    ///
-    /// [default: 127.0.0.1:2181]
-    #[arg(long, short, env = "ZK_SERVER", value_name = "HOST:PORT,…")]
+    /// Servers, and a chroot if wanted: zk1:2181,zk2:2181/app [default: 127.0.0.1:2181]
+    #[arg(long, short, env = "ZK_SERVER", value_name = "HOST:PORT,…", hide_env_values = true)]
+    #[arg(hide_short_help = true, hide_long_help = true)]
     pub(crate) server: Option<String>,
 
-    /// Session timeout to ask for: how long servers keep the session, and its locks, without hearing from it
-    /// [default: 10s]
+    /// How long servers keep the session and its locks without hearing from it [default: 10s]
     #[arg(long, value_name = "D", value_parser = duration::seconds)]
+    #[arg(hide_short_help = true, hide_long_help = true)]
     pub(crate) session_timeout: Option<Duration>,
 
     /// How long to try to get a session [default: 10s]
     #[arg(long, value_name = "D", value_parser = duration::seconds)]
+    #[arg(hide_short_help = true, hide_long_help = true)]
     pub(crate) connect_timeout: Option<Duration>,
 
-    /// Named settings of a connection, from the file that ZK_CONFIG names or from zk/config.toml among one's own
-    /// configuration: see `zk help`
-    #[arg(long, env = "ZK_PROFILE", value_name = "NAME")]
+    /// Accept a server without a quorum, too: reads may be stale then, and writes fail
+    #[arg(long, hide_short_help = true, hide_long_help = true)]
+    pub(crate) read_only: bool,
+
+    /// Settings of this name from the configuration file
+    #[arg(long, env = "ZK_PROFILE", value_name = "NAME", hide_env_values = true)]
+    #[arg(hide_short_help = true, hide_long_help = true)]
     pub(crate) profile: Option<String>,
 
     #[command(flatten)]
@@ -86,55 +101,5 @@ pub(crate) struct CommonArgs {
     pub(crate) connect: ConnectArgs,
 }
 
-fn examples() -> String {
-    [
-        "Examples:",
-        "  zk lock /locks/report -- ./nightly-report.sh",
-        "  zk lock --try /locks/backup -- sh -c 'backup --fence \"$ZK_LOCK_TOKEN\"'",
-        "  zk elect /elections/scheduler -- ./scheduler",
-        "  zk holders /locks/report",
-        "  zk ls -l /locks",
-        "  zk demo",
-        "  zk serve --port 2181",
-    ]
-    .join("\n")
-}
-
-fn short_after_help() -> String {
-    format!("{}\n\n`zk --help` lists exit codes, `zk help COMMAND` explains a command.", examples())
-}
-
-fn long_after_help() -> String {
-    let environment = [
-        "Durations: 5 (seconds), 250ms, 1m30s.",
-        "",
-        "Environment:",
-        "  ZK_SERVER         servers, for all commands but demo",
-        "  ZK_AUTH           identity to prove, SCHEME:CREDENTIALS",
-        "  ZK_SASL_PASSWORD  password of the user of --sasl-user",
-        "  ZK_TLS_CA, ZK_TLS_CERT, ZK_TLS_KEY, ZK_SASL_USER, ZK_KERBEROS,",
-        "  ZK_KERBEROS_SERVER, ZK_KERBEROS_CLIENT: as the options",
-        "  ZK_PROFILE        settings to take from the configuration file",
-        "  ZK_CONFIG         that file, instead of ~/.config/zk/config.toml",
-        "",
-        "Configuration file (options and environment have precedence):",
-        "  [profile.staging]",
-        "  server = \"zk1:2181,zk2:2181/app\"",
-        "  session_timeout = \"20s\"",
-        "  connect_timeout = \"5s\"",
-        "  security = { tls_ca = \"ca.pem\", auth_file = \"identity\" }",
-    ];
-    format!("{}\n\n{}\n\n{}", examples(), environment.join("\n"), Exit::table())
-}
-
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory as _;
-
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        Args::command().debug_assert();
-    }
-}
+mod tests;

@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{ArgGroup, Args as ClapArgs, Parser};
-use zk_client::path::ZkPath;
+use zk_client::{SessionId, path::ZkPath};
 
 use super::{CommonArgs, ConnectArgs};
 use crate::{acl::Entry, duration};
@@ -11,10 +11,10 @@ use crate::{acl::Entry, duration};
 /// List the children of a node
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LsArgs {
-    /// With version, number of children, bytes, time of the last write, and the session of ephemeral nodes
+    /// Also print version, children, bytes, last write, and owner session
     #[arg(short)]
     pub(crate) long: bool,
-    /// Everything below the node, by full paths
+    /// List everything below the node, by full paths
     #[arg(short = 'R', long)]
     pub(crate) recursive: bool,
     /// The node
@@ -43,9 +43,12 @@ pub(crate) struct SetArgs {
     pub(crate) version: Option<i32>,
     /// The node
     pub(crate) path: ZkPath,
-    /// The new data; - for all of standard input
-    #[arg(allow_hyphen_values = true)]
-    pub(crate) data: OsString,
+    /// The new data; - for all of standard input; behind -- if it begins with a hyphen
+    #[arg(required_unless_present = "file")]
+    pub(crate) data: Option<OsString>,
+    /// Take the new data from this file
+    #[arg(long, value_name = "FILE", conflicts_with = "data")]
+    pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) common: CommonArgs,
 }
@@ -57,20 +60,28 @@ pub(crate) struct CreateArgs {
     /// Append a number to the name that grows with every such node
     #[arg(long)]
     pub(crate) sequential: bool,
-    /// To be deleted by the servers some time after its last child
+    /// Delete it when this command ends: it keeps running, until a signal
+    #[arg(long, group = "life")]
+    pub(crate) ephemeral: bool,
+    /// Have the servers delete it some time after its last child
     #[arg(long, group = "life", conflicts_with = "sequential")]
     pub(crate) container: bool,
-    /// To be deleted by the servers when childless and unwritten for this long
+    /// Have the servers delete it when childless and unwritten for this long
     #[arg(long, group = "life", value_name = "D", value_parser = duration::seconds)]
     pub(crate) ttl: Option<Duration>,
-    /// Create what is missing above it, too
+    /// Create missing parents, too
     #[arg(long, short)]
     pub(crate) parents: bool,
+    /// Who may do what with it, as for `zk acl`; repeatable [default: world:anyone:cdrwa]
+    #[arg(long, value_name = "ENTRY")]
+    pub(crate) acl: Vec<Entry>,
+    /// Take its data from this file
+    #[arg(long, value_name = "FILE", conflicts_with = "data")]
+    pub(crate) file: Option<PathBuf>,
     /// The node; with --sequential, its path up to the number
     pub(crate) path: String,
-    /// Its data; - for all of standard input
-    #[arg(default_value = "", allow_hyphen_values = true)]
-    pub(crate) data: OsString,
+    /// Its data; - for all of standard input; behind -- if it begins with a hyphen
+    pub(crate) data: Option<OsString>,
     #[command(flatten)]
     pub(crate) common: CommonArgs,
 }
@@ -78,7 +89,7 @@ pub(crate) struct CreateArgs {
 /// Delete a node without children, or with everything below it
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DeleteArgs {
-    /// Everything below it first: one by one, so that others see it half done, and it stays half done if it fails
+    /// Delete everything below it first, one by one: not atomic
     #[arg(long, short, conflicts_with = "version")]
     pub(crate) recursive: bool,
     /// Only if the data has this version now
@@ -131,8 +142,8 @@ pub(crate) enum Operation {
         container: bool,
         /// The node; with --sequential, its path up to the number
         path: String,
-        /// Its data
-        #[arg(default_value = "", allow_hyphen_values = true)]
+        /// Its data; behind -- if it begins with a hyphen
+        #[arg(default_value = "")]
         data: String,
     },
     /// Replace a node's data
@@ -142,8 +153,7 @@ pub(crate) enum Operation {
         version: Option<i32>,
         /// The node
         path: String,
-        /// The new data
-        #[arg(allow_hyphen_values = true)]
+        /// The new data; behind -- if it begins with a hyphen
         data: String,
     },
     /// Delete a node without children
@@ -173,6 +183,9 @@ pub(crate) struct AclArgs {
     /// Only if the list has this version now
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..), requires = "entries")]
     pub(crate) version: Option<i32>,
+    /// Set the list of everything below the node, too
+    #[arg(short = 'R', long, requires = "entries", conflicts_with = "version")]
+    pub(crate) recursive: bool,
     /// The node
     pub(crate) path: ZkPath,
     /// The new list, all of it
@@ -182,10 +195,14 @@ pub(crate) struct AclArgs {
     pub(crate) common: CommonArgs,
 }
 
-/// Print what happens to a node, as it happens
+/// Print what happens to a node, or run a command when it does
 ///
-/// A line for each change, until a signal ends it; and a line where changes may be missing, after the connection
-/// was lost. Servers before 3.6 cannot do that.
+/// A line for each change, until a signal ends it, and a line where changes may be missing, such as after the
+/// connection was lost. Servers before 3.6 do not report every change: of several in a row, only the last one is certain
+/// to be printed.
+///
+/// COMMAND is run for each line, one after the other, with $ZK_WATCH_EVENT (watching, created, deleted, written,
+/// children, resync), $ZK_WATCH_PATH and $ZK_WATCH_ZXID. If it fails, that is reported, and watching goes on.
 #[cfg(unix)]
 #[derive(Debug, ClapArgs)]
 pub(crate) struct WatchArgs {
@@ -195,17 +212,108 @@ pub(crate) struct WatchArgs {
     /// Print lines of JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// The node, which need not be there yet
+    /// The node, which need not exist yet
     pub(crate) path: ZkPath,
+    /// What to run for each change, with its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
     #[command(flatten)]
     pub(crate) connect: ConnectArgs,
 }
 
+/// Count the nodes below a node
+///
+/// Servers before 3.6 do not count: there, all of the nodes are listed for it.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CountArgs {
+    /// The node
+    #[arg(default_value = "/")]
+    pub(crate) path: ZkPath,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+/// List ephemeral nodes, and the sessions that they belong to
+///
+/// Every node below PATH is looked at. `zk sessions` tells which client has a session.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct EphemeralsArgs {
+    /// Only those of this session, as `zk holders` prints it (0x…)
+    #[arg(long, value_name = "SESSION", value_parser = session_id)]
+    pub(crate) session: Option<SessionId>,
+    /// The node below which to look
+    #[arg(default_value = "/")]
+    pub(crate) path: ZkPath,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+/// Show, set or delete limits on the nodes and bytes below a node
+///
+/// Without options it shows limits and use; without PATH, those of every node that has limits. Servers log it when a
+/// limit is exceeded. Since 3.7, and if they are configured for it (enforceQuota), they refuse writes beyond hard
+/// limits. A node above or below one with limits cannot have any.
+#[derive(Debug, ClapArgs)]
+#[command(group = ArgGroup::new("change").multiple(true).requires("path"))]
+pub(crate) struct QuotaArgs {
+    /// Limit the nodes, PATH itself included
+    #[arg(long, value_name = "N", group = "change", value_parser = clap::value_parser!(i64).range(0..))]
+    pub(crate) nodes: Option<i64>,
+    /// Limit the bytes of data
+    #[arg(long, value_name = "N", group = "change", value_parser = clap::value_parser!(i64).range(0..))]
+    pub(crate) bytes: Option<i64>,
+    /// Limit the nodes, and refuse more
+    #[arg(long, value_name = "N", group = "change", value_parser = clap::value_parser!(i64).range(0..))]
+    pub(crate) hard_nodes: Option<i64>,
+    /// Limit the bytes of data, and refuse more
+    #[arg(long, value_name = "N", group = "change", value_parser = clap::value_parser!(i64).range(0..))]
+    pub(crate) hard_bytes: Option<i64>,
+    /// Delete all limits of PATH, or one: --delete=hard-bytes
+    #[arg(long, value_enum, value_name = "LIMIT", conflicts_with = "change", requires = "path")]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    #[arg(hide_possible_values = true)]
+    pub(crate) delete: Option<Limit>,
+    /// The node
+    pub(crate) path: Option<ZkPath>,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+/// Limits that can be deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Limit {
+    All,
+    Nodes,
+    Bytes,
+    HardNodes,
+    HardBytes,
+}
+
+/// Wait until the server has caught up with the leader
+///
+/// To see the state that servers agree on by now, and to check that there is a quorum: it fails without one.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SyncArgs {
+    /// The node to be up to date; servers catch up with all of them
+    #[arg(default_value = "/")]
+    pub(crate) path: ZkPath,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+/// A session as servers, and we, print it.
+pub(crate) fn session_id(text: &str) -> Result<SessionId, String> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let id = u64::from_str_radix(digits, 16);
+    id.map(|id| SessionId(id as i64))
+        .map_err(|_| format!("{text:?} is not a session in hexadecimal, such as 0x100c1e3f1a0000"))
+}
+
 /// Write a node and everything below it to a file
 ///
-/// One line of JSON for each node, parents first: its path from there, its data as text or in base 64, and with
-/// --acl who may do what. Ephemeral nodes are left out, as they belong to a session. Nodes are read one after the
-/// other: the file is no picture of any one moment if nodes are written meanwhile.
+/// One line of JSON for each node, parents first: its path relative to the node, its data as text or in base64, and
+/// with --acl its access control list. Ephemeral nodes are left out. Nodes are read one after the other: if they are
+/// written meanwhile, the file is not a snapshot of one moment.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ExportArgs {
     /// With access control lists
@@ -222,8 +330,8 @@ pub(crate) struct ExportArgs {
 
 /// Create nodes from a file that `zk export` has written
 ///
-/// All of the file is looked at before anything is written. Then nodes are created one by one: if that fails, those
-/// before stay. Access control lists are set where the file has them.
+/// All of the file is checked before anything is written. Then nodes are created one by one: if that fails, those
+/// before it stay. Access control lists are set where the file has them.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ImportArgs {
     /// Replace the data of nodes that are there already, instead of stopping at them

@@ -14,15 +14,11 @@ use crate::duration;
 /// Every contender has a session of its own; all ask for one lock at the same moment. What the lock
 /// protects is a resource that remembers the largest fencing token it has seen, refuses smaller ones, and
 /// notices when two are in it at once. In the end: a timeline of who held the lock when, and a verdict on
-/// exclusion, order, tokens, nodes left behind, and requests per acquisition.
+/// exclusion, order, tokens, nodes left behind, and requests per acquisition, counted at a proxy: every
+/// request frame from the start signal to the last release, except heartbeats.
 ///
-/// Requests are counted, not estimated: all contenders go through a proxy that knows the protocol. Counted
-/// is every request frame from the start signal to the last release, except heartbeats; making and closing
-/// sessions, and the lock's path, is before and after.
-///
-/// Without --server and --real, the server that is part of this program is used, on the loopback
-/// interface. ($ZK_SERVER is deliberately not asked: a demo should not find its way to servers in
-/// production by itself.)
+/// Without --server and --real, the server that is part of this program is used, on the loopback interface.
+/// $ZK_SERVER is ignored, so that a demo does not run on servers in production by accident.
 #[cfg(unix)]
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DemoArgs {

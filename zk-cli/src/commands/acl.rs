@@ -1,12 +1,14 @@
 //! `zk acl`: who may do what with a node.
 
 use serde::Serialize;
+use zk_client::{AclList, Client, Rejection, WriteError};
 
 use crate::{
     acl::{list, texts},
     args::{AclArgs, CommonArgs},
     exit::{Exit, Failure},
     render::{self, NodeReport, printable},
+    tree,
 };
 
 #[derive(Debug, Serialize)]
@@ -18,7 +20,8 @@ struct Report<'a> {
 }
 
 pub(crate) async fn run(args: AclArgs) -> Result<Exit, Failure> {
-    let AclArgs { common: CommonArgs { connect, output }, version, path, entries } = &args;
+    let AclArgs { common: CommonArgs { connect, output }, version, recursive, path, entries } =
+        &args;
     let (stat, acl) = connect
         .with_session(|client| async move {
             if entries.is_empty() {
@@ -30,7 +33,11 @@ pub(crate) async fn run(args: AclArgs) -> Result<Exit, Failure> {
                 Some(version) => set.version(version),
                 None => set,
             };
-            Ok((set.await.map_err(Failure::write(path))?, None))
+            let stat = set.await.map_err(Failure::write(path))?;
+            if *recursive {
+                set_below(&client, path, &list(entries)).await?;
+            }
+            Ok((stat, None))
         })
         .await?;
     if output.json {
@@ -40,4 +47,21 @@ pub(crate) async fn run(args: AclArgs) -> Result<Exit, Failure> {
         render::bytes(lines.collect::<String>().as_bytes())?;
     }
     Ok(Exit::Done)
+}
+
+/// Sets the list of everything below a node; what is gone meanwhile needs none.
+async fn set_below(client: &Client, top: &str, acl: &AclList) -> Result<(), Failure> {
+    for batch in tree::below(client, top).await?.chunks(tree::BATCH) {
+        let cork = client.cork();
+        let asked: Vec<_> =
+            batch.iter().map(|path| (path, cork.set_acl(path, acl).submit())).collect();
+        drop(cork);
+        for (path, answer) in asked {
+            match answer.await {
+                Ok(_) | Err(WriteError::Rejected(Rejection::NoNode)) => {}
+                Err(error) => return Err(Failure::write(path)(error)),
+            }
+        }
+    }
+    Ok(())
 }

@@ -1,12 +1,16 @@
 //! `zk config`: the ensemble's members.
 
 use serde::Serialize;
+use zk_client::{EnsembleConfig, ReadError, Rejection};
 
 use crate::{
-    args::CommonArgs,
+    args::{CommonArgs, OutputArgs},
     exit::{Exit, Failure},
     render::{self, Lean, Table, printable},
 };
+
+/// Where servers keep it.
+pub(crate) const NODE: &str = "/zookeeper/config";
 
 #[derive(Debug, Serialize)]
 struct Report {
@@ -27,9 +31,21 @@ pub(crate) async fn run(args: CommonArgs) -> Result<Exit, Failure> {
     let CommonArgs { connect, output } = &args;
     let (config, _) = connect
         .with_session(|client| async move {
-            client.config().await.map_err(Failure::read("/zookeeper/config"))
+            client.config().await.map_err(|error| match error {
+                ReadError::Rejected(Rejection::NoNode) => {
+                    let why = "the servers keep no configuration: they are older than 3.5";
+                    Failure::new(Exit::No, why).next("zk health prints the servers' releases")
+                }
+                error => Failure::read(NODE)(error),
+            })
         })
         .await?;
+    print(&config, *output)?;
+    Ok(Exit::Done)
+}
+
+/// Prints a configuration.
+pub(crate) fn print(config: &EnsembleConfig, output: OutputArgs) -> Result<(), Failure> {
     let member = |it: &zk_client::EnsembleMember| EnsembleMember {
         id: it.id,
         votes: it.votes,
@@ -41,11 +57,13 @@ pub(crate) async fn run(args: CommonArgs) -> Result<Exit, Failure> {
         members: config.members.iter().map(member).collect(),
     };
     if output.json {
-        render::json(&report)?;
-    } else {
-        render::bytes(table(&report).as_bytes())?;
+        return render::json(&report);
     }
-    Ok(Exit::Done)
+    let version = report.version.map_or_else(
+        || "a standalone server: no members\n".to_owned(),
+        |version| format!("version 0x{version:x}\n"),
+    );
+    render::bytes((table(&report) + &version).as_bytes())
 }
 
 fn table(report: &Report) -> String {

@@ -57,7 +57,8 @@ async fn act(
     match done {
         true => Ok(Exit::Done),
         false => {
-            Err(Failure::new(Exit::No, format_args!("{path}: no contender with token {token}")))
+            Err(Failure::new(Exit::No, format_args!("{path}: no contender with token {token}"))
+                .next(format_args!("zk holders {path} lists those that are there")))
         }
     }
 }

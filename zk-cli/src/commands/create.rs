@@ -1,51 +1,111 @@
 //! `zk create`: creates a node, and what is missing above it if wished.
 
-use zk_client::{Client, CreateMode, Created, Rejection, WriteError, path::ancestors};
+use zk_client::{
+    Client, CreateMode, Created, ReadError, Rejection, SessionEnd, WriteError, path::ancestors,
+};
 
 use crate::{
+    acl,
     args::{CommonArgs, CreateArgs},
     commands::data,
     exit::{Exit, Failure},
+    interrupt::Interrupt,
     render::{self, NodeReport},
 };
 
 pub(crate) async fn run(args: CreateArgs) -> Result<Exit, Failure> {
-    let mode = mode(&args);
-    let CreateArgs {
-        common: CommonArgs { connect, output }, parents, path, data: argument, ..
-    } = args;
     // Before there is a session: standard input may take its time.
-    let data = data(argument)?;
-    let (path, data) = (&*path, &*data);
-    let Created { path, stat, .. } = connect
-        .with_session(|client| async move {
-            if parents {
-                create_parents(&client, path).await?;
-            }
-            match client.create(path, data).mode(mode).await {
-                Err(WriteError::Rejected(Rejection::NoNode)) => Err(Failure::new(
-                    Exit::No,
-                    format_args!("{path}: its parent does not exist (--parents creates it)"),
-                )),
-                created => created.map_err(Failure::write(path)),
-            }
-        })
-        .await?;
-    if output.json {
-        render::json(&NodeReport::new(&path, &stat))?;
-    } else {
-        render::bytes(format!("{path}\n").as_bytes())?;
+    let data = data(args.data.clone(), args.file.as_deref())?.unwrap_or_default();
+    let CreateArgs { common: CommonArgs { connect, .. }, ephemeral, .. } = &args;
+    let (args, data) = (&args, &*data);
+    if *ephemeral {
+        let mut interrupt = Interrupt::catch()?;
+        return connect
+            .with_session(|client| async move {
+                tokio::select! {
+                    biased;
+                    exit = interrupt.next() => Ok(exit),
+                    failed = keep(args, &client, data) => failed,
+                }
+            })
+            .await;
     }
+    let created =
+        connect.with_session(|client| async move { create(args, &client, data).await }).await?;
+    print(args, &created)?;
     Ok(Exit::Done)
 }
 
+fn print(args: &CreateArgs, created: &Created) -> Result<(), Failure> {
+    let Created { path, stat, .. } = created;
+    if args.common.output.json {
+        render::json(&NodeReport::new(path, stat))
+    } else {
+        render::bytes(format!("{path}\n").as_bytes())
+    }
+}
+
+async fn create(args: &CreateArgs, client: &Client, data: &[u8]) -> Result<Created, Failure> {
+    let path = &*args.path;
+    if args.parents {
+        create_parents(client, path).await?;
+    }
+    let create = client.create(path, data).mode(mode(args));
+    let create = match &*args.acl {
+        [] => create,
+        entries => create.acl(&acl::list(entries)),
+    };
+    create.await.map_err(|error| match error {
+        WriteError::Rejected(Rejection::NoNode) => {
+            let why = format!("{path}: its parent does not exist");
+            Failure::new(Exit::No, why).next("--parents creates it")
+        }
+        WriteError::Rejected(Rejection::Unimplemented) if args.ttl.is_some() => {
+            let why = format!("{path}: the servers do not allow nodes with a time to live");
+            let next =
+                "it needs servers of 3.5.3 or later with zookeeper.extendedTypesEnabled=true";
+            Failure::new(Exit::No, why).next(next)
+        }
+        WriteError::Rejected(Rejection::Unimplemented) => {
+            let why =
+                format!("{path}: the servers do not know containers: they are older than 3.5");
+            Failure::new(Exit::No, why).next("zk health prints the servers' releases")
+        }
+        error => Failure::write(path)(error),
+    })
+}
+
+/// Creates it, and waits until it is gone.
+async fn keep(args: &CreateArgs, client: &Client, data: &[u8]) -> Result<Exit, Failure> {
+    let created = create(args, client, data).await?;
+    print(args, &created)?;
+    let path = &*created.path;
+    loop {
+        let (stat, changed) = client.exists(path).watch().await.map_err(|error| match error {
+            ReadError::Unavailable(zk_client::Cause::SessionEnded(SessionEnd::Expired)) => {
+                let why = format!("{path}: deleted with the session, which has expired");
+                Failure::new(Exit::Unavailable, why)
+            }
+            error => Failure::read(path)(error),
+        })?;
+        if stat.is_none_or(|stat| stat.czxid != created.stat.czxid) {
+            let why = format!("{path}: deleted by another client");
+            return Err(Failure::new(Exit::No, why).next("create it again if it is to exist"));
+        }
+        // What has happened is seen in the next round, also if it was the end of the session.
+        let _ = changed.await;
+    }
+}
+
 fn mode(args: &CreateArgs) -> CreateMode {
-    match (args.container, args.ttl, args.sequential) {
+    match (args.container, args.ephemeral, args.ttl, args.sequential) {
         (true, ..) => CreateMode::Container,
-        (false, None, false) => CreateMode::Persistent,
-        (false, None, true) => CreateMode::PersistentSequential,
-        (false, Some(ttl), false) => CreateMode::PersistentTtl(ttl),
-        (false, Some(ttl), true) => CreateMode::PersistentSequentialTtl(ttl),
+        (_, true, _, false) => CreateMode::Ephemeral,
+        (_, true, _, true) => CreateMode::EphemeralSequential,
+        (_, _, None, false) => CreateMode::Persistent,
+        (_, _, None, true) => CreateMode::PersistentSequential,
+        (_, _, Some(ttl), false) => CreateMode::PersistentTtl(ttl),
+        (_, _, Some(ttl), true) => CreateMode::PersistentSequentialTtl(ttl),
     }
 }
 

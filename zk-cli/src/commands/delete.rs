@@ -48,9 +48,8 @@ async fn delete_all(client: &Client, path: &str) -> Result<usize, Failure> {
                 Error::Write(error) => Failure::write(&path)(error),
                 other => Failure::new(Exit::Unavailable, other),
             };
-            let exit = reason.exit;
             let before = "nodes have been deleted before";
-            Err(Failure::new(exit, format_args!("{reason} ({deleted} {before})")))
+            Err(reason.retold(|reason| format!("{reason} ({deleted} {before})")))
         }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) async fn run(args: ElectArgs) -> Result<Exit, Failure> {
     let client = tokio::select! {
         biased;
         signal = signals.next() => return Ok(Exit::Signal(signal.as_raw())),
-        client = args.connect.connect() => client?,
+        client = args.connect.connect_with(|options| args.job.lease.lease(options)) => client?,
     };
     let election = Election::builder(&client, &args.path).layout(layout).build();
     let result = match args.command.is_empty() {

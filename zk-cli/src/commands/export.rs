@@ -32,12 +32,13 @@ pub(crate) async fn run(args: ExportArgs) -> Result<Exit, Failure> {
         Box::new(File::create_new(&args.file).map_err(Failure::local(&name))?)
     };
     let args = &args;
-    let (nodes, left) = args
+    let exported = args
         .connect
         .with_session(
             |client| async move { export(args, &client, BufWriter::new(out), &name).await },
         )
         .await?;
+    let Some((nodes, left)) = exported else { return Ok(Exit::Done) };
     let Left { ephemeral, gone } = left;
     render::complain(&format_args!(
         "{nodes} nodes exported, {ephemeral} ephemeral ones left out, {gone} gone meanwhile"
@@ -45,12 +46,13 @@ pub(crate) async fn run(args: ExportArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// `None`: the reader has seen enough and gone (`zk export / | head`).
 async fn export(
     args: &ExportArgs,
     client: &Client,
     mut out: impl Write,
     name: &str,
-) -> Result<(usize, Left), Failure> {
+) -> Result<Option<(usize, Left)>, Failure> {
     let top = &*args.path;
     let mut paths = vec![top.to_owned()];
     // What servers keep of themselves is not to be imported.
@@ -83,18 +85,24 @@ async fn export(
             }
             let path = relative(top, path).to_owned();
             let node = Node { path, data: Data::from(&*data), acl };
-            write(&mut out, &node).map_err(Failure::local(name))?;
+            match write(&mut out, &node) {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(None),
+                written => written.map_err(Failure::local(name))?,
+            }
             nodes += 1;
         }
         if let Some(bar) = &bar {
             bar.inc(batch.len() as u64);
         }
     }
-    out.flush().map_err(Failure::local(name))?;
+    match out.flush() {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(None),
+        flushed => flushed.map_err(Failure::local(name))?,
+    }
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
-    Ok((nodes, left))
+    Ok(Some((nodes, left)))
 }
 
 fn write(out: &mut impl Write, node: &Node) -> io::Result<()> {

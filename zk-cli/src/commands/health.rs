@@ -1,23 +1,16 @@
 //! `zk health`: what each server says of itself.
 
-use std::{io, time::Duration};
-
 use serde::Serialize;
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
-    task::JoinSet,
-    time::timeout,
-};
+use serde_json::Value;
 
 use crate::{
     args::HealthArgs,
+    ask::{self, Question},
     exit::{Exit, Failure},
     render::{self, Lean, Table, printable},
 };
 
-/// More than any server says; what else listens there may have no end.
-const ANSWER_MAX: u64 = 64 << 10;
+const QUESTION: Question = Question { word: "srvr", command: "server_stats" };
 
 #[derive(Debug, Serialize)]
 struct Report {
@@ -64,15 +57,15 @@ struct Standing {
 }
 
 pub(crate) async fn run(args: HealthArgs) -> Result<Exit, Failure> {
-    let options = args.connect.options()?;
-    let servers: Vec<String> = options.servers().map(str::to_owned).collect();
-    let mut asking = JoinSet::new();
-    for (index, server) in servers.iter().cloned().enumerate() {
-        asking.spawn(async move { (index, ask(&server, args.timeout).await) });
-    }
-    let mut answers = asking.join_all().await;
-    answers.sort_by_key(|(index, _)| *index);
-    let report = judged(servers.into_iter().zip(answers.into_iter().map(|(_, answer)| answer)));
+    let answers = ask::all(&args.connect, args.ask, QUESTION).await?;
+    let report = judged(answers.into_iter().map(|(server, answer)| {
+        let answer = match answer {
+            ask::Answer::Text(text) => understood(&text),
+            ask::Answer::Json(json) => told(&json),
+            ask::Answer::Not(why) => Answer::Fails { why },
+        };
+        (server, answer)
+    }));
     if args.output.json {
         render::json(&report)?;
     } else {
@@ -81,21 +74,30 @@ pub(crate) async fn run(args: HealthArgs) -> Result<Exit, Failure> {
     Ok(if report.healthy { Exit::Done } else { Exit::No })
 }
 
-async fn ask(server: &str, limit: Duration) -> Answer {
-    let exchange = async {
-        let mut stream = TcpStream::connect(server).await?;
-        stream.write_all(b"srvr").await?;
-        let mut answer = Vec::new();
-        stream.take(ANSWER_MAX).read_to_end(&mut answer).await?;
-        Ok::<_, io::Error>(String::from_utf8_lossy(&answer).into_owned())
+/// What the admin server says.
+fn told(json: &Value) -> Answer {
+    let stats = &json["server_stats"];
+    let standing = || {
+        let version = json["version"].as_str().and_then(|it| it.split(['-', ',']).next());
+        let latency = ["min_latency", "avg_latency", "max_latency"].map(|it| stats[it].as_f64());
+        let read_only = json["read_only"] == true;
+        Some(Standing {
+            mode: if read_only { "read-only" } else { stats["server_state"].as_str()? }.to_owned(),
+            zxid: stats["last_processed_zxid"].as_i64()?,
+            version: version.map(str::to_owned),
+            nodes: json["node_count"].as_u64(),
+            connections: stats["num_alive_client_connections"].as_u64(),
+            outstanding: stats["outstanding_requests"].as_u64(),
+            latency_ms: latency
+                .into_iter()
+                .collect::<Option<Vec<_>>>()
+                .and_then(|it| it.try_into().ok()),
+        })
     };
-    match timeout(limit, exchange).await {
-        Err(_) => {
-            Answer::Fails { why: format!("no answer within {}", humantime::Duration::from(limit)) }
-        }
-        Ok(Err(error)) => Answer::Fails { why: error.to_string() },
-        Ok(Ok(text)) => understood(&text),
-    }
+    standing().map_or_else(
+        || Answer::Says { what: json["error"].as_str().unwrap_or("nothing of itself").to_owned() },
+        Answer::Serves,
+    )
 }
 
 fn understood(text: &str) -> Answer {

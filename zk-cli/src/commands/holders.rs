@@ -1,60 +1,153 @@
 //! `zk holders`: a lock's holders and waiters.
 
-use std::time::SystemTime;
+use std::{collections::BTreeSet, time::SystemTime};
 
 use serde::Serialize;
-use zk_client::{Client, ReadError, Rejection, SessionId, Stat, path::join};
+use zk_client::{
+    Client, ReadError, Rejection, SessionId, Stat,
+    path::{join, name, parent, parse_sequence},
+};
 use zk_locks::{Contender, Kind, Queue, SimpleLock};
 
 use crate::{
-    args::{CommonArgs, HoldersArgs},
+    args::HoldersArgs,
+    changes::Changes,
     exit::{Exit, Failure},
+    interrupt::Interrupt,
     render::{self, Lean, Table, age, age_millis, printable},
+    tree,
 };
 
+/// Of those who wait for kazoo's semaphores, behind the semaphore's path.
+const BESIDE: &str = "-__lock__";
+
 #[derive(Debug, Serialize)]
-struct Report<'a> {
-    path: &'a str,
+struct Lock {
+    path: String,
     queue: Vec<Entry>,
 }
 
-/// One in the queue.
+impl Lock {
+    /// All but the ages.
+    fn told(&self) -> (String, Vec<(String, bool, String)>) {
+        let entry = |it: &Entry| (it.node.clone(), it.holds, it.description.clone());
+        (self.path.clone(), self.queue.iter().map(entry).collect())
+    }
+}
+
+/// A holder or a waiter.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Entry {
+pub(crate) struct Entry {
     /// From 1.
     position: usize,
-    holds: bool,
+    pub(crate) holds: bool,
     node: String,
     kind: &'static str,
     /// Nodes that stand for themselves alone have none.
     sequence: Option<i32>,
     /// Hexadecimal, as servers print it.
-    session: String,
+    pub(crate) session: String,
     /// On the leader's clock.
     since_ms: i64,
     /// By this machine's clock: off by the difference of the two.
     age_ms: i64,
     token: i64,
-    description: String,
+    pub(crate) description: String,
 }
 
 pub(crate) async fn run(args: HoldersArgs) -> Result<Exit, Failure> {
-    let HoldersArgs { common: CommonArgs { connect, output }, path } = &args;
-    let queue = connect
-        .with_session(
-            |client| async move { queue(&client, path).await.map_err(Failure::read(path)) },
-        )
-        .await?;
-    if output.json {
-        render::json(&Report { path, queue })?;
-    } else {
-        render::bytes(text(path, &queue).as_bytes())?;
+    let args = &args;
+    if args.watch {
+        let mut interrupt = Interrupt::catch()?;
+        let connect = &args.common.connect;
+        return connect
+            .with_session(|client| async move {
+                tokio::select! {
+                    biased;
+                    exit = interrupt.next() => Ok(exit),
+                    failed = follow(args, &client) => failed,
+                }
+            })
+            .await;
     }
+    let connect = &args.common.connect;
+    let locks = connect.with_session(|client| async move { locks(args, &client).await }).await?;
+    print(args, &locks)?;
     Ok(Exit::Done)
 }
 
+/// Prints them whenever something changes, until that cannot be found out any more.
+async fn follow(args: &HoldersArgs, client: &Client) -> Result<Exit, Failure> {
+    let mut changes = Changes::of(client, &args.path)?;
+    let mut before = None;
+    loop {
+        let now = locks(args, client).await?;
+        // Their ages change all the time.
+        let told = now.iter().map(Lock::told).collect::<Vec<_>>();
+        if before.as_ref() != Some(&told) {
+            if before.is_some() && !args.common.output.json {
+                render::bytes(b"\n")?;
+            }
+            print(args, &now)?;
+            before = Some(told);
+        }
+        changes.next().await?;
+    }
+}
+
+fn print(args: &HoldersArgs, locks: &[Lock]) -> Result<(), Failure> {
+    if args.common.output.json {
+        return locks.iter().try_for_each(render::json);
+    }
+    let text = match locks {
+        [] => format!("{}: no locks below it\n", args.path),
+        locks => locks.iter().map(|lock| text(args, lock)).collect::<Vec<_>>().join("\n"),
+    };
+    render::bytes(text.as_bytes())
+}
+
+async fn locks(args: &HoldersArgs, client: &Client) -> Result<Vec<Lock>, Failure> {
+    let mut paths = vec![args.path.to_string()];
+    if args.recursive {
+        // What is watched may come one day.
+        let exists = client.exists(&args.path).await.map_err(Failure::read(&args.path))?;
+        if args.watch && exists.is_none() {
+            return Ok(Vec::new());
+        }
+        paths = candidates(&args.path, &tree::below(client, &args.path).await?);
+    }
+    let mut locks = Vec::new();
+    for path in paths {
+        let queue = queue(client, &path).await.map_err(Failure::read(&path))?;
+        // Nodes with numbers may be other things than contenders: those have sessions.
+        let is_lock = queue.iter().any(|entry| entry.session != SessionId(0).to_string());
+        if is_lock || !args.recursive {
+            locks.push(Lock { path, queue });
+        }
+    }
+    Ok(locks)
+}
+
+/// Where locks may be: above nodes whose names end in a number, or are those of kazoo's permits.
+fn candidates(top: &str, below: &[String]) -> Vec<String> {
+    let mut paths = BTreeSet::new();
+    for path in below.iter().filter(|path| !tree::is_reserved(path)) {
+        if !is_numbered(name(path)) && !is_permit(name(path)) {
+            continue;
+        }
+        let Some(above) = parent(path) else { continue };
+        // Curator's semaphores have two queues; kazoo's have one beside them.
+        let lock = match name(above) {
+            "leases" | "locks" if above != top => parent(above).unwrap_or(above),
+            _ => above.strip_suffix(BESIDE).unwrap_or(above),
+        };
+        paths.insert(lock.to_owned());
+    }
+    paths.into_iter().collect()
+}
+
 /// All holders and waiters at the path, whatever kind of lock that is.
-async fn queue(client: &Client, path: &str) -> Result<Vec<Entry>, ReadError> {
+pub(crate) async fn queue(client: &Client, path: &str) -> Result<Vec<Entry>, ReadError> {
     let now = SystemTime::now();
     match SimpleLock::new(client, path).holder().await? {
         None => return Ok(Vec::new()),
@@ -81,7 +174,7 @@ async fn queue(client: &Client, path: &str) -> Result<Vec<Entry>, ReadError> {
     let permits = kazoo_permits(client, path, now).await?;
     if !permits.is_empty() {
         entries.extend(permits);
-        let waiting = contenders(&format!("{path}-__lock__")).await?;
+        let waiting = contenders(&format!("{path}{BESIDE}")).await?;
         entries.extend(waiting.into_iter().map(|waiter| entry(waiter, false, now)));
     }
     Ok(numbered(entries))
@@ -94,9 +187,8 @@ async fn kazoo_permits(
     now: SystemTime,
 ) -> Result<Vec<Entry>, ReadError> {
     let (names, _) = client.children(path).await?;
-    let is_id = |name: &String| name.len() == 32 && name.bytes().all(|it| it.is_ascii_hexdigit());
     let mut permits = Vec::new();
-    for name in names.into_iter().filter(is_id) {
+    for name in names.into_iter().filter(|name| is_permit(name)) {
         match client.get(&join(path, &name)).await {
             Ok((data, stat)) => permits.push(permit(name, &data, &stat, now)),
             Err(ReadError::Rejected(Rejection::NoNode)) => {}
@@ -105,6 +197,16 @@ async fn kazoo_permits(
     }
     permits.sort_by_key(|permit| permit.token);
     Ok(permits)
+}
+
+/// Whether a name ends in a number that servers have given.
+fn is_numbered(name: &str) -> bool {
+    let suffix = name.len().checked_sub(10).and_then(|at| name.get(at..));
+    suffix.is_some_and(|suffix| parse_sequence(suffix).is_some())
+}
+
+fn is_permit(name: &str) -> bool {
+    name.len() == 32 && name.bytes().all(|it| it.is_ascii_hexdigit())
 }
 
 fn numbered(mut entries: Vec<Entry>) -> Vec<Entry> {
@@ -119,7 +221,7 @@ fn entry(contender: Contender, holds: bool, now: SystemTime) -> Entry {
     Entry {
         position: 0,
         holds,
-        kind: contender.sequence.map_or("simple", |_| name(contender.kind)),
+        kind: contender.sequence.map_or("simple", |_| word(contender.kind)),
         sequence: contender.sequence,
         session: contender.session.to_string(),
         since_ms: contender.since,
@@ -156,7 +258,7 @@ fn holding(kinds: impl Iterator<Item = Kind>) -> usize {
     }
 }
 
-fn name(kind: Kind) -> &'static str {
+fn word(kind: Kind) -> &'static str {
     match kind {
         Kind::Exclusive => "exclusive",
         Kind::Write => "write",
@@ -167,7 +269,8 @@ fn name(kind: Kind) -> &'static str {
     }
 }
 
-fn text(path: &str, queue: &[Entry]) -> String {
+fn text(args: &HoldersArgs, Lock { path, queue }: &Lock) -> String {
+    let heading = if args.recursive { format!("{}\n", printable(path)) } else { String::new() };
     if queue.is_empty() {
         return format!("{path}: no holder, no waiters\n");
     }
@@ -193,12 +296,28 @@ fn text(path: &str, queue: &[Entry]) -> String {
             printable(&entry.node),
         ]);
     }
-    table.text()
+    heading + &table.text()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn locks_are_above_nodes_with_numbers() {
+        let below = [
+            "/l/a-lock-0000000001",
+            "/l/b-lock-0000000002",
+            "/s/leases/x-lease-0000000001",
+            "/s/locks/y-lock-0000000001",
+            "/k/0123456789abcdef0123456789abcdef",
+            "/k-__lock__/0123__lock__0000000000",
+            "/plain/node",
+            "/zookeeper/n-0000000001",
+        ];
+        let below = below.map(str::to_owned);
+        assert_eq!(candidates("/", &below), ["/k", "/l", "/s"]);
+    }
 
     #[test]
     fn holders_are_the_first_or_leading_readers() {

@@ -1,5 +1,11 @@
 //! `zk lock`: runs a command while holding a lock.
 
+use std::{
+    convert::Infallible,
+    future::pending,
+    io::{self, IsTerminal as _},
+};
+
 use rustix::process::Signal;
 use tokio::time::{Instant, timeout_at};
 use zk_client::Client;
@@ -7,11 +13,14 @@ use zk_locks::{AcquireError, Builder, Guard, Layout, Lock, RwLock, Semaphore};
 
 use crate::{
     args::LockArgs,
+    changes::Changes,
+    commands::holders::{self, Entry},
     exit::{Exit, Failure},
     lock::{
         hold::{Terms, closed},
         signals::{FOR_THE_COMMAND, Signals},
     },
+    render::{complain, printable},
 };
 
 pub(crate) async fn run(args: LockArgs) -> Result<Exit, Failure> {
@@ -26,20 +35,25 @@ pub(crate) async fn run(args: LockArgs) -> Result<Exit, Failure> {
     let client = tokio::select! {
         biased;
         signal = signals.next() => return Ok(Exit::Signal(signal.as_raw())),
-        client = connect.connect() => client?,
+        client = connect.connect_with(|options| args.job.lease.lease(options)) => client?,
     };
     let acquired = tokio::select! {
         biased;
         // With the future goes the place in the queue.
         signal = signals.next() => Ok(Acquired::Interrupted(signal)),
         acquired = acquire(&args, layout, &client, deadline) => acquired,
+        never = tell(&args, &client) => match never {},
     };
     let result = match acquired {
         Ok(Acquired::Yes(guard)) => {
             let terms = Terms { path: &args.path, command: &args.command, job: &args.job };
             terms.hold(&client, &guard, &mut signals).await
         }
-        Ok(Acquired::Taken) => Err(Failure::new(Exit::Taken, format_args!("{}: taken", args.path))),
+        Ok(Acquired::Taken) => Err(Failure::new(Exit::Taken, format_args!("{}: taken", args.path))
+            .next(format_args!(
+                "zk holders {} lists who has it; without --try it waits",
+                args.path
+            ))),
         Ok(Acquired::Interrupted(signal)) => Ok(Exit::Signal(signal.as_raw())),
         Err(failure) => Err(failure),
     };
@@ -108,5 +122,61 @@ fn set_up<R>(builder: Builder<R>, args: &LockArgs, layout: Layout) -> Builder<R>
     match &args.description {
         Some(description) => builder.description(description),
         None => builder,
+    }
+}
+
+/// Tells the person at the terminal what is waited for, whenever that changes.
+async fn tell(args: &LockArgs, client: &Client) -> Infallible {
+    if !io::stderr().is_terminal() {
+        return pending().await;
+    }
+    let path = &*args.path;
+    let mine = client.session().id().to_string();
+    let Ok(mut changes) = Changes::of(client, path) else { return pending().await };
+    let mut before = String::new();
+    loop {
+        // If it cannot be found out, the lock cannot be had either, which is the failure to report.
+        if changes.next().await.is_err() {
+            return pending().await;
+        }
+        let Ok(queue) = holders::queue(client, path).await else { continue };
+        if let Some(now) = place(&queue, &mine).filter(|now| *now != before) {
+            complain(&format_args!("{path}: {now}"));
+            before = now;
+        }
+    }
+}
+
+/// Where a session waits: behind whom, and how many.
+fn place(queue: &[Entry], session: &str) -> Option<String> {
+    let index = queue.iter().position(|entry| !entry.holds && entry.session == session)?;
+    let ahead = queue.get(index.checked_sub(1)?)?;
+    let place = match index + 1 {
+        2 => "second".to_owned(),
+        3 => "third".to_owned(),
+        place => format!("{place}{}", ending(place)),
+    };
+    Some(format!("waiting behind {}, {place} in line", printable(&ahead.description)))
+}
+
+/// Of an ordinal number in English.
+fn ending(number: usize) -> &'static str {
+    match (number % 10, number % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_ordinals() {
+        let shown = [4, 11, 12, 13, 21, 22, 23, 101, 111].map(|n| format!("{n}{}", ending(n)));
+        assert_eq!(shown.join(" "), "4th 11th 12th 13th 21st 22nd 23rd 101st 111th");
     }
 }

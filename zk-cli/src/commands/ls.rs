@@ -1,7 +1,7 @@
 //! `zk ls`: a node's children.
 
 use serde::Serialize;
-use zk_client::{Client, ReadError, Rejection, Stat, path::join};
+use zk_client::Stat;
 
 use crate::{
     args::{CommonArgs, LsArgs},
@@ -42,7 +42,7 @@ pub(crate) async fn run(args: LsArgs) -> Result<Exit, Failure> {
             if *long {
                 // Those that have a path are below no other.
                 let above = if *recursive { None } else { Some(&**path) };
-                stats(&client, above, names).await.map(|listed| listed.into_iter().unzip())
+                tree::stats(&client, above, names).await.map(|listed| listed.into_iter().unzip())
             } else {
                 Ok((names, Vec::new()))
             }
@@ -58,30 +58,6 @@ pub(crate) async fn run(args: LsArgs) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Done)
-}
-
-/// What servers know of nodes; those that have gone meanwhile are left out.
-async fn stats(
-    client: &Client,
-    above: Option<&str>,
-    names: Vec<String>,
-) -> Result<Vec<(String, Stat)>, Failure> {
-    let path = |name: &str| above.map_or_else(|| name.to_owned(), |above| join(above, name));
-    let mut stats = Vec::with_capacity(names.len());
-    for batch in names.chunks(tree::BATCH) {
-        let cork = client.cork();
-        let asked: Vec<_> =
-            batch.iter().map(|name| (name, cork.exists(&path(name)).submit())).collect();
-        drop(cork);
-        for (name, answer) in asked {
-            match answer.await {
-                Ok(Some(stat)) => stats.push((name.clone(), stat)),
-                Ok(None) | Err(ReadError::Rejected(Rejection::NoNode)) => {}
-                Err(error) => return Err(Failure::read(&path(name))(error)),
-            }
-        }
-    }
-    Ok(stats)
 }
 
 fn lines(names: &[String]) -> String {

@@ -4,25 +4,33 @@ mod acl;
 mod completion;
 mod config;
 mod contender;
+mod count;
 mod create;
 mod delete;
 #[cfg(unix)]
 mod demo;
 #[cfg(unix)]
 mod elect;
+mod ephemerals;
 mod export;
 mod get;
 mod health;
+mod help;
 mod holders;
 mod import;
 #[cfg(unix)]
 mod lock;
 mod ls;
+mod man;
 mod multi;
+mod quota;
+mod reconfig;
 #[cfg(unix)]
 mod serve;
+mod sessions;
 mod set;
 mod stat;
+mod sync;
 #[cfg(unix)]
 mod watch;
 mod whoami;
@@ -36,14 +44,18 @@ use std::{
 
 use clap::Subcommand;
 
-#[cfg(unix)]
-use crate::args::{DemoArgs, ElectArgs, LockArgs, ServeArgs, WatchArgs};
 use crate::{
     args::{
-        AclArgs, CommonArgs, CompletionArgs, ContenderArgs, CreateArgs, DeleteArgs, ExportArgs,
-        GetArgs, HealthArgs, HoldersArgs, ImportArgs, LsArgs, MultiArgs, SetArgs, StatArgs,
+        AclArgs, CommonArgs, CompletionArgs, ContenderArgs, CountArgs, CreateArgs, DeleteArgs,
+        EphemeralsArgs, ExportArgs, GetArgs, HealthArgs, HelpArgs, HoldersArgs, ImportArgs, LsArgs,
+        ManArgs, MultiArgs, QuotaArgs, ReconfigArgs, SessionsArgs, SetArgs, StatArgs, SyncArgs,
     },
     exit::{Exit, Failure},
+};
+#[cfg(unix)]
+use crate::{
+    args::{DemoArgs, ElectArgs, GuardArgs, LockArgs, ServeArgs, WatchArgs},
+    lock::guardian,
 };
 
 /// What the command line asks for, in the order of the help text.
@@ -54,15 +66,15 @@ pub(crate) enum Command {
     #[cfg(unix)]
     Elect(ElectArgs),
     Holders(HoldersArgs),
-    /// Ask a holder to give a lock back
+    /// Request a lock from its holder
     ///
-    /// Whether it does is up to the holder: `zk lock --revocable` does, and so do Curator's revocable locks
-    /// and programs that wait for `Guard::revoked`.
+    /// The holder decides whether it gives the lock back: `zk lock --revocable` does, and so do Curator's revocable
+    /// locks and programs that wait for `Guard::revoked`.
     Revoke(ContenderArgs),
-    /// Take a contender's place in the queue of a lock away, or the lock
+    /// Remove a holder or waiter from a lock
     ///
-    /// For holders that cannot give it back. They may go on for a while without knowing: what the lock protects is
-    /// safe from them only if it checks tokens. The token ensures that no other contender is met.
+    /// For holders that do not give the lock back. They may go on for a while without knowing: what the lock protects
+    /// is safe from them only if it checks tokens. The token makes sure that no other contender is removed.
     Evict(ContenderArgs),
     Ls(LsArgs),
     Get(GetArgs),
@@ -73,19 +85,33 @@ pub(crate) enum Command {
     Acl(AclArgs),
     #[cfg(unix)]
     Watch(WatchArgs),
+    Count(CountArgs),
+    Ephemerals(EphemeralsArgs),
+    Quota(QuotaArgs),
     Multi(MultiArgs),
     Export(ExportArgs),
     Import(ImportArgs),
-    /// Show who the servers take this client for
-    Whoami(CommonArgs),
-    /// Show the members of the ensemble, as it is configured
-    Config(CommonArgs),
     Health(HealthArgs),
+    Sessions(SessionsArgs),
+    /// Show the members of the ensemble
+    Config(CommonArgs),
+    Reconfig(ReconfigArgs),
+    Sync(SyncArgs),
+    /// Show the identities that servers know this client by
+    Whoami(CommonArgs),
     #[cfg(unix)]
     Demo(DemoArgs),
     #[cfg(unix)]
     Serve(ServeArgs),
     Completion(CompletionArgs),
+    // Packages call it; `zk help` has the same text.
+    #[command(hide = true)]
+    Man(ManArgs),
+    // `zk lock` starts it.
+    #[cfg(unix)]
+    #[command(hide = true)]
+    Guard(GuardArgs),
+    Help(HelpArgs),
 }
 
 /// Does what the command line says.
@@ -108,28 +134,43 @@ pub(crate) async fn run(command: Command) -> Result<Exit, Failure> {
         Command::Acl(args) => Box::pin(acl::run(args)).await,
         #[cfg(unix)]
         Command::Watch(args) => Box::pin(watch::run(args)).await,
+        Command::Count(args) => Box::pin(count::run(args)).await,
+        Command::Ephemerals(args) => Box::pin(ephemerals::run(args)).await,
+        Command::Quota(args) => Box::pin(quota::run(args)).await,
         Command::Export(args) => Box::pin(export::run(args)).await,
         Command::Import(args) => Box::pin(import::run(args)).await,
         Command::Whoami(args) => Box::pin(whoami::run(args)).await,
         Command::Config(args) => Box::pin(config::run(args)).await,
         Command::Multi(args) => Box::pin(multi::run(args)).await,
         Command::Health(args) => Box::pin(health::run(args)).await,
+        Command::Sessions(args) => Box::pin(sessions::run(args)).await,
+        Command::Reconfig(args) => Box::pin(reconfig::run(args)).await,
+        Command::Sync(args) => Box::pin(sync::run(args)).await,
         #[cfg(unix)]
         Command::Demo(args) => Box::pin(demo::run(args)).await,
         #[cfg(unix)]
         Command::Serve(args) => Box::pin(serve::run(args)).await,
         Command::Completion(args) => completion::run(&args),
+        Command::Man(args) => man::run(&args),
+        #[cfg(unix)]
+        Command::Guard(args) => guardian::run(&args),
+        Command::Help(args) => help::run(&args),
     }
 }
 
-/// Data as it was given on the command line: itself, or `-` for standard input.
-fn data(argument: OsString) -> Result<Vec<u8>, Failure> {
-    if argument != "-" {
-        return Ok(argument.into_encoded_bytes());
+/// Data as it was given on the command line: itself, `-` for standard input, or a file. `None`: not at all.
+fn data(argument: Option<OsString>, file: Option<&Path>) -> Result<Option<Vec<u8>>, Failure> {
+    if let Some(file) = file {
+        return fs::read(file).map(Some).map_err(Failure::local(&file.to_string_lossy()));
     }
-    let mut data = Vec::new();
-    io::stdin().read_to_end(&mut data).map_err(Failure::local("standard input"))?;
-    Ok(data)
+    match argument {
+        Some(argument) if argument == "-" => {
+            let mut data = Vec::new();
+            io::stdin().read_to_end(&mut data).map_err(Failure::local("standard input"))?;
+            Ok(Some(data))
+        }
+        argument => Ok(argument.map(OsString::into_encoded_bytes)),
+    }
 }
 
 /// The text of a file, or for `-` of standard input.

@@ -111,7 +111,7 @@ fn refused(name: &str, lines: &[Line], error: MultiError) -> Failure {
     let at = lines.get(error.index);
     let (number, path) = at.map_or((0, name), |line| (line.number, path(&line.operation)));
     let reason = Failure::rejected(path, error.rejection);
-    Failure::new(reason.exit, format_args!("{name}:{number}: {reason}; nothing was done"))
+    reason.retold(|reason| format!("{name}:{number}: {reason}; nothing was done"))
 }
 
 fn path(operation: &Operation) -> &str {
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn lines_are_read_as_a_shell_would() {
         let text =
-            "# first\n\ncreate /a 'one two'\n  set /a -1 --version 3\ncreate --sequential /s-\n";
+            "# first\n\ncreate /a 'one two'\n  set /a --version 3 -- -1\ncreate --sequential /s-\n";
         let lines = parse("f", text).unwrap();
         assert_eq!(lines.iter().map(|line| line.number).collect::<Vec<_>>(), [3, 4, 5]);
         let Operation::Create { data, .. } = &lines[0].operation else { panic!("{lines:?}") };

@@ -1,6 +1,6 @@
 //! `zk serve`: a ZooKeeper that keeps nothing.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::SystemTime};
 
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -15,7 +15,7 @@ use zk_testkit::{
 use crate::{
     args::ServeArgs,
     exit::{Exit, Failure},
-    render,
+    render::{self, age_millis},
 };
 
 pub(crate) async fn run(args: ServeArgs) -> Result<Exit, Failure> {
@@ -33,6 +33,8 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, Failure> {
     config.tick = args.tick;
     config.extended_types = args.ttl;
     config.read_only_mode = args.read_only;
+    // Nodes have the times of the world outside: their ages are looked at.
+    config.epoch_millis = age_millis(0, SystemTime::now());
     let listening = Listening::start(config, &addrs).await;
     let listening = listening.map_err(Failure::local(&format!("{}:{}", args.listen, args.port)))?;
     let listens: Vec<_> = listening.addrs().iter().map(SocketAddr::to_string).collect();

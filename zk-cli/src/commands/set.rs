@@ -8,9 +8,10 @@ use crate::{
 };
 
 pub(crate) async fn run(args: SetArgs) -> Result<Exit, Failure> {
-    let SetArgs { common: CommonArgs { connect, output }, version, path, data: argument } = args;
+    let SetArgs { common: CommonArgs { connect, output }, version, path, data: argument, file } =
+        args;
     // Before there is a session: standard input may take its time.
-    let data = data(argument)?;
+    let data = data(argument, file.as_deref())?.unwrap_or_default();
     let (path, data) = (&*path, &*data);
     let stat = connect
         .with_session(|client| async move {

@@ -1,15 +1,23 @@
 //! `zk watch`: what happens to a node, as it happens.
 
-use std::time::SystemTime;
+use std::{process::Stdio, time::SystemTime};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
-use zk_client::{EventType, ReadError, Rejection, Resync, WatchItem};
+use tokio::process::Command;
+use zk_client::{
+    Cache, CacheEvent, CachedNode, Client, EventType, ReadError, Rejection, Resync, WatchItem,
+    path::parent,
+};
 
 use crate::{
     args::WatchArgs,
     exit::{Exit, Failure},
-    lock::signals::{FOR_THE_COMMAND, Signals},
-    render::{self, printable},
+    lock::{
+        job,
+        signals::{FOR_THE_COMMAND, Signals},
+    },
+    render::{self, complain, printable},
 };
 
 /// One line of output.
@@ -34,37 +42,82 @@ pub(crate) async fn run(args: WatchArgs) -> Result<Exit, Failure> {
         signal = signals.next() => return Ok(Exit::Signal(signal.as_raw())),
         client = args.connect.connect() => client?,
     };
-    let exit = tokio::select! {
-        biased;
-        signal = signals.next() => Ok(Exit::Signal(signal.as_raw())),
-        failed = follow(&args, &client) => failed,
-    };
+    let exit = follow(&args, &client, &mut signals).await;
     // Its end changes nothing that was said.
     let _ = client.close().await;
     exit
 }
 
-async fn follow(args: &WatchArgs, client: &zk_client::Client) -> Result<Exit, Failure> {
+async fn follow(args: &WatchArgs, client: &Client, signals: &mut Signals) -> Result<Exit, Failure> {
     let path = &*args.path;
-    let mut watch = client.watch(path);
-    if args.recursive {
-        watch = watch.recursive();
-    }
-    let mut stream = watch.await.map_err(|error| match error {
-        ReadError::Rejected(Rejection::Unimplemented) => {
-            Failure::new(Exit::No, format_args!("{path}: servers before 3.6 cannot be watched"))
+    let mut source = tokio::select! {
+        biased;
+        signal = signals.next() => return Ok(Exit::Signal(signal.as_raw())),
+        source = Source::start(args, client) => source?,
+    };
+    let first = Line { what: "watching".to_owned(), ..Line::of(path, None) };
+    let mut next = Some(first);
+    loop {
+        if let Some(line) = next.take() {
+            say(args, &line)?;
+            if let Some(signal) = react(args, &line, signals).await? {
+                return Ok(Exit::Signal(signal.as_raw()));
+            }
         }
-        error => Failure::read(path)(error),
-    })?;
-    say(
-        args,
-        &Line { at: now(), what: "watching".to_owned(), path: Some(path.to_owned()), zxid: None },
-    )?;
-    while let Some(item) = stream.next().await {
-        say(args, &line(item))?;
+        next = tokio::select! {
+            biased;
+            signal = signals.next() => return Ok(Exit::Signal(signal.as_raw())),
+            line = source.next(args) => line.map_err(|why| {
+                Failure::new(Exit::Unavailable, format_args!("{path}: {why}"))
+            })?,
+        };
     }
-    let why = stream.end().map_or_else(String::new, |end| end.to_string());
-    Err(Failure::new(Exit::Unavailable, format_args!("{path}: {why}")))
+}
+
+/// Where changes are heard of.
+enum Source {
+    /// A persistent watch.
+    Watch(zk_client::WatchStream),
+    /// Servers before 3.6 have none: a copy is kept, and its differences are what changes.
+    Copy(zk_client::CacheEvents),
+}
+
+impl Source {
+    async fn start(args: &WatchArgs, client: &Client) -> Result<Self, Failure> {
+        let path = &*args.path;
+        let mut watch = client.watch(path);
+        if args.recursive {
+            watch = watch.recursive();
+        }
+        match watch.await {
+            Ok(stream) => return Ok(Self::Watch(stream)),
+            Err(ReadError::Rejected(Rejection::Unimplemented)) => {}
+            Err(error) => return Err(Failure::read(path)(error)),
+        }
+        let copy = match args.recursive {
+            true => Cache::subtree(client, path),
+            false => Cache::children(client, path),
+        };
+        let copy = copy.without_data().start();
+        let copy = copy.map_err(|error| Failure::new(Exit::Usage, error))?;
+        copy.ready().await.map_err(Failure::read(path))?;
+        Ok(Self::Copy(copy.events()))
+    }
+
+    /// What happens next, if it is to be reported; or why nothing can be heard of any more.
+    async fn next(&mut self, args: &WatchArgs) -> Result<Option<Line>, String> {
+        match self {
+            Self::Watch(stream) => match stream.next().await {
+                Some(item) => Ok(Some(line(item))),
+                None => Err(stream.end().map_or_else(String::new, |end| end.to_string())),
+            },
+            Self::Copy(events) => match events.next().await {
+                Some(CacheEvent::Ended(end)) => Err(end.to_string()),
+                Some(event) => Ok(difference(args, event)),
+                None => Err("no session".to_owned()),
+            },
+        }
+    }
 }
 
 fn say(args: &WatchArgs, line: &Line) -> Result<(), Failure> {
@@ -77,16 +130,62 @@ fn say(args: &WatchArgs, line: &Line) -> Result<(), Failure> {
     render::bytes(format!("{at} {what:<8}{path}{zxid}\n").as_bytes())
 }
 
-fn line(item: WatchItem) -> Line {
-    let (what, event) = match item {
-        WatchItem::Event(event) => (word(event.kind), Some(event)),
-        WatchItem::Resync(Resync::Reconnected) => {
-            ("reconnected, events may be missing".to_owned(), None)
+/// Runs the command that a change is to run, to its end. A signal ends it, and is what is returned.
+async fn react(
+    args: &WatchArgs,
+    line: &Line,
+    signals: &mut Signals,
+) -> Result<Option<Signal>, Failure> {
+    let Some((program, arguments)) = args.command.split_first() else { return Ok(None) };
+    let what = if line.path.is_some() { &line.what } else { "resync" };
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).env("ZK_WATCH_EVENT", what);
+    command.env("ZK_WATCH_PATH", line.path.as_deref().unwrap_or(&args.path));
+    command.env("ZK_WATCH_ZXID", line.zxid.map_or_else(String::new, |zxid| format!("0x{zxid:x}")));
+    let mut child = command.spawn().map_err(job::failed(program))?;
+    let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    let mut told = None;
+    let status = loop {
+        tokio::select! {
+            biased;
+            signal = signals.next() => {
+                // It has ended if it cannot be signalled, which is seen below.
+                let _ = pid.map(|pid| kill_process(pid, signal));
+                told = Some(signal);
+            }
+            status = child.wait() => {
+                break status.map_err(Failure::local("cannot wait for the command"))?;
+            }
         }
-        _ => ("too much at once, events are missing".to_owned(), None),
     };
-    let zxid = event.as_ref().and_then(|event| event.zxid).map(|zxid| zxid.0);
-    Line { at: now(), what, path: event.map(|event| event.path), zxid }
+    if told.is_none() && !status.success() {
+        complain(&format_args!("{}: the command has failed: {status}", args.path));
+    }
+    Ok(told)
+}
+
+impl Line {
+    fn of(path: &str, zxid: Option<i64>) -> Self {
+        Self { at: now(), what: String::new(), path: Some(path.to_owned()), zxid }
+    }
+
+    /// Of what no node is told of.
+    fn remark(what: &str) -> Self {
+        Self { at: now(), what: what.to_owned(), path: None, zxid: None }
+    }
+}
+
+fn line(item: WatchItem) -> Line {
+    match item {
+        WatchItem::Event(event) => {
+            let zxid = event.zxid.map(|zxid| zxid.0);
+            Line { what: word(event.kind), ..Line::of(&event.path, zxid) }
+        }
+        WatchItem::Resync(Resync::Reconnected) => {
+            Line::remark("reconnected, events may be missing")
+        }
+        _ => Line::remark("too much at once, events are missing"),
+    }
 }
 
 fn word(kind: EventType) -> String {
@@ -96,6 +195,29 @@ fn word(kind: EventType) -> String {
         EventType::NODE_DATA_CHANGED => "written".to_owned(),
         EventType::NODE_CHILDREN_CHANGED => "children".to_owned(),
         other => format!("{other:?}"),
+    }
+}
+
+/// A difference in a copy, in the words of a watch: of one node alone, its children are told of as such.
+fn difference(args: &WatchArgs, event: CacheEvent) -> Option<Line> {
+    let top = &*args.path;
+    let is_told = |node: &CachedNode| args.recursive || &*node.path == top;
+    let of = |what: &str, node: &CachedNode, zxid| match is_told(node) {
+        true => Line { what: what.to_owned(), ..Line::of(&node.path, zxid) },
+        false => Line {
+            what: "children".to_owned(),
+            ..Line::of(parent(&node.path).unwrap_or(top), zxid)
+        },
+    };
+    match event {
+        CacheEvent::Created(node) => Some(of("created", &node, Some(node.stat.czxid.0))),
+        CacheEvent::Changed { new, .. } if is_told(&new) => {
+            Some(of("written", &new, Some(new.stat.mzxid.0)))
+        }
+        CacheEvent::Changed { .. } => None,
+        CacheEvent::Deleted(node) => Some(of("deleted", &node, None)),
+        CacheEvent::Loaded => Some(Line::remark("reconnected, events may be missing")),
+        _ => Some(Line::remark("too much at once, events are missing")),
     }
 }
 

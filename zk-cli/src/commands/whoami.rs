@@ -1,6 +1,7 @@
 //! `zk whoami`: who the servers take us for.
 
 use serde::Serialize;
+use zk_client::{ReadError, Rejection};
 
 use crate::{
     args::CommonArgs,
@@ -23,7 +24,13 @@ pub(crate) async fn run(args: CommonArgs) -> Result<Exit, Failure> {
     let CommonArgs { connect, output } = &args;
     let infos = connect
         .with_session(|client| async move {
-            client.who_am_i().await.map_err(Failure::read("identities"))
+            client.who_am_i().await.map_err(|error| match error {
+                ReadError::Rejected(Rejection::Unimplemented) => {
+                    let why = "whoami: the servers do not know it: they are older than 3.7";
+                    Failure::new(Exit::No, why).next("zk health prints the servers' releases")
+                }
+                error => Failure::read("whoami")(error),
+            })
         })
         .await?;
     let identity = |info: &zk_client::ClientInfo| Identity {

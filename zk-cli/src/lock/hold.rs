@@ -39,7 +39,7 @@ impl Terms<'_> {
         guard: &Guard,
         signals: &mut Signals,
     ) -> Result<Exit, Failure> {
-        let Self { path, command, job: JobArgs { revocable, grace, margin } } = self;
+        let Self { path, command, job: JobArgs { revocable, grace, margin, .. } } = self;
         let session = client.session();
         // Of what the leader confirms, a third is left at least as long as it answers.
         let margin_max = session.timeout() / 4;
@@ -57,7 +57,9 @@ impl Terms<'_> {
             // Before it runs. In our own group it is stopped and continued together with us.
             signals.catch(JOB_CONTROL)?;
         }
-        let mut job = Job::start(command, environment, group)?;
+        // Within what servers keep the session for, if it has been heard of when a third of that was over.
+        let grace_if_killed = (*grace).min(session.timeout() / 3);
+        let mut job = Job::start(command, environment, group, grace_if_killed)?;
         let loss = pin!(loss(guard, &session, *margin, *revocable));
         let (loss, grace) = match attend(loss, &mut job, signals).await? {
             Ended::ByItself(status) => {

@@ -1,8 +1,13 @@
 //! The command: started, signalled, ended.
 
 use std::{
-    ffi::OsString, fs::File, io, os::unix::process::ExitStatusExt as _, path::Path,
-    process::ExitStatus, time::Duration,
+    ffi::{OsStr, OsString},
+    fs::File,
+    io,
+    os::unix::process::ExitStatusExt as _,
+    path::Path,
+    process::ExitStatus,
+    time::Duration,
 };
 
 use rustix::{
@@ -14,10 +19,14 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::exit::{Exit, Failure};
+use super::guardian::Guardian;
+use crate::{
+    exit::{Exit, Failure},
+    render::complain,
+};
 
 /// How often the processes of an ending command are looked for, once its first one has ended.
-const GONE_POLL: Duration = Duration::from_millis(10);
+pub(super) const GONE_POLL: Duration = Duration::from_millis(10);
 
 /// Which process group the command is in.
 ///
@@ -44,14 +53,17 @@ pub(crate) struct Job {
     child: Child,
     pid: Pid,
     group: Group,
+    guardian: Option<Guardian>,
 }
 
 impl Job {
-    /// Starts a command, with our own input and output, and with additions to our environment.
+    /// Starts a command, with our own input and output, and with additions to our environment. If this process is killed,
+    /// the command is ended within the given time.
     pub(crate) fn start(
         command: &[OsString],
         environment: [(&str, String); 2],
         group: Group,
+        grace: Duration,
     ) -> Result<Self, Failure> {
         let (program, arguments) =
             command.split_first().ok_or_else(|| Failure::new(Exit::Usage, "no command to run"))?;
@@ -60,22 +72,26 @@ impl Job {
         if group == Group::Own {
             command.process_group(0);
         }
-        let failed = |error: io::Error| {
-            let exit = match error.kind() {
-                io::ErrorKind::NotFound => Exit::NotFound,
-                _ => Exit::NotExecutable,
-            };
-            Failure::new(exit, format_args!("{}: {error}", Path::new(program).display()))
-        };
-        let child = command.spawn().map_err(failed)?;
+        // First: there is no moment at which the command runs without it.
+        let guardian = Guardian::start(grace);
+        let child = command.spawn().map_err(failed(program))?;
         let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
         let pid = pid.expect("a child that was not waited for has a process id");
-        Ok(Self { child, pid, group })
+        let guardian = guardian.and_then(|mut guardian| {
+            guardian.watch(pid, group)?;
+            Ok(guardian)
+        });
+        let unguarded = |error| {
+            complain(&format_args!("the command would outlive a kill of zk, no guardian: {error}"));
+        };
+        Ok(Self { child, pid, group, guardian: guardian.map_err(unguarded).ok() })
     }
 
     /// Waits until the command has ended by itself.
     pub(crate) async fn ended(&mut self) -> Result<ExitStatus, Failure> {
-        self.child.wait().await.map_err(Failure::local("cannot wait for the command"))
+        let ended = self.child.wait().await;
+        self.dismiss_guardian();
+        ended.map_err(Failure::local("cannot wait for the command"))
     }
 
     /// Passes on a signal that we have been sent, unless the command has been sent it too.
@@ -115,6 +131,14 @@ impl Job {
             self.signal(Signal::KILL);
             let _ = self.child.wait().await;
         }
+        self.dismiss_guardian();
+    }
+
+    /// Only when the command has ended: in all other cases the guardian is to end it.
+    fn dismiss_guardian(&mut self) {
+        if let Some(guardian) = self.guardian.take() {
+            guardian.dismiss();
+        }
     }
 
     /// Whether processes are left in the command's group. In our group they cannot be distinguished from others.
@@ -123,6 +147,17 @@ impl Job {
     /// afterwards.
     fn has_descendants(&self) -> bool {
         self.group == Group::Own && test_kill_process_group(self.pid).is_ok()
+    }
+}
+
+/// Why a program does not run.
+pub(crate) fn failed(program: &OsStr) -> impl Fn(io::Error) -> Failure {
+    move |error| {
+        let exit = match error.kind() {
+            io::ErrorKind::NotFound => Exit::NotFound,
+            _ => Exit::NotExecutable,
+        };
+        Failure::new(exit, format_args!("{}: {error}", Path::new(program).display()))
     }
 }
 

@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `hold` | the command, under the lock and no longer |
 //! | `signals` | those that we are sent |
+//! | `guardian` | the end of the command if this process is killed |
 //! | `job` | the command, its process group, its end |
 
+pub(crate) mod guardian;
 pub(crate) mod hold;
 pub(crate) mod job;
 pub(crate) mod signals;

@@ -1,8 +1,10 @@
 //! `zk holders`.
 
+use rustix::process::Signal;
 use zk_locks::{CohortLock, Election, RwLock, Semaphore, SimpleLock, zk_client::CreateMode};
+use zk_testkit::real::Release;
 
-use crate::support::World;
+use crate::support::{Running, World};
 
 #[tokio::test]
 async fn unused_lock_has_an_empty_queue() {
@@ -106,4 +108,54 @@ async fn holders_of_every_kind_of_lock_are_shown() {
     let waiter = format!("/k-__lock__/{hex}__lock__");
     zk.create(&waiter, b"them").mode(CreateMode::EphemeralSequential).await.unwrap();
     assert_eq!(seen(&world, "/k").await, ["holds lease them", "waits exclusive them"]);
+}
+
+#[tokio::test]
+async fn all_locks_below_a_path_are_shown() {
+    let world = World::new().await;
+    let zk = &world.client;
+    let _one = zk_locks::Lock::new(zk, "/locks/deep/down/one").acquire().await.unwrap();
+    let _two = zk_locks::Lock::new(zk, "/locks/two").acquire().await.unwrap();
+    let semaphore = Semaphore::new(zk, "/locks/three", 2);
+    let _permit = semaphore.acquire().await.unwrap();
+    // Neither is a lock: the one is nobody's, the other has no number.
+    zk.create("/locks/jobs/j-", b"")
+        .mode(CreateMode::PersistentSequential)
+        .parents()
+        .await
+        .unwrap();
+    zk.create("/locks/plain", b"").mode(CreateMode::Ephemeral).await.unwrap();
+    let listed = world.run(["holders", "-R", "--json", "/locks"]).await.ok();
+    let lines = listed.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let paths: Vec<_> = lines.map(|line| line["path"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(paths, ["/locks/deep/down/one", "/locks/three", "/locks/two"]);
+    let text = world.run(["holders", "-R", "/locks"]).await.ok();
+    assert!(text.contains("/locks/two\n   STATE"), "{text}");
+    assert_eq!(
+        world.run(["holders", "-R", "/zookeeper"]).await.ok(),
+        "/zookeeper: no locks below it\n"
+    );
+}
+
+#[tokio::test]
+async fn holders_are_printed_again_at_each_change() {
+    for release in [Release::V3_4, Release::V3_9] {
+        let world = World::of(release).await;
+        let lock = zk_locks::Lock::builder(&world.client, "/l/a").description("me").build();
+        let mut one = Running::start(world.zk().args(["holders", "--watch", "--json", "/l/a"]));
+        let mut all = Running::start(world.zk().args(["holders", "-R", "--watch", "--json", "/l"]));
+        let holding = async |watch: &mut Running| -> bool {
+            let line: serde_json::Value = serde_json::from_str(&watch.line().await).unwrap();
+            assert_eq!(line["path"], "/l/a");
+            line["queue"][0]["holds"] == true
+        };
+        assert!(!holding(&mut one).await);
+        let guard = lock.acquire().await.unwrap();
+        assert!(holding(&mut one).await, "{release}");
+        assert!(holding(&mut all).await, "{release}");
+        guard.release().await.unwrap();
+        assert!(!holding(&mut one).await, "{release}");
+        one.signal(Signal::INT);
+        assert_eq!(one.ended().await.code, Some(130));
+    }
 }

@@ -1,8 +1,9 @@
 //! `zk lock`: the lock and the command.
 
+use rustix::process::Signal;
 use zk_testkit::proxy::Proxy;
 
-use crate::support::{Running, World, run, zk};
+use crate::support::{Running, World, must, run, zk};
 
 /// Prints its token, and goes on at a line of input.
 const HOLD: &str = "echo $ZK_LOCK_TOKEN; read -r go; exit 0";
@@ -75,7 +76,7 @@ async fn try_fails_when_held_and_runs_when_free() {
     held.line().await;
     let tried = world.run(["lock", "--try", "/l", "--", "echo", "mine"]).await;
     assert_eq!((tried.code, tried.stdout.as_str()), (Some(75), ""), "{tried:?}");
-    assert_eq!(tried.stderr, "zk: /l: taken\n");
+    assert_eq!(tried.complaint(), "/l: taken");
     held.tell("go").await;
     held.ended().await.ok();
     assert_eq!(world.run(["lock", "--try", "/l", "--", "echo", "mine"]).await.ok(), "mine\n");
@@ -222,4 +223,78 @@ async fn missing_chroot_is_created_with_the_lock() {
     let ended = run(zk(&chroot).args(["lock", "/l", "--", "sh", "-c", "echo $ZK_LOCK_PATH"])).await;
     assert!(ended.ok().starts_with("/l/"));
     assert!(world.client.exists("/none/of/this/l").await.unwrap().is_some());
+}
+
+/// With all its processes, and although there is no end of `zk` that could see to it.
+#[tokio::test]
+async fn killed_zk_takes_its_command_along() {
+    let world = World::new().await;
+    for (kind, args) in [("lock", ["lock", "/l"]), ("elect", ["elect", "/e"])] {
+        let script = "trap 'echo asked' TERM; sleep 1000 & echo ready; wait; sleep 1000";
+        let mut command = world.zk();
+        command.args(args).args(["--grace", "300ms", "--", "sh", "-c", script]);
+        let mut held = Running::start(&mut command);
+        held.line().await;
+        held.signal(Signal::KILL);
+        // Its output is closed when all of them have ended.
+        let ended = held.ended().await;
+        assert_eq!((ended.code, &*ended.stdout), (None, "asked\n"), "{kind}: {ended:?}");
+        assert!(ended.stderr.contains("ending the command"), "{kind}: {ended:?}");
+    }
+}
+
+/// The first command leaves a mark when it has ended, and the second one looks for it.
+#[tokio::test]
+async fn killed_command_ends_before_next_grant() {
+    let world = World::new().await;
+    let dir = tempfile::tempdir().unwrap();
+    let mark = dir.path().join("ended").display().to_string();
+    let script =
+        format!("trap 'echo > {mark}; exit' TERM; echo ready; while :; do sleep 0.02; done");
+    let mut held = world.lock(&["--session-timeout", "4s"], "/l", &script);
+    held.line().await;
+    let mut next = world.lock(&[], "/l", &format!("ls {mark} && echo mine"));
+    world.queue_of("/l", 2).await;
+    held.signal(Signal::KILL);
+    assert_eq!(next.line().await, mark);
+    assert_eq!(next.ended().await.ok(), "mine\n");
+    held.ended().await;
+}
+
+/// No process is left of what watched over it.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn guardian_leaves_with_the_command() {
+    let world = World::new().await;
+    let children = |pid: i32| {
+        let path = format!("/proc/{pid}/task/{pid}/children");
+        let pids = std::fs::read_to_string(path).unwrap_or_default();
+        pids.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut held = world.lock(&[], "/l", "echo $$; read -r go");
+    let command = held.line().await;
+    let mut guardians = children(held.pid().as_raw_pid());
+    guardians.retain(|pid| *pid != command);
+    assert_eq!(guardians.len(), 1, "{guardians:?}");
+    let name = std::fs::read(format!("/proc/{}/cmdline", guardians[0])).unwrap();
+    assert!(name.starts_with(b"lock-guardian\0"), "{name:?}");
+    held.tell("go").await;
+    held.ended().await.ok();
+    must("the end of the guardian", async {
+        let stat = format!("/proc/{}/stat", guardians[0]);
+        while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+/// It may be waiting in a queue, or run on servers that are out of reach: both are as without the option.
+#[tokio::test]
+async fn any_answer_renews_the_lease_if_asked_for() {
+    let world = World::new().await;
+    let lock = ["lock", "--lease", "connection", "/l", "--", "echo", "mine"];
+    assert_eq!(world.run(lock).await.ok(), "mine\n");
+    let wrong = world.run(["lock", "--lease", "any", "/l", "--", "true"]).await;
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
 }

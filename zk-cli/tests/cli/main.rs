@@ -3,8 +3,10 @@
 mod demo;
 mod durations;
 mod elect;
+mod help;
 mod holders;
 mod lock;
+mod mistakes;
 mod nodes;
 mod queue;
 mod security;

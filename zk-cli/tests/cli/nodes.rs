@@ -17,7 +17,7 @@ async fn node_commands_create_read_write_delete() {
     assert_eq!(world.run(["create", "/a", "one"]).await.ok(), "/a\n");
     assert_eq!(world.run(["get", "/a"]).await.ok(), "one");
     assert_eq!(world.run(["set", "/a", "two"]).await.ok(), "");
-    assert_eq!(world.run(["set", "--version", "1", "/a", "-three"]).await.ok(), "");
+    assert_eq!(world.run(["set", "--version", "1", "/a", "--", "-three"]).await.ok(), "");
     assert_eq!(world.run(["get", "/a"]).await.ok(), "-three");
     assert_eq!(world.run(["ls"]).await.ok(), "a\nzookeeper\n");
     assert_eq!(world.run(["delete", "--version", "2", "/a"]).await.ok(), "");
@@ -85,7 +85,7 @@ async fn servers_before_3_5_are_served_too() {
     assert_eq!(demo.code, Some(0), "{demo:?}");
     let refused = world.run(["create", "--container", "/c"]).await;
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("does not know the operation"), "{refused:?}");
+    assert!(refused.stderr.contains("older than 3.5"), "{refused:?}");
 }
 
 #[tokio::test]
@@ -118,11 +118,11 @@ async fn rejection_names_path_and_exits_with_1() {
         (&["delete", "/a/b", "--version", "7"], "/a/b: its version is another one"),
         (&["delete", "/a"], "/a: has children"),
         (&["create", "/a"], "/a: exists already"),
-        (&["create", "/x/y"], "/x/y: its parent does not exist (--parents creates it)"),
+        (&["create", "/x/y"], "/x/y: its parent does not exist"),
     ] {
         let ended = world.run(args).await;
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{args:?}");
-        assert_eq!(ended.stderr, format!("zk: {message}\n"), "{args:?}");
+        assert_eq!(ended.complaint(), message, "{args:?}");
     }
 }
 
@@ -200,18 +200,5 @@ async fn invalid_path_fails_before_connecting() {
         let ended = run(zk("127.0.0.1:1").args(args)).await;
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(ended.stderr.contains("not absolute"), "{ended:?}");
-    }
-}
-
-#[tokio::test]
-async fn the_help_of_every_command_can_be_read() {
-    let help = run(zk("").arg("--help")).await.ok();
-    for code in ["69", "74", "75", "76", "123", "124", "126", "127", "128+n"] {
-        assert!(help.contains(&format!("\n  {code:<5}  ")), "{code}: {help}");
-    }
-    for command in ["lock", "holders", "ls", "get", "set", "create", "delete", "stat", "demo"] {
-        assert!(help.contains(&format!("\n  {command} ")), "{help}");
-        let help = run(zk("").args([command, "--help"])).await.ok();
-        assert!(help.contains(&format!("Usage: zk {command}")), "{help}");
     }
 }

@@ -58,7 +58,7 @@ async fn node_names_follow_the_chosen_mode() {
         held.tell("go").await;
         held.ended().await.ok();
     }
-    let own = ["--mode", "custom", "--names", "-a-,-r-,-w-", "--prefix", "job-"];
+    let own = ["--mode", "custom", "--names=-a-,-r-,-w-", "--prefix=job-"];
     for (side, name) in [(None, "-a-"), (Some("--shared"), "-r-"), (Some("--write"), "-w-")] {
         let arguments: Vec<_> = own.into_iter().chain(side).collect();
         let mut held = world.lock(&arguments, "/own", HOLD);

@@ -1,5 +1,7 @@
 //! `zk serve`.
 
+use std::time::SystemTime;
+
 use rustix::process::Signal;
 
 use crate::support::{Running, run, zk};
@@ -77,4 +79,21 @@ async fn a_port_that_is_taken_is_named() {
     let second = run(zk("").args(["serve", "--port", port])).await;
     assert_eq!((second.code, &*second.stdout), (Some(74), ""));
     assert!(second.stderr.contains(port), "{}", second.stderr);
+}
+
+#[tokio::test]
+async fn nodes_have_the_time_of_the_machine() {
+    let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
+    let before = now();
+    let mut serve = Running::start(zk("").args(["serve", "--port", "0"]));
+    let addr = serve.line().await;
+    let created = run(zk(&addr).args(["create", "--json", "/a"])).await.json();
+    let created = created["ctime_ms"].as_u64().map(u128::from).unwrap();
+    assert!((before..=now()).contains(&created), "{created}");
+    let mut held =
+        Running::start(zk(&addr).args(["lock", "/l", "--", "sh", "-c", "echo; read -r go"]));
+    held.line().await;
+    let holders = run(zk(&addr).args(["holders", "--json", "/l"])).await.json();
+    let age = holders["queue"][0]["age_ms"].as_i64().unwrap();
+    assert!((0..3_600_000).contains(&age), "{holders}");
 }

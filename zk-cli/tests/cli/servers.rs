@@ -1,13 +1,15 @@
 //! `zk health`, `completion`, and where the connection's settings come from.
 
-use std::fs;
+use std::{fs, net::TcpListener};
 
+use rustix::process::Signal;
 use zk_testkit::{
     TestServer,
-    real::{Ensemble, Release},
+    real::{Ensemble, Release, Server},
+    tls::{Authority, ClientAuth},
 };
 
-use crate::support::{World, run, zk};
+use crate::support::{Running, World, run, zk};
 
 #[tokio::test]
 async fn health_reports_every_ensemble_member() {
@@ -38,7 +40,7 @@ async fn config_lists_members_and_own_identity() {
     let members = config["members"].as_array().unwrap();
     assert_eq!(members.len(), 3);
     assert!(members.iter().all(|member| member["votes"] == true), "{config}");
-    assert_eq!(run(zk(&servers).args(["config"])).await.ok().lines().count(), 4);
+    assert_eq!(run(zk(&servers).args(["config"])).await.ok().lines().count(), 5);
     let mut whoami = zk(&servers);
     whoami.env("ZK_AUTH", "digest:ann:secret").args(["whoami"]);
     assert_eq!(run(&mut whoami).await.ok(), "digest:ann\nip:127.0.0.1\n");
@@ -58,7 +60,7 @@ async fn profile_fills_in_unset_options() {
     let config = home.path().join("config.toml");
     let server = world.server.connect_string();
     let text = format!(
-        "[profile.here]\nserver = \"{server}\"\n[profile.nowhere]\nserver = \"127.0.0.1:1\"\nconnect_timeout = \"100ms\"\n"
+        "[profile.here]\nserver = \"{server}\"\n[profile.nowhere]\nserver = \"127.0.0.1:1\"\nconnect_timeout = \"1s\"\n"
     );
     fs::write(&config, text).unwrap();
     let with = |profile: &str, server: Option<&str>| {
@@ -82,4 +84,226 @@ async fn completion_scripts_are_printed() {
         let script = run(zk("").args(["completion", shell])).await.ok();
         assert!(script.contains("holders"), "{shell}: {script}");
     }
+}
+
+#[tokio::test]
+async fn each_subcommand_gets_a_manual_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("man1");
+    run(zk("").arg("man").arg(&pages)).await.ok();
+    let page = |name: &str| fs::read_to_string(pages.join(name)).unwrap();
+    for (name, word) in [("zk.1", "holders"), ("zk-lock.1", "ZK_LOCK_TOKEN"), ("zk-get.1", "json")]
+    {
+        let text = page(name);
+        assert!(text.contains(".TH ") && text.contains(word), "{name}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn health_and_sessions_are_asked_over_tls() {
+    let authority = Authority::new("ours");
+    let certificate = authority.server(&["localhost"]);
+    let builder = Server::builder().release(Release::V3_9);
+    let server = builder.secure(&certificate, ClientAuth::Need(&authority)).start().await.unwrap();
+    let addr = format!("localhost:{}", server.secure_addr().unwrap().port());
+    let folder = tempfile::tempdir().unwrap();
+    let (ca, me) = (folder.path().join("ca.pem"), folder.path().join("me.pem"));
+    let client = authority.client("ann");
+    fs::write(&ca, authority.pem()).unwrap();
+    fs::write(&me, format!("{}{}", client.chain, client.key)).unwrap();
+    let secured = |args: &[&str]| {
+        let mut command = zk(&addr);
+        command.args(args).env("ZK_TLS_CA", &ca).env("ZK_TLS_CERT", &me);
+        command
+    };
+    let health = run(&mut secured(&["health", "--json"])).await.json();
+    assert_eq!(health["servers"][0]["mode"], "standalone", "{health}");
+    let sessions = run(&mut secured(&["sessions", "--json"])).await.json();
+    assert_eq!(sessions["failures"], serde_json::json!([]));
+    // Without a certificate nothing is answered, and it is said why.
+    let refused = run(zk(&addr).args(["health", "--timeout", "2s"])).await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+}
+
+/// A port on which no server is listening yet.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[tokio::test]
+async fn admin_server_answers_in_place_of_words() {
+    for release in [Release::V3_5, Release::V3_9] {
+        let admin = free_port();
+        let builder = Server::builder().release(release).config("4lw.commands.whitelist=ruok,srvr");
+        let builder = builder.config("admin.enableServer=true");
+        let builder = builder.config("admin.serverAddress=127.0.0.1");
+        let server = builder.config(format!("admin.serverPort={admin}")).start().await.unwrap();
+        let addr = server.connect_string();
+        let client = zk_client::Client::connect(&addr).await.unwrap();
+        let session = client.session().id().to_string();
+
+        let by_admin = format!("--admin={admin}");
+        let asked = run(zk(&addr).args(["health", "--json", &by_admin])).await.json();
+        let (by_word, by_admin_server) =
+            (run(zk(&addr).args(["health", "--json"])).await.json(), &asked["servers"][0]);
+        for key in ["mode", "version", "nodes", "zxid"] {
+            assert_eq!(
+                by_admin_server[key], by_word["servers"][0][key],
+                "{release} {key}: {asked}"
+            );
+        }
+        let refused = run(zk(&addr).args(["sessions", &session])).await;
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains("whitelist") && refused.stderr.contains("--admin"));
+        let asked = run(zk(&addr).args(["sessions", "--json", &by_admin, &session])).await.json();
+        assert_eq!(asked["sessions"].as_array().unwrap().len(), 1, "{release}: {asked}");
+        assert!(asked["sessions"][0]["client"].as_str().unwrap().contains(":"), "{asked}");
+        client.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn session_leads_to_its_clients_address() {
+    for release in Release::ALL {
+        let world = World::of(release).await;
+        let session = world.client.session().id().to_string();
+        let found = world.run(["sessions", "--json", &session]).await.json();
+        let found = &found["sessions"][0];
+        assert_eq!(found["session"], session, "{release}");
+        assert_eq!(found["server"], world.server.connect_string());
+        let client = found["client"].as_str().unwrap();
+        let words = world.server.four_letter("cons").await.unwrap();
+        assert!(words.contains(&format!("/{client}[")), "{release}: {client}: {words}");
+        let table = world.run(["sessions"]).await.ok();
+        assert!(table.contains(&session) && table.contains(client), "{table}");
+        let none = world.run(["sessions", "0x7"]).await;
+        assert_eq!(none.code, Some(1), "{none:?}");
+        assert!(none.complaint().contains("no server has a connection"), "{none:?}");
+    }
+}
+
+#[tokio::test]
+async fn refusing_server_is_named_within_a_second() {
+    let begin = std::time::Instant::now();
+    let mut command = zk("127.0.0.1:1");
+    let mut trying = Running::start(command.args(["ls", "/", "--connect-timeout", "1h"]));
+    let remark = trying.remark().await;
+    assert!(remark.contains("127.0.0.1:1: ") && remark.contains("refused"), "{remark}");
+    assert!(remark.ends_with("still trying"), "{remark}");
+    assert!(begin.elapsed() < std::time::Duration::from_secs(10), "ten times what is promised");
+    trying.signal(Signal::TERM);
+    trying.ended().await;
+    // Next to one that serves it is not worth a word.
+    let world = World::new().await;
+    let servers = format!("127.0.0.1:1,{}", world.server.connect_string());
+    assert_eq!(run(zk(&servers).args(["ls", "/"])).await.ok(), "zookeeper\n");
+}
+
+#[tokio::test]
+async fn logs_go_to_standard_error_if_asked_for() {
+    let server = TestServer::start().await.unwrap();
+    let addr = server.connect_string();
+    let quiet = run(zk(&addr).args(["ls", "/"])).await;
+    assert_eq!(quiet.stderr, "");
+    for args in [&["ls", "/", "-vvv"][..], &["-vv", "ls", "/"]] {
+        let ended = run(zk(&addr).args(args)).await;
+        assert_eq!(ended.stdout, "zookeeper\n");
+        assert!(ended.stderr.contains("zk_client"), "{args:?}: {ended:?}");
+    }
+    let logged = run(zk(&addr).args(["ls", "/"]).env("ZK_LOG", "zk_client=trace")).await;
+    assert!(logged.stderr.contains("zk_client"), "{logged:?}");
+    let wrong = run(zk(&addr).args(["ls", "/"]).env("ZK_LOG", "zk_client=loud")).await;
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(wrong.complaint().contains("ZK_LOG"), "{wrong:?}");
+}
+
+#[tokio::test]
+async fn server_without_quorum_is_read_if_allowed() {
+    let ensemble = Ensemble::builder().release(Release::V3_9).read_only_mode(true);
+    let ensemble = ensemble.config("localSessionsEnabled=true").start();
+    let ensemble = ensemble.await.unwrap();
+    run(zk(&ensemble.connect_string()).args(["create", "/a", "x"])).await.ok();
+    let left = ensemble.connect_string_of(&[0]);
+    run(zk(&left).args(["sync"])).await.ok();
+    for member in [1, 2] {
+        ensemble.kill(member).await.unwrap();
+    }
+    let mut read = zk(&left);
+    let read = run(read.args(["get", "/a", "--read-only", "--connect-timeout", "20s"])).await;
+    assert_eq!((read.code, &*read.stdout), (Some(0), "x"), "{read:?}");
+    let mut written = zk(&left);
+    let written = run(written.args(["set", "/a", "y", "--read-only"])).await;
+    assert_eq!(written.code, Some(1), "{written:?}");
+    assert!(written.stderr.contains("cut off from the quorum"), "{written:?}");
+}
+
+/// The super user's name and password, and what servers are told of it.
+const ADMIN: (&str, &str) = ("digest:super:admin", "super:xQJmxLMiHGwaqBvst5y6rkB6HQs=");
+
+#[tokio::test]
+async fn members_are_changed_by_the_super_user() {
+    let (identity, digest) = ADMIN;
+    let builder = Ensemble::builder().release(Release::V3_9).config("reconfigEnabled=true");
+    let property = "zookeeper.DigestAuthenticationProvider.superDigest";
+    let ensemble = builder.property(property, digest).start().await.unwrap();
+    let leader = ensemble.leader().await.unwrap();
+    let servers = ensemble.connect_string_of(&[leader]);
+    let before = run(zk(&servers).args(["config", "--json"])).await.json();
+    let follower = ensemble.followers().await[0] + 1;
+    let member = before["members"].as_array().unwrap().iter().find(|it| it["id"] == follower);
+    let spec = format!("{follower}={}", member.unwrap()["spec"].as_str().unwrap());
+    let version = format!("0x{:x}", before["version"].as_i64().unwrap());
+
+    let stranger = run(zk(&servers).args(["reconfig", "--remove", &follower.to_string()])).await;
+    assert_eq!(stranger.code, Some(1), "{stranger:?}");
+    assert!(stranger.complaint().contains("no permission"), "{stranger:?}");
+    let admin = |args: &[&str]| {
+        let mut command = zk(&servers);
+        command.arg("reconfig").args(args).env("ZK_AUTH", identity);
+        command
+    };
+    let remove = ["--remove", &follower.to_string(), "--version", &version, "--json"];
+    let without = run(&mut admin(&remove)).await.json();
+    assert_eq!(without["members"].as_array().unwrap().len(), 2, "{without}");
+    let late = run(&mut admin(&remove)).await;
+    assert!(late.complaint().contains("another version"), "{late:?}");
+    let again = run(&mut admin(&["--add", &spec])).await.ok();
+    assert_eq!(again.lines().count(), 5, "{again}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("members");
+    let lines = before["members"].as_array().unwrap().iter();
+    let lines = lines.map(|it| format!("server.{}={}\n", it["id"], it["spec"].as_str().unwrap()));
+    fs::write(&file, lines.collect::<String>()).unwrap();
+    // Of majorities no other member can be made at once: servers take the same ones.
+    let same = run(&mut admin(&["--members", file.to_str().unwrap()])).await.ok();
+    assert!(same.contains("votes"), "{same}");
+}
+
+#[tokio::test]
+async fn what_a_release_lacks_is_named() {
+    for (release, args, words) in [
+        (Release::V3_4, &["reconfig", "--remove", "1"][..], "older than 3.5"),
+        (Release::V3_4, &["config"], "older than 3.5"),
+        (Release::V3_9, &["reconfig", "--remove", "1"], "reconfig"),
+        (Release::V3_6, &["whoami"], "older than 3.7"),
+    ] {
+        let world = World::of(release).await;
+        let ended = world.run(args).await;
+        assert_eq!(ended.code, Some(1), "{release} {args:?}: {ended:?}");
+        assert!(ended.complaint().contains(words), "{release} {args:?}: {ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn start_takes_ten_milliseconds() {
+    let limit = std::time::Duration::from_millis(10);
+    // Others may have the processor for most of the time, but not each time.
+    let quick = (0..500).find(|_| {
+        let begin = std::time::Instant::now();
+        let started =
+            std::process::Command::new(env!("CARGO_BIN_EXE_zk")).arg("--version").output();
+        assert!(started.unwrap().status.success());
+        begin.elapsed() < limit
+    });
+    assert!(quick.is_some(), "not once in {limit:?}");
 }

@@ -42,6 +42,14 @@ impl Ended {
         self.stdout
     }
 
+    /// What has failed: the first line of standard error, behind which stands what to do next.
+    #[track_caller]
+    pub(crate) fn complaint(&self) -> &str {
+        let (complaint, next) = self.stderr.split_once('\n').unwrap_or_else(|| panic!("{self:?}"));
+        assert!(next.starts_with("    ") && next.ends_with('\n'), "{self:?}");
+        complaint.strip_prefix("zk: ").unwrap_or_else(|| panic!("{self:?}"))
+    }
+
     /// Standard output as one JSON value, of a command that must have succeeded.
     #[track_caller]
     pub(crate) fn json(self) -> serde_json::Value {
@@ -118,6 +126,14 @@ pub(crate) fn zk(server: &str) -> Command {
         .stdin(Stdio::null())
         .kill_on_drop(true);
     command
+}
+
+/// The names of all subcommands, as the help lists them.
+pub(crate) async fn subcommands() -> Vec<String> {
+    let help = run(zk("").arg("--help")).await.ok();
+    let (listed, _) = help.split_once("Examples:").unwrap();
+    let lines = listed.lines().filter_map(|line| line.strip_prefix("  "));
+    lines.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
 /// Runs a command to its end.

@@ -117,3 +117,27 @@ async fn foreground_command_gets_tty_and_sigint() {
     assert_eq!(terminal.seen.matches("interrupted").count(), 1, "{:?}", terminal.seen);
     assert_eq!(must("the end", child.wait()).await.unwrap().code(), Some(6));
 }
+
+#[tokio::test]
+async fn waiting_says_behind_whom_on_a_terminal() {
+    let world = World::new().await;
+    let script = "echo ready; read -r go";
+    let mut first = world.lock(&["--description", "first"], "/l", script);
+    first.line().await;
+    let mut second = world.lock(&["--description", "second"], "/l", script);
+    world.queue_of("/l", 2).await;
+    let mut terminal = Terminal::open().await;
+    let mut command = world.zk();
+    command.args(["lock", "/l", "--", "echo", "mine"]);
+    let mut child = terminal.start(&mut command);
+    terminal.see("waiting behind second, third in line").await;
+    first.tell("go").await;
+    second.line().await;
+    terminal.see("waiting behind second, second in line").await;
+    second.tell("go").await;
+    terminal.see("mine").await;
+    assert_eq!(must("the end", child.wait()).await.unwrap().code(), Some(0));
+    // In scripts, nothing is said of it.
+    first.ended().await.ok();
+    second.ended().await.ok();
+}

@@ -5,11 +5,15 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use rustix::process::Signal;
 use serde_json::json;
 use zk_client::{CreateMode, ErrorCode, OpCode, Xid};
-use zk_testkit::proxy::{Match, Proxy};
+use zk_testkit::{
+    proxy::{Match, Proxy},
+    real::{Release, Server},
+};
 
-use crate::support::{Running, World, run, zk};
+use crate::support::{Running, World, must, run, zk};
 
 #[tokio::test]
 async fn tree_is_deleted_or_the_obstacle_is_named() {
@@ -20,14 +24,14 @@ async fn tree_is_deleted_or_the_obstacle_is_named() {
     let report = world.run(["delete", "-r", "--json", "/a"]).await.json();
     assert_eq!(report, json!({"deleted": "/a", "nodes": 4}));
     assert_eq!(world.run(["ls", "/"]).await.ok(), "ab\nzookeeper\n");
-    assert_eq!(world.run(["delete", "-r", "/a"]).await.stderr, "zk: /a: no such node\n");
+    assert_eq!(world.run(["delete", "-r", "/a"]).await.complaint(), "/a: no such node");
     world.run(["create", "--parents", "/k/l/m"]).await.ok();
     // Children of this one must not be deleted.
     world.run(["acl", "/k/l", "world:anyone:r"]).await.ok();
     let refused = world.run(["delete", "-r", "/k"]).await;
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    let message = "zk: /k/l/m: no permission (0 nodes have been deleted before)\n";
-    assert_eq!(refused.stderr, message);
+    let message = "/k/l/m: no permission (0 nodes have been deleted before)";
+    assert_eq!(refused.complaint(), message);
 }
 
 #[tokio::test]
@@ -54,7 +58,7 @@ async fn exported_tree_is_imported_elsewhere() {
     assert_eq!(world.run(["acl", "/x/y/b"]).await.ok(), entries);
 
     let again = world.run(["import", "/x/y", path]).await;
-    assert_eq!(again.stderr, "zk: /x/y: exists already\n");
+    assert_eq!(again.complaint(), "/x/y: exists already");
     world.run(["set", "/x/y/b/c", "other"]).await.ok();
     let over = world.run(["import", "--overwrite", "/x/y", path]).await;
     assert_eq!((over.code, &*over.stderr), (Some(0), "zk: 0 nodes created, 3 written\n"));
@@ -116,8 +120,7 @@ async fn multi_file_is_all_or_nothing() {
     let world = World::new().await;
     world.run(["create", "/jobs", "one"]).await.ok();
     let file = tempfile::NamedTempFile::new().unwrap();
-    let text =
-        "# jobs\ncheck /jobs --version 0\ncreate --sequential /jobs/j- 'a \"b\"'\nset /jobs -two\n";
+    let text = "# jobs\ncheck /jobs --version 0\ncreate --sequential /jobs/j- 'a \"b\"'\nset /jobs -- -two\n";
     fs::write(file.path(), text).unwrap();
     let path = file.path().to_str().unwrap();
     assert_eq!(world.run(["multi", path]).await.ok(), "/jobs/j-0000000000\n");
@@ -125,8 +128,8 @@ async fn multi_file_is_all_or_nothing() {
     assert_eq!(world.run(["get", "/jobs"]).await.ok(), "-two");
     // Its version is another one now.
     let refused = world.run(["multi", path]).await;
-    let message = format!("zk: {path}:2: /jobs: its version is another one; nothing was done\n");
-    assert_eq!((refused.code, refused.stderr), (Some(1), message));
+    let message = format!("{path}:2: /jobs: its version is another one; nothing was done");
+    assert_eq!((refused.code, refused.complaint()), (Some(1), &*message));
     assert_eq!(world.run(["ls", "/jobs"]).await.ok(), "j-0000000000\n");
 }
 
@@ -183,4 +186,128 @@ async fn import_retries_on_a_busy_server() {
         assert_eq!((busy.times_fired(), told.times_fired()), (1, 1), "{nth}");
         assert_eq!(&*world.client.get(&format!("{to}/a/b/c")).await.unwrap().0, b"text");
     }
+}
+
+#[tokio::test]
+async fn closed_pipe_ends_an_export() {
+    let world = World::new().await;
+    for i in 0..2_000 {
+        drop(world.client.create(&format!("/{i:0>60}"), b"").submit());
+    }
+    world.client.resolve_in_doubt().await.unwrap();
+    // The pipe holds less than all nodes, and `true` reads none of them.
+    let script = "{ \"$0\" export /; echo \"exit $?\" >&2; } | true";
+    let mut command = tokio::process::Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_zk")]);
+    let ended = run(command.env("ZK_SERVER", world.server.connect_string())).await;
+    assert_eq!(ended.stderr, "exit 0\n");
+}
+
+#[tokio::test]
+async fn nodes_are_counted_on_every_release() {
+    for release in Release::ALL {
+        let world = World::of(release).await;
+        for path in ["/a/b/c", "/a/d", "/ab"] {
+            world.run(["create", "--parents", path]).await.ok();
+        }
+        assert_eq!(world.run(["count", "/a"]).await.ok(), "3\n", "{release}");
+        let json = world.run(["count", "--json", "/a/b"]).await.json();
+        assert_eq!(json, json!({"path": "/a/b", "descendants": 1}), "{release}");
+        assert_eq!(world.run(["count", "/none"]).await.code, Some(1), "{release}");
+        assert_eq!(world.run(["sync", "/a"]).await.ok(), "", "{release}");
+    }
+}
+
+#[tokio::test]
+async fn ephemerals_are_listed_with_their_sessions() {
+    for release in [Release::V3_4, Release::V3_9] {
+        let world = World::of(release).await;
+        world.run(["create", "--parents", "/a/b/plain"]).await.ok();
+        world.client.create("/a/e", b"").mode(CreateMode::Ephemeral).await.unwrap();
+        let mut kept = Running::start(world.zk().args(["create", "--ephemeral", "/a/b/k", "mine"]));
+        assert_eq!(kept.line().await, "/a/b/k");
+        let session = world.client.session().id().to_string();
+        let all = world.run(["ephemerals", "--json", "/a"]).await.json();
+        let paths: Vec<_> =
+            all["ephemerals"].as_array().unwrap().iter().map(|it| &it["path"]).collect();
+        assert_eq!(paths, ["/a/b/k", "/a/e"]);
+        let mine = world.run(["ephemerals", "--session", &session]).await.ok();
+        assert_eq!(mine.lines().count(), 2, "{mine}");
+        assert!(mine.lines().nth(1).unwrap().starts_with(&session), "{mine}");
+        assert_eq!(world.run(["get", "/a/b/k"]).await.ok(), "mine");
+        kept.signal(Signal::TERM);
+        assert_eq!(kept.ended().await.code, Some(143));
+        assert_eq!(world.run(["ls", "/a/b"]).await.ok(), "plain\n");
+        let mut kept = Running::start(world.zk().args(["create", "--ephemeral", "/a/k"]));
+        kept.line().await;
+        world.client.delete("/a/k").await.unwrap();
+        let ended = kept.ended().await;
+        assert!(ended.complaint().contains("deleted by another client"), "{ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn acls_of_a_tree_and_of_new_nodes_are_set() {
+    let world = World::new().await;
+    let open = ["--acl", "world:anyone:ra", "--acl", "ip:127.0.0.1:cdrwa"];
+    world.run([&["create"][..], &open, &["/a"]].concat()).await.ok();
+    assert_eq!(world.run(["acl", "/a"]).await.ok(), "world:anyone:ra\nip:127.0.0.1:cdrwa\n");
+    world.run(["create", "--parents", "/a/b/c"]).await.ok();
+    world.run(["acl", "-R", "/a", "ip:127.0.0.1:cdrwa"]).await.ok();
+    for path in ["/a", "/a/b", "/a/b/c"] {
+        assert_eq!(world.run(["acl", path]).await.ok(), "ip:127.0.0.1:cdrwa\n", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn quotas_are_set_shown_and_deleted() {
+    for release in Release::ALL {
+        let world = World::of(release).await;
+        world.run(["create", "--parents", "/q/a", "12345"]).await.ok();
+        world.run(["create", "--parents", "/r/s"]).await.ok();
+        assert_eq!(world.run(["quota"]).await.ok().lines().count(), 1, "{release}");
+        let none = world.run(["quota", "/q"]).await;
+        assert!(none.complaint().contains("no limits"), "{none:?}");
+        world.run(["quota", "/q", "--nodes", "10"]).await.ok();
+        world.run(["quota", "/q", "--bytes", "100"]).await.ok();
+        // Servers count in their own time.
+        let used = must("counts", async {
+            loop {
+                let shown = world.run(["quota", "--json", "/q"]).await.json();
+                if shown["quotas"][0]["used"]["bytes"] == 5 {
+                    return shown["quotas"][0].clone();
+                }
+            }
+        });
+        let used = used.await;
+        assert_eq!(used["limits"], json!({"nodes": 10, "bytes": 100}), "{release}");
+        assert_eq!(used["used"]["nodes"], 2, "{release}: {used}");
+        let nested = world.run(["quota", "/q/a", "--nodes", "1"]).await;
+        assert!(nested.complaint().contains("/q has limits"), "{nested:?}");
+        assert_eq!(world.run(["quota", "/r/s", "--hard-nodes", "1"]).await.code, Some(0));
+        let above = world.run(["quota", "/r", "--nodes", "1"]).await;
+        assert!(above.complaint().contains("/r/s has limits"), "{above:?}");
+        assert_eq!(world.run(["quota"]).await.ok().lines().count(), 3, "{release}");
+        world.run(["quota", "/q", "--delete=nodes"]).await.ok();
+        let left = world.run(["quota", "--json", "/q"]).await.json();
+        assert_eq!(left["quotas"][0]["limits"], json!({"nodes": null, "bytes": 100}));
+        for path in ["/q", "/r/s"] {
+            world.run(["quota", path, "--delete"]).await.ok();
+        }
+        assert_eq!(world.run(["ls", "/zookeeper/quota"]).await.ok(), "", "{release}");
+    }
+    let chroot = run(zk("127.0.0.1:1/app").args(["quota", "/a"])).await;
+    assert_eq!(chroot.code, Some(2), "{chroot:?}");
+}
+
+#[tokio::test]
+async fn hard_quota_is_enforced_if_servers_do() {
+    let builder = Server::builder().release(Release::V3_9).config("enforceQuota=true");
+    let server = builder.start().await.unwrap();
+    let addr = server.connect_string();
+    run(zk(&addr).args(["create", "/q"])).await.ok();
+    run(zk(&addr).args(["quota", "/q", "--hard-bytes", "3"])).await.ok();
+    let refused = run(zk(&addr).args(["create", "/q/a", "12345"])).await;
+    assert_eq!(refused.complaint(), "/q/a: the quota would be exceeded");
+    run(zk(&addr).args(["create", "/q/a", "123"])).await.ok();
 }

@@ -31,12 +31,71 @@ async fn tree_events_are_printed_as_they_happen() {
     assert_eq!(must("the end", watch.ended()).await.code, Some(130));
 }
 
+/// There, a copy is kept, of which differences are told: each is waited for, so that none is passed over.
 #[tokio::test]
-async fn servers_that_cannot_be_watched_say_so() {
-    let world = World::of(Release::V3_5).await;
-    let ended = world.run(["watch", "/a"]).await;
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("before 3.6"), "{ended:?}");
+async fn changes_are_seen_on_servers_before_3_6() {
+    for release in [Release::V3_4, Release::V3_5, Release::V3_9] {
+        let world = World::of(release).await;
+        let mut one = Running::start(world.zk().args(["watch", "--json", "/a"]));
+        let mut tree = Running::start(world.zk().args(["watch", "-R", "--json", "/a"]));
+        for watch in [&mut one, &mut tree] {
+            assert_eq!(told(watch).await, ("watching".to_owned(), "/a".to_owned()));
+        }
+        for (args, of_one, of_tree) in [
+            (&["create", "/a", "x"][..], Some(("created", "/a")), Some(("created", "/a"))),
+            (&["set", "/a", "y"], Some(("written", "/a")), Some(("written", "/a"))),
+            (&["create", "/a/b", "x"], Some(("children", "/a")), Some(("created", "/a/b"))),
+            (&["set", "/a/b", "y"], None, Some(("written", "/a/b"))),
+            (&["delete", "/a/b"], Some(("children", "/a")), Some(("deleted", "/a/b"))),
+            (&["delete", "/a"], Some(("deleted", "/a")), Some(("deleted", "/a"))),
+        ] {
+            world.run(args).await.ok();
+            for (watch, expected) in [(&mut one, of_one), (&mut tree, of_tree)] {
+                if let Some((what, path)) = expected {
+                    let expected = (what.to_owned(), path.to_owned());
+                    assert_eq!(told(watch).await, expected, "{release} {args:?}");
+                }
+            }
+        }
+    }
+}
+
+async fn told(watch: &mut Running) -> (String, String) {
+    let line: serde_json::Value = serde_json::from_str(&watch.line().await).unwrap();
+    let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+    (text("what"), text("path"))
+}
+
+#[tokio::test]
+async fn a_command_is_run_for_each_change() {
+    let world = World::of(Release::V3_9).await;
+    let script =
+        "echo \"> $ZK_WATCH_EVENT $ZK_WATCH_PATH $ZK_WATCH_ZXID\"; [ $ZK_WATCH_EVENT != written ]";
+    let mut watch = Running::start(world.zk().args(["watch", "/a", "--", "sh", "-c", script]));
+    assert!(watch.line().await.contains(" watching "));
+    assert_eq!(watch.line().await, "> watching /a ");
+    world.run(["create", "/a"]).await.ok();
+    assert!(watch.line().await.contains(" created "));
+    assert!(watch.line().await.starts_with("> created /a 0x"));
+    world.run(["set", "/a", "x"]).await.ok();
+    assert!(watch.line().await.contains(" written "));
+    assert!(watch.line().await.starts_with("> written /a 0x"));
+    let remark = watch.remark().await;
+    assert!(remark.contains("the command has failed"), "{remark}");
+    watch.signal(rustix::process::Signal::TERM);
+    assert_eq!(watch.ended().await.code, Some(143));
+}
+
+#[tokio::test]
+async fn command_of_a_watch_gets_its_signal() {
+    let world = World::of(Release::V3_9).await;
+    let script = "trap 'echo told; exit' TERM; echo ready; while :; do sleep 0.02; done";
+    let mut watch = Running::start(world.zk().args(["watch", "/a", "--", "sh", "-c", script]));
+    watch.line().await;
+    assert_eq!(watch.line().await, "ready");
+    watch.signal(rustix::process::Signal::TERM);
+    let ended = watch.ended().await;
+    assert_eq!((ended.code, &*ended.stdout), (Some(143), "told\n"), "{ended:?}");
 }
 
 #[tokio::test]
@@ -50,7 +109,7 @@ async fn acls_are_shown_and_replaced() {
     assert_eq!(shown["acl"], serde_json::json!(["world:anyone:ra", "digest:ann:hash=:cdrw"]));
     assert_eq!(shown["aversion"], 1);
     let stale = world.run(set).await;
-    assert_eq!(stale.stderr, "zk: /a: its version is another one\n");
+    assert_eq!(stale.complaint(), "/a: its version is another one");
     let wrong = world.run(["acl", "/a", "everybody"]).await;
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
     assert!(wrong.stderr.contains("SCHEME:ID:PERMISSIONS"), "{wrong:?}");

@@ -1,0 +1,57 @@
+//! What the command says of itself.
+
+use crate::support::{run, subcommands, zk};
+
+/// What fits a screen: in short, and all of it.
+const SHORT: usize = 25;
+const LONG: usize = 60;
+
+#[tokio::test]
+async fn help_fits_a_screen() {
+    let commands = subcommands().await;
+    for known in ["lock", "holders", "ls", "reconfig", "sessions", "demo", "help"] {
+        assert!(commands.iter().any(|it| it == known), "{known}: {commands:?}");
+    }
+    let mut asked: Vec<Vec<&str>> = vec![vec![]];
+    asked.extend(commands.iter().map(|command| vec![&**command]));
+    for command in asked {
+        for (flag, lines_max) in [("-h", SHORT), ("--help", LONG)] {
+            let help = run(zk("").args(&command).arg(flag)).await.ok();
+            assert!(help.contains(&format!("Usage: zk {}", command.concat())), "{help}");
+            let lines = help.lines().count();
+            assert!(lines <= lines_max, "zk {command:?} {flag} has {lines} lines:\n{help}");
+            for line in help.lines() {
+                assert!(line.chars().count() <= 80, "zk {command:?} {flag}: {line:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn topics_and_subcommands_are_explained() {
+    for (topic, words) in [
+        ("connection", &["--server", "--tls-ca", "ZK_SERVER", "--read-only", "[profile."][..]),
+        ("exit-codes", &["69", "74", "75", "76", "123", "124", "126", "127", "128+n"]),
+        ("jobs", &["ZK_LOCK_TOKEN", "SIGTERM", "--lease connection"]),
+        ("names", &["kazoo", "--names="]),
+        ("watch", &["ZK_WATCH_EVENT", "Usage: zk watch"]),
+    ] {
+        let text = run(zk("").args(["help", topic])).await.ok();
+        for word in words {
+            assert!(text.contains(word), "{topic}: {word}: {text}");
+        }
+    }
+    let unknown = run(zk("").args(["help", "frobnicate"])).await;
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(unknown.complaint().contains("neither a subcommand nor a topic"), "{unknown:?}");
+}
+
+#[tokio::test]
+async fn secrets_of_the_environment_are_not_shown() {
+    for args in [&["help", "connection"][..], &["ls", "--help"], &["ls", "--no-such-option"]] {
+        let mut command = zk("");
+        command.args(args).env("ZK_AUTH", "digest:ann:sesame").env("ZK_SASL_PASSWORD", "sesame");
+        let ended = run(&mut command).await;
+        assert!(!(ended.stdout + &ended.stderr).contains("sesame"), "{args:?}");
+    }
+}

@@ -1,0 +1,60 @@
+//! Command lines with a mistake: nothing is done, and what to do instead is said.
+
+use zk_testkit::TestServer;
+
+use crate::support::{run, zk};
+
+/// The walk over all subcommands and places is beside the command line itself; this is what it is for.
+#[tokio::test]
+async fn mistyped_option_is_never_data() {
+    let server = TestServer::start().await.unwrap();
+    let addr = server.connect_string();
+    run(zk(&addr).args(["create", "/x", "old"])).await.ok();
+    for args in [
+        &["create", "/eph", "--ephemerall"][..],
+        &["create", "/eph", "data", "--paretns"],
+        &["create", "--sequental", "/eph"],
+        &["set", "/x", "--verison=3"],
+        &["set", "/x", "new", "--verison=3"],
+        &["set", "/x", "--verison=3", "new"],
+        &["lock", "/x", "--tyr", "--", "true"],
+        &["acl", "/x", "--recursiv"],
+        &["delete", "/x", "--versoin", "7"],
+    ] {
+        let ended = run(zk(&addr).args(args)).await;
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{args:?}: {ended:?}");
+        assert!(ended.stderr.contains("tip: "), "{args:?}: {ended:?}");
+    }
+    assert_eq!(run(zk(&addr).args(["ls", "/"])).await.ok(), "x\nzookeeper\n");
+    assert_eq!(run(zk(&addr).args(["get", "/x"])).await.ok(), "old");
+    assert_eq!(run(zk(&addr).args(["acl", "/x"])).await.ok(), "world:anyone:cdrwa\n");
+    run(zk(&addr).args(["set", "/x", "--", "--verison=3"])).await.ok();
+    assert_eq!(run(zk(&addr).args(["get", "/x"])).await.ok(), "--verison=3");
+}
+
+#[tokio::test]
+async fn every_error_says_what_to_do_next() {
+    let server = TestServer::start().await.unwrap();
+    let addr = server.connect_string();
+    run(zk(&addr).args(["create", "--parents", "/a/b"])).await.ok();
+    for (args, next) in [
+        (&["get", "/none"][..], "zk ls /"),
+        (&["create", "/a"], "zk set /a"),
+        (&["create", "/x/y"], "--parents"),
+        (&["delete", "/a"], "zk delete -r /a"),
+        (&["set", "/a", "x", "--version", "9"], "zk stat /a"),
+        (&["set", "/a", "--file", "/nowhere/at/all"], "check that it exists"),
+        (&["get", "/a", "--profile", "none"], "zk help"),
+        (&["lock", "/l", "--", "/nowhere/at/all"], "check the command"),
+        (&["evict", "/l", "7"], "zk holders /l"),
+        (&["quota", "/a"], "--nodes"),
+        (&["get", "/a", "--server", "127.0.0.1:1", "--connect-timeout", "1ms"], "zk health"),
+        (&["sessions", "0x7"], "--admin"),
+    ] {
+        let ended = run(zk(&addr).args(args).env("ZK_CONFIG", "/nowhere/config")).await;
+        assert_ne!(ended.code, Some(0), "{args:?}");
+        assert!(ended.stderr.contains("\n    "), "{args:?}: {ended:?}");
+        let (_, said) = ended.stderr.rsplit_once("\n    ").unwrap();
+        assert!(said.contains(next), "{args:?}: {ended:?}");
+    }
+}
